@@ -1,0 +1,121 @@
+//! The discovery document: what this host says of itself, and therefore must enforce.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Object;
+
+/// `GET /.well-known/openwop`. Each family stands at the root; the server mirrors them under `capabilities`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Capabilities {
+    pub protocol_version: String,
+    pub protocol_versions: Vec<String>,
+    pub implementation: Implementation,
+    pub engine_version: u32,
+    pub event_log_schema_version: u32,
+    pub supported_envelopes: Vec<String>,
+    pub schema_versions: Object,
+    pub supported_transports: Vec<String>,
+    pub limits: Limits,
+    /// The `configurable` keys that change what a run does.
+    pub configurable: Object,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixtures: Vec<String>,
+    pub runs: RunsCapability,
+    pub idempotency: IdempotencyCapability,
+    pub rest_transport: RestTransport,
+    pub production: Production,
+    pub compliance: Compliance,
+    pub debug_bundle: Supported,
+    pub replay: Supported,
+    pub webhooks: Supported,
+    pub testing: Testing,
+    pub extensions: Object,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Implementation {
+    pub name: String,
+    pub version: String,
+    pub vendor: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Supported {
+    pub supported: bool,
+}
+
+/// Closed in the protocol's schema: no key but these may ever appear.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Limits {
+    pub clarification_rounds: u32,
+    pub schema_rounds: u32,
+    pub envelopes_per_turn: u32,
+    pub max_node_executions: u64,
+    pub max_run_duration_ms: u64,
+    pub max_request_body_bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunsCapability {
+    pub pause_resume: PauseResume,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PauseResume {
+    pub supported: bool,
+    pub drain_policies: Vec<crate::DrainPolicy>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IdempotencyCapability {
+    pub supported: bool,
+    pub layer1_retention_seconds: u64,
+    pub cross_region: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestTransport {
+    pub conditional_run_get: bool,
+    pub content_encodings: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Production {
+    pub supported: bool,
+    pub backpressure: Backpressure,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Backpressure {
+    pub supported: bool,
+    pub inflight_cap: u64,
+    pub retry_after_seconds: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Compliance {
+    pub default_mode: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Testing {
+    pub mock_providers: Vec<String>,
+    pub test_key_prefix: String,
+    pub force_engine_version_range: EngineVersionRange,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineVersionRange {
+    pub min: u32,
+    pub max: u32,
+}

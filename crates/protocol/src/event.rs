@@ -1,0 +1,437 @@
+//! The events of a run's log: typed where this host emits or folds them, kept as a name and raw JSON otherwise.
+//!
+//! Stored as `type` and `payload`. An old reader keeps an event kind that it does not know as
+//! [`Event::Other`] and skips it; a new reader defaults fields that an old payload lacks; nobody
+//! rewrites a stored event, so an old writer cannot lose what a new one said.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    ChannelName, DrainPolicy, EventId, NodeId, Object, Owner, Principal, Reducer, RunId, Timestamp,
+    TypeId, WorkflowId,
+};
+
+/// Why something failed, as the log, the snapshot and `run.failed` tell it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    pub code: String,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Object>,
+}
+
+impl Failure {
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), details: None }
+    }
+
+    #[must_use]
+    pub fn with_details(mut self, details: Object) -> Self {
+        self.details = Some(details);
+        self
+    }
+}
+
+macro_rules! payload {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident : $type:ty),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name { $($(#[$field_doc])* pub $field: $type),* }
+    )*};
+}
+
+payload! {
+    /// First event of every log.
+    RunStarted {
+        workflow_id: WorkflowId,
+        #[serde(default)]
+        inputs: Object,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        transport: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        engine_version: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<Owner>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tags: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Object>,
+    }
+    RunCompleted {
+        #[serde(default)]
+        outputs: Object,
+        #[serde(default)]
+        duration_ms: u64,
+    }
+    RunFailed {
+        error: Failure,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failed_node_id: Option<NodeId>,
+        #[serde(default)]
+        duration_ms: u64,
+    }
+    RunCancelled {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cancelled_by: Option<Principal>,
+        #[serde(default)]
+        duration_ms: u64,
+    }
+    RunPaused {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default)]
+        drain_policy: DrainPolicy,
+    }
+    /// After a pause, or when a new holder took over a run whose last one died.
+    RunResumed {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    }
+    NodeStarted {
+        node_id: NodeId,
+        type_id: TypeId,
+        #[serde(default)]
+        attempt: u32,
+        /// How often a loop came back to the node.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        visit: u32,
+    }
+    NodeCompleted {
+        node_id: NodeId,
+        #[serde(default)]
+        outputs: Object,
+        #[serde(default)]
+        duration_ms: u64,
+    }
+    NodeFailed {
+        node_id: NodeId,
+        error: Failure,
+        attempts: u32,
+    }
+    NodeRetried {
+        node_id: NodeId,
+        /// The number of the attempt to come.
+        attempt: u32,
+        #[serde(default)]
+        delay_ms: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_error: Option<Failure>,
+    }
+    NodeSkipped {
+        node_id: NodeId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    }
+    NodeCancelled {
+        node_id: NodeId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    }
+    /// Carries the write's input, not what it reduced to.
+    ChannelWritten {
+        channel: ChannelName,
+        value: Value,
+        reducer: Reducer,
+        written_at: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node_id: Option<NodeId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schema_version: Option<u32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        source_engine_id: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        source_run_id: Option<RunId>,
+    }
+    VariableChanged {
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        previous: Option<Value>,
+        #[serde(default)]
+        next: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node_id: Option<NodeId>,
+    }
+    OutputChunk {
+        node_id: NodeId,
+        run_id: RunId,
+        chunk: String,
+        is_last: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        meta: Option<ChunkMeta>,
+    }
+    ChunkMeta {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        finish_reason: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider: Option<String>,
+    }
+    Usage {
+        #[serde(default)]
+        prompt_tokens: u64,
+        #[serde(default)]
+        completion_tokens: u64,
+        #[serde(default)]
+        total_tokens: u64,
+    }
+    VersionPinned {
+        change_id: String,
+        version: i64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node_id: Option<NodeId>,
+    }
+    LoopbackLimit {
+        node_id: NodeId,
+        iterations: u32,
+        #[serde(default)]
+        limit: u32,
+    }
+    CapBreached {
+        kind: CapKind,
+        limit: u64,
+        observed: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node_id: Option<NodeId>,
+    }
+    /// Ours: a drain was accepted and waits for running nodes.
+    PauseRequested {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    }
+    /// Ours: a cancel was accepted; what is still running is being stopped.
+    CancelRequested {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cancelled_by: Option<Principal>,
+    }
+}
+
+/// Which limit was broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CapKind {
+    NodeExecutions,
+    RunDuration,
+}
+
+/// An event of a kind that this host neither emits nor folds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OtherEvent {
+    pub kind: String,
+    pub node_id: Option<NodeId>,
+    pub payload: Value,
+}
+
+/// Which SSE modes show an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamTier {
+    /// `updates`, `values` and `debug`.
+    Update,
+    /// `values` and `debug`.
+    Value,
+    /// `messages` and `debug`.
+    Message,
+    /// `debug` alone.
+    Debug,
+}
+
+macro_rules! events {
+    ($($variant:ident($payload:ident) = $kind:literal, $tier:ident;)*) => {
+        /// One fact of a run.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Event {
+            $($variant($payload),)*
+            Other(OtherEvent),
+        }
+
+        impl Event {
+            /// The kinds that this host types, for tests that compare them with the protocol's schemas.
+            pub const KINDS: &'static [&'static str] = &[$($kind),*];
+
+            /// The event's name on the wire.
+            pub fn kind(&self) -> &str {
+                match self {
+                    $(Self::$variant(_) => $kind,)*
+                    Self::Other(other) => &other.kind,
+                }
+            }
+
+            /// The payload as JSON text, as it is stored.
+            pub fn payload_text(&self) -> String {
+                match self {
+                    $(Self::$variant(payload) => to_text(payload),)*
+                    Self::Other(other) => other.payload.to_string(),
+                }
+            }
+
+            /// The payload as a value.
+            pub fn payload(&self) -> Value {
+                match self {
+                    $(Self::$variant(payload) => to_value(payload),)*
+                    Self::Other(other) => other.payload.clone(),
+                }
+            }
+
+            /// Reads a stored event. Total: what cannot be typed is kept as it stands.
+            pub fn read(kind: &str, node_id: Option<NodeId>, payload: Value) -> Self {
+                match kind {
+                    $($kind => typed::<$payload>(&payload).map(Self::$variant),)*
+                    _ => None,
+                }
+                .unwrap_or_else(|| Self::Other(OtherEvent { kind: kind.to_owned(), node_id, payload }))
+            }
+
+            /// Which stream modes show an event of this kind.
+            pub fn tier_of(kind: &str) -> StreamTier {
+                match kind {
+                    $($kind => StreamTier::$tier,)*
+                    "node.suspended" | "node.resumed" | "node.dispatched" | "approval.requested"
+                    | "approval.received" | "clarification.requested" | "clarification.resolved"
+                    | "interrupt.requested" | "interrupt.resolved" | "artifact.created" => StreamTier::Update,
+                    _ => StreamTier::Debug,
+                }
+            }
+        }
+    };
+}
+
+events! {
+    RunStarted(RunStarted) = "run.started", Update;
+    RunCompleted(RunCompleted) = "run.completed", Update;
+    RunFailed(RunFailed) = "run.failed", Update;
+    RunCancelled(RunCancelled) = "run.cancelled", Update;
+    RunPaused(RunPaused) = "run.paused", Update;
+    RunResumed(RunResumed) = "run.resumed", Update;
+    NodeStarted(NodeStarted) = "node.started", Value;
+    NodeCompleted(NodeCompleted) = "node.completed", Update;
+    NodeFailed(NodeFailed) = "node.failed", Update;
+    NodeRetried(NodeRetried) = "node.retried", Debug;
+    NodeSkipped(NodeSkipped) = "node.skipped", Update;
+    NodeCancelled(NodeCancelled) = "node.cancelled", Update;
+    ChannelWritten(ChannelWritten) = "channel.written", Debug;
+    VariableChanged(VariableChanged) = "variable.changed", Debug;
+    OutputChunk(OutputChunk) = "output.chunk", Message;
+    VersionPinned(VersionPinned) = "version.pinned", Debug;
+    LoopbackLimit(LoopbackLimit) = "workflow.loopback-limit", Debug;
+    CapBreached(CapBreached) = "cap.breached", Debug;
+    PauseRequested(PauseRequested) = "callboard.pause.requested", Debug;
+    CancelRequested(CancelRequested) = "callboard.cancel.requested", Debug;
+}
+
+impl Event {
+    /// The node that the event is about, lifted onto the envelope.
+    pub fn node_id(&self) -> Option<&NodeId> {
+        match self {
+            Self::NodeStarted(payload) => Some(&payload.node_id),
+            Self::NodeCompleted(payload) => Some(&payload.node_id),
+            Self::NodeFailed(payload) => Some(&payload.node_id),
+            Self::NodeRetried(payload) => Some(&payload.node_id),
+            Self::NodeSkipped(payload) => Some(&payload.node_id),
+            Self::NodeCancelled(payload) => Some(&payload.node_id),
+            Self::OutputChunk(payload) => Some(&payload.node_id),
+            Self::LoopbackLimit(payload) => Some(&payload.node_id),
+            Self::ChannelWritten(payload) => payload.node_id.as_ref(),
+            Self::VariableChanged(payload) => payload.node_id.as_ref(),
+            Self::VersionPinned(payload) => payload.node_id.as_ref(),
+            Self::CapBreached(payload) => payload.node_id.as_ref(),
+            Self::Other(other) => other.node_id.as_ref(),
+            Self::RunStarted(_)
+            | Self::RunCompleted(_)
+            | Self::RunFailed(_)
+            | Self::RunCancelled(_)
+            | Self::RunPaused(_)
+            | Self::RunResumed(_)
+            | Self::PauseRequested(_)
+            | Self::CancelRequested(_) => None,
+        }
+    }
+
+    /// Whether an event of this kind ends its run's log.
+    pub fn is_terminal(kind: &str) -> bool {
+        matches!(kind, "run.completed" | "run.failed" | "run.cancelled")
+    }
+}
+
+/// One event on the wire (`RunEventDoc`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunEvent {
+    pub event_id: EventId,
+    pub run_id: RunId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub payload: Value,
+    pub timestamp: Timestamp,
+    pub sequence: u64,
+    pub schema_version: u32,
+    pub engine_version: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub causation_id: Option<EventId>,
+}
+
+fn typed<T: DeserializeOwned>(payload: &Value) -> Option<T> {
+    T::deserialize(payload).ok()
+}
+
+/// Payload structs have string keys and no custom serialisers, so writing them cannot fail.
+fn to_value<T: Serialize>(payload: &T) -> Value {
+    serde_json::to_value(payload).unwrap_or(Value::Null)
+}
+
+fn to_text<T: Serialize>(payload: &T) -> String {
+    serde_json::to_string(payload).unwrap_or_else(|_| "null".to_owned())
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde's skip_serializing_if passes a reference"
+)]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_unknown_kind_is_kept_as_it_stands() {
+        let event = Event::read("acme.canvas.published", Some("n1".into()), json!({ "x": [1] }));
+        assert_eq!(event.kind(), "acme.canvas.published");
+        assert_eq!(event.payload(), json!({ "x": [1] }));
+        assert_eq!(event.node_id(), Some(&"n1".into()));
+    }
+
+    #[test]
+    fn a_known_kind_with_a_foreign_payload_is_kept_too() {
+        let event = Event::read("node.completed", None, json!("just text"));
+        assert!(
+            matches!(&event, Event::Other(other) if other.kind == "node.completed"),
+            "{event:?}"
+        );
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let event = Event::NodeStarted(NodeStarted {
+            node_id: "a".into(),
+            type_id: "core.noop".into(),
+            attempt: 1,
+            visit: 2,
+        });
+        assert_eq!(Event::read(event.kind(), None, event.payload()), event);
+    }
+}

@@ -1,0 +1,52 @@
+//! The OpenWOP v1 vocabulary: ids, events, bodies, the workflow definition and
+//! the error envelope. Shapes only: nothing here waits, reads or decides.
+
+mod capabilities;
+mod closed;
+mod envelope;
+mod event;
+mod ids;
+mod request;
+mod snapshot;
+mod time;
+mod workflow;
+
+pub use capabilities::{
+    Backpressure, Capabilities, Compliance, EngineVersionRange, IdempotencyCapability,
+    Implementation, Limits, PauseResume, Production, RestTransport, RunsCapability, Supported,
+    Testing,
+};
+pub use closed::{ShapeError, parse, parse_value};
+pub use envelope::ErrorEnvelope;
+pub use event::{
+    CancelRequested, CapBreached, CapKind, ChannelWritten, ChunkMeta, Event, Failure,
+    LoopbackLimit, NodeCancelled, NodeCompleted, NodeFailed, NodeRetried, NodeSkipped, NodeStarted,
+    OtherEvent, OutputChunk, PauseRequested, RunCancelled, RunCompleted, RunEvent, RunFailed,
+    RunPaused, RunResumed, RunStarted, StreamTier, Usage, VariableChanged, VersionPinned,
+};
+pub use ids::{
+    ChannelName, EventId, HostId, KeyId, NodeId, Owner, Principal, RunId, Tenant, TypeId,
+    WorkflowId, Workspace,
+};
+pub use request::{
+    BulkCancel, BulkCancelled, BulkItem, BulkItemError, CancelRun, CreateRun, CreatedRun,
+    DrainPolicy, PauseRun, ResumeRun,
+};
+pub use snapshot::{NodeSnapshot, RunSnapshot, RunStatus};
+pub use time::Timestamp;
+pub use workflow::{
+    AgentRef, ChannelAccess, ChannelDeclaration, ConditionType, DefinitionError, EdgeCondition,
+    PortValue, Position, Reducer, TriggerRule, TriggerType, VariableType, WorkflowDefinition,
+    WorkflowEdge, WorkflowMetadata, WorkflowNode, WorkflowSettings, WorkflowTrigger,
+    WorkflowVariable,
+};
+
+/// A JSON object whose keys are kept sorted, so that two folds print the same bytes.
+pub type Object = serde_json::Map<String, serde_json::Value>;
+
+/// The engine version that this build stamps on runs and events.
+pub const ENGINE_VERSION: u32 = 1;
+/// The event log's own schema version, as OpenWOP v1 counts it.
+pub const EVENT_LOG_SCHEMA_VERSION: u32 = 2;
+/// The version of a single event's payload contract.
+pub const EVENT_SCHEMA_VERSION: u32 = 1;

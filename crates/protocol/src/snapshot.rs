@@ -1,0 +1,119 @@
+//! A run as readers see it at one moment.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Failure, NodeId, Object, Owner, RunId, Timestamp, WorkflowId};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunStatus {
+    Pending,
+    Running,
+    Paused,
+    WaitingApproval,
+    WaitingInput,
+    WaitingExternal,
+    Completed,
+    Failed,
+    Cancelling,
+    Cancelled,
+}
+
+impl RunStatus {
+    pub const ALL: [Self; 10] = [
+        Self::Pending,
+        Self::Running,
+        Self::Paused,
+        Self::WaitingApproval,
+        Self::WaitingInput,
+        Self::WaitingExternal,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelling,
+        Self::Cancelled,
+    ];
+
+    /// Nothing leaves a terminal status.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+
+    /// The run waits for somebody outside; nobody drives it meanwhile.
+    pub fn is_waiting(self) -> bool {
+        matches!(self, Self::WaitingApproval | Self::WaitingInput | Self::WaitingExternal)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::WaitingApproval => "waiting-approval",
+            Self::WaitingInput => "waiting-input",
+            Self::WaitingExternal => "waiting-external",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelling => "cancelling",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == name)
+    }
+}
+
+/// `GET /v1/runs/{runId}`. Values that the definition marks sensitive are masked before they get here.
+///
+/// Stored beside resting runs as a cache of the fold. Old readers ignore new fields, new readers
+/// default missing ones, and an old writer's row is replaced whole: the log stays the truth.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunSnapshot {
+    pub run_id: RunId,
+    pub workflow_id: WorkflowId,
+    pub status: RunStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Owner>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_node_id: Option<NodeId>,
+    pub created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Timestamp>,
+    pub variables: Object,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channels: Option<Object>,
+    pub node_states: BTreeMap<NodeId, NodeSnapshot>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+    pub event_log_schema_version: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configurable: Option<Object>,
+    /// The highest sequence that this snapshot has folded; absent while the log is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_sequence: Option<u64>,
+}
+
+/// One node's place in the run. The protocol leaves this shape to the host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeSnapshot {
+    pub status: String,
+    /// How often a loop entered the node, from zero.
+    pub visit: u32,
+    pub attempts: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+}

@@ -1,0 +1,98 @@
+//! Points in time as the log keeps them: whole milliseconds since 1970, RFC 3339 on the wire.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// Milliseconds since the Unix epoch, UTC.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The last instant that RFC 3339 can write; later ones saturate to it.
+    const MAX: i64 = 253_402_200_000_000;
+    /// Midnight of year 1: earlier ones saturate to it.
+    const MIN: i64 = -62_135_596_800_000;
+
+    pub fn from_millis(millis: i64) -> Self {
+        Self(millis.clamp(Self::MIN, Self::MAX))
+    }
+
+    pub fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// The time that has passed since `earlier`; zero when a clock went backwards.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    #[must_use]
+    pub fn plus(self, duration: Duration) -> Self {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self::from_millis(self.0.saturating_add(millis))
+    }
+
+    #[must_use]
+    pub fn plus_millis(self, millis: u64) -> Self {
+        self.plus(Duration::from_millis(millis))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_millisecond(self.0) {
+            Ok(at) => write!(f, "{at:.3}"),
+            Err(_) => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+impl std::str::FromStr for Timestamp {
+    type Err = jiff::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self::from_millis(text.parse::<jiff::Timestamp>()?.as_millisecond()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_and_reads_rfc_3339_with_milliseconds() {
+        let at = Timestamp::from_millis(1_763_251_200_007);
+        assert_eq!(at.to_string(), "2025-11-16T00:00:00.007Z");
+        assert_eq!(at.to_string().parse::<Timestamp>().ok(), Some(at));
+    }
+
+    #[test]
+    fn absurd_values_saturate_instead_of_failing() {
+        for millis in [i64::MIN, i64::MAX] {
+            let text = Timestamp::from_millis(millis).to_string();
+            assert!(text.parse::<Timestamp>().is_ok(), "{text}");
+        }
+        assert_eq!(Timestamp::from_millis(5).since(Timestamp::from_millis(9)), Duration::ZERO);
+    }
+}

@@ -1,0 +1,463 @@
+//! Our types against the protocol's own schemas and fixtures, where they are at hand.
+
+#![expect(clippy::expect_used, reason = "tests stop at the first surprise")]
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use callboard_protocol::{
+    CancelRequested, CapBreached, CapKind, ChannelWritten, ChunkMeta, CreateRun, DrainPolicy,
+    ErrorEnvelope, Event, EventId, Failure, LoopbackLimit, NodeCancelled, NodeCompleted,
+    NodeFailed, NodeRetried, NodeSkipped, NodeSnapshot, NodeStarted, Object, OutputChunk, Owner,
+    PauseRequested, Reducer, RunCancelled, RunCompleted, RunEvent, RunFailed, RunPaused,
+    RunResumed, RunSnapshot, RunStarted, RunStatus, Timestamp, Usage, VariableChanged,
+    VersionPinned, WorkflowDefinition,
+};
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+/// The folder with the protocol's data; none, with a line that says so, where it is missing and not required.
+#[expect(clippy::disallowed_methods, reason = "only a test may ask whether it may be skipped")]
+fn openwop() -> Option<PathBuf> {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/openwop"));
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    let required = std::env::var("CALLBOARD_TEST_REQUIRE").unwrap_or_default();
+    let is_required = required.split(',').any(|part| part.trim() == "openwop");
+    assert!(!is_required, "openwop is required and not there");
+    // Past the capture of test output: a skipped test must be seen.
+    let told = std::io::stderr()
+        .write_all(b"skipped: the protocol's schemas are not at ../shared/openwop\n");
+    told.expect("standard error is open");
+    None
+}
+
+/// Reads schemas that refer to each other by file name.
+struct Files(PathBuf);
+
+impl jsonschema::Retrieve for Files {
+    fn retrieve(
+        &self,
+        uri: &jsonschema::Uri<String>,
+    ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        let name = uri.as_str().rsplit('/').next().unwrap_or_default();
+        let name = name.split('#').next().unwrap_or_default();
+        Ok(serde_json::from_slice(&fs::read(self.0.join("schemas").join(name))?)?)
+    }
+}
+
+fn schema(folder: &Path, name: &str) -> Validator {
+    compile(folder, &json!({ "$ref": format!("https://openwop.dev/spec/v1/{name}") }))
+}
+
+fn compile(folder: &Path, schema: &Value) -> Validator {
+    let options = jsonschema::options().with_retriever(Files(folder.to_owned()));
+    options.build(schema).expect("a schema")
+}
+
+fn check(validator: &Validator, what: &str, value: &Value) {
+    let errors: Vec<String> = validator
+        .iter_errors(value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{what}: {errors:#?}\n{value:#}");
+}
+
+/// One event of each kind that this host types, with every field set.
+fn events() -> Vec<Event> {
+    let mut events = run_events();
+    events.extend(node_events());
+    events.extend(value_events());
+    events
+}
+
+fn failure() -> Failure {
+    Failure::new("code", "words").with_details(object(json!({ "x": 1 })))
+}
+
+fn run_events() -> Vec<Event> {
+    let reason = Some("why".to_owned());
+    vec![
+        Event::RunStarted(RunStarted {
+            workflow_id: "w".into(),
+            inputs: object(json!({ "a": [1] })),
+            transport: Some("rest".into()),
+            engine_version: Some("1".into()),
+            owner: Some(owner()),
+            tags: vec!["t".into()],
+            metadata: Some(object(json!({ "m": {} }))),
+        }),
+        Event::RunCompleted(RunCompleted { outputs: object(json!({ "x": 1 })), duration_ms: 5 }),
+        Event::RunFailed(RunFailed {
+            error: failure(),
+            failed_node_id: Some("n".into()),
+            duration_ms: 5,
+        }),
+        Event::RunCancelled(RunCancelled {
+            reason: reason.clone(),
+            cancelled_by: Some("p".into()),
+            duration_ms: 5,
+        }),
+        Event::RunPaused(RunPaused {
+            reason: reason.clone(),
+            drain_policy: DrainPolicy::Immediate,
+        }),
+        Event::RunResumed(RunResumed { reason: reason.clone() }),
+        Event::PauseRequested(PauseRequested { reason: reason.clone() }),
+        Event::CancelRequested(CancelRequested { reason, cancelled_by: Some("p".into()) }),
+        Event::CapBreached(CapBreached {
+            kind: CapKind::NodeExecutions,
+            limit: 3,
+            observed: 4,
+            node_id: Some("n".into()),
+        }),
+        Event::CapBreached(CapBreached {
+            kind: CapKind::RunDuration,
+            limit: 3,
+            observed: 4,
+            node_id: None,
+        }),
+    ]
+}
+
+fn node_events() -> Vec<Event> {
+    let reason = Some("why".to_owned());
+    vec![
+        Event::NodeStarted(NodeStarted {
+            node_id: "n".into(),
+            type_id: "core.noop".into(),
+            attempt: 1,
+            visit: 2,
+        }),
+        Event::NodeCompleted(NodeCompleted {
+            node_id: "n".into(),
+            outputs: object(json!({ "x": null })),
+            duration_ms: 5,
+        }),
+        Event::NodeFailed(NodeFailed { node_id: "n".into(), error: failure(), attempts: 1 }),
+        Event::NodeRetried(NodeRetried {
+            node_id: "n".into(),
+            attempt: 1,
+            delay_ms: 1_000,
+            last_error: Some(failure()),
+        }),
+        Event::NodeSkipped(NodeSkipped { node_id: "n".into(), reason: reason.clone() }),
+        Event::NodeCancelled(NodeCancelled { node_id: "n".into(), reason }),
+        Event::LoopbackLimit(LoopbackLimit { node_id: "n".into(), iterations: 5, limit: 5 }),
+        Event::OutputChunk(OutputChunk {
+            node_id: "n".into(),
+            run_id: "r".into(),
+            chunk: "text".into(),
+            is_last: true,
+            meta: Some(ChunkMeta {
+                finish_reason: Some("stop".into()),
+                model: Some("m".into()),
+                usage: Some(Usage { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 }),
+                provider: Some("p".into()),
+            }),
+        }),
+    ]
+}
+
+fn value_events() -> Vec<Event> {
+    let names = [
+        "replace",
+        "append",
+        "merge",
+        "counter",
+        "votes",
+        "feedback",
+        "message",
+        "vendor.acme.mix",
+    ];
+    let written = names.map(|name| {
+        Event::ChannelWritten(ChannelWritten {
+            channel: "c".into(),
+            value: json!([1]),
+            reducer: Reducer::from(name.to_owned()),
+            written_at: Timestamp::from_millis(1_700_000_000_000),
+            node_id: Some("n".into()),
+            schema_version: Some(1),
+            source_engine_id: None,
+            source_run_id: None,
+        })
+    });
+    let mut events = vec![
+        Event::VariableChanged(VariableChanged {
+            name: "v".into(),
+            previous: Some(json!(1)),
+            next: json!({ "x": 2 }),
+            node_id: Some("n".into()),
+        }),
+        Event::VersionPinned(VersionPinned {
+            change_id: "c".into(),
+            version: 2,
+            node_id: Some("n".into()),
+        }),
+    ];
+    events.extend(written);
+    events
+}
+
+fn owner() -> Owner {
+    Owner { tenant: "t".into(), workspace: Some("w".into()), principal: Some("p".into()) }
+}
+
+fn object(value: Value) -> Object {
+    match value {
+        Value::Object(fields) => fields,
+        other => panic!("{other} is not an object"),
+    }
+}
+
+fn envelope(event: &Event) -> RunEvent {
+    RunEvent {
+        event_id: EventId::of(&"run-1".into(), 3),
+        run_id: "run-1".into(),
+        node_id: event.node_id().cloned(),
+        kind: event.kind().to_owned(),
+        payload: event.payload(),
+        timestamp: Timestamp::from_millis(1_700_000_000_000),
+        sequence: 3,
+        schema_version: 1,
+        engine_version: "1".into(),
+        causation_id: Some(EventId::of(&"run-1".into(), 2)),
+    }
+}
+
+#[test]
+fn the_list_of_events_here_has_one_of_each_kind() {
+    for kind in Event::KINDS {
+        assert!(events().iter().any(|event| event.kind() == *kind), "{kind} is missing");
+    }
+}
+
+/// What is written reads back as itself, whatever is left out.
+#[test]
+fn every_event_reads_back_from_what_it_wrote() {
+    for event in events() {
+        let payload = serde_json::from_str(&event.payload_text()).expect("JSON");
+        assert_eq!(Event::read(event.kind(), None, payload), event);
+    }
+}
+
+#[test]
+fn every_event_matches_its_payload_schema() {
+    let Some(folder) = openwop() else { return };
+    let text = fs::read(folder.join("schemas/run-event-payloads.schema.json")).expect("payloads");
+    let payloads: Value = serde_json::from_slice(&text).expect("JSON");
+    let document = schema(&folder, "run-event.schema.json");
+    for event in events() {
+        let kind = event.kind();
+        let whole = serde_json::to_value(envelope(&event)).expect("JSON");
+        check(&document, kind, &whole);
+        let index = &payloads["$defs"]["_typeIndex"]["properties"];
+        let Some(place) = index.get(kind).and_then(|known| known["$ref"].as_str()) else {
+            assert!(kind.starts_with("callboard."), "{kind} is neither the protocol's nor ours");
+            continue;
+        };
+        let place = format!("https://openwop.dev/spec/v1/run-event-payloads.schema.json{place}");
+        let payload = compile(&folder, &json!({ "$ref": place }));
+        // The payload schema's list of reducers lacks `message`, which the definition schema has.
+        if whole["payload"]["reducer"] == "message" {
+            assert!(!payload.is_valid(&whole["payload"]), "the exception is no longer needed");
+        } else {
+            check(&payload, kind, &whole["payload"]);
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_matches_the_protocol_in_every_status() {
+    let Some(folder) = openwop() else { return };
+    let validator = schema(&folder, "run-snapshot.schema.json");
+    let at = Timestamp::from_millis(1_700_000_000_000);
+    for status in RunStatus::ALL {
+        let node = NodeSnapshot {
+            status: "failed".into(),
+            visit: 1,
+            attempts: 2,
+            started_at: Some(at),
+            ended_at: Some(at),
+            error: Some(failure()),
+        };
+        let snapshot = RunSnapshot {
+            run_id: "r".into(),
+            workflow_id: "w".into(),
+            status,
+            owner: Some(owner()),
+            current_node_id: Some("n".into()),
+            created_at: at,
+            started_at: Some(at),
+            completed_at: Some(at),
+            variables: object(json!({ "x": 1 })),
+            channels: Some(object(json!({ "c": [] }))),
+            node_states: [("n".into(), node)].into(),
+            error: Some(failure()),
+            event_log_schema_version: 2,
+            tags: vec!["t".into()],
+            metadata: Some(object(json!({}))),
+            configurable: Some(object(json!({ "recursionLimit": 3 }))),
+            last_sequence: Some(3),
+        };
+        // The protocol has no word for a cancel under way in its snapshot.
+        let value = serde_json::to_value(snapshot).expect("JSON");
+        check(&validator, status.as_str(), &value);
+    }
+}
+
+#[test]
+fn an_error_envelope_matches_the_protocol() {
+    let Some(folder) = openwop() else { return };
+    let validator = schema(&folder, "error-envelope.schema.json");
+    for details in [None, Some(object(json!({ "path": "inputs.x" })))] {
+        let envelope =
+            ErrorEnvelope { error: "validation_error".into(), message: "words".into(), details };
+        check(&validator, "envelope", &serde_json::to_value(envelope).expect("JSON"));
+    }
+    let extra = json!({ "error": "e", "message": "m", "extra": 1 });
+    assert!(!validator.is_valid(&extra));
+    assert!(callboard_protocol::parse_value::<ErrorEnvelope>(extra).is_err());
+}
+
+/// What a caller may send with a run is what the options schema admits, and nothing beside it.
+#[test]
+fn a_request_for_a_run_is_read_as_the_protocol_writes_it() {
+    let body = json!({ "workflowId": "w", "inputs": {}, "tenantId": "t", "scopeId": "s",
+        "callbackUrl": "https://example.org", "configurable": { "recursionLimit": 3 },
+        "tags": ["a"], "metadata": { "k": 1 } });
+    let read: CreateRun = callboard_protocol::parse(body.to_string().as_bytes()).expect("a body");
+    assert_eq!(read.workflow_id.as_deref(), Some("w"));
+    let extra = callboard_protocol::parse::<CreateRun>(br#"{"workflowId":"w","extra":1}"#);
+    let error = extra.expect_err("closed");
+    assert_eq!(error.path, "extra");
+    let Some(folder) = openwop() else { return };
+    check(&schema(&folder, "run-options.schema.json"), "options", &body);
+}
+
+fn fixtures(folder: &Path) -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    for file in fs::read_dir(folder.join("fixtures")).expect("fixtures") {
+        let path = file.expect("a file").path();
+        if path.extension().is_some_and(|ending| ending == "json") {
+            let text = fs::read(&path).expect("a fixture");
+            found.push((path.display().to_string(), serde_json::from_slice(&text).expect("JSON")));
+        }
+    }
+    assert!(found.len() > 50, "{} fixtures", found.len());
+    found
+}
+
+/// F1, F2: all that the protocol ships is read; nothing of it is lost on the way.
+#[test]
+fn f1_every_shipped_fixture_is_a_definition() {
+    let Some(folder) = openwop() else { return };
+    let validator = schema(&folder, "workflow-definition.schema.json");
+    for (name, fixture) in fixtures(&folder) {
+        check(&validator, &name, &fixture);
+        let read = WorkflowDefinition::parse(fixture.to_string().as_bytes());
+        read.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
+/// F1: what the schema refuses we refuse, and the other way round.
+#[test]
+fn f1_a_spoilt_fixture_is_refused_by_us_and_by_the_schema() {
+    let Some(folder) = openwop() else { return };
+    let validator = schema(&folder, "workflow-definition.schema.json");
+    for (name, fixture) in fixtures(&folder) {
+        for (place, value) in spoils().into_iter().chain(spoils_of_parts()) {
+            let mut spoilt = fixture.clone();
+            let (parent, key) = place.rsplit_once('/').expect("a pointer");
+            let Some(parent) = spoilt.pointer_mut(parent) else { continue };
+            parent[key] = value.clone();
+            let ours = WorkflowDefinition::parse(spoilt.to_string().as_bytes());
+            assert!(!validator.is_valid(&spoilt), "{name}: the schema admits {place} = {value}");
+            assert!(ours.is_err(), "{name}: we admit {place} = {value}");
+        }
+    }
+}
+
+/// Places and values that no definition may have.
+fn spoils() -> Vec<(&'static str, Value)> {
+    vec![
+        ("/extra", json!(1)),
+        ("/id", json!("Upper")),
+        ("/id", json!("with.dot")),
+        ("/id", json!("")),
+        ("/name", json!("")),
+        ("/version", json!("")),
+        ("/status", json!("asleep")),
+        ("/slug", json!("-x")),
+        ("/nodes", json!([])),
+        ("/nodes/0/extra", json!(1)),
+        ("/nodes/0/id", json!("")),
+        ("/nodes/0/name", json!("")),
+        ("/nodes/0/typeId", json!("Core.Noop")),
+        ("/nodes/0/typeId", json!("core/noop")),
+        ("/nodes/0/outputRole", json!("third")),
+        ("/nodes/0/position/x", json!("left")),
+        ("/nodes/0/inputs/p", json!({ "type": "static" })),
+        ("/nodes/0/inputs/p", json!({ "type": "static", "value": 1, "extra": 1 })),
+        ("/nodes/0/inputs/p", json!({ "type": "expression", "expression": "" })),
+        ("/nodes/0/inputs/p", json!({ "type": "variable", "variableName": "" })),
+        ("/nodes/0/inputs/p", json!({ "type": "connection", "nodeId": "", "outputKey": "x" })),
+        ("/nodes/0/inputs/p", json!({ "type": "connection", "nodeId": "x", "outputKey": "" })),
+        ("/edges/0/extra", json!(1)),
+        ("/edges/0/id", json!("")),
+        ("/edges/0/triggerRule", json!("never")),
+        ("/edges/0/condition", json!({ "type": "unlike" })),
+        ("/triggers/0/extra", json!(1)),
+        ("/triggers/0/id", json!("")),
+        ("/triggers/0/type", json!("moon")),
+        ("/variables/0/extra", json!(1)),
+        ("/variables/0/name", json!("")),
+        ("/variables/0/type", json!("date")),
+    ]
+}
+
+/// More of the same, in the parts that fixtures seldom have.
+fn spoils_of_parts() -> Vec<(&'static str, Value)> {
+    let channel = |fields: Value| {
+        let mut channel = json!({ "reducer": "append" });
+        channel.as_object_mut().expect("fields").extend(object(fields));
+        json!({ "c": channel })
+    };
+    let group = |size: Value| json!([{ "id": "g", "name": "g", "nodeIds": [], "position": { "x": 0, "y": 0 }, "size": size }]);
+    vec![
+        ("/channels", channel(json!({ "extra": 1 }))),
+        ("/channels", channel(json!({ "reducer": "sum" }))),
+        ("/channels", channel(json!({ "maxSize": 0 }))),
+        ("/channels", channel(json!({ "ttlMs": 0 }))),
+        ("/channels", channel(json!({ "schemaVersion": 0 }))),
+        ("/channels", channel(json!({ "compatibleWith": [0] }))),
+        ("/channels", channel(json!({ "compatibleWith": [1, 1] }))),
+        ("/channels", channel(json!({ "access": "friends" }))),
+        ("/channels", channel(json!({ "access": { "readers": ["Not A Pattern"] } }))),
+        ("/channels", channel(json!({ "access": { "readers": ["a*b"] } }))),
+        ("/channels", channel(json!({ "access": { "writers": ["a", "a"] } }))),
+        ("/channels", channel(json!({ "access": { "others": [] } }))),
+        ("/groups", group(json!({ "width": 1 }))),
+        ("/defaults", json!({ "extra": 1 })),
+        ("/defaults", json!({ "promptRefs": { "extra": 1 } })),
+        ("/metadata", json!({ "tags": [""] })),
+        ("/metadata", json!({ "complianceClass": "secret" })),
+        ("/metadata", json!({ "complianceConfig": { "maskingMode": "blur" } })),
+        ("/settings", json!({ "timeout": -1 })),
+        ("/settings", json!({ "maxRetries": -1 })),
+        ("/settings", json!({ "logLevel": "loud" })),
+        ("/settings", json!({ "maxLoopbackIterations": 0 })),
+    ]
+}
+
+/// RFC 0136 is newer than the schema at hand: we admit the advisory `format`, the schema does not yet.
+#[test]
+fn f13_the_format_of_a_variable_is_admitted() {
+    let definition = json!({ "id": "w", "name": "w", "version": "1", "edges": [], "triggers": [],
+        "nodes": [{ "id": "n", "typeId": "core.noop", "name": "n", "position": { "x": 0, "y": 0 }, "config": {}, "inputs": {} }],
+        "variables": [{ "name": "v", "type": "string", "format": "email" }], "metadata": {}, "settings": {} });
+    let read = WorkflowDefinition::parse(definition.to_string().as_bytes()).expect("admitted");
+    assert_eq!(read.variables[0].format.as_deref(), Some("email"));
+}

@@ -1,0 +1,62 @@
+//! What a run is born with: everything that is decided once, before its first event.
+
+use serde::{Deserialize, Serialize};
+
+use callboard_protocol::{ENGINE_VERSION, Object, Owner, RunId, Timestamp, WorkflowId};
+
+/// Written once, in the transaction that creates the run, and never changed.
+///
+/// Stored as JSON. An old reader ignores fields that it does not know; a new reader defaults those
+/// that an old record lacks; nobody writes it twice. `engine_version` decides whether this build
+/// may drive the run at all.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Birth {
+    pub run_id: RunId,
+    pub workflow_id: WorkflowId,
+    /// The digest of the definition that the run keeps, whatever happens to the workflow later.
+    pub definition: String,
+    pub owner: Owner,
+    /// Whether a test key made it: test keys and live keys do not see each other's runs.
+    #[serde(default)]
+    pub test: bool,
+    /// What the caller sent, with defaults not yet applied.
+    #[serde(default)]
+    pub inputs: Object,
+    #[serde(default)]
+    pub configurable: Object,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_url: Option<String>,
+    pub created_at: Timestamp,
+    pub engine_version: u32,
+    /// What a test asked to have stamped on the events instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forced_engine_version: Option<u32>,
+    pub limits: RunLimits,
+}
+
+/// The limits in force for one run, resolved when it is created so that a later configuration cannot move them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunLimits {
+    pub node_executions: u64,
+    pub duration_ms: u64,
+}
+
+impl Birth {
+    /// The version that events of this run carry.
+    pub fn stamped_version(&self) -> u32 {
+        self.forced_engine_version.unwrap_or(self.engine_version)
+    }
+
+    /// Whether a newer build than this one started the run.
+    pub fn is_from_the_future(&self) -> bool {
+        self.engine_version > ENGINE_VERSION
+    }
+}

@@ -1,0 +1,23 @@
+//! One run as a value: what has happened to it, what may happen next, and what the world still
+//! owes it. Nothing here waits, reads a clock or touches a disk.
+
+mod admission;
+mod birth;
+mod channel;
+mod expression;
+mod graph;
+mod head;
+mod mask;
+mod node;
+mod plan;
+mod retry;
+mod run;
+pub mod stream;
+mod version;
+
+pub use admission::{HostLimits, Inadmissible, MOCK_PROVIDERS};
+pub use birth::{Birth, RunLimits};
+pub use head::Head;
+pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
+pub use run::{Attempt, Command, Entry, Fact, Outcome, Owed, Refusal, RetryClass, Run, Task};
+pub use version::{Pin, pin_version};

@@ -1,0 +1,255 @@
+//! Keeps what the definition marks sensitive out of every reader's sight.
+//!
+//! Two nets: values at marked places (a sensitive variable, channel or output port) are masked where
+//! they stand, and marked texts that travelled elsewhere are masked wherever they turn up.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use callboard_protocol::{
+    ChannelWritten, Event, NodeCompleted, Object, RunCompleted, RunStarted, VariableChanged,
+    WorkflowDefinition,
+};
+
+use crate::node::NodeKind;
+use crate::plan::{Plan, PlanError, PlanNode};
+
+/// What a reader sees in place of a sensitive value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MaskingMode {
+    Mask,
+    Omit,
+    Hash,
+    Passthrough,
+}
+
+impl MaskingMode {
+    pub(crate) fn of(definition: &WorkflowDefinition) -> Result<Self, PlanError> {
+        let config = definition.metadata.compliance_config.as_ref();
+        match config.and_then(|config| config.get("maskingMode")).and_then(Value::as_str) {
+            None | Some("mask") => Ok(Self::Mask),
+            Some("omit") => Ok(Self::Omit),
+            Some("hash") => Ok(Self::Hash),
+            Some("passthrough") => Ok(Self::Passthrough),
+            Some(other) => Err(PlanError {
+                path: "metadata.complianceConfig.maskingMode".into(),
+                message: format!("{other:?} must be mask, omit, hash or passthrough"),
+            }),
+        }
+    }
+}
+
+/// The protocol's mask.
+const REDACTED: &str = "[REDACTED]";
+/// Shorter texts are not hunted down: they would blot out innocent words.
+const SHORTEST_TEXT: usize = 8;
+
+/// The sensitive texts that a run has seen, longest first when masking.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sensitive {
+    texts: BTreeSet<String>,
+}
+
+impl Sensitive {
+    /// Remembers every text inside a sensitive value.
+    pub(crate) fn learn(&mut self, value: &Value) {
+        match value {
+            Value::String(text) if text.len() >= SHORTEST_TEXT => {
+                self.texts.insert(text.clone());
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.learn(item)),
+            Value::Object(fields) => fields.values().for_each(|field| self.learn(field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}
+
+/// Masks for one run: its plan says where, its history says what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mask<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) sensitive: &'a Sensitive,
+}
+
+impl Mask<'_> {
+    /// The event's payload as readers may see it, if that differs from what the fold must see.
+    pub(crate) fn payload(&self, event: &Event) -> Option<Value> {
+        if self.is_off() {
+            return None;
+        }
+        let masked = match event {
+            Event::RunStarted(payload) => {
+                let mut inputs = payload.inputs.clone();
+                self.variables(&mut inputs);
+                Event::RunStarted(RunStarted { inputs, ..payload.clone() })
+            }
+            Event::VariableChanged(payload) if self.is_sensitive_variable(&payload.name) => {
+                Event::VariableChanged(VariableChanged {
+                    previous: payload.previous.as_ref().and_then(|value| self.hide(value)),
+                    next: self.hide(&payload.next).unwrap_or(Value::Null),
+                    ..payload.clone()
+                })
+            }
+            Event::ChannelWritten(payload)
+                if self.is_sensitive_channel(payload.channel.as_str()) =>
+            {
+                let value = self.hide(&payload.value).unwrap_or(Value::Null);
+                Event::ChannelWritten(ChannelWritten { value, ..payload.clone() })
+            }
+            Event::NodeCompleted(payload) => {
+                let mut outputs = payload.outputs.clone();
+                self.outputs(payload.node_id.as_str(), &mut outputs);
+                Event::NodeCompleted(NodeCompleted { outputs, ..payload.clone() })
+            }
+            Event::RunCompleted(payload) => {
+                let mut outputs = payload.outputs.clone();
+                self.run_outputs(&mut outputs);
+                self.variables(&mut outputs);
+                Event::RunCompleted(RunCompleted { outputs, ..payload.clone() })
+            }
+            other => other.clone(),
+        };
+        let original = event.payload();
+        let mut public = masked.payload();
+        self.sweep(&mut public);
+        (public != original).then_some(public)
+    }
+
+    /// Masks marked names in a bag of variables.
+    pub(crate) fn variables(&self, bag: &mut Object) {
+        let names: Vec<String> =
+            bag.keys().filter(|name| self.is_sensitive_variable(name)).cloned().collect();
+        for name in names {
+            self.replace(bag, &name);
+        }
+        for (name, value) in bag.iter_mut() {
+            if let Value::Object(outputs) = value {
+                self.outputs(name, outputs);
+            }
+        }
+    }
+
+    /// Masks marked channels.
+    pub(crate) fn channels(&self, bag: &mut Object) {
+        let names: Vec<String> =
+            bag.keys().filter(|name| self.is_sensitive_channel(name)).cloned().collect();
+        for name in names {
+            self.replace(bag, &name);
+        }
+    }
+
+    /// Masks sensitive texts wherever they stand.
+    pub(crate) fn sweep(&self, value: &mut Value) {
+        if self.is_off() || self.sensitive.texts.is_empty() {
+            return;
+        }
+        match value {
+            Value::String(text) => {
+                let mut found: Vec<&String> = self
+                    .sensitive
+                    .texts
+                    .iter()
+                    .filter(|part| text.contains(part.as_str()))
+                    .collect();
+                found.sort_by_key(|part| std::cmp::Reverse(part.len()));
+                for part in found {
+                    *text =
+                        text.replace(part.as_str(), &self.stand_in(&Value::String(part.clone())));
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.sweep(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.sweep(field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    pub(crate) fn is_sensitive_variable(&self, name: &str) -> bool {
+        let definition = self.plan.definition();
+        let declared =
+            definition.variables.iter().any(|variable| variable.sensitive && variable.name == name);
+        // The ports of an identity node become variables of the same name.
+        declared
+            || definition.nodes.iter().any(|node| {
+                node.output_sensitivity.as_ref().is_some_and(|ports| ports.get(name) == Some(&true))
+            })
+    }
+
+    pub(crate) fn is_sensitive_channel(&self, name: &str) -> bool {
+        self.plan.channel(&name.into()).is_some_and(|channel| channel.sensitive)
+    }
+
+    pub(crate) fn is_sensitive_output(&self, node: &str, port: &str) -> bool {
+        let index = self.plan.index(&node.into());
+        let marked = index.is_some_and(|index| self.shows_sensitive(self.plan.node(index), port));
+        marked || self.is_sensitive_variable(port)
+    }
+
+    /// Whether a node marks the port, or sets or gets something sensitive and shows it there.
+    fn shows_sensitive(&self, node: &PlanNode, port: &str) -> bool {
+        let marks = node.node.output_sensitivity.as_ref();
+        if marks.is_some_and(|ports| ports.get(port) == Some(&true)) {
+            return true;
+        }
+        let names_it = matches!(node.kind, NodeKind::SetVariable | NodeKind::GetVariable);
+        let config = &node.node.config;
+        let name =
+            config.get("name").or_else(|| config.get("variableName")).and_then(Value::as_str);
+        names_it
+            && port == "value"
+            && name.is_some_and(|name| {
+                self.is_sensitive_variable(name) || self.is_sensitive_channel(name)
+            })
+    }
+
+    fn outputs(&self, node: &str, outputs: &mut Object) {
+        let ports: Vec<String> =
+            outputs.keys().filter(|port| self.is_sensitive_output(node, port)).cloned().collect();
+        for port in ports {
+            self.replace(outputs, &port);
+        }
+    }
+
+    /// A run's outputs come from several nodes: a port that one of them hides is hidden.
+    fn run_outputs(&self, outputs: &mut Object) {
+        let hides =
+            |port: &str| self.plan.nodes().iter().any(|node| self.shows_sensitive(node, port));
+        let ports: Vec<String> = outputs.keys().filter(|port| hides(port)).cloned().collect();
+        for port in ports {
+            self.replace(outputs, &port);
+        }
+    }
+
+    fn replace(&self, bag: &mut Object, name: &str) {
+        let Some(value) = bag.get(name) else { return };
+        match self.hide(value) {
+            Some(mask) => bag.insert(name.to_owned(), mask),
+            None => bag.remove(name),
+        };
+    }
+
+    /// What stands for a hidden value; none where the mode leaves it out.
+    fn hide(&self, value: &Value) -> Option<Value> {
+        match self.plan.masking {
+            MaskingMode::Passthrough => Some(value.clone()),
+            MaskingMode::Omit => None,
+            MaskingMode::Mask | MaskingMode::Hash => Some(Value::String(self.stand_in(value))),
+        }
+    }
+
+    fn stand_in(&self, value: &Value) -> String {
+        if self.plan.masking == MaskingMode::Hash { hash(value) } else { REDACTED.to_owned() }
+    }
+
+    fn is_off(&self) -> bool {
+        !self.plan.has_sensitive || self.plan.masking == MaskingMode::Passthrough
+    }
+}
+
+fn hash(value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let digest = Sha256::digest(text.as_bytes());
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}

@@ -1,0 +1,73 @@
+//! What this host knows about node types: which core computes itself, which an activity performs,
+//! and which need a capability that nobody here has.
+
+use callboard_protocol::TypeId;
+
+/// How a node comes to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NodeKind {
+    /// Passes its inputs on: start, end, parallel, merge.
+    Pass,
+    Noop,
+    Identity,
+    Delay,
+    Fail,
+    SetVariable,
+    GetVariable,
+    Conditional,
+    Loop,
+    ChannelWrite,
+    /// Declares a requirement that no host meets: the engine must refuse to run it.
+    RequiresMissing,
+    /// Somebody outside core performs it.
+    Activity,
+}
+
+/// The requirement of `conformance.requiresMissing`. Nothing may ever provide it.
+pub(crate) const NEVER_PROVIDED: &str = "conformance.never-provided";
+
+impl NodeKind {
+    pub(crate) fn of(type_id: &TypeId) -> Self {
+        match type_id.as_str() {
+            "core.start" | "core.end" | "core.parallel" | "core.merge" => Self::Pass,
+            "core.noop" => Self::Noop,
+            "core.identity" => Self::Identity,
+            "core.delay" => Self::Delay,
+            "core.fail" => Self::Fail,
+            "core.setVariable" => Self::SetVariable,
+            "core.getVariable" => Self::GetVariable,
+            "core.conditional" => Self::Conditional,
+            "core.loop" => Self::Loop,
+            "core.channelWrite" => Self::ChannelWrite,
+            "conformance.requiresMissing" => Self::RequiresMissing,
+            _ => Self::Activity,
+        }
+    }
+
+    /// Whether core itself computes the outcome.
+    pub(crate) fn is_pure(self) -> bool {
+        self != Self::Activity
+    }
+
+    /// Whether the type exists for conformance tests alone.
+    pub(crate) fn is_conformance_only(self) -> bool {
+        self == Self::RequiresMissing
+    }
+}
+
+/// The capability that a reserved or foreign node type needs, for the refusal's details.
+pub(crate) fn required_capability(type_id: &TypeId) -> &'static str {
+    match type_id.as_str() {
+        "core.orchestrator.supervisor" => "orchestrator",
+        "core.dispatch" => "dispatch",
+        "core.conversationGate" => "conversationPrimitive",
+        "core.conformance.mock-agent" => "agents",
+        "core.subWorkflow" => "subWorkflow",
+        "core.approvalGate" | "core.clarificationGate" | "core.interrupt" => "interrupts",
+        text if text.starts_with("core.ai.") => "aiProviders",
+        text if text.starts_with("conformance.") || text.starts_with("core.conformance.") => {
+            "testing"
+        }
+        _ => "nodePacks",
+    }
+}

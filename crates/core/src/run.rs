@@ -1,0 +1,276 @@
+//! The state of one run and the two functions that change it: `decide` and `apply`.
+//!
+//! `apply` folds one event and never refuses, because an event in the log is a fact. `decide` takes a
+//! command, emits what follows from it, and then asks the state again and again which event must come
+//! next, until none must. Since that question has one answer for every state, a batch that was cut
+//! anywhere is finished by the next decide, and a new holder needs no other way to find its work.
+
+mod command;
+mod flow;
+mod fold;
+mod inputs;
+mod next;
+mod perform;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use callboard_protocol::{
+    CancelRequested, CapBreached, ChannelName, Event, Failure, NodeId, Object, PauseRequested,
+    RunId, RunStatus, Timestamp,
+};
+
+pub use command::{Command, Fact, Outcome, Refusal, RetryClass};
+pub use view::{Attempt, Owed, Task};
+
+use crate::birth::Birth;
+use crate::channel::Channel;
+use crate::graph::NodeIndex;
+use crate::mask::{Mask, Sensitive};
+use crate::plan::Plan;
+
+/// How many events one decide may emit. A longer chain owes `Continue`, so that no append grows without bound.
+const MAX_BATCH: usize = 256;
+
+/// One event at its place in the log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    pub sequence: u64,
+    pub at: Timestamp,
+    pub event: Event,
+}
+
+/// One run: a birth record, a plan and the fold of a log.
+#[derive(Debug, Clone)]
+pub struct Run {
+    birth: Arc<Birth>,
+    plan: Arc<Plan>,
+    version: u64,
+    updated_at: Timestamp,
+    phase: Phase,
+    started_at: Option<Timestamp>,
+    /// Time spent paused does not count towards the run's duration.
+    paused_ms: u64,
+    nodes: Vec<NodeState>,
+    /// Nodes that are waiting no longer: what becomes of each is settled, but not yet recorded.
+    ready: BTreeMap<NodeIndex, Verdict>,
+    /// Nodes that have started and not ended.
+    active: BTreeSet<NodeIndex>,
+    /// For each edge, whether its source's last end lets it be followed.
+    followed: Vec<bool>,
+    loops: Vec<LoopState>,
+    /// For each channel trigger, when it fires.
+    due_triggers: Vec<Option<Timestamp>>,
+    variables: Object,
+    channels: BTreeMap<ChannelName, Channel>,
+    executions: u64,
+    pins: BTreeMap<String, i64>,
+    drain: Option<PauseRequested>,
+    cancel: Option<CancelRequested>,
+    breach: Option<CapBreached>,
+    /// A fold that cannot go on: the run fails with this.
+    fault: Option<Failure>,
+    /// Failed nodes in the order of their failing.
+    failed: Vec<NodeIndex>,
+    sensitive: Sensitive,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Phase {
+    Pending,
+    Running,
+    Paused { since: Timestamp },
+    Ended { status: RunStatus, at: Timestamp, error: Option<Failure> },
+}
+
+#[derive(Debug, Clone, Default)]
+struct NodeState {
+    stage: Stage,
+    visit: u32,
+    attempt: u32,
+    /// Failed attempts of this visit; fresh starts after a pause or a takeover are not failures.
+    failures: u32,
+    /// Facts recorded within this visit: writes of a pure node, chunks of an activity.
+    facts: u32,
+    /// What the ports held when the attempt started.
+    inputs: Object,
+    /// Why the ports could not be resolved.
+    unresolved: Option<Failure>,
+    outputs: Object,
+    started_at: Option<Timestamp>,
+    ended_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+enum Stage {
+    /// Not reached, or re-opened by a loop.
+    #[default]
+    Waiting,
+    Active,
+    /// Was active when a pause or a takeover stopped it; starts afresh.
+    Interrupted,
+    Retrying {
+        not_before: Timestamp,
+    },
+    Completed,
+    Failed(Failure),
+    Skipped,
+    Cancelled,
+}
+
+impl Stage {
+    fn is_settled(&self) -> bool {
+        matches!(self, Self::Completed | Self::Failed(_) | Self::Skipped | Self::Cancelled)
+    }
+}
+
+/// What becomes of a node whose upstreams have decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Start,
+    Skip,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct LoopState {
+    iterations: u32,
+    turn: Turn,
+}
+
+/// Where a loop stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// Some node of its body is still to settle.
+    Open,
+    /// Everything settled and an edge leads back: the header starts again.
+    Again,
+    /// An edge leads back, but the bound is reached; that is to be recorded.
+    Limit,
+    /// It will not go round again: what follows the loop may run.
+    Closed,
+}
+
+impl Run {
+    /// A run before its first event.
+    pub fn new(birth: Arc<Birth>, plan: Arc<Plan>) -> Self {
+        let fresh = LoopState { iterations: 0, turn: Turn::Open };
+        let mut run = Self {
+            version: 0,
+            updated_at: birth.created_at,
+            phase: Phase::Pending,
+            started_at: None,
+            paused_ms: 0,
+            nodes: vec![NodeState::default(); plan.nodes().len()],
+            ready: BTreeMap::new(),
+            active: BTreeSet::new(),
+            followed: vec![false; plan.definition().edges.len()],
+            loops: vec![fresh; plan.loops.len()],
+            due_triggers: vec![None; plan.triggers.len()],
+            variables: Object::new(),
+            channels: BTreeMap::new(),
+            executions: 0,
+            pins: BTreeMap::new(),
+            drain: None,
+            cancel: None,
+            breach: None,
+            fault: None,
+            failed: Vec::new(),
+            sensitive: Sensitive::default(),
+            birth,
+            plan,
+        };
+        run.open_variables();
+        run
+    }
+
+    /// Folds a whole log.
+    pub fn replay(birth: Arc<Birth>, plan: Arc<Plan>, log: &[Entry]) -> Self {
+        let mut run = Self::new(birth, plan);
+        for entry in log {
+            run.apply(entry);
+        }
+        run
+    }
+
+    /// Carries out a command: emits its events and all that must follow, applying as it emits.
+    ///
+    /// A refusal leaves the run as it was. When the returned entries cannot be appended, drop the value.
+    pub fn decide(&mut self, command: &Command, now: Timestamp) -> Result<Vec<Entry>, Refusal> {
+        // A clock that jumped back must not make the log do so.
+        let at = now.max(self.updated_at);
+        let mut batch = Vec::new();
+        for event in self.accept(command, at)? {
+            self.emit(event, at, &mut batch);
+        }
+        while batch.len() < MAX_BATCH
+            && let Some(event) = self.next(at)
+        {
+            self.emit(event, at, &mut batch);
+        }
+        Ok(batch)
+    }
+
+    /// The event's payload as readers may see it, if the fold must see another.
+    pub fn masked(&self, event: &Event) -> Option<Value> {
+        self.mask().payload(event)
+    }
+
+    /// The inputs as readers may see them, if they hold something sensitive.
+    pub fn masked_inputs(&self) -> Option<Object> {
+        let mut inputs = self.birth.inputs.clone();
+        if self.plan.has_sensitive {
+            self.mask().variables(&mut inputs);
+        }
+        (inputs != self.birth.inputs).then_some(inputs)
+    }
+
+    pub fn id(&self) -> &RunId {
+        &self.birth.run_id
+    }
+
+    pub fn birth(&self) -> &Arc<Birth> {
+        &self.birth
+    }
+
+    /// How many events the run has folded.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// The versions that were pinned so far, by change id.
+    pub fn pins(&self) -> &BTreeMap<String, i64> {
+        &self.pins
+    }
+
+    fn emit(&mut self, event: Event, at: Timestamp, batch: &mut Vec<Entry>) {
+        let entry = Entry { sequence: self.version, at, event };
+        self.apply(&entry);
+        batch.push(entry);
+    }
+
+    fn mask(&self) -> Mask<'_> {
+        Mask { plan: &self.plan, sensitive: &self.sensitive }
+    }
+
+    fn node_id(&self, index: NodeIndex) -> NodeId {
+        self.plan.node(index).node.id.clone()
+    }
+
+    fn duration_ms(&self, at: Timestamp) -> u64 {
+        // A pause that is still on has not been added to the paused time yet.
+        let at = if let Phase::Paused { since } = self.phase { since } else { at };
+        let elapsed = self.started_at.map_or(0, |started| millis(at.since(started)));
+        elapsed.saturating_sub(self.paused_ms)
+    }
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

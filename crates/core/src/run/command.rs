@@ -1,0 +1,266 @@
+//! What can be asked of a run, and why it may be refused.
+
+use callboard_protocol::{
+    CancelRequested, ChunkMeta, DrainPolicy, Event, Failure, NodeCompleted, Object, OutputChunk,
+    PauseRequested, Principal, RunCancelled, RunPaused, RunResumed, RunStarted, RunStatus,
+    Timestamp, VersionPinned,
+};
+
+use super::view::Attempt;
+use super::{Phase, Run, Stage};
+use crate::graph::NodeIndex;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// The first holder begins.
+    Start,
+    /// A new holder goes on where another was lost.
+    Adopt,
+    /// Time has passed, or a batch was cut: do what is due.
+    Continue,
+    /// An activity has come to its end.
+    Finish {
+        attempt: Attempt,
+        outcome: Outcome,
+    },
+    /// An activity tells of progress.
+    Tell {
+        attempt: Attempt,
+        facts: Vec<Fact>,
+    },
+    Cancel {
+        reason: Option<String>,
+        by: Option<Principal>,
+    },
+    Pause {
+        drain: DrainPolicy,
+        reason: Option<String>,
+    },
+    Resume {
+        reason: Option<String>,
+    },
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    Done { outputs: Object },
+    Failed { failure: Failure, class: RetryClass },
+}
+
+/// Whether trying again can help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RetryClass {
+    Retryable,
+    Final,
+}
+
+/// Something that happened within an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fact {
+    /// A piece of streamed text. Its index within the visit makes a repetition harmless.
+    Chunk { index: u32, text: String, is_last: bool, meta: Option<ChunkMeta> },
+    /// A version that this run keeps for a change in the code.
+    Pin { change_id: String, version: i64 },
+}
+
+/// Core's answer to a command that the state does not allow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("the run has ended: {}", status.as_str())]
+    Ended { status: RunStatus },
+    #[error("the run has already started")]
+    AlreadyStarted,
+    #[error("the run is {}, not paused", status.as_str())]
+    NotPaused { status: RunStatus },
+    #[error("a run that is {} cannot be paused", status.as_str())]
+    CannotPause { status: RunStatus, paused_at: Option<Timestamp> },
+    /// A late answer from an attempt that was given up must not move the run.
+    #[error("attempt {} of node {} is no longer current", attempt.number, attempt.node)]
+    StaleAttempt { attempt: Attempt },
+}
+
+impl Run {
+    /// The events that a command itself stands for.
+    pub(super) fn accept(&self, command: &Command, at: Timestamp) -> Result<Vec<Event>, Refusal> {
+        if let Phase::Ended { status, .. } = self.phase {
+            return Err(Refusal::Ended { status });
+        }
+        match command {
+            Command::Start if self.phase != Phase::Pending => Err(Refusal::AlreadyStarted),
+            Command::Start => Ok(vec![self.started()]),
+            Command::Adopt => Ok(self.adopted()),
+            Command::Continue => Ok(Vec::new()),
+            Command::Finish { attempt, outcome } => self.finished(attempt, outcome, at),
+            Command::Tell { attempt, facts } => self.told(attempt, facts),
+            Command::Cancel { reason, by } => Ok(self.cancelled(reason.as_ref(), by.as_ref(), at)),
+            Command::Pause { drain, reason } => self.paused(*drain, reason.as_ref()),
+            Command::Resume { reason } => match self.phase {
+                Phase::Paused { .. } => {
+                    Ok(vec![Event::RunResumed(RunResumed { reason: reason.clone() })])
+                }
+                Phase::Pending | Phase::Running | Phase::Ended { .. } => {
+                    Err(Refusal::NotPaused { status: self.status() })
+                }
+            },
+        }
+    }
+
+    fn started(&self) -> Event {
+        let birth = &self.birth;
+        Event::RunStarted(RunStarted {
+            workflow_id: birth.workflow_id.clone(),
+            inputs: birth.inputs.clone(),
+            transport: Some("rest".into()),
+            engine_version: Some(birth.stamped_version().to_string()),
+            owner: Some(birth.owner.clone()),
+            tags: birth.tags.clone(),
+            metadata: birth.metadata.clone(),
+        })
+    }
+
+    /// Whatever asks something of a pending run starts it first, in the same append.
+    fn started_if_pending(&self) -> Vec<Event> {
+        if self.phase == Phase::Pending { vec![self.started()] } else { Vec::new() }
+    }
+
+    fn adopted(&self) -> Vec<Event> {
+        match self.phase {
+            Phase::Pending => vec![self.started()],
+            Phase::Running => vec![Event::RunResumed(RunResumed {
+                reason: Some("taken over from a lost holder".into()),
+            })],
+            Phase::Paused { .. } | Phase::Ended { .. } => Vec::new(),
+        }
+    }
+
+    fn finished(
+        &self,
+        attempt: &Attempt,
+        outcome: &Outcome,
+        at: Timestamp,
+    ) -> Result<Vec<Event>, Refusal> {
+        let index = self.current(attempt)?;
+        Ok(vec![match outcome {
+            Outcome::Done { outputs } => self.completed(index, outputs.clone(), at),
+            Outcome::Failed { failure, class } => {
+                self.failed_or_retried(index, failure.clone(), *class)
+            }
+        }])
+    }
+
+    fn told(&self, attempt: &Attempt, facts: &[Fact]) -> Result<Vec<Event>, Refusal> {
+        let index = self.current(attempt)?;
+        let mut known = self.nodes[index].facts;
+        let mut events: Vec<Event> = Vec::new();
+        for fact in facts {
+            if let Some(event) = self.fact(index, known, fact) {
+                known += u32::from(matches!(event, Event::OutputChunk(_)));
+                if !events.iter().any(|earlier| is_same_pin(earlier, &event)) {
+                    events.push(event);
+                }
+            }
+        }
+        Ok(events)
+    }
+
+    /// The event of a fact that is new to a visit which has recorded `known` of them.
+    fn fact(&self, index: NodeIndex, known: u32, fact: &Fact) -> Option<Event> {
+        let node_id = self.node_id(index);
+        match fact {
+            Fact::Chunk { index, .. } if *index < known => None,
+            Fact::Chunk { text, is_last, meta, .. } => Some(Event::OutputChunk(OutputChunk {
+                node_id,
+                run_id: self.birth.run_id.clone(),
+                chunk: text.clone(),
+                is_last: *is_last,
+                meta: meta.clone(),
+            })),
+            Fact::Pin { change_id, .. } if self.pins.contains_key(change_id) => None,
+            Fact::Pin { change_id, version } => Some(Event::VersionPinned(VersionPinned {
+                change_id: change_id.clone(),
+                version: *version,
+                node_id: Some(node_id),
+            })),
+        }
+    }
+
+    fn current(&self, attempt: &Attempt) -> Result<NodeIndex, Refusal> {
+        let stale = || Refusal::StaleAttempt { attempt: attempt.clone() };
+        let index = self.plan.index(&attempt.node).ok_or_else(stale)?;
+        let state = &self.nodes[index];
+        let is_current = state.stage == Stage::Active
+            && state.visit == attempt.visit
+            && state.attempt == attempt.number
+            && !self.plan.node(index).kind.is_pure();
+        if is_current { Ok(index) } else { Err(stale()) }
+    }
+
+    fn cancelled(
+        &self,
+        reason: Option<&String>,
+        by: Option<&Principal>,
+        at: Timestamp,
+    ) -> Vec<Event> {
+        let mut events = self.started_if_pending();
+        if self.cancel.is_some() {
+            return events;
+        }
+        if self.active.is_empty() {
+            events.push(Event::RunCancelled(RunCancelled {
+                reason: reason.cloned(),
+                cancelled_by: by.cloned(),
+                duration_ms: self.duration_ms(at),
+            }));
+        } else {
+            events.push(Event::CancelRequested(CancelRequested {
+                reason: reason.cloned(),
+                cancelled_by: by.cloned(),
+            }));
+        }
+        events
+    }
+
+    fn paused(&self, drain: DrainPolicy, reason: Option<&String>) -> Result<Vec<Event>, Refusal> {
+        let paused_at = if let Phase::Paused { since } = self.phase { Some(since) } else { None };
+        let status = self.status();
+        if paused_at.is_some()
+            || self.drain.is_some()
+            || status == RunStatus::Cancelling
+            || status.is_waiting()
+        {
+            return Err(Refusal::CannotPause { status, paused_at });
+        }
+        let mut events = self.started_if_pending();
+        if drain == DrainPolicy::DrainCurrentNode && self.is_busy() {
+            events.push(Event::PauseRequested(PauseRequested { reason: reason.cloned() }));
+        } else {
+            events
+                .push(Event::RunPaused(RunPaused { reason: reason.cloned(), drain_policy: drain }));
+        }
+        Ok(events)
+    }
+
+    pub(super) fn completed(&self, index: NodeIndex, outputs: Object, at: Timestamp) -> Event {
+        let started = self.nodes[index].started_at.unwrap_or(at);
+        Event::NodeCompleted(NodeCompleted {
+            node_id: self.node_id(index),
+            outputs,
+            duration_ms: super::millis(at.since(started)),
+        })
+    }
+
+    /// Whether some node is in the middle of something that a drain waits for.
+    pub(super) fn is_busy(&self) -> bool {
+        self.active.iter().any(|index| self.nodes[*index].stage == Stage::Active)
+    }
+}
+
+fn is_same_pin(earlier: &Event, later: &Event) -> bool {
+    match (earlier, later) {
+        (Event::VersionPinned(earlier), Event::VersionPinned(later)) => {
+            earlier.change_id == later.change_id
+        }
+        _ => false,
+    }
+}

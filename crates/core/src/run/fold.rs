@@ -1,0 +1,290 @@
+//! How each event changes the state. Total: nothing here can refuse.
+
+use callboard_protocol::{
+    ChannelWritten, Event, EventId, NodeCompleted, NodeFailed, NodeId, NodeRetried, NodeStarted,
+    Object, RunStatus, Timestamp,
+};
+
+use super::flow::Settled;
+use super::{Entry, Phase, Run, Stage, Turn};
+use crate::channel::{Bounds, Channel, Evolution, breaking_change, evolution};
+use crate::graph::NodeIndex;
+use crate::node::NodeKind;
+
+impl Run {
+    /// Folds one event. An event kind that this build does not know is kept in the log and skipped here.
+    pub fn apply(&mut self, entry: &Entry) {
+        let at = entry.at;
+        match &entry.event {
+            Event::RunStarted(_) => self.fold_started(at),
+            Event::RunCompleted(_) => self.fold_ended(RunStatus::Completed, at, None),
+            Event::RunFailed(payload) => {
+                self.fold_ended(RunStatus::Failed, at, Some(payload.error.clone()))
+            }
+            Event::RunCancelled(_) => self.fold_ended(RunStatus::Cancelled, at, None),
+            Event::RunPaused(_) => self.fold_paused(at),
+            Event::RunResumed(_) => self.fold_resumed(at),
+            Event::NodeStarted(payload) => self.fold_node_started(payload, at),
+            Event::NodeCompleted(payload) => self.fold_node_completed(payload, at),
+            Event::NodeFailed(payload) => self.fold_node_failed(payload, at),
+            Event::NodeRetried(payload) => self.fold_node_retried(payload, at),
+            Event::NodeSkipped(payload) => self.settle_as(&payload.node_id, Stage::Skipped, at),
+            Event::NodeCancelled(payload) => self.settle_as(&payload.node_id, Stage::Cancelled, at),
+            Event::ChannelWritten(payload) => self.fold_channel(payload, entry),
+            Event::VariableChanged(payload) => {
+                if self.mask().is_sensitive_variable(&payload.name) {
+                    self.sensitive.learn(&payload.next);
+                }
+                self.variables.insert(payload.name.clone(), payload.next.clone());
+                self.count_fact(payload.node_id.as_ref());
+            }
+            Event::OutputChunk(payload) => self.count_fact(Some(&payload.node_id)),
+            Event::VersionPinned(payload) => {
+                self.pins.entry(payload.change_id.clone()).or_insert(payload.version);
+            }
+            Event::LoopbackLimit(payload) => self.fold_loopback_limit(&payload.node_id),
+            Event::CapBreached(payload) => self.breach = Some(payload.clone()),
+            Event::PauseRequested(payload) => self.drain = Some(payload.clone()),
+            Event::CancelRequested(payload) => {
+                self.end_pause(at);
+                self.cancel = Some(payload.clone());
+            }
+            Event::Other(_) => {}
+        }
+        self.version = entry.sequence + 1;
+        self.updated_at = self.updated_at.max(at);
+    }
+
+    fn fold_started(&mut self, at: Timestamp) {
+        self.phase = Phase::Running;
+        self.started_at = Some(at);
+        for index in 0..self.nodes.len() {
+            if self.plan.node(index).incoming.is_empty() {
+                self.refresh(index);
+            }
+        }
+    }
+
+    fn fold_ended(
+        &mut self,
+        status: RunStatus,
+        at: Timestamp,
+        error: Option<callboard_protocol::Failure>,
+    ) {
+        self.phase = Phase::Ended { status, at, error };
+        self.ready.clear();
+        self.active.clear();
+        self.drain = None;
+    }
+
+    fn fold_paused(&mut self, at: Timestamp) {
+        self.phase = Phase::Paused { since: at };
+        self.drain = None;
+        self.interrupt(|_| true);
+    }
+
+    fn fold_resumed(&mut self, at: Timestamp) {
+        if matches!(self.phase, Phase::Paused { .. }) {
+            self.end_pause(at);
+        } else {
+            // A takeover: what core computes itself goes on, what others performed has died with them.
+            self.interrupt(|kind| !kind.is_pure());
+        }
+    }
+
+    /// A resume ends a pause, and so does a cancel: the nodes that it stopped are still to be ended.
+    fn end_pause(&mut self, at: Timestamp) {
+        if let Phase::Paused { since } = self.phase {
+            self.paused_ms += super::millis(at.since(since));
+            self.phase = Phase::Running;
+        }
+    }
+
+    fn interrupt(&mut self, stops: impl Fn(NodeKind) -> bool) {
+        for index in &self.active {
+            let state = &mut self.nodes[*index];
+            if state.stage == Stage::Active && stops(self.plan.node(*index).kind) {
+                state.stage = Stage::Interrupted;
+            }
+        }
+    }
+
+    fn fold_node_started(&mut self, payload: &NodeStarted, at: Timestamp) {
+        let Some(index) = self.plan.index(&payload.node_id) else { return };
+        self.reach(index);
+        self.executions += 1;
+        self.ready.remove(&index);
+        self.active.insert(index);
+        let state = &mut self.nodes[index];
+        state.stage = Stage::Active;
+        state.visit = payload.visit;
+        state.attempt = payload.attempt;
+        state.started_at = Some(at);
+        state.ended_at = None;
+        (self.nodes[index].inputs, self.nodes[index].unresolved) = match self.resolve_inputs(index)
+        {
+            Ok(inputs) => (inputs, None),
+            Err(failure) => (Object::new(), Some(failure)),
+        };
+    }
+
+    /// A node that had ended is reached once more, by a loop or a trigger; what fired it is spent.
+    fn reach(&mut self, index: NodeIndex) {
+        if self.nodes[index].stage.is_settled() {
+            self.reopen(index);
+        }
+        self.clear_triggers(index);
+    }
+
+    fn fold_node_completed(&mut self, payload: &NodeCompleted, at: Timestamp) {
+        let Some(index) = self.plan.index(&payload.node_id) else { return };
+        for (port, value) in &payload.outputs {
+            if self.mask().is_sensitive_output(payload.node_id.as_str(), port) {
+                self.sensitive.learn(value);
+            }
+        }
+        if self.plan.node(index).kind == NodeKind::Identity {
+            for (port, value) in &payload.outputs {
+                self.variables.insert(port.clone(), value.clone());
+            }
+        } else if !payload.outputs.is_empty()
+            && self.plan.channel(&payload.node_id.as_str().into()).is_none()
+        {
+            // A node that shares its id with a channel does not write that channel.
+            self.variables.insert(payload.node_id.to_string(), payload.outputs.clone().into());
+        }
+        self.nodes[index].outputs = payload.outputs.clone();
+        self.settle(index, Settled { stage: Stage::Completed, at });
+    }
+
+    fn fold_node_failed(&mut self, payload: &NodeFailed, at: Timestamp) {
+        let Some(index) = self.plan.index(&payload.node_id) else { return };
+        // Only a node that must not run at all fails without having started.
+        if !self.active.contains(&index) {
+            self.reach(index);
+        }
+        self.failed.push(index);
+        self.settle(index, Settled { stage: Stage::Failed(payload.error.clone()), at });
+    }
+
+    fn fold_node_retried(&mut self, payload: &NodeRetried, at: Timestamp) {
+        let Some(index) = self.plan.index(&payload.node_id) else { return };
+        let state = &mut self.nodes[index];
+        state.failures += 1;
+        state.stage = Stage::Retrying { not_before: at.plus_millis(payload.delay_ms) };
+    }
+
+    fn settle_as(&mut self, node: &NodeId, stage: Stage, at: Timestamp) {
+        if let Some(index) = self.plan.index(node) {
+            if stage == Stage::Skipped && self.plan.node(index).node.disabled {
+                self.reach(index);
+            }
+            self.settle(index, Settled { stage, at });
+        }
+    }
+
+    fn fold_channel(&mut self, payload: &ChannelWritten, entry: &Entry) {
+        let declaration = self.plan.channel(&payload.channel);
+        let bounds = match declaration {
+            Some(declared) => Bounds {
+                ttl_ms: declared.ttl_ms.filter(|_| payload.reducer.keeps_entries()),
+                max_size: declared.max_size,
+            },
+            None => self.writer_bounds(payload.node_id.as_ref()),
+        };
+        let default = declaration.and_then(|declared| declared.default.as_ref());
+        let schema = self.plan.channel_schema(&payload.channel);
+        // Folded in place: copying the channel would make each write cost what all before it wrote.
+        let channel = self
+            .channels
+            .entry(payload.channel.clone())
+            .or_insert_with(|| Channel::new(&payload.reducer, default));
+        let fold = |channel: &mut Channel| {
+            channel.fold(&payload.reducer, bounds, &payload.value, payload.written_at);
+        };
+        let verdict = declaration.map(|declared| evolution(declared, payload.schema_version));
+        let fits = match verdict {
+            None | Some(Evolution::Fold) => {
+                fold(channel);
+                true
+            }
+            Some(Evolution::FoldIfValid) => {
+                let mut folded = channel.clone();
+                fold(&mut folded);
+                let is_valid = schema.is_none_or(|schema| schema.is_valid(&folded.value));
+                if is_valid {
+                    *channel = folded;
+                }
+                is_valid
+            }
+            Some(Evolution::Breaking) => false,
+        };
+        if !fits {
+            let current = declaration.and_then(|declared| declared.schema_version).unwrap_or(1);
+            let event = EventId::of(&self.birth.run_id, entry.sequence);
+            let written = payload.schema_version.unwrap_or(1);
+            self.fault = Some(breaking_change(&payload.channel, current, written, event.as_str()));
+            return;
+        }
+        if declaration.is_some_and(|declared| declared.sensitive) {
+            self.sensitive.learn(&payload.value);
+        }
+        self.count_fact(payload.node_id.as_ref());
+        self.fire_triggers(payload, entry.at);
+    }
+
+    fn fold_loopback_limit(&mut self, node: &NodeId) {
+        let Some(header) = self.plan.index(node) else { return };
+        let known = self.plan.loops.iter().position(|known| known.header == header);
+        if let Some(known) = known.filter(|known| self.loops[*known].turn != Turn::Closed) {
+            self.close_loop(known);
+        }
+    }
+
+    fn count_fact(&mut self, node: Option<&NodeId>) {
+        if let Some(index) = node.and_then(|node| self.plan.index(node)) {
+            self.nodes[index].facts += 1;
+        }
+    }
+
+    /// The bag that a run opens with: declared defaults, overlaid by what the caller sent.
+    pub(super) fn open_variables(&mut self) {
+        let plan = self.plan.clone();
+        for variable in &plan.definition().variables {
+            if let Some(value) = &variable.default_value {
+                self.variables.insert(variable.name.clone(), value.clone());
+            }
+        }
+        self.variables.extend(self.birth.inputs.clone());
+        for (name, declared) in plan.definition().channels.iter().flatten() {
+            self.channels
+                .insert(name.clone(), Channel::new(&declared.reducer, declared.default.as_ref()));
+        }
+        if plan.has_sensitive {
+            let marked: Vec<_> = self
+                .variables
+                .iter()
+                .filter(|(name, _)| self.mask().is_sensitive_variable(name))
+                .map(|(_, value)| value.clone())
+                .collect();
+            marked.iter().for_each(|value| self.sensitive.learn(value));
+        }
+    }
+
+    /// The bounds that an undeclared channel's writer carries in its own configuration.
+    pub(super) fn writer_bounds(&self, node: Option<&NodeId>) -> Bounds {
+        let index = node.and_then(|node| self.plan.index(node));
+        index.map(|index| self.configured_bounds(index)).unwrap_or_default()
+    }
+
+    pub(super) fn configured_bounds(&self, index: NodeIndex) -> Bounds {
+        let config = &self.plan.node(index).node.config;
+        let number = |key: &str| {
+            config.get(key).and_then(serde_json::Value::as_u64).filter(|number| *number > 0)
+        };
+        Bounds {
+            ttl_ms: number("ttlMs"),
+            max_size: number("maxSize").and_then(|most| usize::try_from(most).ok()),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What a node finds at its ports when it starts.
+
+use serde_json::{Value, json};
+
+use callboard_protocol::{Failure, NodeId, Object, PortValue};
+
+use super::{Run, Stage};
+use crate::channel::{Side, check_access};
+use crate::expression::evaluate;
+use crate::graph::NodeIndex;
+
+impl Run {
+    /// Values that arrive over edges, overridden by what the node's own ports declare.
+    pub(super) fn resolve_inputs(&self, index: NodeIndex) -> Result<Object, Failure> {
+        let node = &self.plan.node(index).node;
+        let mut inputs = self.arriving(index);
+        for (port, value) in &node.inputs {
+            if let Some(value) = self.resolve_port(index, port, value)? {
+                inputs.insert(port.clone(), value);
+            }
+        }
+        Ok(inputs)
+    }
+
+    /// Names that expressions may use: the variables, `inputs` and `nodes`.
+    pub(super) fn names(&self) -> Object {
+        let mut names = self.variables.clone();
+        let nodes: Object = (0..self.nodes.len())
+            .filter(|index| !self.nodes[*index].outputs.is_empty())
+            .map(|index| {
+                (self.node_id(index).to_string(), Value::Object(self.nodes[index].outputs.clone()))
+            })
+            .collect();
+        names.insert("inputs".into(), Value::Object(self.birth.inputs.clone()));
+        names.insert("nodes".into(), Value::Object(nodes));
+        names
+    }
+
+    fn arriving(&self, index: NodeIndex) -> Object {
+        let mut inputs = Object::new();
+        let node = self.plan.node(index);
+        let returning = node.loops.iter().filter(|known| self.plan.loops[**known].header == index);
+        let back = returning.flat_map(|known| &self.plan.loops[*known].back);
+        for place in node.incoming.iter().chain(back) {
+            let edge = self.plan.edge(*place);
+            let source = &self.nodes[edge.from];
+            let port = edge.edge.target_input.as_deref().unwrap_or("input");
+            match &source.stage {
+                Stage::Failed(failure) => {
+                    inputs.insert(
+                        "error".into(),
+                        json!({ "code": failure.code, "message": failure.message }),
+                    );
+                }
+                // An edge that was not followed carries nothing, whatever its source once said.
+                _ if !self.followed[*place] => {}
+                _ => {
+                    if let Some(value) = sent(&source.outputs, edge.edge.source_output.as_deref()) {
+                        inputs.insert(port.to_owned(), value);
+                    }
+                }
+            }
+        }
+        inputs
+    }
+
+    fn resolve_port(
+        &self,
+        index: NodeIndex,
+        port: &str,
+        value: &PortValue,
+    ) -> Result<Option<Value>, Failure> {
+        match value {
+            PortValue::Static { value } => Ok(Some(value.clone())),
+            PortValue::Expression { expression } => evaluate(expression, self.names()).map(Some),
+            PortValue::Connection { node_id, output_key, optional } => {
+                let source = self.plan.index(node_id).map(|source| &self.nodes[source].outputs);
+                match source.and_then(|outputs| outputs.get(output_key)) {
+                    Some(value) => Ok(Some(value.clone())),
+                    None if *optional => Ok(None),
+                    None => {
+                        Err(unresolved(port, &format!("node {node_id} has no output {output_key}")))
+                    }
+                }
+            }
+            PortValue::Variable { variable_name, optional } => {
+                match self.read_variable(index, variable_name)? {
+                    Some(value) => Ok(Some(value)),
+                    // A declared variable may simply be unset: its port then holds nothing, not null.
+                    None if *optional || self.is_declared(variable_name) => Ok(None),
+                    None => Err(unresolved(port, &format!("there is no variable {variable_name}"))),
+                }
+            }
+        }
+    }
+
+    /// A variable, or the value of a channel of that name that the node may read.
+    pub(super) fn read_variable(
+        &self,
+        index: NodeIndex,
+        name: &str,
+    ) -> Result<Option<Value>, Failure> {
+        if let Some(value) = self.variables.get(name) {
+            return Ok(Some(value.clone()));
+        }
+        let channel = name.into();
+        if let Some(declaration) = self.plan.channel(&channel) {
+            let node = &self.plan.node(index).node;
+            check_access(&channel, declaration, Side::Readers, &node.id, &node.type_id)?;
+        }
+        Ok(self.channels.get(&channel).map(|channel| channel.value.clone()))
+    }
+
+    fn is_declared(&self, name: &str) -> bool {
+        self.plan.definition().variables.iter().any(|variable| variable.name == name)
+    }
+}
+
+/// What an edge carries: the named output, or, where none is named and there is no `output`, all of them.
+fn sent(outputs: &Object, key: Option<&str>) -> Option<Value> {
+    match key {
+        Some(key) => outputs.get(key).cloned(),
+        None => match outputs.get("output") {
+            Some(value) => Some(value.clone()),
+            None => (!outputs.is_empty()).then(|| Value::Object(outputs.clone())),
+        },
+    }
+}
+
+fn unresolved(port: &str, why: &str) -> Failure {
+    let mut details = Object::new();
+    details.insert("port".into(), port.into());
+    Failure::new("input_unresolved", format!("port {port}: {why}")).with_details(details)
+}
+
+/// The node's ports that have a name of their own: those it declares and those that an edge names.
+pub(super) fn named_ports(run: &Run, index: NodeIndex) -> Vec<String> {
+    let node = run.plan.node(index);
+    let declared = node.node.inputs.keys().cloned();
+    let aimed =
+        node.incoming.iter().filter_map(|edge| run.plan.edge(*edge).edge.target_input.clone());
+    declared.chain(aimed).collect()
+}
+
+/// A node of this id, for messages.
+pub(super) fn quoted(node: &NodeId) -> String {
+    format!("node {node}")
+}

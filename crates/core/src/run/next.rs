@@ -1,0 +1,288 @@
+//! Which event must come next. One answer for every state; none while the run waits for time or for others.
+
+use callboard_protocol::{
+    CapBreached, CapKind, DrainPolicy, Event, Failure, LoopbackLimit, NodeCancelled, NodeFailed,
+    NodeId, NodeRetried, NodeSkipped, NodeStarted, Object, RunCancelled, RunCompleted, RunFailed,
+    RunPaused, Timestamp,
+};
+
+use super::command::RetryClass;
+use super::{Phase, Run, Stage, Turn, Verdict};
+use crate::graph::NodeIndex;
+use crate::node::{NEVER_PROVIDED, NodeKind};
+use crate::retry::backoff_ms;
+
+impl Run {
+    /// The next event that follows from the state alone, at time `at`.
+    pub(super) fn next(&self, at: Timestamp) -> Option<Event> {
+        if self.phase != Phase::Running {
+            return None;
+        }
+        if let Some(ending) = self.next_of_ending(at) {
+            return Some(ending);
+        }
+        if let Some(breach) = self.overtime(at) {
+            return Some(breach);
+        }
+        if let Some(event) = self.active.iter().find_map(|index| self.step(*index, at)) {
+            return Some(event);
+        }
+        if let Some(drain) = &self.drain {
+            let paused = RunPaused {
+                reason: drain.reason.clone(),
+                drain_policy: DrainPolicy::DrainCurrentNode,
+            };
+            return (!self.is_busy()).then_some(Event::RunPaused(paused));
+        }
+        self.next_start(at).or_else(|| self.next_turn()).or_else(|| self.next_end(at))
+    }
+
+    /// A run that was cancelled, broke a limit or cannot be folded stops its nodes, then itself.
+    fn next_of_ending(&self, at: Timestamp) -> Option<Event> {
+        let (reason, ending) = if let Some(cancel) = &self.cancel {
+            let ending = Event::RunCancelled(RunCancelled {
+                reason: cancel.reason.clone(),
+                cancelled_by: cancel.cancelled_by.clone(),
+                duration_ms: self.duration_ms(at),
+            });
+            ("the run was cancelled", ending)
+        } else if let Some(breach) = &self.breach {
+            let failed_node_id = breach.node_id.clone();
+            let error = breach_failure(breach);
+            (
+                "the run broke a limit",
+                Event::RunFailed(RunFailed {
+                    error,
+                    failed_node_id,
+                    duration_ms: self.duration_ms(at),
+                }),
+            )
+        } else {
+            let error = self.fault.clone()?;
+            (
+                "the run failed",
+                Event::RunFailed(RunFailed {
+                    error,
+                    failed_node_id: None,
+                    duration_ms: self.duration_ms(at),
+                }),
+            )
+        };
+        Some(match self.active.first() {
+            Some(index) => Event::NodeCancelled(NodeCancelled {
+                node_id: self.node_id(*index),
+                reason: Some(reason.into()),
+            }),
+            None => ending,
+        })
+    }
+
+    fn overtime(&self, at: Timestamp) -> Option<Event> {
+        let limit = self.birth.limits.duration_ms;
+        let elapsed = self.duration_ms(at);
+        (elapsed >= limit).then(|| {
+            // The protocol wants what was observed to be beyond the limit, and a timer may fire on the dot.
+            let observed = elapsed.max(limit + 1);
+            Event::CapBreached(CapBreached {
+                kind: CapKind::RunDuration,
+                limit,
+                observed,
+                node_id: None,
+            })
+        })
+    }
+
+    /// A node that is due to start, start again, or be passed over.
+    fn next_start(&self, at: Timestamp) -> Option<Event> {
+        let restarts = self.active.iter().find(|index| match self.nodes[**index].stage {
+            Stage::Interrupted => true,
+            Stage::Retrying { not_before } => not_before <= at,
+            Stage::Waiting
+            | Stage::Active
+            | Stage::Completed
+            | Stage::Failed(_)
+            | Stage::Skipped
+            | Stage::Cancelled => false,
+        });
+        if let Some(index) = restarts {
+            return Some(self.start(
+                *index,
+                self.nodes[*index].visit,
+                self.nodes[*index].attempt + 1,
+            ));
+        }
+        if let Some((index, verdict)) = self.ready.first_key_value() {
+            return Some(self.enter(*index, *verdict));
+        }
+        let fired = (0..self.due_triggers.len())
+            .find(|place| self.fires_at(*place).is_some_and(|due| due <= at))?;
+        let fired = self.plan.triggers[fired].node;
+        Some(self.start(fired, self.next_visit(fired), 0))
+    }
+
+    /// When a channel trigger fires by itself. One whose last firing still runs waits for that to
+    /// end, and one in a drain for the resume; neither is anything to wake up for.
+    pub(super) fn fires_at(&self, place: usize) -> Option<Timestamp> {
+        let due = self.due_triggers[place]?;
+        let lineage = &self.plan.triggers[place].lineage;
+        let is_held = self.drain.is_some() || self.active.iter().any(|node| lineage.contains(node));
+        (!is_held).then_some(due)
+    }
+
+    fn enter(&self, index: NodeIndex, verdict: Verdict) -> Event {
+        match verdict {
+            Verdict::Skip => Event::NodeSkipped(NodeSkipped {
+                node_id: self.node_id(index),
+                reason: Some("its upstreams rule it out".into()),
+            }),
+            Verdict::Start => self.start(index, self.nodes[index].visit, 0),
+        }
+    }
+
+    /// Starts a node, unless it must not run at all, or breaks the limit that forbids it.
+    fn start(&self, index: NodeIndex, visit: u32, attempt: u32) -> Event {
+        let node = &self.plan.node(index).node;
+        if node.disabled {
+            return Event::NodeSkipped(NodeSkipped {
+                node_id: node.id.clone(),
+                reason: Some("the node is disabled".into()),
+            });
+        }
+        if self.plan.node(index).kind == NodeKind::RequiresMissing {
+            return Event::NodeFailed(lacks_capability(&node.id));
+        }
+        let limit = self.birth.limits.node_executions;
+        if self.executions >= limit {
+            return Event::CapBreached(CapBreached {
+                kind: CapKind::NodeExecutions,
+                limit,
+                observed: self.executions + 1,
+                node_id: Some(node.id.clone()),
+            });
+        }
+        Event::NodeStarted(NodeStarted {
+            node_id: node.id.clone(),
+            type_id: node.type_id.clone(),
+            attempt,
+            visit,
+        })
+    }
+
+    fn next_visit(&self, index: NodeIndex) -> u32 {
+        let state = &self.nodes[index];
+        if state.stage.is_settled() { state.visit + 1 } else { state.visit }
+    }
+
+    /// A loop that goes round again, or has reached its bound.
+    fn next_turn(&self) -> Option<Event> {
+        let (known, state) = self
+            .loops
+            .iter()
+            .enumerate()
+            .find(|(_, state)| matches!(state.turn, Turn::Again | Turn::Limit))?;
+        let header = self.plan.loops[known].header;
+        Some(match state.turn {
+            Turn::Limit => Event::LoopbackLimit(LoopbackLimit {
+                node_id: self.node_id(header),
+                iterations: state.iterations,
+                limit: self.plan.loopback_limit(),
+            }),
+            Turn::Open | Turn::Again | Turn::Closed => {
+                self.start(header, self.next_visit(header), 0)
+            }
+        })
+    }
+
+    /// The end of the run, once nothing in it can move any more.
+    fn next_end(&self, at: Timestamp) -> Option<Event> {
+        let is_waiting = !self.active.is_empty() || self.due_triggers.iter().any(Option::is_some);
+        if is_waiting {
+            return None;
+        }
+        if let Some(index) = self.nodes.iter().position(|state| state.stage == Stage::Waiting) {
+            let reason = Some("nothing triggered it".into());
+            return Some(Event::NodeSkipped(NodeSkipped { node_id: self.node_id(index), reason }));
+        }
+        let duration_ms = self.duration_ms(at);
+        let unhandled = self.failed.iter().find(|index| !self.is_handled(**index));
+        if let Some(index) = unhandled
+            && let Stage::Failed(error) = &self.nodes[*index].stage
+        {
+            let failed_node_id = Some(self.node_id(*index));
+            return Some(Event::RunFailed(RunFailed {
+                error: error.clone(),
+                failed_node_id,
+                duration_ms,
+            }));
+        }
+        let mut sinks: Vec<NodeIndex> =
+            (0..self.nodes.len()).filter(|index| self.is_completed_sink(*index)).collect();
+        if sinks.is_empty() {
+            let error = Failure::new(
+                "no_path_completed",
+                "every path through the workflow was skipped before its end",
+            );
+            return Some(Event::RunFailed(RunFailed { error, failed_node_id: None, duration_ms }));
+        }
+        sinks.sort_by_key(|index| self.node_id(*index));
+        let outputs =
+            sinks.into_iter().flat_map(|index| self.nodes[index].outputs.clone()).collect();
+        Some(Event::RunCompleted(RunCompleted { outputs, duration_ms }))
+    }
+
+    /// A failure is handled when a node directly behind it ran all the same.
+    fn is_handled(&self, index: NodeIndex) -> bool {
+        self.plan.node(index).outgoing.iter().any(|edge| {
+            matches!(
+                self.nodes[self.plan.edge(*edge).to].stage,
+                Stage::Completed | Stage::Failed(_)
+            )
+        })
+    }
+
+    fn is_completed_sink(&self, index: NodeIndex) -> bool {
+        self.plan.node(index).outgoing.is_empty() && self.nodes[index].stage == Stage::Completed
+    }
+
+    /// A failed attempt is tried again, later, while its policy allows.
+    pub(super) fn failed_or_retried(
+        &self,
+        index: NodeIndex,
+        failure: Failure,
+        class: RetryClass,
+    ) -> Event {
+        let state = &self.nodes[index];
+        let node_id = self.node_id(index);
+        if class == RetryClass::Retryable && state.failures < self.plan.node(index).max_retries {
+            return Event::NodeRetried(NodeRetried {
+                node_id,
+                attempt: state.attempt + 1,
+                delay_ms: backoff_ms(state.failures),
+                last_error: Some(failure),
+            });
+        }
+        Event::NodeFailed(NodeFailed { node_id, error: failure, attempts: state.attempt + 1 })
+    }
+}
+
+/// The check comes before the node, whatever would start it.
+fn lacks_capability(node: &NodeId) -> NodeFailed {
+    let mut details = Object::new();
+    details.insert("capability".into(), NEVER_PROVIDED.into());
+    let message =
+        format!("node {node} requires {NEVER_PROVIDED}, which this host does not provide");
+    let error = Failure::new("capability_not_provided", message).with_details(details);
+    NodeFailed { node_id: node.clone(), error, attempts: 1 }
+}
+
+fn breach_failure(breach: &CapBreached) -> Failure {
+    match breach.kind {
+        CapKind::NodeExecutions => Failure::new(
+            "recursion_limit_exceeded",
+            format!("the run would start more than {} nodes", breach.limit),
+        ),
+        CapKind::RunDuration => {
+            Failure::new("run_timeout", format!("the run took longer than {} ms", breach.limit))
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The nodes that core computes itself. Each is a function of its inputs and the state, one event at a time.
+
+use serde_json::{Value, json};
+
+use callboard_protocol::{
+    ChannelName, ChannelWritten, EdgeCondition, Event, Failure, Object, Reducer, Timestamp,
+    VariableChanged,
+};
+
+use super::command::RetryClass;
+use super::inputs::{named_ports, quoted};
+use super::{Run, Stage};
+use crate::channel::{Bounds, Channel, Side, check_access, check_write, invalid};
+use crate::expression::{evaluate, holds, is_true};
+use crate::graph::NodeIndex;
+use crate::node::NodeKind;
+
+/// The longest delay that a node may ask for: a year.
+const MAX_DELAY_MS: u64 = 31_536_000_000;
+/// What `core.fail` says when its configuration does not.
+const DEFAULT_FAILURE: (&str, &str) =
+    ("conformance_test_failure", "Intentional conformance failure");
+
+impl Run {
+    /// The next event of an active node that core computes; none for others and for delays that last.
+    pub(super) fn step(&self, index: NodeIndex, at: Timestamp) -> Option<Event> {
+        let state = &self.nodes[index];
+        if state.stage != Stage::Active {
+            return None;
+        }
+        if let Some(failure) = &state.unresolved {
+            return Some(self.failed_or_retried(index, failure.clone(), RetryClass::Final));
+        }
+        let step = match self.plan.node(index).kind {
+            NodeKind::Activity => return None,
+            NodeKind::Noop | NodeKind::RequiresMissing => Ok(Step::Done(Object::new())),
+            NodeKind::Pass => Ok(Step::Done(state.inputs.clone())),
+            NodeKind::Identity => self.identity(index, at),
+            NodeKind::Delay => self.delay(index, at),
+            NodeKind::Fail => return Some(self.intended_failure(index)),
+            NodeKind::SetVariable => self.set_variable(index),
+            NodeKind::GetVariable => self.get_variable(index),
+            NodeKind::Conditional => self.conditional(index),
+            NodeKind::Loop => Ok(Step::Done(self.loop_round(index))),
+            NodeKind::ChannelWrite => self.write_channel(index, at),
+        };
+        match step {
+            Ok(Step::Emit(event)) => Some(event),
+            Ok(Step::Wait) => None,
+            Ok(Step::Done(outputs)) => Some(self.completed(index, outputs, at)),
+            Err(failure) => Some(self.failed_or_retried(index, failure, RetryClass::Final)),
+        }
+    }
+
+    /// When an active delay ends.
+    pub(super) fn delay_ends(&self, index: NodeIndex) -> Result<Timestamp, Failure> {
+        let state = &self.nodes[index];
+        let config = &self.plan.node(index).node.config;
+        let asked = state.inputs.get("delayMs").or_else(|| {
+            ["durationMs", "ms", "delayMs"].into_iter().find_map(|key| config.get(key))
+        });
+        let delay = match asked {
+            None => 0,
+            Some(asked) => {
+                whole_millis(asked).filter(|delay| *delay <= MAX_DELAY_MS).ok_or_else(|| {
+                    Failure::new(
+                        "validation_error",
+                        format!("a delay must be 0 to {MAX_DELAY_MS} ms, not {asked}"),
+                    )
+                })?
+            }
+        };
+        Ok(state.started_at.unwrap_or_default().plus_millis(delay))
+    }
+
+    fn delay(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
+        Ok(if at < self.delay_ends(index)? { Step::Wait } else { Step::Done(Object::new()) })
+    }
+
+    fn identity(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
+        let node = &self.plan.node(index).node;
+        if node.config.get("emitDuplicateMessageId") == Some(&Value::Bool(true))
+            && self.nodes[index].facts < 2
+        {
+            return self.duplicate_message(index, at);
+        }
+        let state = &self.nodes[index];
+        let mut outputs = Object::new();
+        for port in named_ports(self, index) {
+            self.refuse_channel(&port)?;
+            if let Some(value) = state.inputs.get(&port) {
+                outputs.insert(port, value.clone());
+            }
+        }
+        Ok(Step::Done(outputs))
+    }
+
+    /// The conformance probe of the `message` reducer: the same message, twice.
+    fn duplicate_message(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
+        let declared = self.plan.definition().channels.iter().flatten();
+        let channel = declared
+            .filter(|(_, channel)| channel.reducer == Reducer::Message)
+            .map(|(name, _)| name)
+            .next();
+        let Some(channel) = channel else {
+            return Err(Failure::new(
+                "validation_error",
+                "emitDuplicateMessageId needs a channel with the message reducer",
+            ));
+        };
+        let value = json!({ "messageId": format!("{}:{}", self.id(), self.node_id(index)), "role": "agent", "content": "probe" });
+        self.write(index, channel, value, at)
+    }
+
+    fn intended_failure(&self, index: NodeIndex) -> Event {
+        let config = &self.plan.node(index).node.config;
+        let text = |key: &str, default: &str| {
+            // The protocol's error object has no room for empty texts.
+            let said = config.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+            said.unwrap_or(default).to_owned()
+        };
+        let failure =
+            Failure::new(text("code", DEFAULT_FAILURE.0), text("message", DEFAULT_FAILURE.1));
+        let retryable = config.get("retryable") == Some(&Value::Bool(true));
+        let class = if retryable { RetryClass::Retryable } else { RetryClass::Final };
+        self.failed_or_retried(index, failure, class)
+    }
+
+    fn set_variable(&self, index: NodeIndex) -> Result<Step, Failure> {
+        let name = self.configured_name(index)?;
+        self.refuse_channel(&name)?;
+        if self.nodes[index].facts > 0 {
+            // What was written counts: an attempt that starts afresh may find other values at its ports.
+            let value = self.variables.get(&name).cloned().unwrap_or(Value::Null);
+            return Ok(Step::Done(Object::from_iter([("value".to_owned(), value)])));
+        }
+        let value = self.given(index, "value").cloned().unwrap_or(Value::Null);
+        Ok(Step::Emit(Event::VariableChanged(VariableChanged {
+            previous: self.variables.get(&name).cloned(),
+            name,
+            next: value,
+            node_id: Some(self.node_id(index)),
+        })))
+    }
+
+    fn get_variable(&self, index: NodeIndex) -> Result<Step, Failure> {
+        let name = self.configured_name(index)?;
+        let value = self.read_variable(index, &name)?.unwrap_or(Value::Null);
+        Ok(Step::Done(Object::from_iter([("value".to_owned(), value)])))
+    }
+
+    fn conditional(&self, index: NodeIndex) -> Result<Step, Failure> {
+        let state = &self.nodes[index];
+        let result = match self.given(index, "condition") {
+            Some(Value::String(expression)) => {
+                let mut names = self.names();
+                names.extend(state.inputs.clone());
+                is_true(&evaluate(expression, names)?)
+            }
+            Some(Value::Object(condition)) => {
+                let condition: EdgeCondition =
+                    serde_json::from_value(Value::Object(condition.clone())).map_err(|error| {
+                        Failure::new("validation_error", format!("config.condition: {error}"))
+                    })?;
+                holds(&condition, &state.inputs, || self.names())?
+            }
+            Some(value) => is_true(value),
+            None => {
+                let message = format!("{} needs config.condition", quoted(&self.node_id(index)));
+                return Err(Failure::new("validation_error", message));
+            }
+        };
+        Ok(Step::Done(Object::from_iter([("result".to_owned(), result.into())])))
+    }
+
+    /// One round of a loop: its item and index.
+    fn loop_round(&self, index: NodeIndex) -> Object {
+        let round = self.plan.loops.iter().position(|known| known.header == index);
+        let round = round.map_or(0, |known| self.loops[known].iterations);
+        let mut outputs = Object::new();
+        if self.loop_length(index) == 0 {
+            return outputs;
+        }
+        if let Some(Value::Array(items)) = self.given(index, "items") {
+            let item = usize::try_from(round).ok().and_then(|round| items.get(round));
+            outputs.insert("item".into(), item.cloned().unwrap_or(Value::Null));
+        }
+        outputs.insert("index".into(), round.into());
+        outputs
+    }
+
+    fn write_channel(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
+        let name = self
+            .given(index, "channelName")
+            .or_else(|| self.given(index, "channel"))
+            .and_then(Value::as_str);
+        let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
+            Failure::new(
+                "validation_error",
+                format!("{} needs config.channelName", quoted(&self.node_id(index))),
+            )
+        })?;
+        if self.nodes[index].facts > 0 {
+            return Ok(Step::Done(Object::new()));
+        }
+        let value = self.given(index, "value").cloned().unwrap_or(Value::Null);
+        self.write(index, &name.into(), value, at)
+    }
+
+    fn write(
+        &self,
+        index: NodeIndex,
+        channel: &ChannelName,
+        value: Value,
+        at: Timestamp,
+    ) -> Result<Step, Failure> {
+        let node = &self.plan.node(index).node;
+        let declaration = self.plan.channel(channel);
+        let (reducer, bounds, schema_version) = match declaration {
+            Some(declared) => {
+                check_access(channel, declared, Side::Writers, &node.id, &node.type_id)?;
+                let bounds = Bounds { ttl_ms: declared.ttl_ms, max_size: declared.max_size };
+                (declared.reducer.clone(), bounds, declared.schema_version.unwrap_or(1))
+            }
+            None => {
+                let named = node.config.get("reducer").and_then(Value::as_str).unwrap_or("append");
+                (Reducer::from(named.to_owned()), self.configured_bounds(index), 1)
+            }
+        };
+        if !reducer.is_well_named() {
+            return Err(invalid(channel, format!("unknown reducer {:?}", String::from(reducer))));
+        }
+        check_write(channel, &reducer, bounds, &value)?;
+        if let Some(schema) = self.plan.channel_schema(channel) {
+            let current =
+                self.channels.get(channel).cloned().unwrap_or_else(|| Channel::new(&reducer, None));
+            let mut folded = current;
+            folded.fold(&reducer, bounds, &value, at);
+            if let Some(error) = schema.iter_errors(&folded.value).next() {
+                return Err(invalid(
+                    channel,
+                    format!("channel {channel} would not match its schema: {error}"),
+                ));
+            }
+        }
+        Ok(Step::Emit(Event::ChannelWritten(ChannelWritten {
+            channel: channel.clone(),
+            value,
+            reducer,
+            written_at: at,
+            node_id: Some(node.id.clone()),
+            schema_version: Some(schema_version),
+            source_engine_id: None,
+            source_run_id: None,
+        })))
+    }
+
+    /// A port's value, else the configuration's.
+    fn given(&self, index: NodeIndex, key: &str) -> Option<&Value> {
+        self.nodes[index].inputs.get(key).or_else(|| self.plan.node(index).node.config.get(key))
+    }
+
+    fn configured_name(&self, index: NodeIndex) -> Result<String, Failure> {
+        let config = &self.plan.node(index).node.config;
+        let name =
+            config.get("name").or_else(|| config.get("variableName")).and_then(Value::as_str);
+        name.filter(|name| !name.is_empty()).map(str::to_owned).ok_or_else(|| {
+            Failure::new(
+                "validation_error",
+                format!("{} needs config.name", quoted(&self.node_id(index))),
+            )
+        })
+    }
+
+    /// A declared channel is written through `core.channelWrite` alone.
+    fn refuse_channel(&self, name: &str) -> Result<(), Failure> {
+        let channel = name.into();
+        match self.plan.channel(&channel) {
+            Some(_) => Err(invalid(
+                &channel,
+                format!("{name} is a channel; write to it through core.channelWrite"),
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a pure node does next.
+#[derive(Debug)]
+enum Step {
+    /// Tell something first.
+    Emit(Event),
+    /// Time has to pass.
+    Wait,
+    Done(Object),
+}
+
+fn whole_millis(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| {
+        let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0)?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "finite, not negative, and saturating"
+        )]
+        Some(number as u64)
+    })
+}

@@ -1,0 +1,225 @@
+//! What others need to know of a run: what it is owed, when to look again, and what readers see.
+
+use callboard_protocol::{
+    EVENT_LOG_SCHEMA_VERSION, Failure, NodeId, NodeSnapshot, Object, RunSnapshot, RunStatus,
+    Timestamp, TypeId,
+};
+use serde_json::Value;
+
+use super::{Phase, Run, Stage};
+use crate::head::Head;
+use crate::node::NodeKind;
+
+/// One try at performing a node. Exact also in loops, because the visit is part of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Attempt {
+    pub node: NodeId,
+    pub visit: u32,
+    pub number: u32,
+}
+
+/// What the world still owes a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owed {
+    /// Somebody must perform this.
+    Attempt(Attempt),
+    /// A batch was cut or time has passed: decide again.
+    Continue,
+}
+
+/// All that an activity is given of one attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    pub attempt: Attempt,
+    pub type_id: TypeId,
+    pub config: Object,
+    pub inputs: Object,
+    /// How many facts the visit has recorded before.
+    pub told: u32,
+}
+
+impl Run {
+    /// Derived from the state alone, so that starting, recovery and takeover are the same code.
+    pub fn pending(&self) -> Vec<Owed> {
+        let mut owed: Vec<Owed> = self.tasks().map(|task| Owed::Attempt(task.attempt)).collect();
+        if self.next(self.updated_at).is_some() {
+            owed.push(Owed::Continue);
+        }
+        owed
+    }
+
+    /// The attempts that are owed, with what they need.
+    pub fn tasks(&self) -> impl Iterator<Item = Task> + '_ {
+        let is_running = self.phase == Phase::Running && self.cancel.is_none();
+        self.active.iter().filter(move |_| is_running).filter_map(|index| {
+            let (node, state) = (self.plan.node(*index), &self.nodes[*index]);
+            let is_owed = state.stage == Stage::Active
+                && state.unresolved.is_none()
+                && node.kind == NodeKind::Activity;
+            is_owed.then(|| Task {
+                attempt: Attempt {
+                    node: node.node.id.clone(),
+                    visit: state.visit,
+                    number: state.attempt,
+                },
+                type_id: node.node.type_id.clone(),
+                config: node.node.config.clone(),
+                inputs: state.inputs.clone(),
+                told: state.facts,
+            })
+        })
+    }
+
+    /// When the run's own clock moves it next, if nobody else does.
+    pub fn wakes_at(&self) -> Option<Timestamp> {
+        if self.phase == Phase::Pending {
+            return Some(self.birth.created_at);
+        }
+        if self.phase != Phase::Running {
+            return None;
+        }
+        if self.next(self.updated_at).is_some() {
+            return Some(self.updated_at);
+        }
+        let nodes = self.active.iter().filter_map(|index| match self.nodes[*index].stage {
+            Stage::Retrying { not_before } => self.drain.is_none().then_some(not_before),
+            Stage::Active if self.plan.node(*index).kind == NodeKind::Delay => {
+                self.delay_ends(*index).ok()
+            }
+            _ => None,
+        });
+        let deadline = self.started_at.map(|started| {
+            started.plus_millis(self.birth.limits.duration_ms).plus_millis(self.paused_ms)
+        });
+        let triggers = (0..self.due_triggers.len()).filter_map(|place| self.fires_at(place));
+        nodes.chain(triggers).chain(deadline).min()
+    }
+
+    pub fn head(&self) -> Head {
+        let is_owed = self.tasks().next().is_some();
+        let wake_at = if is_owed { Some(self.updated_at) } else { self.wakes_at() };
+        Head { status: self.status(), version: self.version, wake_at, updated_at: self.updated_at }
+    }
+
+    pub fn status(&self) -> RunStatus {
+        match &self.phase {
+            Phase::Pending => RunStatus::Pending,
+            Phase::Running if self.cancel.is_some() => RunStatus::Cancelling,
+            Phase::Running => RunStatus::Running,
+            Phase::Paused { .. } => RunStatus::Paused,
+            Phase::Ended { status, .. } => *status,
+        }
+    }
+
+    /// The run for readers, with everything sensitive masked.
+    pub fn snapshot(&self) -> RunSnapshot {
+        let birth = &self.birth;
+        let (completed_at, error) = match &self.phase {
+            Phase::Ended { at, error, .. } => (Some(*at), error.clone()),
+            Phase::Pending | Phase::Running | Phase::Paused { .. } => (None, None),
+        };
+        RunSnapshot {
+            run_id: birth.run_id.clone(),
+            workflow_id: birth.workflow_id.clone(),
+            status: self.status(),
+            owner: Some(birth.owner.clone()),
+            current_node_id: None,
+            created_at: birth.created_at,
+            started_at: self.started_at,
+            completed_at,
+            variables: self.visible_variables(),
+            channels: self.visible_channels(),
+            node_states: self.node_snapshots(),
+            error: error.map(|error| self.masked_failure(&error)),
+            event_log_schema_version: EVENT_LOG_SCHEMA_VERSION,
+            tags: birth.tags.clone(),
+            metadata: birth.metadata.clone(),
+            configurable: (!birth.configurable.is_empty()).then(|| birth.configurable.clone()),
+            last_sequence: self.version.checked_sub(1),
+        }
+    }
+
+    fn visible_variables(&self) -> Object {
+        let mut bag = self.variables.clone();
+        // A channel that only its writers declare is read as a variable of the same name.
+        for (name, channel) in &self.channels {
+            if self.plan.channel(name).is_none() {
+                bag.insert(name.to_string(), channel.value.clone());
+            }
+        }
+        self.mask().variables(&mut bag);
+        self.swept(bag)
+    }
+
+    fn visible_channels(&self) -> Option<Object> {
+        if self.channels.is_empty() {
+            return None;
+        }
+        let mut bag: Object = self
+            .channels
+            .iter()
+            .map(|(name, channel)| (name.to_string(), channel.value.clone()))
+            .collect();
+        self.mask().channels(&mut bag);
+        Some(self.swept(bag))
+    }
+
+    fn swept(&self, bag: Object) -> Object {
+        let mut value = Value::Object(bag);
+        self.mask().sweep(&mut value);
+        match value {
+            Value::Object(bag) => bag,
+            _ => Object::new(),
+        }
+    }
+
+    fn masked_failure(&self, failure: &Failure) -> Failure {
+        let mut message = Value::String(failure.message.clone());
+        self.mask().sweep(&mut message);
+        let details = failure.details.clone().map(|details| self.swept(details));
+        Failure {
+            code: failure.code.clone(),
+            message: message.as_str().unwrap_or_default().to_owned(),
+            details,
+        }
+    }
+
+    fn node_snapshots(&self) -> std::collections::BTreeMap<NodeId, NodeSnapshot> {
+        let reached = self
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, state)| state.stage != Stage::Waiting || state.visit > 0);
+        reached
+            .map(|(index, state)| {
+                let error = match &state.stage {
+                    Stage::Failed(failure) => Some(self.masked_failure(failure)),
+                    _ => None,
+                };
+                let has_started = state.started_at.is_some();
+                let snapshot = NodeSnapshot {
+                    status: stage_name(&state.stage).into(),
+                    visit: state.visit,
+                    attempts: if has_started { state.attempt + 1 } else { 0 },
+                    started_at: state.started_at,
+                    ended_at: state.ended_at,
+                    error,
+                };
+                (self.node_id(index), snapshot)
+            })
+            .collect()
+    }
+}
+
+fn stage_name(stage: &Stage) -> &'static str {
+    match stage {
+        Stage::Waiting => "waiting",
+        Stage::Active => "running",
+        Stage::Interrupted => "interrupted",
+        Stage::Retrying { .. } => "retrying",
+        Stage::Completed => "completed",
+        Stage::Failed(_) => "failed",
+        Stage::Skipped => "skipped",
+        Stage::Cancelled => "cancelled",
+    }
+}

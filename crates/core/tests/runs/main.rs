@@ -1,0 +1,30 @@
+//! Core from the outside: definitions and commands go in, the story of a run comes out.
+//!
+//! Tests are data: a workflow in a few words, what happens to it and when, and the lines its log must
+//! read. Rows such as F8 are those of the workflow contract's checklist.
+
+#![expect(clippy::expect_used, reason = "tests stop at the first surprise")]
+
+mod admission;
+mod cancel;
+mod channels;
+mod clock;
+mod conditions;
+mod evolution;
+mod facts;
+mod given;
+mod histories;
+mod limits;
+mod loops;
+mod masking;
+mod nodes;
+mod pause;
+mod ports;
+mod properties;
+mod random;
+mod retries;
+mod rules;
+mod shapes;
+mod story;
+mod takeover;
+mod triggers;

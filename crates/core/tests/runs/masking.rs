@@ -1,0 +1,161 @@
+//! What the definition marks sensitive stays out of readers' sight (F14).
+
+use serde_json::{Value, json};
+
+use crate::given::{Do, Given, given};
+use crate::story::{Played, play};
+
+const SECRET: &str = "hunter2-hunter2";
+
+/// A secret variable that travels: into an output, a text, a variable, a channel and an error.
+fn travels(mode: &str) -> Given {
+    given("echo:identity say:identity set:setVariable w:channelWrite f:ai")
+        .edges("echo>say say>set set>w w>f")
+        .top(json!({
+            "variables": [{ "name": "token", "type": "string", "sensitive": true }],
+            "metadata": { "complianceConfig": { "maskingMode": mode } },
+        }))
+        .ports("echo", json!({ "copy": { "type": "variable", "variableName": "token" } }))
+        .ports(
+            "say",
+            json!({ "text": { "type": "expression", "expression": "'Bearer ' ~ token" } }),
+        )
+        .config("set", json!({ "name": "plain" }))
+        .ports("set", json!({ "value": { "type": "variable", "variableName": "token" } }))
+        .config("w", json!({ "channelName": "log" }))
+        .ports("w", json!({ "value": { "type": "expression", "expression": "[token]" } }))
+        .inputs(json!({ "token": SECRET }))
+}
+
+/// Everything that a reader may see of a run.
+fn public(played: &Played) -> String {
+    let mut seen = serde_json::to_string(&played.snapshot()).expect("a snapshot");
+    for entry in &played.log {
+        let payload = played.run.masked(&entry.event).unwrap_or_else(|| entry.event.payload());
+        seen.push_str(&payload.to_string());
+    }
+    seen.push_str(&json!(played.run.masked_inputs()).to_string());
+    seen
+}
+
+fn public_payload(played: &Played, kind: &str) -> Value {
+    let entry = played.log.iter().find(|entry| entry.event.kind() == kind).expect(kind);
+    played.run.masked(&entry.event).unwrap_or_else(|| entry.event.payload())
+}
+
+/// F14: in no mode but passthrough does the secret show, wherever it went.
+#[test]
+fn f14_a_secret_is_masked_wherever_it_travelled() {
+    for (mode, shows) in [("mask", false), ("omit", false), ("hash", false), ("passthrough", true)]
+    {
+        let mut played = play(&travels(mode), &[(0, Do::Start)]);
+        let task = played.run.tasks().next().expect("f is owed");
+        let attempt = task.attempt;
+        let failure =
+            callboard_protocol::Failure::new("boom", format!("cannot log in with {SECRET}"));
+        let outcome =
+            callboard_core::Outcome::Failed { failure, class: callboard_core::RetryClass::Final };
+        let finish = callboard_core::Command::Finish { attempt, outcome };
+        let entries = played.run.decide(&finish, crate::given::at(1)).expect("current");
+        played.log.extend(entries);
+        let seen = public(&played);
+        assert_eq!(seen.contains(SECRET), shows, "{mode}: {seen}");
+    }
+}
+
+/// F14: the executor and the fold see the value itself.
+#[test]
+fn f14_executors_see_the_value() {
+    let played = play(&travels("mask"), &[(0, Do::Start)]);
+    let started = played.log[0].event.payload();
+    assert_eq!(started["inputs"]["token"], SECRET);
+    let flow = given("t:ai")
+        .top(json!({ "variables": [{ "name": "token", "type": "string", "sensitive": true }] }))
+        .ports("t", json!({ "p": { "type": "variable", "variableName": "token" } }))
+        .inputs(json!({ "token": SECRET }));
+    let played = play(&flow, &[(0, Do::Start)]);
+    assert_eq!(played.run.tasks().next().expect("t is owed").inputs["p"], SECRET);
+}
+
+/// F14: what each mode puts in the value's place.
+#[test]
+fn f14_each_mode_masks_in_its_way() {
+    let shown = |mode: &str| {
+        play(&travels(mode), &[(0, Do::Start)]).snapshot().variables.get("token").cloned()
+    };
+    assert_eq!(shown("mask"), Some(json!("[REDACTED]")));
+    assert_eq!(shown("omit"), None);
+    assert_eq!(shown("passthrough"), Some(json!(SECRET)));
+    let hashed = shown("hash").expect("a hash");
+    let hashed =
+        hashed.as_str().expect("a text").strip_prefix("sha256:").expect("its kind").to_owned();
+    assert!(hashed.len() == 64 && hashed.chars().all(|c| c.is_ascii_hexdigit()), "{hashed}");
+    let text = play(&travels("mask"), &[(0, Do::Start)]).variable("text");
+    assert_eq!(text, "Bearer [REDACTED]");
+    assert!(
+        given("n:noop")
+            .top(json!({ "metadata": { "complianceConfig": { "maskingMode": "blur" } } }))
+            .plan()
+            .is_err()
+    );
+}
+
+/// F14: a sensitive channel is masked in its events and in the snapshot, whatever its values are.
+#[test]
+fn f14_a_sensitive_channel_is_masked() {
+    let flow = given("w:channelWrite")
+        .config("w", json!({ "channelName": "c", "value": 42 }))
+        .top(json!({ "channels": { "c": { "reducer": "replace", "sensitive": true } } }));
+    let played = play(&flow, &[(0, Do::Start)]);
+    assert_eq!(played.channel("c"), "[REDACTED]");
+    assert_eq!(public_payload(&played, "channel.written")["value"], "[REDACTED]");
+}
+
+/// F14: a marked output port is masked in the event, the variables and the run's outputs.
+#[test]
+fn f14_a_sensitive_output_is_masked() {
+    let flow =
+        given("a:ai").node("a", json!({ "outputSensitivity": { "pin": true, "open": false } }));
+    let played =
+        play(&flow, &[(0, Do::Start), (1, Do::Done("a", json!({ "pin": 1234, "open": 5 })))]);
+    let masked = json!({ "pin": "[REDACTED]", "open": 5 });
+    assert_eq!(public_payload(&played, "node.completed")["outputs"], masked);
+    assert_eq!(public_payload(&played, "run.completed")["outputs"], masked);
+    assert_eq!(played.variable("a"), masked);
+    assert!(!public(&played).contains("1234"));
+}
+
+/// F14: a sensitive variable of any kind does not show through the nodes that set and get it.
+#[test]
+fn f14_setting_and_getting_does_not_show_what_is_no_text() {
+    let flow = given("s:setVariable g:getVariable")
+        .edges("s>g")
+        .top(json!({ "variables": [{ "name": "pin", "type": "number", "sensitive": true }] }))
+        .config("s", json!({ "name": "pin", "value": 987_654 }))
+        .config("g", json!({ "name": "pin" }));
+    let played = play(&flow, &[(0, Do::Start)]);
+    assert_eq!(played.lines.last().expect("lines"), "run.completed");
+    assert!(!public(&played).contains("987654"), "{}", public(&played));
+    let channel = given("w:channelWrite g:getVariable")
+        .edges("w>g")
+        .top(json!({ "channels": { "pin": { "reducer": "replace", "sensitive": true } } }))
+        .config("w", json!({ "channelName": "pin", "value": 987_654 }))
+        .config("g", json!({ "name": "pin" }));
+    let played = play(&channel, &[(0, Do::Start)]);
+    assert!(!public(&played).contains("987654"), "{}", public(&played));
+}
+
+/// A run without marks pays nothing and hides nothing.
+#[test]
+fn f14_without_marks_nothing_is_masked() {
+    let played = play(&given("a:ai").inputs(json!({ "token": SECRET })), &[(0, Do::Start)]);
+    assert!(played.log.iter().all(|entry| played.run.masked(&entry.event).is_none()));
+    assert_eq!(played.run.masked_inputs(), None);
+    assert_eq!(played.variable("token"), SECRET);
+}
+
+#[test]
+fn f14_the_inputs_of_a_run_are_masked_for_the_list_too() {
+    let played = play(&travels("mask"), &[(0, Do::Start)]);
+    assert_eq!(json!(played.run.masked_inputs()), json!({ "token": "[REDACTED]" }));
+}

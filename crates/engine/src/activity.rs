@@ -1,0 +1,126 @@
+//! The port to whatever performs a node outside of core: a model turn, a tool, a coding agent.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, oneshot};
+
+use callboard_core::{Attempt, Fact, Outcome, Pin, pin_version};
+use callboard_protocol::{Failure, Object, RunId, Tenant, TypeId};
+
+use crate::clock::Clock;
+
+/// Performs one kind of node.
+#[async_trait]
+pub trait Activity: fmt::Debug + Send + Sync {
+    /// Performs one attempt. Dropping the future stops the work.
+    async fn perform(&self, call: Call) -> Outcome;
+}
+
+/// Which activity performs which node type.
+#[derive(Debug, Clone, Default)]
+pub struct Activities(BTreeMap<TypeId, Arc<dyn Activity>>);
+
+impl Activities {
+    #[must_use]
+    pub fn with(mut self, type_id: &str, activity: Arc<dyn Activity>) -> Self {
+        self.0.insert(type_id.into(), activity);
+        self
+    }
+
+    pub fn find(&self, type_id: &TypeId) -> Option<&Arc<dyn Activity>> {
+        self.0.get(type_id)
+    }
+
+    pub fn types(&self) -> impl Iterator<Item = &TypeId> {
+        self.0.keys()
+    }
+}
+
+/// One attempt, with all that the activity may know and the one way to tell of progress.
+#[derive(Debug)]
+pub struct Call {
+    pub run: RunId,
+    pub tenant: Tenant,
+    pub attempt: Attempt,
+    pub type_id: TypeId,
+    pub config: Object,
+    pub inputs: Object,
+    pub configurable: Object,
+    /// How many facts earlier attempts of this visit have recorded: those need not be told again.
+    pub told: u32,
+    pub(crate) pins: BTreeMap<String, i64>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) teller: Teller,
+}
+
+impl Call {
+    /// Records facts and returns once they are on disk. An error means that this attempt no longer counts.
+    pub async fn tell(&self, facts: Vec<Fact>) -> Result<(), Superseded> {
+        self.teller.tell(self.attempt.clone(), facts).await
+    }
+
+    /// Which side of a change in the code this run is on. The first answer is the newest and is kept for good.
+    pub async fn version(
+        &mut self,
+        change_id: &str,
+        min: i64,
+        max: i64,
+    ) -> Result<i64, VersionError> {
+        match pin_version(&self.pins, change_id, min, max)? {
+            Pin::Known(version) => Ok(version),
+            Pin::New(version) => {
+                self.tell(vec![Fact::Pin { change_id: change_id.to_owned(), version }]).await?;
+                self.pins.insert(change_id.to_owned(), version);
+                Ok(version)
+            }
+        }
+    }
+
+    /// Waits, on the engine's clock.
+    pub async fn pause(&self, duration: std::time::Duration) {
+        self.clock.sleep_until(self.clock.now().plus(duration)).await;
+    }
+}
+
+/// Why an activity got no version.
+#[derive(Debug, thiserror::Error)]
+pub enum VersionError {
+    #[error(transparent)]
+    Superseded(#[from] Superseded),
+    /// The attempt must fail with this.
+    #[error("{}", .0.message)]
+    OutOfRange(Failure),
+}
+
+impl From<Failure> for VersionError {
+    fn from(failure: Failure) -> Self {
+        Self::OutOfRange(failure)
+    }
+}
+
+/// The run has moved on without this attempt: cancelled, paused, or taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the attempt is no longer the run's current one")]
+pub struct Superseded;
+
+/// Facts on their way to the driver.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) attempt: Attempt,
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) recorded: oneshot::Sender<Result<(), Superseded>>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Teller(pub(crate) mpsc::Sender<Told>);
+
+impl Teller {
+    async fn tell(&self, attempt: Attempt, facts: Vec<Fact>) -> Result<(), Superseded> {
+        let (recorded, answer) = oneshot::channel();
+        self.0.send(Told { attempt, facts, recorded }).await.map_err(|_| Superseded)?;
+        answer.await.map_err(|_| Superseded)?
+    }
+}

@@ -1,0 +1,182 @@
+//! The workflows that a tenant can run: those loaded at start, seen by all, and those it registered.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+
+use callboard_core::{ConformanceNodes, Inadmissible, Plan, PlanError};
+use callboard_protocol::{Tenant, Timestamp, TypeId, WorkflowId};
+
+use crate::registry::{Put, Workflows};
+use crate::store::StoreError;
+
+/// Plans kept compiled. A plan is small; a host that sees more different definitions than this
+/// compiles again, which costs a millisecond.
+const MAX_PLANS: usize = 4_096;
+
+/// Finds, compiles and keeps definitions.
+#[derive(Debug)]
+pub struct Catalog {
+    loaded: BTreeMap<WorkflowId, CatalogEntry>,
+    store: Arc<dyn Workflows>,
+    plans: Mutex<BTreeMap<String, Arc<Plan>>>,
+    performed: Vec<TypeId>,
+    conformance: ConformanceNodes,
+}
+
+/// One workflow, ready to run.
+#[derive(Debug, Clone)]
+pub struct CatalogEntry {
+    /// The definition exactly as it was sent or read.
+    pub source: Arc<str>,
+    pub digest: String,
+    pub plan: Arc<Plan>,
+    pub origin: Origin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// From a folder, at start; every tenant sees it.
+    Loaded,
+    /// Sent by the tenant.
+    Registered,
+}
+
+/// Why a definition was not registered.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    #[error(transparent)]
+    Invalid(#[from] PlanError),
+    #[error(transparent)]
+    Inadmissible(#[from] Inadmissible),
+    /// The host loaded a workflow of this id for everybody.
+    #[error("workflow {0} was loaded by the host and cannot be replaced")]
+    Reserved(WorkflowId),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Catalog {
+    pub fn new(store: Arc<dyn Workflows>, conformance: ConformanceNodes) -> Self {
+        Self {
+            loaded: BTreeMap::new(),
+            store,
+            plans: Mutex::default(),
+            performed: Vec::new(),
+            conformance,
+        }
+    }
+
+    /// Adds a definition for every tenant; answers its id. Loading the same text twice changes nothing.
+    pub fn load(&mut self, source: &str) -> Result<WorkflowId, PlanError> {
+        let digest = digest(source);
+        let plan = self.compile(&digest, source)?;
+        let id = plan.id().clone();
+        self.loaded.insert(
+            id.clone(),
+            CatalogEntry { source: source.into(), digest, plan, origin: Origin::Loaded },
+        );
+        Ok(id)
+    }
+
+    /// Says which node types activities perform; the engine does so when it is built.
+    pub(crate) fn set_performed(&mut self, types: impl Iterator<Item = TypeId>) {
+        self.performed = types.collect();
+    }
+
+    pub async fn find(
+        &self,
+        tenant: &Tenant,
+        id: &WorkflowId,
+    ) -> Result<Option<CatalogEntry>, StoreError> {
+        if let Some(entry) = self.loaded.get(id) {
+            return Ok(Some(entry.clone()));
+        }
+        let stored = self.store.workflow(tenant, id).await?;
+        stored.map(|stored| self.registered(stored.source)).transpose()
+    }
+
+    /// All workflows of a tenant by id.
+    pub async fn list(&self, tenant: &Tenant) -> Result<Vec<CatalogEntry>, StoreError> {
+        let mut entries = self.loaded.clone();
+        for stored in self.store.workflows(tenant).await? {
+            // What the host loaded stands for everybody; a stored one of the same id is from before.
+            if let Entry::Vacant(place) = entries.entry(stored.id) {
+                place.insert(self.registered(stored.source)?);
+            }
+        }
+        Ok(entries.into_values().collect())
+    }
+
+    /// Checks a definition and keeps it for the tenant. Runs in flight keep the one that they started with.
+    pub async fn register(
+        &self,
+        tenant: &Tenant,
+        source: &[u8],
+        at: Timestamp,
+    ) -> Result<(WorkflowId, Put), RegisterError> {
+        let text = std::str::from_utf8(source)
+            .map_err(|error| PlanError { path: "definition".into(), message: error.to_string() })?;
+        let plan = self.compile(&digest(text), text)?;
+        self.admit_types(&plan)?;
+        let id = plan.id().clone();
+        if self.loaded.contains_key(&id) {
+            return Err(RegisterError::Reserved(id));
+        }
+        let put = self.store.put_workflow(tenant, &id, text.into(), at).await?;
+        Ok((id, put))
+    }
+
+    /// Answers whether the tenant had registered it.
+    pub async fn remove(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
+        self.store.delete_workflow(tenant, id).await
+    }
+
+    /// The loaded conformance workflows that this host truly runs.
+    pub fn fixtures(&self) -> Vec<WorkflowId> {
+        let is_fixture = |entry: &&CatalogEntry| {
+            let tags = entry.plan.definition().metadata.tags.as_deref().unwrap_or_default();
+            tags.iter().any(|tag| tag == "conformance") && self.admit_types(&entry.plan).is_ok()
+        };
+        self.loaded.values().filter(is_fixture).map(|entry| entry.plan.id().clone()).collect()
+    }
+
+    /// Refuses a plan with a node type that this host does not run.
+    pub(crate) fn admit_types(&self, plan: &Plan) -> Result<(), Inadmissible> {
+        plan.admit_types(|type_id| self.performed.contains(type_id), self.conformance)
+    }
+
+    /// The plan of a definition that a run was born with.
+    pub(crate) fn plan(&self, digest: &str, source: &str) -> Result<Arc<Plan>, StoreError> {
+        self.compile(digest, source).map_err(|error| StoreError::Unreadable {
+            what: format!("definition {digest}"),
+            why: error.to_string(),
+        })
+    }
+
+    fn registered(&self, source: Arc<str>) -> Result<CatalogEntry, StoreError> {
+        let digest = digest(&source);
+        let plan = self.plan(&digest, &source)?;
+        Ok(CatalogEntry { source, digest, plan, origin: Origin::Registered })
+    }
+
+    fn compile(&self, digest: &str, source: &str) -> Result<Arc<Plan>, PlanError> {
+        // A panic elsewhere cannot leave this map half-changed.
+        if let Some(plan) = self.plans.lock().unwrap_or_else(PoisonError::into_inner).get(digest) {
+            return Ok(plan.clone());
+        }
+        let plan = Arc::new(Plan::parse(source.as_bytes())?);
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if plans.len() >= MAX_PLANS {
+            plans.clear();
+        }
+        plans.insert(digest.to_owned(), plan.clone());
+        Ok(plan)
+    }
+}
+
+fn digest(source: &str) -> String {
+    Sha256::digest(source.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,77 @@
+//! Wakes those who wait for a run's log to grow. Only a hint: every waiter reads the log itself.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use callboard_protocol::RunId;
+
+/// Enough that writers of different runs seldom meet, few enough to cost nothing when idle.
+const SHARDS: usize = 16;
+
+type Shard = HashMap<RunId, watch::Sender<u64>>;
+
+/// Waiters by run. A run that nobody waits for takes no memory here.
+#[derive(Debug)]
+pub struct Changes {
+    shards: [Mutex<Shard>; SHARDS],
+    hasher: RandomState,
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self { shards: std::array::from_fn(|_| Mutex::default()), hasher: RandomState::new() }
+    }
+}
+
+impl Changes {
+    /// Tells the waiters of a run that its log now holds `version` events.
+    pub fn announce(&self, run: &RunId, version: u64) {
+        if let Some(sender) = self.shard(run).get(run) {
+            sender.send_replace(version);
+        }
+    }
+
+    /// Starts listening. What is announced from here on is not missed, so: listen, read the log, then wait.
+    pub fn listen(&self, run: &RunId) -> Listener<'_> {
+        let mut shard = self.shard(run);
+        let receiver = shard.entry(run.clone()).or_insert_with(|| watch::channel(0).0).subscribe();
+        Listener { changes: self, run: run.clone(), receiver: Some(receiver) }
+    }
+
+    fn shard(&self, run: &RunId) -> MutexGuard<'_, Shard> {
+        let hash = usize::try_from(self.hasher.hash_one(run) % SHARDS as u64).unwrap_or(0);
+        // A panic while the lock was held cannot leave a map of senders half-changed.
+        self.shards[hash].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody who waits for one run.
+#[derive(Debug)]
+pub struct Listener<'a> {
+    changes: &'a Changes,
+    run: RunId,
+    receiver: Option<watch::Receiver<u64>>,
+}
+
+impl Listener<'_> {
+    /// Returns once a version beyond `seen` has been announced.
+    pub async fn beyond(&mut self, seen: u64) {
+        if let Some(receiver) = &mut self.receiver {
+            // The sender lives as long as anybody listens, so an error cannot happen here.
+            let _version = receiver.wait_for(|version| *version > seen).await;
+        }
+    }
+}
+
+impl Drop for Listener<'_> {
+    fn drop(&mut self) {
+        let mut shard = self.changes.shard(&self.run);
+        self.receiver = None;
+        if shard.get(&self.run).is_some_and(|sender| sender.receiver_count() == 0) {
+            shard.remove(&self.run);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Finds due runs and keeps the claims of those that are being driven.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use callboard_protocol::{RunId, Timestamp};
+
+use crate::engine::Engine;
+use crate::store::{Claim, ClaimRequest, StoreError};
+
+/// Runs claimed at once. A larger batch would keep other hosts waiting; a smaller one costs more scans.
+const BATCH: usize = 256;
+/// The longest sleep between two scans. A hint may get lost (another host wrote), time may not.
+const LONGEST_SLEEP: Duration = Duration::from_secs(2);
+
+/// The runs that this process drives.
+#[derive(Debug, Default)]
+pub(crate) struct Driving(Mutex<BTreeMap<RunId, Held>>);
+
+#[derive(Debug)]
+struct Held {
+    claim: Claim,
+    lost: CancellationToken,
+}
+
+impl Driving {
+    /// Notes a claim; the token is cancelled when the claim is found lost.
+    pub(crate) fn hold(&self, claim: &Claim) -> CancellationToken {
+        let lost = CancellationToken::new();
+        self.lock().insert(claim.run.clone(), Held { claim: claim.clone(), lost: lost.clone() });
+        lost
+    }
+
+    /// Forgets a claim, unless a newer one of the same run has taken its place.
+    pub(crate) fn drop_claim(&self, claim: &Claim) {
+        let mut held = self.lock();
+        if held.get(&claim.run).is_some_and(|held| held.claim.epoch == claim.epoch) {
+            held.remove(&claim.run);
+        }
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        self.lock().values().map(|held| held.claim.clone()).collect()
+    }
+
+    fn lose(&self, run: &RunId) {
+        if let Some(held) = self.lock().remove(run) {
+            held.lost.cancel();
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<RunId, Held>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// Scans for due work until told to stop. Holds no state worth testing.
+    pub(crate) async fn scan_until_stopped(self) {
+        let inner = &self.inner;
+        loop {
+            let now = inner.clock.now();
+            let next = match self.claim_due(now).await {
+                Ok(next) => next,
+                Err(error) => {
+                    tracing::warn!(%error, "due runs not claimed; trying again");
+                    None
+                }
+            };
+            let latest = now.plus(LONGEST_SLEEP);
+            let until = next.map_or(latest, |next| next.min(latest));
+            // Losing any of these branches is fine: the next scan reads the truth.
+            tokio::select! {
+                () = inner.clock.sleep_until(until) => {}
+                () = inner.nudge.notified() => {}
+                () = inner.stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// Claims what is due and drives it; answers when something becomes due next.
+    pub(crate) async fn claim_due(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        loop {
+            let request = ClaimRequest {
+                host: self.inner.options.host.clone(),
+                at: now,
+                until: now.plus(self.inner.options.lease),
+                most: BATCH,
+            };
+            let claimed = self.inner.store.claim(&request).await?;
+            let is_last = claimed.claims.len() < BATCH;
+            for claim in claimed.claims {
+                self.spawn_driver(claim);
+            }
+            if is_last {
+                return Ok(claimed.next);
+            }
+        }
+    }
+
+    /// Renews claims until told to stop; on its own task, so that no long step can starve it.
+    pub(crate) async fn heartbeat_until_stopped(self) {
+        loop {
+            let next = self.inner.clock.now().plus(self.inner.options.heartbeat);
+            self.inner.clock.sleep_until(next).await;
+            self.renew(self.inner.clock.now()).await;
+        }
+    }
+
+    pub(crate) async fn renew(&self, now: Timestamp) {
+        let claims = self.inner.driving.claims();
+        if claims.is_empty() {
+            return;
+        }
+        match self.inner.store.renew(&claims, now.plus(self.inner.options.lease)).await {
+            Ok(lost) => {
+                for run in lost {
+                    self.inner.driving.lose(&run);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "claims not renewed; trying again at the next heartbeat")
+            }
+        }
+    }
+}

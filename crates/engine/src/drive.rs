@@ -1,0 +1,333 @@
+//! Drives one claimed run: performs what it owes, records what comes of it, and lets go when it rests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use callboard_core::{Attempt, Command, Outcome, RetryClass, Run, Task};
+use callboard_protocol::{Failure, Timestamp};
+
+use crate::activity::{Call, Superseded, Teller, Told};
+use crate::engine::{Engine, EngineError};
+use crate::record::{append_of, count_end};
+use crate::store::{Claim, ClaimOrigin, Fence, StoreError, Then};
+
+/// Waits up to this long are sat out with claim and state in memory; longer ones release the run.
+const LONGEST_HELD_WAIT: Duration = Duration::from_secs(60);
+/// Facts that activities of one run may have under way. They wait for the disk anyway.
+const TOLD_IN_FLIGHT: usize = 16;
+
+/// Why a driver leaves.
+#[derive(Debug)]
+enum Left {
+    /// The run rests or has ended, and the claim is given back.
+    Released,
+    /// The host stops.
+    Stopping,
+    /// Another holder has the run.
+    Lost,
+}
+
+struct Driver {
+    engine: Engine,
+    claim: Claim,
+    run: Run,
+    attempts: JoinSet<(Attempt, Outcome)>,
+    in_flight: BTreeMap<Attempt, AbortHandle>,
+    teller: Teller,
+    told: mpsc::Receiver<Told>,
+}
+
+impl Engine {
+    /// Drives a claimed run on a task of its own.
+    pub(crate) fn spawn_driver(&self, claim: Claim) {
+        let engine = self.clone();
+        self.inner.tasks.spawn(async move { engine.drive_held(claim, None).await });
+    }
+
+    /// Drives a claimed run to its rest. One that was just created comes with its state.
+    pub(crate) async fn drive_held(&self, claim: Claim, run: Option<Run>) {
+        let lost = self.inner.driving.hold(&claim);
+        self.drive(&claim, run, lost).await;
+        self.inner.driving.drop_claim(&claim);
+    }
+
+    #[tracing::instrument(name = "run.drive", skip_all, fields(openwop.run_id = %claim.run, epoch = claim.epoch))]
+    async fn drive(&self, claim: &Claim, run: Option<Run>, lost: CancellationToken) {
+        let run = match run {
+            Some(run) => Ok(Some(run)),
+            None => self.open(&claim.run).await,
+        };
+        let run = match run {
+            Ok(Some(run)) => run,
+            Ok(None) => return,
+            Err(error) => {
+                // Nobody here can drive it, now or later: leave it alone until somebody looks.
+                tracing::error!(error = &error as &dyn std::error::Error, "run cannot be driven");
+                self.let_go(claim, None).await;
+                return;
+            }
+        };
+        let (sender, told) = mpsc::channel(TOLD_IN_FLIGHT);
+        let driver = Driver {
+            engine: self.clone(),
+            claim: claim.clone(),
+            run,
+            attempts: JoinSet::new(),
+            in_flight: BTreeMap::new(),
+            teller: Teller(sender),
+            told,
+        };
+        match lost.run_until_cancelled(driver.go()).await {
+            Some(Ok(left)) => tracing::debug!(?left, "run left"),
+            Some(Err(error)) => {
+                // The claim runs out by itself, and whoever takes the run next reads the truth.
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "run not driven further by this holder"
+                );
+            }
+            None => tracing::warn!("claim lost; the run goes on elsewhere"),
+        }
+    }
+
+    async fn let_go(&self, claim: &Claim, wake_at: Option<Timestamp>) {
+        if let Err(error) = self.inner.store.release(claim, wake_at).await {
+            tracing::warn!(%error, "claim not released; it will run out");
+        }
+    }
+}
+
+impl Driver {
+    async fn go(mut self) -> Result<Left, EngineError> {
+        let first = match (self.claim.origin, self.run.version()) {
+            (_, 0) => Command::Start,
+            (ClaimOrigin::Lost, _) => Command::Adopt,
+            (ClaimOrigin::Free, _) => Command::Continue,
+        };
+        let mut left = self.record(first).await?;
+        while left.is_none() {
+            self.start_attempts();
+            left = self.wait().await?;
+        }
+        Ok(left.unwrap_or(Left::Released))
+    }
+
+    /// Waits for whatever happens first, and records it.
+    async fn wait(&mut self) -> Result<Option<Left>, EngineError> {
+        let clock = self.engine.inner.clock.clone();
+        let store = self.engine.inner.store.clone();
+        let stop = self.engine.inner.stop.clone();
+        let run = self.run.id().clone();
+        // A wait without end still lets the other branches win.
+        let wakes_at = self.run.wakes_at().unwrap_or_else(|| Timestamp::from_millis(i64::MAX));
+        // Each branch either owns what it yields or is a hint: losing one loses nothing.
+        tokio::select! {
+            biased;
+            Some(joined) = self.attempts.join_next() => match joined {
+                Ok((attempt, outcome)) => self.finish(attempt, outcome).await,
+                Err(_aborted) => Ok(None),
+            },
+            Some(told) = self.told.recv() => self.tell(told).await,
+            () = stop.cancelled() => self.stop().await,
+            () = store.changed(&run, self.run.version()) => self.catch_up().await,
+            () = clock.sleep_until(wakes_at) => self.record(Command::Continue).await,
+        }
+    }
+
+    async fn finish(
+        &mut self,
+        attempt: Attempt,
+        outcome: Outcome,
+    ) -> Result<Option<Left>, EngineError> {
+        self.in_flight.remove(&attempt);
+        self.record(Command::Finish { attempt, outcome }).await
+    }
+
+    async fn tell(&mut self, told: Told) -> Result<Option<Left>, EngineError> {
+        let is_current = self.run.tasks().any(|task| task.attempt == told.attempt);
+        if !is_current {
+            // Its sender may be gone; then there is nobody to tell.
+            let _gone = told.recorded.send(Err(Superseded));
+            return Ok(None);
+        }
+        let attempt = told.attempt.clone();
+        let left = self.record(Command::Tell { attempt: told.attempt, facts: told.facts }).await?;
+        let still_current = self.run.tasks().any(|task| task.attempt == attempt);
+        let _gone = told.recorded.send(if still_current { Ok(()) } else { Err(Superseded) });
+        Ok(left)
+    }
+
+    /// Records a command under this claim. A refusal means that the run has moved on without us.
+    async fn record(&mut self, command: Command) -> Result<Option<Left>, EngineError> {
+        loop {
+            let now = self.engine.inner.clock.now();
+            let entries = match self.run.decide(&command, now) {
+                Ok(entries) => entries,
+                Err(refusal) => {
+                    tracing::debug!(%refusal, "command refused");
+                    Vec::new()
+                }
+            };
+            if entries.is_empty() {
+                return self.rest(now).await;
+            }
+            let then = self.then(now);
+            let fence = Fence { claim: self.claim.clone(), then };
+            match self.engine.inner.store.append(append_of(&self.run, &entries, Some(fence))).await
+            {
+                Ok(()) => {
+                    count_end(self.run.status());
+                    self.stop_superseded();
+                    return Ok((then == Then::Release).then_some(Left::Released));
+                }
+                Err(StoreError::Conflict { .. }) => self.read_again().await?,
+                Err(StoreError::LeaseLost { .. }) => return Ok(Some(Left::Lost)),
+                Err(error @ (StoreError::Full | StoreError::Unavailable(_))) => {
+                    tracing::warn!(%error, "not recorded; trying again");
+                    self.read_again_later().await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Somebody else appended: cancel, pause, an answer.
+    async fn catch_up(&mut self) -> Result<Option<Left>, EngineError> {
+        for entry in self.engine.inner.store.tail(self.run.id(), self.run.version()).await? {
+            self.run.apply(&entry);
+        }
+        self.stop_superseded();
+        if self.run.status().is_terminal() {
+            return Ok(Some(Left::Released));
+        }
+        self.record(Command::Continue).await
+    }
+
+    async fn read_again(&mut self) -> Result<(), EngineError> {
+        let id = self.run.id().clone();
+        if let Some(run) = self.engine.open(&id).await? {
+            self.run = run;
+        }
+        self.stop_superseded();
+        Ok(())
+    }
+
+    /// The store could not write. What was decided is dropped; the same command is decided anew.
+    async fn read_again_later(&mut self) -> Result<(), EngineError> {
+        let clock = self.engine.inner.clock.clone();
+        loop {
+            clock.sleep_until(clock.now().plus(Duration::from_secs(1))).await;
+            match self.read_again().await {
+                Err(EngineError::Store(StoreError::Full | StoreError::Unavailable(_))) => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Whether the claim is kept after this append.
+    fn then(&self, now: Timestamp) -> Then {
+        if self.is_at_rest(now) {
+            Then::Release
+        } else {
+            Then::Hold { until: now.plus(self.engine.inner.options.lease) }
+        }
+    }
+
+    fn is_at_rest(&self, now: Timestamp) -> bool {
+        let waits_long = self.run.wakes_at().is_none_or(|at| at > now.plus(LONGEST_HELD_WAIT));
+        self.run.status().is_terminal() || (waits_long && self.run.tasks().next().is_none())
+    }
+
+    /// Nothing to record: stay, or give the run back.
+    async fn rest(&mut self, now: Timestamp) -> Result<Option<Left>, EngineError> {
+        if !self.is_at_rest(now) {
+            return Ok(None);
+        }
+        self.engine.let_go(&self.claim, self.run.head().wake_at).await;
+        Ok(Some(Left::Released))
+    }
+
+    /// The host stops: give the run back, once what is being performed has come to something or time is up.
+    async fn stop(&mut self) -> Result<Option<Left>, EngineError> {
+        let hurry = self.engine.inner.hurry.clone();
+        if !self.in_flight.is_empty() {
+            tokio::select! {
+                () = hurry.cancelled() => {}
+                Some(joined) = self.attempts.join_next() => {
+                    if let Ok((attempt, outcome)) = joined
+                        && let Some(left) = self.finish(attempt, outcome).await?
+                    {
+                        return Ok(Some(left));
+                    }
+                }
+                Some(told) = self.told.recv() => {
+                    if let Some(left) = self.tell(told).await? {
+                        return Ok(Some(left));
+                    }
+                }
+            }
+        }
+        self.engine.let_go(&self.claim, self.run.head().wake_at).await;
+        Ok(Some(Left::Stopping))
+    }
+
+    fn start_attempts(&mut self) {
+        let tasks: Vec<Task> =
+            self.run.tasks().filter(|task| !self.in_flight.contains_key(&task.attempt)).collect();
+        for task in tasks {
+            let attempt = task.attempt.clone();
+            let handle = match self.engine.inner.activities.find(&task.type_id).cloned() {
+                Some(activity) => {
+                    let call = self.call(task);
+                    let named = attempt.clone();
+                    self.attempts.spawn(async move { (named, activity.perform(call).await) })
+                }
+                None => {
+                    let named = attempt.clone();
+                    let message = format!("this host does not run nodes of type {}", task.type_id);
+                    let failure = Failure::new("capability_not_provided", message);
+                    self.attempts.spawn(async move {
+                        (named, Outcome::Failed { failure, class: RetryClass::Final })
+                    })
+                }
+            };
+            self.in_flight.insert(attempt, handle);
+        }
+    }
+
+    fn call(&self, task: Task) -> Call {
+        let birth = self.run.birth();
+        Call {
+            run: birth.run_id.clone(),
+            tenant: birth.owner.tenant.clone(),
+            attempt: task.attempt,
+            type_id: task.type_id,
+            config: task.config,
+            inputs: task.inputs,
+            configurable: birth.configurable.clone(),
+            told: task.told,
+            pins: self.run.pins().clone(),
+            clock: self.engine.inner.clock.clone(),
+            teller: self.teller.clone(),
+        }
+    }
+
+    /// Drops attempts that the run no longer owes.
+    fn stop_superseded(&mut self) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let owed: Vec<Attempt> = self.run.tasks().map(|task| task.attempt).collect();
+        self.in_flight.retain(|attempt, handle| {
+            let keep = owed.contains(attempt);
+            if !keep {
+                handle.abort();
+            }
+            keep
+        });
+    }
+}

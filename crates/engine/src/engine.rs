@@ -1,0 +1,390 @@
+//! The engine's front door: what a host can ask of runs.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use callboard_core::{Birth, Command, Entry, HostLimits, Inadmissible, Refusal, Run};
+use callboard_protocol::{
+    DrainPolicy, ENGINE_VERSION, HostId, Object, Owner, Principal, RunId, RunSnapshot, RunStatus,
+    Timestamp, WorkflowId,
+};
+
+use crate::activity::Activities;
+use crate::catalog::Catalog;
+use crate::claim::Driving;
+use crate::clock::{Clock, Ids};
+use crate::store::{Claim, ClaimOrigin, KeyMode, Lease, NewRun, Outcome, Scope, Store, StoreError};
+use crate::tasks::Tasks;
+
+/// Drives runs on one store. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) catalog: Catalog,
+    pub(crate) activities: Activities,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) options: Options,
+    pub(crate) driving: Driving,
+    /// Says that something may have become due.
+    pub(crate) nudge: Notify,
+    /// No new work; drivers give their runs back.
+    pub(crate) stop: CancellationToken,
+    /// Drivers give their runs back at once, whatever is under way.
+    pub(crate) hurry: CancellationToken,
+    pub(crate) tasks: Tasks,
+}
+
+/// What an engine is built from.
+#[derive(Debug)]
+pub struct Parts {
+    pub store: Arc<dyn Store>,
+    pub catalog: Catalog,
+    pub activities: Activities,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+    pub options: Options,
+}
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub host: HostId,
+    /// How long a claim holds without being renewed.
+    pub lease: Duration,
+    /// How often claims are renewed; at most half the lease.
+    pub heartbeat: Duration,
+    pub limits: HostLimits,
+}
+
+/// A run to be started.
+#[derive(Debug, Clone)]
+pub struct Order {
+    pub workflow: WorkflowId,
+    pub owner: Owner,
+    pub mode: KeyMode,
+    pub inputs: Object,
+    pub configurable: Object,
+    pub tags: Vec<String>,
+    pub metadata: Option<Object>,
+    pub scope_id: Option<String>,
+    pub callback_url: Option<String>,
+    pub forced_engine_version: Option<u32>,
+    /// `X-Dedup: enforce`.
+    pub exclusive: bool,
+}
+
+/// What was done, for the answer to the caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    pub run: RunId,
+    pub status: RunStatus,
+    pub at: Timestamp,
+}
+
+/// Turns what was done into the outcome that is committed with it. Called at most once per commit that is tried.
+pub type Remember = Arc<dyn Fn(&Done) -> Outcome + Send + Sync>;
+
+/// Why the engine did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("no workflow {0}")]
+    UnknownWorkflow(WorkflowId),
+    /// The order itself is wrong.
+    #[error(transparent)]
+    Inadmissible(#[from] Inadmissible),
+    /// No such run, or none that the caller may see.
+    #[error("no run {0}")]
+    UnknownRun(RunId),
+    /// The run's state does not allow it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A newer build started the run.
+    #[error("run {run} was started by engine version {persisted}; this host is version {current}")]
+    FutureVersion { run: RunId, persisted: u32, current: u32 },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A run as it was seen.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// How many events the snapshot has folded.
+    pub version: u64,
+    pub status: RunStatus,
+    /// The masked snapshot, serialised.
+    pub json: String,
+}
+
+impl Engine {
+    pub fn new(mut parts: Parts) -> Self {
+        parts.catalog.set_performed(parts.activities.types().cloned());
+        Self {
+            inner: Arc::new(Inner {
+                store: parts.store,
+                catalog: parts.catalog,
+                activities: parts.activities,
+                clock: parts.clock,
+                ids: parts.ids,
+                options: parts.options,
+                driving: Driving::default(),
+                nudge: Notify::new(),
+                stop: CancellationToken::new(),
+                hurry: CancellationToken::new(),
+                tasks: Tasks::default(),
+            }),
+        }
+    }
+
+    /// Starts looking for due runs and renewing claims.
+    pub fn start(&self) {
+        self.inner.tasks.spawn(self.clone().scan_until_stopped());
+        let heartbeat = self.clone().heartbeat_until_stopped();
+        let hurry = self.inner.hurry.clone();
+        self.inner.tasks.spawn(async move {
+            // Claims are renewed until the last driver has left.
+            hurry.run_until_cancelled(heartbeat).await;
+        });
+    }
+
+    /// Stops claiming, lets what is being performed come to its next recorded event for up to `grace`, and gives
+    /// every claim back.
+    pub async fn shut_down(&self, grace: Duration) {
+        let inner = &self.inner;
+        inner.stop.cancel();
+        let until = inner.clock.now().plus(grace);
+        tokio::select! {
+            () = inner.clock.sleep_until(until) => {}
+            () = self.idle() => {}
+        }
+        inner.hurry.cancel();
+        tokio::select! {
+            () = inner.clock.sleep_until(inner.clock.now().plus(Duration::from_secs(1))) => inner.tasks.kill(),
+            () = inner.tasks.finished() => {}
+        }
+    }
+
+    /// Ends every task where it stands, as a crash would. Claims are not given back.
+    pub fn kill(&self) {
+        self.inner.tasks.kill();
+    }
+
+    /// How many runs this process drives now.
+    pub fn driving(&self) -> usize {
+        self.inner.driving.len()
+    }
+
+    async fn idle(&self) {
+        while self.inner.driving.len() > 0 {
+            self.inner
+                .clock
+                .sleep_until(self.inner.clock.now().plus(Duration::from_millis(20)))
+                .await;
+        }
+    }
+
+    /// Creates a run and begins to drive it. Once this returns, the run is on disk.
+    pub async fn create(
+        &self,
+        order: Order,
+        remember: Option<Remember>,
+    ) -> Result<Done, EngineError> {
+        let inner = &self.inner;
+        let entry = inner.catalog.find(&order.owner.tenant, &order.workflow).await?;
+        let entry = entry.ok_or_else(|| EngineError::UnknownWorkflow(order.workflow.clone()))?;
+        inner.catalog.admit_types(&entry.plan)?;
+        let limits = entry.plan.admit(&order.inputs, &order.configurable, inner.options.limits)?;
+        let at = inner.clock.now();
+        let birth = Birth {
+            run_id: inner.ids.run_id(),
+            workflow_id: order.workflow,
+            definition: entry.digest,
+            owner: order.owner,
+            test: order.mode == KeyMode::Test,
+            inputs: order.inputs,
+            configurable: order.configurable,
+            tags: order.tags,
+            metadata: order.metadata,
+            scope_id: order.scope_id,
+            callback_url: order.callback_url,
+            created_at: at,
+            engine_version: ENGINE_VERSION,
+            forced_engine_version: order.forced_engine_version,
+            limits,
+        };
+        let run = Run::new(Arc::new(birth.clone()), entry.plan);
+        let done = Done { run: birth.run_id.clone(), status: RunStatus::Pending, at };
+        // The creator drives the run itself, unless it is about to stop.
+        let lease = (!inner.stop.is_cancelled()).then(|| Lease {
+            host: inner.options.host.clone(),
+            until: at.plus(inner.options.lease),
+        });
+        let claim = lease.as_ref().map(|lease| Claim {
+            run: birth.run_id.clone(),
+            host: lease.host.clone(),
+            epoch: Claim::FIRST_EPOCH,
+            origin: ClaimOrigin::Free,
+        });
+        let new = NewRun {
+            masked_inputs: run.masked_inputs(),
+            definition: entry.source,
+            head: run.head(),
+            lease,
+            exclusive: order.exclusive,
+            outcome: remember.map(|remember| remember(&done)),
+            birth,
+        };
+        self.commit_and_drive(new, claim, run).await?;
+        metrics::counter!("openwop_run_created_total").increment(1);
+        Ok(done)
+    }
+
+    /// On a task of its own: a caller who hangs up between the commit and the first step must not leave the run
+    /// waiting for a lease to end.
+    async fn commit_and_drive(
+        &self,
+        new: NewRun,
+        claim: Option<Claim>,
+        run: Run,
+    ) -> Result<(), StoreError> {
+        let (sender, committed) = oneshot::channel();
+        let engine = self.clone();
+        self.inner.tasks.spawn(async move {
+            let outcome = engine.inner.store.create(new).await;
+            let is_created = outcome.is_ok();
+            // The caller may be gone; the run is not.
+            let _gone = sender.send(outcome);
+            if let Some(claim) = claim.filter(|_| is_created) {
+                engine.drive_held(claim, Some(run)).await;
+            }
+        });
+        committed
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Unavailable("the host is stopping".into())))
+    }
+
+    /// Cancels a run. One that has ended keeps its end, and that is no error.
+    pub async fn cancel(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+        reason: Option<String>,
+        by: Option<Principal>,
+        remember: Option<Remember>,
+    ) -> Result<Done, EngineError> {
+        match self.record(scope, run, &Command::Cancel { reason, by }, remember.as_ref()).await {
+            Err(EngineError::Refused(Refusal::Ended { status })) => {
+                let done = Done { run: run.clone(), status, at: self.inner.clock.now() };
+                if let Some(remember) = remember {
+                    self.inner.store.remember(remember(&done), done.at).await?;
+                }
+                Ok(done)
+            }
+            outcome => outcome,
+        }
+    }
+
+    pub async fn pause(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+        drain: DrainPolicy,
+        reason: Option<String>,
+        remember: Option<Remember>,
+    ) -> Result<Done, EngineError> {
+        self.record(scope, run, &Command::Pause { drain, reason }, remember.as_ref()).await
+    }
+
+    pub async fn resume(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+        reason: Option<String>,
+        remember: Option<Remember>,
+    ) -> Result<Done, EngineError> {
+        self.record(scope, run, &Command::Resume { reason }, remember.as_ref()).await
+    }
+
+    /// The run as readers see it; none if there is no such run for this caller.
+    pub async fn snapshot(&self, scope: &Scope, run: &RunId) -> Result<Option<Seen>, EngineError> {
+        let Some(found) = self.inner.store.find(scope, run).await? else { return Ok(None) };
+        if found.engine_version > ENGINE_VERSION {
+            return Err(EngineError::FutureVersion {
+                run: run.clone(),
+                persisted: found.engine_version,
+                current: ENGINE_VERSION,
+            });
+        }
+        if let Some(json) = found.snapshot {
+            return Ok(Some(Seen { version: found.head.version, status: found.head.status, json }));
+        }
+        let state = self.open_visible(scope, run).await?;
+        let json =
+            serde_json::to_string(&state.snapshot()).map_err(|error| StoreError::Unreadable {
+                what: format!("the snapshot of {run}"),
+                why: error.to_string(),
+            })?;
+        Ok(Some(Seen { version: state.version(), status: state.status(), json }))
+    }
+
+    /// A fold that a reader advances at its own pace.
+    pub async fn watch(&self, scope: &Scope, run: &RunId) -> Result<Option<Watcher>, EngineError> {
+        match self.open_visible(scope, run).await {
+            Ok(state) => {
+                let run = Run::new(state.birth().clone(), state.plan().clone());
+                Ok(Some(Watcher { store: self.inner.store.clone(), run, ahead: VecDeque::new() }))
+            }
+            Err(EngineError::UnknownRun(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    pub fn catalog(&self) -> &Catalog {
+        &self.inner.catalog
+    }
+
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.clock
+    }
+
+    pub fn limits(&self) -> HostLimits {
+        self.inner.options.limits
+    }
+}
+
+/// Folds a run's log step by step, for streams that show its state.
+#[derive(Debug)]
+pub struct Watcher {
+    store: Arc<dyn Store>,
+    run: Run,
+    /// Read and not folded yet.
+    ahead: VecDeque<Entry>,
+}
+
+impl Watcher {
+    /// The run as it was when its log held `version` events; going back is not possible.
+    pub async fn advance_to(&mut self, version: u64) -> Result<RunSnapshot, StoreError> {
+        let known = self.run.version() + self.ahead.len() as u64;
+        if known < version {
+            self.ahead.extend(self.store.tail(self.run.id(), known).await?);
+        }
+        while self.run.version() < version
+            && let Some(entry) = self.ahead.pop_front()
+        {
+            self.run.apply(&entry);
+        }
+        Ok(self.run.snapshot())
+    }
+}

@@ -1,0 +1,468 @@
+//! A store that forgets when it is dropped: for tests, for simulations and as the plainest statement of the port.
+//!
+//! One lock around plain maps, so every call is atomic and two runs of one test see the same order.
+//! Nothing is sealed here, because nothing rests.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use callboard_core::{Birth, Entry, Head};
+use callboard_protocol::{Event, HostId, KeyId, RunId, Tenant, Timestamp, WorkflowId};
+
+use crate::changes::Changes;
+use crate::registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
+use crate::store::{
+    Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, Lease, Listed,
+    NewRun, Opened, Outcome, Page, Recorded, Row, Scope, Store, StoreError, Then,
+};
+
+/// Every port to the database, in memory.
+#[derive(Default)]
+pub struct InMemoryStore {
+    tables: Mutex<Tables>,
+    changes: Changes,
+}
+
+impl fmt::Debug for InMemoryStore {
+    /// Leaves the contents out: they hold what a database would seal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InMemoryStore").finish_non_exhaustive()
+    }
+}
+
+impl InMemoryStore {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Does what opening a database does that only one process can hold: nobody from before holds a run any more.
+    pub fn void_leases(&self) {
+        for run in self.tables().runs.values_mut() {
+            if run.lease_until.take().is_some() {
+                run.head.wake_at = Some(Timestamp::default());
+            }
+        }
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // Every method checks before it changes, so a panic under the lock leaves no half-written tables.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Default)]
+struct Tables {
+    runs: BTreeMap<RunId, StoredRun>,
+    definitions: BTreeMap<String, Arc<str>>,
+    outcomes: BTreeMap<Digest, Outcome>,
+    workflows: BTreeMap<(Tenant, WorkflowId), StoredWorkflow>,
+    keys: BTreeMap<KeyId, StoredKey>,
+}
+
+struct StoredRun {
+    /// The order of creation, which settles ties between equal times.
+    ordinal: usize,
+    birth: Birth,
+    /// What the columns say; `wake_at` is the lease's end while somebody holds the run.
+    head: Head,
+    rows: Vec<Row>,
+    /// Kept until the run is given back, so that a lost holder is noticed.
+    holder: Option<HostId>,
+    lease_until: Option<Timestamp>,
+    epoch: u64,
+    /// The fold, and the version that it has seen.
+    snapshot: Option<(u64, String)>,
+}
+
+impl StoredRun {
+    fn is_held_by(&self, claim: &Claim) -> bool {
+        self.epoch == claim.epoch
+            && self.lease_until.is_some()
+            && self.holder.as_ref() == Some(&claim.host)
+    }
+
+    fn is_claimable(&self, at: Timestamp) -> bool {
+        self.head.wake_at.is_some_and(|wake_at| wake_at <= at)
+            && self.lease_until.is_none_or(|until| until <= at)
+    }
+
+    fn hold(&mut self, lease: Lease) {
+        self.head.wake_at = Some(lease.until);
+        self.lease_until = Some(lease.until);
+        self.holder = Some(lease.host);
+    }
+
+    fn give_back(&mut self, wake_at: Option<Timestamp>) {
+        self.head.wake_at = wake_at;
+        self.lease_until = None;
+        self.holder = None;
+    }
+
+    fn entry(&self, sequence: usize, row: &Row) -> Result<Entry, StoreError> {
+        let json = row.private.as_ref().unwrap_or(&row.payload);
+        let payload = serde_json::from_str(json).map_err(|error| StoreError::Unreadable {
+            what: format!("event {sequence} of {}", self.birth.run_id),
+            why: error.to_string(),
+        })?;
+        Ok(Entry {
+            sequence: sequence as u64,
+            at: row.at,
+            event: Event::read(&row.kind, row.node.clone(), payload),
+        })
+    }
+
+    fn entries(&self, from: usize) -> Result<Vec<Entry>, StoreError> {
+        self.rows
+            .iter()
+            .enumerate()
+            .skip(from)
+            .map(|(sequence, row)| self.entry(sequence, row))
+            .collect()
+    }
+
+    fn recorded(&self, sequence: usize, row: &Row) -> Recorded {
+        Recorded {
+            run: self.birth.run_id.clone(),
+            sequence: sequence as u64,
+            at: row.at,
+            kind: row.kind.clone(),
+            node: row.node.clone(),
+            payload: row.payload.clone(),
+            engine_version: self.birth.stamped_version(),
+        }
+    }
+
+    fn listed(&self) -> Listed {
+        Listed {
+            run_id: self.birth.run_id.clone(),
+            workflow_id: self.birth.workflow_id.clone(),
+            status: self.head.status,
+            created_at: self.birth.created_at,
+            updated_at: self.head.updated_at,
+            tags: self.birth.tags.clone(),
+        }
+    }
+
+    fn passes(&self, filter: &Filter) -> bool {
+        filter.status.is_none_or(|status| status == self.head.status)
+            && filter.workflow.as_ref().is_none_or(|workflow| *workflow == self.birth.workflow_id)
+            && filter.tag.as_ref().is_none_or(|tag| self.birth.tags.contains(tag))
+            && filter.since.is_none_or(|since| self.birth.created_at >= since)
+            && filter.until.is_none_or(|until| self.birth.created_at < until)
+    }
+
+    /// Where the run stands in a list; the newest is the greatest.
+    fn place(&self) -> (Timestamp, usize) {
+        (self.birth.created_at, self.ordinal)
+    }
+}
+
+impl Tables {
+    fn visible(&self, scope: &Scope, run: &RunId) -> Option<&StoredRun> {
+        self.runs.get(run).filter(|run| scope.sees(&run.birth))
+    }
+
+    fn refuse_repetition(
+        &self,
+        outcome: Option<&Outcome>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let done = outcome
+            .and_then(|outcome| self.outcomes.get(&outcome.key))
+            .filter(|done| done.expires_at > at);
+        done.map_or(Ok(()), |done| Err(StoreError::AlreadyDone(Box::new(done.clone()))))
+    }
+
+    fn refuse_busy_scope(&self, birth: &Birth) -> Result<(), StoreError> {
+        let active = self.runs.values().find(|run| {
+            !run.head.status.is_terminal()
+                && birth.scope_id.is_some()
+                && run.birth.scope_id == birth.scope_id
+                && run.birth.owner.tenant == birth.owner.tenant
+                && run.birth.test == birth.test
+        });
+        active.map_or(Ok(()), |run| Err(StoreError::ScopeBusy { active: run.birth.run_id.clone() }))
+    }
+
+    fn keep(&mut self, outcome: Option<Outcome>) {
+        self.outcomes.extend(outcome.map(|outcome| (outcome.key, outcome)));
+    }
+
+    fn create(&mut self, new: NewRun) -> Result<(), StoreError> {
+        self.refuse_repetition(new.outcome.as_ref(), new.birth.created_at)?;
+        if self.runs.contains_key(&new.birth.run_id) {
+            return Err(StoreError::Conflict { run: new.birth.run_id });
+        }
+        if new.exclusive {
+            self.refuse_busy_scope(&new.birth)?;
+        }
+        self.definitions.entry(new.birth.definition.clone()).or_insert(new.definition);
+        self.keep(new.outcome);
+        let mut run = StoredRun {
+            ordinal: self.runs.len(),
+            birth: new.birth,
+            head: new.head,
+            rows: Vec::new(),
+            holder: None,
+            lease_until: None,
+            epoch: 0,
+            snapshot: None,
+        };
+        if let Some(lease) = new.lease {
+            run.epoch = Claim::FIRST_EPOCH;
+            run.hold(lease);
+        }
+        self.runs.insert(run.birth.run_id.clone(), run);
+        Ok(())
+    }
+
+    /// Answers the log's new version.
+    fn append(&mut self, append: Append) -> Result<u64, StoreError> {
+        let Append { run: id, expected, fence, rows, head, snapshot, outcome } = append;
+        self.refuse_repetition(outcome.as_ref(), head.updated_at)?;
+        let run = self.runs.get_mut(&id).ok_or_else(|| unknown(&id))?;
+        if fence.as_ref().is_some_and(|fence| !run.is_held_by(&fence.claim)) {
+            return Err(StoreError::LeaseLost { run: id });
+        }
+        if run.head.version != expected {
+            return Err(StoreError::Conflict { run: id });
+        }
+        run.rows.extend(rows);
+        let version = run.rows.len() as u64;
+        let before = std::mem::replace(&mut run.head, Head { version, ..head });
+        match fence {
+            _ if head.status.is_terminal() => run.give_back(None),
+            Some(Fence { claim, then: Then::Hold { until } }) => {
+                run.hold(Lease { host: claim.host, until })
+            }
+            Some(Fence { then: Then::Release, .. }) => run.give_back(head.wake_at),
+            // A living holder hears of this append through `changed`; a lost one must still be replaced.
+            None if run.holder.is_some() => run.head.wake_at = before.wake_at,
+            None => {}
+        }
+        if let Some(snapshot) = snapshot {
+            run.snapshot = Some((version, snapshot));
+        }
+        self.keep(outcome);
+        Ok(version)
+    }
+
+    fn list(&self, scope: &Scope, filter: &Filter) -> Vec<Listed> {
+        let before =
+            filter.before.as_ref().map(|run| self.visible(scope, run).map(StoredRun::place));
+        let mut runs: Vec<&StoredRun> = self
+            .runs
+            .values()
+            .filter(|run| scope.sees(&run.birth) && run.passes(filter))
+            .filter(|run| {
+                before.is_none_or(|before| before.is_some_and(|before| run.place() < before))
+            })
+            .collect();
+        runs.sort_by_key(|run| std::cmp::Reverse(run.place()));
+        runs.into_iter().take(filter.limit).map(StoredRun::listed).collect()
+    }
+
+    fn claim(&mut self, request: &ClaimRequest) -> Claimed {
+        let next = self
+            .runs
+            .values()
+            .filter_map(|run| run.head.wake_at)
+            .filter(|wake_at| *wake_at > request.at)
+            .min();
+        let mut due: Vec<&mut StoredRun> =
+            self.runs.values_mut().filter(|run| run.is_claimable(request.at)).collect();
+        due.sort_by_key(|run| (run.head.wake_at, run.ordinal));
+        let claims = due.into_iter().take(request.most).map(|run| {
+            run.epoch += 1;
+            let origin = if run.holder.is_some() { ClaimOrigin::Lost } else { ClaimOrigin::Free };
+            run.hold(Lease { host: request.host.clone(), until: request.until });
+            Claim {
+                run: run.birth.run_id.clone(),
+                host: request.host.clone(),
+                epoch: run.epoch,
+                origin,
+            }
+        });
+        Claimed { claims: claims.collect(), next }
+    }
+}
+
+fn unknown(run: &RunId) -> StoreError {
+    StoreError::Unreadable { what: run.to_string(), why: "there is no such run".to_owned() }
+}
+
+/// A position in the log as an index; one beyond what memory can hold is beyond the end as well.
+fn index(sequence: u64) -> usize {
+    usize::try_from(sequence).unwrap_or(usize::MAX)
+}
+
+#[async_trait]
+impl Store for InMemoryStore {
+    async fn create(&self, run: NewRun) -> Result<(), StoreError> {
+        self.tables().create(run)
+    }
+
+    async fn append(&self, append: Append) -> Result<(), StoreError> {
+        let run = append.run.clone();
+        let version = self.tables().append(append)?;
+        self.changes.announce(&run, version);
+        Ok(())
+    }
+
+    async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
+        let tables = self.tables();
+        let Some(run) = tables.runs.get(run) else { return Ok(None) };
+        let definition = tables.definitions.get(&run.birth.definition).cloned().unwrap_or_default();
+        Ok(Some(Opened { birth: run.birth.clone(), definition, entries: run.entries(0)? }))
+    }
+
+    async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError> {
+        self.tables().runs.get(run).ok_or_else(|| unknown(run))?.entries(index(version))
+    }
+
+    async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
+        let tables = self.tables();
+        Ok(tables.visible(scope, run).map(|run| Found {
+            head: run.head,
+            engine_version: run.birth.engine_version,
+            snapshot: run
+                .snapshot
+                .as_ref()
+                .filter(|(seen, _)| *seen == run.head.version)
+                .map(|(_, text)| text.clone()),
+        }))
+    }
+
+    async fn read(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Option<Page>, StoreError> {
+        let tables = self.tables();
+        Ok(tables.visible(scope, run).map(|run| {
+            let rows = run.rows.iter().enumerate().skip(index(from)).take(limit);
+            Page {
+                head: run.head,
+                events: rows.map(|(sequence, row)| run.recorded(sequence, row)).collect(),
+            }
+        }))
+    }
+
+    async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
+        Ok(self.tables().list(scope, filter))
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
+        Ok(self.tables().claim(request))
+    }
+
+    async fn renew(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<RunId>, StoreError> {
+        let mut tables = self.tables();
+        let mut lost = Vec::new();
+        for claim in claims {
+            match tables.runs.get_mut(&claim.run).filter(|run| run.is_held_by(claim)) {
+                Some(run) => run.hold(Lease { host: claim.host.clone(), until }),
+                None => lost.push(claim.run.clone()),
+            }
+        }
+        Ok(lost)
+    }
+
+    async fn release(&self, claim: &Claim, wake_at: Option<Timestamp>) -> Result<(), StoreError> {
+        // A claim that is no longer held has nothing to give back, which is what the caller wanted.
+        if let Some(run) =
+            self.tables().runs.get_mut(&claim.run).filter(|run| run.is_held_by(claim))
+        {
+            run.give_back(wake_at);
+        }
+        Ok(())
+    }
+
+    async fn changed(&self, run: &RunId, version: u64) {
+        let mut listener = self.changes.listen(run);
+        let stored = self.tables().runs.get(run).map_or(0, |run| run.head.version);
+        if stored <= version {
+            listener.beyond(version).await;
+        }
+    }
+
+    async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
+        Ok(self.tables().outcomes.get(key).filter(|outcome| outcome.expires_at > at).cloned())
+    }
+
+    async fn remember(&self, outcome: Outcome, at: Timestamp) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        tables.refuse_repetition(Some(&outcome), at)?;
+        tables.keep(Some(outcome));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Workflows for InMemoryStore {
+    async fn workflow(
+        &self,
+        tenant: &Tenant,
+        id: &WorkflowId,
+    ) -> Result<Option<StoredWorkflow>, StoreError> {
+        Ok(self.tables().workflows.get(&(tenant.clone(), id.clone())).cloned())
+    }
+
+    async fn workflows(&self, tenant: &Tenant) -> Result<Vec<StoredWorkflow>, StoreError> {
+        let tables = self.tables();
+        Ok(tables
+            .workflows
+            .iter()
+            .filter(|((owner, _), _)| owner == tenant)
+            .map(|(_, stored)| stored.clone())
+            .collect())
+    }
+
+    async fn put_workflow(
+        &self,
+        tenant: &Tenant,
+        id: &WorkflowId,
+        source: Arc<str>,
+        at: Timestamp,
+    ) -> Result<Put, StoreError> {
+        let stored = StoredWorkflow { id: id.clone(), source, updated_at: at };
+        let replaced = self.tables().workflows.insert((tenant.clone(), id.clone()), stored);
+        Ok(if replaced.is_some() { Put::Replaced } else { Put::Created })
+    }
+
+    async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
+        Ok(self.tables().workflows.remove(&(tenant.clone(), id.clone())).is_some())
+    }
+}
+
+#[async_trait]
+impl Keys for InMemoryStore {
+    async fn all_keys(&self) -> Result<Vec<StoredKey>, StoreError> {
+        Ok(self.tables().keys.values().cloned().collect())
+    }
+
+    async fn put_key(&self, key: StoredKey) -> Result<(), StoreError> {
+        self.tables().keys.insert(key.id.clone(), key);
+        Ok(())
+    }
+
+    async fn revoke_key(
+        &self,
+        tenant: &Tenant,
+        id: &KeyId,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut tables = self.tables();
+        let Some(key) = tables.keys.get_mut(id).filter(|key| key.tenant == *tenant) else {
+            return Ok(false);
+        };
+        // Revoking twice keeps the time at which the key really stopped working.
+        key.revoked_at.get_or_insert(at);
+        Ok(true)
+    }
+}

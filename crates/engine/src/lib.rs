@@ -1,0 +1,26 @@
+//! Drives runs: records what core decides, performs what it owes, and keeps the queue of due work moving.
+
+mod activity;
+mod catalog;
+mod changes;
+mod claim;
+mod clock;
+mod drive;
+mod engine;
+mod in_memory;
+mod record;
+mod registry;
+mod store;
+mod tasks;
+
+pub use activity::{Activities, Activity, Call, Superseded, VersionError};
+pub use catalog::{Catalog, CatalogEntry, Origin, RegisterError};
+pub use changes::{Changes, Listener};
+pub use clock::{Clock, Ids, RandomIds, SystemClock};
+pub use engine::{Done, Engine, EngineError, Options, Order, Parts, Remember, Seen, Watcher};
+pub use in_memory::InMemoryStore;
+pub use registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
+pub use store::{
+    Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, KeyMode,
+    Lease, Listed, NewRun, Opened, Outcome, Page, Recorded, Row, Scope, Store, StoreError, Then,
+};

@@ -1,0 +1,123 @@
+//! The one way into a log: decide on what is known, append with the expected version, and on conflict
+//! read again and decide again. Drivers, endpoints and timers all come through here.
+
+use std::sync::Arc;
+
+use callboard_core::{Birth, Command, Entry, Run};
+use callboard_protocol::{ENGINE_VERSION, RunId, RunStatus};
+
+use crate::engine::{Done, Engine, EngineError, Remember};
+use crate::store::{Append, Fence, Row, Scope, StoreError};
+
+/// How often one command is decided anew because somebody else was faster. A run has one driver and few
+/// callers; whoever loses this often is told to come back.
+const MAX_CONFLICTS: usize = 32;
+
+/// Builds the append that records what was decided.
+pub(crate) fn append_of(run: &Run, entries: &[Entry], fence: Option<Fence>) -> Append {
+    let head = run.head();
+    let expected = head.version - entries.len() as u64;
+    // A run that rests is read often and changes seldom: keep its fold beside it.
+    let rests = head.status.is_terminal() || head.wake_at.is_none();
+    let snapshot = rests.then(|| serde_json::to_string(&run.snapshot()).ok()).flatten();
+    Append {
+        run: run.id().clone(),
+        expected,
+        fence,
+        rows: entries.iter().map(|entry| row_of(run, entry)).collect(),
+        head,
+        snapshot,
+        outcome: None,
+    }
+}
+
+/// Counts a run that has come to its end.
+pub(crate) fn count_end(status: RunStatus) {
+    if status.is_terminal() {
+        metrics::counter!("openwop_run_completed_total", "run_status" => status.as_str())
+            .increment(1);
+    }
+}
+
+fn row_of(run: &Run, entry: &Entry) -> Row {
+    let masked = run.masked(&entry.event);
+    let told = entry.event.payload_text();
+    let (payload, private) = match masked {
+        Some(masked) => (masked.to_string(), Some(told)),
+        None => (told, None),
+    };
+    Row {
+        at: entry.at,
+        kind: entry.event.kind().to_owned(),
+        node: entry.event.node_id().cloned(),
+        payload,
+        private,
+    }
+}
+
+impl Engine {
+    /// Reads and folds a run.
+    pub(crate) async fn open(&self, run: &RunId) -> Result<Option<Run>, EngineError> {
+        self.open_if(run, |_| true).await
+    }
+
+    /// Opens a run that the caller may see; any other does not exist, whatever else is wrong with it.
+    pub(crate) async fn open_visible(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+    ) -> Result<Run, EngineError> {
+        let opened = self.open_if(run, |birth| scope.sees(birth)).await?;
+        opened.ok_or_else(|| EngineError::UnknownRun(run.clone()))
+    }
+
+    async fn open_if(
+        &self,
+        run: &RunId,
+        may_see: impl Fn(&Birth) -> bool,
+    ) -> Result<Option<Run>, EngineError> {
+        let opened = self.inner.store.open(run).await?;
+        let Some(opened) = opened.filter(|opened| may_see(&opened.birth)) else { return Ok(None) };
+        if opened.birth.is_from_the_future() {
+            return Err(EngineError::FutureVersion {
+                run: run.clone(),
+                persisted: opened.birth.engine_version,
+                current: ENGINE_VERSION,
+            });
+        }
+        let plan = self.inner.catalog.plan(&opened.birth.definition, &opened.definition)?;
+        Ok(Some(Run::replay(Arc::new(opened.birth), plan, &opened.entries)))
+    }
+
+    /// Records a command that comes from outside a claim.
+    pub(crate) async fn record(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+        command: &Command,
+        remember: Option<&Remember>,
+    ) -> Result<Done, EngineError> {
+        for _ in 0..MAX_CONFLICTS {
+            let mut state = self.open_visible(scope, run).await?;
+            let at = self.inner.clock.now();
+            let entries = state.decide(command, at)?;
+            let done = Done {
+                run: run.clone(),
+                status: state.status(),
+                at: entries.last().map_or(at, |last| last.at),
+            };
+            let mut append = append_of(&state, &entries, None);
+            append.outcome = remember.map(|remember| remember(&done));
+            match self.inner.store.append(append).await {
+                Ok(()) => {
+                    count_end(done.status);
+                    self.inner.nudge.notify_one();
+                    return Ok(done);
+                }
+                Err(StoreError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(EngineError::Store(StoreError::Unavailable(format!("the log of {run} is too busy"))))
+    }
+}

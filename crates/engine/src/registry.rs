@@ -1,0 +1,76 @@
+//! The ports to plain rows: workflow definitions and API keys.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use callboard_protocol::{KeyId, Tenant, Timestamp, WorkflowId, Workspace};
+
+use crate::store::{Digest, StoreError};
+
+/// Registered workflow definitions, per tenant, each with a version that grows with every change.
+#[async_trait]
+pub trait Workflows: fmt::Debug + Send + Sync {
+    async fn workflow(
+        &self,
+        tenant: &Tenant,
+        id: &WorkflowId,
+    ) -> Result<Option<StoredWorkflow>, StoreError>;
+    async fn workflows(&self, tenant: &Tenant) -> Result<Vec<StoredWorkflow>, StoreError>;
+    /// Stores the text verbatim; answers whether the id was new.
+    async fn put_workflow(
+        &self,
+        tenant: &Tenant,
+        id: &WorkflowId,
+        source: Arc<str>,
+        at: Timestamp,
+    ) -> Result<Put, StoreError>;
+    /// Answers whether there was one.
+    async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError>;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    Created,
+    Replaced,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredWorkflow {
+    pub id: WorkflowId,
+    /// The definition exactly as it was sent.
+    pub source: Arc<str>,
+    pub updated_at: Timestamp,
+}
+
+/// API keys. The key itself is never stored, only its digest.
+#[async_trait]
+pub trait Keys: fmt::Debug + Send + Sync {
+    /// Every key of every tenant, revoked ones included: authentication must tell them apart.
+    async fn all_keys(&self) -> Result<Vec<StoredKey>, StoreError>;
+    async fn put_key(&self, key: StoredKey) -> Result<(), StoreError>;
+    /// Answers whether the tenant had such a key.
+    async fn revoke_key(
+        &self,
+        tenant: &Tenant,
+        id: &KeyId,
+        at: Timestamp,
+    ) -> Result<bool, StoreError>;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredKey {
+    pub id: KeyId,
+    pub name: String,
+    pub tenant: Tenant,
+    pub workspace: Option<Workspace>,
+    /// None is every scope.
+    pub scopes: Option<BTreeSet<String>>,
+    pub test: bool,
+    pub digest: Digest,
+    pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+}

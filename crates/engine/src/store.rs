@@ -1,0 +1,317 @@
+//! The port to what remembers: runs, their logs, the queue of due work and the outcomes of idempotent requests.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use callboard_core::{Birth, Entry, Head};
+use callboard_protocol::{
+    EVENT_SCHEMA_VERSION, EventId, HostId, NodeId, RunId, RunStatus, Tenant, Timestamp, WorkflowId,
+    Workspace,
+};
+
+/// Everything that runs need from a database. One contract suite holds for every implementation.
+#[async_trait]
+pub trait Store: fmt::Debug + Send + Sync {
+    /// Writes the birth record and the head, or nothing. A claim that the new run asks for is granted with it.
+    async fn create(&self, run: NewRun) -> Result<(), StoreError>;
+
+    /// Appends to one log: events, head, snapshot and whatever goes with them, all or nothing.
+    async fn append(&self, append: Append) -> Result<(), StoreError>;
+
+    /// Reads a run for folding, with sealed values opened. Only the engine may see what this returns.
+    async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError>;
+
+    /// Reads the entries from `version` on, opened, for a holder that fell behind.
+    async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError>;
+
+    /// Finds a run that the caller may see.
+    async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError>;
+
+    /// Reads public events from sequence `from` on, with the head of the same moment.
+    async fn read(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Option<Page>, StoreError>;
+
+    /// Lists runs for people, newest first.
+    async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError>;
+
+    /// Takes up to `most` due runs that nobody holds. Two callers never get the same one.
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError>;
+
+    /// Extends the given claims; answers those that are no longer held.
+    async fn renew(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<RunId>, StoreError>;
+
+    /// Gives a claim back without an append; the run is looked at again at `wake_at`.
+    async fn release(&self, claim: &Claim, wake_at: Option<Timestamp>) -> Result<(), StoreError>;
+
+    /// Returns when the run's log may have grown beyond `version`. A hint: it may come early, or for nothing.
+    async fn changed(&self, run: &RunId, version: u64);
+
+    /// Finds what an idempotent request came to, unless that has expired.
+    async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError>;
+
+    /// Keeps the outcome of a request that wrote nothing else, unless one that has not expired at `at` is there.
+    async fn remember(&self, outcome: Outcome, at: Timestamp) -> Result<(), StoreError>;
+}
+
+/// What a caller may see: nothing outside its tenant, its workspace and its kind of key. Every read asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    pub tenant: Tenant,
+    /// None sees all workspaces of the tenant.
+    pub workspace: Option<Workspace>,
+    pub mode: KeyMode,
+}
+
+/// Test keys and live keys live in separate worlds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyMode {
+    Live,
+    Test,
+}
+
+impl Scope {
+    /// Whether a run with this birth record is visible here.
+    pub fn sees(&self, birth: &Birth) -> bool {
+        self.tenant == birth.owner.tenant
+            && (self.mode == KeyMode::Test) == birth.test
+            && (self.workspace.is_none() || self.workspace == birth.owner.workspace)
+    }
+}
+
+/// SHA-256 of something; keys of callers are kept only as this.
+pub type Digest = [u8; 32];
+
+/// A run to be created.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    pub birth: Birth,
+    /// The birth record's inputs as readers may see them, where that differs.
+    pub masked_inputs: Option<callboard_protocol::Object>,
+    /// The definition's own text, stored once per digest.
+    pub definition: Arc<str>,
+    pub head: Head,
+    /// The creator drives the run itself, at once.
+    pub lease: Option<Lease>,
+    /// Refuse the run while another of the same tenant and scope id is active.
+    pub exclusive: bool,
+    pub outcome: Option<Outcome>,
+}
+
+/// Who holds a run, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    pub host: HostId,
+    pub until: Timestamp,
+}
+
+/// A held run. The epoch grows with every new holder, so a holder that overslept is recognised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    pub run: RunId,
+    pub host: HostId,
+    pub epoch: u64,
+    pub origin: ClaimOrigin,
+}
+
+/// How a holder came to a run. A store keeps the name of a holder until the run is released, also when it
+/// voids leases at boot: that is how the next holder learns that the last one was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimOrigin {
+    /// Nobody held it: it is new, or was released.
+    Free,
+    /// Its last holder never gave it back, and work in flight died with that holder.
+    Lost,
+}
+
+impl Claim {
+    /// The epoch of a claim that was granted with the run's creation.
+    pub const FIRST_EPOCH: u64 = 1;
+}
+
+#[derive(Debug, Clone)]
+pub struct ClaimRequest {
+    pub host: HostId,
+    pub at: Timestamp,
+    pub until: Timestamp,
+    pub most: usize,
+}
+
+/// What a claim scan found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Claimed {
+    pub claims: Vec<Claim>,
+    /// When the next run that is not due yet becomes so.
+    pub next: Option<Timestamp>,
+}
+
+/// One append.
+#[derive(Debug, Clone)]
+pub struct Append {
+    pub run: RunId,
+    /// How many events the log must hold already.
+    pub expected: u64,
+    /// The claim under which this is written; none for what comes from outside a claim.
+    pub fence: Option<Fence>,
+    pub rows: Vec<Row>,
+    pub head: Head,
+    /// The fold, serialised, when the run comes to rest here.
+    pub snapshot: Option<String>,
+    pub outcome: Option<Outcome>,
+}
+
+/// A claim to check in an append, and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fence {
+    pub claim: Claim,
+    /// Whether the holder keeps the run until then or gives it back with this append.
+    pub then: Then,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// The head's own `wake_at` is not stored; the run becomes due when the lease ends.
+    Hold { until: Timestamp },
+    /// The head's `wake_at` is stored and the lease is gone.
+    Release,
+}
+
+/// One event as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    pub at: Timestamp,
+    pub kind: String,
+    pub node: Option<NodeId>,
+    /// JSON, as readers may see it.
+    pub payload: String,
+    /// JSON, as the fold must see it, where that differs; sealed at rest.
+    pub private: Option<String>,
+}
+
+/// A run for folding.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    pub birth: Birth,
+    pub definition: Arc<str>,
+    pub entries: Vec<Entry>,
+}
+
+/// A run that exists for its caller.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub head: Head,
+    pub engine_version: u32,
+    /// The stored fold, if it has seen every event.
+    pub snapshot: Option<String>,
+}
+
+/// Events of one run, in order, and the head at the moment of reading.
+#[derive(Debug, Clone)]
+pub struct Page {
+    pub head: Head,
+    pub events: Vec<Recorded>,
+}
+
+/// One stored event as readers get it. Serialises as the protocol's `RunEventDoc`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    pub run: RunId,
+    pub sequence: u64,
+    pub at: Timestamp,
+    pub kind: String,
+    pub node: Option<NodeId>,
+    pub payload: String,
+    pub engine_version: u32,
+}
+
+impl Serialize for Recorded {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let payload: &RawValue =
+            serde_json::from_str(&self.payload).map_err(serde::ser::Error::custom)?;
+        let mut doc = serializer.serialize_struct("RunEventDoc", 9)?;
+        doc.serialize_field("eventId", &EventId::of(&self.run, self.sequence))?;
+        doc.serialize_field("runId", &self.run)?;
+        if let Some(node) = &self.node {
+            doc.serialize_field("nodeId", node)?;
+        }
+        doc.serialize_field("type", &self.kind)?;
+        doc.serialize_field("payload", payload)?;
+        doc.serialize_field("timestamp", &self.at)?;
+        doc.serialize_field("sequence", &self.sequence)?;
+        doc.serialize_field("schemaVersion", &EVENT_SCHEMA_VERSION)?;
+        doc.serialize_field("engineVersion", &self.engine_version.to_string())?;
+        doc.end()
+    }
+}
+
+/// Which runs a list shows. Empty fields filter nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    pub status: Option<RunStatus>,
+    pub workflow: Option<WorkflowId>,
+    pub tag: Option<String>,
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+    /// Only runs that stand after this one in the list.
+    pub before: Option<RunId>,
+    pub limit: usize,
+}
+
+/// One line of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Listed {
+    pub run_id: RunId,
+    pub workflow_id: WorkflowId,
+    pub status: RunStatus,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+}
+
+/// What an idempotent request came to, kept so that its repetition gets the same answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub key: Digest,
+    /// What was asked; another request under the same key is refused.
+    pub request: Digest,
+    pub status: u16,
+    pub body: String,
+    pub expires_at: Timestamp,
+}
+
+/// The machine misbehaving, or somebody having been faster. Each variant asks the caller for something else.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The log has moved on: read the tail and decide again.
+    #[error("the log of {run} has moved on")]
+    Conflict { run: RunId },
+    /// Another host holds the run: stop driving it.
+    #[error("the lease on {run} is lost")]
+    LeaseLost { run: RunId },
+    /// Another run of the same scope is active.
+    #[error("run {active} is already active in this scope")]
+    ScopeBusy { active: RunId },
+    /// The same idempotent request was finished by somebody else: answer as it did.
+    #[error("the request was already carried out")]
+    AlreadyDone(Box<Outcome>),
+    /// The disk is full: refuse writes, go on reading.
+    #[error("no space left for the database")]
+    Full,
+    /// Try later.
+    #[error("the database cannot be reached: {0}")]
+    Unavailable(String),
+    /// A stored value cannot be read: somebody must look.
+    #[error("{what} cannot be read: {why}")]
+    Unreadable { what: String, why: String },
+}

@@ -1,0 +1,7 @@
+//! The engine in memory, in simulated time.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod engine;
+mod sim;
+mod simulation;

@@ -1,0 +1,301 @@
+//! A world in memory: simulated time, scripted activities, and a store that dies on command.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use callboard_core::{ConformanceNodes, Entry, Fact, HostLimits, Outcome as Performed};
+use callboard_engine::{
+    Activities, Activity, Append, Call, Catalog, Claim, ClaimRequest, Claimed, Clock, Digest,
+    Engine, Filter, Found, Ids, InMemoryStore, KeyMode, Listed, NewRun, Opened, Options, Order,
+    Outcome, Page, Parts, Recorded, Scope, Store, StoreError,
+};
+use callboard_protocol::{Object, Owner, RunId, Timestamp};
+
+/// Shorter than the fixtures' own time limits, so that a takeover does not make a run too late.
+pub(crate) const LEASE: Duration = Duration::from_secs(3);
+
+/// Tokio's own clock, which the tests pause: when nobody can move, time jumps to the next timer.
+#[derive(Debug)]
+pub(crate) struct SimClock {
+    start: tokio::time::Instant,
+}
+
+impl SimClock {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { start: tokio::time::Instant::now() })
+    }
+}
+
+/// The first instant of every simulation.
+const EPOCH_MS: i64 = 1_700_000_000_000;
+
+#[async_trait]
+impl Clock for SimClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(EPOCH_MS).plus(self.start.elapsed())
+    }
+
+    async fn sleep_until(&self, at: Timestamp) {
+        // Tokio's timers end a year or two ahead; nothing here waits longer.
+        let wait = at.since(self.now()).min(Duration::from_secs(86_400 * 365));
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Ids that tell their host and their turn.
+#[derive(Debug)]
+pub(crate) struct CountedIds {
+    host: String,
+    next: AtomicU64,
+}
+
+impl CountedIds {
+    pub(crate) fn new(host: &str) -> Arc<Self> {
+        Arc::new(Self { host: host.to_owned(), next: AtomicU64::new(0) })
+    }
+}
+
+impl Ids for CountedIds {
+    fn run_id(&self) -> RunId {
+        format!("run_{}_{:04}", self.host, self.next.fetch_add(1, Ordering::Relaxed)).into()
+    }
+}
+
+/// What befalls a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It dies and the append is lost.
+    DieBefore(u64),
+    /// It dies and the append is on disk, but nobody was told.
+    DieAfter(u64),
+    /// It sleeps through its lease and then goes on as if nothing had happened.
+    Oversleep(u64),
+    Live,
+}
+
+/// One process's view of the shared store.
+#[derive(Debug)]
+pub(crate) struct DoomedStore {
+    inner: Arc<InMemoryStore>,
+    fate: Fate,
+    appends: AtomicU64,
+    is_dead: AtomicBool,
+    asleep_until: Mutex<Option<tokio::time::Instant>>,
+    pub(crate) died: Notify,
+}
+
+impl DoomedStore {
+    pub(crate) fn new(inner: Arc<InMemoryStore>, fate: Fate) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            fate,
+            appends: AtomicU64::new(0),
+            is_dead: AtomicBool::new(false),
+            asleep_until: Mutex::default(),
+            died: Notify::new(),
+        })
+    }
+
+    pub(crate) fn appends(&self) -> u64 {
+        self.appends.load(Ordering::Relaxed)
+    }
+
+    async fn die(&self) -> ! {
+        self.is_dead.store(true, Ordering::Relaxed);
+        self.died.notify_one();
+        std::future::pending().await
+    }
+
+    /// A dead process does nothing more, and one that is asleep does nothing now.
+    async fn live(&self) {
+        if self.is_dead.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        let asleep_until = self.asleep_until.lock().ok().and_then(|until| *until);
+        if let Some(until) = asleep_until {
+            tokio::time::sleep_until(until).await;
+        }
+    }
+}
+
+#[async_trait]
+impl Store for DoomedStore {
+    async fn create(&self, run: NewRun) -> Result<(), StoreError> {
+        self.live().await;
+        self.inner.create(run).await
+    }
+
+    async fn append(&self, append: Append) -> Result<(), StoreError> {
+        self.live().await;
+        let ordinal = self.appends.fetch_add(1, Ordering::Relaxed) + 1;
+        match self.fate {
+            Fate::DieBefore(at) if at == ordinal => self.die().await,
+            Fate::DieAfter(at) if at == ordinal => {
+                self.inner.append(append).await?;
+                self.die().await
+            }
+            Fate::Oversleep(at) if at == ordinal => {
+                let until = tokio::time::Instant::now() + LEASE * 3;
+                self.asleep_until.lock().map(|mut asleep| *asleep = Some(until)).ok();
+                self.live().await;
+                self.inner.append(append).await
+            }
+            Fate::DieBefore(_) | Fate::DieAfter(_) | Fate::Oversleep(_) | Fate::Live => {
+                self.inner.append(append).await
+            }
+        }
+    }
+
+    async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
+        self.live().await;
+        self.inner.open(run).await
+    }
+
+    async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError> {
+        self.live().await;
+        self.inner.tail(run, version).await
+    }
+
+    async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
+        self.live().await;
+        self.inner.find(scope, run).await
+    }
+
+    async fn read(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Option<Page>, StoreError> {
+        self.live().await;
+        self.inner.read(scope, run, from, limit).await
+    }
+
+    async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
+        self.live().await;
+        self.inner.list(scope, filter).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
+        self.live().await;
+        self.inner.claim(request).await
+    }
+
+    async fn renew(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<RunId>, StoreError> {
+        self.live().await;
+        self.inner.renew(claims, until).await
+    }
+
+    async fn release(&self, claim: &Claim, wake_at: Option<Timestamp>) -> Result<(), StoreError> {
+        self.live().await;
+        self.inner.release(claim, wake_at).await
+    }
+
+    async fn changed(&self, run: &RunId, version: u64) {
+        self.live().await;
+        self.inner.changed(run, version).await;
+    }
+
+    async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
+        self.live().await;
+        self.inner.outcome(key, at).await
+    }
+
+    async fn remember(&self, outcome: Outcome, at: Timestamp) -> Result<(), StoreError> {
+        self.live().await;
+        self.inner.remember(outcome, at).await
+    }
+}
+
+/// An activity that tells three chunks, a second apart, and ends.
+#[derive(Debug)]
+pub(crate) struct Chatter;
+
+#[async_trait]
+impl Activity for Chatter {
+    async fn perform(&self, call: Call) -> Performed {
+        for index in call.told..3 {
+            call.pause(Duration::from_secs(1)).await;
+            let fact = Fact::Chunk {
+                index,
+                text: format!("word {index} "),
+                is_last: index == 2,
+                meta: None,
+            };
+            if call.tell(vec![fact]).await.is_err() {
+                return Performed::Done { outputs: Object::new() };
+            }
+        }
+        Performed::Done {
+            outputs: Object::from_iter([("text".to_owned(), Value::from("three words"))]),
+        }
+    }
+}
+
+/// One host on a store of its own or shared.
+pub(crate) fn host(
+    name: &str,
+    store: Arc<DoomedStore>,
+    clock: Arc<SimClock>,
+    definitions: &[String],
+) -> Engine {
+    let mut catalog = Catalog::new(store.inner.clone(), ConformanceNodes::On);
+    for definition in definitions {
+        catalog.load(definition).unwrap_or_else(|error| panic!("{error}\n{definition}"));
+    }
+    let engine = Engine::new(Parts {
+        store,
+        catalog,
+        activities: Activities::default().with("core.ai.callPrompt", Arc::new(Chatter)),
+        clock,
+        ids: CountedIds::new(name),
+        options: Options {
+            host: name.into(),
+            lease: LEASE,
+            heartbeat: LEASE / 3,
+            limits: HostLimits { max_node_executions: 100, max_run_duration_ms: 86_400_000 },
+        },
+    });
+    engine.start();
+    engine
+}
+
+pub(crate) fn scope() -> Scope {
+    Scope { tenant: "default".into(), workspace: None, mode: KeyMode::Live }
+}
+
+pub(crate) fn order(workflow: &str, inputs: Object, configurable: Object) -> Order {
+    Order {
+        workflow: workflow.into(),
+        owner: Owner { tenant: "default".into(), workspace: None, principal: None },
+        mode: KeyMode::Live,
+        inputs,
+        configurable,
+        tags: Vec::new(),
+        metadata: None,
+        scope_id: None,
+        callback_url: None,
+        forced_engine_version: None,
+        exclusive: false,
+    }
+}
+
+/// Waits for the run's end and returns its log.
+pub(crate) async fn ended(store: &InMemoryStore, run: &RunId) -> Vec<Recorded> {
+    loop {
+        let page = store.read(&scope(), run, 0, usize::MAX).await;
+        let page = page
+            .unwrap_or_else(|error| panic!("{error}"))
+            .unwrap_or_else(|| panic!("{run} is gone"));
+        if page.head.status.is_terminal() {
+            return page.events;
+        }
+        store.changed(run, page.head.version).await;
+    }
+}

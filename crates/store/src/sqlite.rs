@@ -1,0 +1,232 @@
+//! One folder with one SQLite database, held by one process: every port to the database.
+//!
+//! Writes go through one thread that commits them in groups; reads run beside it. Values are
+//! serialised and sealed on the caller's side, so that the writing thread only writes.
+
+mod append;
+mod claim;
+mod create;
+mod fault;
+mod list;
+mod migrate;
+mod open;
+mod outcome;
+#[cfg(test)]
+mod plans;
+mod read;
+mod readers;
+mod registry;
+mod rows;
+mod writer;
+
+pub use open::OpenError;
+
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use callboard_core::Entry;
+use callboard_engine::{
+    Append, Changes, Claim, ClaimRequest, Claimed, Digest, Filter, Found, Keys, Listed, NewRun,
+    Opened, Outcome, Page, Put, Scope, Store, StoreError, StoredKey, StoredWorkflow, Workflows,
+};
+use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WorkflowId};
+
+use crate::seal::Seal;
+use append::SealedAppend;
+use create::SealedRun;
+use readers::Readers;
+use writer::Writer;
+
+/// The embedded store. Dropping it finishes what was asked for and frees the folder.
+pub struct SqliteStore {
+    folder: PathBuf,
+    seal: Arc<Seal>,
+    changes: Arc<Changes>,
+    readers: Readers,
+    writer: Writer,
+    /// Freed last, when nothing of ours touches the folder any more.
+    _lock: File,
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens the store in a folder, which is made if it is missing. Blocks while the database is
+    /// checked, backed up and migrated. Leases from before are void: nobody else can hold the folder.
+    pub fn open(folder: &Path) -> Result<Self, OpenError> {
+        open::open(folder, &migrate::runner())
+    }
+
+    /// Answers whether the database can be read and the writing thread is there.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        self.writer.is_running()?;
+        self.readers.read(|db| Ok(db.query_row("SELECT 1", [], |_| Ok(()))?)).await
+    }
+
+    /// Reads the whole database and answers what is wrong with it; empty when nothing is.
+    pub async fn check(&self) -> Result<Vec<String>, StoreError> {
+        self.readers.read(|db| Ok(read::check(db)?)).await
+    }
+
+    /// Caps the database file at so many pages. What would grow it further is refused as full.
+    pub async fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
+        self.writer.write(move |db| Ok(db.pragma_update(None, "max_page_count", pages)?)).await
+    }
+
+    /// Finishes what was asked for and closes the database. Later requests are refused.
+    pub async fn shutdown(&self) {
+        self.readers.close();
+        self.writer.stop().await;
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // The writer must close last: only a connection that may write can put the database in order.
+        self.readers.close();
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn create(&self, run: NewRun) -> Result<(), StoreError> {
+        let run = SealedRun::seal(run, &self.seal)?;
+        self.writer.write(move |db| create::create(db, &run)).await
+    }
+
+    async fn append(&self, append: Append) -> Result<(), StoreError> {
+        let run = append.run.clone();
+        let append = SealedAppend::seal(append, &self.seal)?;
+        let changes = Arc::clone(&self.changes);
+        let announce = move |version: &u64| changes.announce(&run, *version);
+        self.writer.write_then(move |db| append::append(db, &append), announce).await?;
+        Ok(())
+    }
+
+    async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
+        let (run, seal) = (run.clone(), Arc::clone(&self.seal));
+        self.readers.read(move |db| read::open(db, &seal, &run)).await
+    }
+
+    async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError> {
+        let (run, seal) = (run.clone(), Arc::clone(&self.seal));
+        self.readers.read(move |db| read::tail(db, &seal, &run, version)).await
+    }
+
+    async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
+        let (scope, run) = (scope.clone(), run.clone());
+        self.readers.read(move |db| read::find(db, &scope, &run)).await
+    }
+
+    async fn read(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Option<Page>, StoreError> {
+        let (scope, run) = (scope.clone(), run.clone());
+        self.readers.read(move |db| read::page(db, &scope, &run, from, limit)).await
+    }
+
+    async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.readers.read(move |db| list::list(db, &scope, &filter)).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
+        let request = request.clone();
+        self.writer.write(move |db| claim::claim(db, &request)).await
+    }
+
+    async fn renew(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<RunId>, StoreError> {
+        let claims = claims.to_vec();
+        self.writer.write(move |db| claim::renew(db, &claims, until)).await
+    }
+
+    async fn release(&self, claim: &Claim, wake_at: Option<Timestamp>) -> Result<(), StoreError> {
+        let claim = claim.clone();
+        self.writer.write(move |db| claim::release(db, &claim, wake_at)).await
+    }
+
+    async fn changed(&self, run: &RunId, version: u64) {
+        let mut listener = self.changes.listen(run);
+        let id = run.clone();
+        let stored = self.readers.read(move |db| read::version(db, &id)).await;
+        // Whoever cannot read the version learns why when it reads the log, so this comes early.
+        if stored.is_ok_and(|stored| stored <= version) {
+            listener.beyond(version).await;
+        }
+    }
+
+    async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
+        let key = *key;
+        self.readers.read(move |db| outcome::find(db, &key, at)).await
+    }
+
+    async fn remember(&self, outcome: Outcome, at: Timestamp) -> Result<(), StoreError> {
+        self.writer.write(move |db| outcome::keep(db, &outcome, at)).await
+    }
+}
+
+#[async_trait]
+impl Workflows for SqliteStore {
+    async fn workflow(
+        &self,
+        tenant: &Tenant,
+        id: &WorkflowId,
+    ) -> Result<Option<StoredWorkflow>, StoreError> {
+        let (tenant, id) = (tenant.clone(), id.clone());
+        self.readers.read(move |db| registry::workflow(db, &tenant, &id)).await
+    }
+
+    async fn workflows(&self, tenant: &Tenant) -> Result<Vec<StoredWorkflow>, StoreError> {
+        let tenant = tenant.clone();
+        self.readers.read(move |db| registry::workflows(db, &tenant)).await
+    }
+
+    async fn put_workflow(
+        &self,
+        tenant: &Tenant,
+        id: &WorkflowId,
+        source: Arc<str>,
+        at: Timestamp,
+    ) -> Result<Put, StoreError> {
+        let (tenant, id) = (tenant.clone(), id.clone());
+        self.writer.write(move |db| registry::put_workflow(db, &tenant, &id, &source, at)).await
+    }
+
+    async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
+        let (tenant, id) = (tenant.clone(), id.clone());
+        self.writer.write(move |db| registry::delete_workflow(db, &tenant, &id)).await
+    }
+}
+
+#[async_trait]
+impl Keys for SqliteStore {
+    async fn all_keys(&self) -> Result<Vec<StoredKey>, StoreError> {
+        self.readers.read(registry::all_keys).await
+    }
+
+    async fn put_key(&self, key: StoredKey) -> Result<(), StoreError> {
+        self.writer.write(move |db| registry::put_key(db, &key)).await
+    }
+
+    async fn revoke_key(
+        &self,
+        tenant: &Tenant,
+        id: &KeyId,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let (tenant, id) = (tenant.clone(), id.clone());
+        self.writer.write(move |db| registry::revoke_key(db, &tenant, &id, at)).await
+    }
+}

@@ -1,0 +1,179 @@
+//! Appending to one log: events, head, snapshot and the fate of the lease, in one request.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use callboard_core::Head;
+use callboard_engine::{Append, Claim, Fence, StoreError, Then};
+use callboard_protocol::RunId;
+
+use super::fault::Fault;
+use super::outcome;
+use super::rows::{execute, millis, signed};
+use crate::seal::Seal;
+
+/// An append as it goes to the disk.
+pub(super) struct SealedAppend {
+    append: Append,
+    /// The private payloads of the rows, in their order.
+    sealed: Vec<Option<Vec<u8>>>,
+}
+
+/// Where an event's private payload stands, for its seal.
+pub(super) fn event_place(run: &RunId, sequence: u64) -> String {
+    format!("{run}/{sequence}")
+}
+
+impl SealedAppend {
+    pub(super) fn seal(append: Append, seal: &Seal) -> Result<Self, StoreError> {
+        let sealed = append.rows.iter().zip(append.expected..).map(|(row, sequence)| {
+            let place = event_place(&append.run, sequence);
+            row.private.as_ref().map(|private| seal.seal(&place, private)).transpose().map_err(
+                |error| {
+                    StoreError::Unavailable(format!(
+                        "event {sequence} of {} cannot be sealed: {error}",
+                        append.run
+                    ))
+                },
+            )
+        });
+        let sealed = sealed.collect::<Result<_, _>>()?;
+        Ok(Self { append, sealed })
+    }
+}
+
+/// Answers the log's new version.
+pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Fault> {
+    let SealedAppend { append, sealed } = sealed;
+    if let Some(outcome) = &append.outcome {
+        outcome::keep(db, outcome, append.head.updated_at)?;
+    }
+    let before = Stored::read(db, &append.run)?.ok_or_else(|| Fault::unknown_run(&append.run))?;
+    if append.fence.as_ref().is_some_and(|fence| !before.is_held_by(&fence.claim)) {
+        return Err(StoreError::LeaseLost { run: append.run.clone() }.into());
+    }
+    if before.version != signed(append.expected) {
+        return Err(StoreError::Conflict { run: append.run.clone() }.into());
+    }
+    let version = append.expected + append.rows.len() as u64;
+    insert_events(db, before.id, append, sealed)?;
+    update_head(db, &before, append, version)?;
+    if let Some(snapshot) = &append.snapshot {
+        execute(
+            db,
+            "INSERT OR REPLACE INTO snapshots (run, version, body) VALUES (?1, ?2, ?3)",
+            params![before.id, signed(version), snapshot],
+        )?;
+    }
+    Ok(version)
+}
+
+/// What an append must know of the run as it stands.
+struct Stored {
+    id: i64,
+    version: i64,
+    holder: Option<String>,
+    epoch: i64,
+    lease_until: Option<i64>,
+    wake_at: Option<i64>,
+}
+
+impl Stored {
+    fn read(db: &Connection, run: &RunId) -> Result<Option<Self>, rusqlite::Error> {
+        db.prepare_cached(
+            "SELECT id, version, holder, epoch, lease_until, wake_at FROM runs WHERE run_id = ?1",
+        )?
+        .query_row([run.as_str()], |row| {
+            Ok(Self {
+                id: row.get(0)?,
+                version: row.get(1)?,
+                holder: row.get(2)?,
+                epoch: row.get(3)?,
+                lease_until: row.get(4)?,
+                wake_at: row.get(5)?,
+            })
+        })
+        .optional()
+    }
+
+    fn is_held_by(&self, claim: &Claim) -> bool {
+        self.epoch == signed(claim.epoch)
+            && self.lease_until.is_some()
+            && self.holder.as_deref() == Some(claim.host.as_str())
+    }
+
+    /// Who holds the run after an append, until when, and when the run is due.
+    fn tenure_after<'a>(&'a self, head: &Head, fence: Option<&'a Fence>) -> Tenure<'a> {
+        match fence {
+            _ if head.status.is_terminal() => Tenure::default(),
+            Some(Fence { claim, then: Then::Hold { until } }) => {
+                let until = Some(until.as_millis());
+                Tenure { holder: Some(claim.host.as_str()), lease_until: until, wake_at: until }
+            }
+            Some(Fence { then: Then::Release, .. }) => {
+                Tenure { wake_at: millis(head.wake_at), ..Tenure::default() }
+            }
+            // A living holder hears of this append through `changed`; a lost one must still be replaced.
+            None if self.holder.is_some() => Tenure {
+                holder: self.holder.as_deref(),
+                lease_until: self.lease_until,
+                wake_at: self.wake_at,
+            },
+            None => Tenure { wake_at: millis(head.wake_at), ..Tenure::default() },
+        }
+    }
+}
+
+#[derive(Default)]
+struct Tenure<'a> {
+    holder: Option<&'a str>,
+    lease_until: Option<i64>,
+    wake_at: Option<i64>,
+}
+
+fn update_head(
+    db: &Connection,
+    before: &Stored,
+    append: &Append,
+    version: u64,
+) -> Result<(), Fault> {
+    let head = &append.head;
+    let tenure = before.tenure_after(head, append.fence.as_ref());
+    execute(
+        db,
+        "UPDATE runs SET status = ?2, version = ?3, updated_at = ?4, wake_at = ?5, holder = ?6, lease_until = ?7
+         WHERE id = ?1",
+        params![
+            before.id,
+            head.status.as_str(),
+            signed(version),
+            head.updated_at.as_millis(),
+            tenure.wake_at,
+            tenure.holder,
+            tenure.lease_until,
+        ],
+    )?;
+    Ok(())
+}
+
+fn insert_events(
+    db: &Connection,
+    run: i64,
+    append: &Append,
+    sealed: &[Option<Vec<u8>>],
+) -> Result<(), Fault> {
+    let mut insert = db.prepare_cached(
+        "INSERT INTO events (run, sequence, at, kind, node, payload, sealed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    for ((row, sealed), sequence) in append.rows.iter().zip(sealed).zip(append.expected..) {
+        insert.execute(params![
+            run,
+            signed(sequence),
+            row.at.as_millis(),
+            row.kind,
+            row.node.as_ref().map(|node| node.as_str()),
+            row.payload,
+            sealed,
+        ])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Who holds a run: claiming what is due, extending a lease, giving it back.
+
+use rusqlite::{Connection, params};
+
+use callboard_engine::{Claim, ClaimOrigin, ClaimRequest, Claimed};
+use callboard_protocol::{RunId, Timestamp};
+
+use super::fault::Fault;
+use super::rows::{execute, millis, signed, unsigned};
+
+/// What is due and held by nobody alive, the longest overdue first.
+pub(super) const DUE: &str = "SELECT id, run_id, epoch, holder IS NOT NULL FROM runs
+     WHERE wake_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?1)
+     ORDER BY wake_at, id LIMIT ?2";
+
+pub(super) const NEXT: &str = "SELECT min(wake_at) FROM runs WHERE wake_at > ?1";
+
+/// A held run always has a `wake_at`; saying so lets the scan read the queue's index alone.
+pub(super) const VOID: &str = "UPDATE runs SET lease_until = NULL, wake_at = 0
+     WHERE wake_at IS NOT NULL AND lease_until IS NOT NULL";
+
+pub(super) fn claim(db: &Connection, request: &ClaimRequest) -> Result<Claimed, Fault> {
+    let at = request.at.as_millis();
+    let next: Option<i64> = db.prepare_cached(NEXT)?.query_row([at], |row| row.get(0))?;
+    let mut claims = Vec::new();
+    for (id, claim) in due(db, request)? {
+        execute(
+            db,
+            "UPDATE runs SET holder = ?2, epoch = ?3, lease_until = ?4, wake_at = ?4 WHERE id = ?1",
+            params![id, claim.host.as_str(), signed(claim.epoch), request.until.as_millis()],
+        )?;
+        claims.push(claim);
+    }
+    Ok(Claimed { claims, next: next.map(Timestamp::from_millis) })
+}
+
+fn due(db: &Connection, request: &ClaimRequest) -> Result<Vec<(i64, Claim)>, Fault> {
+    let mut select = db.prepare_cached(DUE)?;
+    let mut rows = select.query(params![request.at.as_millis(), signed(request.most as u64)])?;
+    let mut due = Vec::new();
+    while let Some(row) = rows.next()? {
+        let claim = Claim {
+            run: row.get::<_, String>(1)?.into(),
+            host: request.host.clone(),
+            epoch: unsigned(row, 2)? + 1,
+            origin: if row.get(3)? { ClaimOrigin::Lost } else { ClaimOrigin::Free },
+        };
+        due.push((row.get(0)?, claim));
+    }
+    Ok(due)
+}
+
+pub(super) fn renew(
+    db: &Connection,
+    claims: &[Claim],
+    until: Timestamp,
+) -> Result<Vec<RunId>, Fault> {
+    let mut lost = Vec::new();
+    for claim in claims {
+        let renewed = execute(
+            db,
+            "UPDATE runs SET lease_until = ?4, wake_at = ?4
+             WHERE run_id = ?1 AND holder = ?2 AND epoch = ?3 AND lease_until IS NOT NULL",
+            params![
+                claim.run.as_str(),
+                claim.host.as_str(),
+                signed(claim.epoch),
+                until.as_millis()
+            ],
+        )?;
+        if renewed == 0 {
+            lost.push(claim.run.clone());
+        }
+    }
+    Ok(lost)
+}
+
+/// A claim that is no longer held has nothing to give back, which is what the caller wanted.
+pub(super) fn release(
+    db: &Connection,
+    claim: &Claim,
+    wake_at: Option<Timestamp>,
+) -> Result<(), Fault> {
+    execute(
+        db,
+        "UPDATE runs SET holder = NULL, lease_until = NULL, wake_at = ?4
+         WHERE run_id = ?1 AND holder = ?2 AND epoch = ?3 AND lease_until IS NOT NULL",
+        params![claim.run.as_str(), claim.host.as_str(), signed(claim.epoch), millis(wake_at)],
+    )?;
+    Ok(())
+}
+
+/// Ends every lease: whoever held one is gone, because it could not have the folder's lock. The names
+/// stay, and the runs are due at once.
+pub(super) fn void_leases(db: &Connection) -> Result<usize, rusqlite::Error> {
+    db.execute(VOID, [])
+}

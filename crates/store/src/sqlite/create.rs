@@ -1,0 +1,142 @@
+//! Creating a run: birth record, head and whatever must be true with them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use callboard_core::{Birth, Head};
+use callboard_engine::{Claim, Lease, NewRun, Outcome, StoreError};
+
+use super::fault::Fault;
+use super::outcome;
+use super::rows::{execute, millis, signed};
+use crate::seal::Seal;
+
+/// A new run as it goes to the disk.
+pub(super) struct SealedRun {
+    birth: Birth,
+    /// The birth record as JSON, with the inputs masked where a mask was given.
+    record: String,
+    sealed_inputs: Option<Vec<u8>>,
+    definition: Arc<str>,
+    head: Head,
+    lease: Option<Lease>,
+    exclusive: bool,
+    outcome: Option<Outcome>,
+}
+
+/// The conditions repeat the partial index's own, word for word, or SQLite would not use it.
+pub(super) const ACTIVE_IN_SCOPE: &str = "SELECT run_id FROM runs
+     WHERE tenant = ?1 AND test = ?2 AND scope_id = ?3
+         AND scope_id IS NOT NULL AND status NOT IN ('completed', 'failed', 'cancelled') LIMIT 1";
+
+/// Where a birth record's inputs stand, for their seal.
+pub(super) fn inputs_place(run: &str) -> String {
+    format!("{run}/inputs")
+}
+
+impl SealedRun {
+    pub(super) fn seal(new: NewRun, seal: &Seal) -> Result<Self, StoreError> {
+        let NewRun { mut birth, masked_inputs, definition, head, lease, exclusive, outcome } = new;
+        let run = birth.run_id.clone();
+        let unwritable = |why: &dyn fmt::Display| {
+            StoreError::Unavailable(format!("the birth record of {run} cannot be written: {why}"))
+        };
+        let mut sealed_inputs = None;
+        if let Some(masked) = masked_inputs {
+            let inputs =
+                serde_json::to_string(&birth.inputs).map_err(|error| unwritable(&error))?;
+            let place = inputs_place(run.as_str());
+            sealed_inputs = Some(seal.seal(&place, &inputs).map_err(|error| unwritable(&error))?);
+            birth.inputs = masked;
+        }
+        let record = serde_json::to_string(&birth).map_err(|error| unwritable(&error))?;
+        Ok(Self { birth, record, sealed_inputs, definition, head, lease, exclusive, outcome })
+    }
+}
+
+pub(super) fn create(db: &Connection, run: &SealedRun) -> Result<(), Fault> {
+    if let Some(outcome) = &run.outcome {
+        outcome::keep(db, outcome, run.birth.created_at)?;
+    }
+    if run.exclusive {
+        refuse_busy_scope(db, &run.birth)?;
+    }
+    let id = insert_head(db, run)?;
+    execute(
+        db,
+        "INSERT INTO births (run, record, sealed_inputs, definition) VALUES (?1, ?2, ?3, ?4)",
+        params![id, run.record, run.sealed_inputs, definition_id(db, run)?],
+    )?;
+    for (place, tag) in run.birth.tags.iter().enumerate() {
+        let place = signed(place as u64);
+        execute(
+            db,
+            "INSERT INTO run_tags (run, place, tag) VALUES (?1, ?2, ?3)",
+            params![id, place, tag],
+        )?;
+    }
+    Ok(())
+}
+
+/// Answers the run's key in the other tables.
+fn insert_head(db: &Connection, run: &SealedRun) -> Result<i64, Fault> {
+    let SealedRun { birth, head, lease, .. } = run;
+    let lease_until = lease.as_ref().map(|lease| lease.until);
+    let inserted = execute(
+        db,
+        "INSERT INTO runs (run_id, tenant, workspace, test, workflow_id, scope_id, engine_version, stamped_version,
+             created_at, updated_at, status, version, wake_at, holder, epoch, lease_until)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+         ON CONFLICT (run_id) DO NOTHING",
+        params![
+            birth.run_id.as_str(),
+            birth.owner.tenant.as_str(),
+            birth.owner.workspace.as_ref().map(|workspace| workspace.as_str()),
+            birth.test,
+            birth.workflow_id.as_str(),
+            birth.scope_id,
+            birth.engine_version,
+            birth.stamped_version(),
+            birth.created_at.as_millis(),
+            head.updated_at.as_millis(),
+            head.status.as_str(),
+            signed(head.version),
+            millis(lease_until.or(head.wake_at)),
+            lease.as_ref().map(|lease| lease.host.as_str()),
+            if lease.is_some() { signed(Claim::FIRST_EPOCH) } else { 0 },
+            millis(lease_until),
+        ],
+    )?;
+    if inserted == 0 {
+        return Err(StoreError::Conflict { run: birth.run_id.clone() }.into());
+    }
+    Ok(db.last_insert_rowid())
+}
+
+fn definition_id(db: &Connection, run: &SealedRun) -> Result<i64, Fault> {
+    let known = db
+        .prepare_cached("SELECT id FROM definitions WHERE digest = ?1")?
+        .query_row([&run.birth.definition], |row| row.get(0))
+        .optional()?;
+    if let Some(id) = known {
+        return Ok(id);
+    }
+    let sql = "INSERT INTO definitions (digest, source) VALUES (?1, ?2)";
+    execute(db, sql, params![run.birth.definition, &*run.definition])?;
+    Ok(db.last_insert_rowid())
+}
+
+fn refuse_busy_scope(db: &Connection, birth: &Birth) -> Result<(), Fault> {
+    let active: Option<String> = db
+        .prepare_cached(ACTIVE_IN_SCOPE)?
+        .query_row(params![birth.owner.tenant.as_str(), birth.test, birth.scope_id], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    match active {
+        Some(active) => Err(StoreError::ScopeBusy { active: active.into() }.into()),
+        None => Ok(()),
+    }
+}

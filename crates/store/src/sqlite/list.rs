@@ -1,0 +1,84 @@
+//! Lists of runs for people: newest first, page by page.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params_from_iter};
+
+use callboard_engine::{Filter, KeyMode, Listed, Scope};
+
+use super::fault::Fault;
+use super::rows::{signed, status, time};
+
+pub(super) fn list(db: &Connection, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, Fault> {
+    let (sql, values) = statement(scope, filter);
+    let mut select = db.prepare_cached(&sql)?;
+    let mut rows = select.query(params_from_iter(values))?;
+    let mut listed = Vec::new();
+    while let Some(row) = rows.next()? {
+        listed.push(line(row)?);
+    }
+    Ok(listed)
+}
+
+/// The list in SQL, and its values.
+pub(super) fn statement(scope: &Scope, filter: &Filter) -> (String, Vec<Value>) {
+    let (conditions, mut values) = conditions(scope, filter);
+    values.push(signed(filter.limit as u64).into());
+    let sql = format!(
+        "SELECT run_id, workflow_id, status, created_at, updated_at,
+             (SELECT json_group_array(tag ORDER BY place) FROM run_tags WHERE run = runs.id)
+         FROM runs WHERE {conditions} ORDER BY created_at DESC, id DESC LIMIT ?"
+    );
+    (sql, values)
+}
+
+/// The conditions in SQL and their values. Only those that the filter asks for are there, so that
+/// SQLite can choose an index by them.
+fn conditions(scope: &Scope, filter: &Filter) -> (String, Vec<Value>) {
+    let (mut conditions, mut values) = in_scope(scope);
+    let mut also = |condition: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            conditions.push_str(" AND ");
+            conditions.push_str(condition);
+            values.push(value);
+        }
+    };
+    also("status = ?", filter.status.map(|status| status.as_str().to_owned().into()));
+    also("workflow_id = ?", filter.workflow.as_ref().map(|workflow| workflow.to_string().into()));
+    also("id IN (SELECT run FROM run_tags WHERE tag = ?)", filter.tag.clone().map(Value::from));
+    also("created_at >= ?", filter.since.map(|since| since.as_millis().into()));
+    also("created_at < ?", filter.until.map(|until| until.as_millis().into()));
+    if let Some(before) = &filter.before {
+        // A cursor that the caller may not see places nothing, so the list behind it is empty.
+        let (visible, scope_values) = in_scope(scope);
+        conditions.push_str(" AND (created_at, id) < (SELECT created_at, id FROM runs WHERE ");
+        conditions.push_str(&visible);
+        conditions.push_str(" AND run_id = ?)");
+        values.extend(scope_values);
+        values.push(before.to_string().into());
+    }
+    (conditions, values)
+}
+
+fn in_scope(scope: &Scope) -> (String, Vec<Value>) {
+    let mut conditions = "tenant = ? AND test = ?".to_owned();
+    let mut values =
+        vec![scope.tenant.to_string().into(), i64::from(scope.mode == KeyMode::Test).into()];
+    if let Some(workspace) = &scope.workspace {
+        conditions.push_str(" AND workspace = ?");
+        values.push(workspace.to_string().into());
+    }
+    (conditions, values)
+}
+
+fn line(row: &Row<'_>) -> Result<Listed, Fault> {
+    let tags: String = row.get(5)?;
+    Ok(Listed {
+        run_id: row.get::<_, String>(0)?.into(),
+        workflow_id: row.get::<_, String>(1)?.into(),
+        status: status(row, 2)?,
+        created_at: time(row, 3)?,
+        updated_at: time(row, 4)?,
+        tags: serde_json::from_str(&tags)
+            .map_err(|error| Fault::unreadable("the tags of a run", error))?,
+    })
+}

@@ -1,0 +1,163 @@
+//! Reading one run: opened for the fold, masked for everybody else.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use callboard_core::{Birth, Entry, Head};
+use callboard_engine::{Found, Opened, Page, Recorded, Scope};
+use callboard_protocol::{Event, NodeId, RunId};
+
+use super::append::event_place;
+use super::create::inputs_place;
+use super::fault::Fault;
+use super::rows::{head, head_columns, in_scope, scope_params, signed, time, unsigned};
+use crate::seal::Seal;
+
+pub(super) fn open(db: &Connection, seal: &Seal, run: &RunId) -> Result<Option<Opened>, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT runs.id, births.record, births.sealed_inputs, definitions.source
+         FROM runs JOIN births ON births.run = runs.id JOIN definitions ON definitions.id = births.definition
+         WHERE runs.run_id = ?1",
+    )?;
+    let mut rows = select.query([run.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let record: String = row.get(1)?;
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Fault::unreadable(format!("the birth record of {run}"), error)
+    };
+    let mut birth: Birth = serde_json::from_str(&record).map_err(|error| unreadable(&error))?;
+    if let Some(sealed) = row.get::<_, Option<Vec<u8>>>(2)? {
+        let inputs =
+            seal.open(&inputs_place(run.as_str()), &sealed).map_err(|error| unreadable(&error))?;
+        birth.inputs = serde_json::from_str(&inputs).map_err(|error| unreadable(&error))?;
+    }
+    let source: String = row.get(3)?;
+    let entries = entries(db, seal, run, row.get(0)?, 0)?;
+    Ok(Some(Opened { birth, definition: source.into(), entries }))
+}
+
+pub(super) fn tail(
+    db: &Connection,
+    seal: &Seal,
+    run: &RunId,
+    version: u64,
+) -> Result<Vec<Entry>, Fault> {
+    let id: Option<i64> = db
+        .prepare_cached("SELECT id FROM runs WHERE run_id = ?1")?
+        .query_row([run.as_str()], |row| row.get(0))
+        .optional()?;
+    entries(db, seal, run, id.ok_or_else(|| Fault::unknown_run(run))?, version)
+}
+
+fn entries(
+    db: &Connection,
+    seal: &Seal,
+    run: &RunId,
+    id: i64,
+    from: u64,
+) -> Result<Vec<Entry>, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT sequence, at, kind, node, payload, sealed FROM events WHERE run = ?1 AND sequence >= ?2
+         ORDER BY sequence",
+    )?;
+    let mut rows = select.query(params![id, signed(from)])?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        entries.push(entry(row, seal, run)?);
+    }
+    Ok(entries)
+}
+
+fn entry(row: &Row<'_>, seal: &Seal, run: &RunId) -> Result<Entry, Fault> {
+    let sequence = unsigned(row, 0)?;
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Fault::unreadable(format!("event {sequence} of {run}"), error)
+    };
+    let payload = match row.get_ref(5)?.as_blob_or_null().map_err(|error| unreadable(&error))? {
+        Some(sealed) => {
+            let text = seal
+                .open(&event_place(run, sequence), sealed)
+                .map_err(|error| unreadable(&error))?;
+            serde_json::from_str(&text)
+        }
+        None => serde_json::from_str(row.get_ref(4)?.as_str().map_err(|error| unreadable(&error))?),
+    };
+    let payload = payload.map_err(|error| unreadable(&error))?;
+    let kind = row.get_ref(2)?.as_str().map_err(|error| unreadable(&error))?;
+    Ok(Entry { sequence, at: time(row, 1)?, event: Event::read(kind, node(row, 3)?, payload) })
+}
+
+fn node(row: &Row<'_>, column: usize) -> Result<Option<NodeId>, Fault> {
+    Ok(row.get::<_, Option<String>>(column)?.map(NodeId::from))
+}
+
+/// How many events the run's log holds; none for a run that does not exist yet.
+pub(super) fn version(db: &Connection, run: &RunId) -> Result<u64, Fault> {
+    let mut select = db.prepare_cached("SELECT version FROM runs WHERE run_id = ?1")?;
+    let mut rows = select.query([run.as_str()])?;
+    rows.next()?.map_or(Ok(0), |row| unsigned(row, 0))
+}
+
+pub(super) fn find(db: &Connection, scope: &Scope, run: &RunId) -> Result<Option<Found>, Fault> {
+    let (tenant, test, workspace) = scope_params(scope);
+    let mut select = db.prepare_cached(concat!(
+        "SELECT ",
+        head_columns!(),
+        ", runs.engine_version, snapshots.body
+         FROM runs LEFT JOIN snapshots ON snapshots.run = runs.id AND snapshots.version = runs.version
+         WHERE runs.run_id = ?4 AND ",
+        in_scope!(),
+    ))?;
+    let mut rows = select.query(params![tenant, test, workspace, run.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some(Found { head: head(row)?, engine_version: row.get(4)?, snapshot: row.get(5)? }))
+}
+
+pub(super) fn page(
+    db: &Connection,
+    scope: &Scope,
+    run: &RunId,
+    from: u64,
+    limit: usize,
+) -> Result<Option<Page>, Fault> {
+    let Some((id, engine_version, head)) = visible(db, scope, run)? else { return Ok(None) };
+    let mut select = db.prepare_cached(
+        "SELECT sequence, at, kind, node, payload FROM events WHERE run = ?1 AND sequence >= ?2
+         ORDER BY sequence LIMIT ?3",
+    )?;
+    let mut rows = select.query(params![id, signed(from), signed(limit as u64)])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        events.push(Recorded {
+            run: run.clone(),
+            sequence: unsigned(row, 0)?,
+            at: time(row, 1)?,
+            kind: row.get(2)?,
+            node: node(row, 3)?,
+            payload: row.get(4)?,
+            engine_version,
+        });
+    }
+    Ok(Some(Page { head, events }))
+}
+
+/// The run's key in the other tables, the version that its events are stamped with, and its head.
+fn visible(db: &Connection, scope: &Scope, run: &RunId) -> Result<Option<(i64, u32, Head)>, Fault> {
+    let (tenant, test, workspace) = scope_params(scope);
+    let mut select = db.prepare_cached(concat!(
+        "SELECT ",
+        head_columns!(),
+        ", runs.id, runs.stamped_version FROM runs WHERE runs.run_id = ?4 AND ",
+        in_scope!(),
+    ))?;
+    let mut rows = select.query(params![tenant, test, workspace, run.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some((row.get(4)?, row.get(5)?, head(row)?)))
+}
+
+/// What SQLite finds wrong with the file.
+pub(super) fn check(db: &Connection) -> Result<Vec<String>, rusqlite::Error> {
+    let mut check = db.prepare("PRAGMA quick_check")?;
+    let lines =
+        check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    Ok(lines.into_iter().filter(|line| line != "ok").collect())
+}

@@ -1,0 +1,142 @@
+//! Plain rows: workflow definitions and API keys.
+
+use rusqlite::{Connection, Row, params};
+
+use callboard_engine::{Put, StoredKey, StoredWorkflow};
+use callboard_protocol::{KeyId, Tenant, Timestamp, WorkflowId, Workspace};
+
+use super::fault::Fault;
+use super::rows::{execute, millis, optional_time, time};
+
+pub(super) fn workflow(
+    db: &Connection,
+    tenant: &Tenant,
+    id: &WorkflowId,
+) -> Result<Option<StoredWorkflow>, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT workflow_id, source, updated_at FROM workflows WHERE tenant = ?1 AND workflow_id = ?2",
+    )?;
+    let mut rows = select.query([tenant.as_str(), id.as_str()])?;
+    rows.next()?.map(stored_workflow).transpose()
+}
+
+pub(super) fn workflows(db: &Connection, tenant: &Tenant) -> Result<Vec<StoredWorkflow>, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT workflow_id, source, updated_at FROM workflows WHERE tenant = ?1 ORDER BY workflow_id",
+    )?;
+    let mut rows = select.query([tenant.as_str()])?;
+    let mut workflows = Vec::new();
+    while let Some(row) = rows.next()? {
+        workflows.push(stored_workflow(row)?);
+    }
+    Ok(workflows)
+}
+
+fn stored_workflow(row: &Row<'_>) -> Result<StoredWorkflow, Fault> {
+    Ok(StoredWorkflow {
+        id: row.get::<_, String>(0)?.into(),
+        source: row.get::<_, String>(1)?.into(),
+        updated_at: time(row, 2)?,
+    })
+}
+
+pub(super) fn put_workflow(
+    db: &Connection,
+    tenant: &Tenant,
+    id: &WorkflowId,
+    source: &str,
+    at: Timestamp,
+) -> Result<Put, Fault> {
+    let version: i64 = db
+        .prepare_cached(
+            "INSERT INTO workflows (tenant, workflow_id, source, version, updated_at) VALUES (?1, ?2, ?3, 1, ?4)
+             ON CONFLICT (tenant, workflow_id) DO UPDATE
+             SET source = excluded.source, version = version + 1, updated_at = excluded.updated_at
+             RETURNING version",
+        )?
+        .query_row(params![tenant.as_str(), id.as_str(), source, at.as_millis()], |row| row.get(0))?;
+    Ok(if version == 1 { Put::Created } else { Put::Replaced })
+}
+
+pub(super) fn delete_workflow(
+    db: &Connection,
+    tenant: &Tenant,
+    id: &WorkflowId,
+) -> Result<bool, Fault> {
+    let sql = "DELETE FROM workflows WHERE tenant = ?1 AND workflow_id = ?2";
+    Ok(execute(db, sql, params![tenant.as_str(), id.as_str()])? > 0)
+}
+
+pub(super) fn all_keys(db: &Connection) -> Result<Vec<StoredKey>, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT key_id, name, tenant, workspace, scopes, test, digest, created_at, expires_at, revoked_at
+         FROM keys ORDER BY key_id",
+    )?;
+    let mut rows = select.query([])?;
+    let mut keys = Vec::new();
+    while let Some(row) = rows.next()? {
+        keys.push(stored_key(row)?);
+    }
+    Ok(keys)
+}
+
+fn stored_key(row: &Row<'_>) -> Result<StoredKey, Fault> {
+    let id: KeyId = row.get::<_, String>(0)?.into();
+    let scopes: Option<String> = row.get(4)?;
+    let scopes = scopes
+        .map(|scopes| serde_json::from_str(&scopes))
+        .transpose()
+        .map_err(|error| Fault::unreadable(format!("the scopes of key {id}"), error))?;
+    Ok(StoredKey {
+        id,
+        name: row.get(1)?,
+        tenant: row.get::<_, String>(2)?.into(),
+        workspace: row.get::<_, Option<String>>(3)?.map(Workspace::from),
+        scopes,
+        test: row.get(5)?,
+        digest: row.get(6)?,
+        created_at: time(row, 7)?,
+        expires_at: optional_time(row, 8)?,
+        revoked_at: optional_time(row, 9)?,
+    })
+}
+
+pub(super) fn put_key(db: &Connection, key: &StoredKey) -> Result<(), Fault> {
+    let scopes = key
+        .scopes
+        .as_ref()
+        .map(serde_json::to_string)
+        .transpose()
+        .map_err(|error| Fault::unreadable(format!("the scopes of key {}", key.id), error))?;
+    execute(
+        db,
+        "INSERT OR REPLACE INTO keys
+             (key_id, name, tenant, workspace, scopes, test, digest, created_at, expires_at, revoked_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        params![
+            key.id.as_str(),
+            key.name,
+            key.tenant.as_str(),
+            key.workspace.as_ref().map(|workspace| workspace.as_str()),
+            scopes,
+            key.test,
+            key.digest.as_slice(),
+            key.created_at.as_millis(),
+            millis(key.expires_at),
+            millis(key.revoked_at),
+        ],
+    )?;
+    Ok(())
+}
+
+pub(super) fn revoke_key(
+    db: &Connection,
+    tenant: &Tenant,
+    id: &KeyId,
+    at: Timestamp,
+) -> Result<bool, Fault> {
+    // Revoking twice keeps the time at which the key really stopped working.
+    let sql =
+        "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3) WHERE tenant = ?1 AND key_id = ?2";
+    Ok(execute(db, sql, params![tenant.as_str(), id.as_str(), at.as_millis()])? > 0)
+}

@@ -1,0 +1,75 @@
+//! Columns as values and values as columns: conversions that several statements share.
+
+use rusqlite::{Connection, Row, ToSql};
+
+use callboard_core::Head;
+use callboard_engine::{KeyMode, Scope};
+use callboard_protocol::{RunStatus, Timestamp};
+
+use super::fault::Fault;
+
+/// The columns that `head` reads, in its order.
+macro_rules! head_columns {
+    () => {
+        "runs.status, runs.version, runs.wake_at, runs.updated_at"
+    };
+}
+/// The condition that keeps a caller inside its scope; `scope_params` fills ?1 to ?3.
+macro_rules! in_scope {
+    () => {
+        "runs.tenant = ?1 AND runs.test = ?2 AND (?3 IS NULL OR runs.workspace = ?3)"
+    };
+}
+pub(super) use {head_columns, in_scope};
+
+pub(super) fn scope_params(scope: &Scope) -> (&str, bool, Option<&str>) {
+    let workspace = scope.workspace.as_ref().map(|workspace| workspace.as_str());
+    (scope.tenant.as_str(), scope.mode == KeyMode::Test, workspace)
+}
+
+/// Reads a head from the first columns of a row.
+pub(super) fn head(row: &Row<'_>) -> Result<Head, Fault> {
+    Ok(Head {
+        status: status(row, 0)?,
+        version: unsigned(row, 1)?,
+        wake_at: row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis),
+        updated_at: time(row, 3)?,
+    })
+}
+
+pub(super) fn status(row: &Row<'_>, column: usize) -> Result<RunStatus, Fault> {
+    let name: String = row.get(column)?;
+    RunStatus::from_name(&name)
+        .ok_or_else(|| Fault::unreadable("the status of a run", format!("{name:?} is unknown")))
+}
+
+pub(super) fn time(row: &Row<'_>, column: usize) -> Result<Timestamp, Fault> {
+    Ok(Timestamp::from_millis(row.get(column)?))
+}
+
+pub(super) fn optional_time(row: &Row<'_>, column: usize) -> Result<Option<Timestamp>, Fault> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
+}
+
+pub(super) fn unsigned(row: &Row<'_>, column: usize) -> Result<u64, Fault> {
+    let number: i64 = row.get(column)?;
+    u64::try_from(number).map_err(|error| Fault::unreadable("a stored number", error))
+}
+
+/// SQLite's integers are signed. A count beyond them is beyond everything stored as well.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(super) fn millis(time: Option<Timestamp>) -> Option<i64> {
+    time.map(Timestamp::as_millis)
+}
+
+/// Executes a statement that is prepared once per connection; answers how many rows it changed.
+pub(super) fn execute(
+    db: &Connection,
+    sql: &str,
+    params: &[&dyn ToSql],
+) -> Result<usize, rusqlite::Error> {
+    db.prepare_cached(sql)?.execute(params)
+}

@@ -1,0 +1,283 @@
+//! The one thread that writes. Whatever waits when it looks is committed together, with one flush to the disk.
+//!
+//! A request is answered only after the commit that holds it, so an acknowledged write is on the
+//! disk. A request that is refused rolls back alone; a commit that fails is told to everybody in it.
+
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use callboard_engine::StoreError;
+
+use super::fault::{Fault, of_sqlite};
+
+/// How many requests may wait. Above the number of callers that a host lets in at once, so it is
+/// memory's limit and not what slows anybody down; a full queue makes callers wait their turn.
+const QUEUE: usize = 1024;
+
+/// How many requests one commit holds at most. A flush is shared well before this; more would only
+/// make the first of them wait for the last.
+const MOST_PER_COMMIT: usize = 256;
+
+type Jobs = mpsc::Sender<Box<dyn Job>>;
+
+pub(super) struct Writer {
+    /// None once the writer was told to stop.
+    jobs: Mutex<Option<Jobs>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Writer {
+    pub(super) fn start(db: Connection) -> io::Result<Self> {
+        let (jobs, queue) = mpsc::channel(QUEUE);
+        let thread = thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || write_until_closed(&db, queue))?;
+        Ok(Self { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Runs `work` in the next commit and answers after it.
+    pub(super) async fn write<T, W>(&self, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        self.write_then(work, |_| ()).await
+    }
+
+    /// As `write`. Once committed, `then` is called even if the caller has lost interest.
+    pub(super) async fn write_then<T, W, N>(&self, work: W, then: N) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        N: FnOnce(&T) + Send + 'static,
+    {
+        let jobs = lock(&self.jobs).clone().ok_or_else(stopped)?;
+        let (reply, answer) = oneshot::channel();
+        let job = Request { work: Some(work), result: None, then, reply };
+        jobs.send(Box::new(job)).await.map_err(|_| stopped())?;
+        drop(jobs);
+        answer.await.map_err(|_| stopped())?
+    }
+
+    pub(super) fn is_running(&self) -> Result<(), StoreError> {
+        match &*lock(&self.jobs) {
+            Some(jobs) if !jobs.is_closed() => Ok(()),
+            _ => Err(stopped()),
+        }
+    }
+
+    /// Lets the thread finish what waits, and waits for it.
+    pub(super) async fn stop(&self) {
+        if let Some(thread) = self.close() {
+            // The thread has nobody left to tell how it ended.
+            let _ended = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+
+    fn close(&self) -> Option<JoinHandle<()>> {
+        lock(&self.jobs).take();
+        lock(&self.thread).take()
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if let Some(thread) = self.close() {
+            let _ended = thread.join();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // An option is taken or it is not; a panic elsewhere cannot leave it between the two.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn stopped() -> StoreError {
+    StoreError::Unavailable("the store has been closed".to_owned())
+}
+
+fn write_until_closed(db: &Connection, mut queue: mpsc::Receiver<Box<dyn Job>>) {
+    let mut batch = Vec::with_capacity(MOST_PER_COMMIT);
+    while queue.blocking_recv_many(&mut batch, MOST_PER_COMMIT) > 0 {
+        commit_and_answer(db, &mut batch);
+    }
+}
+
+/// Leaves the batch empty and the connection ready for the next one, whatever happened.
+fn commit_and_answer(db: &Connection, batch: &mut Vec<Box<dyn Job>>) {
+    let committed = commit(db, batch);
+    if committed.is_err() && !db.is_autocommit() {
+        // If even this is refused, the next batch cannot begin and is told so.
+        let _rolled_back = db.execute_batch("ROLLBACK");
+    }
+    for job in batch.drain(..) {
+        job.answer(committed.as_ref().err());
+    }
+}
+
+fn commit(db: &Connection, batch: &mut [Box<dyn Job>]) -> Result<(), rusqlite::Error> {
+    db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    for job in batch {
+        job.run(db)?;
+    }
+    db.prepare_cached("COMMIT")?.execute([])?;
+    Ok(())
+}
+
+/// One request on its way through a commit.
+trait Job: Send {
+    /// Does the work or undoes it. An error means that the whole transaction is gone.
+    fn run(&mut self, db: &Connection) -> Result<(), rusqlite::Error>;
+
+    /// Tells the caller. When the commit failed, no result of it may get out: what a request saw of
+    /// the others in its batch never happened either.
+    fn answer(self: Box<Self>, failure: Option<&rusqlite::Error>);
+}
+
+struct Request<T, W, N> {
+    work: Option<W>,
+    result: Option<Result<T, StoreError>>,
+    then: N,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, W, N> Job for Request<T, W, N>
+where
+    T: Send,
+    W: FnOnce(&Connection) -> Result<T, Fault> + Send,
+    N: FnOnce(&T) + Send,
+{
+    fn run(&mut self, db: &Connection) -> Result<(), rusqlite::Error> {
+        let Some(work) = self.work.take() else { return Ok(()) };
+        db.prepare_cached("SAVEPOINT request")?.execute([])?;
+        let fault = match work(db) {
+            Ok(value) => {
+                self.result = Some(Ok(value));
+                db.prepare_cached("RELEASE request")?.execute([])?;
+                return Ok(());
+            }
+            Err(fault) => fault,
+        };
+        match fault {
+            // A full disk can make SQLite give up the transaction by itself.
+            Fault::Sql(error) if db.is_autocommit() => return Err(error),
+            Fault::Sql(_) | Fault::Store(_) => self.result = Some(Err(fault.into())),
+        }
+        db.prepare_cached("ROLLBACK TO request")?.execute([])?;
+        db.prepare_cached("RELEASE request")?.execute([])?;
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, failure: Option<&rusqlite::Error>) {
+        let Self { result, then, reply, .. } = *self;
+        let answer = match failure {
+            Some(error) => Err(of_sqlite(error)),
+            None => result.unwrap_or_else(|| Err(stopped())),
+        };
+        if let Ok(value) = &answer {
+            then(value);
+        }
+        // A caller that went away does not need the answer.
+        let _unheard = reply.send(answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Answer = oneshot::Receiver<Result<(), StoreError>>;
+
+    fn job(
+        work: impl FnOnce(&Connection) -> Result<(), Fault> + Send + 'static,
+    ) -> (Box<dyn Job>, Answer) {
+        let (reply, answer) = oneshot::channel();
+        (Box::new(Request { work: Some(work), result: None, then: |(): &()| (), reply }), answer)
+    }
+
+    fn execute(sql: &'static str) -> (Box<dyn Job>, Answer) {
+        job(move |db| Ok(db.execute_batch(sql)?))
+    }
+
+    /// Commits the jobs together; answers what each was told and which numbers are stored afterwards.
+    fn check(jobs: Vec<(Box<dyn Job>, Answer)>) -> anyhow::Result<(Vec<String>, Vec<i64>)> {
+        let db = Connection::open_in_memory()?;
+        db.execute_batch(
+            "CREATE TABLE numbers (number INTEGER PRIMARY KEY,
+                 parent INTEGER REFERENCES numbers (number) DEFERRABLE INITIALLY DEFERRED)",
+        )?;
+        let (mut batch, mut answers): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
+        commit_and_answer(&db, &mut batch);
+        let told = answers.iter_mut().map(|answer| {
+            Ok(answer.try_recv()?.map_or_else(|e| e.to_string(), |()| "done".into()))
+        });
+        let told = told.collect::<anyhow::Result<_>>()?;
+        let mut select = db.prepare("SELECT number FROM numbers ORDER BY number")?;
+        let stored = select.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok((told, stored))
+    }
+
+    #[test]
+    fn a_refused_request_rolls_back_alone() -> anyhow::Result<()> {
+        let refused = job(|db| {
+            db.execute_batch("INSERT INTO numbers VALUES (2, NULL)")?;
+            Err(StoreError::Conflict { run: "r1".into() }.into())
+        });
+        let twice =
+            execute("INSERT INTO numbers VALUES (3, NULL); INSERT INTO numbers VALUES (3, NULL)");
+        let (told, stored) = check(vec![
+            execute("INSERT INTO numbers VALUES (1, NULL)"),
+            refused,
+            twice,
+            execute("INSERT INTO numbers VALUES (4, NULL)"),
+        ])?;
+        assert_eq!(
+            (told[0].as_str(), told[1].as_str(), told[3].as_str()),
+            ("done", "the log of r1 has moved on", "done")
+        );
+        assert!(told[2].starts_with("the database cannot be reached: UNIQUE"), "{told:?}");
+        assert_eq!(stored, [1, 4]);
+        Ok(())
+    }
+
+    #[test]
+    fn a_commit_that_fails_is_told_to_everybody_in_it() -> anyhow::Result<()> {
+        let saw_the_first = job(|_| Err(StoreError::Conflict { run: "r1".into() }.into()));
+        let (told, stored) = check(vec![
+            execute("INSERT INTO numbers VALUES (1, NULL)"),
+            saw_the_first,
+            execute("INSERT INTO numbers VALUES (2, 99)"),
+        ])?;
+        assert!(
+            told.iter().all(|told| told.starts_with("the database cannot be reached: ")),
+            "{told:?}"
+        );
+        assert_eq!(stored, [0; 0]);
+        Ok(())
+    }
+
+    #[test]
+    fn a_transaction_that_sqlite_gave_up_is_lost_for_everybody_in_it() -> anyhow::Result<()> {
+        let gives_up = job(|db| {
+            db.execute_batch("ROLLBACK")?;
+            Err(rusqlite::Error::SqliteFailure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL),
+                None,
+            )
+            .into())
+        });
+        let (told, stored) = check(vec![
+            execute("INSERT INTO numbers VALUES (1, NULL)"),
+            gives_up,
+            execute("INSERT INTO numbers VALUES (2, NULL)"),
+        ])?;
+        assert_eq!(told, ["no space left for the database"; 3]);
+        assert_eq!(stored, [0; 0]);
+        Ok(())
+    }
+}

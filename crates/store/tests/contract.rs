@@ -1,0 +1,128 @@
+//! What every store promises: one list of scenarios, run against each of them.
+
+#[path = "contract/claims.rs"]
+mod claims;
+mod given;
+#[path = "contract/isolation.rs"]
+mod isolation;
+#[path = "contract/logs.rs"]
+mod logs;
+#[path = "contract/outcomes.rs"]
+mod outcomes;
+#[path = "contract/rows.rs"]
+mod rows;
+
+use callboard_engine::{InMemoryStore, Keys, Store, Workflows};
+use callboard_store::SqliteStore;
+use tempfile::TempDir;
+
+/// Every port to the database.
+trait Ports: Store + Workflows + Keys {}
+
+impl<T: Store + Workflows + Keys> Ports for T {}
+
+/// A store under test, which can lose its process.
+enum Subject {
+    InMemory(Box<InMemoryStore>),
+    Sqlite { store: Option<SqliteStore>, folder: TempDir },
+}
+
+impl Subject {
+    fn in_memory() -> anyhow::Result<Self> {
+        Ok(Self::InMemory(Box::new(InMemoryStore::new())))
+    }
+
+    fn sqlite() -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        Ok(Self::Sqlite { store: Some(SqliteStore::open(folder.path())?), folder })
+    }
+
+    fn ports(&self) -> anyhow::Result<&dyn Ports> {
+        match self {
+            Self::InMemory(store) => Ok(&**store),
+            Self::Sqlite { store, .. } => store
+                .as_ref()
+                .map(|store| store as &dyn Ports)
+                .ok_or_else(|| anyhow::anyhow!("the store is closed")),
+        }
+    }
+
+    /// What a new process finds after the last one died.
+    fn restart(&mut self) -> anyhow::Result<()> {
+        match self {
+            Self::InMemory(store) => store.void_leases(),
+            Self::Sqlite { store, folder } => {
+                drop(store.take());
+                *store = Some(SqliteStore::open(folder.path())?);
+            }
+        }
+        Ok(())
+    }
+}
+
+macro_rules! contract {
+    ($($room:ident: $($scenario:ident)*;)*) => {
+        mod in_memory {
+            $($(
+                #[tokio::test]
+                async fn $scenario() -> anyhow::Result<()> {
+                    super::$room::$scenario(super::Subject::in_memory()?).await
+                }
+            )*)*
+        }
+
+        mod sqlite {
+            $($(
+                #[tokio::test]
+                async fn $scenario() -> anyhow::Result<()> {
+                    super::$room::$scenario(super::Subject::sqlite()?).await
+                }
+            )*)*
+        }
+    };
+}
+
+contract! {
+    logs:
+        a_new_run_is_found_with_its_head
+        an_unknown_run_is_nowhere
+        an_id_is_created_once
+        what_was_appended_is_read_in_order
+        a_stale_version_conflicts_and_writes_nothing
+        only_one_of_many_appends_gets_a_version
+        a_forced_version_is_stamped_on_events_alone
+        a_snapshot_is_shown_while_it_has_seen_everything
+        the_fold_sees_true_values_and_readers_the_mask
+        a_definition_outlives_its_workflow
+        a_waiter_wakes_when_the_log_grows;
+    claims:
+        a_new_run_is_due
+        a_creator_can_keep_the_run_for_itself
+        due_runs_come_in_order_and_no_more_than_asked_for
+        concurrent_claimers_never_share_a_run
+        a_lost_holder_is_replaced_and_locked_out
+        a_lease_is_checked_before_the_version
+        a_held_run_is_due_when_its_lease_ends
+        a_released_run_is_due_when_its_head_says
+        an_ended_run_is_free_and_never_due
+        an_append_from_outside_leaves_a_living_holder_alone
+        an_append_from_outside_wakes_a_run_that_nobody_holds
+        a_renewed_lease_lasts_longer
+        a_claim_can_be_given_back_without_an_append
+        a_new_process_finds_every_lease_void;
+    outcomes:
+        a_repeated_create_gets_the_first_outcome
+        parallel_creates_with_one_key_make_one_run
+        a_repeated_append_changes_nothing
+        an_outcome_can_be_kept_alone
+        an_expired_outcome_is_replaced
+        an_exclusive_scope_holds_one_active_run;
+    isolation:
+        a_run_is_visible_in_its_tenant_workspace_and_mode_only
+        a_list_shows_the_newest_first_page_by_page
+        a_cursor_of_somebody_else_shows_nothing
+        a_list_shows_what_its_filter_asks_for;
+    rows:
+        workflows_are_kept_per_tenant
+        keys_are_kept_and_revoked;
+}

@@ -1,0 +1,289 @@
+//! Who may drive a run, and when it is due.
+
+use std::collections::BTreeSet;
+
+use callboard_engine::{
+    Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Fence, Lease, NewRun, StoreError, Then,
+};
+use callboard_protocol::RunStatus;
+use futures_util::future::join_all;
+
+use crate::given::{acme, append, at, head, new_run};
+use crate::{Ports, Subject};
+
+/// Claims up to ten runs for `host` at a time; leases last ten seconds.
+async fn claim_at(store: &dyn Ports, host: &str, now: i64) -> Result<Claimed, StoreError> {
+    claim_some(store, host, now, 10).await
+}
+
+async fn claim_some(
+    store: &dyn Ports,
+    host: &str,
+    now: i64,
+    most: usize,
+) -> Result<Claimed, StoreError> {
+    store
+        .claim(&ClaimRequest { host: host.into(), at: at(now), until: at(now + 10_000), most })
+        .await
+}
+
+fn due_at(id: &str, wake_at: i64) -> NewRun {
+    NewRun { head: head(RunStatus::Pending, 0, Some(wake_at)), ..new_run(id) }
+}
+
+fn fenced(append: Append, claim: Claim, then: Then) -> Append {
+    Append { fence: Some(Fence { claim, then }), ..append }
+}
+
+fn claim(run: &str, host: &str, epoch: u64) -> Claim {
+    Claim { run: run.into(), host: host.into(), epoch, origin: ClaimOrigin::Free }
+}
+
+fn names(claimed: &Claimed) -> Vec<&str> {
+    claimed.claims.iter().map(|claim| claim.run.as_str()).collect()
+}
+
+pub(crate) async fn a_new_run_is_due(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    assert_eq!(
+        claim_at(store, "h1", 999).await?,
+        Claimed { claims: Vec::new(), next: Some(at(1_000)) }
+    );
+    let claimed = claim_at(store, "h1", 1_000).await?;
+    assert_eq!(claimed, Claimed { claims: vec![claim("r1", "h1", 1)], next: None });
+    assert_eq!(
+        claim_at(store, "h2", 1_001).await?,
+        Claimed { claims: Vec::new(), next: Some(at(11_000)) }
+    );
+    Ok(())
+}
+
+pub(crate) async fn a_creator_can_keep_the_run_for_itself(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store
+        .create(NewRun {
+            lease: Some(Lease { host: "h1".into(), until: at(9_000) }),
+            ..new_run("r1")
+        })
+        .await?;
+    assert_eq!(
+        claim_at(store, "h2", 8_999).await?,
+        Claimed { claims: Vec::new(), next: Some(at(9_000)) }
+    );
+    let kept = claim("r1", "h1", Claim::FIRST_EPOCH);
+    store.append(fenced(append("r1", 0), kept, Then::Hold { until: at(12_000) })).await?;
+    let taken = claim_at(store, "h2", 12_000).await?;
+    assert_eq!(taken.claims, [Claim { origin: ClaimOrigin::Lost, ..claim("r1", "h2", 2) }]);
+    Ok(())
+}
+
+pub(crate) async fn due_runs_come_in_order_and_no_more_than_asked_for(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    for (id, wake_at) in
+        [("late", 5_000), ("b", 3_000), ("a", 3_000), ("first", 2_000), ("future", 7_000)]
+    {
+        store.create(due_at(id, wake_at)).await?;
+    }
+    let mut idle = due_at("idle", 0);
+    idle.head.wake_at = None;
+    store.create(idle).await?;
+    let two = claim_some(store, "h1", 5_000, 2).await?;
+    assert_eq!((names(&two), two.next), (vec!["first", "b"], Some(at(7_000))));
+    let rest = claim_at(store, "h1", 5_000).await?;
+    assert_eq!((names(&rest), rest.next), (vec!["a", "late"], Some(at(7_000))));
+    Ok(())
+}
+
+pub(crate) async fn concurrent_claimers_never_share_a_run(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    for number in 0..40 {
+        store.create(new_run(&format!("r{number}"))).await?;
+    }
+    let hosts: Vec<String> = (0..8).map(|number| format!("h{number}")).collect();
+    let claimed = join_all(hosts.iter().map(|host| claim_at(store, host, 1_000))).await;
+    let mut taken = Vec::new();
+    for claimed in claimed {
+        taken.extend(claimed?.claims);
+    }
+    let distinct: BTreeSet<_> = taken.iter().map(|claim| claim.run.clone()).collect();
+    assert_eq!((taken.len(), distinct.len()), (40, 40));
+    Ok(())
+}
+
+pub(crate) async fn a_lost_holder_is_replaced_and_locked_out(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    claim_at(store, "h1", 1_000).await?;
+    let second = claim_at(store, "h2", 11_000).await?;
+    assert_eq!(second.claims, [Claim { origin: ClaimOrigin::Lost, ..claim("r1", "h2", 2) }]);
+    for stale in
+        [claim("r1", "h1", 1), claim("r1", "h2", 1), claim("r1", "h1", 2), claim("r1", "h2", 3)]
+    {
+        let late = store.append(fenced(append("r1", 0), stale.clone(), Then::Release)).await;
+        assert!(matches!(late, Err(StoreError::LeaseLost { .. })), "{stale:?}: {late:?}");
+        assert_eq!(store.renew(std::slice::from_ref(&stale), at(99_000)).await?, ["r1".into()]);
+        store.release(&stale, Some(at(0))).await?;
+    }
+    assert_eq!(store.tail(&"r1".into(), 0).await?, []);
+    assert_eq!(claim_at(store, "h3", 20_999).await?.claims, [], "the second holder still holds it");
+    store.append(fenced(append("r1", 0), claim("r1", "h2", 2), Then::Release)).await?;
+    Ok(())
+}
+
+pub(crate) async fn a_lease_is_checked_before_the_version(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    let refused = store.append(fenced(append("r1", 5), claim("r1", "h1", 1), Then::Release)).await;
+    assert!(matches!(refused, Err(StoreError::LeaseLost { .. })), "{refused:?}");
+    claim_at(store, "h1", 1_000).await?;
+    let refused = store.append(fenced(append("r1", 5), claim("r1", "h1", 1), Then::Release)).await;
+    assert!(matches!(refused, Err(StoreError::Conflict { .. })), "{refused:?}");
+    Ok(())
+}
+
+pub(crate) async fn a_held_run_is_due_when_its_lease_ends(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    claim_at(store, "h1", 1_000).await?;
+    let mut next = append("r1", 0);
+    next.head.wake_at = Some(at(3_000));
+    store.append(fenced(next, claim("r1", "h1", 1), Then::Hold { until: at(30_000) })).await?;
+    assert_eq!(
+        claim_at(store, "h2", 29_999).await?,
+        Claimed { claims: Vec::new(), next: Some(at(30_000)) }
+    );
+    assert_eq!(names(&claim_at(store, "h2", 30_000).await?), ["r1"]);
+    Ok(())
+}
+
+pub(crate) async fn a_released_run_is_due_when_its_head_says(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    claim_at(store, "h1", 1_000).await?;
+    let mut next = append("r1", 0);
+    next.head.wake_at = Some(at(50_000));
+    store.append(fenced(next, claim("r1", "h1", 1), Then::Release)).await?;
+    assert_eq!(
+        claim_at(store, "h2", 49_999).await?,
+        Claimed { claims: Vec::new(), next: Some(at(50_000)) }
+    );
+    let claimed = claim_at(store, "h2", 50_000).await?;
+    assert_eq!(claimed.claims, [claim("r1", "h2", 2)], "it was given back, not lost");
+    Ok(())
+}
+
+pub(crate) async fn an_ended_run_is_free_and_never_due(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    for run in ["held", "cancelled"] {
+        store.create(new_run(run)).await?;
+    }
+    claim_at(store, "h1", 1_000).await?;
+    let end = |run| Append { head: head(RunStatus::Cancelled, 1, Some(5_000)), ..append(run, 0) };
+    store
+        .append(fenced(end("held"), claim("held", "h1", 1), Then::Hold { until: at(30_000) }))
+        .await?;
+    store.append(end("cancelled")).await?;
+    assert_eq!(claim_at(store, "h2", 90_000).await?, Claimed::default());
+    let late = store
+        .append(fenced(append("cancelled", 1), claim("cancelled", "h1", 1), Then::Release))
+        .await;
+    assert!(matches!(late, Err(StoreError::LeaseLost { .. })), "{late:?}");
+    let found = store.find(&acme(), &"held".into()).await?;
+    assert_eq!(found.map(|found| found.head), Some(head(RunStatus::Cancelled, 1, None)));
+    Ok(())
+}
+
+pub(crate) async fn an_append_from_outside_leaves_a_living_holder_alone(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    claim_at(store, "h1", 1_000).await?;
+    let mut outside = append("r1", 0);
+    outside.head.wake_at = Some(at(1_500));
+    store.append(outside).await?;
+    assert_eq!(
+        claim_at(store, "h2", 10_999).await?,
+        Claimed { claims: Vec::new(), next: Some(at(11_000)) }
+    );
+    store.append(fenced(append("r1", 1), claim("r1", "h1", 1), Then::Release)).await?;
+    Ok(())
+}
+
+pub(crate) async fn an_append_from_outside_wakes_a_run_that_nobody_holds(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let mut waiting = new_run("r1");
+    waiting.head.wake_at = None;
+    store.create(waiting).await?;
+    assert_eq!(claim_at(store, "h1", 90_000).await?, Claimed::default());
+    let mut answer = append("r1", 0);
+    answer.head.wake_at = Some(at(1_500));
+    store.append(answer).await?;
+    assert_eq!(names(&claim_at(store, "h1", 1_500).await?), ["r1"]);
+    Ok(())
+}
+
+pub(crate) async fn a_renewed_lease_lasts_longer(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    for run in ["r1", "r2"] {
+        store.create(new_run(run)).await?;
+    }
+    let mut claims = claim_at(store, "h1", 1_000).await?.claims;
+    claims.push(claim("unknown", "h1", 1));
+    assert_eq!(store.renew(&claims, at(40_000)).await?, ["unknown".into()]);
+    assert_eq!(
+        claim_at(store, "h2", 39_999).await?,
+        Claimed { claims: Vec::new(), next: Some(at(40_000)) }
+    );
+    assert_eq!(names(&claim_at(store, "h2", 40_000).await?), ["r1", "r2"]);
+    Ok(())
+}
+
+pub(crate) async fn a_claim_can_be_given_back_without_an_append(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    for run in ["r1", "r2"] {
+        store.create(new_run(run)).await?;
+    }
+    claim_at(store, "h1", 1_000).await?;
+    store.release(&claim("r1", "h1", 1), Some(at(2_000))).await?;
+    store.release(&claim("r2", "h1", 1), None).await?;
+    let claimed = claim_at(store, "h2", 90_000).await?;
+    assert_eq!(claimed, Claimed { claims: vec![claim("r1", "h2", 2)], next: None });
+    Ok(())
+}
+
+pub(crate) async fn a_new_process_finds_every_lease_void(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    for (run, wake_at) in [("held", 1_000), ("touched", 1_000), ("sleeping", 80_000)] {
+        store.create(due_at(run, wake_at)).await?;
+    }
+    claim_at(store, "h1", 1_000).await?;
+    subject.restart()?;
+
+    let store = subject.ports()?;
+    let late = store.append(fenced(append("held", 0), claim("held", "h1", 1), Then::Release)).await;
+    assert!(matches!(late, Err(StoreError::LeaseLost { .. })), "{late:?}");
+    assert_eq!(store.renew(&[claim("held", "h1", 1)], at(99_000)).await?, ["held".into()]);
+    // A lost holder must be replaced, whatever somebody outside thinks of the next wake-up.
+    store.append(append("touched", 0)).await?;
+    let claimed = claim_at(store, "h2", 1_001).await?;
+    let lost = |run| Claim { origin: ClaimOrigin::Lost, ..claim(run, "h2", 2) };
+    assert_eq!(
+        claimed,
+        Claimed { claims: vec![lost("held"), lost("touched")], next: Some(at(80_000)) }
+    );
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Plain rows: workflow definitions and API keys.
+
+use std::collections::BTreeSet;
+
+use callboard_engine::{Put, StoredKey, StoredWorkflow};
+use callboard_protocol::{Tenant, WorkflowId};
+
+use crate::Subject;
+use crate::given::at;
+
+pub(crate) async fn workflows_are_kept_per_tenant(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let (acme, globex, greet): (Tenant, Tenant, WorkflowId) =
+        ("acme".into(), "globex".into(), "greet".into());
+    assert_eq!(store.put_workflow(&acme, &"part".into(), "{ }".into(), at(1)).await?, Put::Created);
+    assert_eq!(store.put_workflow(&acme, &greet, "{}".into(), at(1)).await?, Put::Created);
+    assert_eq!(store.put_workflow(&acme, &greet, "{\"v\": 2}".into(), at(2)).await?, Put::Replaced);
+    assert_eq!(store.put_workflow(&globex, &greet, "{}".into(), at(3)).await?, Put::Created);
+
+    let stored =
+        StoredWorkflow { id: greet.clone(), source: "{\"v\": 2}".into(), updated_at: at(2) };
+    assert_eq!(store.workflow(&acme, &greet).await?, Some(stored));
+    let ids: Vec<_> =
+        store.workflows(&acme).await?.into_iter().map(|workflow| workflow.id).collect();
+    assert_eq!(ids, ["greet".into(), "part".into()]);
+
+    assert!(store.delete_workflow(&acme, &greet).await?);
+    assert!(!store.delete_workflow(&acme, &greet).await?);
+    assert_eq!(store.workflow(&acme, &greet).await?, None);
+    assert_eq!(store.put_workflow(&acme, &greet, "{}".into(), at(4)).await?, Put::Created);
+    assert_eq!(store.workflows(&globex).await?.len(), 1);
+    Ok(())
+}
+
+pub(crate) async fn keys_are_kept_and_revoked(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let narrow = StoredKey {
+        id: "key_a".into(),
+        name: "ci".to_owned(),
+        tenant: "acme".into(),
+        workspace: Some("sales".into()),
+        scopes: Some(BTreeSet::from(["runs:read".to_owned(), "runs:write".to_owned()])),
+        test: true,
+        digest: [7; 32],
+        created_at: at(1),
+        expires_at: Some(at(100)),
+        revoked_at: None,
+    };
+    let wide = StoredKey {
+        id: "key_b".into(),
+        workspace: None,
+        scopes: None,
+        test: false,
+        digest: [8; 32],
+        expires_at: None,
+        ..narrow.clone()
+    };
+    store.put_key(wide.clone()).await?;
+    store.put_key(narrow.clone()).await?;
+    assert_eq!(store.all_keys().await?, [narrow.clone(), wide.clone()]);
+
+    assert!(!store.revoke_key(&"globex".into(), &narrow.id, at(5)).await?);
+    assert!(!store.revoke_key(&"acme".into(), &"key_c".into(), at(5)).await?);
+    assert!(store.revoke_key(&"acme".into(), &narrow.id, at(5)).await?);
+    assert!(store.revoke_key(&"acme".into(), &narrow.id, at(9)).await?);
+    let revoked: Vec<_> = store.all_keys().await?.into_iter().map(|key| key.revoked_at).collect();
+    assert_eq!(revoked, [Some(at(5)), None]);
+    Ok(())
+}

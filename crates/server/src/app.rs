@@ -1,0 +1,100 @@
+//! What the binary hands over, and what the routes share because of it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::body::Bytes;
+use callboard_engine::Engine;
+use callboard_protocol::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use crate::discovery::Discovery;
+use crate::keys::KeyRing;
+use crate::load::Load;
+use crate::metrics::Metrics;
+use crate::rate::RateLimit;
+use crate::turns::Turns;
+
+/// Everything that the routes need from outside.
+#[derive(Debug, Clone)]
+pub struct App {
+    pub engine: Engine,
+    pub keys: KeyRing,
+    pub config: ServerConfig,
+    pub readiness: Arc<dyn Readiness>,
+    /// None answers `/metrics` with an empty page.
+    pub metrics: Option<Metrics>,
+    /// Once cancelled, open streams and long polls end by themselves.
+    pub shutdown: CancellationToken,
+}
+
+/// What an operator can set about the HTTP surface.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    pub max_body_bytes: usize,
+    /// Requests and open streams at one time; past it the answer is 503.
+    pub inflight: usize,
+    /// Per key; zero is off.
+    pub requests_per_second: u32,
+    /// What a 503 tells the caller to wait.
+    pub retry_after_seconds: u64,
+    /// The longest silence on an event stream. The protocol asks for a sign of life every 30 seconds.
+    pub keep_alive: Duration,
+    /// The build, as discovery shows it.
+    pub version: String,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            max_body_bytes: 4 * 1024 * 1024,
+            inflight: 4096,
+            requests_per_second: 0,
+            retry_after_seconds: 1,
+            // Half of what the protocol allows, so that one late timer breaks no promise.
+            keep_alive: Duration::from_secs(15),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+/// Whether the host can do its work right now.
+#[async_trait]
+pub trait Readiness: fmt::Debug + Send + Sync {
+    async fn check(&self) -> Result<(), NotReady>;
+}
+
+/// Why the host cannot work. For the operator's log; callers only learn that it is so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotReady(pub String);
+
+/// The app with what is derived from it once.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) app: App,
+    pub(crate) load: Load,
+    pub(crate) rate: RateLimit,
+    pub(crate) turns: Turns,
+    pub(crate) discovery: Discovery,
+    pub(crate) openapi: Bytes,
+}
+
+impl Host {
+    pub(crate) fn new(app: App) -> Self {
+        Self {
+            load: Load::new(app.config.inflight, app.config.retry_after_seconds),
+            rate: RateLimit::new(app.config.requests_per_second),
+            turns: Turns::default(),
+            discovery: Discovery::default(),
+            openapi: crate::openapi::document(&app.config.version),
+            app,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.app.engine.clock().now()
+    }
+}

@@ -1,0 +1,67 @@
+//! Bodies as they arrive: bounded in size and time, JSON or nothing.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use crate::operations::{BodyNeed, Operation};
+use crate::problem::{Code, Problem};
+
+/// A client that needs longer for a few megabytes is not one to hold a place for.
+const ARRIVAL: Duration = Duration::from_secs(60);
+
+/// Reads the body whole, so that everything behind this has it in memory.
+pub(crate) async fn read(
+    request: Request,
+    operation: &Operation,
+    limit: usize,
+) -> Result<Request, Problem> {
+    let (parts, body) = request.into_parts();
+    let bytes = collect(body, limit).await?;
+    if operation.takes.is_some() {
+        check_type(&parts.headers, &bytes)?;
+    }
+    let bytes = match (bytes.is_empty(), operation.body) {
+        (true, BodyNeed::Optional) => Bytes::from_static(b"{}"),
+        _ => bytes,
+    };
+    Ok(Request::from_parts(parts, Body::from(bytes)))
+}
+
+async fn collect(body: Body, limit: usize) -> Result<Bytes, Problem> {
+    let too_late = |_| Problem::new(Code::RequestTimeout, "the body did not arrive in time");
+    let arrived = tokio::time::timeout(ARRIVAL, Limited::new(body, limit).collect())
+        .await
+        .map_err(too_late)?;
+    arrived.map(|body| body.to_bytes()).map_err(|error| match error.is::<LengthLimitError>() {
+        true => {
+            Problem::new(Code::PayloadTooLarge, format!("the body is larger than {limit} bytes"))
+                .with("maxRequestBodyBytes", limit)
+        }
+        false => Problem::invalid("the body broke off"),
+    })
+}
+
+/// No header is taken as JSON; a body of no bytes has no type that could be wrong.
+fn check_type(headers: &HeaderMap, bytes: &Bytes) -> Result<(), Problem> {
+    let Some(value) = headers.get(header::CONTENT_TYPE).filter(|_| !bytes.is_empty()) else {
+        return Ok(());
+    };
+    let essence = value
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    match essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"))
+    {
+        true => Ok(()),
+        false => Err(Problem::new(Code::UnsupportedMediaType, "send the body as application/json")),
+    }
+}

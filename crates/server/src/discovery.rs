@@ -1,0 +1,185 @@
+//! What this host says of itself. Everything here is enforced somewhere; nothing is a plan.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Bytes;
+use callboard_protocol::{
+    Backpressure, Capabilities, Compliance, DrainPolicy, ENGINE_VERSION, EVENT_LOG_SCHEMA_VERSION,
+    EngineVersionRange, IdempotencyCapability, Implementation, Limits, Object, PauseResume,
+    Production, RestTransport, RunsCapability, Supported, Testing, WorkflowId,
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::app::Host;
+use crate::idempotency::RETENTION_SECONDS;
+use crate::keys::TEST_PREFIX;
+use crate::problem::Problem;
+
+/// The versions that a test may ask to have stamped: one below and one above this build's.
+pub(crate) const FORCED_VERSIONS: EngineVersionRange =
+    EngineVersionRange { min: ENGINE_VERSION - 1, max: ENGINE_VERSION + 1 };
+
+/// The document, made again when the fixtures change.
+#[derive(Debug, Default)]
+pub(crate) struct Discovery(Mutex<Option<Arc<Document>>>);
+
+#[derive(Debug)]
+pub(crate) struct Document {
+    fixtures: Vec<WorkflowId>,
+    pub(crate) bytes: Bytes,
+    /// Over the exact bytes.
+    pub(crate) tag: String,
+    /// Over what a client negotiates by: all but the build's name.
+    pub(crate) negotiation_tag: String,
+}
+
+impl Discovery {
+    pub(crate) fn document(&self, host: &Host) -> Result<Arc<Document>, Problem> {
+        let fixtures = host.app.engine.catalog().fixtures();
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(document) = current.as_ref().filter(|document| document.fixtures == fixtures) {
+            return Ok(Arc::clone(document));
+        }
+        let document = Arc::new(Document::new(host, fixtures)?);
+        *current = Some(Arc::clone(&document));
+        Ok(document)
+    }
+}
+
+impl Document {
+    fn new(host: &Host, fixtures: Vec<WorkflowId>) -> Result<Self, Problem> {
+        let capabilities = serde_json::to_value(capabilities(host, &fixtures));
+        let mut root = capabilities.map_err(|error| Problem::internal(&error))?;
+        mirror_families(&mut root);
+        let bytes = Bytes::from(root.to_string());
+        let tag = tag(&bytes);
+        if let Some(fields) = root.as_object_mut() {
+            fields.remove("implementation");
+        }
+        Ok(Self { fixtures, bytes, tag, negotiation_tag: tag_of_value(&root) })
+    }
+}
+
+/// Older clients look for the families under `capabilities`. Every object but the build's name is a family.
+fn mirror_families(root: &mut Value) {
+    let Some(fields) = root.as_object_mut() else { return };
+    let is_family =
+        |(name, value): &(&String, &Value)| value.is_object() && *name != "implementation";
+    let families: Object = fields
+        .iter()
+        .filter(is_family)
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    fields.insert("capabilities".to_owned(), families.into());
+}
+
+fn tag_of_value(value: &Value) -> String {
+    tag(value.to_string().as_bytes())
+}
+
+fn tag(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{hex}\"")
+}
+
+fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
+    let config = &host.app.config;
+    Capabilities {
+        protocol_version: "1.1".to_owned(),
+        protocol_versions: texts(&["1.0", "1.1"]),
+        implementation: Implementation {
+            name: "callboard".to_owned(),
+            version: config.version.clone(),
+            vendor: "callboard".to_owned(),
+        },
+        engine_version: ENGINE_VERSION,
+        event_log_schema_version: EVENT_LOG_SCHEMA_VERSION,
+        supported_envelopes: Vec::new(),
+        schema_versions: Object::new(),
+        supported_transports: texts(&["rest"]),
+        limits: limits(host),
+        configurable: configurable(host),
+        fixtures: fixtures.iter().map(ToString::to_string).collect(),
+        runs: RunsCapability {
+            pause_resume: PauseResume {
+                supported: true,
+                drain_policies: vec![DrainPolicy::Immediate, DrainPolicy::DrainCurrentNode],
+            },
+        },
+        idempotency: IdempotencyCapability {
+            supported: true,
+            layer1_retention_seconds: RETENTION_SECONDS,
+            cross_region: "single-region".to_owned(),
+        },
+        rest_transport: RestTransport {
+            conditional_run_get: true,
+            content_encodings: texts(&["gzip"]),
+        },
+        production: production(host),
+        compliance: Compliance { default_mode: "mask".to_owned() },
+        debug_bundle: Supported { supported: false },
+        replay: Supported { supported: false },
+        webhooks: Supported { supported: false },
+        testing: Testing {
+            mock_providers: texts(&callboard_core::MOCK_PROVIDERS),
+            test_key_prefix: TEST_PREFIX.to_owned(),
+            force_engine_version_range: FORCED_VERSIONS,
+        },
+        extensions: object(json!({ "callboard": { "basePath": "/v1/host/callboard" } })),
+    }
+}
+
+fn limits(host: &Host) -> Limits {
+    let engine = host.app.engine.limits();
+    Limits {
+        clarification_rounds: 3,
+        schema_rounds: 2,
+        envelopes_per_turn: 5,
+        max_node_executions: engine.max_node_executions,
+        max_run_duration_ms: engine.max_run_duration_ms,
+        max_request_body_bytes: host.app.config.max_body_bytes as u64,
+    }
+}
+
+fn configurable(host: &Host) -> Object {
+    let engine = host.app.engine.limits();
+    object(json!({
+        "recursionLimit": {
+            "type": "integer", "min": 1, "max": engine.max_node_executions,
+            "description": "Node executions after which the run fails; more than the maximum counts as the maximum.",
+        },
+        "runTimeoutMs": {
+            "type": "integer", "min": 1, "max": engine.max_run_duration_ms,
+            "description": "Milliseconds after which the run fails.",
+        },
+        "mockProvider": {
+            "type": "object",
+            "description": "Answers AI calls from a script; test keys only.",
+        },
+    }))
+}
+
+fn production(host: &Host) -> Production {
+    let config = &host.app.config;
+    Production {
+        supported: false,
+        backpressure: Backpressure {
+            supported: true,
+            inflight_cap: config.inflight.max(1) as u64,
+            retry_after_seconds: config.retry_after_seconds,
+        },
+    }
+}
+
+fn texts(items: &[&str]) -> Vec<String> {
+    items.iter().map(|item| (*item).to_owned()).collect()
+}
+
+fn object(value: Value) -> Object {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Object::new(),
+    }
+}

@@ -1,0 +1,297 @@
+//! One open event stream: reads the log from a cursor, shows what the mode admits, waits when there is nothing.
+//!
+//! Nobody feeds a stream. It reads pages at its own pace, so a slow client slows only itself, and an
+//! idle one costs a cursor and a timer.
+
+mod frames;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use callboard_core::stream::StreamModes;
+use callboard_engine::{Page, Recorded, StoreError, Watcher};
+use callboard_protocol::{Event, RunId};
+use futures_util::stream;
+use tokio::time::Instant;
+
+use crate::app::Host;
+use crate::keys::Caller;
+use crate::metrics::OpenStream;
+use crate::problem::Problem;
+use frames::{Batch, Frame};
+
+/// Events per read: enough to make a long log cheap, few enough to keep one page small.
+const PAGE: usize = 256;
+
+/// Snapshots may be large, so a page that turns into them is short.
+const VALUES_PAGE: usize = 16;
+
+const KEEP_ALIVE: &str = ":keepalive\n\n";
+
+/// What a client asked to follow.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    pub(crate) run: RunId,
+    pub(crate) modes: StreamModes,
+    /// Zero sends every event at once.
+    pub(crate) buffer: Duration,
+    /// The last event that the client has seen.
+    pub(crate) last_seen: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Follow {
+    host: Arc<Host>,
+    caller: Caller,
+    run: RunId,
+    modes: StreamModes,
+    lens: Lens,
+    batch: Option<Batch>,
+    /// The sequence to read next.
+    next: u64,
+    /// How long the log was when it was last read.
+    version: u64,
+    keep_alive_at: Instant,
+    state: State,
+    _open: OpenStream,
+}
+
+/// How an event becomes a frame.
+#[derive(Debug)]
+enum Lens {
+    /// As it is logged.
+    Events,
+    /// Chunks of text without their envelope.
+    Chunks,
+    /// The run as it stands after the event.
+    Values(Box<Watcher>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A values stream that was resumed begins with where the run stands.
+    Opening {
+        at: u64,
+    },
+    Reading,
+    Over,
+}
+
+/// Why a wait ended.
+enum Wake {
+    Grown,
+    Quiet,
+    BatchDue,
+    Stop,
+}
+
+impl Follow {
+    /// None: there is no such run for this caller.
+    pub(crate) async fn open(
+        host: &Arc<Host>,
+        caller: Caller,
+        asked: Subscription,
+    ) -> Result<Option<Self>, Problem> {
+        let engine = &host.app.engine;
+        let Some(found) = engine.store().find(&caller.scope, &asked.run).await? else {
+            return Ok(None);
+        };
+        let lens = if asked.modes.is_values() {
+            let Some(watcher) = engine.watch(&caller.scope, &asked.run).await? else {
+                return Ok(None);
+            };
+            Lens::Values(Box::new(watcher))
+        } else if asked.modes.is_messages() {
+            Lens::Chunks
+        } else {
+            Lens::Events
+        };
+        let state = match (&lens, asked.last_seen) {
+            (Lens::Values(_), Some(seen)) => {
+                State::Opening { at: seen.saturating_add(1).min(found.head.version) }
+            }
+            _ => State::Reading,
+        };
+        Ok(Some(Self {
+            keep_alive_at: Instant::now() + host.app.config.keep_alive,
+            host: Arc::clone(host),
+            caller,
+            run: asked.run,
+            modes: asked.modes,
+            lens,
+            batch: (!asked.buffer.is_zero()).then(|| Batch::new(asked.buffer)),
+            next: asked.last_seen.map_or(0, |seen| seen.saturating_add(1)),
+            version: found.head.version,
+            state,
+            _open: OpenStream::new(),
+        }))
+    }
+
+    /// The stream as a body. It ends with the run, the key, the host, or when nobody reads any more.
+    pub(crate) fn into_body(self) -> Body {
+        Body::from_stream(stream::unfold(self, |mut follow| async move {
+            let item = follow.step().await.transpose()?;
+            Some((item.map(Bytes::from), follow))
+        }))
+    }
+
+    /// The next piece of text to send; None when it is over.
+    async fn step(&mut self) -> Result<Option<String>, io::Error> {
+        loop {
+            let text = match self.state {
+                State::Over => return Ok(None),
+                // Also while there is a backlog: a slow reader must not outlive its key.
+                _ if self.must_stop() => Some(self.end()),
+                State::Opening { at } => self.opening(at).await.map_err(broken)?,
+                State::Reading => self.read().await.map_err(broken)?,
+            };
+            let text = match text {
+                Some(text) => text,
+                None => match self.wait().await {
+                    Wake::Grown => continue,
+                    Wake::Quiet => KEEP_ALIVE.to_owned(),
+                    Wake::BatchDue => self.flush(),
+                    Wake::Stop => self.end(),
+                },
+            };
+            // A log that grows all the time must still let a batch out, and a sign of life.
+            let text = match text.is_empty() && self.batch.as_ref().is_some_and(Batch::is_due) {
+                true => self.flush(),
+                false => text,
+            };
+            if !text.is_empty() {
+                return Ok(Some(self.alive(text)));
+            }
+            if self.keep_alive_at <= Instant::now() && self.state == State::Reading {
+                return Ok(Some(self.alive(KEEP_ALIVE.to_owned())));
+            }
+        }
+    }
+
+    /// Whatever is sent is a sign of life.
+    fn alive(&mut self, text: String) -> String {
+        self.keep_alive_at = Instant::now() + self.host.app.config.keep_alive;
+        text
+    }
+
+    async fn opening(&mut self, at: u64) -> Result<Option<String>, Problem> {
+        self.state = State::Reading;
+        let Lens::Values(watcher) = &mut self.lens else { return Ok(Some(String::new())) };
+        let frame = frames::snapshot(watcher, at).await?;
+        Ok(Some(self.show(frame)))
+    }
+
+    /// Reads one page. None: there was nothing new. An empty text: nothing of it is shown.
+    async fn read(&mut self) -> Result<Option<String>, Problem> {
+        let limit = if matches!(self.lens, Lens::Values(_)) { VALUES_PAGE } else { PAGE };
+        let page = self
+            .host
+            .app
+            .engine
+            .store()
+            .read(&self.caller.scope, &self.run, self.next, limit)
+            .await?;
+        let Some(Page { head, events }) = page else { return Ok(Some(self.end())) };
+        self.version = head.version;
+        if events.is_empty() {
+            return Ok(head.status.is_terminal().then(|| self.end()));
+        }
+        let mut text = String::new();
+        for event in &events {
+            self.next = event.sequence + 1;
+            if let Some(frame) = self.frame_of(event).await? {
+                text.push_str(&self.show(frame));
+            }
+            if Event::is_terminal(&event.kind) {
+                text.push_str(&self.end());
+            } else if event.kind == "node.suspended" {
+                text.push_str(&self.flush());
+            }
+        }
+        Ok(Some(text))
+    }
+
+    async fn frame_of(&mut self, event: &Recorded) -> Result<Option<Frame>, Problem> {
+        if !self.modes.admits(&event.kind) {
+            return Ok(None);
+        }
+        let frame = match &mut self.lens {
+            Lens::Events => frames::event(event)?,
+            Lens::Chunks => frames::chunk(event),
+            Lens::Values(watcher) => frames::snapshot(watcher, event.sequence + 1).await?,
+        };
+        Ok(Some(frame))
+    }
+
+    /// A frame goes out at once, or into the batch.
+    fn show(&mut self, frame: Frame) -> String {
+        match &mut self.batch {
+            None => frame.into_text(),
+            Some(batch) => {
+                batch.push(frame);
+                String::new()
+            }
+        }
+    }
+
+    fn flush(&mut self) -> String {
+        self.batch.as_mut().map(Batch::take).unwrap_or_default()
+    }
+
+    fn end(&mut self) -> String {
+        self.state = State::Over;
+        self.flush()
+    }
+
+    async fn wait(&self) -> Wake {
+        let app = &self.host.app;
+        let batch_due = self.batch.as_ref().and_then(Batch::due);
+        // Losing any of these waits is fine: each is begun again from what the log and the clock say.
+        tokio::select! {
+            () = app.shutdown.cancelled() => Wake::Stop,
+            () = self.caller.revoked.cancelled() => Wake::Stop,
+            () = app.engine.store().changed(&self.run, self.version) => Wake::Grown,
+            () = tokio::time::sleep_until(batch_due.unwrap_or(self.keep_alive_at)), if batch_due.is_some() => Wake::BatchDue,
+            () = tokio::time::sleep_until(self.keep_alive_at) => match self.is_key_over() {
+                true => Wake::Stop,
+                false => Wake::Quiet,
+            },
+        }
+    }
+
+    fn must_stop(&self) -> bool {
+        self.host.app.shutdown.is_cancelled() || self.caller.revoked.is_cancelled()
+    }
+
+    /// A key that expires ends its streams too, at the next sign of life.
+    fn is_key_over(&self) -> bool {
+        self.caller.expires_at.is_some_and(|expires_at| expires_at <= self.host.now())
+    }
+}
+
+/// The client sees a broken connection, not an end: it will come back with the last id it saw.
+fn broken(problem: Problem) -> io::Error {
+    io::Error::other(problem.message)
+}
+
+/// Reads a log to its present end, for readers that take it whole.
+pub(crate) async fn read_rest(
+    host: &Host,
+    caller: &Caller,
+    run: &RunId,
+    from: u64,
+) -> Result<Option<Page>, StoreError> {
+    let store = host.app.engine.store();
+    let Some(mut all) = store.read(&caller.scope, run, from, PAGE).await? else { return Ok(None) };
+    let mut last = all.events.len();
+    while last == PAGE {
+        let next = all.events.last().map_or(from, |event| event.sequence + 1);
+        let Some(page) = store.read(&caller.scope, run, next, PAGE).await? else { break };
+        last = page.events.len();
+        all.head = page.head;
+        all.events.extend(page.events);
+    }
+    Ok(Some(all))
+}

@@ -1,0 +1,91 @@
+//! What stands before every operation, in this order: room, rate, key, scope, idempotency.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use callboard_protocol::KeyId;
+
+use crate::app::Host;
+use crate::body;
+use crate::idempotency;
+use crate::keys::Caller;
+use crate::observe::Seen;
+use crate::operations::{Access, Operation};
+use crate::problem::{Code, Problem};
+
+/// The gate of one operation.
+#[derive(Debug, Clone)]
+pub(crate) struct Gate {
+    pub(crate) host: Arc<Host>,
+    pub(crate) operation: &'static Operation,
+}
+
+pub(crate) async fn admit(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+    let mut key_id = None;
+    let answered = gate.pass(request, next, &mut key_id).await;
+    let mut response = answered.unwrap_or_else(IntoResponse::into_response);
+    response.extensions_mut().insert(Seen { operation: gate.operation, key_id });
+    response
+}
+
+impl Gate {
+    async fn pass(
+        &self,
+        mut request: Request,
+        next: Next,
+        key_id: &mut Option<KeyId>,
+    ) -> Result<Response, Problem> {
+        let Access::Scope(scope) = self.operation.access else {
+            return Ok(next.run(request).await);
+        };
+        let place = self.host.load.enter()?;
+        let caller = self.authenticate(request.headers(), key_id)?;
+        if !caller.may(scope) {
+            let refusal =
+                Problem::new(Code::Forbidden, format!("this key lacks the scope {scope}"));
+            return Err(refusal.with("scopeRequired", scope));
+        }
+        request.extensions_mut().insert(caller.clone());
+        let response = match self.operation.method.is_mutating() {
+            true => {
+                let request =
+                    body::read(request, self.operation, self.host.app.config.max_body_bytes)
+                        .await?;
+                idempotency::perform(&self.host, self.operation, &caller, request, next).await?
+            }
+            false => next.run(request).await,
+        };
+        Ok(place.hold(response))
+    }
+
+    /// The rate counts for every key that is known, also one that no longer opens anything. A text that is
+    /// no key at all has no bucket: a bucket for each guess would be memory that strangers control.
+    fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        key_id: &mut Option<KeyId>,
+    ) -> Result<Caller, Problem> {
+        let unknown = || Problem::new(Code::Unauthenticated, "this host does not know the key");
+        let known = self.host.app.keys.look_up(bearer(headers)?).ok_or_else(unknown)?;
+        *key_id = Some(known.key.id.clone());
+        self.host.rate.check(&known.key.id)?;
+        self.host.app.keys.admit(&known, self.host.now())
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
+    let malformed =
+        || Problem::new(Code::Unauthenticated, "send one header: Authorization: Bearer <key>");
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next().filter(|_| values.next().is_none()).ok_or_else(malformed)?;
+    let (scheme, key) =
+        value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(malformed)?;
+    let key = key.trim();
+    match scheme.eq_ignore_ascii_case("bearer") && !key.is_empty() {
+        true => Ok(key),
+        false => Err(malformed()),
+    }
+}

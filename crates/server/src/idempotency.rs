@@ -1,0 +1,241 @@
+//! The same request twice, done once: outcomes under the caller's key, committed with what they describe.
+//!
+//! A run's outcome is stored in the transaction that creates or changes the run. Whatever writes
+//! nothing of the kind is remembered afterwards. Keys are kept only as digests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::RequestExt;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{RawPathParams, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use callboard_engine::{Digest, Done, EngineError, KeyMode, Outcome, Remember, StoreError};
+use callboard_protocol::Timestamp;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::keys::Caller;
+use crate::operations::Operation;
+use crate::problem::{Code, Problem};
+
+/// One day, the least that the protocol allows.
+pub(crate) const RETENTION_SECONDS: u64 = 86_400;
+
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const REPLAY: HeaderName = HeaderName::from_static("openwop-idempotent-replay");
+const LONGEST_KEY: usize = 255;
+
+/// A request under an idempotency key.
+#[derive(Debug, Clone)]
+pub(crate) struct Keyed {
+    key: Digest,
+    request: Digest,
+    expires_at: Timestamp,
+    /// Set when the outcome went into a commit of its own.
+    committed: Arc<AtomicBool>,
+}
+
+/// What is remembered in place of a body that must not be kept.
+#[derive(Debug, Clone)]
+pub(crate) struct InsteadOfBody(pub(crate) String);
+
+/// Runs the operation, or answers what it came to before.
+pub(crate) async fn perform(
+    host: &Host,
+    operation: &Operation,
+    caller: &Caller,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let Some(key) = sent_key(request.headers())? else { return Ok(next.run(request).await) };
+    let key = key_digest(caller, operation, key);
+    let (asked, mut request) = request_digest(operation, &mut request).await?;
+    let _turn = host.turns.take(key).await;
+    let at = host.now();
+    let expires_at = at.plus(Duration::from_secs(RETENTION_SECONDS));
+    let keyed = Keyed { key, request: asked, expires_at, committed: Arc::default() };
+    if let Some(outcome) = host.app.engine.store().outcome(&key, at).await? {
+        return keyed.replay(&outcome);
+    }
+    request.extensions_mut().insert(keyed.clone());
+    let response = next.run(request).await;
+    match keyed.must_remember(&response) {
+        true => keyed.remember_response(host, response).await,
+        false => Ok(response),
+    }
+}
+
+/// Runs an engine command whose outcome rides on its own commit.
+pub(crate) async fn settle<F, Work>(
+    keyed: Option<&Keyed>,
+    describe: Describe,
+    act: F,
+) -> Result<Response, Problem>
+where
+    F: FnOnce(Option<Remember>) -> Work,
+    Work: Future<Output = Result<Done, EngineError>>,
+{
+    match (act(keyed.map(|keyed| keyed.remember(describe))).await, keyed) {
+        (Ok(done), _) => Ok(describe(&done).into_response()),
+        (Err(EngineError::Store(StoreError::AlreadyDone(outcome))), Some(keyed)) => {
+            keyed.replay(&outcome)
+        }
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+/// Says what was done. A plain function: the answer may depend on nothing else.
+pub(crate) type Describe = fn(&Done) -> Answer;
+
+impl Keyed {
+    fn remember(&self, describe: Describe) -> Remember {
+        let keyed = self.clone();
+        Arc::new(move |done| {
+            keyed.committed.store(true, Ordering::Relaxed);
+            let answer = describe(done);
+            keyed.outcome(answer.status, answer.body)
+        })
+    }
+
+    fn outcome(&self, status: StatusCode, body: String) -> Outcome {
+        let (key, request, expires_at) = (self.key, self.request, self.expires_at);
+        Outcome { key, request, status: status.as_u16(), body, expires_at }
+    }
+
+    /// Another request under the same key learns nothing of the first.
+    fn replay(&self, outcome: &Outcome) -> Result<Response, Problem> {
+        if outcome.request != self.request {
+            return Err(Problem::new(
+                Code::IdempotencyKeyMismatch,
+                "this idempotency key was used for another request",
+            ));
+        }
+        let status =
+            StatusCode::from_u16(outcome.status).map_err(|error| Problem::internal(&error))?;
+        let mut response = Answer { status, body: outcome.body.clone() }.into_response();
+        response.headers_mut().insert(REPLAY, HeaderValue::from_static("true"));
+        Ok(response)
+    }
+
+    fn must_remember(&self, response: &Response) -> bool {
+        !self.committed.load(Ordering::Relaxed)
+            && !response.headers().contains_key(REPLAY)
+            && is_final(response)
+    }
+
+    async fn remember_response(
+        &self,
+        host: &Host,
+        response: Response,
+    ) -> Result<Response, Problem> {
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.map_err(|error| Problem::internal(&error))?;
+        let kept = parts.extensions.get::<InsteadOfBody>().map(|instead| instead.0.clone());
+        let kept = kept.unwrap_or_else(|| String::from_utf8_lossy(&bytes).into_owned());
+        let outcome = self.outcome(parts.status, kept);
+        match host.app.engine.store().remember(outcome, host.now()).await {
+            Ok(()) => {}
+            Err(StoreError::AlreadyDone(outcome)) => return self.replay(&outcome),
+            // What was asked for has been done; saying otherwise would be worse than forgetting the key.
+            Err(error) => {
+                tracing::warn!(%error, "the outcome of an idempotent request was not kept")
+            }
+        }
+        Ok(Response::from_parts(parts, Body::from(bytes)))
+    }
+}
+
+/// Whether a repetition would get the same answer anyway. What may be mended or retried is asked again.
+fn is_final(response: &Response) -> bool {
+    let status = response.status();
+    let is_lasting_refusal = matches!(
+        status,
+        StatusCode::NOT_FOUND
+            | StatusCode::CONFLICT
+            | StatusCode::GONE
+            | StatusCode::UNPROCESSABLE_ENTITY
+    );
+    status.is_success()
+        || (is_lasting_refusal && !response.headers().contains_key(header::RETRY_AFTER))
+}
+
+fn sent_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let mut values = headers.get_all(KEY).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let key = value.to_str().ok().filter(|_| values.next().is_none());
+    match key.map(str::trim) {
+        Some(key) if (1..=LONGEST_KEY).contains(&key.len()) => Ok(Some(key)),
+        _ => Err(Problem::invalid_at(
+            "Idempotency-Key",
+            "must be one header of 1 to 255 visible characters",
+        )),
+    }
+}
+
+/// The tenant comes from the credential. Workspaces and test keys must not meet each other's outcomes either.
+fn key_digest(caller: &Caller, operation: &Operation, key: &str) -> Digest {
+    let workspace = caller.scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
+    let mode = match caller.scope.mode {
+        KeyMode::Live => "live",
+        KeyMode::Test => "test",
+    };
+    digest(&[caller.scope.tenant.as_str(), workspace, mode, operation.name, key].map(str::as_bytes))
+}
+
+async fn request_digest(
+    operation: &Operation,
+    request: &mut Request,
+) -> Result<(Digest, Request), Problem> {
+    let parameters = request.extract_parts::<RawPathParams>().await;
+    let parameters = parameters.map_err(|_| Problem::invalid("the path cannot be read"))?;
+    let (parts, body) = std::mem::take(request).into_parts();
+    let bytes =
+        to_bytes(body, usize::MAX).await.map_err(|_| Problem::invalid("the body broke off"))?;
+    let canonical = canonical(&bytes);
+    let mut fields = vec![operation.name.as_bytes()];
+    fields.extend(parameters.iter().map(|(_, value)| value.as_bytes()));
+    fields.push(&canonical);
+    let digest = digest(&fields);
+    Ok((digest, Request::from_parts(parts, Body::from(bytes))))
+}
+
+/// JSON with sorted keys and no spaces; what is no JSON stays as it is.
+fn canonical(bytes: &Bytes) -> Vec<u8> {
+    let sorted =
+        serde_json::from_slice::<Value>(bytes).and_then(|value| serde_json::to_vec(&value));
+    sorted.unwrap_or_else(|_| bytes.to_vec())
+}
+
+/// Each field with its length, so that no two lists of fields read the same.
+fn digest(fields: &[&[u8]]) -> Digest {
+    let mut hasher = Sha256::new();
+    for field in fields {
+        hasher.update((field.len() as u64).to_be_bytes());
+        hasher.update(field);
+    }
+    hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_keys_and_spaces_is_no_difference() {
+        let one = canonical(&Bytes::from_static(br#"{"b": [1, 2], "a": {"y": 1, "x": 2}}"#));
+        let two = canonical(&Bytes::from_static(br#"{"a":{"x":2,"y":1},"b":[1,2]}"#));
+        assert_eq!(one, two);
+        assert_ne!(one, canonical(&Bytes::from_static(br#"{"a":{"x":2,"y":1},"b":[2,1]}"#)));
+    }
+
+    #[test]
+    fn neighbouring_fields_do_not_run_together() {
+        assert_ne!(digest(&[b"ab", b"c"]), digest(&[b"a", b"bc"]));
+    }
+}

@@ -1,0 +1,288 @@
+//! Who may come in: configured keys, stored keys, and one table in memory that answers without the database.
+//!
+//! Only digests are kept. A caller's key is looked up by the first bytes of its digest and then
+//! compared whole, in constant time.
+
+mod configured;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use callboard_engine::{Digest, KeyMode, Keys, Scope, StoreError, StoredKey};
+use callboard_protocol::{KeyId, Owner, Principal, Timestamp};
+use subtle::ConstantTimeEq;
+use tokio_util::sync::CancellationToken;
+
+use crate::problem::{Code, Problem};
+
+pub use configured::{StaticKey, StaticKeyError};
+pub use text::KeyText;
+pub(crate) use text::TEST_PREFIX;
+
+/// Enough of a digest to find its key, too little to be one.
+const PREFIX: usize = 8;
+
+/// The tenant of those who name none.
+const DEFAULT_TENANT: &str = "default";
+
+/// All keys that open this host. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct KeyRing {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    stored: Arc<dyn Keys>,
+    configured: Vec<Known>,
+    test_keys: TestKeys,
+    table: RwLock<Arc<Table>>,
+    /// One reload at a time: a slow one must not put back what a later one found revoked.
+    reloading: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    by_prefix: HashMap<[u8; PREFIX], Vec<Known>>,
+}
+
+/// Which keys count as test keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TestKeys {
+    /// Those whose text says so.
+    ByPrefix,
+    /// Every key: the host itself runs for tests.
+    All,
+}
+
+/// One key as the ring knows it.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) key: Arc<StoredKey>,
+    pub(crate) origin: KeyOrigin,
+    /// Cancelled when the key is revoked, so that its open streams end.
+    revoked: CancellationToken,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyOrigin {
+    Configured,
+    Stored,
+}
+
+/// Why a key could not be made or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the system gives no random numbers: {0}")]
+    NoRandomness(String),
+}
+
+/// Who is asking, as far as a key says.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) key_id: KeyId,
+    pub(crate) scope: Scope,
+    /// None is every scope.
+    pub(crate) scopes: Option<BTreeSet<String>>,
+    pub(crate) expires_at: Option<Timestamp>,
+    pub(crate) revoked: CancellationToken,
+}
+
+/// A key to be made, for a caller that may make it.
+#[derive(Debug)]
+pub(crate) struct NewKey {
+    pub(crate) name: String,
+    pub(crate) scope: Scope,
+    pub(crate) scopes: Option<BTreeSet<String>>,
+    pub(crate) expires_at: Option<Timestamp>,
+}
+
+impl KeyRing {
+    /// Reads the stored keys and puts the configured ones beside them.
+    pub async fn load(
+        stored: Arc<dyn Keys>,
+        configured: Vec<StaticKey>,
+        test_keys: TestKeys,
+    ) -> Result<Self, StoreError> {
+        let configured = configured.into_iter().enumerate().map(|(index, key)| Known {
+            key: Arc::new(key.into_stored(index + 1)),
+            origin: KeyOrigin::Configured,
+            revoked: CancellationToken::new(),
+        });
+        let configured = configured.collect();
+        let (table, reloading) = Default::default();
+        let ring =
+            Self { inner: Arc::new(Inner { stored, configured, test_keys, table, reloading }) };
+        ring.reload().await?;
+        Ok(ring)
+    }
+
+    /// Reads the stored keys again, so that what another process made or revoked counts here too.
+    pub async fn reload(&self) -> Result<(), StoreError> {
+        let _alone = self.inner.reloading.lock().await;
+        let stored = self.inner.stored.all_keys().await?;
+        let before = self.table();
+        let revocations: BTreeMap<&KeyId, &CancellationToken> =
+            before.all().map(|known| (&known.key.id, &known.revoked)).collect();
+        let mut table = Table::default();
+        for known in &self.inner.configured {
+            table.insert(known.clone());
+        }
+        for key in stored {
+            let revoked = revocations.get(&key.id).copied().cloned().unwrap_or_default();
+            if key.revoked_at.is_some() {
+                revoked.cancel();
+            }
+            table.insert(Known { key: Arc::new(key), origin: KeyOrigin::Stored, revoked });
+        }
+        *self.inner.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
+        Ok(())
+    }
+
+    /// Makes the first admin key where there is none at all. The text is shown this once and then forgotten.
+    pub async fn bootstrap(&self, at: Timestamp) -> Result<Option<KeyText>, KeyError> {
+        if self.table().all().next().is_some() {
+            return Ok(None);
+        }
+        let mode = match self.inner.test_keys {
+            TestKeys::ByPrefix => KeyMode::Live,
+            TestKeys::All => KeyMode::Test,
+        };
+        let scope = Scope { tenant: DEFAULT_TENANT.into(), workspace: None, mode };
+        let new =
+            NewKey { name: "first admin key".to_owned(), scope, scopes: None, expires_at: None };
+        Ok(Some(self.create(new, at).await?.1))
+    }
+
+    pub(crate) async fn create(
+        &self,
+        new: NewKey,
+        at: Timestamp,
+    ) -> Result<(KeyId, KeyText), KeyError> {
+        let text = KeyText::generate(new.scope.mode)?;
+        let id: KeyId = format!("key_{}", uuid::Uuid::now_v7().simple()).into();
+        let key = StoredKey {
+            id: id.clone(),
+            name: new.name,
+            tenant: new.scope.tenant,
+            workspace: new.scope.workspace,
+            scopes: new.scopes,
+            test: new.scope.mode == KeyMode::Test,
+            digest: text.digest(),
+            created_at: at,
+            expires_at: new.expires_at,
+            revoked_at: None,
+        };
+        self.inner.stored.put_key(key).await?;
+        self.reload().await?;
+        Ok((id, text))
+    }
+
+    /// Takes a key back at once: requests are refused and open streams end.
+    pub(crate) async fn revoke(&self, key: &StoredKey, at: Timestamp) -> Result<(), StoreError> {
+        self.inner.stored.revoke_key(&key.tenant, &key.id, at).await?;
+        self.reload().await
+    }
+
+    /// The keys that a caller may see and manage, oldest first.
+    pub(crate) fn list(&self, scope: &Scope) -> Vec<Known> {
+        let table = self.table();
+        let mut visible: Vec<Known> =
+            table.all().filter(|known| self.is_visible(known, scope)).cloned().collect();
+        visible.sort_by(|a, b| (a.key.created_at, &a.key.id).cmp(&(b.key.created_at, &b.key.id)));
+        visible
+    }
+
+    pub(crate) fn find(&self, scope: &Scope, id: &KeyId) -> Option<Known> {
+        self.table()
+            .all()
+            .find(|known| known.key.id == *id && self.is_visible(known, scope))
+            .cloned()
+    }
+
+    /// Finds whose text this is, without judging whether the key still counts.
+    pub(crate) fn look_up(&self, text: &str) -> Option<Known> {
+        self.table().find(&text::digest(text))
+    }
+
+    /// Judges a known key: revoked, expired, or a caller.
+    pub(crate) fn admit(&self, known: &Known, at: Timestamp) -> Result<Caller, Problem> {
+        let key = &known.key;
+        if key.revoked_at.is_some() {
+            return Err(Problem::new(Code::KeyRevoked, "this key was revoked"));
+        }
+        if key.expires_at.is_some_and(|expires_at| expires_at <= at) {
+            return Err(Problem::new(Code::KeyExpired, "this key has expired"));
+        }
+        Ok(Caller {
+            key_id: key.id.clone(),
+            scope: Scope {
+                tenant: key.tenant.clone(),
+                workspace: key.workspace.clone(),
+                mode: self.mode_of(key),
+            },
+            scopes: key.scopes.clone(),
+            expires_at: key.expires_at,
+            revoked: known.revoked.clone(),
+        })
+    }
+
+    fn mode_of(&self, key: &StoredKey) -> KeyMode {
+        match self.inner.test_keys {
+            TestKeys::ByPrefix if !key.test => KeyMode::Live,
+            TestKeys::ByPrefix | TestKeys::All => KeyMode::Test,
+        }
+    }
+
+    fn is_visible(&self, known: &Known, scope: &Scope) -> bool {
+        let key = &known.key;
+        key.tenant == scope.tenant
+            && self.mode_of(key) == scope.mode
+            && (scope.workspace.is_none() || scope.workspace == key.workspace)
+    }
+
+    fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.inner.table.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Table {
+    fn insert(&mut self, known: Known) {
+        self.by_prefix.entry(prefix(&known.key.digest)).or_default().push(known);
+    }
+
+    fn find(&self, digest: &Digest) -> Option<Known> {
+        let candidates = self.by_prefix.get(&prefix(digest))?;
+        candidates.iter().find(|known| bool::from(known.key.digest.ct_eq(digest))).cloned()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Known> {
+        self.by_prefix.values().flatten()
+    }
+}
+
+impl Caller {
+    pub(crate) fn may(&self, scope: &str) -> bool {
+        self.scopes.as_ref().is_none_or(|scopes| scopes.contains(scope))
+    }
+
+    /// Opaque: it names the key, not a person.
+    pub(crate) fn principal(&self) -> Principal {
+        format!("key:{}", self.key_id).into()
+    }
+
+    pub(crate) fn owner(&self) -> Owner {
+        Owner {
+            tenant: self.scope.tenant.clone(),
+            workspace: self.scope.workspace.clone(),
+            principal: Some(self.principal()),
+        }
+    }
+}
+
+fn prefix(digest: &Digest) -> [u8; PREFIX] {
+    std::array::from_fn(|index| digest[index])
+}

@@ -1,0 +1,92 @@
+//! What the operator's graphs are made of, as Prometheus text.
+
+use std::time::Duration;
+
+use metrics::Gauge;
+use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
+use tokio_util::sync::CancellationToken;
+
+const REQUESTS: &str = "callboard_http_requests_total";
+const LATENCY: &str = "callboard_http_request_duration_seconds";
+const INFLIGHT: &str = "callboard_http_inflight";
+const STREAMS: &str = "callboard_sse_streams_open";
+const CLAIM_CONFLICTS: &str = "openwop_run_claim_conflicts_total";
+
+/// From one commit on a fast disk to the longest poll.
+const LATENCY_BUCKETS: [f64; 12] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0, 60.0];
+
+/// Samples rest in memory until they are folded into buckets; at this pace a busy host keeps a few megabytes of them.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// The process-wide recorder's readable side.
+#[derive(Clone)]
+pub struct Metrics(PrometheusHandle);
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+/// The recorder could not be installed.
+#[derive(Debug, thiserror::Error)]
+#[error("metrics cannot be recorded: {0}")]
+pub struct MetricsError(#[from] BuildError);
+
+impl Metrics {
+    /// Becomes the recorder of this process. There can be one.
+    pub fn install() -> Result<Self, MetricsError> {
+        let handle = PrometheusBuilder::new().set_buckets(&LATENCY_BUCKETS)?.install_recorder()?;
+        metrics::describe_counter!(REQUESTS, "HTTP requests by operation and status");
+        metrics::describe_histogram!(LATENCY, "Seconds until an answer began, by operation");
+        metrics::describe_gauge!(INFLIGHT, "Requests and streams in flight");
+        metrics::describe_gauge!(STREAMS, "Open event streams");
+        metrics::describe_counter!(CLAIM_CONFLICTS, "Runs refused because their scope was busy");
+        Ok(Self(handle))
+    }
+
+    pub(crate) fn render(&self) -> String {
+        self.0.render()
+    }
+
+    /// Folds samples until told to stop. Without it their memory grows while nobody scrapes.
+    pub async fn keep_up(self, stop: CancellationToken) {
+        while stop.run_until_cancelled(tokio::time::sleep(UPKEEP_EVERY)).await.is_some() {
+            self.0.run_upkeep();
+        }
+    }
+}
+
+/// One request was answered. `operation` is a route of ours, never a client's path.
+pub(crate) fn answered(operation: &'static str, status: u16, latency: Duration) {
+    metrics::counter!(REQUESTS, "operation" => operation, "status" => status.to_string())
+        .increment(1);
+    metrics::histogram!(LATENCY, "operation" => operation).record(latency.as_secs_f64());
+}
+
+pub(crate) fn scope_was_busy(tenant: &str) {
+    metrics::counter!(CLAIM_CONFLICTS, "transport" => "rest", "tenant_id" => tenant.to_owned())
+        .increment(1);
+}
+
+pub(crate) fn inflight() -> Gauge {
+    metrics::gauge!(INFLIGHT)
+}
+
+/// Counts one open stream for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct OpenStream(());
+
+impl OpenStream {
+    pub(crate) fn new() -> Self {
+        metrics::gauge!(STREAMS).increment(1.0);
+        Self(())
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        metrics::gauge!(STREAMS).decrement(1.0);
+    }
+}

@@ -1,0 +1,157 @@
+//! `/v1/openapi.json`: the table of operations, written as OpenAPI 3.1.
+
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use callboard_protocol::Object;
+use serde_json::{Value, json};
+
+use crate::operations::{Access, BodyNeed, Gives, OPERATIONS, Operation, Parameter};
+
+/// The component schemas, by hand: they describe the wire, which changes by decision and not by refactoring.
+const SCHEMAS: &str = include_str!("openapi_schemas.json");
+
+pub(crate) fn document(version: &str) -> Bytes {
+    let schemas: Value = serde_json::from_str(SCHEMAS).unwrap_or_default();
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Callboard",
+            "version": version,
+            "summary": "Durable runs over the OpenWOP v1 protocol.",
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+        },
+        "servers": [{ "url": "/" }],
+        "paths": paths(),
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
+        },
+    });
+    Bytes::from(document.to_string())
+}
+
+fn paths() -> Object {
+    let mut paths = Object::new();
+    for operation in OPERATIONS {
+        let item = paths.entry(operation.path).or_insert_with(|| json!({}));
+        item[operation.method.as_str().to_ascii_lowercase()] = describe(operation);
+    }
+    paths
+}
+
+fn describe(operation: &Operation) -> Value {
+    let mut parameters: Vec<Value> = path_parameters(operation.path).map(path_parameter).collect();
+    parameters.extend(operation.query.iter().map(query_parameter));
+    parameters.extend(operation.method.is_mutating().then(idempotency_key));
+    let mut described = json!({
+        "operationId": camel_case(&format!("{:?}", operation.id)),
+        "summary": operation.summary,
+        "tags": [tag(operation.path)],
+        "parameters": parameters,
+        "responses": responses(operation),
+    });
+    match operation.access {
+        Access::Public => described["security"] = json!([]),
+        Access::Scope(scope) => {
+            described["security"] = json!([{ "bearer": [] }]);
+            described["x-openwop-scope"] = json!(scope);
+        }
+    }
+    if let Some(schema) = operation.takes {
+        described["requestBody"] = json!({ "required": operation.body == BodyNeed::Required, "content": json_content(schema) });
+    }
+    described
+}
+
+fn responses(operation: &Operation) -> Value {
+    let mut success = json!({ "description": operation.summary });
+    match operation.gives {
+        Gives::Nothing => {}
+        Gives::Json(schema) => success["content"] = json_content(schema),
+        Gives::Text => {
+            success["content"] = json!({ "text/plain": { "schema": { "type": "string" } } })
+        }
+        Gives::Events(schema) => {
+            success["content"] = json_content(schema);
+            success["content"]["text/event-stream"] = json!({ "schema": { "type": "string" } });
+        }
+    }
+    let mut responses = json!({ operation.success.as_str(): success.clone() });
+    if operation.success == StatusCode::CREATED && operation.takes == Some("WorkflowDefinition") {
+        responses["200"] = success;
+    }
+    responses["default"] = json!({ "description": "The request was not carried out.", "content": json_content("ErrorEnvelope") });
+    responses
+}
+
+fn json_content(schema: &str) -> Value {
+    json!({ "application/json": { "schema": { "$ref": format!("#/components/schemas/{schema}") } } })
+}
+
+fn path_parameters(path: &str) -> impl Iterator<Item = &str> {
+    path.split('{').skip(1).filter_map(|rest| rest.split('}').next())
+}
+
+fn path_parameter(name: &str) -> Value {
+    json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
+}
+
+fn query_parameter(parameter: &Parameter) -> Value {
+    let schema: Value = serde_json::from_str(parameter.schema).unwrap_or_default();
+    json!({ "name": parameter.name, "in": "query", "description": parameter.summary, "schema": schema })
+}
+
+fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "A repetition under the same key within a day gets the first answer again.",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
+    })
+}
+
+fn tag(path: &str) -> &str {
+    let own = path.strip_prefix("/v1/host/callboard/").or_else(|| path.strip_prefix("/v1/"));
+    own.filter(|own| !own.starts_with("openapi"))
+        .map_or("host", |own| own.split(['/', ':']).next().unwrap_or("host"))
+}
+
+fn camel_case(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn references(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(fields) => {
+                found.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+                fields.values().for_each(|field| references(field, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_reference_has_a_schema_and_every_schema_a_reference() {
+        let document: Value = serde_json::from_slice(&document("1.0.0")).unwrap_or_default();
+        let mut used = BTreeSet::new();
+        references(&document, &mut used);
+        let schemas = document["components"]["schemas"].as_object().cloned().unwrap_or_default();
+        let known: BTreeSet<String> =
+            schemas.keys().map(|name| format!("#/components/schemas/{name}")).collect();
+        assert_eq!(used, known);
+    }
+
+    #[test]
+    fn path_parameters_are_found_before_a_verb_too() {
+        assert_eq!(path_parameters("/v1/runs/{runId}:pause").collect::<Vec<_>>(), ["runId"]);
+        assert_eq!(path_parameters("/v1/runs:bulk-cancel").count(), 0);
+    }
+}

@@ -1,0 +1,125 @@
+//! Paths before they are routed: `/v1/runs/{runId}:pause` becomes a form that the router can match.
+//!
+//! The router cannot match a parameter with a suffix. The internal form has a segment that begins
+//! with `@`; a client that types one itself gets the answer of an unknown path.
+
+use axum::http::Uri;
+use axum::http::uri::PathAndQuery;
+
+use crate::operations::OPERATIONS;
+use crate::problem::Problem;
+
+/// Begins the segment that a verb becomes.
+const VERB_MARK: &str = "/@";
+
+/// The path under which an operation is routed.
+pub(crate) fn routed(public: &str) -> String {
+    match public.rsplit_once(':') {
+        Some((resource, verb)) => format!("{resource}{VERB_MARK}{verb}"),
+        None => public.to_owned(),
+    }
+}
+
+/// Checks a client's path and turns its verb into a segment.
+pub(crate) fn rewrite(uri: &Uri) -> Result<Uri, Problem> {
+    let path = uri.path();
+    if path.contains(VERB_MARK) {
+        return Err(unknown(path));
+    }
+    if !is_decodable(path) {
+        return Err(Problem::invalid("the path holds a malformed percent-encoding"));
+    }
+    let Some(rewritten) = verb_as_segment(path) else { return Ok(uri.clone()) };
+    let with_query = match uri.query() {
+        Some(query) => format!("{rewritten}?{query}"),
+        None => rewritten,
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query =
+        Some(with_query.parse::<PathAndQuery>().map_err(|_| Problem::invalid("malformed path"))?);
+    Uri::from_parts(parts).map_err(|_| Problem::invalid("malformed path"))
+}
+
+/// What an unrouted path gets: outside of every version it is the client's mistake, inside it does not exist.
+pub(crate) fn unknown(path: &str) -> Problem {
+    let first = path.split('/').nth(1).unwrap_or_default();
+    let is_version = first
+        .strip_prefix('v')
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()));
+    match is_version {
+        true => Problem::no_such("path"),
+        false => Problem::invalid("paths of this API begin with /v1/"),
+    }
+}
+
+/// Only the verbs of the table are taken off; any other colon belongs to an id.
+fn verb_as_segment(path: &str) -> Option<String> {
+    let (resource, verb) = path.rsplit_once(':')?;
+    let is_verb = OPERATIONS
+        .iter()
+        .filter_map(|operation| operation.path.rsplit_once(':'))
+        .any(|(_, known)| known == verb);
+    is_verb.then(|| format!("{resource}{VERB_MARK}{verb}"))
+}
+
+fn is_decodable(path: &str) -> bool {
+    let mut bytes = path.bytes();
+    let mut decoded = Vec::with_capacity(path.len());
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let digits = (bytes.next().and_then(hex_digit), bytes.next().and_then(hex_digit));
+        let (Some(high), Some(low)) = digits else { return false };
+        decoded.push(high << 4 | low);
+    }
+    std::str::from_utf8(&decoded).is_ok()
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewritten(path: &str) -> Result<String, &'static str> {
+        let uri = path.parse::<Uri>().map_err(|_| "not a uri")?;
+        rewrite(&uri).map(|uri| uri.to_string()).map_err(|problem| problem.code.name())
+    }
+
+    #[test]
+    fn verbs_become_segments_and_nothing_else_changes() {
+        for (given, expected) in [
+            ("/v1/runs/run_1:pause", Ok("/v1/runs/run_1/@pause")),
+            ("/v1/runs/a%3Ab:resume?x=1", Ok("/v1/runs/a%3Ab/@resume?x=1")),
+            ("/v1/runs:bulk-cancel", Ok("/v1/runs/@bulk-cancel")),
+            ("/v1/runs/run_1%3Apause", Ok("/v1/runs/run_1%3Apause")),
+            ("/v1/runs/run_1:dance", Ok("/v1/runs/run_1:dance")),
+            ("/v1/runs/run_1/@pause", Err("not_found")),
+            ("/v1/runs/@bulk-cancel", Err("not_found")),
+            ("/v1/runs/%zz", Err("validation_error")),
+            ("/v1/runs/%ff", Err("validation_error")),
+            ("/v1/runs/%4", Err("validation_error")),
+        ] {
+            assert_eq!(rewritten(given), expected.map(str::to_owned), "{given}");
+        }
+    }
+
+    #[test]
+    fn only_versioned_paths_can_be_missing() {
+        for (path, code) in [
+            ("/v1/nothing", "not_found"),
+            ("/v1", "not_found"),
+            ("/v2/runs", "not_found"),
+            ("/runs", "validation_error"),
+            ("/", "validation_error"),
+            ("/version/x", "validation_error"),
+            ("/v/x", "validation_error"),
+        ] {
+            assert_eq!(unknown(path).code.name(), code, "{path}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What HTTP says when it does not do what was asked: one envelope, one list of codes.
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use callboard_core::{Inadmissible, Refusal};
+use callboard_engine::{EngineError, StoreError};
+use callboard_protocol::{ErrorEnvelope, Object, RunStatus, ShapeError};
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+
+macro_rules! codes {
+    ($($variant:ident = $name:literal, $status:ident, $meaning:literal;)*) => {
+        /// Every code that a caller can meet.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Code {
+            $(#[doc = $meaning] $variant,)*
+        }
+
+        impl Code {
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The code on the wire.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            pub fn status(self) -> StatusCode {
+                match self { $(Self::$variant => StatusCode::$status,)* }
+            }
+
+            /// One sentence for the reader of the error pages.
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => $meaning,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    ValidationError = "validation_error", BAD_REQUEST, "The request itself is wrong; the message says where.";
+    UnsupportedStreamMode = "unsupported_stream_mode", BAD_REQUEST, "The stream mode does not exist or cannot be mixed.";
+    UnsupportedMockProvider = "unsupported_mock_provider", BAD_REQUEST, "No mock provider has this id.";
+    UnsupportedForceEngineVersion = "unsupported_force_engine_version", BAD_REQUEST, "The forced engine version is outside the advertised range.";
+    Unauthenticated = "unauthenticated", UNAUTHORIZED, "No key was sent, or none that this host knows.";
+    KeyExpired = "key_expired", UNAUTHORIZED, "The key's time is over.";
+    KeyRevoked = "key_revoked", UNAUTHORIZED, "The key was taken back.";
+    Forbidden = "forbidden", FORBIDDEN, "The key does not allow this; details.scopeRequired names what is missing.";
+    MockProviderForbidden = "mock_provider_forbidden", FORBIDDEN, "Mock providers answer test keys only.";
+    ForceEngineVersionForbidden = "force_engine_version_forbidden", FORBIDDEN, "Only test keys may force an engine version.";
+    NotFound = "not_found", NOT_FOUND, "There is no such thing, or none that the caller may see.";
+    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The path exists, the method does not; see the Allow header.";
+    RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The body did not arrive in time.";
+    RunAlreadyActive = "run_already_active", CONFLICT, "Another run of the same scope is active.";
+    RunTerminal = "run_terminal", CONFLICT, "The run has ended.";
+    RunStateConflict = "run_state_conflict", CONFLICT, "The run's status does not allow this; details.runStatus says which it is.";
+    EngineVersionMismatch = "engine_version_mismatch", CONFLICT, "A newer build started the run; this one must not touch it.";
+    IdempotencyKeyMismatch = "idempotency_key_mismatch", CONFLICT, "The idempotency key was used for another request.";
+    WorkflowReserved = "workflow_reserved", CONFLICT, "The workflow was loaded by the host and cannot be changed over HTTP.";
+    KeyReserved = "key_reserved", CONFLICT, "The key is part of the host's configuration and cannot be changed over HTTP.";
+    PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is larger than limits.maxRequestBodyBytes.";
+    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not application/json.";
+    CapabilityRequired = "capability_required", UNPROCESSABLE_ENTITY, "The request needs something that this host does not have.";
+    RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The key asks too often; Retry-After says when to come back.";
+    InternalError = "internal_error", INTERNAL_SERVER_ERROR, "Something broke on this side; details.correlationId finds it in the log.";
+    CapabilityNotProvided = "capability_not_provided", NOT_IMPLEMENTED, "The protocol knows this, this host does not do it.";
+    ServiceUnavailable = "service_unavailable", SERVICE_UNAVAILABLE, "The host is full or cannot reach its database; Retry-After says when to come back.";
+    InsufficientStorage = "insufficient_storage", INSUFFICIENT_STORAGE, "The host's disk is full; reading goes on.";
+}
+
+/// The pause that a caller is told when the store is away. Short: stores come back or stay away.
+const RETRY_SOON_SECONDS: u64 = 1;
+
+/// One answer that is not a success.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Problem {
+    pub(crate) code: Code,
+    pub(crate) message: String,
+    pub(crate) details: Object,
+    pub(crate) retry_after: Option<u64>,
+}
+
+/// Finds a failed request in the log. Kept beside the response, for whoever logs it.
+#[derive(Debug, Clone)]
+pub(crate) struct CorrelationId(pub(crate) String);
+
+impl Problem {
+    /// A problem on our side gets a fresh correlation id, so that caller and operator can speak of the same one.
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        let problem =
+            Self { code, message: message.into(), details: Object::new(), retry_after: None };
+        match code.status().is_server_error() {
+            true => problem.with("correlationId", uuid::Uuid::now_v7().to_string()),
+            false => problem,
+        }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Code::ValidationError, message)
+    }
+
+    pub(crate) fn invalid_at(path: &str, message: &str) -> Self {
+        Self::invalid(format!("{path}: {message}")).with("path", path)
+    }
+
+    /// Says nothing about what was asked for: an unknown thing and a hidden one must look the same.
+    pub(crate) fn no_such(what: &str) -> Self {
+        Self::new(Code::NotFound, format!("no such {what}"))
+    }
+
+    pub(crate) fn unavailable(message: &str, retry_after: u64) -> Self {
+        Self::new(Code::ServiceUnavailable, message).retry_after(retry_after)
+    }
+
+    /// The cause is for the operator. The caller learns only that it was us.
+    pub(crate) fn internal(cause: &(dyn std::error::Error + 'static)) -> Self {
+        let problem = Self::new(Code::InternalError, "something went wrong on this side");
+        tracing::error!(error = cause, correlation_id = problem.correlation_id(), "request failed");
+        problem
+    }
+
+    #[must_use]
+    pub(crate) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Sets the header, and the detail that must agree with it.
+    #[must_use]
+    pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self.with("retryAfter", seconds)
+    }
+
+    pub(crate) fn correlation_id(&self) -> Option<&str> {
+        self.details.get("correlationId").and_then(Value::as_str)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let correlation = self.correlation_id().map(|id| CorrelationId(id.to_owned()));
+        let details = (!self.details.is_empty()).then_some(self.details);
+        let envelope =
+            ErrorEnvelope { error: self.code.name().to_owned(), message: self.message, details };
+        let mut response = Answer::of(self.code.status(), &envelope).into_response();
+        let mut set =
+            |name: HeaderName, value: HeaderValue| response.headers_mut().insert(name, value);
+        if let Some(seconds) = self.retry_after {
+            set(header::RETRY_AFTER, seconds.into());
+        }
+        if self.code.status() == StatusCode::UNAUTHORIZED {
+            set(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response.extensions_mut().insert(self.code);
+        if let Some(correlation) = correlation {
+            response.extensions_mut().insert(correlation);
+        }
+        response
+    }
+}
+
+impl From<ShapeError> for Problem {
+    fn from(error: ShapeError) -> Self {
+        let problem = Self::invalid(error.to_string());
+        if error.path.is_empty() { problem } else { problem.with("path", error.path) }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let (code, message) = match &error {
+            StoreError::ScopeBusy { active } => {
+                return Self::new(Code::RunAlreadyActive, "another run of this scope is active")
+                    .with("activeRunId", active.as_str())
+                    .with("activeHost", "cloud")
+                    .retry_after(RETRY_SOON_SECONDS);
+            }
+            StoreError::Full => {
+                (Code::InsufficientStorage, "the disk of this host is full; reading goes on")
+            }
+            StoreError::Unavailable(_)
+            | StoreError::Conflict { .. }
+            | StoreError::LeaseLost { .. } => {
+                (Code::ServiceUnavailable, "the database cannot take this now")
+            }
+            StoreError::AlreadyDone(_) | StoreError::Unreadable { .. } => {
+                return Self::internal(&error);
+            }
+        };
+        let problem = Self::new(code, message).retry_after(RETRY_SOON_SECONDS);
+        let cause: &(dyn std::error::Error + 'static) = &error;
+        tracing::warn!(
+            error = cause,
+            correlation_id = problem.correlation_id(),
+            "store refused a request"
+        );
+        problem
+    }
+}
+
+impl From<Inadmissible> for Problem {
+    fn from(error: Inadmissible) -> Self {
+        // The engine's codes are ours; one that is not would still be a fault of the request.
+        let code = Code::ALL
+            .iter()
+            .copied()
+            .find(|code| code.name() == error.code)
+            .unwrap_or(Code::ValidationError);
+        let message = error.to_string();
+        Self { details: error.details, ..Self::new(code, message) }
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::UnknownWorkflow(id) => {
+                Self::invalid(format!("workflowId: no workflow {:?}", id.as_str()))
+                    .with("path", "workflowId")
+            }
+            EngineError::Inadmissible(error) => error.into(),
+            EngineError::UnknownRun(_) => Self::no_such("run"),
+            EngineError::Refused(refusal) => refusal.into(),
+            EngineError::FutureVersion { run, persisted, current } => {
+                Self::new(Code::EngineVersionMismatch, "a newer build of this host started the run")
+                    .with("runId", run.as_str())
+                    .with("persistedVersion", persisted)
+                    .with("currentVersion", current)
+            }
+            EngineError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let conflict = |code: Code, status: RunStatus| {
+            Self::new(code, refusal.to_string()).with("runStatus", status.as_str())
+        };
+        match &refusal {
+            Refusal::Ended { status } => conflict(Code::RunTerminal, *status),
+            Refusal::NotPaused { status } => conflict(Code::RunStateConflict, *status),
+            Refusal::CannotPause { status, paused_at } => {
+                let problem = conflict(Code::RunStateConflict, *status);
+                paused_at.iter().fold(problem, |problem, at| problem.with("pausedAt", json!(at)))
+            }
+            // Commands of drivers, never of callers.
+            Refusal::AlreadyStarted | Refusal::StaleAttempt { .. } => Self::internal(&refusal),
+        }
+    }
+}

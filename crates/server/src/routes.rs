@@ -1,0 +1,84 @@
+//! The router, built from the table of operations: a row without a handler does not compile, a route without a row cannot exist.
+
+mod cancel;
+mod create;
+mod events;
+mod keys;
+mod list;
+mod pause;
+mod read;
+mod status;
+mod workflows;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, on};
+use tower_http::compression::CompressionLayer;
+
+use crate::app::{App, Host};
+use crate::gate::{Gate, admit};
+use crate::observe::observe;
+use crate::operations::{OPERATIONS, Operation, OperationId};
+use crate::path;
+use crate::problem::{Code, Problem};
+
+/// The whole surface. Also callable in process, without a socket.
+pub fn router(app: App) -> Router {
+    let host = Arc::new(Host::new(app));
+    let mut routed = Router::new();
+    for operation in OPERATIONS {
+        let gate = Gate { host: Arc::clone(&host), operation };
+        let route = handler(operation).route_layer(from_fn_with_state(gate, admit));
+        routed = routed.route(&path::routed(operation.path), route);
+    }
+    let routed =
+        routed.method_not_allowed_fallback(wrong_method).fallback(unrouted).with_state(host);
+    // Paths are rewritten before they are matched, so the matching router stands behind the layers.
+    Router::new().fallback_service(routed).layer(from_fn(observe)).layer(CompressionLayer::new())
+}
+
+fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
+    let method = operation.method.filter();
+    match operation.id {
+        OperationId::ReadDiscovery => on(method, status::discovery),
+        OperationId::ReadOpenApi => on(method, status::openapi),
+        OperationId::CheckHealth => on(method, status::health),
+        OperationId::CheckReadiness => on(method, status::readiness),
+        OperationId::ReadMetrics => on(method, status::metrics),
+        OperationId::ReadWorkflow => on(method, workflows::read),
+        OperationId::CreateRun => on(method, create::create),
+        OperationId::ReadRun => on(method, read::read),
+        OperationId::FollowEvents => on(method, events::follow),
+        OperationId::PollEvents => on(method, events::poll),
+        OperationId::CancelRun => on(method, cancel::cancel),
+        OperationId::BulkCancelRuns => on(method, cancel::bulk_cancel),
+        OperationId::PauseRun => on(method, pause::pause),
+        OperationId::ResumeRun => on(method, pause::resume),
+        OperationId::ListRuns => on(method, list::list),
+        OperationId::ListWorkflows => on(method, workflows::list),
+        OperationId::RegisterWorkflow => on(method, workflows::register),
+        OperationId::ReplaceWorkflow => on(method, workflows::replace),
+        OperationId::RemoveWorkflow => on(method, workflows::remove),
+        OperationId::ListKeys => on(method, keys::list),
+        OperationId::CreateKey => on(method, keys::create),
+        OperationId::RevokeKey => on(method, keys::revoke),
+        OperationId::RotateKey => on(method, keys::rotate),
+    }
+}
+
+/// The router adds `Allow`. Asking for the options is no mistake.
+async fn wrong_method(method: Method) -> Response {
+    match method {
+        Method::OPTIONS => StatusCode::NO_CONTENT.into_response(),
+        _ => Problem::new(Code::MethodNotAllowed, "this path does not know the method")
+            .into_response(),
+    }
+}
+
+async fn unrouted(uri: Uri) -> Problem {
+    path::unknown(uri.path())
+}

@@ -1,0 +1,224 @@
+//! `POST /v1/runs`: reads what a caller wants, refuses what it may not have, and orders the run.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
+use callboard_engine::{EngineError, KeyMode, Order, StoreError};
+use callboard_protocol::{CreateRun, CreatedRun, Object};
+use serde_json::Value;
+
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::discovery::FORCED_VERSIONS;
+use crate::extract::{MaybeKeyed, Shaped};
+use crate::idempotency::settle;
+use crate::keys::Caller;
+use crate::metrics;
+use crate::problem::{Code, Problem};
+
+const MOST_TAGS: usize = 100;
+const LONGEST_TAG: usize = 256;
+const DEEPEST_METADATA: usize = 4;
+const LARGEST_METADATA: usize = 8192;
+
+pub(super) async fn create(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    MaybeKeyed(keyed): MaybeKeyed,
+    headers: HeaderMap,
+    Shaped(body): Shaped<CreateRun>,
+) -> Result<Response, Problem> {
+    let order = order(&caller, &headers, body)?;
+    let answered = settle(keyed.as_ref(), describe, |remember| async {
+        let created = host.app.engine.create(order, remember).await;
+        if let Err(EngineError::Store(StoreError::ScopeBusy { .. })) = &created {
+            metrics::scope_was_busy(caller.scope.tenant.as_str());
+        }
+        created
+    });
+    answered.await
+}
+
+fn describe(done: &callboard_engine::Done) -> Answer {
+    Answer::of(StatusCode::CREATED, &CreatedRun::of(done.run.clone(), done.status))
+}
+
+fn order(caller: &Caller, headers: &HeaderMap, body: CreateRun) -> Result<Order, Problem> {
+    refuse_what_is_not_here(&body)?;
+    let workflow = body.workflow_id.filter(|id| !id.is_empty());
+    let workflow = workflow.ok_or_else(|| Problem::invalid_at("workflowId", "is required"))?;
+    if body.tenant_id.is_some_and(|tenant| tenant != caller.scope.tenant.as_str()) {
+        return Err(Problem::new(Code::Forbidden, "tenantId: this key belongs to another tenant")
+            .with("path", "tenantId"));
+    }
+    let tags = body.tags.unwrap_or_default();
+    check_tags(&tags)?;
+    body.metadata.as_ref().map_or(Ok(()), check_metadata)?;
+    body.callback_url.as_deref().map_or(Ok(()), check_callback)?;
+    let configurable = body.configurable.unwrap_or_default();
+    if configurable.contains_key("mockProvider") && caller.scope.mode == KeyMode::Live {
+        return Err(Problem::new(
+            Code::MockProviderForbidden,
+            "mock providers answer test keys only",
+        ));
+    }
+    Ok(Order {
+        workflow: workflow.into(),
+        owner: caller.owner(),
+        mode: caller.scope.mode,
+        inputs: body.inputs.unwrap_or_default(),
+        configurable,
+        tags,
+        metadata: body.metadata,
+        exclusive: is_exclusive(headers, body.scope_id.as_deref())?,
+        scope_id: body.scope_id,
+        callback_url: body.callback_url,
+        forced_engine_version: forced_version(caller, headers)?,
+    })
+}
+
+/// Parts of the protocol that this host does not serve are refused by name, never ignored.
+fn refuse_what_is_not_here(body: &CreateRun) -> Result<(), Problem> {
+    if body.agent_id.is_some() {
+        if body.workflow_id.is_some() {
+            return Err(Problem::invalid_at("agentId", "cannot be given together with workflowId"));
+        }
+        return Err(Problem::new(
+            Code::CapabilityRequired,
+            "agentId: this host runs workflows, not agents",
+        )
+        .with("requiredCapability", "agents"));
+    }
+    if body.mode.as_deref().is_some_and(|mode| mode != "eval") {
+        return Err(Problem::invalid_at("mode", "must be \"eval\""));
+    }
+    let asked = [
+        ("mode", "eval", body.mode.is_some()),
+        ("evalSuiteRef", "eval", body.eval_suite_ref.is_some()),
+        ("residency", "residency", body.residency.is_some()),
+    ];
+    match asked.into_iter().find(|(_, _, is_asked)| *is_asked) {
+        Some((field, capability, _)) => Err(Problem::new(
+            Code::CapabilityNotProvided,
+            format!("{field}: this host does not provide the capability {capability}"),
+        )
+        .with("capability", capability)),
+        None => Ok(()),
+    }
+}
+
+fn check_tags(tags: &[String]) -> Result<(), Problem> {
+    if tags.len() > MOST_TAGS {
+        return Err(Problem::invalid_at("tags", "must be at most 100"));
+    }
+    match tags.iter().position(|tag| !(1..=LONGEST_TAG).contains(&tag.chars().count())) {
+        Some(index) => {
+            Err(Problem::invalid_at(&format!("tags[{index}]"), "must have 1 to 256 characters"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_metadata(metadata: &Object) -> Result<(), Problem> {
+    if 1 + metadata.values().map(depth).max().unwrap_or(0) > DEEPEST_METADATA {
+        return Err(Problem::invalid_at("metadata", "must be at most 4 levels deep"));
+    }
+    let size = serde_json::to_string(metadata).map_or(usize::MAX, |text| text.len());
+    match size <= LARGEST_METADATA {
+        true => Ok(()),
+        false => Err(Problem::invalid_at("metadata", "must be at most 8192 bytes as JSON")),
+    }
+}
+
+/// How many objects and lists stand inside one another. The reader of bodies bounds it, so recursion is safe.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+fn check_callback(url: &str) -> Result<(), Problem> {
+    let is_absolute = url.parse::<Uri>().is_ok_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri.host().is_some_and(|host| !host.is_empty())
+    });
+    match is_absolute {
+        true => Ok(()),
+        false => Err(Problem::invalid_at("callbackUrl", "must be an absolute http or https URI")),
+    }
+}
+
+fn is_exclusive(headers: &HeaderMap, scope_id: Option<&str>) -> Result<bool, Problem> {
+    let Some(value) = headers.get("x-dedup") else { return Ok(false) };
+    if value.as_bytes() != b"enforce" {
+        return Err(Problem::invalid_at("X-Dedup", "must be \"enforce\""));
+    }
+    match scope_id {
+        None | Some("") => Err(Problem::invalid_at("scopeId", "is required with X-Dedup: enforce")),
+        Some(_) => Ok(true),
+    }
+}
+
+fn forced_version(caller: &Caller, headers: &HeaderMap) -> Result<Option<u32>, Problem> {
+    let Some(value) = headers.get("x-force-engine-version") else { return Ok(None) };
+    if caller.scope.mode == KeyMode::Live {
+        return Err(Problem::new(
+            Code::ForceEngineVersionForbidden,
+            "only test keys may force an engine version",
+        ));
+    }
+    let range = FORCED_VERSIONS;
+    let version = value.to_str().ok().and_then(|text| text.trim().parse::<u32>().ok());
+    match version.filter(|version| (range.min..=range.max).contains(version)) {
+        Some(version) => Ok(Some(version)),
+        None => Err(Problem::new(
+            Code::UnsupportedForceEngineVersion,
+            format!(
+                "X-Force-Engine-Version: must be an integer from {} to {}",
+                range.min, range.max
+            ),
+        )
+        .with("min", range.min)
+        .with("max", range.max)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn is_fine(metadata: &Value) -> bool {
+        metadata.as_object().is_some_and(|metadata| check_metadata(metadata).is_ok())
+    }
+
+    #[test]
+    fn metadata_is_bounded_in_depth_and_size() {
+        assert!(is_fine(&json!({})));
+        assert!(is_fine(&json!({ "a": { "b": { "c": { "d": 1 } } } })));
+        assert!(!is_fine(&json!({ "a": { "b": { "c": { "d": {} } } } })));
+        assert!(!is_fine(&json!({ "a": [[[[1]]]] })));
+        // `{"a":"…"}` is eight bytes around the text.
+        assert!(is_fine(&json!({ "a": "x".repeat(8184) })));
+        assert!(!is_fine(&json!({ "a": "x".repeat(8185) })));
+    }
+
+    #[test]
+    fn a_callback_is_an_absolute_web_address() {
+        for (url, fine) in [
+            ("https://example.com/hook", true),
+            ("http://127.0.0.1:9/x?y=1", true),
+            ("/hook", false),
+            ("ftp://example.com", false),
+            ("https://", false),
+            ("not a url", false),
+        ] {
+            assert_eq!(check_callback(url).is_ok(), fine, "{url}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `GET /v1/host/callboard/runs`: runs for people, newest first.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use callboard_engine::{Filter, Listed};
+use callboard_protocol::{RunId, RunStatus, Timestamp};
+use serde::Serialize;
+
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::keys::Caller;
+use crate::problem::Problem;
+use crate::query::Parameters;
+
+const DEFAULT_LIMIT: usize = 50;
+const HIGHEST_LIMIT: usize = 200;
+const KNOWN: [&str; 7] = ["status", "workflowId", "tag", "since", "until", "limit", "cursor"];
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RunList {
+    runs: Vec<Listed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+pub(super) async fn list(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    let query = Parameters::closed(&uri, &KNOWN)?;
+    let limit = query.read("limit", "an integer from 1 to 200", in_range)?.unwrap_or(DEFAULT_LIMIT);
+    let time = |text: &str| text.parse::<Timestamp>().ok();
+    let filter = Filter {
+        status: query.read("status", "the status of a run", RunStatus::from_name)?,
+        workflow: query.get("workflowId").map(Into::into),
+        tag: query.get("tag").map(str::to_owned),
+        since: query.read("since", "an RFC 3339 time", time)?,
+        until: query.read("until", "an RFC 3339 time", time)?,
+        before: query.read("cursor", "a cursor that a list gave", run_of)?,
+        // One more than shown tells whether there is a next page.
+        limit: limit + 1,
+    };
+    let mut runs = host.app.engine.store().list(&caller.scope, &filter).await?;
+    let has_more = runs.len() > limit;
+    runs.truncate(limit);
+    let next_cursor = runs.last().filter(|_| has_more).map(|run| cursor_of(&run.run_id));
+    Answer::json(StatusCode::OK, &RunList { runs, next_cursor })
+}
+
+fn in_range(text: &str) -> Option<usize> {
+    text.parse().ok().filter(|limit| (1..=HIGHEST_LIMIT).contains(limit))
+}
+
+/// Opaque to clients, so that it can become something else.
+fn cursor_of(run: &RunId) -> String {
+    URL_SAFE_NO_PAD.encode(run.as_str())
+}
+
+fn run_of(cursor: &str) -> Option<RunId> {
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+    String::from_utf8(bytes).ok().map(RunId::from)
+}

@@ -1,0 +1,140 @@
+//! Workflow definitions: read by anybody who runs them, registered per tenant.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use callboard_engine::{CatalogEntry, Origin, Put, RegisterError};
+use callboard_protocol::WorkflowId;
+use serde::Serialize;
+
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::extract::{Named, Sent};
+use crate::keys::Caller;
+use crate::problem::{Code, Problem};
+use crate::query::Parameters;
+
+#[derive(Serialize)]
+struct WorkflowList<'a> {
+    workflows: Vec<WorkflowLine<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WorkflowLine<'a> {
+    workflow_id: &'a WorkflowId,
+    name: &'a str,
+    version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    origin: &'static str,
+}
+
+/// Answers the definition verbatim.
+pub(super) async fn read(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<WorkflowId>,
+) -> Result<Answer, Problem> {
+    let entry = host.app.engine.catalog().find(&caller.scope.tenant, &id).await?;
+    let entry = entry.ok_or_else(|| Problem::no_such("workflow"))?;
+    Ok(Answer { status: StatusCode::OK, body: entry.source.to_string() })
+}
+
+pub(super) async fn list(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let entries = host.app.engine.catalog().list(&caller.scope.tenant).await?;
+    Answer::json(StatusCode::OK, &WorkflowList { workflows: entries.iter().map(line).collect() })
+}
+
+fn line(entry: &CatalogEntry) -> WorkflowLine<'_> {
+    let definition = entry.plan.definition();
+    WorkflowLine {
+        workflow_id: &definition.id,
+        name: &definition.name,
+        version: &definition.version,
+        description: definition.description.as_deref(),
+        origin: match entry.origin {
+            Origin::Loaded => "loaded",
+            Origin::Registered => "registered",
+        },
+    }
+}
+
+pub(super) async fn register(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+    Sent(source): Sent,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    store(&host, &caller, &source).await
+}
+
+/// The path and the definition must name the same workflow.
+pub(super) async fn replace(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<WorkflowId>,
+    uri: Uri,
+    Sent(source): Sent,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let own = serde_json::from_slice::<serde_json::Value>(&source).unwrap_or_default();
+    if own.get("id").and_then(|own| own.as_str()).is_some_and(|own| own != id.as_str()) {
+        return Err(Problem::invalid_at("id", "is not the id in the path"));
+    }
+    store(&host, &caller, &source).await
+}
+
+async fn store(host: &Host, caller: &Caller, source: &[u8]) -> Result<Answer, Problem> {
+    let registered =
+        host.app.engine.catalog().register(&caller.scope.tenant, source, host.now()).await;
+    let status = match registered.map_err(problem)?.1 {
+        Put::Created => StatusCode::CREATED,
+        Put::Replaced => StatusCode::OK,
+    };
+    Ok(Answer { status, body: String::from_utf8_lossy(source).into_owned() })
+}
+
+fn problem(error: RegisterError) -> Problem {
+    match error {
+        RegisterError::Invalid(error) => {
+            let problem = Problem::invalid(error.to_string());
+            if error.path.is_empty() { problem } else { problem.with("path", error.path) }
+        }
+        RegisterError::Inadmissible(error) => error.into(),
+        RegisterError::Reserved(_) => reserved(),
+        RegisterError::Store(error) => error.into(),
+    }
+}
+
+pub(super) async fn remove(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<WorkflowId>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let catalog = host.app.engine.catalog();
+    if catalog.remove(&caller.scope.tenant, &id).await? {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    match catalog.find(&caller.scope.tenant, &id).await? {
+        Some(_) => Err(reserved()),
+        None => Err(Problem::no_such("workflow")),
+    }
+}
+
+fn reserved() -> Problem {
+    Problem::new(
+        Code::WorkflowReserved,
+        "the host loaded this workflow; change the file and start again",
+    )
+}

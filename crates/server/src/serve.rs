@@ -1,0 +1,71 @@
+//! Sockets: accepts connections, speaks HTTP/1.1 on them, and lets them end when the host does.
+
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A connection that sends no whole head in this time is closed. Longer than the 90 seconds for which common
+/// clients keep idle connections, so that it is they who close them and no request meets a closing door.
+const HEADERS_WITHIN: Duration = Duration::from_secs(95);
+
+/// What connections get to finish after the stop. Streams end by themselves; this is for clients that do not read.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// A pause after a failed accept: out of file descriptors, trying at once would only burn the processor.
+const AFTER_ACCEPT_ERROR: Duration = Duration::from_millis(50);
+
+/// Serves until told to stop, then waits for what is open, but not for long.
+pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) {
+    // Connections are the one kind of task that comes from outside, so they have a tracker of their own.
+    let connections = TaskTracker::new();
+    let cut = CancellationToken::new();
+    while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
+        match accepted {
+            Ok((socket, _)) => {
+                let connection = converse(socket, router.clone(), shutdown.clone());
+                let cut = cut.clone();
+                connections.spawn(async move { cut.run_until_cancelled_owned(connection).await });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                shutdown.run_until_cancelled(tokio::time::sleep(AFTER_ACCEPT_ERROR)).await;
+            }
+        }
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(DRAIN, connections.wait()).await.is_err() {
+        tracing::info!(open = connections.len(), "cutting connections that did not end");
+        cut.cancel();
+        connections.wait().await;
+    }
+}
+
+async fn converse(socket: TcpStream, router: Router, shutdown: CancellationToken) {
+    // Frames of a stream are small and must not wait for each other.
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%error, "no-delay not set");
+    }
+    let service = TowerToHyperService::new(router);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_WITHIN)
+        .serve_connection(TokioIo::new(socket), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection ended early");
+    }
+}

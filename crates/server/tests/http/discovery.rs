@@ -1,0 +1,276 @@
+//! R1–R9: what anybody may ask of the host.
+
+use std::collections::BTreeSet;
+
+use callboard_server::ServerConfig;
+use serde_json::{Value, json};
+
+use crate::given::TestHost;
+
+async fn discovery(host: &TestHost) -> Value {
+    let reply = host.get("/.well-known/openwop").anonymous().send().await;
+    assert_eq!(reply.status, 200);
+    reply.json
+}
+
+#[tokio::test]
+async fn r1_anybody_reads_discovery() {
+    let host = TestHost::start().await;
+    let reply = host.get("/.well-known/openwop").anonymous().send().await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.header("content-type"), "application/json");
+    assert_eq!(reply.header("cache-control"), "public, max-age=300");
+    for key in ["protocolVersion", "supportedEnvelopes", "schemaVersions", "limits"] {
+        assert!(reply.json.get(key).is_some(), "{key}");
+    }
+}
+
+#[tokio::test]
+#[expect(clippy::too_many_lines, reason = "the document is long")]
+async fn r1_the_document_as_a_whole() {
+    let host = TestHost::start().await;
+    let mut document = discovery(&host).await;
+    let mirror = document.as_object_mut().and_then(|fields| fields.remove("capabilities"));
+    assert!(mirror.is_some());
+    document["implementation"]["version"] = json!("[version]");
+    insta::assert_json_snapshot!(document, @r#"
+    {
+      "compliance": {
+        "defaultMode": "mask"
+      },
+      "configurable": {
+        "mockProvider": {
+          "description": "Answers AI calls from a script; test keys only.",
+          "type": "object"
+        },
+        "recursionLimit": {
+          "description": "Node executions after which the run fails; more than the maximum counts as the maximum.",
+          "max": 100,
+          "min": 1,
+          "type": "integer"
+        },
+        "runTimeoutMs": {
+          "description": "Milliseconds after which the run fails.",
+          "max": 31536000000,
+          "min": 1,
+          "type": "integer"
+        }
+      },
+      "debugBundle": {
+        "supported": false
+      },
+      "engineVersion": 1,
+      "eventLogSchemaVersion": 2,
+      "extensions": {
+        "callboard": {
+          "basePath": "/v1/host/callboard"
+        }
+      },
+      "fixtures": [
+        "chain",
+        "chat",
+        "fail",
+        "noop",
+        "strict",
+        "wait"
+      ],
+      "idempotency": {
+        "crossRegion": "single-region",
+        "layer1RetentionSeconds": 86400,
+        "supported": true
+      },
+      "implementation": {
+        "name": "callboard",
+        "vendor": "callboard",
+        "version": "[version]"
+      },
+      "limits": {
+        "clarificationRounds": 3,
+        "envelopesPerTurn": 5,
+        "maxNodeExecutions": 100,
+        "maxRequestBodyBytes": 4194304,
+        "maxRunDurationMs": 31536000000,
+        "schemaRounds": 2
+      },
+      "production": {
+        "backpressure": {
+          "inflightCap": 4096,
+          "retryAfterSeconds": 1,
+          "supported": true
+        },
+        "supported": false
+      },
+      "protocolVersion": "1.1",
+      "protocolVersions": [
+        "1.0",
+        "1.1"
+      ],
+      "replay": {
+        "supported": false
+      },
+      "restTransport": {
+        "conditionalRunGet": true,
+        "contentEncodings": [
+          "gzip"
+        ]
+      },
+      "runs": {
+        "pauseResume": {
+          "drainPolicies": [
+            "immediate",
+            "drain-current-node"
+          ],
+          "supported": true
+        }
+      },
+      "schemaVersions": {},
+      "supportedEnvelopes": [],
+      "supportedTransports": [
+        "rest"
+      ],
+      "testing": {
+        "forceEngineVersionRange": {
+          "max": 2,
+          "min": 0
+        },
+        "mockProviders": [
+          "stream-text"
+        ],
+        "testKeyPrefix": "cbtest_"
+      },
+      "webhooks": {
+        "supported": false
+      }
+    }
+    "#);
+}
+
+#[tokio::test]
+async fn r2_limits_hold_no_key_beyond_the_schema() {
+    let limits = discovery(&TestHost::start().await).await["limits"].clone();
+    let known = [
+        "clarificationRounds",
+        "schemaRounds",
+        "envelopesPerTurn",
+        "maxNodeExecutions",
+        "maxRunDurationMs",
+        "maxLoopIterations",
+        "maxBudgetTokens",
+        "maxBudgetCostUsd",
+        "maxRequestBodyBytes",
+    ];
+    let limits = limits.as_object().expect("an object");
+    assert!(limits.keys().all(|key| known.contains(&key.as_str())), "{limits:?}");
+    for key in &known[..3] {
+        assert!(limits[*key].is_u64(), "{key}");
+    }
+}
+
+#[tokio::test]
+async fn r3_versions_are_two_integers() {
+    let document = discovery(&TestHost::start().await).await;
+    let versions = document["protocolVersions"].as_array().expect("a list");
+    assert!(versions.contains(&document["protocolVersion"]));
+    for version in versions {
+        let parts: Vec<&str> = version.as_str().expect("text").split('.').collect();
+        assert_eq!(parts.len(), 2);
+        assert!(
+            parts
+                .iter()
+                .all(|part| part.parse::<u32>().is_ok_and(|number| number.to_string() == *part))
+        );
+    }
+}
+
+#[tokio::test]
+async fn r4_families_stand_at_the_root_and_are_mirrored() {
+    let document = discovery(&TestHost::start().await).await;
+    let mirror = document["capabilities"].as_object().expect("the mirror");
+    assert!(mirror.contains_key("production") && mirror.contains_key("runs"));
+    for (family, value) in mirror {
+        assert_eq!(&document[family], value, "{family}");
+    }
+}
+
+#[tokio::test]
+async fn r5_a_known_tag_is_answered_with_304() {
+    let host = TestHost::start().await;
+    let tag = host.get("/.well-known/openwop").anonymous().send().await.header("etag").to_owned();
+    assert!(tag.starts_with('"'), "strong: {tag}");
+    for sent in [tag.clone(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".to_owned()] {
+        let reply = host.get("/.well-known/openwop").header("if-none-match", &sent).send().await;
+        assert_eq!((reply.status, reply.bytes.len()), (304, 0), "{sent}");
+        assert_eq!(reply.header("etag"), tag);
+    }
+    let reply = host.get("/.well-known/openwop").header("if-none-match", "\"other\"").send().await;
+    assert_eq!(reply.status, 200);
+}
+
+#[tokio::test]
+async fn r6_the_negotiation_tag_changes_with_what_is_negotiated() {
+    let tag = async |config: ServerConfig| {
+        let host = TestHost::configured(config).await;
+        let first = host.get("/.well-known/openwop").anonymous().send().await;
+        let second = host.get("/.well-known/openwop").anonymous().send().await;
+        assert_eq!(first.header("capabilities-etag"), second.header("capabilities-etag"));
+        assert!(!first.header("capabilities-etag").is_empty());
+        (first.header("capabilities-etag").to_owned(), first.header("etag").to_owned())
+    };
+    let plain = tag(ServerConfig::default()).await;
+    let limited = tag(ServerConfig { max_body_bytes: 1000, ..ServerConfig::default() }).await;
+    let newer = tag(ServerConfig { version: "9.9.9".to_owned(), ..ServerConfig::default() }).await;
+    assert_ne!(plain.0, limited.0, "a limit is negotiated");
+    assert_eq!(plain.0, newer.0, "the build's name is not");
+    assert_ne!(plain.1, newer.1, "but it is part of the bytes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn r7_every_fixture_is_there_once_and_runs() {
+    let host = TestHost::start().await;
+    let document = discovery(&host).await;
+    let fixtures: Vec<&str> =
+        document["fixtures"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    assert_eq!(fixtures.iter().collect::<BTreeSet<_>>().len(), fixtures.len());
+    assert!(!fixtures.contains(&"gated"), "what this host cannot run is no fixture");
+    for fixture in fixtures {
+        let run = host.run(fixture, json!({})).await;
+        host.end_of(&run).await;
+    }
+}
+
+#[tokio::test]
+async fn r8_anybody_reads_the_openapi_document() {
+    let reply = TestHost::start().await.get("/v1/openapi.json").anonymous().send().await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.json["openapi"], "3.1.0");
+    assert_eq!(reply.json["servers"], json!([{ "url": "/" }]));
+}
+
+#[tokio::test]
+async fn r9_unversioned_paths_are_the_clients_mistake() {
+    let host = TestHost::start().await;
+    for path in ["/", "/runs", "/console/x", "/.well-known/other", "/runs/x:pause"] {
+        assert_eq!(
+            host.get(path).anonymous().send().await.refusal(),
+            (400, "validation_error"),
+            "{path}"
+        );
+    }
+    for path in ["/v1", "/v1/", "/v1/nothing", "/v1/runs/", "/v1/runs//events", "/v2/runs"] {
+        assert_eq!(host.get(path).send().await.refusal(), (404, "not_found"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_host_says_whether_it_lives_and_can_work() {
+    use crate::given::Fault;
+    let host = TestHost::start().await;
+    assert_eq!(host.get("/healthz").anonymous().send().await.json, json!({ "status": "ok" }));
+    assert_eq!(host.get("/readyz").anonymous().send().await.json, json!({ "status": "ready" }));
+    host.store.fail(Fault::Away);
+    assert_eq!(host.get("/healthz").anonymous().send().await.status, 200);
+    let reply = host.get("/readyz").anonymous().send().await;
+    assert_eq!(reply.refusal(), (503, "service_unavailable"));
+    assert_eq!(reply.json["details"]["retryAfter"].as_u64(), reply.retry_after());
+    assert_eq!(host.get("/metrics").anonymous().send().await.status, 200);
+}

@@ -1,0 +1,292 @@
+//! A host for one test: its keys, its workflows, and how to talk to it.
+
+mod clock;
+mod flaky;
+mod reply;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request};
+use callboard_backends::CallPrompt;
+use callboard_core::{ConformanceNodes, HostLimits};
+use callboard_engine::{Activities, Catalog, Engine, Options, Parts, RandomIds};
+use callboard_protocol::Timestamp;
+use callboard_server::{
+    App, KeyRing, Metrics, NotReady, Readiness, ServerConfig, TestKeys, router,
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use clock::VirtualClock;
+
+pub(crate) use flaky::{Fault, FlakyStore};
+pub(crate) use reply::{Frame, Frames, Reply};
+
+/// A live key of `acme` with every scope.
+pub(crate) const LIVE: &str = "cb_live";
+/// A test key of `acme`.
+pub(crate) const TEST: &str = "cbtest_acme";
+/// A live key of another tenant.
+pub(crate) const RIVAL: &str = "cb_rival";
+/// Live keys of two workspaces of `acme`.
+pub(crate) const OPS: &str = "cb_ops";
+pub(crate) const LAB: &str = "cb_lab";
+/// A key that may read runs and nothing else, and one that may only cancel.
+pub(crate) const READER: &str = "cb_reader";
+pub(crate) const CANCELLER: &str = "cb_canceller";
+
+const KEYS: [&str; 7] = [
+    "cb_live=acme",
+    "cbtest_acme=acme",
+    "cb_rival=rival",
+    "cb_ops=acme/ops",
+    "cb_lab=acme/lab",
+    "cb_reader=acme+runs:read",
+    "cb_canceller=acme+runs:cancel",
+];
+
+/// How a test's host differs from the usual one.
+pub(crate) struct Setup {
+    pub(crate) config: ServerConfig,
+    pub(crate) keys: &'static [&'static str],
+    pub(crate) test_keys: TestKeys,
+    pub(crate) metrics: Option<Metrics>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        let config = ServerConfig::default();
+        Self { config, keys: &KEYS, test_keys: TestKeys::ByPrefix, metrics: None }
+    }
+}
+
+pub(crate) struct TestHost {
+    pub(crate) router: Router,
+    pub(crate) engine: Engine,
+    pub(crate) store: Arc<FlakyStore>,
+    pub(crate) keys: KeyRing,
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl TestHost {
+    pub(crate) async fn start() -> Self {
+        Self::of(Setup::default()).await
+    }
+
+    pub(crate) async fn configured(config: ServerConfig) -> Self {
+        Self::of(Setup { config, ..Setup::default() }).await
+    }
+
+    pub(crate) async fn of(setup: Setup) -> Self {
+        let store = Arc::new(FlakyStore::default());
+        let engine = engine(&store);
+        engine.start();
+        let configured = setup.keys.iter().map(|key| key.parse().expect("a key")).collect();
+        let ring = KeyRing::load(Arc::clone(&store) as _, configured, setup.test_keys).await;
+        let keys = ring.expect("the keys load");
+        let shutdown = CancellationToken::new();
+        let app = App {
+            engine: engine.clone(),
+            keys: keys.clone(),
+            config: setup.config,
+            readiness: Arc::new(StoreIsThere(Arc::clone(&store))),
+            metrics: setup.metrics,
+            shutdown: shutdown.clone(),
+        };
+        Self { router: router(app), engine, store, keys, shutdown }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.engine.clock().now()
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Call<'_> {
+        self.call(Method::GET, path)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Call<'_> {
+        self.call(Method::POST, path).json(body)
+    }
+
+    pub(crate) fn call(&self, method: Method, path: &str) -> Call<'_> {
+        let request = Request::builder().method(method).uri(path);
+        Call { host: self, request, key: Some(LIVE.to_owned()), body: Body::empty() }
+    }
+
+    /// Starts a run with the live key and answers its id.
+    pub(crate) async fn run(&self, workflow: &str, inputs: Value) -> String {
+        self.run_as(LIVE, json!({ "workflowId": workflow, "inputs": inputs })).await
+    }
+
+    pub(crate) async fn run_as(&self, key: &str, body: Value) -> String {
+        let reply = self.post("/v1/runs", &body).key(key).send().await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        reply.text_at("runId")
+    }
+
+    /// Waits, through the API itself, until the run has ended, and answers its events.
+    pub(crate) async fn end_of(&self, run: &str) -> Vec<Value> {
+        self.end_as(LIVE, run).await
+    }
+
+    pub(crate) async fn end_as(&self, key: &str, run: &str) -> Vec<Value> {
+        let mut events = Vec::new();
+        loop {
+            let seen =
+                events.last().map_or(-1, |event: &Value| event["sequence"].as_i64().unwrap_or(0));
+            let path = format!("/v1/runs/{run}/events/poll?timeout=60&lastSequence={seen}");
+            let reply = self.get(&path).key(key).send().await;
+            assert_eq!(reply.status, 200, "{reply:?}");
+            let fresh = reply.json["events"].as_array().cloned().unwrap_or_default();
+            // A cursor of zero means the start, so the first event may come twice.
+            events
+                .extend(fresh.into_iter().filter(|event| event["sequence"].as_i64() > Some(seen)));
+            if reply.json["isTerminal"] == json!(true) {
+                return events;
+            }
+        }
+    }
+
+    /// A run of `wait` that has started and will not end by itself for an hour.
+    pub(crate) async fn waiting_run(&self) -> String {
+        let run = self.run("wait", json!({ "delayMs": 3_600_000 })).await;
+        let reply = self.get(&format!("/v1/runs/{run}/events/poll?timeout=60")).send().await;
+        assert_eq!(reply.json["runStatus"], "running", "{reply:?}");
+        run
+    }
+}
+
+fn engine(store: &Arc<FlakyStore>) -> Engine {
+    let mut catalog = Catalog::new(Arc::clone(store) as _, ConformanceNodes::Off);
+    for definition in definitions() {
+        catalog.load(&definition.to_string()).expect("the definition compiles");
+    }
+    Engine::new(Parts {
+        store: Arc::clone(store) as _,
+        catalog,
+        activities: Activities::default().with("core.ai.callPrompt", Arc::new(CallPrompt)),
+        clock: Arc::new(VirtualClock::new()),
+        ids: Arc::new(RandomIds),
+        options: Options {
+            host: "test-host".into(),
+            lease: Duration::from_secs(30),
+            heartbeat: Duration::from_secs(10),
+            limits: HostLimits { max_node_executions: 100, max_run_duration_ms: 31_536_000_000 },
+        },
+    })
+}
+
+/// What every tenant of the test host can run. `gated` needs something that this host lacks.
+fn definitions() -> Vec<Value> {
+    let delay =
+        json!([{ "name": "delayMs", "type": "number", "required": true, "defaultValue": 1000 }]);
+    let mut wait = workflow("wait", &[("wait", "core.delay")]);
+    wait["nodes"][0]["inputs"] =
+        json!({ "delayMs": { "type": "variable", "variableName": "delayMs" } });
+    wait["variables"] = delay;
+    let mut strict = workflow("strict", &[("only", "core.noop")]);
+    strict["configurableSchema"] = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": { "recursionLimit": { "type": "integer", "minimum": 1 } },
+    });
+    vec![
+        workflow("noop", &[("only", "core.noop")]),
+        workflow("chain", &[("a", "core.noop"), ("b", "core.noop"), ("c", "core.noop")]),
+        workflow("fail", &[("fail", "core.fail")]),
+        workflow("chat", &[("ai", "core.ai.callPrompt")]),
+        workflow("gated", &[("sub", "core.subWorkflow")]),
+        wait,
+        strict,
+    ]
+}
+
+/// A chain of nodes.
+pub(crate) fn workflow(id: &str, nodes: &[(&str, &str)]) -> Value {
+    let node = |(id, kind): &(&str, &str)| json!({ "id": id, "typeId": kind, "name": id, "position": { "x": 0, "y": 0 }, "config": {}, "inputs": {} });
+    let edge = |pair: &[(&str, &str)]| json!({ "id": format!("{}-{}", pair[0].0, pair[1].0), "sourceNodeId": pair[0].0, "targetNodeId": pair[1].0 });
+    json!({
+        "id": id, "name": id, "version": "1.0",
+        "nodes": nodes.iter().map(node).collect::<Vec<_>>(),
+        "edges": nodes.windows(2).map(edge).collect::<Vec<_>>(),
+        "triggers": [], "variables": [],
+        "metadata": { "tags": ["conformance"] },
+        "settings": {},
+    })
+}
+
+/// One request on its way.
+pub(crate) struct Call<'a> {
+    host: &'a TestHost,
+    request: axum::http::request::Builder,
+    key: Option<String>,
+    body: Body,
+}
+
+impl Call<'_> {
+    pub(crate) fn key(mut self, key: &str) -> Self {
+        self.key = Some(key.to_owned());
+        self
+    }
+
+    pub(crate) fn anonymous(mut self) -> Self {
+        self.key = None;
+        self
+    }
+
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        self.request = self.request.header(name, value);
+        self
+    }
+
+    pub(crate) fn json(self, body: &Value) -> Self {
+        self.header("content-type", "application/json").bytes(body.to_string())
+    }
+
+    pub(crate) fn bytes(mut self, body: impl Into<Body>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    async fn respond(self) -> axum::response::Response {
+        let mut request = self.request;
+        if let Some(key) = self.key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let request = request.body(self.body).expect("a request");
+        self.host.router.clone().oneshot(request).await.expect("the router never fails")
+    }
+
+    /// Sends the request and reads the whole answer.
+    pub(crate) async fn send(self) -> Reply {
+        Reply::read(self.respond().await).await
+    }
+
+    /// Sends the request and reads its answer frame by frame.
+    pub(crate) async fn open(self) -> Frames {
+        let response = self.respond().await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        assert_eq!(response.headers()["cache-control"], "no-cache");
+        Frames::new(response.into_body())
+    }
+}
+
+#[derive(Debug)]
+struct StoreIsThere(Arc<FlakyStore>);
+
+#[async_trait]
+impl Readiness for StoreIsThere {
+    async fn check(&self) -> Result<(), NotReady> {
+        match self.0.fault() {
+            Fault::None => Ok(()),
+            Fault::Panic => panic!("asked to"),
+            _ => Err(NotReady("the store is away".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The store in memory, with a switch that makes it fail the way databases do.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use callboard_core::Entry;
+use callboard_engine::{
+    Append, Claim, ClaimRequest, Claimed, Digest, Filter, Found, InMemoryStore, Keys, Listed,
+    NewRun, Opened, Outcome, Page, Put, Scope, Store, StoreError, StoredKey, StoredWorkflow,
+    Workflows,
+};
+use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WorkflowId};
+
+/// What goes wrong with writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Fault {
+    #[default]
+    None,
+    Away,
+    Full,
+    Damaged,
+    /// Only for those who ask the store how it is.
+    Panic,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct FlakyStore {
+    inner: InMemoryStore,
+    fault: Mutex<Fault>,
+}
+
+impl FlakyStore {
+    pub(crate) fn fail(&self, fault: Fault) {
+        *self.fault.lock().expect("no poison") = fault;
+    }
+
+    pub(crate) fn fault(&self) -> Fault {
+        *self.fault.lock().expect("no poison")
+    }
+
+    fn write(&self) -> Result<(), StoreError> {
+        match self.fault() {
+            Fault::None | Fault::Panic => Ok(()),
+            Fault::Away => Err(StoreError::Unavailable("secret-host:5432 refused".to_owned())),
+            Fault::Full => Err(StoreError::Full),
+            Fault::Damaged => {
+                let what = "row 7 of secret-table".to_owned();
+                Err(StoreError::Unreadable { what, why: "bad bytes".to_owned() })
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for FlakyStore {
+    async fn create(&self, run: NewRun) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.create(run).await
+    }
+    async fn append(&self, append: Append) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.append(append).await
+    }
+    async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
+        self.inner.open(run).await
+    }
+    async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError> {
+        self.inner.tail(run, version).await
+    }
+    async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
+        self.inner.find(scope, run).await
+    }
+    async fn read(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Option<Page>, StoreError> {
+        self.inner.read(scope, run, from, limit).await
+    }
+    async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
+        self.inner.list(scope, filter).await
+    }
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
+        self.inner.claim(request).await
+    }
+    async fn renew(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<RunId>, StoreError> {
+        self.inner.renew(claims, until).await
+    }
+    async fn release(&self, claim: &Claim, wake_at: Option<Timestamp>) -> Result<(), StoreError> {
+        self.inner.release(claim, wake_at).await
+    }
+    async fn changed(&self, run: &RunId, version: u64) {
+        self.inner.changed(run, version).await;
+    }
+    async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
+        self.inner.outcome(key, at).await
+    }
+    async fn remember(&self, outcome: Outcome, at: Timestamp) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.remember(outcome, at).await
+    }
+}
+
+#[async_trait]
+impl Workflows for FlakyStore {
+    async fn workflow(
+        &self,
+        tenant: &Tenant,
+        id: &WorkflowId,
+    ) -> Result<Option<StoredWorkflow>, StoreError> {
+        self.inner.workflow(tenant, id).await
+    }
+    async fn workflows(&self, tenant: &Tenant) -> Result<Vec<StoredWorkflow>, StoreError> {
+        self.inner.workflows(tenant).await
+    }
+    async fn put_workflow(
+        &self,
+        tenant: &Tenant,
+        id: &WorkflowId,
+        source: Arc<str>,
+        at: Timestamp,
+    ) -> Result<Put, StoreError> {
+        self.write()?;
+        self.inner.put_workflow(tenant, id, source, at).await
+    }
+    async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
+        self.inner.delete_workflow(tenant, id).await
+    }
+}
+
+#[async_trait]
+impl Keys for FlakyStore {
+    async fn all_keys(&self) -> Result<Vec<StoredKey>, StoreError> {
+        self.inner.all_keys().await
+    }
+    async fn put_key(&self, key: StoredKey) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.put_key(key).await
+    }
+    async fn revoke_key(
+        &self,
+        tenant: &Tenant,
+        id: &KeyId,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.inner.revoke_key(tenant, id, at).await
+    }
+}

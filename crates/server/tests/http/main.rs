@@ -1,0 +1,23 @@
+//! The router called in process, on a store in memory and a clock that only tests move.
+//!
+//! Where a test stands for a row of the contract's checklist, its name or its comment says which.
+
+#![expect(clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+
+mod auth;
+mod create;
+mod discovery;
+mod envelope;
+mod events;
+mod given;
+mod idempotency;
+mod keys;
+mod load;
+mod observe;
+mod pause;
+mod runs;
+mod schemas;
+mod serve;
+mod stream;
+mod table;
+mod workflows;

@@ -1,0 +1,163 @@
+//! The table of operations, the router and the OpenAPI document say the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::http::Method;
+use callboard_server::{Access, OPERATIONS};
+use serde_json::Value;
+
+use crate::given::TestHost;
+
+/// A path that a client could send.
+fn example(path: &str) -> String {
+    path.replace("{runId}", "run_0").replace("{workflowId}", "none").replace("{keyId}", "key_0")
+}
+
+#[tokio::test]
+async fn every_operation_is_routed_and_guarded() {
+    let host = TestHost::start().await;
+    for operation in OPERATIONS {
+        let method: Method = operation.method.as_str().parse().expect("a method");
+        let reply = host.call(method, &example(operation.path)).anonymous().send().await;
+        let expected = match operation.access {
+            Access::Public => 200,
+            Access::Scope(_) => 401,
+        };
+        assert_eq!(reply.status, expected, "{}", operation.name);
+    }
+}
+
+#[tokio::test]
+async fn every_route_is_in_the_table() {
+    let host = TestHost::start().await;
+    let mut methods: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for operation in OPERATIONS {
+        methods.entry(operation.path).or_default().insert(operation.method.as_str());
+    }
+    for (path, known) in methods {
+        let reply = host.call(Method::OPTIONS, &example(path)).anonymous().send().await;
+        let allowed: BTreeSet<&str> =
+            reply.header("allow").split(',').filter(|method| *method != "HEAD").collect();
+        assert_eq!(allowed, known, "{path}");
+    }
+}
+
+#[tokio::test]
+#[expect(clippy::too_many_lines, reason = "the snapshot of one operation is long")]
+async fn the_openapi_document_names_every_operation() {
+    let host = TestHost::start().await;
+    let document = host.get("/v1/openapi.json").anonymous().send().await.json;
+    let paths = document["paths"].as_object().expect("paths");
+    let described: BTreeSet<String> = paths
+        .iter()
+        .flat_map(|(path, item)| {
+            item.as_object().into_iter().flatten().map(move |(method, _)| (path, method))
+        })
+        .map(|(path, method)| format!("{} {path}", method.to_uppercase()))
+        .collect();
+    let known: BTreeSet<String> =
+        OPERATIONS.iter().map(|operation| operation.name.to_owned()).collect();
+    assert_eq!(described, known);
+    insta::assert_json_snapshot!(document["paths"]["/v1/runs/{runId}:pause"], @r##"
+    {
+      "post": {
+        "operationId": "pauseRun",
+        "parameters": [
+          {
+            "in": "path",
+            "name": "runId",
+            "required": true,
+            "schema": {
+              "type": "string"
+            }
+          },
+          {
+            "description": "A repetition under the same key within a day gets the first answer again.",
+            "in": "header",
+            "name": "Idempotency-Key",
+            "schema": {
+              "maxLength": 255,
+              "minLength": 1,
+              "type": "string"
+            }
+          }
+        ],
+        "requestBody": {
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/PauseRun"
+              }
+            }
+          },
+          "required": false
+        },
+        "responses": {
+          "202": {
+            "content": {
+              "application/json": {
+                "schema": {
+                  "$ref": "#/components/schemas/PausedRun"
+                }
+              }
+            },
+            "description": "Pause a run"
+          },
+          "default": {
+            "content": {
+              "application/json": {
+                "schema": {
+                  "$ref": "#/components/schemas/ErrorEnvelope"
+                }
+              }
+            },
+            "description": "The request was not carried out."
+          }
+        },
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "summary": "Pause a run",
+        "tags": [
+          "runs"
+        ],
+        "x-openwop-scope": "runs:cancel"
+      }
+    }
+    "##);
+}
+
+/// The schemas of our own document hold for what is really answered.
+#[tokio::test(start_paused = true)]
+async fn answers_match_the_openapi_schemas() {
+    let host = TestHost::start().await;
+    let document = host.get("/v1/openapi.json").anonymous().send().await.json;
+    let run = host.run("wait", serde_json::json!({ "delayMs": 10 })).await;
+    host.end_of(&run).await;
+    for (schema, path) in [
+        ("Capabilities", "/.well-known/openwop".to_owned()),
+        ("RunSnapshot", format!("/v1/runs/{run}")),
+        ("PolledEvents", format!("/v1/runs/{run}/events/poll")),
+        ("RunList", "/v1/host/callboard/runs".to_owned()),
+        ("WorkflowDefinition", "/v1/workflows/wait".to_owned()),
+        ("WorkflowList", "/v1/host/callboard/workflows".to_owned()),
+        ("KeyList", "/v1/host/callboard/keys".to_owned()),
+        ("ErrorEnvelope", "/v1/runs/run_0".to_owned()),
+    ] {
+        let body = host.get(&path).send().await.json;
+        check(&document, schema, &body);
+    }
+}
+
+fn check(document: &Value, schema: &str, body: &Value) {
+    let mut root = document.clone();
+    root["$ref"] = format!("#/components/schemas/{schema}").into();
+    let validator = jsonschema::validator_for(&root).expect("a schema");
+    let errors: Vec<String> = validator
+        .iter_errors(body)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{schema}: {errors:?}");
+}

@@ -1,0 +1,105 @@
+//! Workflow definitions: read verbatim, registered per tenant.
+
+use axum::http::Method;
+use serde_json::json;
+
+use crate::given::{READER, RIVAL, TestHost, workflow};
+
+const WORKFLOWS: &str = "/v1/host/callboard/workflows";
+
+#[tokio::test]
+async fn a_definition_comes_back_as_it_was_sent() {
+    let host = TestHost::start().await;
+    let text = format!("{:#}\n", workflow("mine", &[("a", "core.noop")]));
+    let sent = host.call(Method::POST, WORKFLOWS).bytes(text.clone()).send().await;
+    assert_eq!(sent.status, 201);
+    let read = host.get("/v1/workflows/mine").send().await;
+    assert_eq!(String::from_utf8_lossy(&read.bytes), text);
+    assert_eq!(read.header("content-type"), "application/json");
+}
+
+#[tokio::test(start_paused = true)]
+async fn registering_makes_replaces_and_runs() {
+    let host = TestHost::start().await;
+    let one = workflow("mine", &[("a", "core.noop")]);
+    assert_eq!(host.post(WORKFLOWS, &one).send().await.status, 201);
+    assert_eq!(host.post(WORKFLOWS, &one).send().await.status, 200);
+    let run = host.run("mine", json!({})).await;
+    let two = workflow("mine", &[("a", "core.noop"), ("b", "core.noop")]);
+    let replaced = host.call(Method::PUT, &format!("{WORKFLOWS}/mine")).json(&two).send().await;
+    assert_eq!((replaced.status, &replaced.json), (200, &two));
+    let nodes =
+        host.end_of(&run).await.iter().filter(|event| event["type"] == "node.completed").count();
+    assert_eq!(nodes, 1, "an edit never touches a run in flight");
+    let fresh = host
+        .call(Method::PUT, &format!("{WORKFLOWS}/other"))
+        .json(&workflow("other", &[("a", "core.noop")]));
+    assert_eq!(fresh.send().await.status, 201);
+    assert_eq!(host.call(Method::DELETE, &format!("{WORKFLOWS}/mine")).send().await.status, 204);
+    assert_eq!(host.call(Method::DELETE, &format!("{WORKFLOWS}/mine")).send().await.status, 404);
+    assert_eq!(host.get("/v1/workflows/mine").send().await.refusal(), (404, "not_found"));
+}
+
+#[tokio::test]
+async fn a_registered_workflow_is_its_tenants_own() {
+    let host = TestHost::start().await;
+    host.post(WORKFLOWS, &workflow("mine", &[("a", "core.noop")])).send().await;
+    let (foreign, unknown) = (
+        host.get("/v1/workflows/mine").key(RIVAL).send().await,
+        host.get("/v1/workflows/none").key(RIVAL).send().await,
+    );
+    assert_eq!(foreign.bytes, unknown.bytes);
+    let ids = async |key: &str| {
+        let listed = host.get(WORKFLOWS).key(key).send().await;
+        let workflows = listed.json["workflows"].as_array().cloned().unwrap_or_default();
+        workflows
+            .iter()
+            .map(|line| format!("{} {}", line["workflowId"], line["origin"]))
+            .collect::<Vec<_>>()
+    };
+    assert!(ids("cb_live").await.contains(&r#""mine" "registered""#.to_owned()));
+    assert!(ids("cb_live").await.contains(&r#""noop" "loaded""#.to_owned()));
+    assert!(!ids(RIVAL).await.iter().any(|line| line.contains("mine")));
+    assert_eq!(
+        host.call(Method::DELETE, &format!("{WORKFLOWS}/mine")).key(RIVAL).send().await.status,
+        404
+    );
+    assert_eq!(
+        host.post("/v1/runs", &json!({ "workflowId": "mine" })).key(RIVAL).send().await.status,
+        400
+    );
+}
+
+#[tokio::test]
+async fn wrong_definitions_are_refused_with_their_place() {
+    let host = TestHost::start().await;
+    let mut odd = workflow("mine", &[("a", "core.noop")]);
+    odd["nodes"][0]["surprise"] = json!(1);
+    let reply = host.post(WORKFLOWS, &odd).send().await;
+    assert_eq!(reply.refusal(), (400, "validation_error"));
+    assert!(
+        reply.message().contains("surprise") && reply.message().contains("nodes[0]"),
+        "{}",
+        reply.message()
+    );
+    let gated = host.post(WORKFLOWS, &workflow("sub", &[("s", "core.subWorkflow")])).send().await;
+    assert_eq!(gated.refusal(), (422, "capability_required"));
+    assert_eq!(gated.json["details"]["offendingTypeId"], "core.subWorkflow");
+    let renamed = host
+        .call(Method::PUT, &format!("{WORKFLOWS}/other"))
+        .json(&workflow("mine", &[("a", "core.noop")]));
+    assert_eq!(renamed.send().await.refusal(), (400, "validation_error"));
+    let bytes = host.call(Method::POST, WORKFLOWS).bytes(&b"\xff{}"[..]).send().await;
+    assert_eq!(bytes.refusal(), (400, "validation_error"));
+}
+
+#[tokio::test]
+async fn what_the_host_loaded_stays() {
+    let host = TestHost::start().await;
+    let noop = workflow("noop", &[("a", "core.noop")]);
+    assert_eq!(host.post(WORKFLOWS, &noop).send().await.refusal(), (409, "workflow_reserved"));
+    let removed = host.call(Method::DELETE, &format!("{WORKFLOWS}/noop")).send().await;
+    assert_eq!(removed.refusal(), (409, "workflow_reserved"));
+    assert_eq!(host.post(WORKFLOWS, &noop).key(READER).send().await.status, 403);
+    assert_eq!(host.get(&format!("{WORKFLOWS}?page=2")).send().await.status, 400);
+}

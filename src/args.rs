@@ -1,0 +1,175 @@
+//! What may be typed: the commands, and the two flags that every client command shares.
+
+use std::fmt;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands::{completions, demo, doctor, keys, run, runs, serve, workflows};
+use crate::exit::{CommandError, Exit};
+use crate::output;
+
+const DEFAULT_URL: &str = "http://127.0.0.1:8787";
+
+/// A single-binary host for standing AI agents: durable runs that any OpenWOP client can read.
+#[derive(Debug, Parser)]
+#[command(
+    name = "callboard",
+    version,
+    arg_required_else_help = true,
+    subcommand_required = true,
+    after_help = "Examples:
+  callboard demo --once
+  callboard serve --workflows ./workflows
+  callboard run nightly-report --input '{\"day\": \"2026-01-31\"}' --follow
+
+Exit codes: 0 done, 1 the run or the check failed, 2 wrong usage, 3 not found,
+4 refused (auth), 5 the host cannot be reached."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What reading the arguments came to.
+#[derive(Debug)]
+pub(crate) enum Read {
+    Command(Box<Cli>),
+    /// Help or the version was asked for, and printed.
+    Answered(Exit),
+}
+
+impl Cli {
+    /// Reads the arguments of this process; what is wrong with them is said as every other error is.
+    pub(crate) fn read() -> Result<Read, CommandError> {
+        let error = match Self::try_parse() {
+            Ok(cli) => return Ok(Read::Command(Box::new(cli))),
+            Err(error) => error,
+        };
+        let text = error.render();
+        if !error.use_stderr() {
+            output::text(&text.ansi().to_string())?;
+            return Ok(Read::Answered(Exit::Done));
+        }
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            output::note(text.ansi().to_string().trim_end());
+            return Ok(Read::Answered(Exit::Usage));
+        }
+        Err(complaint(&text.to_string()))
+    }
+}
+
+/// Turns the parser's text into ours: its tip is the hint, and its pointer to the help where it has no tip.
+fn complaint(text: &str) -> CommandError {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let (what, _) = text.split_once("\n\nFor more information").unwrap_or((text, ""));
+    let (tips, rest): (Vec<&str>, Vec<&str>) =
+        what.lines().partition(|line| line.trim_start().starts_with("tip: "));
+    let tip = tips.first().and_then(|tip| tip.trim_start().strip_prefix("tip: "));
+    let what = rest.join("\n").replace("\n\n\n", "\n\n");
+    CommandError::usage(what.trim_end()).hint(tip.unwrap_or("add --help to see what is possible"))
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the host
+    Serve(Box<serve::ServeArgs>),
+    /// Start a run, and watch it with --follow
+    Run(run::RunArgs),
+    /// What happened: list, show, events, cancel, pause, resume
+    Runs(runs::RunsArgs),
+    /// Workflow definitions: list, show, apply, validate
+    Workflows(workflows::WorkflowsArgs),
+    /// API keys: create, list, revoke, rotate
+    Keys(keys::KeysArgs),
+    /// Check configuration, data folder, host, key and clock
+    Doctor(doctor::DoctorArgs),
+    /// A host in a temporary folder and a workflow to watch; needs no key, network or configuration
+    Demo(demo::DemoArgs),
+    /// Print completions for a shell
+    Completions(completions::CompletionsArgs),
+}
+
+impl Command {
+    /// Whether this process becomes a host.
+    pub(crate) fn is_host(&self) -> bool {
+        matches!(self, Self::Serve(_) | Self::Demo(_))
+    }
+
+    /// Whether it talks to one.
+    pub(crate) fn is_client(&self) -> bool {
+        !self.is_host() && !matches!(self, Self::Completions(_))
+    }
+}
+
+/// Which host, and as whom.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct Connection {
+    /// Address of the host [env: CALLBOARD_URL] [default: http://127.0.0.1:8787]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Key for the host [env: CALLBOARD_API_KEY]
+    #[arg(long = "api-key", value_name = "KEY")]
+    key: Option<ApiKey>,
+}
+
+/// A key that does not show itself when something is printed for debugging.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct ApiKey(String);
+
+impl From<String> for ApiKey {
+    fn from(key: String) -> Self {
+        Self(key)
+    }
+}
+
+impl ApiKey {
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(…)")
+    }
+}
+
+impl Connection {
+    /// To a host that this process runs itself.
+    pub(crate) fn to(url: String, key: ApiKey) -> Self {
+        Self { url: Some(url), key: Some(key) }
+    }
+
+    /// What is not said here is taken from what was said before the command.
+    #[must_use]
+    pub(crate) fn or(self, earlier: &Self) -> Self {
+        Self {
+            url: self.url.or_else(|| earlier.url.clone()),
+            key: self.key.or_else(|| earlier.key.clone()),
+        }
+    }
+
+    pub(crate) fn is_given(&self) -> bool {
+        self.url.is_some() || self.key.is_some()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.url
+            .clone()
+            .or_else(|| environment("CALLBOARD_URL"))
+            .unwrap_or_else(|| DEFAULT_URL.to_owned())
+    }
+
+    pub(crate) fn api_key(&self) -> Option<ApiKey> {
+        self.key.clone().or_else(|| environment("CALLBOARD_API_KEY").map(ApiKey))
+    }
+}
+
+/// An environment variable that says something. Empty is how many tools write "not set".
+pub(crate) fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}

@@ -1,0 +1,10 @@
+//! One module per command: what may be typed for it, and what it does.
+
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod keys;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod serve;
+pub(crate) mod workflows;

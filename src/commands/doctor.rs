@@ -1,0 +1,109 @@
+//! `callboard doctor`: looks at everything a host stands on, and says how to mend what is broken.
+
+mod host;
+mod local;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use owo_colors::OwoColorize;
+use serde::Serialize;
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::exit::{CommandError, Exit};
+use crate::output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard doctor
+  callboard doctor --data /var/lib/callboard --url https://callboard.example.com --json
+
+Looks, and changes nothing. The exit code is 1 when a check failed.")]
+pub(crate) struct DoctorArgs {
+    /// Data folder of the host on this machine
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "CALLBOARD_DATA",
+        hide_env_values = true,
+        default_value = "./callboard-data"
+    )]
+    data: PathBuf,
+    /// Configuration file
+    #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG", hide_env_values = true)]
+    config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// What one look found.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    state: State,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Ok,
+    /// It works, but somebody should know.
+    Warning,
+    Failed,
+    /// There was nothing to look at.
+    Skipped,
+}
+
+impl Check {
+    fn new(name: &'static str, state: State, found: impl Into<String>) -> Self {
+        Self { name, state, found: found.into(), hint: None }
+    }
+
+    fn of(name: &'static str, error: CommandError) -> Self {
+        Self { name, state: State::Failed, found: error.what, hint: error.hint }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+pub(crate) async fn run(args: DoctorArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.or(earlier))?;
+    let mut checks = vec![
+        local::configuration(args.config.as_deref()),
+        local::data_folder(&args.data),
+        local::database(&args.data),
+        local::disk_space(&args.data),
+    ];
+    checks.extend(host::check(&client).await);
+    let has_failed = checks.iter().any(|check| check.state == State::Failed);
+    if args.json {
+        output::json(&serde_json::json!({ "ok": !has_failed, "checks": checks }))?;
+    } else {
+        checks.iter().try_for_each(print)?;
+    }
+    Ok(if has_failed { Exit::Failed } else { Exit::Done })
+}
+
+fn print(check: &Check) -> Result<(), CommandError> {
+    let glyph = match check.state {
+        State::Ok => "✓".green().to_string(),
+        State::Warning => "!".yellow().to_string(),
+        State::Failed => "✗".red().to_string(),
+        State::Skipped => "○".dimmed().to_string(),
+    };
+    output::line(&format!("{glyph} {} {}", format!("{:<14}", check.name).bold(), check.found))?;
+    match &check.hint {
+        Some(hint) => output::line(&format!("  {:<14} {} {hint}", "", "hint:".cyan().bold())),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,134 @@
+//! The checks of this machine: file, folder, database, disk.
+
+use std::fs::{File, Metadata, TryLockError};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use callboard_store::SqliteStore;
+
+use super::{Check, State};
+use crate::config::Config;
+use crate::disk::{LEAST_SPACE, free_bytes};
+
+/// A database above this size is not copied just to look at it; the host checks it when it starts.
+const LARGEST_COPY: u64 = 256 * 1024 * 1024;
+/// Below this somebody should make room.
+const LITTLE_SPACE: u64 = 1024 * 1024 * 1024;
+/// What makes up a store: the database, its write-ahead log, and the key that sealed it.
+const STORE_FILES: [&str; 3] = ["callboard.db", "callboard.db-wal", "host.key"];
+
+pub(super) fn configuration(named: Option<&Path>) -> Check {
+    let name = "configuration";
+    match Config::load(named) {
+        Ok(Config { path: Some(path), .. }) => {
+            Check::new(name, State::Ok, path.display().to_string())
+        }
+        Ok(_) => Check::new(name, State::Ok, "no file; defaults apply"),
+        Err(error) => Check::of(name, error),
+    }
+}
+
+pub(super) fn data_folder(folder: &Path) -> Check {
+    let name = "data folder";
+    let shown = folder.display();
+    let metadata = match std::fs::metadata(folder) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Check::new(
+                name,
+                State::Skipped,
+                format!("{shown} does not exist; `callboard serve` makes it"),
+            );
+        }
+        Err(error) => return unusable(folder, &error.to_string()),
+    };
+    if !metadata.is_dir() {
+        return unusable(folder, "it is not a folder");
+    }
+    if let Err(error) = tempfile::tempfile_in(folder) {
+        return unusable(folder, &error.to_string());
+    }
+    match mode(&metadata) {
+        0o700 => Check::new(name, State::Ok, shown.to_string()),
+        mode => Check::new(
+            name,
+            State::Warning,
+            format!("{shown} has the mode {mode:04o}, so others may look into it"),
+        )
+        .hint(format!("chmod 700 {shown}")),
+    }
+}
+
+fn mode(metadata: &Metadata) -> u32 {
+    metadata.permissions().mode() & 0o777
+}
+
+fn unusable(folder: &Path, why: &str) -> Check {
+    Check::new("data folder", State::Failed, format!("{} cannot be used: {why}", folder.display()))
+        .hint("let this user write there, or choose another folder with --data or CALLBOARD_DATA")
+}
+
+/// Opens a copy, so that looking neither migrates the database nor takes a run away from a host.
+pub(super) fn database(folder: &Path) -> Check {
+    let name = "database";
+    let Ok(metadata) = std::fs::metadata(folder.join("callboard.db")) else {
+        return Check::new(name, State::Skipped, "none yet; `callboard serve` makes it");
+    };
+    if is_locked(folder) {
+        return Check::new(name, State::Ok, "in use by a running host");
+    }
+    if metadata.len() > LARGEST_COPY {
+        return Check::new(
+            name,
+            State::Skipped,
+            "too large to look into without a host; the host checks it when it starts",
+        );
+    }
+    let copy = match copy_store(folder) {
+        Ok(copy) => copy,
+        Err(error) => {
+            return Check::new(name, State::Failed, format!("cannot be read: {error}"))
+                .hint("let this user read the files of the data folder");
+        }
+    };
+    match SqliteStore::open(copy.path()) {
+        Ok(_) => Check::new(name, State::Ok, format!("whole, {} KiB", metadata.len() / 1024)),
+        Err(error) => {
+            let found = error
+                .to_string()
+                .replace(&copy.path().display().to_string(), &folder.display().to_string());
+            Check::new(name, State::Failed, found).hint(error.hint())
+        }
+    }
+}
+
+fn is_locked(folder: &Path) -> bool {
+    let lock = File::open(folder.join("callboard.lock"));
+    lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
+}
+
+fn copy_store(folder: &Path) -> std::io::Result<tempfile::TempDir> {
+    let copy = tempfile::tempdir()?;
+    for file in STORE_FILES {
+        match std::fs::copy(folder.join(file), copy.path().join(file)) {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(copy)
+}
+
+pub(super) fn disk_space(folder: &Path) -> Check {
+    let name = "disk space";
+    let Some(free) = free_bytes(folder) else {
+        return Check::new(name, State::Skipped, "`df` is not there to tell");
+    };
+    let found = format!("{:.1} GiB free", free as f64 / (1 << 30) as f64);
+    let hint = "make room, or move the data folder: a host without space refuses to write";
+    match free {
+        ..LEAST_SPACE => Check::new(name, State::Failed, found).hint(hint),
+        LEAST_SPACE..LITTLE_SPACE => Check::new(name, State::Warning, found).hint(hint),
+        _ => Check::new(name, State::Ok, found),
+    }
+}

@@ -1,0 +1,175 @@
+//! `callboard run`: starts a run and, with `--follow`, shows it live.
+
+use std::io::Read;
+
+use clap::Args;
+use owo_colors::OwoColorize;
+use serde_json::Value;
+
+use callboard_protocol::{CreateRun, Object, RunId, RunStatus};
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::exit::{CommandError, Exit};
+use crate::follow::{self, Audience, Ending};
+use crate::output;
+
+/// Everything in the log, text included.
+const WHOLE_LOG: &str = "debug";
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard run nightly-report --input '{\"day\": \"2026-01-31\"}' --follow
+  callboard run nightly-report --input @inputs.json --tag nightly --json
+  echo '{\"day\": \"2026-01-31\"}' | callboard run nightly-report --input @-
+
+With --follow the exit code is 1 when the run failed or was cancelled. Ctrl-C stops
+the watching, not the run.")]
+pub(crate) struct RunArgs {
+    /// Id of the workflow
+    workflow: String,
+    /// Inputs: a JSON object, @FILE, or @- for standard input
+    #[arg(long, value_name = "JSON|@FILE")]
+    input: Option<String>,
+    /// Label to find the run by; repeatable
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Run option of `configurable`, its value as JSON; repeatable
+    #[arg(long = "config", value_name = "KEY=JSON", value_parser = parse_option)]
+    configurable: Vec<(String, Value)>,
+    /// Makes it safe to send the same request again: it answers with the first one's run
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// Watch the run until it ends
+    #[arg(long, short)]
+    follow: bool,
+    /// Print JSON: the created run, or with --follow one event per line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) async fn run(args: RunArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.clone().or(earlier))?;
+    let body = order(&args)?;
+    let definition = find_definition(&client, &args.workflow).await?;
+    let created = client.create_run(&body, args.idempotency_key.as_deref()).await?;
+    if !args.follow {
+        return announce(&created, args.json);
+    }
+    let audience = if args.json { Audience::Machines } else { Audience::People };
+    if !args.json {
+        output::line(&format!("{} {}", "run".bold(), created.run_id))?;
+    }
+    let ending =
+        follow::follow(&client, &created.run_id, WHOLE_LOG, audience, definition.as_deref())
+            .await?;
+    Ok(conclude(&created.run_id, ending, audience))
+}
+
+/// Resolves the name first. A key that may start runs but not read definitions goes without the nodes' names.
+async fn find_definition(client: &Client, workflow: &str) -> Result<Option<String>, CommandError> {
+    match client.workflow(workflow).await {
+        Ok(definition) => Ok(Some(definition)),
+        Err(error) if error.exit == Exit::Refused => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn order(args: &RunArgs) -> Result<CreateRun, CommandError> {
+    let configurable: Object = args.configurable.iter().cloned().collect();
+    Ok(CreateRun {
+        workflow_id: Some(args.workflow.clone()),
+        inputs: args.input.as_deref().map(read_inputs).transpose()?,
+        configurable: (!configurable.is_empty()).then_some(configurable),
+        tags: (!args.tags.is_empty()).then(|| args.tags.clone()),
+        ..CreateRun::default()
+    })
+}
+
+fn announce(created: &callboard_protocol::CreatedRun, as_json: bool) -> Result<Exit, CommandError> {
+    if as_json {
+        output::json(created)?;
+    } else {
+        output::line(created.run_id.as_str())?;
+        if output::is_terminal() {
+            output::hint(&format!(
+                "watch it with `callboard runs events {} --follow`",
+                created.run_id
+            ));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Says what a watcher should know at the end, and whether a script may go on.
+pub(crate) fn conclude(run: &RunId, ending: Ending, audience: Audience) -> Exit {
+    match ending {
+        Ending::Ended(RunStatus::Completed) => Exit::Done,
+        Ending::Ended(_) => {
+            if audience != Audience::Machines {
+                output::hint(&format!("`callboard runs show {run}` has the details"));
+            }
+            Exit::Failed
+        }
+        Ending::Left => {
+            output::note(&format!("run {run} goes on"));
+            output::hint(&format!("`callboard runs events {run} --follow` comes back to it"));
+            Exit::Interrupted
+        }
+    }
+}
+
+fn read_inputs(text: &str) -> Result<Object, CommandError> {
+    let source = match text.strip_prefix('@') {
+        None => text.to_owned(),
+        Some("-") => {
+            let mut read = String::new();
+            std::io::stdin().read_to_string(&mut read).map_err(|error| {
+                CommandError::usage(format!("cannot read standard input: {error}"))
+            })?;
+            read
+        }
+        Some(path) => std::fs::read_to_string(path)
+            .map_err(|error| CommandError::usage(format!("cannot read {path}: {error}")))?,
+    };
+    match serde_json::from_str(&source) {
+        Ok(Value::Object(inputs)) => Ok(inputs),
+        Ok(_) => Err(CommandError::usage("--input must be a JSON object")
+            .hint("write it as '{\"name\": \"value\"}'")),
+        Err(error) => Err(CommandError::usage(format!("--input is not JSON: {error}"))
+            .hint("write it as '{\"name\": \"value\"}', or @FILE to read it from a file")),
+    }
+}
+
+fn parse_option(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=JSON, as in recursionLimit=5")?;
+    let value = serde_json::from_str(value)
+        .map_err(|_| format!("{value:?} is not JSON; a text is written as {key}='\"text\"'"))?;
+    Ok((key.to_owned(), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn options_are_json() {
+        assert_eq!(parse_option("recursionLimit=5"), Ok(("recursionLimit".into(), json!(5))));
+        assert_eq!(
+            parse_option("ai={\"model\":\"a=b\"}"),
+            Ok(("ai".into(), json!({ "model": "a=b" })))
+        );
+        assert!(parse_option("model=plain").is_err_and(|error| error.contains("model='\"text\"'")));
+        assert!(parse_option("model").is_err());
+    }
+
+    #[test]
+    fn inputs_are_an_object() {
+        assert_eq!(read_inputs("{\"a\":1}").map(Value::Object), Ok(json!({ "a": 1 })));
+        assert_eq!(read_inputs("[1]").map_err(|error| error.exit), Err(Exit::Usage));
+    }
+}

@@ -1,0 +1,53 @@
+//! `callboard runs`: what happened, and the three ways to intervene.
+
+mod cancel;
+mod events;
+mod list;
+mod pause;
+mod resume;
+mod show;
+
+use clap::{Args, Subcommand};
+
+use crate::args::Connection;
+use crate::exit::{CommandError, Exit};
+
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Examples:
+  callboard runs list --status failed --since 24h
+  callboard runs show run_0199f2c4
+  callboard runs events run_0199f2c4 --follow"
+)]
+pub(crate) struct RunsArgs {
+    #[command(subcommand)]
+    command: RunsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum RunsCommand {
+    /// List runs, newest first
+    List(list::ListArgs),
+    /// Show one run as it stands
+    Show(show::ShowArgs),
+    /// Print a run's log, or follow it live
+    Events(events::EventsArgs),
+    /// Cancel a run
+    Cancel(cancel::CancelArgs),
+    /// Pause a run
+    Pause(pause::PauseArgs),
+    /// Let a paused run go on
+    Resume(resume::ResumeArgs),
+}
+
+pub(crate) async fn run(args: RunsArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    match args.command {
+        RunsCommand::List(args) => list::run(args, earlier).await,
+        RunsCommand::Show(args) => show::run(args, earlier).await,
+        RunsCommand::Events(args) => events::run(args, earlier).await,
+        RunsCommand::Cancel(args) => cancel::run(args, earlier).await,
+        RunsCommand::Pause(args) => pause::run(args, earlier).await,
+        RunsCommand::Resume(args) => resume::run(args, earlier).await,
+    }
+}

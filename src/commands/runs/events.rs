@@ -1,0 +1,108 @@
+//! `callboard runs events`: a run's log as it stands, or live.
+
+use clap::{Args, ValueEnum};
+
+use callboard_protocol::{Event, RunEvent, RunId, StreamTier};
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::commands::run::conclude;
+use crate::exit::{CommandError, Exit};
+use crate::follow::{self, Audience, Ending};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard runs events run_0199f2c4 --follow
+  callboard runs events run_0199f2c4 --json | jq .type
+  callboard runs events run_0199f2c4 --follow --mode messages")]
+pub(crate) struct EventsArgs {
+    /// Id of the run
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Go on until the run ends
+    #[arg(long, short)]
+    follow: bool,
+    /// Which events; repeatable, but `values` stands alone and needs --follow
+    #[arg(long = "mode", value_name = "MODE", value_delimiter = ',', default_value = "debug")]
+    modes: Vec<Mode>,
+    /// Print one JSON document per line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// The stream modes of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Transitions of the run and its nodes
+    Updates,
+    /// A snapshot of the run after each transition
+    Values,
+    /// Streamed text
+    Messages,
+    /// The whole log
+    Debug,
+}
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Updates => "updates",
+            Self::Values => "values",
+            Self::Messages => "messages",
+            Self::Debug => "debug",
+        }
+    }
+
+    fn admits(self, event: &RunEvent) -> bool {
+        match Event::tier_of(&event.kind) {
+            StreamTier::Update => matches!(self, Self::Updates | Self::Debug),
+            StreamTier::Message => matches!(self, Self::Messages | Self::Debug),
+            StreamTier::Value | StreamTier::Debug => self == Self::Debug,
+        }
+    }
+}
+
+pub(super) async fn run(args: EventsArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    check(&args)?;
+    let client = Client::new(&args.connection.clone().or(earlier))?;
+    let audience = if args.json { Audience::Machines } else { Audience::Experts };
+    let definition = if args.json { None } else { find_definition(&client, &args.run).await? };
+    if args.follow {
+        let run = RunId::from(args.run.as_str());
+        let mode = args.modes.iter().map(|mode| mode.name()).collect::<Vec<_>>().join(",");
+        let ending = follow::follow(&client, &run, &mode, audience, definition.as_deref()).await?;
+        // To read a failed run's log is no failure; only leaving early is worth a word.
+        return Ok(if ending == Ending::Left {
+            conclude(&run, ending, audience)
+        } else {
+            Exit::Done
+        });
+    }
+    let mut events = client.events(&args.run).await?;
+    events.retain(|event| args.modes.iter().any(|mode| mode.admits(event)));
+    follow::show_all(&events, audience, definition.as_deref())?;
+    Ok(Exit::Done)
+}
+
+fn check(args: &EventsArgs) -> Result<(), CommandError> {
+    if !args.modes.contains(&Mode::Values) {
+        return Ok(());
+    }
+    if args.modes.len() > 1 {
+        return Err(CommandError::usage("--mode values cannot be combined with another mode")
+            .hint("the others can: --mode updates,messages"));
+    }
+    if !args.follow {
+        return Err(CommandError::usage("--mode values needs --follow")
+            .hint(format!("`callboard runs show {}` prints the latest snapshot", args.run)));
+    }
+    Ok(())
+}
+
+/// The definition only lends its names to the nodes; a run whose workflow is gone can still be read.
+async fn find_definition(client: &Client, run: &str) -> Result<Option<String>, CommandError> {
+    let (_, snapshot) = client.run(run).await?;
+    Ok(client.workflow(snapshot.workflow_id.as_str()).await.ok())
+}

@@ -1,0 +1,112 @@
+//! `callboard runs list`: newest first, a page at a time.
+
+use clap::Args;
+use comfy_table::Cell;
+use serde::Deserialize;
+
+use callboard_protocol::{RunId, RunStatus, Timestamp, WorkflowId};
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::exit::{CommandError, Exit};
+use crate::{output, words};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard runs list --status failed --since 24h
+  callboard runs list --workflow nightly-report --json")]
+pub(crate) struct ListArgs {
+    /// Only runs with this status
+    #[arg(long, value_name = "STATUS", value_parser = parse_status)]
+    status: Option<RunStatus>,
+    /// Only runs of this workflow
+    #[arg(long, value_name = "ID")]
+    workflow: Option<String>,
+    /// Only runs with this tag
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Only runs created since then: a time, or an age like 15m, 2h, 7d
+    #[arg(long, value_name = "WHEN", value_parser = words::parse_moment)]
+    since: Option<Timestamp>,
+    /// Only runs created before then
+    #[arg(long, value_name = "WHEN", value_parser = words::parse_moment)]
+    until: Option<Timestamp>,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
+    limit: u32,
+    /// Where the last page ended
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    runs: Vec<Listed>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    run_id: RunId,
+    workflow_id: WorkflowId,
+    status: RunStatus,
+    created_at: Timestamp,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.clone().or(earlier))?;
+    let found = client.runs(&query(&args)).await?;
+    if args.json {
+        output::json(&found)?;
+        return Ok(Exit::Done);
+    }
+    let page: Page = serde_json::from_value(found).map_err(|error| {
+        CommandError::failed(format!("the host's list cannot be read: {error}"))
+    })?;
+    if page.runs.is_empty() {
+        output::note("no runs");
+        return Ok(Exit::Done);
+    }
+    let rows = page.runs.into_iter().map(|run| {
+        [
+            Cell::new(run.run_id),
+            Cell::new(run.workflow_id),
+            words::status_cell(run.status),
+            Cell::new(words::moment(run.created_at)),
+            Cell::new(words::plain(&run.tags.join(", "))),
+        ]
+    });
+    output::table(["run", "workflow", "status", "created", "tags"], rows.collect())?;
+    if let Some(cursor) = page.next_cursor {
+        output::hint(&format!("there are more: add --cursor {cursor}"));
+    }
+    Ok(Exit::Done)
+}
+
+fn query(args: &ListArgs) -> Vec<(&'static str, String)> {
+    let given = [
+        ("status", args.status.map(|status| status.as_str().to_owned())),
+        ("workflowId", args.workflow.clone()),
+        ("tag", args.tag.clone()),
+        ("since", args.since.map(|at| at.to_string())),
+        ("until", args.until.map(|at| at.to_string())),
+        ("limit", Some(args.limit.to_string())),
+        ("cursor", args.cursor.clone()),
+    ];
+    given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+fn parse_status(text: &str) -> Result<RunStatus, String> {
+    RunStatus::from_name(text).ok_or_else(|| {
+        format!("expected one of {}", RunStatus::ALL.map(RunStatus::as_str).join(", "))
+    })
+}

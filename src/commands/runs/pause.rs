@@ -1,0 +1,61 @@
+//! `callboard runs pause`: holds a run until somebody resumes it.
+
+use clap::{Args, ValueEnum};
+
+use callboard_protocol::{DrainPolicy, PauseRun};
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::exit::{CommandError, Exit};
+use crate::output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard runs pause run_0199f2c4
+  callboard runs pause run_0199f2c4 --drain immediate --reason 'provider is down'")]
+pub(crate) struct PauseArgs {
+    /// Id of the run
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// What becomes of the nodes that are running
+    #[arg(long, value_name = "POLICY", default_value = "drain-current-node")]
+    drain: Drain,
+    /// Why, for the log
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Drain {
+    /// They reach their own end first
+    DrainCurrentNode,
+    /// They stop now and start afresh on resume
+    Immediate,
+}
+
+pub(super) async fn run(args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.or(earlier))?;
+    let drain_policy = match args.drain {
+        Drain::DrainCurrentNode => DrainPolicy::DrainCurrentNode,
+        Drain::Immediate => DrainPolicy::Immediate,
+    };
+    let answer = client
+        .pause(&args.run, &PauseRun { reason: args.reason, drain_policy: Some(drain_policy) })
+        .await?;
+    if args.json {
+        output::json(&answer)?;
+        return Ok(Exit::Done);
+    }
+    match drain_policy {
+        DrainPolicy::Immediate => output::line(&format!("{} paused", args.run))?,
+        DrainPolicy::DrainCurrentNode => {
+            output::line(&format!("{} pauses after its current nodes", args.run))?
+        }
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,228 @@
+//! `callboard serve`: runs the host until somebody tells it to stop.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use callboard_server::{SCOPES, StaticKey, StaticKeyError};
+
+use crate::args::{ApiKey, environment};
+use crate::config::Config;
+use crate::exit::{CommandError, Exit};
+use crate::output;
+use crate::wire::{Host, Settings};
+
+const DEFAULT_HEARTBEAT_MS: u64 = 10_000;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard serve
+  callboard serve --listen 0.0.0.0:8787 --data /var/lib/callboard --workflows ./workflows
+  callboard serve --api-key \"$KEY=acme+runs:create+runs:read\"
+
+The first start without a key makes one and prints it, once, on standard error.
+SIGTERM and Ctrl-C let the current steps finish (10 s) and end with exit code 0;
+whatever is still running goes on at the next start.")]
+pub(crate) struct ServeArgs {
+    /// Address to listen on; port 0 picks a free one
+    #[arg(
+        long,
+        value_name = "ADDR",
+        env = "CALLBOARD_LISTEN",
+        hide_env_values = true,
+        default_value = "127.0.0.1:8787"
+    )]
+    listen: String,
+    /// Folder of the embedded database and the host's key
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "CALLBOARD_DATA",
+        hide_env_values = true,
+        default_value = "./callboard-data"
+    )]
+    data: PathBuf,
+    /// Database of a cluster; this version has the embedded one only
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "CALLBOARD_DATABASE_URL",
+        hide = true,
+        hide_env_values = true
+    )]
+    database_url: Option<String>,
+    /// Configuration file [default: ./callboard.toml if it is there]
+    #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG", hide_env_values = true)]
+    config: Option<PathBuf>,
+    /// Folder of workflow definitions (*.json); repeatable [env: CALLBOARD_WORKFLOWS, separated by ':']
+    #[arg(long, value_name = "DIR")]
+    workflows: Vec<PathBuf>,
+    /// Static key; repeatable. No scope means all of them [env: CALLBOARD_API_KEYS, separated by ',']
+    #[arg(long = "api-key", value_name = "KEY[=TENANT[/WORKSPACE][+SCOPE…]]")]
+    api_keys: Vec<ApiKey>,
+    /// Mount the conformance-only nodes and treat every key as a test key
+    #[arg(long, env = "CALLBOARD_TEST_SEAMS", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
+    test_seams: bool,
+    /// How long a claim on a run lasts without a heartbeat, in milliseconds
+    #[arg(long, value_name = "MS", env = "CALLBOARD_LEASE_MS", hide_env_values = true, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
+    lease: u64,
+    /// How often claims are renewed, in milliseconds; at most half the lease [default: 10000, or a
+    /// third of a shorter lease]
+    #[arg(long, value_name = "MS", env = "CALLBOARD_HEARTBEAT_MS", hide_env_values = true)]
+    heartbeat: Option<u64>,
+    /// What to log, as a tracing filter: info, debug, callboard_engine=trace
+    #[arg(
+        long,
+        value_name = "FILTER",
+        env = "CALLBOARD_LOG",
+        hide_env_values = true,
+        default_value = "info"
+    )]
+    log: String,
+    /// How to log
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        env = "CALLBOARD_LOG_FORMAT",
+        hide_env_values = true,
+        default_value = "text"
+    )]
+    log_format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+pub(crate) async fn run(args: ServeArgs) -> Result<Exit, CommandError> {
+    start_logging(&args.log, args.log_format)?;
+    let settings = settle(args)?;
+    if settings.test_seams {
+        tracing::warn!(
+            "test seams are on: every key is a test key and conformance-only nodes run; never in production"
+        );
+    }
+    let mut stop = Stop::listen()?;
+    let host = Host::start(settings).await?;
+    if let Some(key) = host.first_key() {
+        output::note(&format!("api key: {}", key.expose()));
+    }
+    output::line(&format!("listening on {}", host.url()))?;
+    tracing::info!(address = host.url(), "serving");
+    stop.asked().await;
+    tracing::info!("stopping");
+    tokio::select! {
+        () = host.stop() => tracing::info!("stopped"),
+        // Runs are safe on disk: who asks twice need not wait.
+        () = stop.asked() => tracing::warn!("stopped without waiting"),
+    }
+    Ok(Exit::Done)
+}
+
+/// What was typed, set and written in the file, as one whole that can be served.
+fn settle(args: ServeArgs) -> Result<Settings, CommandError> {
+    if let Some(url) = &args.database_url {
+        let scheme = url.split(':').next().unwrap_or_default();
+        return Err(CommandError::usage(format!("--database-url {scheme}:… is not supported: this version runs on the embedded database"))
+            .hint("leave out --database-url and CALLBOARD_DATABASE_URL; --data names the folder of the database"));
+    }
+    let heartbeat = args.heartbeat.unwrap_or_else(|| DEFAULT_HEARTBEAT_MS.min(args.lease / 3));
+    if heartbeat == 0 || heartbeat > args.lease / 2 {
+        let what = format!("--heartbeat {heartbeat} does not go with --lease {}", args.lease);
+        return Err(CommandError::usage(what)
+            .hint("a claim must survive one missed heartbeat: 1 to half of the lease"));
+    }
+    Ok(Settings {
+        listen: args.listen,
+        data: args.data,
+        config: Config::load(args.config.as_deref())?,
+        workflows: settle_folders(args.workflows),
+        api_keys: settle_keys(&args.api_keys)?,
+        test_seams: args.test_seams,
+        lease: Duration::from_millis(args.lease),
+        heartbeat: Duration::from_millis(heartbeat),
+    })
+}
+
+/// A flag that is given replaces the environment; it does not add to it.
+fn settle_folders(given: Vec<PathBuf>) -> Vec<PathBuf> {
+    match environment("CALLBOARD_WORKFLOWS").filter(|_| given.is_empty()) {
+        Some(text) => std::env::split_paths(&text).collect(),
+        None => given,
+    }
+}
+
+/// Read here rather than by the parser of arguments, which would repeat a wrong one with its secret.
+fn settle_keys(given: &[ApiKey]) -> Result<Vec<StaticKey>, CommandError> {
+    let named = given.iter().map(|key| ("--api-key", key.expose().to_owned()));
+    let set = environment("CALLBOARD_API_KEYS").filter(|_| given.is_empty()).unwrap_or_default();
+    let set = set.split(',').map(str::trim).filter(|key| !key.is_empty());
+    let set = set.map(|key| ("CALLBOARD_API_KEYS", key.to_owned()));
+    named.chain(set).map(|(place, text)| parse_key(place, &text)).collect()
+}
+
+fn parse_key(place: &str, text: &str) -> Result<StaticKey, CommandError> {
+    text.parse().map_err(|error: StaticKeyError| {
+        let wrong = CommandError::usage(format!("{place}: {error}"));
+        match error {
+            StaticKeyError::UnknownScope(_) => {
+                wrong.hint(format!("known scopes: {}", SCOPES.join(", ")))
+            }
+            StaticKeyError::Empty | StaticKeyError::NotSendable | StaticKeyError::EmptyRealm => {
+                wrong.hint("write it as KEY[=TENANT[/WORKSPACE][+SCOPE…]]")
+            }
+        }
+    })
+}
+
+/// The operator's story goes to standard error; standard output has the one line that scripts wait for.
+pub(crate) fn start_logging(filter: &str, format: LogFormat) -> Result<(), CommandError> {
+    // Migrations speak through our own lines; those of the library under them are for who asks.
+    let filter = EnvFilter::try_new(format!("refinery_core=warn,{filter}")).map_err(|error| {
+        CommandError::usage(format!("--log {filter}: {error}"))
+            .hint("write it as info, debug or callboard_engine=trace")
+    })?;
+    let colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colours);
+    let started = match format {
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+    started.map_err(|error| CommandError::failed(format!("cannot start logging: {error}")))
+}
+
+/// SIGTERM from a supervisor, SIGINT from a person.
+struct Stop {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Stop {
+    fn listen() -> Result<Self, CommandError> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| {
+                CommandError::failed(format!("cannot listen for signals: {error}"))
+            })
+        };
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Cancel-safe: a signal that comes while nobody waits is kept.
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! How a command ends: the exit codes that scripts rely on, and the two lines that explain a bad end.
+
+use std::io;
+use std::process::ExitCode;
+
+/// What the shell learns. The numbers are a promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done = 0,
+    /// The run or the check failed.
+    Failed = 1,
+    /// What was typed or configured is wrong.
+    Usage = 2,
+    NotFound = 3,
+    /// The host does not accept the key, or the key may not do this.
+    Refused = 4,
+    /// No host answers there.
+    Unreachable = 5,
+    /// Ctrl-C, as shells count it: 128 and the signal's number.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// A command that could not do its work. Printed as `error: what` and `hint: what to do`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CommandError {
+    pub(crate) exit: Exit,
+    pub(crate) what: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl CommandError {
+    pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Self { exit, what: what.into(), hint: None }
+    }
+
+    pub(crate) fn failed(what: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, what)
+    }
+
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, what)
+    }
+
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Whether the reader of our output went away, as in `callboard runs list | head -1`. Nothing is left to say then.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.what.is_empty()
+    }
+}
+
+impl From<io::Error> for CommandError {
+    /// For writing to the terminal or pipe that we were given; other files name themselves in their errors.
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::new(Exit::Done, ""),
+            _ => Self::failed(format!("cannot write output: {error}")),
+        }
+    }
+}

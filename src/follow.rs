@@ -1,0 +1,283 @@
+//! Watching a run live: lines and streamed text for people, one JSON document per line for machines.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use owo_colors::OwoColorize;
+use serde_json::Value;
+
+use callboard_protocol::{Event, NodeId, OutputChunk, RunEvent, RunId, RunStatus};
+
+use crate::client::Client;
+use crate::exit::CommandError;
+use crate::output;
+use crate::stream::{EventStream, Frame, Heard};
+use crate::timeline::Timeline;
+use crate::words;
+
+/// Fast enough to look alive, slow enough to cost nothing.
+const SPINNER_TICK: Duration = Duration::from_millis(100);
+/// The margin in front of streamed text, as wide as the column of times.
+const MARGIN: &str = "         ";
+/// A node that ends sooner than this is told in one line, its end; a slower one gets a line for its start too.
+const HOLD_BACK: Duration = Duration::from_millis(500);
+/// Bookkeeping of the run that a reader of its story can do without; `runs events` shows it.
+const BOOKKEEPING: [&str; 2] = ["variable.changed", "version.pinned"];
+
+/// For whom the events are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// The story: transitions, writes to channels, streamed text.
+    People,
+    /// Every event that the mode sends, as a line.
+    Experts,
+    /// Every event that the mode sends, as JSON.
+    Machines,
+}
+
+/// Why watching stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Ended(RunStatus),
+    /// Ctrl-C; the run goes on without us.
+    Left,
+}
+
+/// Shows the run until it ends or the watcher leaves. `definition` gives the nodes their names.
+pub(crate) async fn follow(
+    client: &Client,
+    run: &RunId,
+    mode: &str,
+    audience: Audience,
+    definition: Option<&str>,
+) -> Result<Ending, CommandError> {
+    let mut stream = EventStream::open(client, run, mode).await?;
+    let mut screen = Screen::new(audience, Timeline::of(definition));
+    let leave = tokio::signal::ctrl_c();
+    tokio::pin!(leave);
+    loop {
+        let heard = tokio::select! {
+            heard = stream.next() => heard?,
+            // Losing the wait is fine: the next round of the loop begins a new one.
+            () = tokio::time::sleep(HOLD_BACK), if !screen.held_back.is_empty() => {
+                screen.release()?;
+                continue;
+            }
+            _ = &mut leave => {
+                screen.close()?;
+                return Ok(Ending::Left);
+            }
+        };
+        match heard {
+            Heard::Frame(frame) => screen.show(&frame)?,
+            Heard::Lost => screen.aside("the host is away; waiting for it to come back")?,
+            Heard::Back => screen.aside("the host is back; nothing was missed")?,
+            Heard::End => break,
+        }
+    }
+    screen.close()?;
+    let status = match screen.ended {
+        Some(status) => status,
+        None => client.run(run.as_str()).await?.1.status,
+    };
+    Ok(Ending::Ended(status))
+}
+
+/// Prints events that were read at once.
+pub(crate) fn show_all(
+    events: &[RunEvent],
+    audience: Audience,
+    definition: Option<&str>,
+) -> Result<(), CommandError> {
+    let mut screen = Screen::new(audience, Timeline::of(definition));
+    screen.is_live = false;
+    for event in events {
+        screen.show_event(event)?;
+    }
+    screen.close()
+}
+
+/// What is on the screen, and what may be drawn next.
+#[derive(Debug)]
+struct Screen {
+    audience: Audience,
+    timeline: Timeline,
+    /// Whether a spinner may stand below the lines, where nothing else is being written.
+    is_live: bool,
+    spinner: Option<ProgressBar>,
+    /// Starts that are not shown yet.
+    held_back: Vec<(Option<NodeId>, String)>,
+    /// The node whose text stands on the current, unfinished line.
+    speaking: Option<NodeId>,
+    ended: Option<RunStatus>,
+}
+
+impl Screen {
+    fn new(audience: Audience, timeline: Timeline) -> Self {
+        let is_live = audience != Audience::Machines && output::is_watched();
+        Self {
+            audience,
+            timeline,
+            is_live,
+            spinner: None,
+            held_back: Vec::new(),
+            speaking: None,
+            ended: None,
+        }
+    }
+
+    fn show(&mut self, frame: &Frame) -> Result<(), CommandError> {
+        if self.audience == Audience::Machines {
+            self.ended = end_of(&frame.event).or(self.ended);
+            return output::json_line(&frame.json());
+        }
+        match (frame.run_event(), frame.event.as_str()) {
+            (Some(event), _) => self.show_event(&event),
+            (None, "ai.message.chunk") => match serde_json::from_value::<OutputChunk>(frame.json())
+            {
+                Ok(chunk) => self.speak(&chunk),
+                Err(_) => Ok(()),
+            },
+            (None, "state.snapshot") => self.show_snapshot(&frame.json()),
+            (None, other) => {
+                self.print(&format!("{MARGIN}· {other} {}", words::preview(&frame.json())))
+            }
+        }
+    }
+
+    fn show_event(&mut self, event: &RunEvent) -> Result<(), CommandError> {
+        self.ended = end_of(&event.kind).or(self.ended);
+        if self.ended.is_some() {
+            self.hush();
+        }
+        if self.audience == Audience::Machines {
+            return output::json_line(event);
+        }
+        if let Event::OutputChunk(chunk) =
+            Event::read(&event.kind, event.node_id.clone(), event.payload.clone())
+        {
+            return self.speak(&chunk);
+        }
+        let line = self.timeline.line(event);
+        self.held_back.retain(|(node, _)| *node != event.node_id);
+        match (line, event.kind.as_str()) {
+            (None, _) => {}
+            (Some(_), kind) if self.audience == Audience::People && BOOKKEEPING.contains(&kind) => {
+            }
+            // The spinner says what has started; a line for it would only double the line for its end.
+            (Some(_), "node.started") if self.is_live => {}
+            (Some(line), "node.started") if self.audience == Audience::People => {
+                self.held_back.push((event.node_id.clone(), line));
+            }
+            (Some(line), _) => self.print(&line)?,
+        }
+        if let Some(outputs) =
+            event.payload.get("outputs").filter(|_| event.kind == "run.completed")
+        {
+            self.show_outputs(outputs)?;
+        }
+        self.spin();
+        Ok(())
+    }
+
+    fn show_outputs(&mut self, outputs: &Value) -> Result<(), CommandError> {
+        if outputs.as_object().is_none_or(serde_json::Map::is_empty) {
+            return Ok(());
+        }
+        let text = serde_json::to_string_pretty(outputs).unwrap_or_default();
+        self.print(&format!("{MARGIN}{}", text.replace('\n', &format!("\n{MARGIN}"))))
+    }
+
+    fn show_snapshot(&mut self, snapshot: &Value) -> Result<(), CommandError> {
+        let status = snapshot.get("status").and_then(Value::as_str).unwrap_or_default();
+        self.ended =
+            RunStatus::from_name(status).filter(|status| status.is_terminal()).or(self.ended);
+        let variables = snapshot.get("variables").cloned().unwrap_or_default();
+        self.print(&format!("{MARGIN}· {status:<22} {}", words::preview(&variables)))
+    }
+
+    /// Text as it arrives, on a line that stays open until somebody else has something to say.
+    fn speak(&mut self, chunk: &OutputChunk) -> Result<(), CommandError> {
+        let bar = "│".blue().to_string();
+        self.held_back.retain(|(node, _)| node.as_ref() != Some(&chunk.node_id));
+        if self.speaking.as_ref() != Some(&chunk.node_id) {
+            let name = words::plain(&self.timeline.name(&chunk.node_id));
+            self.print(&format!("{MARGIN}{} {}", "❯".blue().bold(), name.bold()))?;
+            self.hush();
+            output::text(&format!("{MARGIN}{bar} "))?;
+            self.speaking = Some(chunk.node_id.clone());
+        }
+        output::text(&words::plain(&chunk.chunk).replace('\n', &format!("\n{MARGIN}{bar} ")))?;
+        if !chunk.is_last {
+            return Ok(());
+        }
+        self.end_speech()?;
+        self.spin();
+        Ok(())
+    }
+
+    fn end_speech(&mut self) -> Result<(), CommandError> {
+        if self.speaking.take().is_some() {
+            output::line("")?;
+        }
+        Ok(())
+    }
+
+    /// Shows the starts that turned out to be worth a line.
+    fn release(&mut self) -> Result<(), CommandError> {
+        for (_, line) in std::mem::take(&mut self.held_back) {
+            self.print(&line)?;
+        }
+        Ok(())
+    }
+
+    fn print(&mut self, line: &str) -> Result<(), CommandError> {
+        self.end_speech()?;
+        match &self.spinner {
+            Some(spinner) => spinner.suspend(|| output::line(line)),
+            None => output::line(line),
+        }
+    }
+
+    /// A word about the connection, beside the events.
+    fn aside(&mut self, text: &str) -> Result<(), CommandError> {
+        self.end_speech()?;
+        let note = || output::note(&text.yellow().to_string());
+        match &self.spinner {
+            Some(spinner) => spinner.suspend(note),
+            None => note(),
+        }
+        Ok(())
+    }
+
+    /// Lets the spinner say what is going on.
+    fn spin(&mut self) {
+        if self.is_live && self.speaking.is_none() && self.ended.is_none() {
+            self.spinner.get_or_insert_with(spinner).set_message(self.timeline.now());
+        }
+    }
+
+    fn hush(&mut self) {
+        if let Some(spinner) = self.spinner.take() {
+            spinner.finish_and_clear();
+        }
+    }
+
+    fn close(&mut self) -> Result<(), CommandError> {
+        self.hush();
+        self.end_speech()
+    }
+}
+
+fn end_of(kind: &str) -> Option<RunStatus> {
+    kind.strip_prefix("run.").and_then(RunStatus::from_name).filter(|status| status.is_terminal())
+}
+
+fn spinner() -> ProgressBar {
+    let spinner = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("         {spinner:.cyan} {wide_msg:.dim}") {
+        spinner.set_style(style.tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ "));
+    }
+    spinner.enable_steady_tick(SPINNER_TICK);
+    spinner
+}

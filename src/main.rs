@@ -1,0 +1,77 @@
+//! The `callboard` command: reads what was typed, does it, and ends with the code that says how it went.
+
+mod args;
+mod client;
+mod commands;
+mod config;
+mod disk;
+mod exit;
+mod follow;
+mod output;
+mod stream;
+mod timeline;
+mod wire;
+mod words;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+use args::{Cli, Command, Read};
+use commands::{completions, demo, doctor, keys, run, runs, serve, workflows};
+use exit::{CommandError, Exit};
+
+/// What is left behind after a command has nothing to say any more; waiting longer would only hold up the shell.
+const AFTERMATH: Duration = Duration::from_millis(500);
+
+fn main() -> ExitCode {
+    match Cli::read().and_then(carry_out) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            output::error(&error);
+            error.exit.into()
+        }
+    }
+}
+
+fn carry_out(read: Read) -> Result<Exit, CommandError> {
+    let cli = match read {
+        Read::Command(cli) => cli,
+        Read::Answered(exit) => return Ok(exit),
+    };
+    let runtime = start_runtime(&cli.command)?;
+    let ended = runtime.block_on(dispatch(*cli));
+    runtime.shutdown_timeout(AFTERMATH);
+    ended
+}
+
+async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
+    let Cli { connection, command } = cli;
+    if connection.is_given() && !command.is_client() {
+        return Err(CommandError::usage(
+            "--url and --api-key before the command are for commands that talk to a host",
+        )
+        .hint("put flags of the command itself behind its name"));
+    }
+    match command {
+        Command::Serve(args) => Box::pin(serve::run(*args)).await,
+        Command::Run(args) => Box::pin(run::run(args, &connection)).await,
+        Command::Runs(args) => Box::pin(runs::run(args, &connection)).await,
+        Command::Workflows(args) => Box::pin(workflows::run(args, &connection)).await,
+        Command::Keys(args) => Box::pin(keys::run(args, &connection)).await,
+        Command::Doctor(args) => Box::pin(doctor::run(args, &connection)).await,
+        Command::Demo(args) => Box::pin(demo::run(args)).await,
+        Command::Completions(args) => completions::run(&args),
+    }
+}
+
+/// A host uses all processors; a client that waits for one answer needs a single thread.
+fn start_runtime(command: &Command) -> Result<Runtime, CommandError> {
+    let mut builder =
+        if command.is_host() { Builder::new_multi_thread() } else { Builder::new_current_thread() };
+    builder
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::failed(format!("cannot start: {error}")))
+}

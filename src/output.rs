@@ -1,0 +1,101 @@
+//! Everything that this program prints goes through here: colours where they are welcome, JSON for machines.
+//!
+//! Text is always styled; the streams strip it where a terminal, `NO_COLOR` or `CLICOLOR` says so.
+
+use std::io::{self, IsTerminal, Write};
+
+use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Table, presets};
+use owo_colors::OwoColorize;
+use serde::Serialize;
+
+use crate::exit::CommandError;
+
+/// Writes one line to standard output.
+pub(crate) fn line(text: &str) -> Result<(), CommandError> {
+    writeln!(anstream::stdout().lock(), "{text}")?;
+    Ok(())
+}
+
+/// Writes text as it stands and lets it be seen at once.
+pub(crate) fn text(text: &str) -> Result<(), CommandError> {
+    let mut out = anstream::stdout().lock();
+    write!(out, "{text}")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes one JSON document for machines, indented so that people can read it too.
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), CommandError> {
+    line(&serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+/// Writes one JSON document on one line, for streams of them.
+pub(crate) fn json_line<T: Serialize>(value: &T) -> Result<(), CommandError> {
+    line(&serde_json::to_string(value).unwrap_or_default())
+}
+
+/// Says something beside the result, on standard error. Nobody is left to tell if that fails.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
+}
+
+pub(crate) fn hint(text: &str) {
+    note(&format!("{} {text}", "hint:".cyan().bold()));
+}
+
+pub(crate) fn error(error: &CommandError) {
+    if error.is_silent() {
+        return;
+    }
+    note(&format!("{} {}", "error:".red().bold(), error.what));
+    if let Some(text) = &error.hint {
+        hint(text);
+    }
+}
+
+/// Whether a person watches both streams, so that a spinner helps.
+pub(crate) fn is_watched() -> bool {
+    io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Whether a person reads standard output, rather than a file or another program.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Narrower than this, wrapping makes a table worse than letting the terminal break its lines.
+const NARROWEST_TABLE: u16 = 60;
+
+/// A table without frames: columns are aligned on a terminal and in a pipe alike, but only a terminal wraps them.
+/// The first column is an id, which is copied and therefore never broken.
+pub(crate) fn table<const N: usize>(
+    headers: [&str; N],
+    rows: Vec<[Cell; N]>,
+) -> Result<(), CommandError> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(
+        headers.map(|header| Cell::new(header.to_uppercase()).add_attribute(Attribute::Bold)),
+    );
+    for row in rows {
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    if is_terminal() && table.width().is_some_and(|width| width >= NARROWEST_TABLE) {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        if let Some(ids) = table.column_mut(0) {
+            ids.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    for text in table.lines() {
+        line(text.trim_end())?;
+    }
+    Ok(())
+}
+
+/// A heading with its value, as `runs show` prints them.
+pub(crate) fn field(name: &str, value: &str) -> Result<(), CommandError> {
+    line(&format!("{} {value}", format!("{name:<10}").bold()))
+}

@@ -1,0 +1,236 @@
+//! Puts a host together: database, engine, activities and HTTP, and takes it apart again in order.
+
+mod folder;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use callboard_backends::CallPrompt;
+use callboard_core::{ConformanceNodes, HostLimits};
+use callboard_engine::{
+    Activities, Catalog, Clock, Engine, Options, Parts, RandomIds, StoreError, SystemClock,
+};
+use callboard_protocol::HostId;
+use callboard_server::{
+    App, KeyRing, Metrics, NotReady, Readiness, ServerConfig, StaticKey, TestKeys,
+};
+use callboard_store::{OpenError, SqliteStore};
+
+use crate::args::ApiKey;
+use crate::config::{Config, Limits};
+use crate::exit::{CommandError, Exit};
+use crate::{disk, words};
+use folder::Candidate;
+
+/// What running steps get to reach their next recorded event.
+const DRAIN: Duration = Duration::from_secs(10);
+/// The promise is thirteen seconds from the signal to the end; one of them is for closing the database.
+const STOP_WITHIN: Duration = Duration::from_secs(12);
+
+/// What an operator decided about one host.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) listen: String,
+    pub(crate) data: PathBuf,
+    pub(crate) config: Config,
+    /// Folders of definitions for every tenant.
+    pub(crate) workflows: Vec<PathBuf>,
+    pub(crate) api_keys: Vec<StaticKey>,
+    pub(crate) test_seams: bool,
+    pub(crate) lease: Duration,
+    pub(crate) heartbeat: Duration,
+}
+
+/// A host that answers.
+#[derive(Debug)]
+pub(crate) struct Host {
+    url: String,
+    first_key: Option<ApiKey>,
+    store: Arc<SqliteStore>,
+    engine: Engine,
+    shutdown: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Host {
+    /// Returns once requests are served. What may be wrong with the settings comes first, so that a start
+    /// that cannot succeed leaves nothing behind.
+    pub(crate) async fn start(settings: Settings) -> Result<Self, CommandError> {
+        let definitions = folder::read(&settings.workflows)?;
+        let (listener, address) = bind(&settings.listen).await?;
+        let store = Arc::new(
+            SqliteStore::open(&settings.data).map_err(|error| unopened(&settings.data, &error))?,
+        );
+        let metrics =
+            Metrics::install().map_err(|error| CommandError::failed(error.to_string()))?;
+        let engine = build_engine(&settings, definitions, store.clone());
+        let test_keys = if settings.test_seams { TestKeys::All } else { TestKeys::ByPrefix };
+        let keys = KeyRing::load(store.clone(), settings.api_keys.clone(), test_keys)
+            .await
+            .map_err(|error| unread(&error))?;
+        let first_key = keys
+            .bootstrap(SystemClock.now())
+            .await
+            .map_err(|error| CommandError::failed(error.to_string()))?;
+        let shutdown = CancellationToken::new();
+        let router = callboard_server::router(App {
+            engine: engine.clone(),
+            keys,
+            config: server_config(&settings.config.limits),
+            readiness: Arc::new(DatabaseReadiness(store.clone())),
+            metrics: Some(metrics.clone()),
+            shutdown: shutdown.clone(),
+        });
+        engine.start();
+        let tasks = TaskTracker::new();
+        tasks.spawn(metrics.keep_up(shutdown.clone()));
+        tasks.spawn(callboard_server::serve(listener, router, shutdown.clone()));
+        let first_key = first_key.map(|key| ApiKey::from(key.reveal().to_owned()));
+        Ok(Self { url: format!("http://{address}"), first_key, store, engine, shutdown, tasks })
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The admin key that this start had to make, if no key was there.
+    pub(crate) fn first_key(&self) -> Option<&ApiKey> {
+        self.first_key.as_ref()
+    }
+
+    /// Stops accepting, lets running steps come to a good place, gives claims back and closes the database.
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        self.tasks.close();
+        let quiet = async { tokio::join!(self.engine.shut_down(DRAIN), self.tasks.wait()) };
+        if tokio::time::timeout(STOP_WITHIN, quiet).await.is_err() {
+            tracing::warn!(
+                "stopping although something is still under way; the next start takes it over"
+            );
+        }
+        self.store.shutdown().await;
+    }
+}
+
+async fn bind(listen: &str) -> Result<(TcpListener, SocketAddr), CommandError> {
+    let refuse = |error: io::Error| {
+        let refused = |exit| CommandError::new(exit, format!("cannot listen on {listen}: {error}"));
+        match error.kind() {
+            io::ErrorKind::AddrInUse => refused(Exit::Failed).hint(
+                "another process listens there: stop it, or choose another address with --listen",
+            ),
+            io::ErrorKind::PermissionDenied => refused(Exit::Failed)
+                .hint("ports below 1024 are reserved: choose a higher one with --listen"),
+            _ => refused(Exit::Usage)
+                .hint("write the address as 127.0.0.1:8787; port 0 picks a free one"),
+        }
+    };
+    let listener = TcpListener::bind(listen).await.map_err(refuse)?;
+    let address = listener.local_addr().map_err(refuse)?;
+    Ok((listener, address))
+}
+
+fn build_engine(
+    settings: &Settings,
+    definitions: Vec<Candidate>,
+    store: Arc<SqliteStore>,
+) -> Engine {
+    let conformance =
+        if settings.test_seams { ConformanceNodes::On } else { ConformanceNodes::Off };
+    let mut catalog = Catalog::new(store.clone(), conformance);
+    folder::load(definitions, &mut catalog);
+    let limits = &settings.config.limits;
+    Engine::new(Parts {
+        store,
+        catalog,
+        activities: Activities::default().with("core.ai.callPrompt", Arc::new(CallPrompt)),
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
+        options: Options {
+            host: host_id(),
+            lease: settings.lease,
+            heartbeat: settings.heartbeat,
+            limits: HostLimits {
+                max_node_executions: limits.max_node_executions,
+                max_run_duration_ms: limits.max_run_duration_ms,
+            },
+        },
+    })
+}
+
+/// A name that no other process has or had: the same process id may come again, but not at the same time.
+fn host_id() -> HostId {
+    format!("host-{}-{}", std::process::id(), words::now().as_millis()).into()
+}
+
+fn server_config(limits: &Limits) -> ServerConfig {
+    ServerConfig {
+        max_body_bytes: usize::try_from(limits.max_body_bytes).unwrap_or(usize::MAX),
+        inflight: usize::try_from(limits.inflight).unwrap_or(usize::MAX),
+        requests_per_second: u32::try_from(limits.requests_per_second).unwrap_or(u32::MAX),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..ServerConfig::default()
+    }
+}
+
+/// A database cannot always tell that the disk is full; the disk can.
+fn unopened(folder: &Path, error: &OpenError) -> CommandError {
+    let failed = CommandError::failed(error.to_string());
+    let could_be_full = match error {
+        OpenError::Folder { .. }
+        | OpenError::Key { .. }
+        | OpenError::Backup { .. }
+        | OpenError::Migration { .. }
+        | OpenError::Database { .. } => true,
+        OpenError::InUse { .. }
+        | OpenError::Damaged { .. }
+        | OpenError::Newer { .. }
+        | OpenError::KeyMissing { .. }
+        | OpenError::WrongKey { .. } => false,
+    };
+    match disk::free_bytes(folder).filter(|free| could_be_full && *free < disk::LEAST_SPACE) {
+        Some(free) => failed.hint(format!(
+            "the disk has only {} KiB left: make room, or choose another folder with --data",
+            free / 1024
+        )),
+        None => failed.hint(error.hint()),
+    }
+}
+
+fn unread(error: &StoreError) -> CommandError {
+    CommandError::failed(format!("the stored keys cannot be read: {error}"))
+        .hint("check the disk and the permissions of the data folder; `callboard doctor` says more")
+}
+
+/// Ready is who can reach the database.
+#[derive(Debug)]
+struct DatabaseReadiness(Arc<SqliteStore>);
+
+#[async_trait::async_trait]
+impl Readiness for DatabaseReadiness {
+    async fn check(&self) -> Result<(), NotReady> {
+        self.0.ping().await.map_err(|error| NotReady(error.to_string()))
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:0".to_owned(),
+            data: PathBuf::from("callboard-data"),
+            config: Config::default(),
+            workflows: Vec::new(),
+            api_keys: Vec::new(),
+            test_seams: false,
+            lease: Duration::from_secs(30),
+            heartbeat: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Definitions from folders: what can be read is loaded, what cannot is named and left out.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use callboard_engine::Catalog;
+
+use crate::exit::CommandError;
+
+/// A file that may be a definition.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    file: PathBuf,
+    source: Result<String, String>,
+}
+
+/// Reads `*.json` of each folder itself, in the order of their names. A folder that is not there is a mistake.
+pub(super) fn read(folders: &[PathBuf]) -> Result<Vec<Candidate>, CommandError> {
+    let mut candidates = Vec::new();
+    for folder in folders {
+        for file in list(folder)? {
+            let source = fs::read_to_string(&file).map_err(|error| error.to_string());
+            candidates.push(Candidate { file, source });
+        }
+    }
+    Ok(candidates)
+}
+
+/// Loads what compiles. Of two files with one id the later counts.
+pub(super) fn load(candidates: Vec<Candidate>, catalog: &mut Catalog) {
+    let mut known = BTreeSet::new();
+    for Candidate { file, source } in candidates {
+        let loaded =
+            source.and_then(|source| catalog.load(&source).map_err(|error| error.to_string()));
+        match loaded {
+            Ok(id) if known.contains(&id) => {
+                tracing::warn!(file = %file.display(), workflow = %id, "workflow definition replaces an earlier one");
+            }
+            Ok(id) => {
+                known.insert(id);
+            }
+            Err(error) => {
+                tracing::warn!(file = %file.display(), %error, "workflow definition skipped")
+            }
+        }
+    }
+    if !known.is_empty() {
+        tracing::info!(workflows = known.len(), "workflow definitions loaded");
+    }
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>, CommandError> {
+    let unreadable = |error| {
+        CommandError::usage(format!(
+            "the workflow folder {} cannot be read: {error}",
+            folder.display()
+        ))
+        .hint("name an existing folder with --workflows or CALLBOARD_WORKFLOWS")
+    };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|extension| extension == "json") && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

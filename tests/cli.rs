@@ -1,0 +1,383 @@
+//! The command line as a person and a script see it: exit code, standard output and standard error as one text.
+
+mod support;
+#[path = "support/terminal.rs"]
+mod terminal;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use support::host::signal_process;
+use terminal::Terminal;
+
+#[test]
+fn every_command_has_help_with_an_example() -> Result<()> {
+    let terminal = Terminal::new()?;
+    for command in [
+        "",
+        "serve",
+        "run",
+        "runs",
+        "runs list",
+        "runs show",
+        "runs events",
+        "runs cancel",
+        "runs pause",
+        "runs resume",
+        "workflows",
+        "workflows list",
+        "workflows show",
+        "workflows apply",
+        "workflows validate",
+        "keys",
+        "keys create",
+        "keys list",
+        "keys revoke",
+        "keys rotate",
+        "doctor",
+        "demo",
+        "completions",
+    ] {
+        let arguments: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+        let shown = terminal.run(&arguments)?;
+        ensure!(shown.contains("\nExample"), "{command} has no example: {shown}");
+        assert_snapshot!(format!("help {command}").trim_end().replace(' ', "_"), shown);
+    }
+    Ok(())
+}
+
+#[test]
+fn wrong_usage_ends_with_two() -> Result<()> {
+    let terminal = Terminal::new()?;
+    for (name, arguments) in [
+        ("unknown_command", &["runz"] as &[&str]),
+        ("nothing_to_run", &["run"]),
+        ("input_is_not_json", &["run", "noop", "--input", "{day}"]),
+        ("input_is_no_object", &["run", "noop", "--input", "[1]"]),
+        ("input_file_is_missing", &["run", "noop", "--input", "@missing.json"]),
+        ("option_is_not_json", &["run", "noop", "--config", "model=plain"]),
+        ("unknown_status", &["runs", "list", "--status", "done"]),
+        ("unknown_moment", &["runs", "list", "--since", "yesterday"]),
+        ("values_without_follow", &["runs", "events", "run_1", "--mode", "values"]),
+        ("values_mixed", &["runs", "events", "run_1", "--mode", "values,debug", "--follow"]),
+        ("url_without_scheme", &["runs", "list", "--url", "localhost"]),
+        ("connection_before_serve", &["--api-key", "k", "serve"]),
+        ("cluster_database", &["serve", "--database-url", "postgres://user:secret@db/callboard"]),
+        ("slow_heartbeat", &["serve", "--lease", "1000", "--heartbeat", "600"]),
+        ("unknown_scope", &["serve", "--api-key", "secret=acme+runs:reed"]),
+        ("listen_is_no_address", &["serve", "--listen", "nowhere"]),
+        ("log_is_no_filter", &["serve", "--log", "callboard=loud"]),
+        ("workflow_folder_is_missing", &["serve", "--workflows", "missing"]),
+        ("configuration_is_missing", &["serve", "--config", "missing.toml"]),
+        ("unknown_shell", &["completions", "powershell"]),
+    ] {
+        let shown = terminal.run(arguments)?;
+        ensure!(shown.starts_with("exit: 2\n"), "{name}: {shown}");
+        ensure!(!shown.contains("secret"), "{name} shows a secret: {shown}");
+        assert_snapshot!(format!("usage_{name}"), shown);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_wrong_configuration_names_file_line_and_key() -> Result<()> {
+    let terminal = Terminal::new()?;
+    for (name, text) in [
+        ("unknown_key", "[limits]\n\nmax_node_execution = 5\n"),
+        ("unknown_section", "[limts]\ninflight = 1\n"),
+        ("wrong_type", "[limits]\ninflight = \"many\"\n"),
+        ("out_of_range", "[limits]\nmax_run_duration_ms = 10\n"),
+        ("not_toml", "[limits\n"),
+        ("later", "[models]\ndefault = \"anthropic/claude\"\n"),
+    ] {
+        terminal.write("callboard.toml", text)?;
+        assert_snapshot!(format!("configuration_{name}"), terminal.run(&["serve"])?);
+    }
+    Ok(())
+}
+
+#[test]
+fn definitions_are_checked_without_a_host() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let good = terminal.read("workflows/chain.json")?;
+    let mut definition: Value = serde_json::from_str(&good)?;
+    definition["nodes"][1]["colour"] = "red".into();
+    terminal.write("unknown-key.json", &definition.to_string())?;
+    let mut definition: Value = serde_json::from_str(&good)?;
+    definition["edges"][2]["targetNodeId"] = "nowhere".into();
+    terminal.write("lost-edge.json", &definition.to_string())?;
+    terminal.write("not-json.json", "{ \"id\": ")?;
+    let files = [
+        "workflows/chain.json",
+        "unknown-key.json",
+        "lost-edge.json",
+        "not-json.json",
+        "missing.json",
+    ];
+    assert_snapshot!("validate", terminal.run(&[&["workflows", "validate"], &files[..]].concat())?);
+    assert_snapshot!(
+        "validate_json",
+        terminal.run(&["workflows", "validate", "--json", "unknown-key.json", files[0]])?
+    );
+    assert_snapshot!(
+        "validate_good",
+        terminal.run(&["workflows", "validate", "workflows/rounds.json"])?
+    );
+    Ok(())
+}
+
+#[test]
+fn a_host_that_is_not_there_ends_with_five() -> Result<()> {
+    let terminal = Terminal::new()?;
+    // A port below 1024 that no service of today listens on.
+    let nobody = terminal.at("http://127.0.0.1:1");
+    assert_snapshot!("unreachable", nobody.run(&["runs", "list"])?);
+    assert_snapshot!("unreachable_doctor", nobody.run(&["doctor"])?);
+    let stranger = TcpListener::bind("127.0.0.1:0")?;
+    let address = format!("http://{}", stranger.local_addr()?);
+    std::thread::spawn(move || {
+        for socket in stranger.incoming().flatten() {
+            // Whatever was asked, the answer is the same; a client that is gone does not matter.
+            let mut socket = socket;
+            let _ = socket.read(&mut [0; 2048]);
+            let _ = socket.write_all(
+                b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello",
+            );
+        }
+    });
+    assert_snapshot!("unreachable_stranger", terminal.at(&address).run(&["runs", "list"])?);
+    Ok(())
+}
+
+#[test]
+fn a_session_with_a_host() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let host = terminal.host(&["--api-key", "reader=default+runs:read"])?;
+    let user = terminal.at(host.url());
+    let snap = |name: &str, arguments: &[&str]| -> Result<()> {
+        assert_snapshot!(name, user.run(arguments)?);
+        Ok(())
+    };
+    snap("session_01_workflows", &["workflows", "list"])?;
+    snap("session_02_run_follow", &["run", "chain", "--follow"])?;
+    snap("session_03_run_failing", &["run", "failing", "--follow", "--tag", "nightly"])?;
+    snap("session_04_run_json", &["run", "noop", "--json", "--idempotency-key", "once"])?;
+    snap("session_05_list_failed", &["runs", "list", "--status", "failed"])?;
+    snap("session_06_list_json", &["runs", "list", "--tag", "nightly", "--json"])?;
+    snap("session_07_unknown_workflow", &["run", "nope"])?;
+    snap("session_08_unknown_run", &["runs", "show", "run_nope"])?;
+    snap("session_09_missing_run_events", &["runs", "events", "run_nope", "--follow"])?;
+    snap("session_10_bad_option", &["run", "noop", "--config", "recursionLimit=0"])?;
+    snap("session_11_wrong_key", &["runs", "list", "--api-key", "wrong"])?;
+    snap("session_12_missing_scope", &["run", "noop", "--api-key", "reader"])?;
+    snap("session_13_doctor", &["doctor", "--data", "data"])?;
+    snap("session_14_nothing_found", &["runs", "list", "--workflow", "nothing"])
+}
+
+#[test]
+fn a_run_can_be_held_released_and_ended() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let host = terminal.host(&[])?;
+    let user = terminal.at(host.url());
+    let run = user.output(&["run", "delay", "--input", "{\"delayMs\": 600000}"])?.trim().to_owned();
+    assert_snapshot!(
+        "control_1_pause",
+        user.run(&["runs", "pause", &run, "--drain", "immediate", "--reason", "lunch"])?
+    );
+    assert_snapshot!("control_2_pause_again", user.run(&["runs", "pause", &run])?);
+    assert_snapshot!("control_3_resume", user.run(&["runs", "resume", &run])?);
+    assert_snapshot!(
+        "control_4_cancel",
+        user.run(&["runs", "cancel", &run, "--reason", "enough", "--json"])?
+    );
+    user.output(&["runs", "events", &run, "--follow", "--mode", "updates"])?;
+    assert_snapshot!("control_5_cancel_again", user.run(&["runs", "cancel", &run])?);
+    assert_snapshot!("control_6_events", user.run(&["runs", "events", &run])?);
+    assert_snapshot!("control_7_show", user.run(&["runs", "show", &run])?);
+    let lines = user.output(&["runs", "events", &run, "--json"])?;
+    let kinds = lines.lines().map(|line| Ok(serde_json::from_str::<Value>(line)?["type"].clone()));
+    let kinds: Vec<Value> = kinds.collect::<Result<_>>()?;
+    assert_eq!(kinds.last().and_then(Value::as_str), Some("run.cancelled"), "{kinds:?}");
+    Ok(())
+}
+
+#[test]
+fn streamed_text_is_shown_as_it_is() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let host = terminal.host(&[])?;
+    let user = terminal.at(host.url());
+    let script = r#"mockProvider={"id": "stream-text", "config": {"tokens": ["Good ", "\u001b[2J", "morning,\n", "world"]}}"#;
+    assert_snapshot!("text_follow", user.run(&["run", "speech", "--follow", "--config", script])?);
+    let run = user.output(&["run", "speech", "--config", script])?.trim().to_owned();
+    assert_snapshot!(
+        "text_messages",
+        user.run(&["runs", "events", &run, "--follow", "--mode", "messages"])?
+    );
+    Ok(())
+}
+
+#[test]
+fn definitions_are_registered_and_replaced() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let host = terminal.host(&[])?;
+    let user = terminal.at(host.url());
+    let mine = terminal.read("workflows/chain.json")?.replace("\"chain\"", "\"mine\"");
+    terminal.write("mine.json", &mine)?;
+    assert_snapshot!("apply_1_created", user.run(&["workflows", "apply", "mine.json"])?);
+    assert_snapshot!("apply_2_replaced", user.run(&["workflows", "apply", "mine.json", "--json"])?);
+    assert_eq!(user.output(&["workflows", "show", "mine"])?.trim_end(), mine.trim_end());
+    terminal.write("broken.json", "{}")?;
+    assert_snapshot!(
+        "apply_3_broken",
+        user.run(&["workflows", "apply", "mine.json", "broken.json"])?
+    );
+    assert_snapshot!("apply_4_foreign", user.run(&["workflows", "apply", "workflows/chain.json"])?);
+    terminal.write("agent.json", &mine.replace("core.noop", "vendor.acme.thing"))?;
+    assert_snapshot!("apply_5_not_run_here", user.run(&["workflows", "apply", "agent.json"])?);
+    assert_snapshot!("apply_6_unknown", user.run(&["workflows", "show", "nope"])?);
+    Ok(())
+}
+
+#[test]
+fn keys_are_made_rotated_and_taken_back() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let host = terminal.host(&[])?;
+    let user = terminal.at(host.url());
+    assert_snapshot!(
+        "keys_1_create",
+        user.run(&["keys", "create", "--name", "ci", "--scope", "runs:read"])?
+    );
+    assert_snapshot!(
+        "keys_2_unknown_scope",
+        user.run(&["keys", "create", "--name", "ci", "--scope", "runs:reed"])?
+    );
+    let made: Value = serde_json::from_str(&user.output(&[
+        "keys",
+        "create",
+        "--name",
+        "temporary",
+        "--json",
+    ])?)?;
+    let (id, key) = (made["id"].as_str().context("an id")?, made["key"].as_str().context("a key")?);
+    user.output(&["runs", "list", "--api-key", key])?;
+    let turned: Value = serde_json::from_str(&user.output(&["keys", "rotate", id, "--json"])?)?;
+    assert_snapshot!("keys_3_rotated_away", user.run(&["runs", "list", "--api-key", key])?);
+    let (id, key) =
+        (turned["id"].as_str().context("an id")?, turned["key"].as_str().context("a key")?);
+    user.output(&["runs", "list", "--api-key", key])?;
+    assert_snapshot!("keys_4_revoke", user.run(&["keys", "revoke", id])?);
+    assert_snapshot!("keys_5_revoked", user.run(&["runs", "list", "--api-key", key])?);
+    assert_snapshot!("keys_6_list", user.run(&["keys", "list"])?);
+    assert_snapshot!("keys_7_unknown", user.run(&["keys", "revoke", "key_nope"])?);
+    ensure!(!host.log().contains(key), "a key is in the log: {}", host.log());
+    Ok(())
+}
+
+#[test]
+fn a_broken_definition_is_named_and_skipped() -> Result<()> {
+    let terminal = Terminal::new()?;
+    terminal.write("workflows/broken.json", "{ \"id\": \"broken\" }")?;
+    terminal.write("workflows/notes.txt", "not a definition")?;
+    let host = terminal.host(&[])?;
+    let log = host.log();
+    assert!(log.contains("broken.json") && log.contains("skipped"), "{log}");
+    assert!(log.contains("test seams are on"), "{log}");
+    terminal.at(host.url()).output(&["run", "noop", "--follow"])?;
+    host.stop("TERM")?;
+    Ok(())
+}
+
+#[test]
+fn ctrl_c_leaves_the_run_going_and_says_how_to_come_back() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let host = terminal.host(&[])?;
+    let user = terminal.at(host.url());
+    let mut follower =
+        user.command(&["run", "delay", "--input", "{\"delayMs\": 600000}", "--follow"]);
+    let mut follower =
+        follower.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut lines = BufReader::new(follower.stdout.take().context("no standard output")?).lines();
+    let run = lines.next().context("no first line")??.replace("run ", "");
+    lines.next().context("no event")??;
+    signal_process(follower.id(), "INT")?;
+    let ended = follower.wait_with_output()?;
+    let said = String::from_utf8(ended.stderr)?;
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    assert!(
+        said.contains(&format!("`callboard runs events {run} --follow` comes back to it")),
+        "{said}"
+    );
+    let shown: Value = serde_json::from_str(&user.output(&["runs", "show", &run, "--json"])?)?;
+    assert_eq!(shown["status"], "running");
+    Ok(())
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let script = format!("{} completions bash | head -1", env!("CARGO_BIN_EXE_callboard"));
+    let shown = Command::new("sh").args(["-c", &script]).current_dir(terminal.folder()).output()?;
+    assert_eq!(String::from_utf8(shown.stderr)?, "");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = terminal.output(&["completions", shell])?;
+        assert!(script.contains("callboard") && script.contains("workflows"), "{shell}: {script}");
+    }
+    Ok(())
+}
+
+#[test]
+fn colours_are_for_those_who_want_them() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let complaint = |name: &str, value: &str| -> Result<bool> {
+        let output =
+            terminal.command(&["runs", "list", "--url", "nowhere"]).env(name, value).output()?;
+        Ok(output.stderr.contains(&0x1b))
+    };
+    assert!(!complaint("CLICOLOR", "1")?, "a pipe gets none");
+    assert!(complaint("CLICOLOR_FORCE", "1")?, "unless it asks");
+    assert!(!complaint("NO_COLOR", "1")?);
+    Ok(())
+}
+
+#[test]
+fn the_shipped_examples_run() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/workflows");
+    let host = terminal.host(&["--workflows", examples])?;
+    let user = terminal.at(host.url());
+    for (workflow, sign) in [("rescue", "✗ Deliver by drone"), ("rounds", "✓ Walk there #3")] {
+        let shown = user.output(&["run", workflow, "--follow"])?;
+        assert!(shown.contains(sign) && shown.contains("✓ run completed"), "{workflow}: {shown}");
+    }
+    let quiet = ["run", "morning-brief", "--follow", "--input", "{\"letters\": 0}"];
+    let shown = user.output(&quiet)?;
+    assert!(shown.contains("○ Write the brief") && shown.contains("✓ Let them sleep"), "{shown}");
+    Ok(())
+}
+
+#[test]
+fn the_demo_shows_a_run_and_ends_by_itself() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let shown = terminal.run(&["demo", "--once"])?;
+    for part in [
+        "exit: 0\n",
+        "scripted",
+        "✓ run completed",
+        "Good morning!",
+        "a host on http://127.0.0.1:",
+        "cost:",
+    ] {
+        assert!(shown.contains(part), "{part:?} is missing: {shown}");
+    }
+    assert_eq!(
+        std::fs::read_dir(terminal.folder().join("tmp"))?.count(),
+        0,
+        "the temporary folder is gone"
+    );
+    Ok(())
+}

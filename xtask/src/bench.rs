@@ -1,0 +1,104 @@
+//! Benchmarks of the release binary, in one run with what the machine can do without it.
+
+mod definitions;
+mod load;
+mod measure;
+mod raw;
+mod report;
+mod watch;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result};
+
+use crate::child::{self, Profile};
+use crate::{say, workspace};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Measure less of everything, in about a minute
+    #[arg(long)]
+    quick: bool,
+    /// Put the figures into docs/performance.md
+    #[arg(long)]
+    write: bool,
+    /// The binary to measure; built in the release profile when not given
+    #[arg(long, value_name = "PATH")]
+    bin: Option<PathBuf>,
+}
+
+/// How much of everything.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    /// Runs at concurrency 1, 16 and 64.
+    pub(crate) runs: [usize; 3],
+    /// Runs in the database when memory is read again.
+    pub(crate) held_runs: usize,
+    pub(crate) streams: usize,
+    pub(crate) starts: usize,
+    /// How often the short and the long loop are timed.
+    pub(crate) rounds: usize,
+    pub(crate) quick: bool,
+}
+
+const FULL: Scale = Scale {
+    runs: [2_000, 8_000, 20_000],
+    held_runs: 10_000,
+    streams: 2_000,
+    starts: 7,
+    rounds: 9,
+    quick: false,
+};
+
+const QUICK: Scale = Scale {
+    runs: [300, 1_500, 4_000],
+    held_runs: 10_000,
+    streams: 500,
+    starts: 3,
+    rounds: 5,
+    quick: true,
+};
+
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let root = workspace::root()?;
+    if cfg!(debug_assertions) {
+        // The generator shares the cores with the host: an unoptimised one would measure itself.
+        return again_in_release(&root, options);
+    }
+    let binary = match &options.bin {
+        Some(path) => path.canonicalize().with_context(|| path.display().to_string())?,
+        None => child::build(&root, Profile::Release)?,
+    };
+    let scale = if options.quick { QUICK } else { FULL };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // Beside the build output, so that the disk is the project's and not a memory file system.
+    let folder = tempfile::tempdir_in(workspace::target(&root)?)?;
+    let figures = runtime.block_on(measure::all(&binary, folder.path(), scale))?;
+    let table = report::table(&figures);
+    say::line(&table);
+    if options.write {
+        report::write(&root, &table)?;
+        say::line(format_args!("written to {}", report::PAGE));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn again_in_release(root: &Path, options: &Options) -> Result<ExitCode> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .args(["run", "--quiet", "--release", "--package", "xtask", "--", "bench"])
+        .current_dir(root);
+    if options.quick {
+        command.arg("--quick");
+    }
+    if options.write {
+        command.arg("--write");
+    }
+    if let Some(binary) = &options.bin {
+        command.arg("--bin").arg(binary.canonicalize()?);
+    }
+    let status = command.status()?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,216 @@
+//! The order of a benchmark: start-up, raw limits, load, streams, memory.
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use super::Scale;
+use super::definitions::{self, CHAIN, NOOP, WAIT};
+use super::load::{self, Sample};
+use super::{raw, watch};
+use crate::child::Host;
+use crate::say;
+use crate::wire::{Connection, Request};
+
+pub(crate) const KEY: &str = "bench-0123456789abcdef0123456789abcdef";
+
+pub(crate) const CALLERS: [usize; 3] = [1, 16, 64];
+
+/// Everything that was measured.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) quick: bool,
+    pub(crate) machine: String,
+    pub(crate) flushes: f64,
+    /// Runs per second through bare SQLite, for each number of callers.
+    pub(crate) raw: [f64; 3],
+    pub(crate) noop: [Option<Sample>; 3],
+    /// Processor time of the host per no-op run at the highest concurrency.
+    pub(crate) cpu_per_run: Duration,
+    /// The same of the load generator, which the host has to share the cores with.
+    pub(crate) generator_per_run: Duration,
+    pub(crate) commits_per_run: Option<f64>,
+    pub(crate) chain: [Option<Sample>; 2],
+    /// Time per event in a log of a thousand and of ten thousand events.
+    pub(crate) per_event: [Duration; 2],
+    pub(crate) lags: Vec<Duration>,
+    pub(crate) ready_empty: Duration,
+    pub(crate) ready_full: Duration,
+    pub(crate) idle_kb: u64,
+    pub(crate) held_runs: usize,
+    pub(crate) held_kb: u64,
+    pub(crate) streams: usize,
+    pub(crate) stream_kb: f64,
+}
+
+pub(crate) async fn all(binary: &Path, folder: &Path, scale: Scale) -> Result<Figures> {
+    let mut figures = Figures { quick: scale.quick, machine: machine(), ..Figures::default() };
+    let config = folder.join("callboard.toml");
+    fs::write(&config, "[limits]\nmax_node_executions = 100000\n")?;
+    let config = config.to_str().context("the folder's path is no UTF-8")?.to_owned();
+    let arguments = ["--api-key", KEY, "--config", config.as_str()];
+
+    say::line("start-up");
+    figures.ready_empty = start_up(binary, folder, &arguments, scale.starts).await?;
+    let home = folder.join("host");
+    fs::create_dir(&home)?;
+    let host = Host::start(binary, &home, &arguments).await?;
+    // Long enough for whatever a host does right after its start.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    figures.idle_kb = resident_kb(host.id()?)?;
+
+    register(host.address).await?;
+    load::drive(host.address, NOOP, 1, 1).await?;
+    host.stop().await?;
+    let model = raw::Model::copy(&home.join("data/callboard.db"))?;
+    figures.flushes = raw::flushes_per_second(folder, Duration::from_secs(1))?;
+
+    let host = Host::start(binary, &home, &arguments).await?;
+    load::drive(host.address, NOOP, 16, 300).await?;
+    for (place, callers) in CALLERS.into_iter().enumerate() {
+        say::line(format_args!("no-op runs, concurrency {callers}"));
+        let path = folder.join(format!("raw-{callers}.db"));
+        figures.raw[place] =
+            raw::runs_per_second(&model, &path, callers, scale.runs[place]).await?;
+        let (host_id, own_id) = (host.id()?, std::process::id());
+        let commits = commits(&home);
+        let (cpu, own_cpu) = (processor_time(host_id)?, processor_time(own_id)?);
+        let sample = load::drive(host.address, NOOP, callers, scale.runs[place]).await?;
+        let runs = sample.ends.len();
+        figures.cpu_per_run = (processor_time(host_id)? - cpu) / u32::try_from(runs)?;
+        figures.generator_per_run = (processor_time(own_id)? - own_cpu) / u32::try_from(runs)?;
+        if callers == 1 {
+            let made = commits.and_then(|before| Some(self::commits(&home)?.wrapping_sub(before)));
+            figures.commits_per_run = made.map(|made| f64::from(made) / runs as f64);
+        }
+        figures.noop[place] = Some(sample);
+    }
+    chains(&mut figures, host.address, scale).await?;
+    memory(&mut figures, &host, scale).await?;
+    host.stop().await?;
+    let host = Host::start(binary, &home, &arguments).await?;
+    figures.ready_full = host.ready_in;
+    host.stop().await?;
+    Ok(figures)
+}
+
+async fn chains(figures: &mut Figures, address: SocketAddr, scale: Scale) -> Result<()> {
+    say::line("chains");
+    let few = scale.runs[0];
+    figures.chain[0] = Some(load::drive(address, CHAIN, 1, few).await?);
+    figures.chain[1] = Some(load::drive(address, CHAIN, 64, scale.runs[2] / 4).await?);
+    for (place, (workflow, _)) in definitions::ROUNDS.into_iter().enumerate() {
+        let mut times = Vec::new();
+        for _ in 0..scale.rounds {
+            let (elapsed, events) = load::time_unread(address, workflow).await?;
+            times.push(elapsed / u32::try_from(events)?);
+        }
+        times.sort();
+        figures.per_event[place] = load::percentile(&times, 0.5);
+    }
+    say::line("lag of streams");
+    figures.lags = watch::lags(address).await?;
+    Ok(())
+}
+
+async fn memory(figures: &mut Figures, host: &Host, scale: Scale) -> Result<()> {
+    say::line("memory");
+    let done: usize = figures.noop.iter().flatten().map(|sample| sample.ends.len()).sum();
+    load::drive(host.address, NOOP, 64, scale.held_runs.saturating_sub(done).max(1)).await?;
+    figures.held_runs = scale.held_runs.max(done);
+    figures.held_kb = settled_kb(host.id()?).await?;
+    let run = watch::create(host.address, WAIT).await?;
+    let mut open = Vec::new();
+    for _ in 0..scale.streams {
+        let mut frames = watch::open(host.address, &run).await?;
+        // The first frame shows that the host serves the stream.
+        ensure!(frames.next().await?.is_some(), "a stream without a frame");
+        open.push(frames);
+    }
+    let with_streams = settled_kb(host.id()?).await?;
+    figures.streams = open.len();
+    figures.stream_kb = with_streams.saturating_sub(figures.held_kb) as f64 / open.len() as f64;
+    Ok(())
+}
+
+async fn settled_kb(process: u32) -> Result<u64> {
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    resident_kb(process)
+}
+
+/// The median over fresh folders.
+async fn start_up(
+    binary: &Path,
+    folder: &Path,
+    arguments: &[&str],
+    times: usize,
+) -> Result<Duration> {
+    let mut all = Vec::new();
+    for number in 0..times {
+        let home = folder.join(format!("start-{number}"));
+        fs::create_dir(&home)?;
+        let host = Host::start(binary, &home, arguments).await?;
+        all.push(host.ready_in);
+        host.stop().await?;
+    }
+    all.sort();
+    Ok(load::percentile(&all, 0.5))
+}
+
+async fn register(address: SocketAddr) -> Result<()> {
+    for definition in definitions::all() {
+        let request = Request::post("/v1/host/callboard/workflows", &definition).bearer(KEY);
+        let started = Instant::now();
+        let answer = Connection::open(address).await?.send(&request).await?;
+        ensure!(matches!(answer.status, 200 | 201), "{}: {}", answer.status, answer.text());
+        ensure!(
+            started.elapsed() < Duration::from_secs(30),
+            "registering {} took too long",
+            definition["id"]
+        );
+    }
+    Ok(())
+}
+
+fn resident_kb(process: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
+    Ok(line.split_whitespace().nth(1).context("no VmRSS")?.parse()?)
+}
+
+/// User and system time. The kernel counts in hundredths of a second.
+fn processor_time(process: u32) -> Result<Duration> {
+    let line = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let fields = line.rsplit_once(')').context("no process name")?.1;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks: u64 = fields.get(11).context("no utime")?.parse::<u64>()?
+        + fields.get(12).context("no stime")?.parse::<u64>()?;
+    Ok(Duration::from_millis(ticks * 10))
+}
+
+/// SQLite's own count of committed transactions, from the header of the write-ahead log's index.
+fn commits(home: &Path) -> Option<u32> {
+    const CHANGES_AT: u64 = 8;
+    let mut file = fs::File::open(home.join("data/callboard.db-shm")).ok()?;
+    file.seek(SeekFrom::Start(CHANGES_AT)).ok()?;
+    let mut bytes = [0; 4];
+    file.read_exact(&mut bytes).ok()?;
+    Some(u32::from_ne_bytes(bytes))
+}
+
+fn machine() -> String {
+    let information = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let named = |line: &&str| line.starts_with("model name");
+    let model = information
+        .lines()
+        .find(named)
+        .and_then(|line| line.split(": ").nth(1))
+        .unwrap_or("unknown");
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{cores} cores, {model}, Linux {}", kernel.trim())
+}

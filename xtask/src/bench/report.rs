@@ -1,0 +1,161 @@
+//! Figures as a table, and the place in the documentation that holds it.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::definitions::{CHAIN_NODES, events};
+use super::load::{Sample, percentile};
+use super::measure::{CALLERS, Figures};
+
+pub(crate) const PAGE: &str = "docs/performance.md";
+
+const BEGIN: &str = "<!-- begin: cargo xtask bench --write -->";
+const END: &str = "<!-- end -->";
+
+pub(crate) fn table(figures: &Figures) -> String {
+    let mut table = Table::new(figures);
+    table.row("flushes of a 4 KB page per second", per_second(figures.flushes), "");
+    for (place, callers) in CALLERS.into_iter().enumerate() {
+        let raw = figures.raw[place];
+        table.row(
+            &format!("bare SQLite group commit, callers {callers}"),
+            format!("{} runs/s", per_second(raw)),
+            "",
+        );
+        if let Some(sample) = &figures.noop[place] {
+            let target = if callers == 64 { "at least 0.50 of bare SQLite" } else { "" };
+            let reached = format!(
+                "{} runs/s ({:.2})",
+                per_second(sample.per_second()),
+                sample.per_second() / raw
+            );
+            table.row(&format!("no-op runs to their end, concurrency {callers}"), reached, target);
+            table.row("— create, p50 / p99", both(&sample.creates), "");
+            table.row("— create to end, p50 / p99", both(&sample.ends), "");
+        }
+    }
+    let commits = figures
+        .commits_per_run
+        .map_or_else(|| "not observable".to_owned(), |commits| format!("{commits:.2}"));
+    table.row("commits per no-op run, concurrency 1", commits, "2, at most 3");
+    table.row(
+        "processor time of the host per no-op run, concurrency 64",
+        time(figures.cpu_per_run),
+        "",
+    );
+    table.row("— of the load generator, on the same cores", time(figures.generator_per_run), "");
+    chains(&mut table, figures);
+    table.row("stream lag, timestamp to arrival, p50 / p99", both(&figures.lags), "");
+    table.row("ready after start, empty folder", time(figures.ready_empty), "under 300 ms");
+    table.row("ready after start, with those runs", time(figures.ready_full), "");
+    table.row("resident, idle", megabytes(figures.idle_kb), "under 40 MB");
+    table.row(
+        &format!("resident after {} runs", figures.held_runs),
+        megabytes(figures.held_kb),
+        "",
+    );
+    let streams = format!("{:.1} KB each", figures.stream_kb);
+    table.row(&format!("{} open streams", figures.streams), streams, "under 60 KB each");
+    table.text
+}
+
+fn chains(table: &mut Table, figures: &Figures) {
+    let [Some(alone), Some(many)] = &figures.chain else { return };
+    let [Some(one), _, Some(noop)] = &figures.noop else { return };
+    let half = |sample: &Sample| percentile(&sample.ends, 0.5).as_secs_f64();
+    let told = many.per_second() * events(CHAIN_NODES) as f64;
+    table.row("10-node chain, concurrency 64", format!("{} events/s", per_second(told)), "");
+    let ratio = |value: f64| format!("{value:.2} times a 1-node run");
+    table.row("10-node chain, time alone (p50)", ratio(half(alone) / half(one)), "at most 4");
+    table.row(
+        "10-node chain, cost at concurrency 64",
+        ratio(noop.per_second() / many.per_second()),
+        "at most 4",
+    );
+    let [short, long] = figures.per_event;
+    table.row("time per event, in a run of 1,000", time(short), "");
+    let growth =
+        format!("{} ({:.2} times that)", time(long), long.as_secs_f64() / short.as_secs_f64());
+    table.row("time per event, in a run of 10,000", growth, "1");
+}
+
+struct Table {
+    text: String,
+}
+
+impl Table {
+    fn new(figures: &Figures) -> Self {
+        let scale = if figures.quick { " Scaled down (`--quick`)." } else { "" };
+        let head = format!(
+            "Measured on: {}.{scale}\n\n| what | figure | goal |\n|---|---|---|\n",
+            figures.machine
+        );
+        Self { text: head }
+    }
+
+    fn row(&mut self, what: &str, figure: String, goal: &str) {
+        self.text.push_str(&format!("| {what} | {figure} | {goal} |\n"));
+    }
+}
+
+fn per_second(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| std::str::from_utf8(group).unwrap_or_default())
+        .collect();
+    groups.join(",")
+}
+
+fn both(ordered: &[Duration]) -> String {
+    format!("{} / {}", time(percentile(ordered, 0.5)), time(percentile(ordered, 0.99)))
+}
+
+fn time(value: Duration) -> String {
+    match value.as_micros() {
+        0..1000 => format!("{:.1} µs", value.as_secs_f64() * 1e6),
+        1000..100_000 => format!("{:.1} ms", value.as_secs_f64() * 1e3),
+        _ => format!("{:.0} ms", value.as_secs_f64() * 1e3),
+    }
+}
+
+fn megabytes(kb: u64) -> String {
+    format!("{:.1} MB", kb as f64 / 1024.0)
+}
+
+/// Replaces what stands between the markers of the page.
+pub(crate) fn write(root: &Path, table: &str) -> Result<()> {
+    let path = root.join(PAGE);
+    let page = fs::read_to_string(&path).with_context(|| PAGE.to_owned())?;
+    fs::write(&path, replaced(&page, table)?)?;
+    Ok(())
+}
+
+fn replaced(page: &str, table: &str) -> Result<String> {
+    let (before, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE} lacks {BEGIN}"))?;
+    let (_, after) = rest.split_once(END).with_context(|| format!("{PAGE} lacks {END}"))?;
+    Ok(format!("{before}{BEGIN}\n{table}{END}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{per_second, replaced};
+
+    #[test]
+    fn figures_replace_those_of_before() {
+        let page = "a\n<!-- begin: cargo xtask bench --write -->\nold\n<!-- end -->\nz\n";
+        let page = replaced(page, "new\n").unwrap();
+        assert_eq!(page, "a\n<!-- begin: cargo xtask bench --write -->\nnew\n<!-- end -->\nz\n");
+        assert!(replaced("no markers", "new").is_err());
+    }
+
+    #[test]
+    fn large_numbers_are_grouped() {
+        assert_eq!([per_second(7.4), per_second(12_345.0)], ["7", "12,345"]);
+    }
+}

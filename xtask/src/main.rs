@@ -1,0 +1,50 @@
+//! What cargo cannot do by itself: the architecture test, generated pages, interoperability, benchmarks.
+
+mod bench;
+mod child;
+mod interop;
+mod say;
+mod source;
+mod sse;
+mod tidy;
+mod wire;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about = "Project tasks")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Check file sizes, headers, crate walls, links and the page of error codes
+    Tidy,
+    /// Write docs/errors.md from the server's table of error codes
+    Errors,
+    /// Run the protocol's fixtures and schemas against the built binary
+    Interop(interop::Options),
+    /// Measure the release binary beside the machine's raw limits
+    Bench(bench::Options),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().task {
+        Task::Tidy => tidy::run(),
+        Task::Errors => tidy::write_error_page(),
+        Task::Interop(options) => interop::run(&options),
+        Task::Bench(options) => bench::run(&options),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            say::problem(format_args!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

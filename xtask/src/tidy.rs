@@ -1,0 +1,99 @@
+//! The architecture test: what the compiler and clippy cannot hold, checked on manifests and text.
+
+mod errors;
+mod pages;
+mod rules;
+mod walls;
+
+use std::fmt;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::{say, workspace};
+
+/// One thing that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) weight: Weight,
+    pub(crate) place: String,
+    pub(crate) what: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// The check fails.
+    Fault,
+    /// Worth a look, and nothing more.
+    Remark,
+}
+
+impl Finding {
+    fn fault(place: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { weight: Weight::Fault, place: place.into(), what: what.into() }
+    }
+
+    fn remark(place: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { weight: Weight::Remark, place: place.into(), what: what.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let weight = match self.weight {
+            Weight::Fault => "error",
+            Weight::Remark => "note",
+        };
+        write!(f, "{weight}: {}: {}", self.place, self.what)
+    }
+}
+
+/// `cargo tidy`.
+pub(crate) fn run() -> Result<ExitCode> {
+    let findings = check(&workspace::root()?)?;
+    for finding in &findings {
+        say::line(finding);
+    }
+    let faults = findings.iter().filter(|finding| finding.weight == Weight::Fault).count();
+    say::line(format_args!("tidy: {faults} faults, {} notes", findings.len() - faults));
+    Ok(if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// `cargo xtask errors`.
+pub(crate) fn write_error_page() -> Result<ExitCode> {
+    let root = workspace::root()?;
+    let codes = errors::codes(&workspace::files(&root)?)?;
+    std::fs::write(root.join(errors::PAGE), errors::page(&codes))?;
+    say::line(format_args!("{}: {} codes", errors::PAGE, codes.len()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Everything that is wrong with the workspace.
+fn check(root: &Path) -> Result<Vec<Finding>> {
+    let files = workspace::files(root)?;
+    let mut findings = walls::check(&workspace::members(root)?);
+    findings.extend(rules::check(&files));
+    findings.extend(pages::check(&files));
+    findings.extend(errors::check(&files));
+    Ok(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Finding, Weight, check};
+    use crate::workspace;
+
+    /// The walls hold in `cargo test` too, not only where somebody remembers `cargo tidy`.
+    #[test]
+    fn the_workspace_is_tidy() {
+        let findings = check(&workspace::root().unwrap()).unwrap();
+        let faults: Vec<&Finding> =
+            findings.iter().filter(|finding| finding.weight == Weight::Fault).collect();
+        assert!(
+            faults.is_empty(),
+            "{}",
+            faults.iter().map(|fault| format!("\n{fault}")).collect::<String>()
+        );
+    }
+}

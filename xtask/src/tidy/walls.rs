@@ -1,0 +1,189 @@
+//! Which crate may know which: dependencies point inwards, and each room lacks what it must not touch.
+
+use super::Finding;
+use crate::workspace::{Member, Role};
+
+/// One crate's place in the picture.
+struct Wall {
+    name: &'static str,
+    /// Crates of ours that lie further in.
+    inwards: &'static [&'static str],
+    /// Crates of others that it must not ask for, not even in tests.
+    never: &'static [&'static str],
+    why: &'static str,
+}
+
+const PROTOCOL: &str = "callboard-protocol";
+const CORE: &str = "callboard-core";
+const ENGINE: &str = "callboard-engine";
+const STORE: &str = "callboard-store";
+const BACKENDS: &str = "callboard-backends";
+const SERVER: &str = "callboard-server";
+
+const ASYNC: [&str; 6] =
+    ["tokio", "tokio-util", "async-trait", "futures-util", "futures", "async-std"];
+const SQL: [&str; 6] =
+    ["rusqlite", "refinery", "libsqlite3-sys", "sqlx", "tokio-postgres", "deadpool-postgres"];
+const HTTP_SERVER: [&str; 5] = ["axum", "hyper", "hyper-util", "tower", "tower-http"];
+const HTTP_CLIENT: [&str; 2] = ["reqwest", "ureq"];
+const CHANCE: [&str; 4] = ["getrandom", "rand", "uuid", "fastrand"];
+
+const WALLS: [Wall; 8] = [
+    Wall {
+        name: PROTOCOL,
+        inwards: &[],
+        never: &["tracing", "metrics", "tempfile"],
+        why: "types of the wire and nothing that acts",
+    },
+    Wall {
+        name: CORE,
+        inwards: &[PROTOCOL],
+        never: &["tracing", "metrics", "jiff", "chrono", "tempfile"],
+        why: "a replay that cannot call anything cannot diverge by accident",
+    },
+    Wall {
+        name: ENGINE,
+        inwards: &[PROTOCOL, CORE],
+        never: &["tempfile", "clap"],
+        why: "every loop is testable in memory; databases and HTTP are plugs",
+    },
+    Wall {
+        name: STORE,
+        inwards: &[PROTOCOL, CORE, ENGINE],
+        never: &["clap"],
+        why: "SQL in one place, and nothing but SQL in that place",
+    },
+    Wall {
+        name: BACKENDS,
+        inwards: &[PROTOCOL, CORE, ENGINE],
+        never: &["clap"],
+        why: "foreign code stays outside the room that owns the truth",
+    },
+    Wall {
+        name: SERVER,
+        inwards: &[PROTOCOL, CORE, ENGINE],
+        never: &["clap"],
+        why: "HTTP could be removed and the engine would not notice",
+    },
+    Wall {
+        name: "callboard",
+        inwards: &[PROTOCOL, CORE, ENGINE, STORE, BACKENDS, SERVER],
+        never: &[],
+        why: "it wires the others and holds no logic of its own",
+    },
+    Wall { name: "xtask", inwards: &[], never: &[], why: "it looks at the product from outside" },
+];
+
+/// A kind of dependency and the only crates that may ask for it.
+struct Reserved {
+    crates: &'static [&'static str],
+    to: &'static [&'static str],
+    why: &'static str,
+}
+
+const RESERVED: [Reserved; 5] = [
+    Reserved {
+        crates: &ASYNC,
+        to: &[ENGINE, STORE, BACKENDS, SERVER, "callboard", "xtask"],
+        why: "core and protocol have no async",
+    },
+    // xtask measures the bare database beside the host.
+    Reserved { crates: &SQL, to: &[STORE, "xtask"], why: "only store knows a database" },
+    Reserved { crates: &HTTP_SERVER, to: &[SERVER], why: "only server speaks HTTP to clients" },
+    Reserved {
+        crates: &HTTP_CLIENT,
+        to: &[BACKENDS, "callboard"],
+        why: "only backends and client commands call out",
+    },
+    Reserved {
+        crates: &CHANCE,
+        to: &[ENGINE, STORE, BACKENDS, SERVER, "callboard"],
+        why: "core and protocol know no chance",
+    },
+];
+
+pub(super) fn check(members: &[Member]) -> Vec<Finding> {
+    members.iter().flat_map(check_member).collect()
+}
+
+fn check_member(member: &Member) -> Vec<Finding> {
+    let place = format!("{} (Cargo.toml)", member.name);
+    let Some(wall) = WALLS.iter().find(|wall| wall.name == member.name) else {
+        return vec![Finding::fault(place, "a new crate needs its row in xtask/src/tidy/walls.rs")];
+    };
+    let mut findings = Vec::new();
+    for dependency in &member.dependencies {
+        let name = dependency.name.as_str();
+        if wall.never.contains(&name) {
+            findings.push(Finding::fault(&place, format!("depends on {name}, but {}", wall.why)));
+        }
+        // Tests may look outwards: a router is best tested with real activities behind it.
+        let is_ours = WALLS.iter().any(|other| other.name == name);
+        if is_ours && dependency.role != Role::Dev && !wall.inwards.contains(&name) {
+            findings.push(Finding::fault(
+                &place,
+                format!("depends on {name}, which does not lie further in"),
+            ));
+        }
+        for reserved in RESERVED.iter().filter(|reserved| reserved.crates.contains(&name)) {
+            let testing = dependency.role == Role::Dev && !SQL.contains(&name);
+            if !testing && !reserved.to.contains(&member.name.as_str()) {
+                findings.push(Finding::fault(
+                    &place,
+                    format!("depends on {name}, but {}", reserved.why),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use crate::workspace::{Dependency, Member, Role};
+
+    fn faults(name: &str, dependencies: &[(&str, Role)]) -> Vec<String> {
+        let dependencies = dependencies
+            .iter()
+            .map(|(name, role)| Dependency { name: (*name).into(), role: *role })
+            .collect();
+        check(&[Member { name: name.into(), dependencies }])
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn a_crossed_wall_is_found() {
+        for (name, dependency) in [
+            ("callboard-core", "tokio"),
+            ("callboard-core", "async-trait"),
+            ("callboard-core", "rusqlite"),
+            ("callboard-core", "uuid"),
+            ("callboard-core", "callboard-engine"),
+            ("callboard-protocol", "tokio"),
+            ("callboard-protocol", "callboard-core"),
+            ("callboard-engine", "rusqlite"),
+            ("callboard-engine", "axum"),
+            ("callboard-engine", "reqwest"),
+            ("callboard-engine", "callboard-store"),
+            ("callboard-server", "rusqlite"),
+            ("callboard-server", "refinery"),
+            ("callboard-server", "reqwest"),
+            ("callboard-server", "callboard-store"),
+            ("callboard-store", "axum"),
+            ("callboard", "rusqlite"),
+            ("callboard-utils", "serde"),
+        ] {
+            let found = faults(name, &[("serde", Role::Normal), (dependency, Role::Normal)]);
+            assert_eq!(found.len(), 1, "{name} with {dependency}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn tests_may_look_outwards_but_not_at_a_database() {
+        assert_eq!(faults("callboard-server", &[("callboard-backends", Role::Dev)]), [""; 0]);
+        assert_eq!(faults("callboard-server", &[("rusqlite", Role::Dev)]).len(), 1);
+    }
+}

@@ -302,7 +302,6 @@ fn a_snapshot_matches_the_protocol_in_every_status() {
             configurable: Some(object(json!({ "recursionLimit": 3 }))),
             last_sequence: Some(3),
         };
-        // The protocol has no word for a cancel under way in its snapshot.
         let value = serde_json::to_value(snapshot).expect("JSON");
         check(&validator, status.as_str(), &value);
     }

@@ -1,10 +1,13 @@
 //! Pausing at once or after a drain, and going on.
 
+use std::sync::Arc;
+
+use callboard_core::{Command, Run};
 use callboard_protocol::DrainPolicy;
 use serde_json::json;
 
 use crate::given::{Do, at, given};
-use crate::story::{check, check_within, play};
+use crate::story::{check, check_within, line, play};
 
 const NOW: Do = Do::Pause(DrainPolicy::Immediate);
 const DRAIN: Do = Do::Pause(DrainPolicy::DrainCurrentNode);
@@ -131,4 +134,23 @@ fn pauses_add_up() {
     ];
     let played = check_within(&flow, &steps, &["node.started w #2", "run.completed"]);
     assert_eq!(played.payload("run.completed")["durationMs"], 120);
+}
+
+/// A batch that was cut between a write and its node's end, and then paused: what was written counts.
+#[test]
+fn a_write_is_not_repeated_by_a_fresh_attempt() {
+    let flow = given("s:setVariable")
+        .config("s", json!({ "name": "n" }))
+        .ports("s", json!({ "value": { "type": "expression", "expression": "n + 1" } }))
+        .inputs(json!({ "n": 0 }));
+    let whole = play(&flow, &[(0, Do::Start)]);
+    let cut = &whole.log[..3];
+    assert_eq!(whole.lines[2], "variable.changed n 1");
+    let mut run = Run::replay(Arc::clone(whole.run.birth()), Arc::clone(whole.run.plan()), cut);
+    let pause = Command::Pause { drain: DrainPolicy::Immediate, reason: None };
+    run.decide(&pause, at(1)).expect("pauses");
+    let entries = run.decide(&Command::Resume { reason: None }, at(2)).expect("resumes");
+    let told: Vec<String> = entries.iter().map(|entry| line(&entry.event)).collect();
+    assert_eq!(told, ["run.resumed", "node.started s #1", "node.completed s", "run.completed"]);
+    assert_eq!(entries[2].event.payload()["outputs"], json!({ "value": 1 }));
 }

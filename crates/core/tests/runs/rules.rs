@@ -30,6 +30,17 @@ fn f6_a_failing_node_fails_its_run() {
     assert_eq!(play(&said, &[(0, Do::Start)]).payload("run.failed")["error"]["code"], "mine");
 }
 
+/// The protocol's error object has no room for empty texts.
+#[test]
+fn f6_a_failure_without_words_gets_the_default_ones() {
+    let flow = given("f:fail").config("f", json!({ "code": "", "message": "" }));
+    let error = play(&flow, &[(0, Do::Start)]).payload("run.failed")["error"].clone();
+    assert_eq!(
+        error,
+        json!({ "code": "conformance_test_failure", "message": "Intentional conformance failure" })
+    );
+}
+
 /// F7: topological, ties by id, whatever the order in the file.
 #[test]
 fn f7_nodes_complete_in_the_order_of_the_graph() {

@@ -13,7 +13,7 @@ fn whole() -> Given {
         .top(json!({
             "variables": [{ "name": "v", "type": "string" }],
             "channels": { "c": { "reducer": "append", "access": { "readers": ["a"] } } },
-            "groups": [{ "id": "g", "name": "g", "nodeIds": [], "position": { "x": 0, "y": 0 }, "size": {} }],
+            "groups": [{ "id": "g", "name": "g", "nodeIds": [], "position": { "x": 0, "y": 0 }, "size": { "width": 1, "height": 1 } }],
             "defaults": {},
         }))
 }

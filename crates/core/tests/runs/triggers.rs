@@ -88,6 +88,45 @@ fn f24_a_firing_that_waits_for_its_node_does_not_spin() {
     assert!(wakes > crate::given::at(1), "{wakes} is over already");
 }
 
+/// A write during a firing is not lost, however that firing ends.
+#[test]
+fn f24_a_write_during_a_failing_firing_fires_again() {
+    let flow = given("w:channelWrite p:ai x:channelWrite t:ai").edges("w>p p>x");
+    let flow = write(write(triggered(flow, json!({ "channel": "c" })), "w", 1), "x", 2);
+    let steps = [
+        (0, Do::Start),
+        (1, Do::Done("p", json!({}))),
+        (2, Do::FailedForGood("t", "bad")),
+        (3, Do::Done("t", json!({}))),
+    ];
+    check_within(&flow, &steps, &["node.failed t bad", "node.started t v1", "run.completed"]);
+}
+
+/// A firing inside a loop's body re-opens that part; the loop turns when all of it has ended again.
+#[test]
+fn f24_a_firing_inside_a_loop_comes_to_rest_before_the_loop_turns() {
+    let flow = given("h:noop t:ai u:noop w:channelWrite")
+        .edges("h>t t>u u>h")
+        .top(json!({ "settings": { "maxLoopbackIterations": 1 } }));
+    let flow = write(triggered(flow, json!({ "channel": "c", "debounceMs": 5 })), "w", 1);
+    let steps = [
+        (0, Do::Start),
+        (5, Do::Continue),
+        (9, Do::Done("t", json!({}))),
+        (10, Do::Done("t", json!({}))),
+        (11, Do::Done("t", json!({}))),
+        (12, Do::Done("t", json!({}))),
+    ];
+    let played = play(&flow, &steps);
+    let ended = played.lines.iter().any(|line| line == "run.completed");
+    assert!(ended, "{:#?}", played.lines);
+    let completed = played.lines.iter().filter(|line| *line == "node.completed t").count();
+    assert_eq!(
+        completed,
+        played.lines.iter().filter(|line| line.starts_with("node.started t")).count()
+    );
+}
+
 /// F24: debounce waits for quiet; each write begins the wait again.
 #[test]
 fn f24_debounce_waits_for_quiet() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use owo_colors::OwoColorize;
 use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
 
 use callboard_protocol::{Event, NodeId, OutputChunk, RunEvent, RunId, RunStatus};
 
@@ -51,10 +52,11 @@ pub(crate) async fn follow(
     audience: Audience,
     definition: Option<&str>,
 ) -> Result<Ending, CommandError> {
+    // Listened for before the first line is shown: whoever sees it may already press Ctrl-C.
+    let mut leave = signal(SignalKind::interrupt())
+        .map_err(|error| CommandError::failed(format!("cannot listen for signals: {error}")))?;
     let mut stream = EventStream::open(client, run, mode).await?;
     let mut screen = Screen::new(audience, Timeline::of(definition));
-    let leave = tokio::signal::ctrl_c();
-    tokio::pin!(leave);
     loop {
         let heard = tokio::select! {
             heard = stream.next() => heard?,
@@ -63,7 +65,7 @@ pub(crate) async fn follow(
                 screen.release()?;
                 continue;
             }
-            _ = &mut leave => {
+            _ = leave.recv() => {
                 screen.close()?;
                 return Ok(Ending::Left);
             }

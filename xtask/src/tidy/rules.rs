@@ -32,6 +32,7 @@ fn rust(file: &TextFile) -> Vec<Finding> {
     findings.extend(length(file));
     findings.extend(unfinished(file, &source));
     findings.extend(purity(file, &source));
+    findings.extend(clock(file, &source));
     findings.extend(appends(file, &source));
     findings.extend(sql(file, &source));
     findings
@@ -118,6 +119,26 @@ fn purity(file: &TextFile, source: &Source) -> Vec<Finding> {
                     format!("`{pattern}`: this crate does no I/O and never waits"),
                 )
             })
+        })
+        .collect()
+}
+
+/// The one door through which time and fresh names enter whatever a simulation must be able to repeat.
+const CLOCK: &str = "crates/engine/src/clock.rs";
+
+fn clock(file: &TextFile, source: &Source) -> Vec<Finding> {
+    let timed = ["crates/engine/src/", "crates/store/src/", "crates/backends/src/"];
+    if file.path == CLOCK || !timed.iter().any(|folder| file.path.starts_with(folder)) {
+        return Vec::new();
+    }
+    ["SystemTime::now", "Instant::now", "Uuid::"]
+        .iter()
+        .flat_map(|pattern| source.code_lines(pattern))
+        .map(|line| {
+            Finding::fault(
+                format!("{}:{line}", file.path),
+                "time and fresh names come from the engine's clock",
+            )
         })
         .collect()
 }
@@ -225,6 +246,7 @@ mod tests {
             ("crates/server/src/a.rs", "const Q: &str = \"UPDATE runs SET a = 1\";"),
             ("crates/server/src/a.rs", "use rusqlite::Connection;"),
             ("crates/server/src/a.rs", "fn f() { store.append(x) }"),
+            ("crates/engine/src/a.rs", "fn f() { SystemTime::now(); }"),
             ("crates/server/src/a.rs", concat!("const P: &str = \"/wo", "rk/main\";")),
         ] {
             assert_eq!(faults(path, &format!("//! Owns it.\n{body}\n")).len(), 1, "{path}: {body}");

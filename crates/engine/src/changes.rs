@@ -11,9 +11,18 @@ use callboard_protocol::RunId;
 /// Enough that writers of different runs seldom meet, few enough to cost nothing when idle.
 const SHARDS: usize = 16;
 
-type Shard = HashMap<RunId, watch::Sender<u64>>;
+/// Versions remembered per shard. Whoever waits for a run mostly does so while it moves; for the others
+/// the store is asked.
+const RECENT: usize = 512;
 
-/// Waiters by run. A run that nobody waits for takes no memory here.
+#[derive(Debug, Default)]
+struct Shard {
+    waiters: HashMap<RunId, watch::Sender<u64>>,
+    /// The last announced versions of runs that moved lately.
+    recent: HashMap<RunId, u64>,
+}
+
+/// Waiters by run. A run that nobody waits for and that does not move takes no memory here.
 #[derive(Debug)]
 pub struct Changes {
     shards: [Mutex<Shard>; SHARDS],
@@ -29,21 +38,27 @@ impl Default for Changes {
 impl Changes {
     /// Tells the waiters of a run that its log now holds `version` events.
     pub fn announce(&self, run: &RunId, version: u64) {
-        if let Some(sender) = self.shard(run).get(run) {
+        let mut shard = self.shard(run);
+        if let Some(sender) = shard.waiters.get(run) {
             sender.send_replace(version);
         }
+        if shard.recent.len() >= RECENT {
+            shard.recent.clear();
+        }
+        shard.recent.insert(run.clone(), version);
     }
 
     /// Starts listening. What is announced from here on is not missed, so: listen, read the log, then wait.
     pub fn listen(&self, run: &RunId) -> Listener<'_> {
         let mut shard = self.shard(run);
-        let receiver = shard.entry(run.clone()).or_insert_with(|| watch::channel(0).0).subscribe();
-        Listener { changes: self, run: run.clone(), receiver: Some(receiver) }
+        let known = shard.recent.get(run).copied();
+        let sender = shard.waiters.entry(run.clone()).or_insert_with(|| watch::channel(0).0);
+        Listener { changes: self, run: run.clone(), receiver: Some(sender.subscribe()), known }
     }
 
     fn shard(&self, run: &RunId) -> MutexGuard<'_, Shard> {
         let hash = usize::try_from(self.hasher.hash_one(run) % SHARDS as u64).unwrap_or(0);
-        // A panic while the lock was held cannot leave a map of senders half-changed.
+        // A panic while the lock was held cannot leave these maps half-changed.
         self.shards[hash].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -54,9 +69,15 @@ pub struct Listener<'a> {
     changes: &'a Changes,
     run: RunId,
     receiver: Option<watch::Receiver<u64>>,
+    known: Option<u64>,
 }
 
 impl Listener<'_> {
+    /// The version that was announced last before the listening began, if it is remembered.
+    pub fn known(&self) -> Option<u64> {
+        self.known
+    }
+
     /// Returns once a version beyond `seen` has been announced.
     pub async fn beyond(&mut self, seen: u64) {
         if let Some(receiver) = &mut self.receiver {
@@ -70,8 +91,8 @@ impl Drop for Listener<'_> {
     fn drop(&mut self) {
         let mut shard = self.changes.shard(&self.run);
         self.receiver = None;
-        if shard.get(&self.run).is_some_and(|sender| sender.receiver_count() == 0) {
-            shard.remove(&self.run);
+        if shard.waiters.get(&self.run).is_some_and(|sender| sender.receiver_count() == 0) {
+            shard.waiters.remove(&self.run);
         }
     }
 }

@@ -98,8 +98,12 @@ impl Drop for SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn create(&self, run: NewRun) -> Result<(), StoreError> {
+        let id = run.birth.run_id.clone();
         let run = SealedRun::seal(run, &self.seal)?;
-        self.writer.write(move |db| create::create(db, &run)).await
+        let changes = Arc::clone(&self.changes);
+        // Whoever waits for the first event need not ask the database whether there is one.
+        let announce = move |(): &()| changes.announce(&id, 0);
+        self.writer.write_then(move |db| create::create(db, &run), announce).await
     }
 
     async fn append(&self, append: Append) -> Result<(), StoreError> {
@@ -159,8 +163,13 @@ impl Store for SqliteStore {
 
     async fn changed(&self, run: &RunId, version: u64) {
         let mut listener = self.changes.listen(run);
-        let id = run.clone();
-        let stored = self.readers.read(move |db| read::version(db, &id)).await;
+        let stored = match listener.known() {
+            Some(known) => Ok(known),
+            None => {
+                let id = run.clone();
+                self.readers.read(move |db| read::version(db, &id)).await
+            }
+        };
         // Whoever cannot read the version learns why when it reads the log, so this comes early.
         if stored.is_ok_and(|stored| stored <= version) {
             listener.beyond(version).await;

@@ -19,7 +19,7 @@ use callboard_engine::{
 };
 use callboard_protocol::HostId;
 use callboard_server::{
-    App, KeyRing, Metrics, NotReady, Readiness, ServerConfig, StaticKey, TestKeys,
+    App, KeyRing, LinkKey, Metrics, NotReady, Readiness, ServerConfig, StaticKey, TestKeys,
 };
 use callboard_store::{OpenError, SqliteStore};
 
@@ -86,6 +86,7 @@ impl Host {
             config: server_config(&settings.config.limits),
             readiness: Arc::new(DatabaseReadiness(store.clone())),
             metrics: Some(metrics.clone()),
+            link_key: LinkKey::new(store.derive_key("interrupt links")),
             shutdown: shutdown.clone(),
         });
         engine.start();

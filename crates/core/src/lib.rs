@@ -7,6 +7,7 @@ mod channel;
 mod expression;
 mod graph;
 mod head;
+mod interrupt;
 mod mask;
 mod node;
 mod plan;
@@ -19,5 +20,8 @@ pub use admission::{HostLimits, Inadmissible, MOCK_PROVIDERS};
 pub use birth::{Birth, RunLimits};
 pub use head::Head;
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
-pub use run::{Attempt, Command, Entry, Fact, Outcome, Owed, Refusal, RetryClass, Run, Task};
+pub use run::{
+    Attempt, Command, Entry, Fact, InterruptView, Outcome, Owed, Refusal, Resolution, RetryClass,
+    Run, Task, Via,
+};
 pub use version::{Pin, pin_version};

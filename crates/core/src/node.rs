@@ -17,6 +17,8 @@ pub(crate) enum NodeKind {
     Conditional,
     Loop,
     ChannelWrite,
+    /// Asks somebody and waits.
+    Gate,
     /// Declares a requirement that no host meets: the engine must refuse to run it.
     RequiresMissing,
     /// Somebody outside core performs it.
@@ -39,6 +41,7 @@ impl NodeKind {
             "core.conditional" => Self::Conditional,
             "core.loop" => Self::Loop,
             "core.channelWrite" => Self::ChannelWrite,
+            "core.approvalGate" | "core.clarificationGate" | "core.interrupt" => Self::Gate,
             "conformance.requiresMissing" => Self::RequiresMissing,
             _ => Self::Activity,
         }
@@ -63,7 +66,6 @@ pub(crate) fn required_capability(type_id: &TypeId) -> &'static str {
         "core.conversationGate" => "conversationPrimitive",
         "core.conformance.mock-agent" => "agents",
         "core.subWorkflow" => "subWorkflow",
-        "core.approvalGate" | "core.clarificationGate" | "core.interrupt" => "interrupts",
         text if text.starts_with("core.ai.") => "aiProviders",
         text if text.starts_with("conformance.") || text.starts_with("core.conformance.") => {
             "testing"

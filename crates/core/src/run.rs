@@ -9,6 +9,7 @@ mod command;
 mod flow;
 mod fold;
 mod inputs;
+mod interrupt;
 mod next;
 mod perform;
 mod view;
@@ -19,16 +20,18 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use callboard_protocol::{
-    CancelRequested, CapBreached, ChannelName, Event, Failure, NodeId, Object, PauseRequested,
-    RunId, RunStatus, Timestamp,
+    CancelRequested, CapBreached, ChannelName, Event, Failure, InterruptKind, NodeId, Object,
+    PauseRequested, RunId, RunStatus, Timestamp,
 };
 
 pub use command::{Command, Fact, Outcome, Refusal, RetryClass};
+pub use interrupt::{InterruptView, Resolution, Via};
 pub use view::{Attempt, Owed, Task};
 
 use crate::birth::Birth;
 use crate::channel::Channel;
 use crate::graph::NodeIndex;
+use crate::interrupt::OpenInterrupt;
 use crate::mask::{Mask, Sensitive};
 use crate::plan::Plan;
 
@@ -73,6 +76,8 @@ pub struct Run {
     breach: Option<CapBreached>,
     /// A fold that cannot go on: the run fails with this.
     fault: Option<Failure>,
+    /// Questions that have been asked and not settled.
+    interrupts: BTreeMap<NodeIndex, OpenInterrupt>,
     /// Failed nodes in the order of their failing.
     failed: Vec<NodeIndex>,
     sensitive: Sensitive,
@@ -100,8 +105,19 @@ struct NodeState {
     /// Why the ports could not be resolved.
     unresolved: Option<Failure>,
     outputs: Object,
+    /// The settled question of this visit.
+    resumed: Option<Resumed>,
     started_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
+}
+
+/// How a node's question was settled.
+#[derive(Debug, Clone, PartialEq)]
+struct Resumed {
+    interrupt_id: String,
+    kind: InterruptKind,
+    /// None: nobody answered in time.
+    value: Option<Value>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -115,6 +131,8 @@ enum Stage {
     Retrying {
         not_before: Timestamp,
     },
+    /// Waits for an answer; nobody is held meanwhile.
+    Suspended,
     Completed,
     Failed(Failure),
     Skipped,
@@ -177,6 +195,7 @@ impl Run {
             cancel: None,
             breach: None,
             fault: None,
+            interrupts: BTreeMap::new(),
             failed: Vec::new(),
             sensitive: Sensitive::default(),
             birth,

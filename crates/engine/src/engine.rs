@@ -7,7 +7,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use callboard_core::{Birth, Command, Entry, HostLimits, Inadmissible, Refusal, Run};
+use callboard_core::{
+    Birth, Command, Entry, HostLimits, Inadmissible, InterruptView, Refusal, Resolution, Run,
+};
 use callboard_protocol::{
     DrainPolicy, ENGINE_VERSION, HostId, Object, Owner, Principal, RunId, RunSnapshot, RunStatus,
     Timestamp, WorkflowId,
@@ -311,6 +313,36 @@ impl Engine {
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
         self.record(scope, run, &Command::Resume { reason }, remember.as_ref()).await
+    }
+
+    /// Answers a node's question. The first answer that settles it wins, on whichever host it arrives.
+    pub async fn resolve(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+        resolution: Resolution,
+        remember: Option<Remember>,
+    ) -> Result<Done, EngineError> {
+        self.record(scope, run, &Command::Resolve(resolution), remember.as_ref()).await
+    }
+
+    /// Whose run this is, for those whose right to it is not a key but a signed link.
+    pub async fn scope_of(&self, run: &RunId) -> Result<Option<Scope>, EngineError> {
+        let opened = self.open(run).await?;
+        Ok(opened.map(|run| Scope {
+            tenant: run.birth().owner.tenant.clone(),
+            workspace: run.birth().owner.workspace.clone(),
+            mode: if run.birth().test { KeyMode::Test } else { KeyMode::Live },
+        }))
+    }
+
+    /// The questions of a run that wait for an answer.
+    pub async fn interrupts(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+    ) -> Result<Vec<InterruptView>, EngineError> {
+        Ok(self.open_visible(scope, run).await?.interrupts().collect())
     }
 
     /// The run as readers see it; none if there is no such run for this caller.

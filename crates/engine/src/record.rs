@@ -18,7 +18,7 @@ pub(crate) fn append_of(run: &Run, entries: &[Entry], fence: Option<Fence>) -> A
     let head = run.head();
     let expected = head.version - entries.len() as u64;
     // A run that rests is read often and changes seldom: keep its fold beside it.
-    let rests = head.status.is_terminal() || head.wake_at.is_none();
+    let rests = head.status.is_terminal() || head.status.is_waiting() || head.wake_at.is_none();
     let snapshot = rests.then(|| serde_json::to_string(&run.snapshot()).ok()).flatten();
     Append {
         run: run.id().clone(),

@@ -201,6 +201,99 @@ payload! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node_id: Option<NodeId>,
     }
+    /// A node asks somebody. The payload is exactly the interrupt; the node stands on the envelope.
+    InterruptRequested {
+        #[serde(skip)]
+        node_id: Option<NodeId>,
+        kind: InterruptKind,
+        key: String,
+        data: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resume_schema: Option<Object>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout_ms: Option<u64>,
+    }
+    InterruptResolved {
+        node_id: NodeId,
+        interrupt_id: String,
+        kind: InterruptKind,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resume_value: Option<Value>,
+        run_id: RunId,
+        resolved_at: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resolved_by: Option<String>,
+        /// Set where nobody answered in time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outcome: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    }
+    NodeSuspended {
+        node_id: NodeId,
+        interrupt_id: String,
+        kind: InterruptKind,
+        key: String,
+    }
+    NodeResumed {
+        node_id: NodeId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interrupt_id: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resume_value: Option<Value>,
+    }
+    /// Kept for clients from before the interrupt primitive; `interrupt.requested` is the truth.
+    ApprovalRequested {
+        node_id: NodeId,
+        interrupt_id: String,
+        artifact_id: String,
+        artifact_type: String,
+        title: String,
+        actions: Vec<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        approvers_list: Vec<String>,
+        #[serde(default = "one")]
+        required_approvals: u32,
+    }
+    ApprovalReceived {
+        node_id: NodeId,
+        action: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        decided_by: Option<String>,
+        decided_at: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        feedback: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refine_feedback: Option<Object>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        edited_artifact_data: Option<Value>,
+    }
+    ClarificationRequested {
+        node_id: NodeId,
+        interrupt_id: String,
+        questions: Vec<Value>,
+    }
+    ClarificationResolved {
+        node_id: NodeId,
+        answers: Object,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answered_by: Option<String>,
+    }
+    /// Ours: one approver of several has decided.
+    Vote {
+        node_id: NodeId,
+        interrupt_id: String,
+        voter: String,
+        action: String,
+    }
+    /// Ours: somebody asked back before deciding; the interrupt stays open.
+    Ask {
+        node_id: NodeId,
+        interrupt_id: String,
+        question: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked_by: Option<String>,
+    }
     /// Ours: a drain was accepted and waits for running nodes.
     PauseRequested {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -221,6 +314,28 @@ payload! {
 pub enum CapKind {
     NodeExecutions,
     RunDuration,
+}
+
+/// What an interrupt asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InterruptKind {
+    Approval,
+    Clarification,
+    ExternalEvent,
+    Custom,
+}
+
+impl InterruptKind {
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "approval" => Some(Self::Approval),
+            "clarification" => Some(Self::Clarification),
+            "external-event" => Some(Self::ExternalEvent),
+            "custom" => Some(Self::Custom),
+            _ => None,
+        }
+    }
 }
 
 /// An event of a kind that this host neither emits nor folds.
@@ -283,20 +398,25 @@ macro_rules! events {
 
             /// Reads a stored event. Total: what cannot be typed is kept as it stands.
             pub fn read(kind: &str, node_id: Option<NodeId>, payload: Value) -> Self {
-                match kind {
+                let typed = match kind {
                     $($kind => typed::<$payload>(&payload).map(Self::$variant),)*
                     _ => None,
+                };
+                match typed {
+                    // The one payload that is closed and does not name its node.
+                    Some(Self::InterruptRequested(interrupt)) => {
+                        Self::InterruptRequested(InterruptRequested { node_id, ..interrupt })
+                    }
+                    Some(event) => event,
+                    None => Self::Other(OtherEvent { kind: kind.to_owned(), node_id, payload }),
                 }
-                .unwrap_or_else(|| Self::Other(OtherEvent { kind: kind.to_owned(), node_id, payload }))
             }
 
             /// Which stream modes show an event of this kind.
             pub fn tier_of(kind: &str) -> StreamTier {
                 match kind {
                     $($kind => StreamTier::$tier,)*
-                    "node.suspended" | "node.resumed" | "node.dispatched" | "approval.requested"
-                    | "approval.received" | "clarification.requested" | "clarification.resolved"
-                    | "interrupt.requested" | "interrupt.resolved" | "artifact.created" => StreamTier::Update,
+                    "node.dispatched" | "artifact.created" => StreamTier::Update,
                     _ => StreamTier::Debug,
                 }
             }
@@ -323,6 +443,16 @@ events! {
     VersionPinned(VersionPinned) = "version.pinned", Debug;
     LoopbackLimit(LoopbackLimit) = "workflow.loopback-limit", Debug;
     CapBreached(CapBreached) = "cap.breached", Debug;
+    InterruptRequested(InterruptRequested) = "interrupt.requested", Update;
+    InterruptResolved(InterruptResolved) = "interrupt.resolved", Update;
+    NodeSuspended(NodeSuspended) = "node.suspended", Update;
+    NodeResumed(NodeResumed) = "node.resumed", Update;
+    ApprovalRequested(ApprovalRequested) = "approval.requested", Update;
+    ApprovalReceived(ApprovalReceived) = "approval.received", Update;
+    ClarificationRequested(ClarificationRequested) = "clarification.requested", Update;
+    ClarificationResolved(ClarificationResolved) = "clarification.resolved", Update;
+    Vote(Vote) = "callboard.vote", Debug;
+    Ask(Ask) = "callboard.ask", Debug;
     PauseRequested(PauseRequested) = "callboard.pause.requested", Debug;
     CancelRequested(CancelRequested) = "callboard.cancel.requested", Debug;
 }
@@ -338,6 +468,16 @@ impl Event {
             Self::NodeSkipped(payload) => Some(&payload.node_id),
             Self::NodeCancelled(payload) => Some(&payload.node_id),
             Self::OutputChunk(payload) => Some(&payload.node_id),
+            Self::InterruptRequested(payload) => payload.node_id.as_ref(),
+            Self::InterruptResolved(payload) => Some(&payload.node_id),
+            Self::NodeSuspended(payload) => Some(&payload.node_id),
+            Self::NodeResumed(payload) => Some(&payload.node_id),
+            Self::ApprovalRequested(payload) => Some(&payload.node_id),
+            Self::ApprovalReceived(payload) => Some(&payload.node_id),
+            Self::ClarificationRequested(payload) => Some(&payload.node_id),
+            Self::ClarificationResolved(payload) => Some(&payload.node_id),
+            Self::Vote(payload) => Some(&payload.node_id),
+            Self::Ask(payload) => Some(&payload.node_id),
             Self::LoopbackLimit(payload) => Some(&payload.node_id),
             Self::ChannelWritten(payload) => payload.node_id.as_ref(),
             Self::VariableChanged(payload) => payload.node_id.as_ref(),
@@ -391,6 +531,10 @@ fn to_value<T: Serialize>(payload: &T) -> Value {
 
 fn to_text<T: Serialize>(payload: &T) -> String {
     serde_json::to_string(payload).unwrap_or_else(|_| "null".to_owned())
+}
+
+fn one() -> u32 {
+    1
 }
 
 #[expect(

@@ -19,10 +19,12 @@ pub use capabilities::{
 pub use closed::{ShapeError, parse, parse_value};
 pub use envelope::ErrorEnvelope;
 pub use event::{
-    CancelRequested, CapBreached, CapKind, ChannelWritten, ChunkMeta, Event, Failure,
-    LoopbackLimit, NodeCancelled, NodeCompleted, NodeFailed, NodeRetried, NodeSkipped, NodeStarted,
+    ApprovalReceived, ApprovalRequested, Ask, CancelRequested, CapBreached, CapKind,
+    ChannelWritten, ChunkMeta, ClarificationRequested, ClarificationResolved, Event, Failure,
+    InterruptKind, InterruptRequested, InterruptResolved, LoopbackLimit, NodeCancelled,
+    NodeCompleted, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeStarted, NodeSuspended,
     OtherEvent, OutputChunk, PauseRequested, RunCancelled, RunCompleted, RunEvent, RunFailed,
-    RunPaused, RunResumed, RunStarted, StreamTier, Usage, VariableChanged, VersionPinned,
+    RunPaused, RunResumed, RunStarted, StreamTier, Usage, VariableChanged, VersionPinned, Vote,
 };
 pub use ids::{
     ChannelName, EventId, HostId, KeyId, NodeId, Owner, Principal, RunId, Tenant, TypeId,

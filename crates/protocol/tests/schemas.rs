@@ -7,12 +7,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use callboard_protocol::{
-    CancelRequested, CapBreached, CapKind, ChannelWritten, ChunkMeta, CreateRun, DrainPolicy,
-    ErrorEnvelope, Event, EventId, Failure, LoopbackLimit, NodeCancelled, NodeCompleted,
-    NodeFailed, NodeRetried, NodeSkipped, NodeSnapshot, NodeStarted, Object, OutputChunk, Owner,
+    ApprovalReceived, ApprovalRequested, Ask, CancelRequested, CapBreached, CapKind,
+    ChannelWritten, ChunkMeta, ClarificationRequested, ClarificationResolved, CreateRun,
+    DrainPolicy, ErrorEnvelope, Event, EventId, Failure, InterruptKind, InterruptRequested,
+    InterruptResolved, LoopbackLimit, NodeCancelled, NodeCompleted, NodeFailed, NodeResumed,
+    NodeRetried, NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended, Object, OutputChunk, Owner,
     PauseRequested, Reducer, RunCancelled, RunCompleted, RunEvent, RunFailed, RunPaused,
     RunResumed, RunSnapshot, RunStarted, RunStatus, Timestamp, Usage, VariableChanged,
-    VersionPinned, WorkflowDefinition,
+    VersionPinned, Vote, WorkflowDefinition,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -70,7 +72,104 @@ fn events() -> Vec<Event> {
     let mut events = run_events();
     events.extend(node_events());
     events.extend(value_events());
+    events.extend(question_events());
+    events.extend(answer_events());
     events
+}
+
+fn question_events() -> Vec<Event> {
+    let kinds = [
+        (
+            InterruptKind::Approval,
+            json!({ "artifactId": "a", "artifactType": "t", "title": "?", "actions": ["accept"] }),
+        ),
+        (InterruptKind::Clarification, json!({ "questions": [{ "id": "q", "question": "?" }] })),
+        (InterruptKind::ExternalEvent, json!({ "eventType": "e", "correlation": { "k": 1 } })),
+        (InterruptKind::Custom, json!({ "customKind": "c" })),
+    ];
+    let asked = kinds.into_iter().map(|(kind, data)| {
+        Event::InterruptRequested(InterruptRequested {
+            node_id: None,
+            kind,
+            key: "r:n:0".into(),
+            data,
+            resume_schema: Some(Object::new()),
+            timeout_ms: Some(1),
+        })
+    });
+    asked
+        .chain([
+            Event::ApprovalRequested(ApprovalRequested {
+                node_id: "n".into(),
+                interrupt_id: "i".into(),
+                artifact_id: "a".into(),
+                artifact_type: "t".into(),
+                title: "?".into(),
+                actions: vec!["accept".into(), "edit".into()],
+                approvers_list: vec!["p".into()],
+                required_approvals: 2,
+            }),
+            Event::ClarificationRequested(ClarificationRequested {
+                node_id: "n".into(),
+                interrupt_id: "i".into(),
+                questions: vec![json!({ "id": "q", "question": "?" })],
+            }),
+            Event::NodeSuspended(NodeSuspended {
+                node_id: "n".into(),
+                interrupt_id: "i".into(),
+                kind: InterruptKind::Approval,
+                key: "r:n:0".into(),
+            }),
+        ])
+        .collect()
+}
+
+fn answer_events() -> Vec<Event> {
+    let by = Some("p".to_owned());
+    vec![
+        Event::ApprovalReceived(ApprovalReceived {
+            node_id: "n".into(),
+            action: "refine".into(),
+            decided_by: by.clone(),
+            decided_at: Timestamp::from_millis(1),
+            feedback: by.clone(),
+            refine_feedback: Some(object(json!({ "scope": "whole" }))),
+            edited_artifact_data: Some(json!(1)),
+        }),
+        Event::ClarificationResolved(ClarificationResolved {
+            node_id: "n".into(),
+            answers: object(json!({ "q": "a" })),
+            answered_by: by.clone(),
+        }),
+        Event::InterruptResolved(InterruptResolved {
+            node_id: "n".into(),
+            interrupt_id: "i".into(),
+            kind: InterruptKind::Approval,
+            resume_value: Some(json!({ "action": "accept" })),
+            run_id: "r".into(),
+            resolved_at: Timestamp::from_millis(1),
+            resolved_by: by.clone(),
+            outcome: by.clone(),
+            reason: by.clone(),
+        }),
+        Event::NodeResumed(NodeResumed {
+            node_id: "n".into(),
+            interrupt_id: by.clone(),
+            resume_value: Some(json!(1)),
+        }),
+        Event::Vote(Vote {
+            node_id: "n".into(),
+            interrupt_id: "i".into(),
+            voter: "p".into(),
+            action: "accept".into(),
+        }),
+        Event::Ask(Ask {
+            node_id: "n".into(),
+            interrupt_id: "i".into(),
+            question: "?".into(),
+            asked_by: by,
+        }),
+    ]
 }
 
 fn failure() -> Failure {

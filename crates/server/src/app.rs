@@ -15,6 +15,7 @@ use crate::keys::KeyRing;
 use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::rate::RateLimit;
+use crate::token::LinkKey;
 use crate::turns::Turns;
 
 /// Everything that the routes need from outside.
@@ -26,6 +27,8 @@ pub struct App {
     pub readiness: Arc<dyn Readiness>,
     /// None answers `/metrics` with an empty page.
     pub metrics: Option<Metrics>,
+    /// Signs links to interrupts.
+    pub link_key: LinkKey,
     /// Once cancelled, open streams and long polls end by themselves.
     pub shutdown: CancellationToken,
 }

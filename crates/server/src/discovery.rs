@@ -96,8 +96,8 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
         },
         engine_version: ENGINE_VERSION,
         event_log_schema_version: EVENT_LOG_SCHEMA_VERSION,
-        supported_envelopes: Vec::new(),
-        schema_versions: Object::new(),
+        supported_envelopes: texts(&["clarification.request"]),
+        schema_versions: object(json!({ "clarification.request": 1 })),
         supported_transports: texts(&["rest"]),
         limits: limits(host),
         configurable: configurable(host),
@@ -127,7 +127,17 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
             test_key_prefix: TEST_PREFIX.to_owned(),
             force_engine_version_range: FORCED_VERSIONS,
         },
-        extensions: object(json!({ "callboard": { "basePath": "/v1/host/callboard" } })),
+        extensions: object(json!({
+            "callboard": { "basePath": "/v1/host/callboard" },
+            "interrupts": {
+                "profiles": [
+                    "openwop-interrupt-quorum",
+                    "openwop-interrupt-auth-required",
+                    "openwop-interrupt-external-event",
+                ],
+                "signedCallbackTokens": true,
+            },
+        })),
     }
 }
 

@@ -38,8 +38,10 @@ impl Gate {
         next: Next,
         key_id: &mut Option<KeyId>,
     ) -> Result<Response, Problem> {
-        let Access::Scope(scope) = self.operation.access else {
-            return Ok(next.run(request).await);
+        let scope = match self.operation.access {
+            Access::Public => return Ok(next.run(request).await),
+            Access::Link => return self.pass_by_link(request, next).await,
+            Access::Scope(scope) => scope,
         };
         let place = self.host.load.enter()?;
         let caller = self.authenticate(request.headers(), key_id)?;
@@ -59,6 +61,17 @@ impl Gate {
             false => next.run(request).await,
         };
         Ok(place.hold(response))
+    }
+
+    /// The link in the path is all the credential there is; the handler reads it.
+    async fn pass_by_link(&self, request: Request, next: Next) -> Result<Response, Problem> {
+        let place = self.host.load.enter()?;
+        let limit = self.host.app.config.max_body_bytes;
+        let request = match self.operation.method.is_mutating() {
+            true => body::read(request, self.operation, limit).await?,
+            false => request,
+        };
+        Ok(place.hold(next.run(request).await))
     }
 
     /// The rate counts for every key that is known, also one that no longer opens anything. A text that is

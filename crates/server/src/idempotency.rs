@@ -72,16 +72,20 @@ pub(crate) async fn perform(
 }
 
 /// Runs an engine command whose outcome rides on its own commit.
-pub(crate) async fn settle<F, Work>(
+///
+/// `describe` says what was done; the answer may depend on nothing else.
+pub(crate) async fn settle<D, F, Work>(
     keyed: Option<&Keyed>,
-    describe: Describe,
+    describe: D,
     act: F,
 ) -> Result<Response, Problem>
 where
+    D: Fn(&Done) -> Answer + Clone + Send + Sync + 'static,
     F: FnOnce(Option<Remember>) -> Work,
     Work: Future<Output = Result<Done, EngineError>>,
 {
-    match (act(keyed.map(|keyed| keyed.remember(describe))).await, keyed) {
+    let remember = keyed.map(|keyed| keyed.remember(describe.clone()));
+    match (act(remember).await, keyed) {
         (Ok(done), _) => Ok(describe(&done).into_response()),
         (Err(EngineError::Store(StoreError::AlreadyDone(outcome))), Some(keyed)) => {
             keyed.replay(&outcome)
@@ -90,11 +94,8 @@ where
     }
 }
 
-/// Says what was done. A plain function: the answer may depend on nothing else.
-pub(crate) type Describe = fn(&Done) -> Answer;
-
 impl Keyed {
-    fn remember(&self, describe: Describe) -> Remember {
+    fn remember(&self, describe: impl Fn(&Done) -> Answer + Send + Sync + 'static) -> Remember {
         let keyed = self.clone();
         Arc::new(move |done| {
             keyed.committed.store(true, Ordering::Relaxed);

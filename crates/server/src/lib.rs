@@ -22,6 +22,7 @@ mod rate;
 mod routes;
 mod scopes;
 mod serve;
+mod token;
 mod turns;
 
 pub use app::{App, NotReady, Readiness, ServerConfig};
@@ -32,3 +33,4 @@ pub use problem::Code;
 pub use routes::router;
 pub use scopes::SCOPES;
 pub use serve::serve;
+pub use token::LinkKey;

@@ -51,7 +51,7 @@ fn describe(operation: &Operation) -> Value {
         "responses": responses(operation),
     });
     match operation.access {
-        Access::Public => described["security"] = json!([]),
+        Access::Public | Access::Link => described["security"] = json!([]),
         Access::Scope(scope) => {
             described["security"] = json!([{ "bearer": [] }]);
             described["x-openwop-scope"] = json!(scope);

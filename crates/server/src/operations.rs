@@ -4,10 +4,10 @@ use axum::http::StatusCode;
 use axum::routing::MethodFilter;
 
 use OperationId::{
-    BulkCancelRuns, CancelRun, CheckHealth, CheckReadiness, CreateKey, CreateRun, FollowEvents,
-    ListKeys, ListRuns, ListWorkflows, PauseRun, PollEvents, ReadDiscovery, ReadMetrics,
-    ReadOpenApi, ReadRun, ReadWorkflow, RegisterWorkflow, RemoveWorkflow, ReplaceWorkflow,
-    ResumeRun, RevokeKey, RotateKey,
+    AnswerInterrupt, BulkCancelRuns, CancelRun, CheckHealth, CheckReadiness, CreateKey, CreateRun,
+    FollowEvents, InspectInterrupt, ListKeys, ListRuns, ListWorkflows, PauseRun, PollEvents,
+    ReadDiscovery, ReadMetrics, ReadOpenApi, ReadRun, ReadWorkflow, RegisterWorkflow,
+    RemoveWorkflow, ReplaceWorkflow, ResolveInterrupt, ResumeRun, RevokeKey, RotateKey,
 };
 
 /// The name of an operation. The router has a handler for each, or it does not compile.
@@ -27,6 +27,9 @@ pub enum OperationId {
     BulkCancelRuns,
     PauseRun,
     ResumeRun,
+    ResolveInterrupt,
+    InspectInterrupt,
+    AnswerInterrupt,
     ListRuns,
     ListWorkflows,
     RegisterWorkflow,
@@ -72,6 +75,8 @@ pub enum Method {
 pub enum Access {
     /// Needs no key and is answered by a full host too.
     Public,
+    /// Needs a signed link, which stands in the path.
+    Link,
     /// Needs a key with this scope.
     Scope(&'static str),
 }
@@ -128,7 +133,7 @@ impl Operation {
     /// The scope that a key must have, if one is asked for.
     pub fn scope(&self) -> Option<&'static str> {
         match self.access {
-            Access::Public => None,
+            Access::Public | Access::Link => None,
             Access::Scope(scope) => Some(scope),
         }
     }
@@ -153,6 +158,11 @@ impl Operation {
             gives: Gives::Nothing,
             query: &[],
         }
+    }
+
+    const fn by_link(mut self) -> Self {
+        self.access = Access::Link;
+        self
     }
 
     const fn needs(mut self, scope: &'static str) -> Self {
@@ -303,6 +313,17 @@ pub static OPERATIONS: &[Operation] = &[
         .needs("runs:cancel")
         .may_take("ResumeRun")
         .gives(ACCEPTED, Gives::Json("ResumedRun")),
+    post(ResolveInterrupt, "POST /v1/runs/{runId}/interrupts/{nodeId}", "Answer what a node asks")
+        .needs("approvals:respond")
+        .takes("Answer")
+        .gives(OK, Gives::Json("Answered")),
+    get(InspectInterrupt, "GET /v1/interrupts/{token}", "Look at an interrupt through a link")
+        .by_link()
+        .gives(OK, Gives::Json("Interrupt")),
+    post(AnswerInterrupt, "POST /v1/interrupts/{token}", "Answer an interrupt through a link")
+        .by_link()
+        .takes("Answer")
+        .gives(OK, Gives::Json("Answered")),
     get(ListRuns, "GET /v1/host/callboard/runs", "List runs, newest first")
         .needs("runs:read")
         .query(LIST_QUERY)

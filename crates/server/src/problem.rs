@@ -58,6 +58,11 @@ codes! {
     IdempotencyKeyMismatch = "idempotency_key_mismatch", CONFLICT, "The idempotency key was used for another request.";
     WorkflowReserved = "workflow_reserved", CONFLICT, "The workflow was loaded by the host and cannot be changed over HTTP.";
     KeyReserved = "key_reserved", CONFLICT, "The key is part of the host's configuration and cannot be changed over HTTP.";
+    InterruptNotFound = "interrupt_not_found", NOT_FOUND, "The node asks nothing, or the link is none of ours.";
+    InterruptAlreadyResolved = "interrupt_already_resolved", CONFLICT, "The question has its answer already.";
+    InterruptExpired = "interrupt_expired", GONE, "The link's time is over.";
+    InterruptGone = "interrupt_gone", GONE, "The run was cancelled, and its questions with it.";
+    CorrelationMismatch = "correlation_mismatch", UNPROCESSABLE_ENTITY, "The event is not the one that the run waits for.";
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is larger than limits.maxRequestBodyBytes.";
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not application/json.";
     CapabilityRequired = "capability_required", UNPROCESSABLE_ENTITY, "The request needs something that this host does not have.";
@@ -244,6 +249,17 @@ impl From<Refusal> for Problem {
             Refusal::CannotPause { status, paused_at } => {
                 let problem = conflict(Code::RunStateConflict, *status);
                 paused_at.iter().fold(problem, |problem, at| problem.with("pausedAt", json!(at)))
+            }
+            Refusal::NoInterrupt { .. } => Self::new(Code::InterruptNotFound, refusal.to_string()),
+            Refusal::AlreadyResolved { .. } => {
+                Self::new(Code::InterruptAlreadyResolved, refusal.to_string())
+            }
+            Refusal::InvalidAnswer { .. } => Self::invalid(refusal.to_string()),
+            Refusal::Uncorrelated { .. } => {
+                Self::new(Code::CorrelationMismatch, refusal.to_string())
+            }
+            Refusal::KeyRequired { .. } | Refusal::NotAnApprover { .. } => {
+                Self::new(Code::Forbidden, refusal.to_string())
             }
             // Commands of drivers, never of callers.
             Refusal::AlreadyStarted | Refusal::StaleAttempt { .. } => Self::internal(&refusal),

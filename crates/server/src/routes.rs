@@ -3,6 +3,7 @@
 mod cancel;
 mod create;
 mod events;
+mod interrupts;
 mod keys;
 mod list;
 mod pause;
@@ -58,6 +59,9 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::BulkCancelRuns => on(method, cancel::bulk_cancel),
         OperationId::PauseRun => on(method, pause::pause),
         OperationId::ResumeRun => on(method, pause::resume),
+        OperationId::ResolveInterrupt => on(method, interrupts::resolve),
+        OperationId::InspectInterrupt => on(method, interrupts::inspect),
+        OperationId::AnswerInterrupt => on(method, interrupts::answer),
         OperationId::ListRuns => on(method, list::list),
         OperationId::ListWorkflows => on(method, workflows::list),
         OperationId::RegisterWorkflow => on(method, workflows::register),

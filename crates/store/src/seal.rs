@@ -8,6 +8,7 @@ use std::path::Path;
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use sha2::{Digest, Sha256};
 
 const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 24;
@@ -23,6 +24,8 @@ const CHECK_PLACE: &str = "meta/key_check";
 /// Seals and opens values. Each is bound to the place where it stands: moved elsewhere, it does not open.
 pub(crate) struct Seal {
     cipher: XChaCha20Poly1305,
+    /// Where keys for other purposes come from; it does not lead back to the key itself.
+    root: [u8; KEY_BYTES],
 }
 
 impl fmt::Debug for Seal {
@@ -44,7 +47,13 @@ pub(crate) enum SealError {
 
 impl Seal {
     fn new(key: &[u8; KEY_BYTES]) -> Self {
-        Self { cipher: XChaCha20Poly1305::new(&Key::from(*key)) }
+        let root = Sha256::new().chain_update(b"callboard/derive").chain_update(key).finalize();
+        Self { cipher: XChaCha20Poly1305::new(&Key::from(*key)), root: root.into() }
+    }
+
+    /// A key of its own for each purpose, the same after every restart.
+    pub(crate) fn derive(&self, purpose: &str) -> [u8; KEY_BYTES] {
+        Sha256::new().chain_update(self.root).chain_update(purpose).finalize().into()
     }
 
     pub(crate) fn seal(&self, place: &str, text: &str) -> Result<Vec<u8>, SealError> {

@@ -65,6 +65,11 @@ impl SqliteStore {
         open::open(folder, &migrate::runner())
     }
 
+    /// A key of its own for a purpose of the host, the same after every restart of this data folder.
+    pub fn derive_key(&self, purpose: &str) -> [u8; 32] {
+        self.seal.derive(purpose)
+    }
+
     /// Answers whether the database can be read and the writing thread is there.
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.writer.is_running()?;

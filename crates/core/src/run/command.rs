@@ -1,11 +1,12 @@
 //! What can be asked of a run, and why it may be refused.
 
 use callboard_protocol::{
-    CancelRequested, ChunkMeta, DrainPolicy, Event, Failure, NodeCompleted, Object, OutputChunk,
-    PauseRequested, Principal, RunCancelled, RunPaused, RunResumed, RunStarted, RunStatus,
-    Timestamp, VersionPinned,
+    CancelRequested, ChunkMeta, DrainPolicy, Event, Failure, NodeCompleted, NodeId, Object,
+    OutputChunk, PauseRequested, Principal, RunCancelled, RunPaused, RunResumed, RunStarted,
+    RunStatus, Timestamp, VersionPinned,
 };
 
+use super::interrupt::Resolution;
 use super::view::Attempt;
 use super::{Phase, Run, Stage};
 use crate::graph::NodeIndex;
@@ -39,6 +40,8 @@ pub enum Command {
     Resume {
         reason: Option<String>,
     },
+    /// Somebody answers a node's question.
+    Resolve(Resolution),
 }
 
 /// How an attempt ended.
@@ -75,6 +78,19 @@ pub enum Refusal {
     NotPaused { status: RunStatus },
     #[error("a run that is {} cannot be paused", status.as_str())]
     CannotPause { status: RunStatus, paused_at: Option<Timestamp> },
+    #[error("node {node} asks nothing")]
+    NoInterrupt { node: NodeId },
+    #[error("node {node} has its answer already")]
+    AlreadyResolved { node: NodeId },
+    #[error("the answer to node {node} does not fit: {why}")]
+    InvalidAnswer { node: NodeId, why: String },
+    #[error("the event is not for node {node}: {why}")]
+    Uncorrelated { node: NodeId, why: String },
+    /// A signed link is not enough for this gate.
+    #[error("node {node} takes answers only from a caller with a key")]
+    KeyRequired { node: NodeId },
+    #[error("only the approvers that node {node} lists may decide")]
+    NotAnApprover { node: NodeId },
     /// A late answer from an attempt that was given up must not move the run.
     #[error("attempt {} of node {} is no longer current", attempt.number, attempt.node)]
     StaleAttempt { attempt: Attempt },
@@ -84,7 +100,12 @@ impl Run {
     /// The events that a command itself stands for.
     pub(super) fn accept(&self, command: &Command, at: Timestamp) -> Result<Vec<Event>, Refusal> {
         if let Phase::Ended { status, .. } = self.phase {
-            return Err(Refusal::Ended { status });
+            return Err(match command {
+                Command::Resolve(resolution) if self.plan.index(&resolution.node).is_none() => {
+                    Refusal::NoInterrupt { node: resolution.node.clone() }
+                }
+                _ => Refusal::Ended { status },
+            });
         }
         match command {
             Command::Start if self.phase != Phase::Pending => Err(Refusal::AlreadyStarted),
@@ -94,6 +115,7 @@ impl Run {
             Command::Finish { attempt, outcome } => self.finished(attempt, outcome, at),
             Command::Tell { attempt, facts } => self.told(attempt, facts),
             Command::Cancel { reason, by } => Ok(self.cancelled(reason.as_ref(), by.as_ref(), at)),
+            Command::Resolve(resolution) => self.answered(resolution, at),
             Command::Pause { drain, reason } => self.paused(*drain, reason.as_ref()),
             Command::Resume { reason } => match self.phase {
                 Phase::Paused { .. } => {

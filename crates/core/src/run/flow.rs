@@ -53,6 +53,7 @@ impl Run {
             let outcome = match &self.nodes[index].stage {
                 Stage::Completed => self.is_followed(*edge),
                 Stage::Waiting
+                | Stage::Suspended
                 | Stage::Active
                 | Stage::Interrupted
                 | Stage::Retrying { .. }
@@ -116,9 +117,11 @@ impl Run {
             Stage::Completed if self.followed[edge] => Upstream::Succeeded,
             Stage::Completed | Stage::Skipped | Stage::Cancelled => Upstream::Skipped,
             Stage::Failed(_) => Upstream::Failed,
-            Stage::Waiting | Stage::Active | Stage::Interrupted | Stage::Retrying { .. } => {
-                Upstream::Undecided
-            }
+            Stage::Waiting
+            | Stage::Suspended
+            | Stage::Active
+            | Stage::Interrupted
+            | Stage::Retrying { .. } => Upstream::Undecided,
         }
     }
 

@@ -9,6 +9,7 @@ use super::flow::Settled;
 use super::{Entry, Phase, Run, Stage, Turn};
 use crate::channel::{Bounds, Channel, Evolution, breaking_change, evolution};
 use crate::graph::NodeIndex;
+use crate::interrupt::Decision;
 use crate::node::NodeKind;
 
 impl Run {
@@ -49,7 +50,20 @@ impl Run {
                 self.end_pause(at);
                 self.cancel = Some(payload.clone());
             }
-            Event::Other(_) => {}
+            Event::InterruptRequested(payload) => self.fold_interrupt_requested(payload, entry),
+            Event::ApprovalRequested(payload) => self.count_fact(Some(&payload.node_id)),
+            Event::ClarificationRequested(payload) => self.count_fact(Some(&payload.node_id)),
+            Event::NodeSuspended(payload) => self.fold_suspended(&payload.node_id),
+            Event::Vote(payload) => self.fold_vote(payload),
+            Event::ApprovalReceived(payload) => {
+                self.fold_decision(&payload.node_id, Decision::of_approval(payload));
+            }
+            Event::ClarificationResolved(payload) => {
+                self.fold_decision(&payload.node_id, Decision::of_clarification(payload, at));
+            }
+            Event::InterruptResolved(payload) => self.fold_interrupt_resolved(payload),
+            Event::NodeResumed(payload) => self.fold_node_resumed(&payload.node_id),
+            Event::Ask(_) | Event::Other(_) => {}
         }
         self.version = entry.sequence + 1;
         self.updated_at = self.updated_at.max(at);
@@ -74,6 +88,7 @@ impl Run {
         self.phase = Phase::Ended { status, at, error };
         self.ready.clear();
         self.active.clear();
+        self.interrupts.clear();
         self.drain = None;
     }
 
@@ -121,6 +136,7 @@ impl Run {
         state.attempt = payload.attempt;
         state.started_at = Some(at);
         state.ended_at = None;
+        state.resumed = None;
         (self.nodes[index].inputs, self.nodes[index].unresolved) = match self.resolve_inputs(index)
         {
             Ok(inputs) => (inputs, None),
@@ -179,6 +195,7 @@ impl Run {
             if stage == Stage::Skipped && self.plan.node(index).node.disabled {
                 self.reach(index);
             }
+            self.interrupts.remove(&index);
             self.settle(index, Settled { stage, at });
         }
     }

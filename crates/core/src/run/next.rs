@@ -98,6 +98,7 @@ impl Run {
             Stage::Interrupted => true,
             Stage::Retrying { not_before } => not_before <= at,
             Stage::Waiting
+            | Stage::Suspended
             | Stage::Active
             | Stage::Completed
             | Stage::Failed(_)

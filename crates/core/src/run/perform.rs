@@ -25,7 +25,7 @@ impl Run {
     /// The next event of an active node that core computes; none for others and for delays that last.
     pub(super) fn step(&self, index: NodeIndex, at: Timestamp) -> Option<Event> {
         let state = &self.nodes[index];
-        if state.stage != Stage::Active {
+        if !matches!(state.stage, Stage::Active | Stage::Suspended) {
             return None;
         }
         if let Some(failure) = &state.unresolved {
@@ -43,6 +43,7 @@ impl Run {
             NodeKind::Conditional => self.conditional(index),
             NodeKind::Loop => Ok(Step::Done(self.loop_round(index))),
             NodeKind::ChannelWrite => self.write_channel(index, at),
+            NodeKind::Gate => self.gate(index, at),
         };
         match step {
             Ok(Step::Emit(event)) => Some(event),
@@ -287,7 +288,7 @@ impl Run {
 
 /// What a pure node does next.
 #[derive(Debug)]
-enum Step {
+pub(super) enum Step {
     /// Tell something first.
     Emit(Event),
     /// Time has to pass.

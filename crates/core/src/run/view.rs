@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Phase, Run, Stage};
 use crate::head::Head;
+use crate::interrupt::OpenInterrupt;
 use crate::node::NodeKind;
 
 /// One try at performing a node. Exact also in loops, because the visit is part of it.
@@ -86,6 +87,7 @@ impl Run {
             Stage::Active if self.plan.node(*index).kind == NodeKind::Delay => {
                 self.delay_ends(*index).ok()
             }
+            Stage::Suspended => self.interrupts.get(index).and_then(OpenInterrupt::deadline),
             _ => None,
         });
         let deadline = self.started_at.map(|started| {
@@ -105,7 +107,9 @@ impl Run {
         match &self.phase {
             Phase::Pending => RunStatus::Pending,
             Phase::Running if self.cancel.is_some() => RunStatus::Cancelling,
-            Phase::Running => RunStatus::Running,
+            Phase::Running => {
+                self.waiting_status().map_or(RunStatus::Running, |(_, status)| status)
+            }
             Phase::Paused { .. } => RunStatus::Paused,
             Phase::Ended { status, .. } => *status,
         }
@@ -123,7 +127,7 @@ impl Run {
             workflow_id: birth.workflow_id.clone(),
             status: self.status(),
             owner: Some(birth.owner.clone()),
-            current_node_id: None,
+            current_node_id: self.waiting_node(),
             created_at: birth.created_at,
             started_at: self.started_at,
             completed_at,
@@ -137,6 +141,17 @@ impl Run {
             configurable: (!birth.configurable.is_empty()).then(|| birth.configurable.clone()),
             last_sequence: self.version.checked_sub(1),
         }
+    }
+
+    fn waiting_node(&self) -> Option<NodeId> {
+        let is_waiting = self.status().is_waiting();
+        self.waiting_status().filter(|_| is_waiting).map(|(index, _)| self.node_id(index))
+    }
+
+    pub(super) fn masked_value(&self, value: &Value) -> Value {
+        let mut value = value.clone();
+        self.mask().sweep(&mut value);
+        value
     }
 
     fn visible_variables(&self) -> Object {
@@ -217,6 +232,7 @@ fn stage_name(stage: &Stage) -> &'static str {
         Stage::Active => "running",
         Stage::Interrupted => "interrupted",
         Stage::Retrying { .. } => "retrying",
+        Stage::Suspended => "suspended",
         Stage::Completed => "completed",
         Stage::Failed(_) => "failed",
         Stage::Skipped => "skipped",

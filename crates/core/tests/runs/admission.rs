@@ -74,7 +74,6 @@ fn f27_a_gated_type_is_refused_by_name() {
         ("core.dispatch", "dispatch"),
         ("core.conversationGate", "conversationPrimitive"),
         ("core.subWorkflow", "subWorkflow"),
-        ("core.approvalGate", "interrupts"),
         ("core.ai.structuredOutput", "aiProviders"),
         ("vendor.acme.thing", "nodePacks"),
     ] {

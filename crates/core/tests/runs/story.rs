@@ -151,6 +151,7 @@ fn refused(refusal: &Refusal) -> String {
             format!("refused: cannot pause {}{since}", status.as_str())
         }
         Refusal::StaleAttempt { attempt } => format!("refused: stale {}", attempt.node),
+        answer => format!("refused: {answer}"),
     }
 }
 

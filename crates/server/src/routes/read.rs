@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
-use callboard_protocol::RunId;
+use callboard_protocol::{InterruptKind, Object, RunId, RunStatus};
+use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::app::Host;
@@ -13,6 +14,7 @@ use crate::conditional;
 use crate::extract::Named;
 use crate::keys::Caller;
 use crate::problem::Problem;
+use crate::token::Link;
 
 pub(super) async fn read(
     State(host): State<Arc<Host>>,
@@ -30,7 +32,31 @@ pub(super) async fn read(
         }
     }
     let seen = host.app.engine.snapshot(&caller.scope, &run).await?.ok_or_else(unknown)?;
-    Ok(conditional::tagged(Answer { status: StatusCode::OK, body: seen.json }, &tag(seen.version)))
+    let version = seen.version;
+    let body = match seen.status {
+        RunStatus::WaitingExternal => with_link(&host, &caller, &run, seen.json).await?,
+        _ => seen.json,
+    };
+    Ok(conditional::tagged(Answer { status: StatusCode::OK, body }, &tag(version)))
+}
+
+/// Whoever sends the event that a run waits for needs a link to send it to.
+async fn with_link(
+    host: &Host,
+    caller: &Caller,
+    run: &RunId,
+    json: String,
+) -> Result<String, Problem> {
+    let interrupts = host.app.engine.interrupts(&caller.scope, run).await?;
+    let waiting = interrupts.iter().find(|open| open.kind == InterruptKind::ExternalEvent);
+    let token = waiting.and_then(|open| host.app.link_key.sign(&Link::to(run, open, host.now())));
+    let Some(token) = token else { return Ok(json) };
+    let mut snapshot: Object =
+        serde_json::from_str(&json).map_err(|error| Problem::internal(&error))?;
+    let callback = format!("/v1/interrupts/{token}");
+    snapshot
+        .insert("interrupt".into(), json!({ "interruptToken": token, "callbackUrl": callback }));
+    Ok(Value::Object(snapshot).to_string())
 }
 
 /// The log only grows, and everything shown is its fold: its length names what is shown.

@@ -64,6 +64,14 @@ async fn r1_the_document_as_a_whole() {
       "extensions": {
         "callboard": {
           "basePath": "/v1/host/callboard"
+        },
+        "interrupts": {
+          "profiles": [
+            "openwop-interrupt-quorum",
+            "openwop-interrupt-auth-required",
+            "openwop-interrupt-external-event"
+          ],
+          "signedCallbackTokens": true
         }
       },
       "fixtures": [
@@ -123,8 +131,12 @@ async fn r1_the_document_as_a_whole() {
           "supported": true
         }
       },
-      "schemaVersions": {},
-      "supportedEnvelopes": [],
+      "schemaVersions": {
+        "clarification.request": 1
+      },
+      "supportedEnvelopes": [
+        "clarification.request"
+      ],
       "supportedTransports": [
         "rest"
       ],

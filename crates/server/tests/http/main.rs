@@ -11,6 +11,7 @@ mod envelope;
 mod events;
 mod given;
 mod idempotency;
+mod interrupts;
 mod keys;
 mod load;
 mod observe;

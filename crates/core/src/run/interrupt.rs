@@ -1,0 +1,373 @@
+//! Nodes that ask and wait: raising the question, taking answers, and what happens when none comes.
+
+use serde_json::{Value, json};
+
+use callboard_protocol::{
+    ApprovalReceived, ApprovalRequested, Ask, ClarificationRequested, ClarificationResolved, Event,
+    EventId, Failure, InterruptKind, InterruptRequested, InterruptResolved, NodeId, NodeResumed,
+    NodeSuspended, Object, Principal, RunStatus, Timestamp, Vote,
+};
+
+use super::command::Refusal;
+use super::perform::Step;
+use super::{Entry, Phase, Resumed, Run, Stage};
+use crate::graph::NodeIndex;
+use crate::interrupt::{Answer, ApprovalAnswer, Decision, OpenInterrupt, Question, Unfit, key_of};
+
+/// How an answer reached us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Via {
+    /// A caller with a key of its own.
+    Key,
+    /// Somebody who holds a signed link to this one interrupt.
+    Token { interrupt_id: String },
+}
+
+/// An answer to a node's question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolution {
+    pub node: NodeId,
+    pub value: Value,
+    pub by: Option<Principal>,
+    pub via: Via,
+}
+
+/// An open question, for readers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InterruptView {
+    pub id: String,
+    pub node: NodeId,
+    pub kind: InterruptKind,
+    pub key: String,
+    pub data: Value,
+    pub resume_schema: Option<Object>,
+    pub requested_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    /// Whether a signed link is not enough to answer.
+    pub requires_auth: bool,
+}
+
+impl Run {
+    /// The questions that wait for an answer, in the order of the graph.
+    pub fn interrupts(&self) -> impl Iterator<Item = InterruptView> + '_ {
+        let is_open = !matches!(self.phase, Phase::Ended { .. });
+        let waiting =
+            self.interrupts.iter().filter(move |(_, open)| is_open && open.decision.is_none());
+        waiting.map(|(index, open)| InterruptView {
+            id: open.id.clone(),
+            node: self.node_id(*index),
+            kind: open.question.kind,
+            key: open.key.clone(),
+            data: self.masked_value(&open.question.data),
+            resume_schema: open.question.resume_schema.clone(),
+            requested_at: open.requested_at,
+            expires_at: open.deadline(),
+            requires_auth: Question::requires_auth(&self.plan.node(*index).node),
+        })
+    }
+
+    /// What a gate does next: ask, wait, and act on the answer.
+    pub(super) fn gate(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
+        let state = &self.nodes[index];
+        if let Some(resumed) = &state.resumed {
+            return match state.stage {
+                Stage::Suspended => Ok(Step::Emit(self.node_resumed(index, resumed))),
+                _ => resumed.outputs().map(Step::Done),
+            };
+        }
+        let Some(open) = self.interrupts.get(&index) else {
+            return self.ask(index).map(Step::Emit);
+        };
+        if let Some(decision) = &open.decision {
+            return Ok(Step::Emit(self.resolved(index, open, decision)));
+        }
+        if state.stage != Stage::Suspended {
+            return Ok(Step::Emit(self.legacy_request(index, open).unwrap_or_else(|| {
+                Event::NodeSuspended(NodeSuspended {
+                    node_id: self.node_id(index),
+                    interrupt_id: open.id.clone(),
+                    kind: open.question.kind,
+                    key: open.key.clone(),
+                })
+            })));
+        }
+        match open.deadline() {
+            Some(deadline) if deadline <= at => Ok(Step::Emit(self.timed_out(index, open, at))),
+            Some(_) | None => Ok(Step::Wait),
+        }
+    }
+
+    fn ask(&self, index: NodeIndex) -> Result<Event, Failure> {
+        let node = &self.plan.node(index).node;
+        let question = Question::of(node)?;
+        Ok(Event::InterruptRequested(InterruptRequested {
+            node_id: Some(node.id.clone()),
+            kind: question.kind,
+            key: key_of(self.birth.run_id.as_str(), &node.id, self.nodes[index].visit),
+            data: question.data,
+            resume_schema: question.resume_schema,
+            timeout_ms: question.timeout_ms,
+        }))
+    }
+
+    /// The event that clients from before the primitive look for, told once.
+    fn legacy_request(&self, index: NodeIndex, open: &OpenInterrupt) -> Option<Event> {
+        if self.nodes[index].facts > 0 {
+            return None;
+        }
+        let (node_id, data) = (self.node_id(index), &open.question.data);
+        let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
+        let texts = |key: &str| -> Vec<String> {
+            let listed = data[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+            // The old vocabulary knows this action by its first half.
+            listed
+                .map(|text| if text == "edit-accept" { "edit".into() } else { text.to_owned() })
+                .collect()
+        };
+        match open.question.kind {
+            InterruptKind::Approval => Some(Event::ApprovalRequested(ApprovalRequested {
+                node_id,
+                interrupt_id: open.id.clone(),
+                artifact_id: text("artifactId"),
+                artifact_type: text("artifactType"),
+                title: text("title"),
+                actions: texts("actions"),
+                approvers_list: texts("approversList"),
+                required_approvals: u32::try_from(open.required_approvals()).unwrap_or(u32::MAX),
+            })),
+            InterruptKind::Clarification => {
+                Some(Event::ClarificationRequested(ClarificationRequested {
+                    node_id,
+                    interrupt_id: open.id.clone(),
+                    questions: data["questions"].as_array().cloned().unwrap_or_default(),
+                }))
+            }
+            InterruptKind::ExternalEvent | InterruptKind::Custom => None,
+        }
+    }
+
+    fn timed_out(&self, index: NodeIndex, open: &OpenInterrupt, at: Timestamp) -> Event {
+        if open.question.kind == InterruptKind::Approval {
+            return Event::ApprovalReceived(ApprovalReceived {
+                node_id: self.node_id(index),
+                action: "timeout".into(),
+                decided_by: None,
+                decided_at: at,
+                feedback: None,
+                refine_feedback: None,
+                edited_artifact_data: None,
+            });
+        }
+        self.resolved(index, open, &Decision::timeout(at))
+    }
+
+    fn resolved(&self, index: NodeIndex, open: &OpenInterrupt, decision: &Decision) -> Event {
+        let is_late = decision.value.is_none();
+        Event::InterruptResolved(InterruptResolved {
+            node_id: self.node_id(index),
+            interrupt_id: open.id.clone(),
+            kind: open.question.kind,
+            resume_value: decision.value.clone(),
+            run_id: self.birth.run_id.clone(),
+            resolved_at: decision.at,
+            resolved_by: decision.by.clone(),
+            outcome: is_late.then(|| "rejected".into()),
+            reason: is_late.then(|| "timeout".into()),
+        })
+    }
+
+    fn node_resumed(&self, index: NodeIndex, resumed: &Resumed) -> Event {
+        Event::NodeResumed(NodeResumed {
+            node_id: self.node_id(index),
+            interrupt_id: Some(resumed.interrupt_id.clone()),
+            resume_value: resumed.value.clone(),
+        })
+    }
+
+    /// Takes an answer, or says why it does not count.
+    pub(super) fn answered(
+        &self,
+        resolution: &Resolution,
+        at: Timestamp,
+    ) -> Result<Vec<Event>, Refusal> {
+        let node = resolution.node.clone();
+        let index = self.plan.index(&node).ok_or(Refusal::NoInterrupt { node: node.clone() })?;
+        let open = match self.interrupts.get(&index) {
+            Some(open) if open.decision.is_none() => open,
+            Some(_) => return Err(Refusal::AlreadyResolved { node }),
+            None if self.nodes[index].resumed.is_some() => {
+                return Err(Refusal::AlreadyResolved { node });
+            }
+            None => return Err(Refusal::NoInterrupt { node }),
+        };
+        if let Via::Token { interrupt_id } = &resolution.via {
+            if *interrupt_id != open.id {
+                return Err(Refusal::AlreadyResolved { node });
+            }
+            if Question::requires_auth(&self.plan.node(index).node) {
+                return Err(Refusal::KeyRequired { node });
+            }
+        }
+        let answer = open.judge(&resolution.value).map_err(|unfit| match unfit {
+            Unfit::Invalid(why) => Refusal::InvalidAnswer { node: node.clone(), why },
+            Unfit::Uncorrelated(why) => Refusal::Uncorrelated { node: node.clone(), why },
+        })?;
+        let by = resolution.by.as_ref().map(ToString::to_string);
+        match answer {
+            Answer::Approval(answer) => self.approval_events(index, open, answer, by, at),
+            Answer::Clarification { answers } => {
+                Ok(vec![Event::ClarificationResolved(ClarificationResolved {
+                    node_id: node,
+                    answers,
+                    answered_by: by,
+                })])
+            }
+            Answer::Plain(value) => {
+                Ok(vec![self.resolved(index, open, &Decision { value: Some(value), by, at })])
+            }
+        }
+    }
+
+    /// One approver's action: recorded as a vote while more are needed, as the decision once it is one.
+    fn approval_events(
+        &self,
+        index: NodeIndex,
+        open: &OpenInterrupt,
+        answer: ApprovalAnswer,
+        by: Option<String>,
+        at: Timestamp,
+    ) -> Result<Vec<Event>, Refusal> {
+        let node_id = self.node_id(index);
+        let voter = answer.voter.clone().or(by).unwrap_or_else(|| "anonymous".into());
+        if !open.may_decide(&voter) {
+            return Err(Refusal::NotAnApprover { node: node_id });
+        }
+        if answer.action == "ask" {
+            let question = answer.question.unwrap_or_default();
+            return Ok(vec![Event::Ask(Ask {
+                node_id,
+                interrupt_id: open.id.clone(),
+                question,
+                asked_by: Some(voter),
+            })]);
+        }
+        let mut events = Vec::new();
+        if open.required_approvals() > 1 {
+            events.push(Event::Vote(Vote {
+                node_id: node_id.clone(),
+                interrupt_id: open.id.clone(),
+                voter: voter.clone(),
+                action: answer.action.clone(),
+            }));
+        }
+        if open.settles(&voter, &answer.action) {
+            events.push(Event::ApprovalReceived(ApprovalReceived {
+                node_id,
+                action: answer.action,
+                decided_by: Some(voter),
+                decided_at: at,
+                feedback: answer.feedback,
+                refine_feedback: answer.refine_feedback,
+                edited_artifact_data: answer.edited,
+            }));
+        }
+        Ok(events)
+    }
+
+    pub(super) fn fold_interrupt_requested(&mut self, payload: &InterruptRequested, entry: &Entry) {
+        let Some(index) = payload.node_id.as_ref().and_then(|node| self.plan.index(node)) else {
+            return;
+        };
+        self.interrupts.insert(
+            index,
+            OpenInterrupt {
+                id: EventId::of(&self.birth.run_id, entry.sequence).to_string(),
+                question: Question {
+                    kind: payload.kind,
+                    data: payload.data.clone(),
+                    resume_schema: payload.resume_schema.clone(),
+                    timeout_ms: payload.timeout_ms,
+                },
+                key: payload.key.clone(),
+                requested_at: entry.at,
+                votes: Vec::new(),
+                decision: None,
+            },
+        );
+    }
+
+    pub(super) fn fold_suspended(&mut self, node: &NodeId) {
+        if let Some(index) = self.plan.index(node) {
+            self.nodes[index].stage = Stage::Suspended;
+        }
+    }
+
+    pub(super) fn fold_vote(&mut self, payload: &Vote) {
+        let index = self.plan.index(&payload.node_id);
+        if let Some(open) = index.and_then(|index| self.interrupts.get_mut(&index)) {
+            open.votes.retain(|(voter, _)| *voter != payload.voter);
+            open.votes.push((payload.voter.clone(), payload.action.clone()));
+        }
+    }
+
+    pub(super) fn fold_decision(&mut self, node: &NodeId, decision: Decision) {
+        let index = self.plan.index(node);
+        if let Some(open) = index.and_then(|index| self.interrupts.get_mut(&index)) {
+            open.decision = Some(decision);
+        }
+    }
+
+    pub(super) fn fold_interrupt_resolved(&mut self, payload: &InterruptResolved) {
+        let Some(index) = self.plan.index(&payload.node_id) else { return };
+        self.interrupts.remove(&index);
+        self.nodes[index].resumed = Some(Resumed {
+            interrupt_id: payload.interrupt_id.clone(),
+            kind: payload.kind,
+            value: payload.resume_value.clone(),
+        });
+    }
+
+    pub(super) fn fold_node_resumed(&mut self, node: &NodeId) {
+        if let Some(index) = self.plan.index(node) {
+            self.nodes[index].stage = Stage::Active;
+        }
+    }
+
+    /// The status of a run in which nothing moves but somebody is asked.
+    pub(super) fn waiting_status(&self) -> Option<(NodeIndex, RunStatus)> {
+        let (index, open) = self.interrupts.iter().find(|(_, open)| open.decision.is_none())?;
+        let moves = self.active.iter().any(|index| self.nodes[*index].stage != Stage::Suspended);
+        let status = match open.question.kind {
+            InterruptKind::Approval => RunStatus::WaitingApproval,
+            InterruptKind::Clarification | InterruptKind::Custom => RunStatus::WaitingInput,
+            InterruptKind::ExternalEvent => RunStatus::WaitingExternal,
+        };
+        (!moves && self.ready.is_empty()).then_some((*index, status))
+    }
+}
+
+impl Resumed {
+    /// What the answer makes of the node.
+    fn outputs(&self) -> Result<Object, Failure> {
+        let Some(value) = &self.value else {
+            return Err(match self.kind {
+                InterruptKind::Approval => {
+                    Failure::new("approval_rejected", "nobody approved in time")
+                }
+                InterruptKind::Clarification
+                | InterruptKind::ExternalEvent
+                | InterruptKind::Custom => {
+                    Failure::new("interrupt_timeout", "nobody answered in time")
+                }
+            });
+        };
+        if self.kind == InterruptKind::Approval && value["action"] == json!("reject") {
+            let message = value["feedback"].as_str().unwrap_or("the approval was rejected");
+            return Err(Failure::new("approval_rejected", message));
+        }
+        Ok(match value {
+            Value::Object(fields) => fields.clone(),
+            other => Object::from_iter([("value".to_owned(), other.clone())]),
+        })
+    }
+}

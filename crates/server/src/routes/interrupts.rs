@@ -1,0 +1,159 @@
+//! Answering the questions that nodes ask: with a key, or with a signed link.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use callboard_core::{Refusal, Resolution, Via};
+use callboard_engine::{EngineError, Scope};
+use callboard_protocol::{NodeId, Object, RunId, RunStatus, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::extract::{MaybeKeyed, Named, Shaped};
+use crate::idempotency::settle;
+use crate::keys::Caller;
+use crate::problem::{Code, Problem};
+use crate::token::{Intent, Link};
+
+/// `{resumeValue}`, or the flat answer that older clients send.
+pub(super) type AnswerBody = Object;
+
+/// What an answer came to.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answered {
+    run_id: RunId,
+    node_id: NodeId,
+    status: RunStatus,
+}
+
+/// `GET /v1/interrupts/{token}`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Inspected {
+    kind: callboard_protocol::InterruptKind,
+    key: String,
+    data: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resume_schema: Option<Object>,
+    requested_at: Timestamp,
+    expires_at: Timestamp,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Place {
+    #[serde(rename = "runId")]
+    run: String,
+    #[serde(rename = "nodeId")]
+    node: String,
+}
+
+pub(super) async fn resolve(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Path(place): Path<Place>,
+    MaybeKeyed(keyed): MaybeKeyed,
+    Shaped(body): Shaped<AnswerBody>,
+) -> Result<Response, Problem> {
+    let (run, node) = (RunId::from(place.run), NodeId::from(place.node));
+    let resolution = Resolution {
+        node: node.clone(),
+        value: answer_of(body),
+        by: caller.owner().principal,
+        via: Via::Key,
+    };
+    let engine = &host.app.engine;
+    let describe = move |done: &callboard_engine::Done| answered(&done.run, &node, done.status);
+    settle(keyed.as_ref(), describe, |remember| {
+        engine.resolve(&caller.scope, &run, resolution, remember)
+    })
+    .await
+    .map_err(for_answers)
+}
+
+pub(super) async fn inspect(
+    State(host): State<Arc<Host>>,
+    Named(token): Named<String>,
+) -> Result<Response, Problem> {
+    let (link, scope) = open_link(&host, &token).await?;
+    let interrupts = host.app.engine.interrupts(&scope, &link.run_id).await?;
+    let open = interrupts.into_iter().find(|open| open.id == link.interrupt_id);
+    let open = open
+        .ok_or_else(|| Problem::new(Code::InterruptAlreadyResolved, "the interrupt is settled"))?;
+    let inspected = Inspected {
+        kind: open.kind,
+        key: open.key,
+        data: open.data,
+        resume_schema: open.resume_schema,
+        requested_at: open.requested_at,
+        expires_at: link.expires_at,
+    };
+    Ok(Answer::of(StatusCode::OK, &inspected).into_response())
+}
+
+pub(super) async fn answer(
+    State(host): State<Arc<Host>>,
+    Named(token): Named<String>,
+    Shaped(body): Shaped<AnswerBody>,
+) -> Result<Response, Problem> {
+    let (link, scope) = open_link(&host, &token).await?;
+    if link.intent == Intent::Inspect {
+        return Err(Problem::new(Code::Forbidden, "this link may look, not answer"));
+    }
+    let resolution = Resolution {
+        node: link.node_id.clone(),
+        value: answer_of(body),
+        by: Some(format!("link:{}", link.interrupt_id).into()),
+        via: Via::Token { interrupt_id: link.interrupt_id.clone() },
+    };
+    let done = host.app.engine.resolve(&scope, &link.run_id, resolution, None).await;
+    let done = done.map_err(|error| match error {
+        // To the holder of a link, a run that has ended is a question that is settled.
+        EngineError::Refused(Refusal::Ended { .. } | Refusal::NoInterrupt { .. }) => {
+            Problem::new(Code::InterruptAlreadyResolved, "the interrupt is settled")
+        }
+        other => other.into(),
+    })?;
+    Ok(answered(&done.run, &link.node_id, done.status).into_response())
+}
+
+/// Reads a link and finds whose run it speaks of.
+async fn open_link(host: &Host, token: &str) -> Result<(Link, Scope), Problem> {
+    let unknown = || Problem::new(Code::InterruptNotFound, "no such interrupt");
+    let link = host.app.link_key.read(token).ok_or_else(unknown)?;
+    if link.expires_at <= host.now() {
+        return Err(Problem::new(Code::InterruptExpired, "the link has expired"));
+    }
+    let scope = host.app.engine.scope_of(&link.run_id).await?.ok_or_else(unknown)?;
+    Ok((link, scope))
+}
+
+fn answer_of(mut body: Object) -> Value {
+    match body.remove("resumeValue") {
+        Some(value) if body.is_empty() => value,
+        Some(value) => {
+            body.insert("resumeValue".into(), value);
+            Value::Object(body)
+        }
+        None => Value::Object(body),
+    }
+}
+
+fn answered(run: &RunId, node: &NodeId, status: RunStatus) -> Answer {
+    Answer::of(StatusCode::OK, &Answered { run_id: run.clone(), node_id: node.clone(), status })
+}
+
+/// A run that was cancelled took its questions with it; one that ended otherwise has their answers.
+fn for_answers(problem: Problem) -> Problem {
+    if problem.code != Code::RunTerminal {
+        return problem;
+    }
+    let is_cancelled =
+        problem.details.get("runStatus").and_then(Value::as_str) == Some("cancelled");
+    let code = if is_cancelled { Code::InterruptGone } else { Code::InterruptAlreadyResolved };
+    Problem { code, ..problem }
+}

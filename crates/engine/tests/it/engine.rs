@@ -344,3 +344,60 @@ async fn a_run_from_a_newer_build_is_refused_and_left_alone() {
     let hidden = world.engine.cancel(&stranger, &future, None, None, None).await;
     assert!(matches!(hidden, Err(EngineError::UnknownRun(_))));
 }
+
+/// Puts out what the caller configured.
+#[derive(Debug)]
+struct Echo;
+
+#[async_trait]
+impl Activity for Echo {
+    async fn perform(&self, call: Call) -> Outcome {
+        Outcome::Done { outputs: call.configurable.clone() }
+    }
+}
+
+/// R21: options reach nodes unchanged, are kept with the run, and outlive the host that took them.
+#[tokio::test(start_paused = true)]
+async fn configurable_options_reach_nodes_and_stay_with_the_run() {
+    let source = workflow(
+        "options",
+        json!([
+            node("wait", "core.delay", json!({ "ms": 5_000 })),
+            node("echo", "test.echo", json!({}))
+        ]),
+        json!([{ "id": "e", "sourceNodeId": "wait", "targetNodeId": "echo" }]),
+    );
+    let (store, clock) = (Arc::new(InMemoryStore::default()), SimClock::new());
+    let host = |name: &str| {
+        let mut catalog = Catalog::new(store.clone(), ConformanceNodes::On);
+        catalog.load(&source).unwrap();
+        let engine = Engine::new(Parts {
+            store: store.clone(),
+            catalog,
+            activities: Activities::default().with("test.echo", Arc::new(Echo)),
+            clock: clock.clone(),
+            ids: CountedIds::new(name),
+            options: Options {
+                host: name.into(),
+                lease: LEASE,
+                heartbeat: LEASE / 3,
+                limits: HostLimits { max_node_executions: 100, max_run_duration_ms: 86_400_000 },
+            },
+        });
+        engine.start();
+        engine
+    };
+    let options = json!({ "model": "m", "temperature": 0.5, "acme.depth": { "n": [1, null] } });
+    let options = options.as_object().cloned().unwrap();
+    let first = host("first");
+    let run =
+        first.create(order("options", Object::new(), options.clone()), None).await.unwrap().run;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    first.kill();
+    let second = host("second");
+    ended(&store, &run).await;
+    let seen = second.snapshot(&scope(), &run).await.unwrap().unwrap();
+    let snapshot: Value = serde_json::from_str(&seen.json).unwrap();
+    assert_eq!(snapshot["configurable"], Value::Object(options.clone()));
+    assert_eq!(snapshot["variables"]["echo"], Value::Object(options));
+}

@@ -33,6 +33,8 @@ pub(crate) struct Options {
 pub(crate) struct Scale {
     /// Runs at concurrency 1, 16 and 64.
     pub(crate) runs: [usize; 3],
+    /// How often raw limit and host are measured by turns.
+    pub(crate) turns: usize,
     /// Runs in the database when memory is read again.
     pub(crate) held_runs: usize,
     pub(crate) streams: usize,
@@ -44,6 +46,7 @@ pub(crate) struct Scale {
 
 const FULL: Scale = Scale {
     runs: [2_000, 8_000, 20_000],
+    turns: 3,
     held_runs: 10_000,
     streams: 2_000,
     starts: 7,
@@ -53,6 +56,7 @@ const FULL: Scale = Scale {
 
 const QUICK: Scale = Scale {
     runs: [300, 1_500, 4_000],
+    turns: 1,
     held_runs: 10_000,
     streams: 500,
     starts: 3,

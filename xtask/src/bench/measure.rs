@@ -1,4 +1,4 @@
-//! The order of a benchmark: start-up, raw limits, load, streams, memory.
+//! The order of a benchmark: start-up, memory, raw limits and load by turns, chains, streams.
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
@@ -70,32 +70,50 @@ pub(crate) async fn all(binary: &Path, folder: &Path, scale: Scale) -> Result<Fi
     figures.flushes = raw::flushes_per_second(folder, Duration::from_secs(1))?;
 
     let host = Host::start(binary, &home, &arguments).await?;
-    load::drive(host.address, NOOP, 16, 300).await?;
+    // First, so that what is resident afterwards is due to so many runs; it also warms up what follows.
+    memory(&mut figures, &host, scale).await?;
     for (place, callers) in CALLERS.into_iter().enumerate() {
         say::line(format_args!("no-op runs, concurrency {callers}"));
-        let path = folder.join(format!("raw-{callers}.db"));
-        figures.raw[place] =
-            raw::runs_per_second(&model, &path, callers, scale.runs[place]).await?;
-        let (host_id, own_id) = (host.id()?, std::process::id());
-        let commits = commits(&home);
-        let (cpu, own_cpu) = (processor_time(host_id)?, processor_time(own_id)?);
-        let sample = load::drive(host.address, NOOP, callers, scale.runs[place]).await?;
-        let runs = sample.ends.len();
-        figures.cpu_per_run = (processor_time(host_id)? - cpu) / u32::try_from(runs)?;
-        figures.generator_per_run = (processor_time(own_id)? - own_cpu) / u32::try_from(runs)?;
-        if callers == 1 {
-            let made = commits.and_then(|before| Some(self::commits(&home)?.wrapping_sub(before)));
-            figures.commits_per_run = made.map(|made| f64::from(made) / runs as f64);
+        // By turns, and the best of each counts: a neighbour on the machine can only slow one of them down.
+        for turn in 0..scale.turns {
+            let path = folder.join(format!("raw-{callers}-{turn}.db"));
+            let raw = raw::runs_per_second(&model, &path, callers, scale.runs[place]).await?;
+            figures.raw[place] = figures.raw[place].max(raw);
+            noop(&mut figures, &host, &home, place, scale).await?;
         }
-        figures.noop[place] = Some(sample);
     }
     chains(&mut figures, host.address, scale).await?;
-    memory(&mut figures, &host, scale).await?;
     host.stop().await?;
     let host = Host::start(binary, &home, &arguments).await?;
     figures.ready_full = host.ready_in;
     host.stop().await?;
     Ok(figures)
+}
+
+async fn noop(
+    figures: &mut Figures,
+    host: &Host,
+    home: &Path,
+    place: usize,
+    scale: Scale,
+) -> Result<()> {
+    let (host_id, own_id) = (host.id()?, std::process::id());
+    let before = commits(home);
+    let (cpu, own_cpu) = (processor_time(host_id)?, processor_time(own_id)?);
+    let sample = load::drive(host.address, NOOP, CALLERS[place], scale.runs[place]).await?;
+    let runs = u32::try_from(sample.ends.len())?;
+    if CALLERS[place] == 1 {
+        let made = before.and_then(|before| Some(commits(home)?.wrapping_sub(before)));
+        figures.commits_per_run = made.map(|made| f64::from(made) / f64::from(runs));
+    }
+    let best =
+        figures.noop[place].as_ref().is_none_or(|best| best.per_second() < sample.per_second());
+    if best {
+        figures.cpu_per_run = (processor_time(host_id)? - cpu) / runs;
+        figures.generator_per_run = (processor_time(own_id)? - own_cpu) / runs;
+        figures.noop[place] = Some(sample);
+    }
+    Ok(())
 }
 
 async fn chains(figures: &mut Figures, address: SocketAddr, scale: Scale) -> Result<()> {
@@ -119,9 +137,8 @@ async fn chains(figures: &mut Figures, address: SocketAddr, scale: Scale) -> Res
 
 async fn memory(figures: &mut Figures, host: &Host, scale: Scale) -> Result<()> {
     say::line("memory");
-    let done: usize = figures.noop.iter().flatten().map(|sample| sample.ends.len()).sum();
-    load::drive(host.address, NOOP, 64, scale.held_runs.saturating_sub(done).max(1)).await?;
-    figures.held_runs = scale.held_runs.max(done);
+    load::drive(host.address, NOOP, 64, scale.held_runs).await?;
+    figures.held_runs = scale.held_runs;
     figures.held_kb = settled_kb(host.id()?).await?;
     let run = watch::create(host.address, WAIT).await?;
     let mut open = Vec::new();

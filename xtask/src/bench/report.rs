@@ -17,19 +17,19 @@ const END: &str = "<!-- end -->";
 
 pub(crate) fn table(figures: &Figures) -> String {
     let mut table = Table::new(figures);
-    table.row("flushes of a 4 KB page per second", per_second(figures.flushes), "");
+    table.row("flushes of a 4 KB page per second", grouped(figures.flushes), "");
     for (place, callers) in CALLERS.into_iter().enumerate() {
         let raw = figures.raw[place];
         table.row(
             &format!("bare SQLite group commit, callers {callers}"),
-            format!("{} runs/s", per_second(raw)),
+            format!("{} runs/s", grouped(raw)),
             "",
         );
         if let Some(sample) = &figures.noop[place] {
             let target = if callers == 64 { "at least 0.50 of bare SQLite" } else { "" };
             let reached = format!(
                 "{} runs/s ({:.2})",
-                per_second(sample.per_second()),
+                grouped(sample.per_second()),
                 sample.per_second() / raw
             );
             table.row(&format!("no-op runs to their end, concurrency {callers}"), reached, target);
@@ -50,7 +50,7 @@ pub(crate) fn table(figures: &Figures) -> String {
     chains(&mut table, figures);
     table.row("stream lag, timestamp to arrival, p50 / p99", both(&figures.lags), "");
     table.row("ready after start, empty folder", time(figures.ready_empty), "under 300 ms");
-    table.row("ready after start, with those runs", time(figures.ready_full), "");
+    table.row("ready after start, with all runs of this benchmark", time(figures.ready_full), "");
     table.row("resident, idle", megabytes(figures.idle_kb), "under 40 MB");
     table.row(
         &format!("resident after {} runs", figures.held_runs),
@@ -67,7 +67,7 @@ fn chains(table: &mut Table, figures: &Figures) {
     let [Some(one), _, Some(noop)] = &figures.noop else { return };
     let half = |sample: &Sample| percentile(&sample.ends, 0.5).as_secs_f64();
     let told = many.per_second() * events(CHAIN_NODES) as f64;
-    table.row("10-node chain, concurrency 64", format!("{} events/s", per_second(told)), "");
+    table.row("10-node chain, concurrency 64", format!("{} events/s", grouped(told)), "");
     let ratio = |value: f64| format!("{value:.2} times a 1-node run");
     table.row("10-node chain, time alone (p50)", ratio(half(alone) / half(one)), "at most 4");
     table.row(
@@ -101,7 +101,7 @@ impl Table {
     }
 }
 
-fn per_second(value: f64) -> String {
+fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let groups: Vec<&str> = digits
         .as_bytes()
@@ -144,7 +144,7 @@ fn replaced(page: &str, table: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{per_second, replaced};
+    use super::{grouped, replaced};
 
     #[test]
     fn figures_replace_those_of_before() {
@@ -156,6 +156,6 @@ mod tests {
 
     #[test]
     fn large_numbers_are_grouped() {
-        assert_eq!([per_second(7.4), per_second(12_345.0)], ["7", "12,345"]);
+        assert_eq!([grouped(7.4), grouped(12_345.0)], ["7", "12,345"]);
     }
 }

@@ -53,12 +53,16 @@ pub(crate) fn table(figures: &Figures) -> String {
     table.row("ready after start, with all runs of this benchmark", time(figures.ready_full), "");
     table.row("resident, idle", megabytes(figures.idle_kb), "under 40 MB");
     table.row(
-        &format!("resident after {} runs", figures.held_runs),
+        &format!("resident after {} runs", grouped(figures.held_runs as f64)),
         megabytes(figures.held_kb),
         "",
     );
     let streams = format!("{:.1} KB each", figures.stream_kb);
-    table.row(&format!("{} open streams", figures.streams), streams, "under 60 KB each");
+    table.row(
+        &format!("{} open streams", grouped(figures.streams as f64)),
+        streams,
+        "under 60 KB each",
+    );
     table.text
 }
 

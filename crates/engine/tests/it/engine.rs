@@ -6,16 +6,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use callboard_core::{ConformanceNodes, HostLimits, Outcome, Refusal, RetryClass};
+use callboard_core::{Outcome, Refusal, RetryClass};
 use callboard_engine::{
-    Activities, Activity, Call, Catalog, Engine, EngineError, InMemoryStore, Options, Parts,
-    Recorded, Store, VersionError,
+    Activities, Activity, Call, Engine, EngineError, InMemoryStore, Recorded, Store, VersionError,
 };
 use callboard_protocol::{DrainPolicy, Failure, Object, RunId, RunStatus};
 
-use crate::sim::{
-    Chatter, CountedIds, DoomedStore, Fate, LEASE, SimClock, ended, host, order, scope,
-};
+use crate::sim::{DoomedStore, Fate, LEASE, SimClock, ended, host, host_with, order, scope};
 
 fn workflow(id: &str, nodes: Value, edges: Value) -> String {
     json!({
@@ -233,25 +230,8 @@ fn changed_host(
     name: &str,
     activity: Changed,
 ) -> Engine {
-    let mut catalog = Catalog::new(store.clone(), ConformanceNodes::On);
-    catalog.load(source).unwrap();
-    let engine = Engine::new(Parts {
-        store: store.clone(),
-        catalog,
-        activities: Activities::default()
-            .with("test.changed", Arc::new(activity))
-            .with("test.chat", Arc::new(Chatter)),
-        clock: clock.clone(),
-        ids: CountedIds::new(name),
-        options: Options {
-            host: name.into(),
-            lease: LEASE,
-            heartbeat: LEASE / 3,
-            limits: HostLimits { max_node_executions: 100, max_run_duration_ms: 86_400_000 },
-        },
-    });
-    engine.start();
-    engine
+    let activities = Activities::default().with("test.changed", Arc::new(activity));
+    host_with(name, store.clone(), store.clone(), clock.clone(), &[source.to_owned()], activities)
 }
 
 /// F54: the first question pins the newest version; a host that no longer knows it fails the node.
@@ -369,23 +349,9 @@ async fn configurable_options_reach_nodes_and_stay_with_the_run() {
     );
     let (store, clock) = (Arc::new(InMemoryStore::default()), SimClock::new());
     let host = |name: &str| {
-        let mut catalog = Catalog::new(store.clone(), ConformanceNodes::On);
-        catalog.load(&source).unwrap();
-        let engine = Engine::new(Parts {
-            store: store.clone(),
-            catalog,
-            activities: Activities::default().with("test.echo", Arc::new(Echo)),
-            clock: clock.clone(),
-            ids: CountedIds::new(name),
-            options: Options {
-                host: name.into(),
-                lease: LEASE,
-                heartbeat: LEASE / 3,
-                limits: HostLimits { max_node_executions: 100, max_run_duration_ms: 86_400_000 },
-            },
-        });
-        engine.start();
-        engine
+        let activities = Activities::default().with("test.echo", Arc::new(Echo));
+        let definitions = std::slice::from_ref(&source);
+        host_with(name, store.clone(), store.clone(), clock.clone(), definitions, activities)
     };
     let options = json!({ "model": "m", "temperature": 0.5, "acme.depth": { "n": [1, null] } });
     let options = options.as_object().cloned().unwrap();

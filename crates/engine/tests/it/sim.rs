@@ -245,14 +245,28 @@ pub(crate) fn host(
     clock: Arc<SimClock>,
     definitions: &[String],
 ) -> Engine {
-    let mut catalog = Catalog::new(store.inner.clone(), ConformanceNodes::On);
+    let activities = Activities::default().with("core.ai.callPrompt", Arc::new(Chatter));
+    let workflows = store.inner.clone();
+    host_with(name, store, workflows, clock, definitions, activities)
+}
+
+/// A host that performs what a test wants performed.
+pub(crate) fn host_with(
+    name: &str,
+    store: Arc<dyn Store>,
+    workflows: Arc<InMemoryStore>,
+    clock: Arc<SimClock>,
+    definitions: &[String],
+    activities: Activities,
+) -> Engine {
+    let mut catalog = Catalog::new(workflows, ConformanceNodes::On);
     for definition in definitions {
         catalog.load(definition).unwrap_or_else(|error| panic!("{error}\n{definition}"));
     }
     let engine = Engine::new(Parts {
         store,
         catalog,
-        activities: Activities::default().with("core.ai.callPrompt", Arc::new(Chatter)),
+        activities,
         clock,
         ids: CountedIds::new(name),
         options: Options {

@@ -78,7 +78,7 @@ pub(crate) enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Start a run, and watch it with --follow
     Run(run::RunArgs),
-    /// What happened: list, show, events, cancel, pause, resume
+    /// What happened, and time travel: list, show, events, cancel, pause, resume, fork, ancestry
     Runs(runs::RunsArgs),
     /// Workflow definitions: list, show, apply, validate
     Workflows(workflows::WorkflowsArgs),

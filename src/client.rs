@@ -9,7 +9,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use callboard_protocol::{
-    CancelRun, CreateRun, CreatedRun, ErrorEnvelope, PauseRun, ResumeRun, RunEvent, RunSnapshot,
+    CancelRun, CreateRun, CreatedRun, ErrorEnvelope, ForkRun, ForkedRun, PauseRun, ResumeRun,
+    RunAncestry, RunEvent, RunSnapshot,
 };
 
 use crate::args::{ApiKey, Connection};
@@ -168,6 +169,14 @@ impl Client {
     ) -> Result<Value, CommandError> {
         self.run_request(Method::POST, id, ":resume", Some(&without_nulls(&ResumeRun { reason })))
             .await
+    }
+
+    pub(crate) async fn fork(&self, id: &str, body: &ForkRun) -> Result<ForkedRun, CommandError> {
+        self.run_request(Method::POST, id, ":fork", Some(&without_nulls(body))).await
+    }
+
+    pub(crate) async fn ancestry(&self, id: &str) -> Result<RunAncestry, CommandError> {
+        self.run_request::<(), _>(Method::GET, id, "/ancestry", None).await
     }
 
     pub(crate) async fn keys(&self) -> Result<Value, CommandError> {

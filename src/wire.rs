@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use callboard_backends::CallPrompt;
+use callboard_backends::{CallPrompt, SideEffect};
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
     Activities, Catalog, Clock, Engine, Options, Parts, RandomIds, StoreError, SystemClock,
@@ -83,7 +83,7 @@ impl Host {
         let router = callboard_server::router(App {
             engine: engine.clone(),
             keys,
-            config: server_config(&settings.config.limits),
+            config: server_config(&settings.config.limits, &store),
             readiness: Arc::new(DatabaseReadiness(store.clone())),
             metrics: Some(metrics.clone()),
             link_key: LinkKey::new(store.derive_key("interrupt links")),
@@ -148,10 +148,14 @@ fn build_engine(
     let mut catalog = Catalog::new(store.clone(), conformance);
     folder::load(definitions, &mut catalog);
     let limits = &settings.config.limits;
+    let mut activities = Activities::default().with("core.ai.callPrompt", Arc::new(CallPrompt));
+    if settings.test_seams {
+        activities = activities.with("core.conformance.side-effect", Arc::new(SideEffect));
+    }
     Engine::new(Parts {
         store,
         catalog,
-        activities: Activities::default().with("core.ai.callPrompt", Arc::new(CallPrompt)),
+        activities,
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
         options: Options {
@@ -171,12 +175,15 @@ fn host_id() -> HostId {
     format!("host-{}-{}", std::process::id(), words::now().as_millis()).into()
 }
 
-fn server_config(limits: &Limits) -> ServerConfig {
+fn server_config(limits: &Limits, store: &SqliteStore) -> ServerConfig {
+    let id: String =
+        store.derive_key("host id").iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     ServerConfig {
         max_body_bytes: usize::try_from(limits.max_body_bytes).unwrap_or(usize::MAX),
         inflight: usize::try_from(limits.inflight).unwrap_or(usize::MAX),
         requests_per_second: u32::try_from(limits.requests_per_second).unwrap_or(u32::MAX),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        host_id: format!("callboard-{id}"),
         ..ServerConfig::default()
     }
 }

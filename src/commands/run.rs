@@ -143,7 +143,7 @@ fn read_inputs(text: &str) -> Result<Object, CommandError> {
     }
 }
 
-fn parse_option(text: &str) -> Result<(String, Value), String> {
+pub(crate) fn parse_option(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=JSON, as in recursionLimit=5")?;
     let value = serde_json::from_str(value)
         .map_err(|_| format!("{value:?} is not JSON; a text is written as {key}='\"text\"'"))?;

@@ -1,7 +1,9 @@
-//! `callboard runs`: what happened, and the three ways to intervene.
+//! `callboard runs`: what happened, the ways to intervene, and time travel.
 
+mod ancestry;
 mod cancel;
 mod events;
+mod fork;
 mod list;
 mod pause;
 mod resume;
@@ -39,6 +41,10 @@ enum RunsCommand {
     Pause(pause::PauseArgs),
     /// Let a paused run go on
     Resume(resume::ResumeArgs),
+    /// Replay a run from an event, or branch off there
+    Fork(fork::ForkArgs),
+    /// Show which runs started a run
+    Ancestry(ancestry::AncestryArgs),
 }
 
 pub(crate) async fn run(args: RunsArgs, earlier: &Connection) -> Result<Exit, CommandError> {
@@ -49,5 +55,7 @@ pub(crate) async fn run(args: RunsArgs, earlier: &Connection) -> Result<Exit, Co
         RunsCommand::Cancel(args) => cancel::run(args, earlier).await,
         RunsCommand::Pause(args) => pause::run(args, earlier).await,
         RunsCommand::Resume(args) => resume::run(args, earlier).await,
+        RunsCommand::Fork(args) => fork::run(args, earlier).await,
+        RunsCommand::Ancestry(args) => ancestry::run(args, earlier).await,
     }
 }

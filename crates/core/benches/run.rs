@@ -50,6 +50,9 @@ fn birth() -> Arc<Birth> {
         engine_version: ENGINE_VERSION,
         forced_engine_version: None,
         limits: RunLimits { node_executions: 100, duration_ms: 3_600_000 },
+        parent: None,
+        unset: Vec::new(),
+        fork: None,
     })
 }
 

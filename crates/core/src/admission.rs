@@ -57,7 +57,18 @@ impl Plan {
         configurable: &Object,
         host: HostLimits,
     ) -> Result<RunLimits, Inadmissible> {
-        self.admit_inputs(inputs)?;
+        self.admit_child(inputs, &[], configurable, host)
+    }
+
+    /// As `admit`, for a run that another starts: what that one left unset may be missing here.
+    pub fn admit_child(
+        &self,
+        inputs: &Object,
+        unset: &[String],
+        configurable: &Object,
+        host: HostLimits,
+    ) -> Result<RunLimits, Inadmissible> {
+        self.admit_inputs(inputs, unset)?;
         if let Some(schema) = &self.configurable_schema
             && let Some(error) = schema.iter_errors(&Value::Object(configurable.clone())).next()
         {
@@ -76,7 +87,7 @@ impl Plan {
         Ok(RunLimits { node_executions, duration_ms })
     }
 
-    fn admit_inputs(&self, inputs: &Object) -> Result<(), Inadmissible> {
+    fn admit_inputs(&self, inputs: &Object, unset: &[String]) -> Result<(), Inadmissible> {
         for name in inputs.keys() {
             if self.channel(&name.as_str().into()).is_some() {
                 return Err(refuse(
@@ -88,6 +99,7 @@ impl Plan {
         for variable in &self.definition().variables {
             let path = format!("inputs.{}", variable.name);
             match inputs.get(&variable.name) {
+                None if unset.contains(&variable.name) => {}
                 None if variable.required && variable.default_value.is_none() => {
                     return Err(refuse(&path, "is required".into()));
                 }

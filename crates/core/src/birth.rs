@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use callboard_protocol::{ENGINE_VERSION, Object, Owner, RunId, Timestamp, WorkflowId};
+use callboard_protocol::{
+    ENGINE_VERSION, ForkMode, NodeId, Object, Owner, RunId, Timestamp, WorkflowId,
+};
 
 /// Written once, in the transaction that creates the run, and never changed.
 ///
@@ -39,6 +41,39 @@ pub struct Birth {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced_engine_version: Option<u32>,
     pub limits: RunLimits,
+    /// The node that started this run, for a run within a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    /// Variables that a parent left unset: they have no value here, whatever their declared default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unset: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<Fork>,
+}
+
+/// Who waits for this run's end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Parent {
+    pub run_id: RunId,
+    pub workflow_id: WorkflowId,
+    pub node_id: NodeId,
+    /// How many runs lie above this one.
+    pub depth: u32,
+}
+
+/// Where a run left the history of another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fork {
+    pub source: RunId,
+    /// Events of the source before this one are this run's own history.
+    pub from: u64,
+    /// How many events the source had when it was forked; what it records later is not looked at.
+    pub until: u64,
+    pub mode: ForkMode,
+    /// The run whose id a replay keeps in payloads and keys.
+    pub origin: RunId,
 }
 
 /// The limits in force for one run, resolved when it is created so that a later configuration cannot move them.
@@ -53,6 +88,18 @@ impl Birth {
     /// The version that events of this run carry.
     pub fn stamped_version(&self) -> u32 {
         self.forced_engine_version.unwrap_or(self.engine_version)
+    }
+
+    /// The run id inside payloads and keys: a replay says what its source said.
+    pub fn told_id(&self) -> &RunId {
+        match &self.fork {
+            Some(Fork { mode: ForkMode::Replay, origin, .. }) => origin,
+            Some(Fork { mode: ForkMode::Branch, .. }) | None => &self.run_id,
+        }
+    }
+
+    pub fn is_replay(&self) -> bool {
+        self.fork.as_ref().is_some_and(|fork| fork.mode == ForkMode::Replay)
     }
 
     /// Whether a newer build than this one started the run.

@@ -13,13 +13,13 @@ const ACTIONS: [&str; 5] = ["accept", "reject", "refine", "edit-accept", "ask"];
 /// The profile under which only an authenticated caller may decide.
 const AUTH_REQUIRED: &str = "openwop-interrupt-auth-required";
 
-/// A question as a node's configuration states it.
+/// What a node asks.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Question {
-    pub(crate) kind: InterruptKind,
-    pub(crate) data: Value,
-    pub(crate) resume_schema: Option<Object>,
-    pub(crate) timeout_ms: Option<u64>,
+pub struct Question {
+    pub kind: InterruptKind,
+    pub data: Value,
+    pub resume_schema: Option<Object>,
+    pub timeout_ms: Option<u64>,
 }
 
 impl Question {
@@ -160,6 +160,8 @@ pub(crate) struct OpenInterrupt {
     pub(crate) votes: Vec<(String, String)>,
     /// Set once it is decided; that it is settled is then still to be told.
     pub(crate) decision: Option<Decision>,
+    /// Whether clients from before the primitive have been told.
+    pub(crate) is_announced: bool,
 }
 
 /// What a question came to.

@@ -4,6 +4,7 @@
 mod admission;
 mod birth;
 mod channel;
+mod child;
 mod expression;
 mod graph;
 mod head;
@@ -17,11 +18,12 @@ pub mod stream;
 mod version;
 
 pub use admission::{HostLimits, Inadmissible, MOCK_PROVIDERS};
-pub use birth::{Birth, RunLimits};
+pub use birth::{Birth, Fork, Parent, RunLimits};
 pub use head::Head;
+pub use interrupt::Question;
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use run::{
-    Attempt, Command, Entry, Fact, InterruptView, Outcome, Owed, Refusal, Resolution, RetryClass,
-    Run, Task, Via,
+    Answered, Attempt, ChildNews, ChildOrder, Command, Entry, Fact, InterruptView, LiveChild,
+    Outcome, Owed, Refusal, Resolution, RetryClass, Run, Task, Via, status_for_parent,
 };
 pub use version::{Pin, pin_version};

@@ -230,7 +230,7 @@ impl Mask<'_> {
     }
 
     /// What stands for a hidden value; none where the mode leaves it out.
-    fn hide(&self, value: &Value) -> Option<Value> {
+    pub(crate) fn hide(&self, value: &Value) -> Option<Value> {
         match self.plan.masking {
             MaskingMode::Passthrough => Some(value.clone()),
             MaskingMode::Omit => None,

@@ -19,6 +19,8 @@ pub(crate) enum NodeKind {
     ChannelWrite,
     /// Asks somebody and waits.
     Gate,
+    /// Starts a run of its own and waits for its end.
+    Child,
     /// Declares a requirement that no host meets: the engine must refuse to run it.
     RequiresMissing,
     /// Somebody outside core performs it.
@@ -42,6 +44,7 @@ impl NodeKind {
             "core.loop" => Self::Loop,
             "core.channelWrite" => Self::ChannelWrite,
             "core.approvalGate" | "core.clarificationGate" | "core.interrupt" => Self::Gate,
+            "core.subWorkflow" => Self::Child,
             "conformance.requiresMissing" => Self::RequiresMissing,
             _ => Self::Activity,
         }
@@ -65,7 +68,6 @@ pub(crate) fn required_capability(type_id: &TypeId) -> &'static str {
         "core.dispatch" => "dispatch",
         "core.conversationGate" => "conversationPrimitive",
         "core.conformance.mock-agent" => "agents",
-        "core.subWorkflow" => "subWorkflow",
         text if text.starts_with("core.ai.") => "aiProviders",
         text if text.starts_with("conformance.") || text.starts_with("core.conformance.") => {
             "testing"

@@ -10,6 +10,7 @@ use callboard_protocol::{
     TriggerType, TypeId, WorkflowDefinition, WorkflowEdge, WorkflowId, WorkflowNode,
 };
 
+use crate::child::ChildCall;
 use crate::expression::check_expression;
 use crate::graph::{Graph, Link, Loop, NodeIndex};
 use crate::mask::MaskingMode;
@@ -74,6 +75,8 @@ pub(crate) struct PlanNode {
     /// Whether only a channel write starts it.
     pub(crate) is_triggered_only: bool,
     pub(crate) max_retries: u32,
+    /// What a node that starts a run of its own is to do.
+    pub(crate) child: Option<ChildCall>,
 }
 
 #[derive(Debug)]
@@ -151,6 +154,11 @@ impl Plan {
             definition,
         };
         plan.arrange(&graph);
+        for node in &mut plan.nodes {
+            if node.kind == NodeKind::Child {
+                node.child = Some(ChildCall::of(&node.node, &plan.definition)?);
+            }
+        }
         plan.triggers = plan.compile_triggers()?;
         for trigger in &plan.triggers {
             let node = &mut plan.nodes[trigger.node];
@@ -182,6 +190,21 @@ impl Plan {
             type_id: node.node.type_id.clone(),
             capability: required_capability(&node.node.type_id),
         })
+    }
+
+    /// The workflows that nodes of this one start.
+    pub fn children(&self) -> impl Iterator<Item = (&NodeId, &WorkflowId)> {
+        self.nodes
+            .iter()
+            .filter_map(|node| Some((&node.node.id, &node.child.as_ref()?.workflow_id)))
+    }
+
+    /// The first node that hands variables down to a child.
+    pub fn maps_inputs(&self) -> Option<&NodeId> {
+        let maps = |node: &&PlanNode| {
+            node.child.as_ref().is_some_and(|call| !call.input_mapping.is_empty())
+        };
+        self.nodes.iter().find(maps).map(|node| &node.node.id)
     }
 
     pub(crate) fn nodes(&self) -> &[PlanNode] {
@@ -245,6 +268,7 @@ impl Plan {
                 loops: Vec::new(),
                 is_triggered_only: false,
                 max_retries,
+                child: None,
                 node,
             });
         }

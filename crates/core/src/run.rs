@@ -5,6 +5,8 @@
 //! next, until none must. Since that question has one answer for every state, a batch that was cut
 //! anywhere is finished by the next decide, and a new holder needs no other way to find its work.
 
+mod branch;
+mod child;
 mod command;
 mod flow;
 mod fold;
@@ -12,6 +14,7 @@ mod inputs;
 mod interrupt;
 mod next;
 mod perform;
+mod replay;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +27,7 @@ use callboard_protocol::{
     PauseRequested, RunId, RunStatus, Timestamp,
 };
 
+pub use child::{ChildNews, ChildOrder, LiveChild, status_for_parent};
 pub use command::{Command, Fact, Outcome, Refusal, RetryClass};
 pub use interrupt::{InterruptView, Resolution, Via};
 pub use view::{Attempt, Owed, Task};
@@ -76,11 +80,15 @@ pub struct Run {
     breach: Option<CapBreached>,
     /// A fold that cannot go on: the run fails with this.
     fault: Option<Failure>,
+    /// The runs that nodes of this one have started, in their order.
+    children: Vec<child::Child>,
     /// Questions that have been asked and not settled.
     interrupts: BTreeMap<NodeIndex, OpenInterrupt>,
     /// Failed nodes in the order of their failing.
     failed: Vec<NodeIndex>,
     sensitive: Sensitive,
+    /// What a replay goes through again; empty in every other run.
+    script: replay::Script,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -105,19 +113,25 @@ struct NodeState {
     /// Why the ports could not be resolved.
     unresolved: Option<Failure>,
     outputs: Object,
-    /// The settled question of this visit.
-    resumed: Option<Resumed>,
+    /// The last settled question of this visit.
+    resumed: Option<Answered>,
+    /// How many questions the node has asked in the whole run.
+    asked: u32,
+    /// The run that this visit has started, by its place among the children.
+    child: Option<usize>,
     started_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
 }
 
 /// How a node's question was settled.
 #[derive(Debug, Clone, PartialEq)]
-struct Resumed {
-    interrupt_id: String,
-    kind: InterruptKind,
+pub struct Answered {
+    pub interrupt_id: String,
+    pub kind: InterruptKind,
+    /// What was asked about.
+    pub data: Value,
     /// None: nobody answered in time.
-    value: Option<Value>,
+    pub value: Option<Value>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -177,7 +191,8 @@ impl Run {
         let fresh = LoopState { iterations: 0, turn: Turn::Open };
         let mut run = Self {
             version: 0,
-            updated_at: birth.created_at,
+            // A fork's time begins with the history that it takes over.
+            updated_at: birth.fork.as_ref().map_or(birth.created_at, |_| Timestamp::default()),
             phase: Phase::Pending,
             started_at: None,
             paused_ms: 0,
@@ -195,9 +210,11 @@ impl Run {
             cancel: None,
             breach: None,
             fault: None,
+            children: Vec::new(),
             interrupts: BTreeMap::new(),
             failed: Vec::new(),
             sensitive: Sensitive::default(),
+            script: replay::Script::default(),
             birth,
             plan,
         };
@@ -225,11 +242,16 @@ impl Run {
             self.emit(event, at, &mut batch);
         }
         while batch.len() < MAX_BATCH
-            && let Some(event) = self.next(at)
+            && let Some((event, at)) = self.follow_up(at)
         {
             self.emit(event, at, &mut batch);
         }
         Ok(batch)
+    }
+
+    /// What must come next, and when it happens.
+    fn follow_up(&self, at: Timestamp) -> Option<(Event, Timestamp)> {
+        if self.is_rehearsing() { self.rehearsed() } else { self.next(at).map(|event| (event, at)) }
     }
 
     /// The event's payload as readers may see it, if the fold must see another.
@@ -276,6 +298,17 @@ impl Run {
 
     fn mask(&self) -> Mask<'_> {
         Mask { plan: &self.plan, sensitive: &self.sensitive }
+    }
+
+    /// The try that a node is at.
+    fn attempt(&self, index: NodeIndex) -> Attempt {
+        let state = &self.nodes[index];
+        Attempt { node: self.node_id(index), visit: state.visit, number: state.attempt }
+    }
+
+    /// Whether the run was cancelled, broke a limit or cannot be folded: it stops its nodes, then itself.
+    fn is_ending(&self) -> bool {
+        self.cancel.is_some() || self.breach.is_some() || self.fault.is_some()
     }
 
     fn node_id(&self, index: NodeIndex) -> NodeId {

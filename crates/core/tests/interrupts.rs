@@ -37,6 +37,9 @@ fn run_of(nodes: Value, edges: Value, settings: Value) -> Run {
         engine_version: ENGINE_VERSION,
         forced_engine_version: None,
         limits: RunLimits { node_executions: 100, duration_ms: 31_536_000_000 },
+        parent: None,
+        unset: Vec::new(),
+        fork: None,
     };
     Run::new(Arc::new(birth), plan)
 }
@@ -318,7 +321,7 @@ fn cancel_closes_the_question_and_pause_keeps_it() {
         Err(Refusal::CannotPause { status: RunStatus::WaitingApproval, .. })
     ));
     assert_eq!(run.interrupts().count(), 1);
-    run.decide(&Command::Cancel { reason: None, by: None }, at(1)).unwrap();
+    run.decide(&Command::Cancel { reason: None, by: None, parent: None }, at(1)).unwrap();
     assert_eq!(run.status(), RunStatus::Cancelled);
     assert_eq!(run.interrupts().count(), 0);
 }

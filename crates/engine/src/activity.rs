@@ -7,10 +7,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
-use callboard_core::{Attempt, Fact, Outcome, Pin, pin_version};
+use callboard_core::{Answered, Attempt, Fact, Outcome, Pin, pin_version};
 use callboard_protocol::{Failure, Object, RunId, Tenant, TypeId};
 
 use crate::clock::Clock;
+use crate::store::{Claim, Store};
 
 /// Performs one kind of node.
 #[async_trait]
@@ -51,6 +52,10 @@ pub struct Call {
     pub configurable: Object,
     /// How many facts earlier attempts of this visit have recorded: those need not be told again.
     pub told: u32,
+    /// How the last question of an earlier attempt was settled.
+    pub answer: Option<Answered>,
+    pub(crate) claim: Claim,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) pins: BTreeMap<String, i64>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) teller: Teller,

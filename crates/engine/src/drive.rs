@@ -7,16 +7,19 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use callboard_core::{Attempt, Command, Outcome, RetryClass, Run, Task};
+use callboard_core::{Attempt, ChildNews, ChildOrder, Command, Outcome, RetryClass, Run, Task};
 use callboard_protocol::{Failure, Timestamp};
 
 use crate::activity::{Call, Superseded, Teller, Told};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Newborn};
 use crate::record::{append_of, count_end};
 use crate::store::{Claim, ClaimOrigin, Fence, StoreError, Then};
 
 /// Waits up to this long are sat out with claim and state in memory; longer ones release the run.
 const LONGEST_HELD_WAIT: Duration = Duration::from_secs(60);
+/// How often a holder that has other things to do looks for news of its run's children. A run that has
+/// nothing else to do rests, and its children wake it.
+const CHILDREN_HEARD_EVERY: Duration = Duration::from_millis(500);
 /// Facts that activities of one run may have under way. They wait for the disk anyway.
 const TOLD_IN_FLIGHT: usize = 16;
 
@@ -39,6 +42,8 @@ struct Driver {
     in_flight: BTreeMap<Attempt, AbortHandle>,
     teller: Teller,
     told: mpsc::Receiver<Told>,
+    /// Whether children are being looked after: the run does not rest meanwhile.
+    is_tending: bool,
 }
 
 impl Engine {
@@ -80,6 +85,7 @@ impl Engine {
             in_flight: BTreeMap::new(),
             teller: Teller(sender),
             told,
+            is_tending: false,
         };
         match lost.run_until_cancelled(driver.go()).await {
             Some(Ok(left)) => tracing::debug!(?left, "run left"),
@@ -94,6 +100,15 @@ impl Engine {
         }
     }
 
+    /// A child that was just written is driven at once; a scan would find it too.
+    fn drive_child(&self, child: Newborn) {
+        metrics::counter!("openwop_run_created_total").increment(1);
+        if let Some(claim) = child.claim {
+            let engine = self.clone();
+            self.inner.tasks.spawn(async move { engine.drive_held(claim, Some(child.run)).await });
+        }
+    }
+
     async fn let_go(&self, claim: &Claim, wake_at: Option<Timestamp>) {
         if let Err(error) = self.inner.store.release(claim, wake_at).await {
             tracing::warn!(%error, "claim not released; it will run out");
@@ -103,17 +118,82 @@ impl Engine {
 
 impl Driver {
     async fn go(mut self) -> Result<Left, EngineError> {
-        let first = match (self.claim.origin, self.run.version()) {
-            (_, 0) => Command::Start,
-            (ClaimOrigin::Lost, _) => Command::Adopt,
-            (ClaimOrigin::Free, _) => Command::Continue,
-        };
+        let first = self.first_command();
+        // Children may have moved before this claim: the run must not rest before they were heard.
+        self.is_tending = !self.run.live_children().is_empty();
         let mut left = self.record(first).await?;
         while left.is_none() {
-            self.start_attempts();
-            left = self.wait().await?;
+            if self.is_tending || self.run.has_children_to_tend() {
+                // Few runs have children; the others need not carry room for this.
+                left = Box::pin(self.tend_children()).await?;
+            }
+            if left.is_none() {
+                self.start_attempts();
+                left = self.wait().await?;
+            }
         }
         Ok(left.unwrap_or(Left::Released))
+    }
+
+    fn first_command(&self) -> Command {
+        let version = self.run.version();
+        let fork = self.run.birth().fork.as_ref();
+        match self.claim.origin {
+            _ if version == 0 => Command::Start,
+            _ if fork.is_some_and(|fork| fork.from == version) => Command::Branch,
+            ClaimOrigin::Lost => Command::Adopt,
+            ClaimOrigin::Free => Command::Continue,
+        }
+    }
+
+    /// Starts the children that are owed, ends those that must end, and records what is new of the others.
+    async fn tend_children(&mut self) -> Result<Option<Left>, EngineError> {
+        self.is_tending = true;
+        let mut left = None;
+        while left.is_none() {
+            if let Some(order) = self.run.child_orders().into_iter().next() {
+                left = self.start_child(order).await?;
+                continue;
+            }
+            let Some(news) = self.next_news().await? else { break };
+            left = self.record(Command::Hear(news)).await?;
+        }
+        self.is_tending = false;
+        match left {
+            Some(left) => Ok(Some(left)),
+            None => self.rest(self.engine.inner.clock.now()).await,
+        }
+    }
+
+    async fn next_news(&self) -> Result<Option<ChildNews>, EngineError> {
+        for child in self.run.live_children() {
+            if child.must_end {
+                self.engine.end_child(&self.run, &child).await?;
+            }
+            if let Some(news) = self.engine.news_of(&self.run, &child).await? {
+                return Ok(Some(news));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The child and the event that tells of it are written together.
+    async fn start_child(&mut self, order: ChildOrder) -> Result<Option<Left>, EngineError> {
+        let attempt = order.attempt.clone();
+        match self.engine.child_of(&self.run, &order).await? {
+            Ok(child) => {
+                let command = Command::Dispatch {
+                    attempt,
+                    child: child.run.id().clone(),
+                    workflow: order.workflow,
+                };
+                self.record_with(command, Some(Box::new(child))).await
+            }
+            Err(failure) => {
+                let outcome = Outcome::Failed { failure, class: RetryClass::Final };
+                self.record(Command::Finish { attempt, outcome }).await
+            }
+        }
     }
 
     /// Waits for whatever happens first, and records it.
@@ -123,7 +203,10 @@ impl Driver {
         let stop = self.engine.inner.stop.clone();
         let run = self.run.id().clone();
         // A wait without end still lets the other branches win.
-        let wakes_at = self.run.wakes_at().unwrap_or_else(|| Timestamp::from_millis(i64::MAX));
+        let mut wakes_at = self.run.wakes_at().unwrap_or_else(|| Timestamp::from_millis(i64::MAX));
+        if !self.run.live_children().is_empty() {
+            wakes_at = wakes_at.min(clock.now().plus(CHILDREN_HEARD_EVERY));
+        }
         // Each branch either owns what it yields or is a hint: losing one loses nothing.
         tokio::select! {
             biased;
@@ -161,8 +244,17 @@ impl Driver {
         Ok(left)
     }
 
-    /// Records a command under this claim. A refusal means that the run has moved on without us.
     async fn record(&mut self, command: Command) -> Result<Option<Left>, EngineError> {
+        self.record_with(command, None).await
+    }
+
+    /// Records a command under this claim, with the child that begins with it. A refusal means that
+    /// the run has moved on without us.
+    async fn record_with(
+        &mut self,
+        command: Command,
+        mut child: Option<Box<Newborn>>,
+    ) -> Result<Option<Left>, EngineError> {
         loop {
             let now = self.engine.inner.clock.now();
             let entries = match self.run.decide(&command, now) {
@@ -177,10 +269,18 @@ impl Driver {
             }
             let then = self.then(now);
             let fence = Fence { claim: self.claim.clone(), then };
-            match self.engine.inner.store.append(append_of(&self.run, &entries, Some(fence))).await
-            {
+            let mut append = append_of(&self.run, &entries, Some(fence));
+            append.child = child.as_ref().map(|child| Box::new(child.record.clone()));
+            let wakes = append.wakes.is_some();
+            match self.engine.inner.store.append(append).await {
                 Ok(()) => {
                     count_end(self.run.status());
+                    if wakes {
+                        self.engine.inner.nudge.notify_one();
+                    }
+                    if let Some(child) = child.take() {
+                        self.engine.drive_child(*child);
+                    }
                     self.stop_superseded();
                     return Ok((then == Then::Release).then_some(Left::Released));
                 }
@@ -239,7 +339,8 @@ impl Driver {
 
     fn is_at_rest(&self, now: Timestamp) -> bool {
         let waits_long = self.run.wakes_at().is_none_or(|at| at > now.plus(LONGEST_HELD_WAIT));
-        self.run.status().is_terminal() || (waits_long && self.run.tasks().next().is_none())
+        let is_idle = self.run.tasks().next().is_none() && !self.run.owes_children();
+        self.run.status().is_terminal() || (waits_long && is_idle && !self.is_tending)
     }
 
     /// Nothing to record: stay, or give the run back.
@@ -310,6 +411,9 @@ impl Driver {
             inputs: task.inputs,
             configurable: birth.configurable.clone(),
             told: task.told,
+            answer: task.answer,
+            claim: self.claim.clone(),
+            store: self.engine.inner.store.clone(),
             pins: self.run.pins().clone(),
             clock: self.engine.inner.clock.clone(),
             teller: self.teller.clone(),

@@ -8,11 +8,12 @@ use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
-    Birth, Command, Entry, HostLimits, Inadmissible, InterruptView, Refusal, Resolution, Run,
+    Birth, Command, Entry, HostLimits, Inadmissible, InterruptView, Parent, Refusal, Resolution,
+    Run,
 };
 use callboard_protocol::{
-    DrainPolicy, ENGINE_VERSION, HostId, Object, Owner, Principal, RunId, RunSnapshot, RunStatus,
-    Timestamp, WorkflowId,
+    DrainPolicy, ENGINE_VERSION, HostId, NodeId, Object, Owner, Principal, RunId, RunSnapshot,
+    RunStatus, Timestamp, WorkflowId,
 };
 
 use crate::activity::Activities;
@@ -100,12 +101,18 @@ pub type Remember = Arc<dyn Fn(&Done) -> Outcome + Send + Sync>;
 pub enum EngineError {
     #[error("no workflow {0}")]
     UnknownWorkflow(WorkflowId),
+    /// A node starts a workflow that does not exist.
+    #[error("node {node} starts the workflow {workflow}, which does not exist")]
+    UnknownChild { node: NodeId, workflow: WorkflowId },
     /// The order itself is wrong.
     #[error(transparent)]
     Inadmissible(#[from] Inadmissible),
     /// No such run, or none that the caller may see.
     #[error("no run {0}")]
     UnknownRun(RunId),
+    /// A fork must leave its source's history at one of its events.
+    #[error("run {run} has no event {from} to fork at; its log holds {until}")]
+    NoSuchEvent { run: RunId, from: u64, until: u64 },
     /// The run's state does not allow it.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -114,6 +121,14 @@ pub enum EngineError {
     FutureVersion { run: RunId, persisted: u32, current: u32 },
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// A run before it is written, with the claim that its creator takes.
+#[derive(Debug)]
+pub(crate) struct Newborn {
+    pub(crate) record: NewRun,
+    pub(crate) claim: Option<Claim>,
+    pub(crate) run: Run,
 }
 
 /// A run as it was seen.
@@ -203,12 +218,18 @@ impl Engine {
         let entry = inner.catalog.find(&order.owner.tenant, &order.workflow).await?;
         let entry = entry.ok_or_else(|| EngineError::UnknownWorkflow(order.workflow.clone()))?;
         inner.catalog.admit_types(&entry.plan)?;
+        for (node, workflow) in entry.plan.children() {
+            if inner.catalog.find(&order.owner.tenant, workflow).await?.is_none() {
+                let (node, workflow) = (node.clone(), workflow.clone());
+                return Err(EngineError::UnknownChild { node, workflow });
+            }
+        }
         let limits = entry.plan.admit(&order.inputs, &order.configurable, inner.options.limits)?;
         let at = inner.clock.now();
         let birth = Birth {
             run_id: inner.ids.run_id(),
             workflow_id: order.workflow,
-            definition: entry.digest,
+            definition: entry.digest.clone(),
             owner: order.owner,
             test: order.mode == KeyMode::Test,
             inputs: order.inputs,
@@ -221,30 +242,50 @@ impl Engine {
             engine_version: ENGINE_VERSION,
             forced_engine_version: order.forced_engine_version,
             limits,
+            parent: None,
+            unset: Vec::new(),
+            fork: None,
         };
-        let run = Run::new(Arc::new(birth.clone()), entry.plan);
-        let done = Done { run: birth.run_id.clone(), status: RunStatus::Pending, at };
-        // The creator drives the run itself, unless it is about to stop.
-        let lease = (!inner.stop.is_cancelled()).then(|| Lease {
-            host: inner.options.host.clone(),
-            until: at.plus(inner.options.lease),
-        });
+        let run = Run::new(Arc::new(birth), entry.plan);
+        let mut newborn = self.newborn(run, entry.source, at);
+        newborn.record.exclusive = order.exclusive;
+        self.bring_up(newborn, remember, at).await
+    }
+
+    /// A run that is about to be written. Its creator drives it too, unless it is about to stop.
+    pub(crate) fn newborn(&self, run: Run, definition: Arc<str>, at: Timestamp) -> Newborn {
+        let options = &self.inner.options;
+        let lease = (!self.inner.stop.is_cancelled())
+            .then(|| Lease { host: options.host.clone(), until: at.plus(options.lease) });
         let claim = lease.as_ref().map(|lease| Claim {
-            run: birth.run_id.clone(),
+            run: run.id().clone(),
             host: lease.host.clone(),
             epoch: Claim::FIRST_EPOCH,
             origin: ClaimOrigin::Free,
         });
-        let new = NewRun {
+        let record = NewRun {
+            birth: Birth::clone(run.birth()),
             masked_inputs: run.masked_inputs(),
-            definition: entry.source,
+            definition,
             head: run.head(),
             lease,
-            exclusive: order.exclusive,
-            outcome: remember.map(|remember| remember(&done)),
-            birth,
+            exclusive: false,
+            outcome: None,
         };
-        self.commit_and_drive(new, claim, run).await?;
+        Newborn { record, claim, run }
+    }
+
+    /// Writes a new run with what its request came to, and begins to drive it.
+    pub(crate) async fn bring_up(
+        &self,
+        newborn: Newborn,
+        remember: Option<Remember>,
+        at: Timestamp,
+    ) -> Result<Done, EngineError> {
+        let Newborn { mut record, claim, run } = newborn;
+        let done = Done { run: run.id().clone(), status: RunStatus::Pending, at };
+        record.outcome = remember.map(|remember| remember(&done));
+        self.commit_and_drive(record, claim, run).await?;
         metrics::counter!("openwop_run_created_total").increment(1);
         Ok(done)
     }
@@ -282,7 +323,10 @@ impl Engine {
         by: Option<Principal>,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
-        match self.record(scope, run, &Command::Cancel { reason, by }, remember.as_ref()).await {
+        match self
+            .record(scope, run, &Command::Cancel { reason, by, parent: None }, remember.as_ref())
+            .await
+        {
             Err(EngineError::Refused(Refusal::Ended { status })) => {
                 let done = Done { run: run.clone(), status, at: self.inner.clock.now() };
                 if let Some(remember) = remember {
@@ -334,6 +378,11 @@ impl Engine {
             workspace: run.birth().owner.workspace.clone(),
             mode: if run.birth().test { KeyMode::Test } else { KeyMode::Live },
         }))
+    }
+
+    /// The run that started this one, if another did.
+    pub async fn parent(&self, scope: &Scope, run: &RunId) -> Result<Option<Parent>, EngineError> {
+        Ok(self.open_visible(scope, run).await?.birth().parent.clone())
     }
 
     /// The questions of a run that wait for an answer.

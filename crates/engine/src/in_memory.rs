@@ -13,6 +13,7 @@ use callboard_core::{Birth, Entry, Head};
 use callboard_protocol::{Event, HostId, KeyId, RunId, Tenant, Timestamp, WorkflowId};
 
 use crate::changes::Changes;
+use crate::effects::{Begun, EffectClaim, EffectId};
 use crate::registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
 use crate::store::{
     Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, Lease, Listed,
@@ -60,6 +61,12 @@ struct Tables {
     outcomes: BTreeMap<Digest, Outcome>,
     workflows: BTreeMap<(Tenant, WorkflowId), StoredWorkflow>,
     keys: BTreeMap<KeyId, StoredKey>,
+    effects: BTreeMap<EffectId, StoredEffect>,
+}
+
+struct StoredEffect {
+    claimed_at: Timestamp,
+    outcome: Option<String>,
 }
 
 struct StoredRun {
@@ -73,6 +80,8 @@ struct StoredRun {
     holder: Option<HostId>,
     lease_until: Option<Timestamp>,
     epoch: u64,
+    /// Somebody appended what this run waits for, and nobody has looked since.
+    is_poked: bool,
     /// The fold, and the version that it has seen.
     snapshot: Option<(u64, String)>,
 }
@@ -89,6 +98,18 @@ impl StoredRun {
             && self.lease_until.is_none_or(|until| until <= at)
     }
 
+    /// Makes the run due at once, or as soon as its holder gives it back.
+    fn poke(&mut self) {
+        self.is_poked = !self.head.status.is_terminal();
+        if self.holder.is_none() {
+            self.rest_until(self.head.wake_at);
+        }
+    }
+
+    fn rest_until(&mut self, wake_at: Option<Timestamp>) {
+        self.head.wake_at = if self.is_poked { Some(Timestamp::default()) } else { wake_at };
+    }
+
     fn hold(&mut self, lease: Lease) {
         self.head.wake_at = Some(lease.until);
         self.lease_until = Some(lease.until);
@@ -96,7 +117,8 @@ impl StoredRun {
     }
 
     fn give_back(&mut self, wake_at: Option<Timestamp>) {
-        self.head.wake_at = wake_at;
+        self.is_poked &= !self.head.status.is_terminal();
+        self.rest_until(wake_at);
         self.lease_until = None;
         self.holder = None;
     }
@@ -199,16 +221,18 @@ impl Tables {
         if new.exclusive {
             self.refuse_busy_scope(&new.birth)?;
         }
+        let rows = self.history(&new.birth)?;
         self.definitions.entry(new.birth.definition.clone()).or_insert(new.definition);
         self.keep(new.outcome);
         let mut run = StoredRun {
             ordinal: self.runs.len(),
             birth: new.birth,
             head: new.head,
-            rows: Vec::new(),
+            rows,
             holder: None,
             lease_until: None,
             epoch: 0,
+            is_poked: false,
             snapshot: None,
         };
         if let Some(lease) = new.lease {
@@ -219,9 +243,17 @@ impl Tables {
         Ok(())
     }
 
+    /// What a fork takes over. A database would share it; here it is copied.
+    fn history(&self, birth: &Birth) -> Result<Vec<Row>, StoreError> {
+        let Some(fork) = &birth.fork else { return Ok(Vec::new()) };
+        let source = self.runs.get(&fork.source).ok_or_else(|| unknown(&fork.source))?;
+        Ok(source.rows.iter().take(index(fork.from)).cloned().collect())
+    }
+
     /// Answers the log's new version.
     fn append(&mut self, append: Append) -> Result<u64, StoreError> {
-        let Append { run: id, expected, fence, rows, head, snapshot, outcome } = append;
+        let Append { run: id, expected, fence, rows, head, snapshot, outcome, child, wakes } =
+            append;
         self.refuse_repetition(outcome.as_ref(), head.updated_at)?;
         let run = self.runs.get_mut(&id).ok_or_else(|| unknown(&id))?;
         if fence.as_ref().is_some_and(|fence| !run.is_held_by(&fence.claim)) {
@@ -230,6 +262,10 @@ impl Tables {
         if run.head.version != expected {
             return Err(StoreError::Conflict { run: id });
         }
+        if let Some(child) = child {
+            self.create(*child)?;
+        }
+        let run = self.runs.get_mut(&id).ok_or_else(|| unknown(&id))?;
         run.rows.extend(rows);
         let version = run.rows.len() as u64;
         let before = std::mem::replace(&mut run.head, Head { version, ..head });
@@ -241,13 +277,33 @@ impl Tables {
             Some(Fence { then: Then::Release, .. }) => run.give_back(head.wake_at),
             // A living holder hears of this append through `changed`; a lost one must still be replaced.
             None if run.holder.is_some() => run.head.wake_at = before.wake_at,
-            None => {}
+            None => run.rest_until(head.wake_at),
         }
         if let Some(snapshot) = snapshot {
             run.snapshot = Some((version, snapshot));
         }
         self.keep(outcome);
+        if let Some(waiting) = wakes.and_then(|waiting| self.runs.get_mut(&waiting)) {
+            waiting.poke();
+        }
         Ok(version)
+    }
+
+    fn begin_effect(&mut self, effect: &EffectClaim) -> Result<Begun, StoreError> {
+        let run = &effect.claim.run;
+        let holder = self.runs.get(run).ok_or_else(|| unknown(run))?;
+        if !holder.is_held_by(&effect.claim) {
+            return Err(StoreError::LeaseLost { run: run.clone() });
+        }
+        match self.effects.get_mut(&effect.id) {
+            Some(StoredEffect { outcome: Some(outcome), .. }) => Ok(Begun::Known(outcome.clone())),
+            Some(open) if !effect.repeat => Ok(Begun::Unknown { since: open.claimed_at }),
+            Some(_) | None => {
+                let claimed = StoredEffect { claimed_at: effect.at, outcome: None };
+                self.effects.insert(effect.id.clone(), claimed);
+                Ok(Begun::Fresh)
+            }
+        }
     }
 
     fn list(&self, scope: &Scope, filter: &Filter) -> Vec<Listed> {
@@ -279,6 +335,7 @@ impl Tables {
             run.epoch += 1;
             let origin = if run.holder.is_some() { ClaimOrigin::Lost } else { ClaimOrigin::Free };
             run.hold(Lease { host: request.host.clone(), until: request.until });
+            run.is_poked = false;
             Claim {
                 run: run.birth.run_id.clone(),
                 host: request.host.clone(),
@@ -389,6 +446,22 @@ impl Store for InMemoryStore {
         if stored <= version {
             listener.beyond(version).await;
         }
+    }
+
+    async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
+        self.tables().begin_effect(effect)
+    }
+
+    async fn settle_effect(&self, id: &EffectId, outcome: String) -> Result<(), StoreError> {
+        if let Some(effect) = self.tables().effects.get_mut(id) {
+            effect.outcome.get_or_insert(outcome);
+        }
+        Ok(())
+    }
+
+    async fn abandon_effect(&self, id: &EffectId) -> Result<(), StoreError> {
+        self.tables().effects.retain(|known, effect| known != id || effect.outcome.is_some());
+        Ok(())
     }
 
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {

@@ -3,11 +3,15 @@
 mod activity;
 mod catalog;
 mod changes;
+mod children;
 mod claim;
 mod clock;
 mod drive;
+mod effects;
 mod engine;
+mod fork;
 mod in_memory;
+mod once;
 mod record;
 mod registry;
 mod store;
@@ -17,8 +21,11 @@ pub use activity::{Activities, Activity, Call, Superseded, VersionError};
 pub use catalog::{Catalog, CatalogEntry, Origin, RegisterError};
 pub use changes::{Changes, Listener};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
+pub use effects::{Begun, EffectClaim, EffectId};
 pub use engine::{Done, Engine, EngineError, Options, Order, Parts, Remember, Seen, Watcher};
+pub use fork::{ForkOrder, Overlay};
 pub use in_memory::InMemoryStore;
+pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};
 pub use registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
 pub use store::{
     Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, KeyMode,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use callboard_core::{Birth, Command, Entry, Run};
-use callboard_protocol::{ENGINE_VERSION, RunId, RunStatus};
+use callboard_protocol::{ENGINE_VERSION, Event, ForkMode, RunId, RunStatus};
 
 use crate::engine::{Done, Engine, EngineError, Remember};
 use crate::store::{Append, Fence, Row, Scope, StoreError};
@@ -28,7 +28,26 @@ pub(crate) fn append_of(run: &Run, entries: &[Entry], fence: Option<Fence>) -> A
         head,
         snapshot,
         outcome: None,
+        child: None,
+        wakes: waiting_parent(run, entries),
     }
+}
+
+/// The parent that waits for what these entries tell.
+fn waiting_parent(run: &Run, entries: &[Entry]) -> Option<RunId> {
+    let parent = run.birth().parent.as_ref()?;
+    let moves = |entry: &Entry| {
+        matches!(
+            entry.event,
+            Event::NodeSuspended(_)
+                | Event::NodeResumed(_)
+                | Event::ChildChanged(_)
+                | Event::RunCompleted(_)
+                | Event::RunFailed(_)
+                | Event::RunCancelled(_)
+        )
+    };
+    entries.iter().any(moves).then(|| parent.run_id.clone())
 }
 
 /// Counts a run that has come to its end.
@@ -86,7 +105,17 @@ impl Engine {
             });
         }
         let plan = self.inner.catalog.plan(&opened.birth.definition, &opened.definition)?;
-        Ok(Some(Run::replay(Arc::new(opened.birth), plan, &opened.entries)))
+        let mut run = Run::new(Arc::new(opened.birth), plan);
+        if let Some(fork) = run.birth().fork.clone().filter(|fork| fork.mode == ForkMode::Replay) {
+            let mut source = self.inner.store.tail(&fork.source, fork.from).await?;
+            // What the source recorded after the fork is no part of the replay.
+            source.truncate(usize::try_from(fork.until - fork.from).unwrap_or(usize::MAX));
+            run = run.with_source(&source);
+        }
+        for entry in &opened.entries {
+            run.apply(entry);
+        }
+        Ok(Some(run))
     }
 
     /// Records a command that comes from outside a claim.

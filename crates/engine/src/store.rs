@@ -14,6 +14,8 @@ use callboard_protocol::{
     Workspace,
 };
 
+use crate::effects::{Begun, EffectClaim, EffectId};
+
 /// Everything that runs need from a database. One contract suite holds for every implementation.
 #[async_trait]
 pub trait Store: fmt::Debug + Send + Sync {
@@ -56,6 +58,15 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Returns when the run's log may have grown beyond `version`. A hint: it may come early, or for nothing.
     async fn changed(&self, run: &RunId, version: u64);
 
+    /// Claims an outward call before it is made, or answers what is known of it. Only the holder of the run may.
+    async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError>;
+
+    /// Keeps what came of a claimed call; the first outcome stays.
+    async fn settle_effect(&self, id: &EffectId, outcome: String) -> Result<(), StoreError>;
+
+    /// Forgets the claim of a call that came to nothing and may be made again.
+    async fn abandon_effect(&self, id: &EffectId) -> Result<(), StoreError>;
+
     /// Finds what an idempotent request came to, unless that has expired.
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError>;
 
@@ -91,7 +102,7 @@ impl Scope {
 /// SHA-256 of something; keys of callers are kept only as this.
 pub type Digest = [u8; 32];
 
-/// A run to be created.
+/// A run to be created. The log of a fork begins with the events of its source, up to the fork.
 #[derive(Debug, Clone)]
 pub struct NewRun {
     pub birth: Birth,
@@ -167,6 +178,10 @@ pub struct Append {
     /// The fold, serialised, when the run comes to rest here.
     pub snapshot: Option<String>,
     pub outcome: Option<Outcome>,
+    /// A run that begins with this append.
+    pub child: Option<Box<NewRun>>,
+    /// A run that waits for what is told here, to be looked at again at once.
+    pub wakes: Option<RunId>,
 }
 
 /// A claim to check in an append, and what becomes of it.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Object;
+use crate::{ForkMode, Object};
 
 /// `GET /.well-known/openwop`. Each family stands at the root; the server mirrors them under `capabilities`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,7 +27,8 @@ pub struct Capabilities {
     pub production: Production,
     pub compliance: Compliance,
     pub debug_bundle: Supported,
-    pub replay: Supported,
+    pub replay: ReplayCapability,
+    pub sub_workflow: SubWorkflowCapability,
     pub webhooks: Supported,
     pub testing: Testing,
     pub extensions: Object,
@@ -43,6 +44,21 @@ pub struct Implementation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Supported {
     pub supported: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayCapability {
+    pub supported: bool,
+    pub modes: Vec<ForkMode>,
+    /// `recorded-outcome`: no replay ever reaches the outside.
+    pub side_effect_suppression: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SubWorkflowCapability {
+    pub input_mapping: bool,
 }
 
 /// Closed in the protocol's schema: no key but these may ever appear.
@@ -75,6 +91,7 @@ pub struct PauseResume {
 pub struct IdempotencyCapability {
     pub supported: bool,
     pub layer1_retention_seconds: u64,
+    pub layer2_retention_seconds: u64,
     pub cross_region: String,
 }
 

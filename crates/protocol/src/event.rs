@@ -4,339 +4,15 @@
 //! [`Event::Other`] and skips it; a new reader defaults fields that an old payload lacks; nobody
 //! rewrites a stored event, so an old writer cannot lose what a new one said.
 
+mod payload;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    ChannelName, DrainPolicy, EventId, NodeId, Object, Owner, Principal, Reducer, RunId, Timestamp,
-    TypeId, WorkflowId,
-};
+pub use payload::*;
 
-/// Why something failed, as the log, the snapshot and `run.failed` tell it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Failure {
-    pub code: String,
-    pub message: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<Object>,
-}
-
-impl Failure {
-    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), details: None }
-    }
-
-    #[must_use]
-    pub fn with_details(mut self, details: Object) -> Self {
-        self.details = Some(details);
-        self
-    }
-}
-
-macro_rules! payload {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident : $type:ty),* $(,)? })*) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        pub struct $name { $($(#[$field_doc])* pub $field: $type),* }
-    )*};
-}
-
-payload! {
-    /// First event of every log.
-    RunStarted {
-        workflow_id: WorkflowId,
-        #[serde(default)]
-        inputs: Object,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        transport: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        engine_version: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        owner: Option<Owner>,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        tags: Vec<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        metadata: Option<Object>,
-    }
-    RunCompleted {
-        #[serde(default)]
-        outputs: Object,
-        #[serde(default)]
-        duration_ms: u64,
-    }
-    RunFailed {
-        error: Failure,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        failed_node_id: Option<NodeId>,
-        #[serde(default)]
-        duration_ms: u64,
-    }
-    RunCancelled {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cancelled_by: Option<Principal>,
-        #[serde(default)]
-        duration_ms: u64,
-    }
-    RunPaused {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-        #[serde(default)]
-        drain_policy: DrainPolicy,
-    }
-    /// After a pause, or when a new holder took over a run whose last one died.
-    RunResumed {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    }
-    NodeStarted {
-        node_id: NodeId,
-        type_id: TypeId,
-        #[serde(default)]
-        attempt: u32,
-        /// How often a loop came back to the node.
-        #[serde(default, skip_serializing_if = "is_zero")]
-        visit: u32,
-    }
-    NodeCompleted {
-        node_id: NodeId,
-        #[serde(default)]
-        outputs: Object,
-        #[serde(default)]
-        duration_ms: u64,
-    }
-    NodeFailed {
-        node_id: NodeId,
-        error: Failure,
-        attempts: u32,
-    }
-    NodeRetried {
-        node_id: NodeId,
-        /// The number of the attempt to come.
-        attempt: u32,
-        #[serde(default)]
-        delay_ms: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        last_error: Option<Failure>,
-    }
-    NodeSkipped {
-        node_id: NodeId,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    }
-    NodeCancelled {
-        node_id: NodeId,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    }
-    /// Carries the write's input, not what it reduced to.
-    ChannelWritten {
-        channel: ChannelName,
-        value: Value,
-        reducer: Reducer,
-        written_at: Timestamp,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        node_id: Option<NodeId>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        schema_version: Option<u32>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        source_engine_id: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        source_run_id: Option<RunId>,
-    }
-    VariableChanged {
-        name: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        previous: Option<Value>,
-        #[serde(default)]
-        next: Value,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        node_id: Option<NodeId>,
-    }
-    OutputChunk {
-        node_id: NodeId,
-        run_id: RunId,
-        chunk: String,
-        is_last: bool,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        meta: Option<ChunkMeta>,
-    }
-    ChunkMeta {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        finish_reason: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        usage: Option<Usage>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        provider: Option<String>,
-    }
-    Usage {
-        #[serde(default)]
-        prompt_tokens: u64,
-        #[serde(default)]
-        completion_tokens: u64,
-        #[serde(default)]
-        total_tokens: u64,
-    }
-    VersionPinned {
-        change_id: String,
-        version: i64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        node_id: Option<NodeId>,
-    }
-    LoopbackLimit {
-        node_id: NodeId,
-        iterations: u32,
-        #[serde(default)]
-        limit: u32,
-    }
-    CapBreached {
-        kind: CapKind,
-        limit: u64,
-        observed: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        node_id: Option<NodeId>,
-    }
-    /// A node asks somebody. The payload is exactly the interrupt; the node stands on the envelope.
-    InterruptRequested {
-        #[serde(skip)]
-        node_id: Option<NodeId>,
-        kind: InterruptKind,
-        key: String,
-        data: Value,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        resume_schema: Option<Object>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        timeout_ms: Option<u64>,
-    }
-    InterruptResolved {
-        node_id: NodeId,
-        interrupt_id: String,
-        kind: InterruptKind,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        resume_value: Option<Value>,
-        run_id: RunId,
-        resolved_at: Timestamp,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        resolved_by: Option<String>,
-        /// Set where nobody answered in time.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        outcome: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    }
-    NodeSuspended {
-        node_id: NodeId,
-        interrupt_id: String,
-        kind: InterruptKind,
-        key: String,
-    }
-    NodeResumed {
-        node_id: NodeId,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        interrupt_id: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        resume_value: Option<Value>,
-    }
-    /// Kept for clients from before the interrupt primitive; `interrupt.requested` is the truth.
-    ApprovalRequested {
-        node_id: NodeId,
-        interrupt_id: String,
-        artifact_id: String,
-        artifact_type: String,
-        title: String,
-        actions: Vec<String>,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        approvers_list: Vec<String>,
-        #[serde(default = "one")]
-        required_approvals: u32,
-    }
-    ApprovalReceived {
-        node_id: NodeId,
-        action: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        decided_by: Option<String>,
-        decided_at: Timestamp,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        feedback: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        refine_feedback: Option<Object>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        edited_artifact_data: Option<Value>,
-    }
-    ClarificationRequested {
-        node_id: NodeId,
-        interrupt_id: String,
-        questions: Vec<Value>,
-    }
-    ClarificationResolved {
-        node_id: NodeId,
-        answers: Object,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        answered_by: Option<String>,
-    }
-    /// Ours: one approver of several has decided.
-    Vote {
-        node_id: NodeId,
-        interrupt_id: String,
-        voter: String,
-        action: String,
-    }
-    /// Ours: somebody asked back before deciding; the interrupt stays open.
-    Ask {
-        node_id: NodeId,
-        interrupt_id: String,
-        question: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        asked_by: Option<String>,
-    }
-    /// Ours: a drain was accepted and waits for running nodes.
-    PauseRequested {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    }
-    /// Ours: a cancel was accepted; what is still running is being stopped.
-    CancelRequested {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cancelled_by: Option<Principal>,
-    }
-}
-
-/// Which limit was broken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CapKind {
-    NodeExecutions,
-    RunDuration,
-}
-
-/// What an interrupt asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum InterruptKind {
-    Approval,
-    Clarification,
-    ExternalEvent,
-    Custom,
-}
-
-impl InterruptKind {
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "approval" => Some(Self::Approval),
-            "clarification" => Some(Self::Clarification),
-            "external-event" => Some(Self::ExternalEvent),
-            "custom" => Some(Self::Custom),
-            _ => None,
-        }
-    }
-}
+use crate::{EventId, NodeId, RunId, Timestamp};
 
 /// An event of a kind that this host neither emits nor folds.
 #[derive(Debug, Clone, PartialEq)]
@@ -403,9 +79,12 @@ macro_rules! events {
                     _ => None,
                 };
                 match typed {
-                    // The one payload that is closed and does not name its node.
+                    // The two payloads that are closed and do not name their node.
                     Some(Self::InterruptRequested(interrupt)) => {
                         Self::InterruptRequested(InterruptRequested { node_id, ..interrupt })
+                    }
+                    Some(Self::NodeDispatched(dispatched)) => {
+                        Self::NodeDispatched(NodeDispatched { node_id, ..dispatched })
                     }
                     Some(event) => event,
                     None => Self::Other(OtherEvent { kind: kind.to_owned(), node_id, payload }),
@@ -416,7 +95,7 @@ macro_rules! events {
             pub fn tier_of(kind: &str) -> StreamTier {
                 match kind {
                     $($kind => StreamTier::$tier,)*
-                    "node.dispatched" | "artifact.created" => StreamTier::Update,
+                    "artifact.created" => StreamTier::Update,
                     _ => StreamTier::Debug,
                 }
             }
@@ -451,6 +130,9 @@ events! {
     ApprovalReceived(ApprovalReceived) = "approval.received", Update;
     ClarificationRequested(ClarificationRequested) = "clarification.requested", Update;
     ClarificationResolved(ClarificationResolved) = "clarification.resolved", Update;
+    NodeDispatched(NodeDispatched) = "node.dispatched", Update;
+    ReplayDiverged(ReplayDiverged) = "replay.diverged", Debug;
+    ChildChanged(ChildChanged) = "callboard.child.changed", Debug;
     Vote(Vote) = "callboard.vote", Debug;
     Ask(Ask) = "callboard.ask", Debug;
     PauseRequested(PauseRequested) = "callboard.pause.requested", Debug;
@@ -476,6 +158,8 @@ impl Event {
             Self::ApprovalReceived(payload) => Some(&payload.node_id),
             Self::ClarificationRequested(payload) => Some(&payload.node_id),
             Self::ClarificationResolved(payload) => Some(&payload.node_id),
+            Self::NodeDispatched(payload) => payload.node_id.as_ref(),
+            Self::ChildChanged(payload) => Some(&payload.node_id),
             Self::Vote(payload) => Some(&payload.node_id),
             Self::Ask(payload) => Some(&payload.node_id),
             Self::LoopbackLimit(payload) => Some(&payload.node_id),
@@ -491,7 +175,8 @@ impl Event {
             | Self::RunPaused(_)
             | Self::RunResumed(_)
             | Self::PauseRequested(_)
-            | Self::CancelRequested(_) => None,
+            | Self::CancelRequested(_)
+            | Self::ReplayDiverged(_) => None,
         }
     }
 
@@ -531,18 +216,6 @@ fn to_value<T: Serialize>(payload: &T) -> Value {
 
 fn to_text<T: Serialize>(payload: &T) -> String {
     serde_json::to_string(payload).unwrap_or_else(|_| "null".to_owned())
-}
-
-fn one() -> u32 {
-    1
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde's skip_serializing_if passes a reference"
-)]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 #[cfg(test)]

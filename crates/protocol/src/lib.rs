@@ -13,18 +13,19 @@ mod workflow;
 
 pub use capabilities::{
     Backpressure, Capabilities, Compliance, EngineVersionRange, IdempotencyCapability,
-    Implementation, Limits, PauseResume, Production, RestTransport, RunsCapability, Supported,
-    Testing,
+    Implementation, Limits, PauseResume, Production, ReplayCapability, RestTransport,
+    RunsCapability, SubWorkflowCapability, Supported, Testing,
 };
 pub use closed::{ShapeError, parse, parse_value};
 pub use envelope::ErrorEnvelope;
 pub use event::{
     ApprovalReceived, ApprovalRequested, Ask, CancelRequested, CapBreached, CapKind,
-    ChannelWritten, ChunkMeta, ClarificationRequested, ClarificationResolved, Event, Failure,
-    InterruptKind, InterruptRequested, InterruptResolved, LoopbackLimit, NodeCancelled,
-    NodeCompleted, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeStarted, NodeSuspended,
-    OtherEvent, OutputChunk, PauseRequested, RunCancelled, RunCompleted, RunEvent, RunFailed,
-    RunPaused, RunResumed, RunStarted, StreamTier, Usage, VariableChanged, VersionPinned, Vote,
+    ChannelWritten, ChildChanged, ChunkMeta, ClarificationRequested, ClarificationResolved,
+    DivergenceKind, Event, Failure, InterruptKind, InterruptRequested, InterruptResolved,
+    LoopbackLimit, NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed, NodeResumed,
+    NodeRetried, NodeSkipped, NodeStarted, NodeSuspended, OtherEvent, OutputChunk, PauseRequested,
+    ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed, RunPaused, RunResumed,
+    RunStarted, StreamTier, Usage, VariableChanged, VersionPinned, Vote,
 };
 pub use ids::{
     ChannelName, EventId, HostId, KeyId, NodeId, Owner, Principal, RunId, Tenant, TypeId,
@@ -32,9 +33,11 @@ pub use ids::{
 };
 pub use request::{
     BulkCancel, BulkCancelled, BulkItem, BulkItemError, CancelRun, CreateRun, CreatedRun,
-    DrainPolicy, PauseRun, ResumeRun,
+    DrainPolicy, ForkRun, ForkedRun, ParentRun, PauseRun, ResumeRun, RunAncestry, RunOptions,
 };
-pub use snapshot::{NodeSnapshot, RunSnapshot, RunStatus};
+pub use snapshot::{
+    ChildRunSnapshot, ForkMode, ForkSnapshot, NodeSnapshot, RunSnapshot, RunStatus,
+};
 pub use time::Timestamp;
 pub use workflow::{
     AgentRef, ChannelAccess, ChannelDeclaration, ConditionType, DefinitionError, EdgeCondition,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Object, RunId, RunStatus, Timestamp};
+use crate::{ForkMode, Object, RunId, RunStatus, Timestamp};
 
 /// `POST /v1/runs`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -117,5 +117,78 @@ impl PauseRun {
 impl ResumeRun {
     pub fn accepted(run_id: &RunId, at: Timestamp) -> serde_json::Value {
         serde_json::json!({ "runId": run_id, "status": RunStatus::Running, "resumedAt": at })
+    }
+}
+
+/// `POST /v1/runs/{runId}:fork`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ForkRun {
+    pub mode: Option<ForkMode>,
+    pub from_seq: Option<i64>,
+    pub run_options_overlay: Option<RunOptions>,
+}
+
+/// The options of a run that a branch may change.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunOptions {
+    pub configurable: Option<Object>,
+    pub tags: Option<Vec<String>>,
+    pub metadata: Option<Object>,
+}
+
+/// The 201 of a fork.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ForkedRun {
+    pub run_id: RunId,
+    pub source_run_id: RunId,
+    pub from_seq: u64,
+    pub mode: ForkMode,
+    pub status: RunStatus,
+    pub events_url: String,
+}
+
+impl ForkedRun {
+    pub fn of(
+        run_id: RunId,
+        source_run_id: RunId,
+        from_seq: u64,
+        mode: ForkMode,
+        status: RunStatus,
+    ) -> Self {
+        let events_url = format!("/v1/runs/{run_id}/events");
+        Self { run_id, source_run_id, from_seq, mode, status, events_url }
+    }
+}
+
+/// `GET /v1/runs/{runId}/ancestry`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunAncestry {
+    pub run_id: RunId,
+    pub host_id: String,
+    /// None for a run that no other started.
+    pub parent: Option<ParentRun>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ParentRun {
+    pub run_id: RunId,
+    pub host_id: String,
+    pub cause: String,
+}
+
+impl RunAncestry {
+    /// A run whose parent, if it has one, called it as a sub-workflow on the same host.
+    pub fn of(run_id: RunId, host: &str, parent: Option<RunId>) -> Self {
+        let parent = parent.map(|run_id| ParentRun {
+            run_id,
+            host_id: host.to_owned(),
+            cause: "core.subWorkflow".to_owned(),
+        });
+        Self { run_id, host_id: host.to_owned(), parent }
     }
 }

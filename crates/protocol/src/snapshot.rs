@@ -97,9 +97,47 @@ pub struct RunSnapshot {
     pub metadata: Option<Object>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configurable: Option<Object>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_run_id: Option<RunId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_node_id: Option<NodeId>,
+    /// The runs that nodes of this one have started, as far as this one knows of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub child_runs: Vec<ChildRunSnapshot>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<ForkSnapshot>,
     /// The highest sequence that this snapshot has folded; absent while the log is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_sequence: Option<u64>,
+}
+
+/// A run that a node has started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChildRunSnapshot {
+    pub run_id: RunId,
+    pub workflow_id: WorkflowId,
+    pub node_id: NodeId,
+    pub status: RunStatus,
+}
+
+/// Where a fork left its source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ForkSnapshot {
+    pub source_run_id: RunId,
+    pub from_seq: u64,
+    pub mode: ForkMode,
+}
+
+/// What a fork does with the rest of its source's history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ForkMode {
+    /// Goes through it again on what was recorded; nothing leaves the host.
+    Replay,
+    /// Leaves it and goes on live.
+    Branch,
 }
 
 /// One node's place in the run. The protocol leaves this shape to the host.

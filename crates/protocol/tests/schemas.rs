@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 
 use callboard_protocol::{
     ApprovalReceived, ApprovalRequested, Ask, CancelRequested, CapBreached, CapKind,
-    ChannelWritten, ChunkMeta, ClarificationRequested, ClarificationResolved, CreateRun,
-    DrainPolicy, ErrorEnvelope, Event, EventId, Failure, InterruptKind, InterruptRequested,
-    InterruptResolved, LoopbackLimit, NodeCancelled, NodeCompleted, NodeFailed, NodeResumed,
+    ChannelWritten, ChildChanged, ChildRunSnapshot, ChunkMeta, ClarificationRequested,
+    ClarificationResolved, CreateRun, DivergenceKind, DrainPolicy, ErrorEnvelope, Event, EventId,
+    Failure, ForkMode, ForkSnapshot, InterruptKind, InterruptRequested, InterruptResolved,
+    LoopbackLimit, NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed, NodeResumed,
     NodeRetried, NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended, Object, OutputChunk, Owner,
-    PauseRequested, Reducer, RunCancelled, RunCompleted, RunEvent, RunFailed, RunPaused,
-    RunResumed, RunSnapshot, RunStarted, RunStatus, Timestamp, Usage, VariableChanged,
+    PauseRequested, Reducer, ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed,
+    RunPaused, RunResumed, RunSnapshot, RunStarted, RunStatus, Timestamp, Usage, VariableChanged,
     VersionPinned, Vote, WorkflowDefinition,
 };
 use jsonschema::Validator;
@@ -70,6 +71,7 @@ fn check(validator: &Validator, what: &str, value: &Value) {
 /// One event of each kind that this host types, with every field set.
 fn events() -> Vec<Event> {
     let mut events = run_events();
+    events.extend(family_events());
     events.extend(node_events());
     events.extend(value_events());
     events.extend(question_events());
@@ -176,6 +178,30 @@ fn failure() -> Failure {
     Failure::new("code", "words").with_details(object(json!({ "x": 1 })))
 }
 
+fn family_events() -> Vec<Event> {
+    vec![
+        Event::NodeDispatched(NodeDispatched {
+            node_id: None,
+            child_run_id: "r".into(),
+            child_workflow_id: "w".into(),
+        }),
+        Event::ChildChanged(ChildChanged {
+            node_id: "n".into(),
+            child_run_id: "r".into(),
+            status: RunStatus::Completed,
+            outputs: object(json!({ "x": 1 })),
+            error: Some(failure()),
+        }),
+        Event::ReplayDiverged(ReplayDiverged {
+            source_run_id: "r".into(),
+            at_sequence: 3,
+            original_event_id: Some(EventId::of(&"r".into(), 3)),
+            divergence_kind: DivergenceKind::TypeMismatch,
+            divergence_point: Some("node.completed".into()),
+        }),
+    ]
+}
+
 fn run_events() -> Vec<Event> {
     let reason = Some("why".to_owned());
     vec![
@@ -198,6 +224,7 @@ fn run_events() -> Vec<Event> {
             reason: reason.clone(),
             cancelled_by: Some("p".into()),
             duration_ms: 5,
+            parent_run_id: Some("r".into()),
         }),
         Event::RunPaused(RunPaused {
             reason: reason.clone(),
@@ -205,7 +232,11 @@ fn run_events() -> Vec<Event> {
         }),
         Event::RunResumed(RunResumed { reason: reason.clone() }),
         Event::PauseRequested(PauseRequested { reason: reason.clone() }),
-        Event::CancelRequested(CancelRequested { reason, cancelled_by: Some("p".into()) }),
+        Event::CancelRequested(CancelRequested {
+            reason,
+            cancelled_by: Some("p".into()),
+            parent_run_id: Some("r".into()),
+        }),
         Event::CapBreached(CapBreached {
             kind: CapKind::NodeExecutions,
             limit: 3,
@@ -400,6 +431,19 @@ fn a_snapshot_matches_the_protocol_in_every_status() {
             metadata: Some(object(json!({}))),
             configurable: Some(object(json!({ "recursionLimit": 3 }))),
             last_sequence: Some(3),
+            parent_run_id: Some("p".into()),
+            parent_node_id: Some("n".into()),
+            child_runs: vec![ChildRunSnapshot {
+                run_id: "c".into(),
+                workflow_id: "w".into(),
+                node_id: "n".into(),
+                status,
+            }],
+            fork: Some(ForkSnapshot {
+                source_run_id: "s".into(),
+                from_seq: 1,
+                mode: ForkMode::Branch,
+            }),
         };
         let value = serde_json::to_value(snapshot).expect("JSON");
         check(&validator, status.as_str(), &value);

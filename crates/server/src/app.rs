@@ -47,6 +47,8 @@ pub struct ServerConfig {
     pub keep_alive: Duration,
     /// The build, as discovery shows it.
     pub version: String,
+    /// Tells this host's runs from those of others.
+    pub host_id: String,
 }
 
 impl Default for ServerConfig {
@@ -59,6 +61,7 @@ impl Default for ServerConfig {
             // Half of what the protocol allows, so that one late timer breaks no promise.
             keep_alive: Duration::from_secs(15),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            host_id: "callboard".to_owned(),
         }
     }
 }

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::body::Bytes;
 use callboard_protocol::{
     Backpressure, Capabilities, Compliance, DrainPolicy, ENGINE_VERSION, EVENT_LOG_SCHEMA_VERSION,
-    EngineVersionRange, IdempotencyCapability, Implementation, Limits, Object, PauseResume,
-    Production, RestTransport, RunsCapability, Supported, Testing, WorkflowId,
+    EngineVersionRange, ForkMode, IdempotencyCapability, Implementation, Limits, Object,
+    PauseResume, Production, ReplayCapability, RestTransport, RunsCapability,
+    SubWorkflowCapability, Supported, Testing, WorkflowId,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -19,6 +20,9 @@ use crate::problem::Problem;
 /// The versions that a test may ask to have stamped: one below and one above this build's.
 pub(crate) const FORCED_VERSIONS: EngineVersionRange =
     EngineVersionRange { min: ENGINE_VERSION - 1, max: ENGINE_VERSION + 1 };
+
+/// How long outcomes of outward calls are kept, at least: nothing forgets them yet.
+const EFFECT_RETENTION_SECONDS: u64 = 14 * 86_400;
 
 /// The document, made again when the fixtures change.
 #[derive(Debug, Default)]
@@ -111,6 +115,7 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
         idempotency: IdempotencyCapability {
             supported: true,
             layer1_retention_seconds: RETENTION_SECONDS,
+            layer2_retention_seconds: EFFECT_RETENTION_SECONDS,
             cross_region: "single-region".to_owned(),
         },
         rest_transport: RestTransport {
@@ -120,25 +125,35 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
         production: production(host),
         compliance: Compliance { default_mode: "mask".to_owned() },
         debug_bundle: Supported { supported: false },
-        replay: Supported { supported: false },
+        replay: ReplayCapability {
+            supported: true,
+            modes: vec![ForkMode::Replay, ForkMode::Branch],
+            side_effect_suppression: "recorded-outcome".to_owned(),
+        },
+        sub_workflow: SubWorkflowCapability { input_mapping: true },
         webhooks: Supported { supported: false },
         testing: Testing {
             mock_providers: texts(&callboard_core::MOCK_PROVIDERS),
             test_key_prefix: TEST_PREFIX.to_owned(),
             force_engine_version_range: FORCED_VERSIONS,
         },
-        extensions: object(json!({
-            "callboard": { "basePath": "/v1/host/callboard" },
-            "interrupts": {
-                "profiles": [
-                    "openwop-interrupt-quorum",
-                    "openwop-interrupt-auth-required",
-                    "openwop-interrupt-external-event",
-                ],
-                "signedCallbackTokens": true,
-            },
-        })),
+        extensions: extensions(),
     }
+}
+
+fn extensions() -> Object {
+    object(json!({
+        "callboard": { "basePath": "/v1/host/callboard" },
+        "interrupts": {
+            "profiles": [
+                "openwop-interrupt-quorum",
+                "openwop-interrupt-auth-required",
+                "openwop-interrupt-external-event",
+                "openwop-interrupt-cascade-cancel",
+            ],
+            "signedCallbackTokens": true,
+        },
+    }))
 }
 
 fn limits(host: &Host) -> Limits {

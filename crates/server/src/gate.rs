@@ -46,9 +46,7 @@ impl Gate {
         let place = self.host.load.enter()?;
         let caller = self.authenticate(request.headers(), key_id)?;
         if !caller.may(scope) {
-            let refusal =
-                Problem::new(Code::Forbidden, format!("this key lacks the scope {scope}"));
-            return Err(refusal.with("scopeRequired", scope));
+            return Err(missing_scope(scope));
         }
         request.extensions_mut().insert(caller.clone());
         let response = match self.operation.method.is_mutating() {
@@ -101,4 +99,10 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
         true => Ok(key),
         false => Err(malformed()),
     }
+}
+
+/// What a caller is told whose key does not reach this far.
+pub(crate) fn missing_scope(scope: &str) -> Problem {
+    Problem::new(Code::Forbidden, format!("this key lacks the scope {scope}"))
+        .with("scopeRequired", scope)
 }

@@ -5,9 +5,10 @@ use axum::routing::MethodFilter;
 
 use OperationId::{
     AnswerInterrupt, BulkCancelRuns, CancelRun, CheckHealth, CheckReadiness, CreateKey, CreateRun,
-    FollowEvents, InspectInterrupt, ListKeys, ListRuns, ListWorkflows, PauseRun, PollEvents,
-    ReadDiscovery, ReadMetrics, ReadOpenApi, ReadRun, ReadWorkflow, RegisterWorkflow,
-    RemoveWorkflow, ReplaceWorkflow, ResolveInterrupt, ResumeRun, RevokeKey, RotateKey,
+    FollowEvents, ForkRun, InspectInterrupt, ListKeys, ListRuns, ListWorkflows, PauseRun,
+    PollEvents, ReadAncestry, ReadDiscovery, ReadMetrics, ReadOpenApi, ReadRun, ReadWorkflow,
+    RegisterWorkflow, RemoveWorkflow, ReplaceWorkflow, ResolveInterrupt, ResumeRun, RevokeKey,
+    RotateKey,
 };
 
 /// The name of an operation. The router has a handler for each, or it does not compile.
@@ -27,6 +28,8 @@ pub enum OperationId {
     BulkCancelRuns,
     PauseRun,
     ResumeRun,
+    ForkRun,
+    ReadAncestry,
     ResolveInterrupt,
     InspectInterrupt,
     AnswerInterrupt,
@@ -313,6 +316,13 @@ pub static OPERATIONS: &[Operation] = &[
         .needs("runs:cancel")
         .may_take("ResumeRun")
         .gives(ACCEPTED, Gives::Json("ResumedRun")),
+    post(ForkRun, "POST /v1/runs/{runId}:fork", "Replay a run from an event, or branch off there")
+        .needs("runs:create")
+        .takes("ForkRun")
+        .gives(CREATED, Gives::Json("ForkedRun")),
+    get(ReadAncestry, "GET /v1/runs/{runId}/ancestry", "Which run started this one")
+        .needs("runs:read")
+        .gives(OK, Gives::Json("RunAncestry")),
     post(ResolveInterrupt, "POST /v1/runs/{runId}/interrupts/{nodeId}", "Answer what a node asks")
         .needs("approvals:respond")
         .takes("Answer")

@@ -62,6 +62,8 @@ codes! {
     InterruptAlreadyResolved = "interrupt_already_resolved", CONFLICT, "The question has its answer already.";
     InterruptExpired = "interrupt_expired", GONE, "The link's time is over.";
     InterruptGone = "interrupt_gone", GONE, "The run was cancelled, and its questions with it.";
+    ForkPointUnknown = "fork_point_unknown", UNPROCESSABLE_ENTITY, "The run has no event with this sequence to fork at.";
+    UnknownChildWorkflow = "unknown_child_workflow", UNPROCESSABLE_ENTITY, "A node starts a workflow that does not exist.";
     CorrelationMismatch = "correlation_mismatch", UNPROCESSABLE_ENTITY, "The event is not the one that the run waits for.";
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is larger than limits.maxRequestBodyBytes.";
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not application/json.";
@@ -226,6 +228,17 @@ impl From<EngineError> for Problem {
             }
             EngineError::Inadmissible(error) => error.into(),
             EngineError::UnknownRun(_) => Self::no_such("run"),
+            EngineError::UnknownChild { ref node, ref workflow } => {
+                Self::new(Code::UnknownChildWorkflow, error.to_string())
+                    .with("nodeId", node.as_str())
+                    .with("workflowId", workflow.as_str())
+            }
+            EngineError::NoSuchEvent { ref run, from, until } => {
+                Self::new(Code::ForkPointUnknown, error.to_string())
+                    .with("sourceRunId", run.as_str())
+                    .with("fromSeq", from)
+                    .with("boundary", until)
+            }
             EngineError::Refused(refusal) => refusal.into(),
             EngineError::FutureVersion { run, persisted, current } => {
                 Self::new(Code::EngineVersionMismatch, "a newer build of this host started the run")

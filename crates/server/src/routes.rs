@@ -3,6 +3,7 @@
 mod cancel;
 mod create;
 mod events;
+mod fork;
 mod interrupts;
 mod keys;
 mod list;
@@ -59,6 +60,8 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::BulkCancelRuns => on(method, cancel::bulk_cancel),
         OperationId::PauseRun => on(method, pause::pause),
         OperationId::ResumeRun => on(method, pause::resume),
+        OperationId::ForkRun => on(method, fork::fork),
+        OperationId::ReadAncestry => on(method, fork::ancestry),
         OperationId::ResolveInterrupt => on(method, interrupts::resolve),
         OperationId::InspectInterrupt => on(method, interrupts::inspect),
         OperationId::AnswerInterrupt => on(method, interrupts::answer),

@@ -6,6 +6,7 @@
 mod append;
 mod claim;
 mod create;
+mod effects;
 mod fault;
 mod list;
 mod migrate;
@@ -30,8 +31,9 @@ use async_trait::async_trait;
 
 use callboard_core::Entry;
 use callboard_engine::{
-    Append, Changes, Claim, ClaimRequest, Claimed, Digest, Filter, Found, Keys, Listed, NewRun,
-    Opened, Outcome, Page, Put, Scope, Store, StoreError, StoredKey, StoredWorkflow, Workflows,
+    Append, Begun, Changes, Claim, ClaimRequest, Claimed, Digest, EffectClaim, EffectId, Filter,
+    Found, Keys, Listed, NewRun, Opened, Outcome, Page, Put, Scope, Store, StoreError, StoredKey,
+    StoredWorkflow, Workflows,
 };
 use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WorkflowId};
 
@@ -179,6 +181,24 @@ impl Store for SqliteStore {
         if stored.is_ok_and(|stored| stored <= version) {
             listener.beyond(version).await;
         }
+    }
+
+    async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
+        let (effect, seal) = (effect.clone(), Arc::clone(&self.seal));
+        self.writer.write(move |db| effects::begin(db, &seal, &effect)).await
+    }
+
+    async fn settle_effect(&self, id: &EffectId, outcome: String) -> Result<(), StoreError> {
+        let sealed = self.seal.seal(&effects::place(id), &outcome).map_err(|error| {
+            StoreError::Unavailable(format!("the outcome of effect {id} cannot be sealed: {error}"))
+        })?;
+        let id = id.clone();
+        self.writer.write(move |db| effects::settle(db, &id, &sealed)).await
+    }
+
+    async fn abandon_effect(&self, id: &EffectId) -> Result<(), StoreError> {
+        let id = id.clone();
+        self.writer.write(move |db| effects::abandon(db, &id)).await
     }
 
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {

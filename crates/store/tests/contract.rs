@@ -2,6 +2,10 @@
 
 #[path = "contract/claims.rs"]
 mod claims;
+#[path = "contract/effects.rs"]
+mod effects;
+#[path = "contract/families.rs"]
+mod families;
 mod given;
 #[path = "contract/isolation.rs"]
 mod isolation;
@@ -117,6 +121,17 @@ contract! {
         an_outcome_can_be_kept_alone
         an_expired_outcome_is_replaced
         an_exclusive_scope_holds_one_active_run;
+    families:
+        a_child_begins_with_the_append_that_tells_of_it
+        a_wake_makes_a_resting_run_due
+        a_wake_during_a_claim_counts_when_the_run_is_given_back
+        an_ended_run_is_not_woken
+        a_fork_shares_its_sources_history;
+    effects:
+        of_many_claims_one_is_fresh
+        an_outcome_is_kept_before_it_is_used
+        a_claim_that_came_to_nothing_can_be_made_again
+        only_the_holder_of_a_run_makes_its_calls;
     isolation:
         a_run_is_visible_in_its_tenant_workspace_and_mode_only
         a_list_shows_the_newest_first_page_by_page

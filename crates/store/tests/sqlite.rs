@@ -157,11 +157,11 @@ async fn a_newer_database_is_refused_and_left_alone() -> anyhow::Result<()> {
     let folder = used_folder().await?;
     let path = folder.path().join("callboard.db");
     let db = Connection::open(&path)?;
-    db.execute("INSERT INTO refinery_schema_history SELECT 99, 'later', applied_on, '1' FROM refinery_schema_history", [])?;
+    db.execute("INSERT INTO refinery_schema_history SELECT 99, 'later', applied_on, '1' FROM refinery_schema_history LIMIT 1", [])?;
     drop(db);
     let before = files(folder.path())?;
     let error = open_error(folder.path())?;
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 1, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error:?}");
     assert!(error.hint().contains("Start the newer version again"));
     assert_eq!(files(folder.path())?.get("callboard.db"), before.get("callboard.db"));
     Ok(())

@@ -2,14 +2,17 @@
 
 use callboard_protocol::{
     CancelRequested, ChunkMeta, DrainPolicy, Event, Failure, NodeCompleted, NodeId, Object,
-    OutputChunk, PauseRequested, Principal, RunCancelled, RunPaused, RunResumed, RunStarted,
-    RunStatus, Timestamp, VersionPinned,
+    OutputChunk, PauseRequested, Principal, RunCancelled, RunId, RunPaused, RunResumed, RunStarted,
+    RunStatus, Timestamp, VersionPinned, WorkflowId,
 };
 
+use super::child::ChildNews;
 use super::interrupt::Resolution;
 use super::view::Attempt;
 use super::{Phase, Run, Stage};
 use crate::graph::NodeIndex;
+use crate::interrupt::Question;
+use crate::node::NodeKind;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
@@ -17,6 +20,8 @@ pub enum Command {
     Start,
     /// A new holder goes on where another was lost.
     Adopt,
+    /// The first holder of a branch leaves its source's history.
+    Branch,
     /// Time has passed, or a batch was cut: do what is due.
     Continue,
     /// An activity has come to its end.
@@ -32,6 +37,8 @@ pub enum Command {
     Cancel {
         reason: Option<String>,
         by: Option<Principal>,
+        /// The parent that takes this run with it.
+        parent: Option<RunId>,
     },
     Pause {
         drain: DrainPolicy,
@@ -42,13 +49,28 @@ pub enum Command {
     },
     /// Somebody answers a node's question.
     Resolve(Resolution),
+    /// A child is created with this; both happen or neither.
+    Dispatch {
+        attempt: Attempt,
+        child: RunId,
+        workflow: WorkflowId,
+    },
+    /// A child has moved.
+    Hear(ChildNews),
 }
 
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    Done { outputs: Object },
-    Failed { failure: Failure, class: RetryClass },
+    Done {
+        outputs: Object,
+    },
+    Failed {
+        failure: Failure,
+        class: RetryClass,
+    },
+    /// Somebody must be asked first; the answer is an input of the next attempt.
+    Suspend(Question),
 }
 
 /// Whether trying again can help.
@@ -108,13 +130,35 @@ impl Run {
             });
         }
         match command {
+            // A replay only ever goes on: what began it, stopped it and answered it is in its source.
+            Command::Start | Command::Adopt | Command::Branch if self.birth.is_replay() => {
+                Ok(Vec::new())
+            }
+            Command::Pause { .. } if self.birth.is_replay() => {
+                Err(Refusal::CannotPause { status: self.status(), paused_at: None })
+            }
+            Command::Resolve(resolution) if self.birth.is_replay() => {
+                Err(Refusal::NoInterrupt { node: resolution.node.clone() })
+            }
             Command::Start if self.phase != Phase::Pending => Err(Refusal::AlreadyStarted),
             Command::Start => Ok(vec![self.started()]),
             Command::Adopt => Ok(self.adopted()),
+            Command::Branch => Ok(self.branched()),
             Command::Continue => Ok(Vec::new()),
             Command::Finish { attempt, outcome } => self.finished(attempt, outcome, at),
             Command::Tell { attempt, facts } => self.told(attempt, facts),
-            Command::Cancel { reason, by } => Ok(self.cancelled(reason.as_ref(), by.as_ref(), at)),
+            Command::Cancel { reason, by, parent } => {
+                let request = CancelRequested {
+                    reason: reason.clone(),
+                    cancelled_by: by.clone(),
+                    parent_run_id: parent.clone(),
+                };
+                Ok(self.cancelled(request, at))
+            }
+            Command::Dispatch { attempt, child, workflow } => {
+                self.dispatched(attempt, child, workflow)
+            }
+            Command::Hear(news) => Ok(self.heard(news)),
             Command::Resolve(resolution) => self.answered(resolution, at),
             Command::Pause { drain, reason } => self.paused(*drain, reason.as_ref()),
             Command::Resume { reason } => match self.phase {
@@ -128,7 +172,7 @@ impl Run {
         }
     }
 
-    fn started(&self) -> Event {
+    pub(super) fn started(&self) -> Event {
         let birth = &self.birth;
         Event::RunStarted(RunStarted {
             workflow_id: birth.workflow_id.clone(),
@@ -168,6 +212,7 @@ impl Run {
             Outcome::Failed { failure, class } => {
                 self.failed_or_retried(index, failure.clone(), *class)
             }
+            Outcome::Suspend(question) => self.asked(index, question.clone()),
         }])
     }
 
@@ -193,7 +238,7 @@ impl Run {
             Fact::Chunk { index, .. } if *index < known => None,
             Fact::Chunk { text, is_last, meta, .. } => Some(Event::OutputChunk(OutputChunk {
                 node_id,
-                run_id: self.birth.run_id.clone(),
+                run_id: self.birth.told_id().clone(),
                 chunk: text.clone(),
                 is_last: *is_last,
                 meta: meta.clone(),
@@ -207,40 +252,37 @@ impl Run {
         }
     }
 
-    fn current(&self, attempt: &Attempt) -> Result<NodeIndex, Refusal> {
+    pub(super) fn current(&self, attempt: &Attempt) -> Result<NodeIndex, Refusal> {
         let stale = || Refusal::StaleAttempt { attempt: attempt.clone() };
         let index = self.plan.index(&attempt.node).ok_or_else(stale)?;
         let state = &self.nodes[index];
+        let kind = self.plan.node(index).kind;
         let is_current = state.stage == Stage::Active
             && state.visit == attempt.visit
             && state.attempt == attempt.number
-            && !self.plan.node(index).kind.is_pure();
+            && (!kind.is_pure() || kind == NodeKind::Child);
         if is_current { Ok(index) } else { Err(stale()) }
     }
 
-    fn cancelled(
-        &self,
-        reason: Option<&String>,
-        by: Option<&Principal>,
-        at: Timestamp,
-    ) -> Vec<Event> {
+    fn cancelled(&self, request: CancelRequested, at: Timestamp) -> Vec<Event> {
         let mut events = self.started_if_pending();
         if self.cancel.is_some() {
             return events;
         }
-        if self.active.is_empty() {
-            events.push(Event::RunCancelled(RunCancelled {
-                reason: reason.cloned(),
-                cancelled_by: by.cloned(),
-                duration_ms: self.duration_ms(at),
-            }));
-        } else {
-            events.push(Event::CancelRequested(CancelRequested {
-                reason: reason.cloned(),
-                cancelled_by: by.cloned(),
-            }));
-        }
+        events.push(match self.active.is_empty() {
+            true => Event::RunCancelled(self.cancellation(&request, at)),
+            false => Event::CancelRequested(request),
+        });
         events
+    }
+
+    pub(super) fn cancellation(&self, request: &CancelRequested, at: Timestamp) -> RunCancelled {
+        RunCancelled {
+            reason: request.reason.clone(),
+            cancelled_by: request.cancelled_by.clone(),
+            duration_ms: self.duration_ms(at),
+            parent_run_id: request.parent_run_id.clone(),
+        }
     }
 
     fn paused(&self, drain: DrainPolicy, reason: Option<&String>) -> Result<Vec<Event>, Refusal> {
@@ -274,7 +316,11 @@ impl Run {
 
     /// Whether some node is in the middle of something that a drain waits for.
     pub(super) fn is_busy(&self) -> bool {
-        self.active.iter().any(|index| self.nodes[*index].stage == Stage::Active)
+        // A child goes its own way; its end is heard after the pause.
+        self.active.iter().any(|index| {
+            self.nodes[*index].stage == Stage::Active
+                && self.plan.node(*index).kind != NodeKind::Child
+        })
     }
 }
 

@@ -218,6 +218,7 @@ impl Run {
             self.nodes[*member] = NodeState {
                 visit: if was_reached { old.visit + 1 } else { old.visit },
                 outputs: old.outputs,
+                asked: old.asked,
                 ..NodeState::default()
             };
             self.ready.remove(member);

@@ -16,6 +16,7 @@ impl Run {
     /// Folds one event. An event kind that this build does not know is kept in the log and skipped here.
     pub fn apply(&mut self, entry: &Entry) {
         let at = entry.at;
+        self.leave_source(entry);
         match &entry.event {
             Event::RunStarted(_) => self.fold_started(at),
             Event::RunCompleted(_) => self.fold_ended(RunStatus::Completed, at, None),
@@ -51,9 +52,9 @@ impl Run {
                 self.cancel = Some(payload.clone());
             }
             Event::InterruptRequested(payload) => self.fold_interrupt_requested(payload, entry),
-            Event::ApprovalRequested(payload) => self.count_fact(Some(&payload.node_id)),
-            Event::ClarificationRequested(payload) => self.count_fact(Some(&payload.node_id)),
-            Event::NodeSuspended(payload) => self.fold_suspended(&payload.node_id),
+            Event::ApprovalRequested(payload) => self.fold_announced(&payload.node_id),
+            Event::ClarificationRequested(payload) => self.fold_announced(&payload.node_id),
+            Event::NodeSuspended(payload) => self.fold_suspended(payload),
             Event::Vote(payload) => self.fold_vote(payload),
             Event::ApprovalReceived(payload) => {
                 self.fold_decision(&payload.node_id, Decision::of_approval(payload));
@@ -63,10 +64,13 @@ impl Run {
             }
             Event::InterruptResolved(payload) => self.fold_interrupt_resolved(payload),
             Event::NodeResumed(payload) => self.fold_node_resumed(&payload.node_id),
-            Event::Ask(_) | Event::Other(_) => {}
+            Event::NodeDispatched(payload) => self.fold_dispatched(payload),
+            Event::ChildChanged(payload) => self.fold_child_changed(payload),
+            Event::Ask(_) | Event::ReplayDiverged(_) | Event::Other(_) => {}
         }
         self.version = entry.sequence + 1;
         self.updated_at = self.updated_at.max(at);
+        self.follow_script(entry);
     }
 
     fn fold_started(&mut self, at: Timestamp) {
@@ -95,7 +99,7 @@ impl Run {
     fn fold_paused(&mut self, at: Timestamp) {
         self.phase = Phase::Paused { since: at };
         self.drain = None;
-        self.interrupt(|_| true);
+        self.interrupt(|kind| kind != NodeKind::Child);
     }
 
     fn fold_resumed(&mut self, at: Timestamp) {
@@ -136,7 +140,6 @@ impl Run {
         state.attempt = payload.attempt;
         state.started_at = Some(at);
         state.ended_at = None;
-        state.resumed = None;
         (self.nodes[index].inputs, self.nodes[index].unresolved) = match self.resolve_inputs(index)
         {
             Ok(inputs) => (inputs, None),
@@ -238,7 +241,7 @@ impl Run {
         };
         if !fits {
             let current = declaration.and_then(|declared| declared.schema_version).unwrap_or(1);
-            let event = EventId::of(&self.birth.run_id, entry.sequence);
+            let event = EventId::of(self.birth.told_id(), entry.sequence);
             let written = payload.schema_version.unwrap_or(1);
             self.fault = Some(breaking_change(&payload.channel, current, written, event.as_str()));
             return;
@@ -273,6 +276,9 @@ impl Run {
             }
         }
         self.variables.extend(self.birth.inputs.clone());
+        for name in &self.birth.unset {
+            self.variables.remove(name);
+        }
         for (name, declared) in plan.definition().channels.iter().flatten() {
             self.channels
                 .insert(name.clone(), Channel::new(&declared.reducer, declared.default.as_ref()));

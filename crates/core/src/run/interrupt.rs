@@ -4,15 +4,16 @@ use serde_json::{Value, json};
 
 use callboard_protocol::{
     ApprovalReceived, ApprovalRequested, Ask, ClarificationRequested, ClarificationResolved, Event,
-    EventId, Failure, InterruptKind, InterruptRequested, InterruptResolved, NodeId, NodeResumed,
+    Failure, InterruptKind, InterruptRequested, InterruptResolved, NodeId, NodeResumed,
     NodeSuspended, Object, Principal, RunStatus, Timestamp, Vote,
 };
 
 use super::command::Refusal;
 use super::perform::Step;
-use super::{Entry, Phase, Resumed, Run, Stage};
+use super::{Answered, Entry, Phase, Run, Stage};
 use crate::graph::NodeIndex;
 use crate::interrupt::{Answer, ApprovalAnswer, Decision, OpenInterrupt, Question, Unfit, key_of};
+use crate::node::NodeKind;
 
 /// How an answer reached us.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,14 +70,33 @@ impl Run {
     /// What a gate does next: ask, wait, and act on the answer.
     pub(super) fn gate(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
         let state = &self.nodes[index];
-        if let Some(resumed) = &state.resumed {
-            return match state.stage {
-                Stage::Suspended => Ok(Step::Emit(self.node_resumed(index, resumed))),
-                _ => resumed.outputs().map(Step::Done),
-            };
+        if self.interrupts.contains_key(&index) || state.stage == Stage::Suspended {
+            return self.suspended(index, at);
         }
+        match &state.resumed {
+            Some(answered) => answered.outputs().map(Step::Done),
+            None => Question::of(&self.plan.node(index).node)
+                .map(|question| Step::Emit(self.asked(index, question))),
+        }
+    }
+
+    /// What a performed node does by itself: tell that it waits, and that it goes on.
+    pub(super) fn activity_step(&self, index: NodeIndex, at: Timestamp) -> Option<Event> {
+        let waits =
+            self.interrupts.contains_key(&index) || self.nodes[index].stage == Stage::Suspended;
+        match waits.then(|| self.suspended(index, at)) {
+            Some(Ok(Step::Emit(event))) => Some(event),
+            Some(Ok(Step::Wait | Step::Done(_)) | Err(_)) | None => None,
+        }
+    }
+
+    /// From the question to the moment at which its answer is known and told.
+    fn suspended(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
+        let state = &self.nodes[index];
         let Some(open) = self.interrupts.get(&index) else {
-            return self.ask(index).map(Step::Emit);
+            let answered = state.resumed.as_ref();
+            return Ok(answered
+                .map_or(Step::Wait, |answered| Step::Emit(self.node_resumed(index, answered))));
         };
         if let Some(decision) = &open.decision {
             return Ok(Step::Emit(self.resolved(index, open, decision)));
@@ -97,22 +117,21 @@ impl Run {
         }
     }
 
-    fn ask(&self, index: NodeIndex) -> Result<Event, Failure> {
+    pub(super) fn asked(&self, index: NodeIndex, question: Question) -> Event {
         let node = &self.plan.node(index).node;
-        let question = Question::of(node)?;
-        Ok(Event::InterruptRequested(InterruptRequested {
+        Event::InterruptRequested(InterruptRequested {
             node_id: Some(node.id.clone()),
             kind: question.kind,
-            key: key_of(self.birth.run_id.as_str(), &node.id, self.nodes[index].visit),
+            key: key_of(self.birth.told_id().as_str(), &node.id, self.nodes[index].asked),
             data: question.data,
             resume_schema: question.resume_schema,
             timeout_ms: question.timeout_ms,
-        }))
+        })
     }
 
     /// The event that clients from before the primitive look for, told once.
     fn legacy_request(&self, index: NodeIndex, open: &OpenInterrupt) -> Option<Event> {
-        if self.nodes[index].facts > 0 {
+        if open.is_announced {
             return None;
         }
         let (node_id, data) = (self.node_id(index), &open.question.data);
@@ -168,7 +187,7 @@ impl Run {
             interrupt_id: open.id.clone(),
             kind: open.question.kind,
             resume_value: decision.value.clone(),
-            run_id: self.birth.run_id.clone(),
+            run_id: self.birth.told_id().clone(),
             resolved_at: decision.at,
             resolved_by: decision.by.clone(),
             outcome: is_late.then(|| "rejected".into()),
@@ -176,7 +195,7 @@ impl Run {
         })
     }
 
-    fn node_resumed(&self, index: NodeIndex, resumed: &Resumed) -> Event {
+    fn node_resumed(&self, index: NodeIndex, resumed: &Answered) -> Event {
         Event::NodeResumed(NodeResumed {
             node_id: self.node_id(index),
             interrupt_id: Some(resumed.interrupt_id.clone()),
@@ -278,10 +297,12 @@ impl Run {
         let Some(index) = payload.node_id.as_ref().and_then(|node| self.plan.index(node)) else {
             return;
         };
+        self.nodes[index].asked += 1;
         self.interrupts.insert(
             index,
             OpenInterrupt {
-                id: EventId::of(&self.birth.run_id, entry.sequence).to_string(),
+                // The key is unique in the run, and a replay says the same.
+                id: payload.key.clone(),
                 question: Question {
                     kind: payload.kind,
                     data: payload.data.clone(),
@@ -292,13 +313,24 @@ impl Run {
                 requested_at: entry.at,
                 votes: Vec::new(),
                 decision: None,
+                is_announced: false,
             },
         );
     }
 
-    pub(super) fn fold_suspended(&mut self, node: &NodeId) {
-        if let Some(index) = self.plan.index(node) {
-            self.nodes[index].stage = Stage::Suspended;
+    pub(super) fn fold_announced(&mut self, node: &NodeId) {
+        let index = self.plan.index(node);
+        if let Some(open) = index.and_then(|index| self.interrupts.get_mut(&index)) {
+            open.is_announced = true;
+        }
+    }
+
+    pub(super) fn fold_suspended(&mut self, payload: &NodeSuspended) {
+        let Some(index) = self.plan.index(&payload.node_id) else { return };
+        self.nodes[index].stage = Stage::Suspended;
+        if let Some(open) = self.interrupts.get_mut(&index) {
+            // Logs from before ids were keys have told another one.
+            open.id = payload.interrupt_id.clone();
         }
     }
 
@@ -319,34 +351,49 @@ impl Run {
 
     pub(super) fn fold_interrupt_resolved(&mut self, payload: &InterruptResolved) {
         let Some(index) = self.plan.index(&payload.node_id) else { return };
-        self.interrupts.remove(&index);
-        self.nodes[index].resumed = Some(Resumed {
+        let asked = self.interrupts.remove(&index);
+        self.nodes[index].resumed = Some(Answered {
             interrupt_id: payload.interrupt_id.clone(),
             kind: payload.kind,
+            data: asked.map_or(Value::Null, |asked| asked.question.data),
             value: payload.resume_value.clone(),
         });
     }
 
     pub(super) fn fold_node_resumed(&mut self, node: &NodeId) {
-        if let Some(index) = self.plan.index(node) {
-            self.nodes[index].stage = Stage::Active;
+        let Some(index) = self.plan.index(node) else { return };
+        self.nodes[index].stage = Stage::Active;
+        if self.plan.node(index).kind == NodeKind::Activity {
+            // Its last attempt ended with the question; the answer is an input of the next.
+            self.nodes[index].attempt += 1;
         }
     }
 
     /// The status of a run in which nothing moves but somebody is asked.
     pub(super) fn waiting_status(&self) -> Option<(NodeIndex, RunStatus)> {
-        let (index, open) = self.interrupts.iter().find(|(_, open)| open.decision.is_none())?;
-        let moves = self.active.iter().any(|index| self.nodes[*index].stage != Stage::Suspended);
-        let status = match open.question.kind {
+        if !self.ready.is_empty() {
+            return None;
+        }
+        let mut waiting = self.active.iter().map(|index| Some((*index, self.waits_as(*index)?)));
+        let first = waiting.next()??;
+        waiting.all(|waits| waits.is_some()).then_some(first)
+    }
+
+    /// The status that a node which waits for somebody gives its run.
+    fn waits_as(&self, index: NodeIndex) -> Option<RunStatus> {
+        if self.nodes[index].stage != Stage::Suspended {
+            return self.waiting_child(index);
+        }
+        let open = self.interrupts.get(&index).filter(|open| open.decision.is_none())?;
+        Some(match open.question.kind {
             InterruptKind::Approval => RunStatus::WaitingApproval,
             InterruptKind::Clarification | InterruptKind::Custom => RunStatus::WaitingInput,
             InterruptKind::ExternalEvent => RunStatus::WaitingExternal,
-        };
-        (!moves && self.ready.is_empty()).then_some((*index, status))
+        })
     }
 }
 
-impl Resumed {
+impl Answered {
     /// What the answer makes of the node.
     fn outputs(&self) -> Result<Object, Failure> {
         let Some(value) = &self.value else {

@@ -2,8 +2,8 @@
 
 use callboard_protocol::{
     CapBreached, CapKind, DrainPolicy, Event, Failure, LoopbackLimit, NodeCancelled, NodeFailed,
-    NodeId, NodeRetried, NodeSkipped, NodeStarted, Object, RunCancelled, RunCompleted, RunFailed,
-    RunPaused, Timestamp,
+    NodeId, NodeRetried, NodeSkipped, NodeStarted, Object, RunCompleted, RunFailed, RunPaused,
+    Timestamp,
 };
 
 use super::command::RetryClass;
@@ -18,8 +18,8 @@ impl Run {
         if self.phase != Phase::Running {
             return None;
         }
-        if let Some(ending) = self.next_of_ending(at) {
-            return Some(ending);
+        if self.is_ending() {
+            return self.next_of_ending(at);
         }
         if let Some(breach) = self.overtime(at) {
             return Some(breach);
@@ -40,12 +40,7 @@ impl Run {
     /// A run that was cancelled, broke a limit or cannot be folded stops its nodes, then itself.
     fn next_of_ending(&self, at: Timestamp) -> Option<Event> {
         let (reason, ending) = if let Some(cancel) = &self.cancel {
-            let ending = Event::RunCancelled(RunCancelled {
-                reason: cancel.reason.clone(),
-                cancelled_by: cancel.cancelled_by.clone(),
-                duration_ms: self.duration_ms(at),
-            });
-            ("the run was cancelled", ending)
+            ("the run was cancelled", Event::RunCancelled(self.cancellation(cancel, at)))
         } else if let Some(breach) = &self.breach {
             let failed_node_id = breach.node_id.clone();
             let error = breach_failure(breach);
@@ -68,13 +63,14 @@ impl Run {
                 }),
             )
         };
-        Some(match self.active.first() {
-            Some(index) => Event::NodeCancelled(NodeCancelled {
+        // A child that goes with its parent goes first.
+        match self.active.iter().find(|index| !self.holds_child(**index)) {
+            Some(index) => Some(Event::NodeCancelled(NodeCancelled {
                 node_id: self.node_id(*index),
                 reason: Some(reason.into()),
-            }),
-            None => ending,
-        })
+            })),
+            None => self.active.is_empty().then_some(ending),
+        }
     }
 
     fn overtime(&self, at: Timestamp) -> Option<Event> {

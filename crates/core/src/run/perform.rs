@@ -32,7 +32,7 @@ impl Run {
             return Some(self.failed_or_retried(index, failure.clone(), RetryClass::Final));
         }
         let step = match self.plan.node(index).kind {
-            NodeKind::Activity => return None,
+            NodeKind::Activity => return self.activity_step(index, at),
             NodeKind::Noop | NodeKind::RequiresMissing => Ok(Step::Done(Object::new())),
             NodeKind::Pass => Ok(Step::Done(state.inputs.clone())),
             NodeKind::Identity => self.identity(index, at),
@@ -44,6 +44,7 @@ impl Run {
             NodeKind::Loop => Ok(Step::Done(self.loop_round(index))),
             NodeKind::ChannelWrite => self.write_channel(index, at),
             NodeKind::Gate => self.gate(index, at),
+            NodeKind::Child => self.child_step(index),
         };
         match step {
             Ok(Step::Emit(event)) => Some(event),
@@ -109,7 +110,7 @@ impl Run {
                 "emitDuplicateMessageId needs a channel with the message reducer",
             ));
         };
-        let value = json!({ "messageId": format!("{}:{}", self.id(), self.node_id(index)), "role": "agent", "content": "probe" });
+        let value = json!({ "messageId": format!("{}:{}", self.birth.told_id(), self.node_id(index)), "role": "agent", "content": "probe" });
         self.write(index, channel, value, at)
     }
 

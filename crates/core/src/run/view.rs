@@ -1,14 +1,13 @@
 //! What others need to know of a run: what it is owed, when to look again, and what readers see.
 
 use callboard_protocol::{
-    EVENT_LOG_SCHEMA_VERSION, Failure, NodeId, NodeSnapshot, Object, RunSnapshot, RunStatus,
-    Timestamp, TypeId,
+    EVENT_LOG_SCHEMA_VERSION, Failure, ForkSnapshot, NodeId, NodeSnapshot, Object, RunSnapshot,
+    RunStatus, Timestamp, TypeId,
 };
 use serde_json::Value;
 
-use super::{Phase, Run, Stage};
+use super::{Answered, Phase, Run, Stage};
 use crate::head::Head;
-use crate::interrupt::OpenInterrupt;
 use crate::node::NodeKind;
 
 /// One try at performing a node. Exact also in loops, because the visit is part of it.
@@ -37,13 +36,15 @@ pub struct Task {
     pub inputs: Object,
     /// How many facts the visit has recorded before.
     pub told: u32,
+    /// How the last question that an earlier attempt asked was settled.
+    pub answer: Option<Answered>,
 }
 
 impl Run {
     /// Derived from the state alone, so that starting, recovery and takeover are the same code.
     pub fn pending(&self) -> Vec<Owed> {
         let mut owed: Vec<Owed> = self.tasks().map(|task| Owed::Attempt(task.attempt)).collect();
-        if self.next(self.updated_at).is_some() {
+        if self.follow_up(self.updated_at).is_some() {
             owed.push(Owed::Continue);
         }
         owed
@@ -51,22 +52,22 @@ impl Run {
 
     /// The attempts that are owed, with what they need.
     pub fn tasks(&self) -> impl Iterator<Item = Task> + '_ {
-        let is_running = self.phase == Phase::Running && self.cancel.is_none();
+        // A replay performs nothing: what its source's attempts came to is in the source's log.
+        let is_running =
+            self.phase == Phase::Running && !self.is_ending() && !self.birth.is_replay();
         self.active.iter().filter(move |_| is_running).filter_map(|index| {
             let (node, state) = (self.plan.node(*index), &self.nodes[*index]);
             let is_owed = state.stage == Stage::Active
                 && state.unresolved.is_none()
-                && node.kind == NodeKind::Activity;
+                && node.kind == NodeKind::Activity
+                && !self.interrupts.contains_key(index);
             is_owed.then(|| Task {
-                attempt: Attempt {
-                    node: node.node.id.clone(),
-                    visit: state.visit,
-                    number: state.attempt,
-                },
+                attempt: self.attempt(*index),
                 type_id: node.node.type_id.clone(),
                 config: node.node.config.clone(),
                 inputs: state.inputs.clone(),
                 told: state.facts,
+                answer: state.resumed.clone(),
             })
         })
     }
@@ -76,29 +77,37 @@ impl Run {
         if self.phase == Phase::Pending {
             return Some(self.birth.created_at);
         }
+        if self.follow_up(self.updated_at).is_some() {
+            return Some(self.updated_at);
+        }
         if self.phase != Phase::Running {
             return None;
         }
-        if self.next(self.updated_at).is_some() {
-            return Some(self.updated_at);
-        }
+        let questions = self.active.iter().filter_map(|index| {
+            let open = self.interrupts.get(index)?;
+            open.deadline().filter(|_| self.nodes[*index].stage == Stage::Suspended)
+        });
+        let deadline = self.started_at.map(|started| {
+            started.plus_millis(self.birth.limits.duration_ms).plus_millis(self.paused_ms)
+        });
+        self.own_timers().chain(questions).chain(deadline).min()
+    }
+
+    /// The times at which the run moves by itself, without anybody having been asked.
+    pub(super) fn own_timers(&self) -> impl Iterator<Item = Timestamp> + '_ {
         let nodes = self.active.iter().filter_map(|index| match self.nodes[*index].stage {
             Stage::Retrying { not_before } => self.drain.is_none().then_some(not_before),
             Stage::Active if self.plan.node(*index).kind == NodeKind::Delay => {
                 self.delay_ends(*index).ok()
             }
-            Stage::Suspended => self.interrupts.get(index).and_then(OpenInterrupt::deadline),
             _ => None,
         });
-        let deadline = self.started_at.map(|started| {
-            started.plus_millis(self.birth.limits.duration_ms).plus_millis(self.paused_ms)
-        });
         let triggers = (0..self.due_triggers.len()).filter_map(|place| self.fires_at(place));
-        nodes.chain(triggers).chain(deadline).min()
+        nodes.chain(triggers)
     }
 
     pub fn head(&self) -> Head {
-        let is_owed = self.tasks().next().is_some();
+        let is_owed = self.tasks().next().is_some() || self.owes_children();
         let wake_at = if is_owed { Some(self.updated_at) } else { self.wakes_at() };
         Head { status: self.status(), version: self.version, wake_at, updated_at: self.updated_at }
     }
@@ -140,7 +149,25 @@ impl Run {
             metadata: birth.metadata.clone(),
             configurable: (!birth.configurable.is_empty()).then(|| birth.configurable.clone()),
             last_sequence: self.version.checked_sub(1),
+            parent_run_id: birth.parent.as_ref().map(|parent| parent.run_id.clone()),
+            parent_node_id: birth.parent.as_ref().map(|parent| parent.node_id.clone()),
+            child_runs: self.child_snapshots(),
+            fork: birth.fork.as_ref().map(|fork| ForkSnapshot {
+                source_run_id: fork.source.clone(),
+                from_seq: fork.from,
+                mode: fork.mode,
+            }),
         }
+    }
+
+    /// Whether there is a child to start or to listen to.
+    pub fn has_children_to_tend(&self) -> bool {
+        !self.live_children().is_empty() || !self.child_orders().is_empty()
+    }
+
+    /// Whether a child must be started or ended before the run may rest.
+    pub fn owes_children(&self) -> bool {
+        !self.child_orders().is_empty() || self.live_children().iter().any(|child| child.must_end)
     }
 
     fn waiting_node(&self) -> Option<NodeId> {

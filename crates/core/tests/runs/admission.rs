@@ -73,7 +73,6 @@ fn f27_a_gated_type_is_refused_by_name() {
         ("core.orchestrator.supervisor", "orchestrator"),
         ("core.dispatch", "dispatch"),
         ("core.conversationGate", "conversationPrimitive"),
-        ("core.subWorkflow", "subWorkflow"),
         ("core.ai.structuredOutput", "aiProviders"),
         ("vendor.acme.thing", "nodePacks"),
     ] {

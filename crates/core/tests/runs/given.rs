@@ -122,6 +122,9 @@ impl Given {
             engine_version: ENGINE_VERSION,
             forced_engine_version: None,
             limits: self.limits,
+            parent: None,
+            unset: Vec::new(),
+            fork: None,
         }
     }
 

@@ -8,10 +8,12 @@
 mod admission;
 mod cancel;
 mod channels;
+mod children;
 mod clock;
 mod conditions;
 mod evolution;
 mod facts;
+mod forks;
 mod given;
 mod histories;
 mod limits;

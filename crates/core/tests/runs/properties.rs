@@ -53,13 +53,13 @@ proptest! {
     }
 }
 
-struct World {
-    run: Run,
-    log: Vec<Entry>,
+pub(crate) struct World {
+    pub(crate) run: Run,
+    pub(crate) log: Vec<Entry>,
     now: Timestamp,
 }
 
-fn play(case: &Case) -> World {
+pub(crate) fn play(case: &Case) -> World {
     let mut world = World { run: case.given.run(), log: Vec::new(), now: at(0) };
     let is_endless = case.given.birth().limits.duration_ms == FOREVER_MS;
     for (delta, act) in &case.acts {
@@ -154,7 +154,7 @@ fn command(run: &Run, act: &Act) -> Option<Command> {
             attempt.number += 1;
             done(attempt)
         }
-        Act::Cancel => Command::Cancel { reason: None, by: None },
+        Act::Cancel => Command::Cancel { reason: None, by: None, parent: None },
         Act::Pause(at_once) => {
             let drain =
                 if *at_once { DrainPolicy::Immediate } else { DrainPolicy::DrainCurrentNode };

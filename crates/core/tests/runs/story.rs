@@ -117,7 +117,7 @@ impl Played {
                     })
                     .collect(),
             },
-            Do::Cancel => Command::Cancel { reason: Some("enough".into()), by: None },
+            Do::Cancel => Command::Cancel { reason: Some("enough".into()), by: None, parent: None },
             Do::Pause(drain) => Command::Pause { drain: *drain, reason: None },
             Do::Resume => Command::Resume { reason: None },
         }

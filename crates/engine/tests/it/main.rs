@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod engine;
+mod families;
 mod sim;
 mod simulation;

@@ -10,9 +10,9 @@ use tokio::sync::Notify;
 
 use callboard_core::{ConformanceNodes, Entry, Fact, HostLimits, Outcome as Performed};
 use callboard_engine::{
-    Activities, Activity, Append, Call, Catalog, Claim, ClaimRequest, Claimed, Clock, Digest,
-    Engine, Filter, Found, Ids, InMemoryStore, KeyMode, Listed, NewRun, Opened, Options, Order,
-    Outcome, Page, Parts, Recorded, Scope, Store, StoreError,
+    Activities, Activity, Append, Begun, Call, Catalog, Claim, ClaimRequest, Claimed, Clock,
+    Digest, EffectClaim, EffectId, Engine, Filter, Found, Ids, InMemoryStore, KeyMode, Listed,
+    NewRun, Opened, Options, Order, Outcome, Page, Parts, Recorded, Scope, Store, StoreError,
 };
 use callboard_protocol::{Object, Owner, RunId, Timestamp};
 
@@ -81,7 +81,7 @@ pub(crate) enum Fate {
 /// One process's view of the shared store.
 #[derive(Debug)]
 pub(crate) struct DoomedStore {
-    inner: Arc<InMemoryStore>,
+    pub(crate) inner: Arc<InMemoryStore>,
     fate: Fate,
     appends: AtomicU64,
     is_dead: AtomicBool,
@@ -111,6 +111,29 @@ impl DoomedStore {
         std::future::pending().await
     }
 
+    /// Writes, unless the process meets its fate at this write.
+    async fn write<T>(
+        &self,
+        write: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        self.live().await;
+        let ordinal = self.appends.fetch_add(1, Ordering::Relaxed) + 1;
+        match self.fate {
+            Fate::DieBefore(at) if at == ordinal => self.die().await,
+            Fate::DieAfter(at) if at == ordinal => {
+                write.await?;
+                self.die().await
+            }
+            Fate::Oversleep(at) if at == ordinal => {
+                let until = tokio::time::Instant::now() + LEASE * 3;
+                self.asleep_until.lock().map(|mut asleep| *asleep = Some(until)).ok();
+                self.live().await;
+                write.await
+            }
+            Fate::DieBefore(_) | Fate::DieAfter(_) | Fate::Oversleep(_) | Fate::Live => write.await,
+        }
+    }
+
     /// A dead process does nothing more, and one that is asleep does nothing now.
     async fn live(&self) {
         if self.is_dead.load(Ordering::Relaxed) {
@@ -131,24 +154,7 @@ impl Store for DoomedStore {
     }
 
     async fn append(&self, append: Append) -> Result<(), StoreError> {
-        self.live().await;
-        let ordinal = self.appends.fetch_add(1, Ordering::Relaxed) + 1;
-        match self.fate {
-            Fate::DieBefore(at) if at == ordinal => self.die().await,
-            Fate::DieAfter(at) if at == ordinal => {
-                self.inner.append(append).await?;
-                self.die().await
-            }
-            Fate::Oversleep(at) if at == ordinal => {
-                let until = tokio::time::Instant::now() + LEASE * 3;
-                self.asleep_until.lock().map(|mut asleep| *asleep = Some(until)).ok();
-                self.live().await;
-                self.inner.append(append).await
-            }
-            Fate::DieBefore(_) | Fate::DieAfter(_) | Fate::Oversleep(_) | Fate::Live => {
-                self.inner.append(append).await
-            }
-        }
+        self.write(self.inner.append(append)).await
     }
 
     async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
@@ -200,6 +206,19 @@ impl Store for DoomedStore {
     async fn changed(&self, run: &RunId, version: u64) {
         self.live().await;
         self.inner.changed(run, version).await;
+    }
+
+    async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
+        self.write(self.inner.begin_effect(effect)).await
+    }
+
+    async fn settle_effect(&self, id: &EffectId, outcome: String) -> Result<(), StoreError> {
+        self.write(self.inner.settle_effect(id, outcome)).await
+    }
+
+    async fn abandon_effect(&self, id: &EffectId) -> Result<(), StoreError> {
+        self.live().await;
+        self.inner.abandon_effect(id).await
     }
 
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {

@@ -109,7 +109,7 @@ fn refuse_what_is_not_here(body: &CreateRun) -> Result<(), Problem> {
     }
 }
 
-fn check_tags(tags: &[String]) -> Result<(), Problem> {
+pub(super) fn check_tags(tags: &[String]) -> Result<(), Problem> {
     if tags.len() > MOST_TAGS {
         return Err(Problem::invalid_at("tags", "must be at most 100"));
     }
@@ -121,7 +121,7 @@ fn check_tags(tags: &[String]) -> Result<(), Problem> {
     }
 }
 
-fn check_metadata(metadata: &Object) -> Result<(), Problem> {
+pub(super) fn check_metadata(metadata: &Object) -> Result<(), Problem> {
     if 1 + metadata.values().map(depth).max().unwrap_or(0) > DEEPEST_METADATA {
         return Err(Problem::invalid_at("metadata", "must be at most 4 levels deep"));
     }

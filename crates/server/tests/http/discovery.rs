@@ -69,7 +69,8 @@ async fn r1_the_document_as_a_whole() {
           "profiles": [
             "openwop-interrupt-quorum",
             "openwop-interrupt-auth-required",
-            "openwop-interrupt-external-event"
+            "openwop-interrupt-external-event",
+            "openwop-interrupt-cascade-cancel"
           ],
           "signedCallbackTokens": true
         }
@@ -85,6 +86,7 @@ async fn r1_the_document_as_a_whole() {
       "idempotency": {
         "crossRegion": "single-region",
         "layer1RetentionSeconds": 86400,
+        "layer2RetentionSeconds": 1209600,
         "supported": true
       },
       "implementation": {
@@ -114,7 +116,12 @@ async fn r1_the_document_as_a_whole() {
         "1.1"
       ],
       "replay": {
-        "supported": false
+        "modes": [
+          "replay",
+          "branch"
+        ],
+        "sideEffectSuppression": "recorded-outcome",
+        "supported": true
       },
       "restTransport": {
         "conditionalRunGet": true,
@@ -133,6 +140,9 @@ async fn r1_the_document_as_a_whole() {
       },
       "schemaVersions": {
         "clarification.request": 1
+      },
+      "subWorkflow": {
+        "inputMapping": true
       },
       "supportedEnvelopes": [
         "clarification.request"

@@ -201,7 +201,7 @@ fn definitions() -> Vec<Value> {
         workflow("chain", &[("a", "core.noop"), ("b", "core.noop"), ("c", "core.noop")]),
         workflow("fail", &[("fail", "core.fail")]),
         workflow("chat", &[("ai", "core.ai.callPrompt")]),
-        workflow("gated", &[("sub", "core.subWorkflow")]),
+        workflow("gated", &[("gated", "core.dispatch")]),
         wait,
         strict,
     ]

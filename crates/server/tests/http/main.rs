@@ -5,10 +5,12 @@
 #![expect(clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
 mod auth;
+mod children;
 mod create;
 mod discovery;
 mod envelope;
 mod events;
+mod forks;
 mod given;
 mod idempotency;
 mod interrupts;

@@ -203,6 +203,8 @@ async fn append(host: &TestHost, run: &str, kind: &str) {
         head: Head { status: RunStatus::Paused, ..head },
         snapshot: None,
         outcome: None,
+        child: None,
+        wakes: None,
     };
     host.store.append(appended).await.expect("appended");
 }

@@ -6,6 +6,7 @@ use callboard_core::Head;
 use callboard_engine::{Append, Claim, Fence, StoreError, Then};
 use callboard_protocol::RunId;
 
+use super::create::{self, SealedRun};
 use super::fault::Fault;
 use super::outcome;
 use super::rows::{execute, millis, signed};
@@ -16,6 +17,7 @@ pub(super) struct SealedAppend {
     append: Append,
     /// The private payloads of the rows, in their order.
     sealed: Vec<Option<Vec<u8>>>,
+    child: Option<SealedRun>,
 }
 
 /// Where an event's private payload stands, for its seal.
@@ -24,7 +26,8 @@ pub(super) fn event_place(run: &RunId, sequence: u64) -> String {
 }
 
 impl SealedAppend {
-    pub(super) fn seal(append: Append, seal: &Seal) -> Result<Self, StoreError> {
+    pub(super) fn seal(mut append: Append, seal: &Seal) -> Result<Self, StoreError> {
+        let child = append.child.take().map(|child| SealedRun::seal(*child, seal)).transpose()?;
         let sealed = append.rows.iter().zip(append.expected..).map(|(row, sequence)| {
             let place = event_place(&append.run, sequence);
             row.private.as_ref().map(|private| seal.seal(&place, private)).transpose().map_err(
@@ -37,13 +40,13 @@ impl SealedAppend {
             )
         });
         let sealed = sealed.collect::<Result<_, _>>()?;
-        Ok(Self { append, sealed })
+        Ok(Self { append, sealed, child })
     }
 }
 
 /// Answers the log's new version.
 pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Fault> {
-    let SealedAppend { append, sealed } = sealed;
+    let SealedAppend { append, sealed, child } = sealed;
     if let Some(outcome) = &append.outcome {
         outcome::keep(db, outcome, append.head.updated_at)?;
     }
@@ -64,23 +67,41 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Faul
             params![before.id, signed(version), snapshot],
         )?;
     }
+    if let Some(child) = child {
+        create::create(db, child)?;
+    }
+    if let Some(waiting) = &append.wakes {
+        poke(db, waiting)?;
+    }
     Ok(version)
 }
 
+/// Makes a run due at once, or as soon as its holder gives it back.
+fn poke(db: &Connection, run: &RunId) -> Result<(), Fault> {
+    execute(
+        db,
+        "UPDATE runs SET is_poked = 1, wake_at = CASE WHEN holder IS NULL THEN 0 ELSE wake_at END
+         WHERE run_id = ?1 AND status NOT IN ('completed', 'failed', 'cancelled')",
+        params![run.as_str()],
+    )?;
+    Ok(())
+}
+
 /// What an append must know of the run as it stands.
-struct Stored {
-    id: i64,
+pub(super) struct Stored {
+    pub(super) id: i64,
     version: i64,
     holder: Option<String>,
     epoch: i64,
     lease_until: Option<i64>,
     wake_at: Option<i64>,
+    is_poked: bool,
 }
 
 impl Stored {
-    fn read(db: &Connection, run: &RunId) -> Result<Option<Self>, rusqlite::Error> {
+    pub(super) fn read(db: &Connection, run: &RunId) -> Result<Option<Self>, rusqlite::Error> {
         db.prepare_cached(
-            "SELECT id, version, holder, epoch, lease_until, wake_at FROM runs WHERE run_id = ?1",
+            "SELECT id, version, holder, epoch, lease_until, wake_at, is_poked FROM runs WHERE run_id = ?1",
         )?
         .query_row([run.as_str()], |row| {
             Ok(Self {
@@ -90,12 +111,13 @@ impl Stored {
                 epoch: row.get(3)?,
                 lease_until: row.get(4)?,
                 wake_at: row.get(5)?,
+                is_poked: row.get(6)?,
             })
         })
         .optional()
     }
 
-    fn is_held_by(&self, claim: &Claim) -> bool {
+    pub(super) fn is_held_by(&self, claim: &Claim) -> bool {
         self.epoch == signed(claim.epoch)
             && self.lease_until.is_some()
             && self.holder.as_deref() == Some(claim.host.as_str())
@@ -110,7 +132,7 @@ impl Stored {
                 Tenure { holder: Some(claim.host.as_str()), lease_until: until, wake_at: until }
             }
             Some(Fence { then: Then::Release, .. }) => {
-                Tenure { wake_at: millis(head.wake_at), ..Tenure::default() }
+                Tenure { wake_at: self.rests_until(head), ..Tenure::default() }
             }
             // A living holder hears of this append through `changed`; a lost one must still be replaced.
             None if self.holder.is_some() => Tenure {
@@ -118,8 +140,13 @@ impl Stored {
                 lease_until: self.lease_until,
                 wake_at: self.wake_at,
             },
-            None => Tenure { wake_at: millis(head.wake_at), ..Tenure::default() },
+            None => Tenure { wake_at: self.rests_until(head), ..Tenure::default() },
         }
+    }
+
+    /// A run that was poked while nobody could look is due at once.
+    fn rests_until(&self, head: &Head) -> Option<i64> {
+        if self.is_poked { Some(0) } else { millis(head.wake_at) }
     }
 }
 

@@ -83,12 +83,14 @@ pub(super) fn create(db: &Connection, run: &SealedRun) -> Result<(), Fault> {
 /// Answers the run's key in the other tables.
 fn insert_head(db: &Connection, run: &SealedRun) -> Result<i64, Fault> {
     let SealedRun { birth, head, lease, .. } = run;
+    let prefix = prefix(db, birth)?;
     let lease_until = lease.as_ref().map(|lease| lease.until);
     let inserted = execute(
         db,
         "INSERT INTO runs (run_id, tenant, workspace, test, workflow_id, scope_id, engine_version, stamped_version,
-             created_at, updated_at, status, version, wake_at, holder, epoch, lease_until)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+             created_at, updated_at, status, version, wake_at, holder, epoch, lease_until, prefix_of, prefix_length,
+             is_replay)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
          ON CONFLICT (run_id) DO NOTHING",
         params![
             birth.run_id.as_str(),
@@ -107,12 +109,36 @@ fn insert_head(db: &Connection, run: &SealedRun) -> Result<i64, Fault> {
             lease.as_ref().map(|lease| lease.host.as_str()),
             if lease.is_some() { signed(Claim::FIRST_EPOCH) } else { 0 },
             millis(lease_until),
+            prefix.map(|(source, _)| source),
+            prefix.map_or(0, |(_, length)| length),
+            birth.is_replay(),
         ],
     )?;
     if inserted == 0 {
         return Err(StoreError::Conflict { run: birth.run_id.clone() }.into());
     }
     Ok(db.last_insert_rowid())
+}
+
+/// The run whose log a fork's begins with, and how much of it. One that lies within its source's own
+/// prefix is read from where that comes from, so that a fork of a fork costs no further step.
+fn prefix(db: &Connection, birth: &Birth) -> Result<Option<(i64, i64)>, Fault> {
+    let Some(fork) = &birth.fork else { return Ok(None) };
+    let length = signed(fork.from);
+    let mut select =
+        db.prepare_cached("SELECT id, prefix_of, prefix_length FROM runs WHERE run_id = ?1")?;
+    let mut source: (i64, Option<i64>, i64) = select
+        .query_row([fork.source.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?
+        .ok_or_else(|| Fault::unknown_run(&fork.source))?;
+    let mut above =
+        db.prepare_cached("SELECT id, prefix_of, prefix_length FROM runs WHERE id = ?1")?;
+    while let (_, Some(earlier), shared) = source
+        && length <= shared
+    {
+        source = above.query_row([earlier], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    }
+    Ok(Some((source.0, length)))
 }
 
 fn definition_id(db: &Connection, run: &SealedRun) -> Result<i64, Fault> {

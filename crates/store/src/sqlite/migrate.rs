@@ -78,7 +78,8 @@ pub(super) fn run(db: &mut Connection, path: &Path, runner: &Runner) -> Result<(
 #[cfg(test)]
 pub(super) fn later_runner(sql: &str) -> anyhow::Result<Runner> {
     let mut migrations = runner().get_migrations().clone();
-    migrations.push(refinery::Migration::unapplied("V2__later", sql)?);
+    let name = format!("V{}__later", newest(&runner()) + 1);
+    migrations.push(refinery::Migration::unapplied(&name, sql)?);
     Ok(Runner::new(&migrations).set_grouped(true))
 }
 
@@ -86,8 +87,8 @@ pub(super) fn later_runner(sql: &str) -> anyhow::Result<Runner> {
 mod tests {
     use super::*;
 
-    /// A database of schema 1 with one row in it.
-    fn of_schema_1(path: &Path) -> anyhow::Result<Connection> {
+    /// A database of today's schema with one row in it.
+    fn of_today(path: &Path) -> anyhow::Result<Connection> {
         let mut db = Connection::open(path)?;
         run(&mut db, path, &runner())?;
         db.execute("INSERT INTO meta (name, value) VALUES ('kept', x'01')", [])?;
@@ -98,13 +99,15 @@ mod tests {
     fn the_copy_holds_the_old_schema_and_every_row() -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("callboard.db");
-        let mut db = of_schema_1(&path)?;
-        let copy = back_up(&db, &path, 1)?;
+        let mut db = of_today(&path)?;
+        let today = newest(&runner());
+        let copy = back_up(&db, &path, today)?;
         run(&mut db, &path, &later_runner("CREATE TABLE later (id INTEGER PRIMARY KEY);")?)?;
-        assert_eq!(schema(&db)?, Some(2));
-        assert_eq!(copy.file_name().and_then(|name| name.to_str()), Some("callboard.v1.backup.db"));
+        assert_eq!(schema(&db)?, Some(today + 1));
+        let name = format!("callboard.v{today}.backup.db");
+        assert_eq!(copy.file_name().and_then(|name| name.to_str()), Some(name.as_str()));
         let copied = Connection::open(copy)?;
-        assert_eq!(schema(&copied)?, Some(1));
+        assert_eq!(schema(&copied)?, Some(today));
         let kept: i64 =
             copied
                 .query_row("SELECT count(*) FROM meta WHERE name = 'kept'", [], |row| row.get(0))?;
@@ -116,14 +119,19 @@ mod tests {
     fn a_migration_that_breaks_leaves_the_old_schema() -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("callboard.db");
-        let mut db = of_schema_1(&path)?;
+        let mut db = of_today(&path)?;
         let broken = run(
             &mut db,
             &path,
             &later_runner("CREATE TABLE later (id INTEGER); DROP TABLE nothing;")?,
         );
-        assert!(matches!(broken, Err(OpenError::Migration { to: 2, .. })), "{broken:?}");
-        assert_eq!(schema(&db)?, Some(1));
+        let today = newest(&runner());
+        let tried = today + 1;
+        assert!(
+            matches!(broken, Err(OpenError::Migration { to, .. }) if to == tried),
+            "{broken:?}"
+        );
+        assert_eq!(schema(&db)?, Some(today));
         let tables: i64 =
             db.query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'later'", [], |row| {
                 row.get(0)

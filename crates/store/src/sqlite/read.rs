@@ -31,7 +31,7 @@ pub(super) fn open(db: &Connection, seal: &Seal, run: &RunId) -> Result<Option<O
         birth.inputs = serde_json::from_str(&inputs).map_err(|error| unreadable(&error))?;
     }
     let source: String = row.get(3)?;
-    let entries = entries(db, seal, run, row.get(0)?, 0)?;
+    let entries = entries(db, seal, row.get(0)?, 0)?;
     Ok(Some(Opened { birth, definition: source.into(), entries }))
 }
 
@@ -45,26 +45,48 @@ pub(super) fn tail(
         .prepare_cached("SELECT id FROM runs WHERE run_id = ?1")?
         .query_row([run.as_str()], |row| row.get(0))
         .optional()?;
-    entries(db, seal, run, id.ok_or_else(|| Fault::unknown_run(run))?, version)
+    entries(db, seal, id.ok_or_else(|| Fault::unknown_run(run))?, version)
 }
 
-fn entries(
-    db: &Connection,
-    seal: &Seal,
-    run: &RunId,
-    id: i64,
-    from: u64,
-) -> Result<Vec<Entry>, Fault> {
+fn entries(db: &Connection, seal: &Seal, id: i64, from: u64) -> Result<Vec<Entry>, Fault> {
     let mut select = db.prepare_cached(
-        "SELECT sequence, at, kind, node, payload, sealed FROM events WHERE run = ?1 AND sequence >= ?2
-         ORDER BY sequence",
+        "SELECT sequence, at, kind, node, payload, sealed FROM events
+         WHERE run = ?1 AND sequence >= ?2 AND sequence < ?3 ORDER BY sequence",
     )?;
-    let mut rows = select.query(params![id, signed(from)])?;
     let mut entries = Vec::new();
-    while let Some(row) = rows.next()? {
-        entries.push(entry(row, seal, run)?);
+    for part in parts(db, id, signed(from))? {
+        let mut rows = select.query(params![part.id, part.from, part.until])?;
+        while let Some(row) = rows.next()? {
+            entries.push(entry(row, seal, &part.run)?);
+        }
     }
     Ok(entries)
+}
+
+/// A stretch of a log and the run that recorded it.
+struct Part {
+    id: i64,
+    run: RunId,
+    from: i64,
+    until: i64,
+}
+
+/// Where the events of a log from `from` on are: those before a fork are with its source.
+fn parts(db: &Connection, id: i64, from: i64) -> Result<Vec<Part>, Fault> {
+    let mut select =
+        db.prepare_cached("SELECT run_id, prefix_of, prefix_length FROM runs WHERE id = ?1")?;
+    let (mut next, mut until) = (Some(id), i64::MAX);
+    let mut parts = Vec::new();
+    while let Some(id) = next
+        && until > from
+    {
+        let (run, source, begins): (String, Option<i64>, i64) =
+            select.query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        parts.push(Part { id, run: run.into(), from: begins.max(from), until });
+        (next, until) = (source, begins);
+    }
+    parts.reverse();
+    Ok(parts)
 }
 
 fn entry(row: &Row<'_>, seal: &Seal, run: &RunId) -> Result<Entry, Fault> {
@@ -121,21 +143,24 @@ pub(super) fn page(
 ) -> Result<Option<Page>, Fault> {
     let Some((id, engine_version, head)) = visible(db, scope, run)? else { return Ok(None) };
     let mut select = db.prepare_cached(
-        "SELECT sequence, at, kind, node, payload FROM events WHERE run = ?1 AND sequence >= ?2
-         ORDER BY sequence LIMIT ?3",
+        "SELECT sequence, at, kind, node, payload FROM events
+         WHERE run = ?1 AND sequence >= ?2 AND sequence < ?3 ORDER BY sequence LIMIT ?4",
     )?;
-    let mut rows = select.query(params![id, signed(from), signed(limit as u64)])?;
     let mut events = Vec::new();
-    while let Some(row) = rows.next()? {
-        events.push(Recorded {
-            run: run.clone(),
-            sequence: unsigned(row, 0)?,
-            at: time(row, 1)?,
-            kind: row.get(2)?,
-            node: node(row, 3)?,
-            payload: row.get(4)?,
-            engine_version,
-        });
+    for part in parts(db, id, signed(from))? {
+        let left = signed((limit - events.len()) as u64);
+        let mut rows = select.query(params![part.id, part.from, part.until, left])?;
+        while let Some(row) = rows.next()? {
+            events.push(Recorded {
+                run: run.clone(),
+                sequence: unsigned(row, 0)?,
+                at: time(row, 1)?,
+                kind: row.get(2)?,
+                node: node(row, 3)?,
+                payload: row.get(4)?,
+                engine_version,
+            });
+        }
     }
     Ok(Some(Page { head, events }))
 }

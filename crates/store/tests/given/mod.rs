@@ -31,6 +31,9 @@ pub(crate) fn new_run(id: &str) -> NewRun {
         engine_version: 1,
         forced_engine_version: None,
         limits: RunLimits { node_executions: 100, duration_ms: 60_000 },
+        parent: None,
+        unset: Vec::new(),
+        fork: None,
     };
     NewRun {
         birth,
@@ -67,5 +70,7 @@ pub(crate) fn append(run: &str, expected: u64) -> Append {
         head: head(RunStatus::Running, expected + 1, None),
         snapshot: None,
         outcome: None,
+        child: None,
+        wakes: None,
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use callboard_core::Entry;
 use callboard_engine::{
-    Append, Claim, ClaimRequest, Claimed, Digest, Filter, Found, InMemoryStore, Keys, Listed,
-    NewRun, Opened, Outcome, Page, Put, Scope, Store, StoreError, StoredKey, StoredWorkflow,
-    Workflows,
+    Append, Begun, Claim, ClaimRequest, Claimed, Digest, EffectClaim, EffectId, Filter, Found,
+    InMemoryStore, Keys, Listed, NewRun, Opened, Outcome, Page, Put, Scope, Store, StoreError,
+    StoredKey, StoredWorkflow, Workflows,
 };
 use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WorkflowId};
 
@@ -95,6 +95,21 @@ impl Store for FlakyStore {
     async fn changed(&self, run: &RunId, version: u64) {
         self.inner.changed(run, version).await;
     }
+    async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
+        self.write()?;
+        self.inner.begin_effect(effect).await
+    }
+
+    async fn settle_effect(&self, id: &EffectId, outcome: String) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.settle_effect(id, outcome).await
+    }
+
+    async fn abandon_effect(&self, id: &EffectId) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.abandon_effect(id).await
+    }
+
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
         self.inner.outcome(key, at).await
     }

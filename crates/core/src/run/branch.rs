@@ -1,0 +1,51 @@
+//! Leaves a source's history and goes on live.
+
+use callboard_protocol::{Event, ForkMode, RunResumed, Timestamp};
+
+use super::{Entry, Phase, Run, Stage};
+
+impl Run {
+    /// How a branch begins: what was under way in its source starts afresh here.
+    pub(super) fn branched(&self) -> Vec<Event> {
+        let Some(fork) = self.birth.fork.as_ref().filter(|fork| fork.from == self.version) else {
+            return Vec::new();
+        };
+        match self.phase {
+            Phase::Pending => vec![self.started()],
+            Phase::Running | Phase::Paused { .. } => {
+                let reason = format!("branched from {} at {}", fork.source, fork.from);
+                vec![Event::RunResumed(RunResumed { reason: Some(reason) })]
+            }
+            Phase::Ended { .. } => Vec::new(),
+        }
+    }
+
+    /// The time between the source's last event and the branch's first did not pass for the run, and
+    /// the source's children are not the branch's.
+    pub(super) fn leave_source(&mut self, entry: &Entry) {
+        let leaves = self.birth.fork.as_ref().is_some_and(|fork| {
+            fork.mode == ForkMode::Branch && fork.from == entry.sequence && fork.from > 0
+        });
+        if !leaves {
+            return;
+        }
+        let gap = super::millis(entry.at.since(self.updated_at));
+        let later = |at: &mut Timestamp| *at = at.plus_millis(gap);
+        if self.phase == Phase::Running {
+            self.paused_ms += gap;
+        }
+        for index in &self.active {
+            let state = &mut self.nodes[*index];
+            state.started_at.iter_mut().for_each(later);
+            if let Stage::Retrying { not_before } = &mut state.stage {
+                later(not_before);
+            }
+            state.child = state.child.filter(|child| self.children[*child].status.is_terminal());
+        }
+        for child in &mut self.children {
+            child.is_left = !child.status.is_terminal();
+        }
+        self.interrupts.values_mut().for_each(|open| later(&mut open.requested_at));
+        self.due_triggers.iter_mut().flatten().for_each(later);
+    }
+}

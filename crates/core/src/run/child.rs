@@ -1,0 +1,298 @@
+//! Nodes that start runs of their own: which are to be started, watched or cancelled, and what comes of their ends.
+
+use callboard_protocol::{
+    ChildChanged, ChildRunSnapshot, Event, Failure, NodeDispatched, NodeId, Object, RunId,
+    RunStatus, VariableChanged, WorkflowId,
+};
+use serde_json::{Value, json};
+
+use super::command::Refusal;
+use super::perform::Step;
+use super::view::Attempt;
+use super::{Phase, Run, Stage};
+use crate::child::{ChildCall, OnChildFailure};
+use crate::graph::NodeIndex;
+use crate::node::NodeKind;
+
+/// A run that a node is to start.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChildOrder {
+    /// The attempt that waits for it.
+    pub attempt: Attempt,
+    pub workflow: WorkflowId,
+    pub inputs: Object,
+    /// Variables that stay without a value, whatever the child declares.
+    pub unset: Vec<String>,
+}
+
+/// A child that has not ended as far as its parent knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveChild {
+    pub run: RunId,
+    pub node: NodeId,
+    /// The last status that the parent recorded.
+    pub status: RunStatus,
+    /// Whether the parent is ending and takes this child with it.
+    pub must_end: bool,
+}
+
+/// What a child has come to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChildNews {
+    pub run: RunId,
+    pub status: RunStatus,
+    /// What the parent takes over, by the names of its own variables.
+    pub outputs: Object,
+    pub error: Option<Failure>,
+}
+
+/// One run that a node has started.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Child {
+    run: RunId,
+    workflow: WorkflowId,
+    node: NodeIndex,
+    pub(super) status: RunStatus,
+    outputs: Object,
+    error: Option<Failure>,
+    /// Whether it stayed with the source that this run branched from.
+    pub(super) is_left: bool,
+}
+
+impl Run {
+    /// The children that somebody must start now.
+    pub fn child_orders(&self) -> Vec<ChildOrder> {
+        if self.phase != Phase::Running || self.is_ending() || self.birth.is_replay() {
+            return Vec::new();
+        }
+        let waiting = self.active.iter().filter(|index| {
+            let state = &self.nodes[**index];
+            state.stage == Stage::Active && state.unresolved.is_none() && state.child.is_none()
+        });
+        waiting.filter_map(|index| self.child_order(*index)).collect()
+    }
+
+    fn child_order(&self, index: NodeIndex) -> Option<ChildOrder> {
+        let node = self.plan.node(index);
+        let (call, state) = (node.child.as_ref()?, &self.nodes[index]);
+        let mut inputs: Object = state
+            .inputs
+            .iter()
+            .filter(|(port, _)| node.node.inputs.contains_key(*port))
+            .map(|(port, value)| (port.clone(), value.clone()))
+            .collect();
+        let mut unset = Vec::new();
+        for (theirs, ours) in &call.input_mapping {
+            inputs.remove(theirs);
+            match self.variables.get(ours) {
+                Some(value) => drop(inputs.insert(theirs.clone(), value.clone())),
+                None => unset.push(theirs.clone()),
+            }
+        }
+        let attempt = self.attempt(index);
+        Some(ChildOrder { attempt, workflow: call.workflow_id.clone(), inputs, unset })
+    }
+
+    /// The inputs of a child as it may have them: what is sensitive here goes only where it stays so.
+    pub fn handed_down(&self, order: &ChildOrder, child: &crate::Plan) -> Object {
+        let call = self.plan.index(&order.attempt.node).and_then(|index| self.call(index));
+        let stays_hidden = |name: &str| {
+            let variables = &child.definition().variables;
+            variables.iter().any(|variable| variable.name == name && variable.sensitive)
+        };
+        let hand = |(name, value): (&String, &Value)| {
+            let ours = call.and_then(|call| call.input_mapping.get(name));
+            let is_secret = ours.is_some_and(|ours| self.mask().is_sensitive_variable(ours));
+            let value = match is_secret && !stays_hidden(name) {
+                true => self.mask().hide(value).unwrap_or(Value::Null),
+                false => value.clone(),
+            };
+            (name.clone(), value)
+        };
+        order.inputs.iter().map(hand).collect()
+    }
+
+    /// The children whose next change this run waits for.
+    pub fn live_children(&self) -> Vec<LiveChild> {
+        if self.phase != Phase::Running || self.birth.is_replay() {
+            return Vec::new();
+        }
+        let live = |index: &NodeIndex| {
+            let child = &self.children[self.nodes[*index].child?];
+            let must_end = self.is_ending() && self.call(*index)?.propagate_cancellation;
+            (!child.status.is_terminal()).then(|| LiveChild {
+                run: child.run.clone(),
+                node: self.node_id(*index),
+                status: child.status,
+                must_end,
+            })
+        };
+        self.active.iter().filter_map(live).collect()
+    }
+
+    /// What this run takes over from a child that completed.
+    pub fn harvest(&self, node: &NodeId, child: &Run) -> Object {
+        let call = self.plan.index(node).and_then(|index| self.call(index));
+        let mapping = call.into_iter().flat_map(|call| &call.output_mapping);
+        let take = |(ours, theirs): (&String, &String)| {
+            let value = child.variables.get(theirs)?;
+            let is_secret = child.mask().is_sensitive_variable(theirs);
+            if is_secret && !self.mask().is_sensitive_variable(ours) {
+                return Some((ours.clone(), child.mask().hide(value)?));
+            }
+            Some((ours.clone(), value.clone()))
+        };
+        mapping.filter_map(take).collect()
+    }
+
+    pub(super) fn knows_child(&self, run: &RunId) -> bool {
+        self.children.iter().any(|child| child.run == *run && !child.status.is_terminal())
+    }
+
+    /// Whether an ending run must still wait for this node's child to end.
+    pub(super) fn holds_child(&self, index: NodeIndex) -> bool {
+        let child = self.nodes[index].child.map(|child| &self.children[child]);
+        child.is_some_and(|child| !child.status.is_terminal())
+            && self.call(index).is_some_and(|call| call.propagate_cancellation)
+    }
+
+    /// The status of a child that waits for somebody, which its parent shows as its own.
+    pub(super) fn waiting_child(&self, index: NodeIndex) -> Option<RunStatus> {
+        let child = &self.children[self.nodes[index].child?];
+        child.status.is_waiting().then_some(child.status)
+    }
+
+    /// What a node with a child does next: wait for the end, take over its variables, end itself.
+    pub(super) fn child_step(&self, index: NodeIndex) -> Result<Step, Failure> {
+        let (Some(child), Some(call)) = (self.nodes[index].child, self.call(index)) else {
+            return Ok(Step::Wait);
+        };
+        let child = &self.children[child];
+        if !child.status.is_terminal() {
+            return Ok(Step::Wait);
+        }
+        let taken = usize::try_from(self.nodes[index].facts).unwrap_or(usize::MAX);
+        if let Some((name, value)) = child.outputs.iter().nth(taken) {
+            return Ok(Step::Emit(Event::VariableChanged(VariableChanged {
+                name: name.clone(),
+                previous: self.variables.get(name).cloned(),
+                next: value.clone(),
+                node_id: Some(self.node_id(index)),
+            })));
+        }
+        if child.status != RunStatus::Completed
+            && call.on_child_failure == OnChildFailure::FailParent
+        {
+            return Err(child.failure());
+        }
+        let outputs = json!({ "childRunId": child.run, "childStatus": child.status });
+        Ok(Step::Done(outputs.as_object().cloned().unwrap_or_default()))
+    }
+
+    pub(super) fn dispatched(
+        &self,
+        attempt: &Attempt,
+        child: &RunId,
+        workflow: &WorkflowId,
+    ) -> Result<Vec<Event>, Refusal> {
+        let index = self.current(attempt)?;
+        if self.nodes[index].child.is_some() {
+            return Err(Refusal::StaleAttempt { attempt: attempt.clone() });
+        }
+        Ok(vec![Event::NodeDispatched(NodeDispatched {
+            node_id: Some(attempt.node.clone()),
+            child_run_id: child.clone(),
+            child_workflow_id: workflow.clone(),
+        })])
+    }
+
+    /// News of a child, unless this run knows them already.
+    pub(super) fn heard(&self, news: &ChildNews) -> Vec<Event> {
+        let known = self.children.iter().find(|child| child.run == news.run && !child.is_left);
+        let Some(known) = known.filter(|known| known.status != news.status) else {
+            return Vec::new();
+        };
+        if known.status.is_terminal() {
+            return Vec::new();
+        }
+        vec![Event::ChildChanged(ChildChanged {
+            node_id: self.node_id(known.node),
+            child_run_id: news.run.clone(),
+            status: news.status,
+            outputs: news.outputs.clone(),
+            error: news.error.clone(),
+        })]
+    }
+
+    pub(super) fn fold_dispatched(&mut self, payload: &NodeDispatched) {
+        let index = payload.node_id.as_ref().and_then(|node| self.plan.index(node));
+        let Some(index) = index else { return };
+        self.nodes[index].child = Some(self.children.len());
+        self.children.push(Child {
+            run: payload.child_run_id.clone(),
+            workflow: payload.child_workflow_id.clone(),
+            node: index,
+            status: RunStatus::Running,
+            outputs: Object::new(),
+            error: None,
+            is_left: false,
+        });
+    }
+
+    pub(super) fn fold_child_changed(&mut self, payload: &ChildChanged) {
+        let known = self.children.iter_mut().find(|child| child.run == payload.child_run_id);
+        if let Some(child) = known {
+            child.status = payload.status;
+            child.outputs = payload.outputs.clone();
+            child.error = payload.error.clone();
+        }
+    }
+
+    pub(super) fn child_snapshots(&self) -> Vec<ChildRunSnapshot> {
+        let snapshot = |child: &Child| ChildRunSnapshot {
+            run_id: child.run.clone(),
+            workflow_id: child.workflow.clone(),
+            node_id: self.node_id(child.node),
+            status: child.status,
+        };
+        self.children.iter().filter(|child| !child.is_left).map(snapshot).collect()
+    }
+
+    fn call(&self, index: NodeIndex) -> Option<&ChildCall> {
+        let node = self.plan.node(index);
+        node.child.as_ref().filter(|_| node.kind == NodeKind::Child)
+    }
+}
+
+impl Child {
+    fn failure(&self) -> Failure {
+        let why = self
+            .error
+            .as_ref()
+            .map_or_else(String::new, |error| format!(": {} ({})", error.message, error.code));
+        let message =
+            format!("run {} of {} {}{why}", self.run, self.workflow, self.status.as_str());
+        let details = json!({
+            "childRunId": self.run,
+            "childStatus": self.status,
+            "childError": self.error,
+        });
+        Failure::new("child_run_failed", message)
+            .with_details(details.as_object().cloned().unwrap_or_default())
+    }
+}
+
+/// A status as a parent keeps it: whatever moves by itself is running.
+pub fn status_for_parent(status: RunStatus) -> RunStatus {
+    match status {
+        RunStatus::Pending | RunStatus::Running | RunStatus::Paused | RunStatus::Cancelling => {
+            RunStatus::Running
+        }
+        RunStatus::WaitingApproval
+        | RunStatus::WaitingInput
+        | RunStatus::WaitingExternal
+        | RunStatus::Completed
+        | RunStatus::Failed
+        | RunStatus::Cancelled => status,
+    }
+}

@@ -1,0 +1,230 @@
+//! Goes through a source's history again: pure nodes are computed anew, recorded facts are taken over as they stand.
+//!
+//! The source's log is the script. Where the run's own next event is the script's, it is emitted at
+//! the script's time; where the script holds a fact from outside (an outcome, an answer, a child's
+//! end), the fact is copied. Anything else is a divergence, which is told, and the replay goes on.
+//! Beyond the script nobody is asked and nothing is performed: time jumps, and a node that would
+//! need the outside fails.
+
+use std::sync::Arc;
+
+use callboard_protocol::{
+    DivergenceKind, Event, EventId, Failure, ForkMode, NodeFailed, NodeId, ReplayDiverged,
+    RunResumed, Timestamp,
+};
+
+use super::{Entry, Phase, Run, Stage};
+use crate::birth::Fork;
+use crate::graph::NodeIndex;
+use crate::node::NodeKind;
+
+/// What a replay reads from, and how far it has come.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Script {
+    entries: Arc<[Entry]>,
+    next: usize,
+    /// The place in the source that was reported last.
+    reported: Option<u64>,
+    /// Whether the source came to its own end: beyond that, every event is one too many.
+    is_whole: bool,
+}
+
+impl Script {
+    /// What the source recorded from the fork on, without what only stopped it: a replay is neither
+    /// cancelled nor left in a pause.
+    fn of(source: &[Entry]) -> Self {
+        let stops = |entry: &Entry| {
+            matches!(entry.event, Event::CancelRequested(_) | Event::RunCancelled(_))
+        };
+        let mut end = source.iter().position(stops).unwrap_or(source.len());
+        let resumed = |entry: &Entry| matches!(entry.event, Event::RunResumed(_));
+        let last_resumed = source[..end].iter().rposition(resumed).map_or(0, |place| place + 1);
+        let pauses =
+            |entry: &Entry| matches!(entry.event, Event::RunPaused(_) | Event::PauseRequested(_));
+        if let Some(pause) = source[last_resumed..end].iter().position(pauses) {
+            end = last_resumed + pause;
+        }
+        let is_whole =
+            source[..end].last().is_some_and(|last| Event::is_terminal(last.event.kind()));
+        Self { entries: source[..end].into(), next: 0, reported: None, is_whole }
+    }
+
+    fn current(&self) -> Option<&Entry> {
+        self.entries.get(self.next)
+    }
+
+    /// Moves on with an event of the replay's own log, so that a new holder finds the same place.
+    fn follow(&mut self, event: &Event, fork: &Fork) {
+        if let Event::ReplayDiverged(report) = event
+            && report.source_run_id == fork.source
+        {
+            self.reported = Some(report.at_sequence);
+            if report.divergence_kind == DivergenceKind::Missing {
+                self.next += 1;
+            }
+            return;
+        }
+        let rest = self.entries.get(self.next..).unwrap_or_default();
+        if let Some(found) = rest.iter().position(|entry| is_same_place(&entry.event, event)) {
+            self.next += found + 1;
+        }
+    }
+}
+
+fn is_same_place(a: &Event, b: &Event) -> bool {
+    a.kind() == b.kind() && a.node_id() == b.node_id()
+}
+
+impl Run {
+    /// Gives a replay its source's log, from the fork on.
+    #[must_use]
+    pub fn with_source(mut self, source: &[Entry]) -> Self {
+        self.script = Script::of(source);
+        self
+    }
+
+    pub(super) fn follow_script(&mut self, entry: &Entry) {
+        if let Some(fork) = &self.birth.fork
+            && fork.mode == ForkMode::Replay
+            && entry.sequence >= fork.from
+        {
+            self.script.follow(&entry.event, fork);
+        }
+    }
+
+    /// Whether the run's next event comes from its source's history.
+    pub(super) fn is_rehearsing(&self) -> bool {
+        self.birth.is_replay() && self.cancel.is_none()
+    }
+
+    /// The next event of a replay, with its time. One answer for every state, until the run has ended.
+    pub(super) fn rehearsed(&self) -> Option<(Event, Timestamp)> {
+        let fork = self.birth.fork.as_ref()?;
+        if matches!(self.phase, Phase::Ended { .. }) {
+            return None;
+        }
+        let Some(entry) = self.script.current() else { return self.beyond_script(fork) };
+        let at = entry.at.max(self.updated_at);
+        Some((
+            match self.next(at) {
+                Some(own) if own == entry.event => own,
+                _ if self.takes(&entry.event) => entry.event.clone(),
+                Some(own) if self.script.reported == Some(entry.sequence) => own,
+                own => diverged(fork, entry, own.as_ref()),
+            },
+            at,
+        ))
+    }
+
+    fn beyond_script(&self, fork: &Fork) -> Option<(Event, Timestamp)> {
+        let mut at = self.updated_at;
+        let mut own = self.next(at);
+        if own.is_none()
+            && let Some(later) = self.own_timers().min()
+        {
+            at = at.max(later);
+            own = self.next(at);
+        }
+        match own {
+            Some(_) if self.script.is_whole && self.script.reported != Some(fork.until) => {
+                let report = ReplayDiverged {
+                    source_run_id: fork.source.clone(),
+                    at_sequence: fork.until,
+                    original_event_id: None,
+                    divergence_kind: DivergenceKind::Extra,
+                    divergence_point: None,
+                };
+                Some((Event::ReplayDiverged(report), at))
+            }
+            Some(own) => Some((own, at)),
+            None => self.without_source().map(|event| (event, at)),
+        }
+    }
+
+    /// How a run goes on that waits for something which its source never recorded.
+    fn without_source(&self) -> Option<Event> {
+        match self.phase {
+            Phase::Pending => Some(self.started()),
+            Phase::Paused { .. } => Some(Event::RunResumed(RunResumed { reason: None })),
+            Phase::Running => self.active.first().map(|index| {
+                let node_id = self.node_id(*index);
+                let message = format!("the source has no outcome of node {node_id} to replay");
+                Event::NodeFailed(NodeFailed {
+                    error: Failure::new("replay_source_missing", message),
+                    attempts: self.nodes[*index].attempt + 1,
+                    node_id,
+                })
+            }),
+            Phase::Ended { .. } => None,
+        }
+    }
+
+    /// Whether an event of the source is a fact from outside that can be folded here.
+    fn takes(&self, event: &Event) -> bool {
+        match event {
+            Event::RunStarted(_) => self.phase == Phase::Pending,
+            Event::RunPaused(_) | Event::PauseRequested(_) => self.phase == Phase::Running,
+            Event::RunResumed(_) => matches!(self.phase, Phase::Running | Phase::Paused { .. }),
+            Event::NodeCompleted(payload) => self.is_performing(&payload.node_id),
+            Event::NodeFailed(payload) => self.is_performing(&payload.node_id),
+            Event::NodeRetried(payload) => self.is_performing(&payload.node_id),
+            Event::OutputChunk(payload) => self.is_performing(&payload.node_id),
+            Event::InterruptRequested(payload) => {
+                payload.node_id.as_ref().is_some_and(|node| self.is_performing(node))
+            }
+            Event::Vote(payload) => self.is_asking(&payload.node_id),
+            Event::Ask(payload) => self.is_asking(&payload.node_id),
+            Event::ApprovalReceived(payload) => self.is_asking(&payload.node_id),
+            Event::ClarificationResolved(payload) => self.is_asking(&payload.node_id),
+            Event::InterruptResolved(payload) => self.is_asking(&payload.node_id),
+            Event::NodeDispatched(payload) => {
+                payload.node_id.as_ref().is_some_and(|node| self.is_performing(node))
+            }
+            Event::ChildChanged(payload) => self.knows_child(&payload.child_run_id),
+            Event::ChannelWritten(payload) => payload.source_run_id.is_some(),
+            Event::VersionPinned(_) | Event::ReplayDiverged(_) | Event::Other(_) => true,
+            Event::RunCompleted(_)
+            | Event::RunFailed(_)
+            | Event::RunCancelled(_)
+            | Event::CancelRequested(_)
+            | Event::NodeStarted(_)
+            | Event::NodeSkipped(_)
+            | Event::NodeCancelled(_)
+            | Event::NodeSuspended(_)
+            | Event::NodeResumed(_)
+            | Event::VariableChanged(_)
+            | Event::LoopbackLimit(_)
+            | Event::CapBreached(_)
+            | Event::ApprovalRequested(_)
+            | Event::ClarificationRequested(_) => false,
+        }
+    }
+
+    /// Whether a node is at something whose outcome comes from outside.
+    fn is_performing(&self, node: &NodeId) -> bool {
+        self.plan.index(node).is_some_and(|index: NodeIndex| {
+            self.nodes[index].stage == Stage::Active
+                && matches!(self.plan.node(index).kind, NodeKind::Activity | NodeKind::Child)
+        })
+    }
+
+    fn is_asking(&self, node: &NodeId) -> bool {
+        let open = self.plan.index(node).and_then(|index| self.interrupts.get(&index));
+        open.is_some_and(|open| open.decision.is_none())
+    }
+}
+
+fn diverged(fork: &Fork, entry: &Entry, own: Option<&Event>) -> Event {
+    let kind = match own {
+        None => DivergenceKind::Missing,
+        Some(own) if is_same_place(own, &entry.event) => DivergenceKind::Output,
+        Some(_) => DivergenceKind::TypeMismatch,
+    };
+    Event::ReplayDiverged(ReplayDiverged {
+        source_run_id: fork.source.clone(),
+        at_sequence: entry.sequence,
+        original_event_id: Some(EventId::of(&fork.source, entry.sequence)),
+        divergence_kind: kind,
+        divergence_point: Some(entry.event.kind().to_owned()),
+    })
+}

@@ -1,0 +1,121 @@
+//! Runs within runs: a holder starts the children that its run owes, hears of them, and ends them with it.
+
+use std::sync::Arc;
+
+use callboard_core::{
+    Birth, ChildNews, ChildOrder, Command, LiveChild, Parent, Refusal, Run, status_for_parent,
+};
+use callboard_protocol::{ENGINE_VERSION, Failure, RunStatus};
+
+use crate::engine::{Engine, EngineError, Newborn};
+use crate::store::KeyMode;
+
+/// How deep runs may lie within runs. A workflow that starts itself without end stops here.
+const MAX_DEPTH: u32 = 16;
+
+impl Engine {
+    /// The child that an order asks for, ready to be written, or why its node must fail.
+    pub(crate) async fn child_of(
+        &self,
+        parent: &Run,
+        order: &ChildOrder,
+    ) -> Result<Result<Newborn, Failure>, EngineError> {
+        let above = parent.birth();
+        let depth = above.parent.as_ref().map_or(0, |above| above.depth) + 1;
+        if depth > MAX_DEPTH {
+            let message = format!("runs lie within runs more than {MAX_DEPTH} deep");
+            return Ok(Err(Failure::new("recursion_limit_exceeded", message)));
+        }
+        let found = self.inner.catalog.find(&above.owner.tenant, &order.workflow).await?;
+        let Some(entry) = found else {
+            let message = format!("there is no workflow {}", order.workflow);
+            return Ok(Err(Failure::new("unknown_child_workflow", message)));
+        };
+        // Options that a child declares itself are its own; others are its parent's.
+        let configurable = match entry.plan.definition().configurable_schema {
+            Some(_) => Default::default(),
+            None => above.configurable.clone(),
+        };
+        let inputs = parent.handed_down(order, &entry.plan);
+        let admitted = self.inner.catalog.admit_types(&entry.plan).and_then(|()| {
+            entry.plan.admit_child(&inputs, &order.unset, &configurable, self.limits())
+        });
+        let limits = match admitted {
+            Ok(limits) => limits,
+            Err(refusal) => {
+                let failure = Failure::new(refusal.code, refusal.to_string());
+                return Ok(Err(failure.with_details(refusal.details)));
+            }
+        };
+        let at = self.inner.clock.now();
+        let birth = Birth {
+            run_id: self.inner.ids.run_id(),
+            workflow_id: order.workflow.clone(),
+            definition: entry.digest.clone(),
+            owner: above.owner.clone(),
+            test: above.test,
+            inputs,
+            configurable,
+            tags: Vec::new(),
+            metadata: None,
+            scope_id: None,
+            callback_url: None,
+            created_at: at,
+            engine_version: ENGINE_VERSION,
+            forced_engine_version: above.forced_engine_version,
+            limits,
+            parent: Some(Parent {
+                run_id: above.run_id.clone(),
+                workflow_id: above.workflow_id.clone(),
+                node_id: order.attempt.node.clone(),
+                depth,
+            }),
+            unset: order.unset.clone(),
+            fork: None,
+        };
+        let run = Run::new(Arc::new(birth), entry.plan.clone());
+        Ok(Ok(self.newborn(run, entry.source.clone(), at)))
+    }
+
+    /// Ends a child with its parent. One that has ended already needs nothing.
+    pub(crate) async fn end_child(
+        &self,
+        parent: &Run,
+        child: &LiveChild,
+    ) -> Result<(), EngineError> {
+        let above = parent.birth();
+        let scope = crate::store::Scope {
+            tenant: above.owner.tenant.clone(),
+            workspace: None,
+            mode: if above.test { KeyMode::Test } else { KeyMode::Live },
+        };
+        let command = Command::Cancel {
+            reason: Some("parent-cancelled".into()),
+            by: None,
+            parent: Some(above.run_id.clone()),
+        };
+        match self.record(&scope, &child.run, &command, None).await {
+            Ok(_) | Err(EngineError::Refused(Refusal::Ended { .. })) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What a parent does not know of its child yet.
+    pub(crate) async fn news_of(
+        &self,
+        parent: &Run,
+        child: &LiveChild,
+    ) -> Result<Option<ChildNews>, EngineError> {
+        let Some(run) = self.open(&child.run).await? else { return Ok(None) };
+        let status = status_for_parent(run.status());
+        if status == child.status {
+            return Ok(None);
+        }
+        let outputs = match status {
+            RunStatus::Completed => parent.harvest(&child.node, &run),
+            _ => Default::default(),
+        };
+        let error = run.snapshot().error;
+        Ok(Some(ChildNews { run: child.run.clone(), status, outputs, error }))
+    }
+}

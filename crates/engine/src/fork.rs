@@ -1,0 +1,101 @@
+//! A new run from a point in another's history.
+
+use std::sync::Arc;
+
+use callboard_core::{Birth, Fork, Run};
+use callboard_protocol::{ENGINE_VERSION, ForkMode, Object, Owner, RunId};
+
+use crate::engine::{Done, Engine, EngineError, Remember};
+use crate::store::{KeyMode, Scope};
+
+/// A fork to be made.
+#[derive(Debug, Clone)]
+pub struct ForkOrder {
+    pub source: RunId,
+    /// The first event of the source that the fork does not take over.
+    pub from: u64,
+    pub mode: ForkMode,
+    /// The fork acts as whoever asked for it.
+    pub owner: Owner,
+    pub key_mode: KeyMode,
+    /// What a branch changes.
+    pub overlay: Overlay,
+}
+
+/// Options of a branch that differ from its source's. A replay changes nothing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Overlay {
+    /// Laid over the source's options, key by key.
+    pub configurable: Object,
+    pub tags: Option<Vec<String>>,
+    pub metadata: Option<Object>,
+}
+
+impl Engine {
+    /// Forks a run that the caller may see. The source is only read.
+    pub async fn fork(
+        &self,
+        scope: &Scope,
+        order: ForkOrder,
+        remember: Option<Remember>,
+    ) -> Result<Done, EngineError> {
+        let inner = &self.inner;
+        let opened = inner.store.open(&order.source).await?;
+        let opened = opened.filter(|opened| scope.sees(&opened.birth));
+        let opened = opened.ok_or_else(|| EngineError::UnknownRun(order.source.clone()))?;
+        let source = &opened.birth;
+        if source.is_from_the_future() {
+            return Err(EngineError::FutureVersion {
+                run: order.source,
+                persisted: source.engine_version,
+                current: ENGINE_VERSION,
+            });
+        }
+        let until = opened.entries.len() as u64;
+        if order.from >= until.max(1) {
+            return Err(EngineError::NoSuchEvent { run: order.source, from: order.from, until });
+        }
+        let plan = inner.catalog.plan(&source.definition, &opened.definition)?;
+        let mut configurable = source.configurable.clone();
+        configurable.extend(order.overlay.configurable);
+        let limits = match order.mode {
+            ForkMode::Replay => source.limits,
+            ForkMode::Branch => {
+                inner.catalog.admit_types(&plan)?;
+                plan.admit_child(&source.inputs, &source.unset, &configurable, self.limits())?
+            }
+        };
+        let at = inner.clock.now();
+        let workspace = order.owner.workspace.or_else(|| source.owner.workspace.clone());
+        let birth = Birth {
+            run_id: inner.ids.run_id(),
+            owner: Owner { workspace, ..order.owner },
+            test: order.key_mode == KeyMode::Test,
+            configurable,
+            tags: order.overlay.tags.unwrap_or_else(|| source.tags.clone()),
+            metadata: order.overlay.metadata.or_else(|| source.metadata.clone()),
+            scope_id: None,
+            created_at: at,
+            engine_version: ENGINE_VERSION,
+            limits,
+            parent: None,
+            fork: Some(Fork {
+                source: order.source,
+                from: order.from,
+                until,
+                mode: order.mode,
+                origin: source.told_id().clone(),
+            }),
+            ..source.clone()
+        };
+        let from = usize::try_from(order.from).unwrap_or(usize::MAX);
+        let (history, rest) = opened.entries.split_at(from.min(opened.entries.len()));
+        let mut run = Run::new(Arc::new(birth), plan);
+        if order.mode == ForkMode::Replay {
+            run = run.with_source(rest);
+        }
+        history.iter().for_each(|entry| run.apply(entry));
+        let newborn = self.newborn(run, opened.definition, at);
+        self.bring_up(newborn, remember, at).await
+    }
+}

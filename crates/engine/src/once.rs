@@ -1,0 +1,214 @@
+//! Outward calls that are made once: claimed before they are made, their outcome kept before it is used.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use callboard_core::{Outcome, Question, RetryClass};
+use callboard_protocol::{Failure, InterruptKind, Timestamp};
+
+use crate::activity::{Call, Superseded};
+use crate::effects::{Begun, EffectClaim, EffectId};
+use crate::store::StoreError;
+
+/// One outward call of an attempt.
+#[derive(Debug, Clone, Copy)]
+pub struct Effect<'a> {
+    /// Its place among the calls of this visit: the same when the attempt is made again.
+    pub index: u32,
+    /// Whom it reaches.
+    pub provider: &'a str,
+    pub on_unknown: OnUnknown,
+}
+
+/// What follows when a call was claimed and nobody knows whether it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnUnknown {
+    /// Making it twice does no harm, or the far side knows the effect's id.
+    Repeat,
+    /// The far side is asked whether it was made, by the caller's own means.
+    Verify,
+    /// A person says what happened.
+    Ask,
+}
+
+/// Why a call that was to be made once has no value.
+#[derive(Debug)]
+pub enum OnceError {
+    /// The attempt no longer counts.
+    Superseded,
+    /// The attempt ends with this.
+    Ended(Outcome),
+}
+
+impl From<Superseded> for OnceError {
+    fn from(_: Superseded) -> Self {
+        Self::Superseded
+    }
+}
+
+/// How a call failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stumble {
+    pub failure: Failure,
+    pub class: RetryClass,
+}
+
+/// What a closure is told about its call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Once {
+    /// The idempotency key to send out.
+    pub id: EffectId,
+    /// The call may have been made already, then: find out before making it.
+    pub perhaps_made: Option<Timestamp>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Kept {
+    Value(Value),
+    Failure(Failure),
+}
+
+impl Call {
+    /// Makes an outward call, unless its outcome is known. Only final outcomes are kept: a failure that
+    /// may pass is no answer, so a retry is not doomed to repeat it.
+    pub async fn once<F>(
+        &self,
+        effect: Effect<'_>,
+        make: impl FnOnce(Once) -> F + Send,
+    ) -> Result<Value, OnceError>
+    where
+        F: Future<Output = Result<Value, Stumble>> + Send,
+    {
+        let id =
+            EffectId::new(&self.tenant, &self.run, &self.attempt, effect.index, effect.provider);
+        let perhaps_made = match self.begin(&id, false).await? {
+            Begun::Known(outcome) => return kept(&outcome),
+            Begun::Fresh => None,
+            Begun::Unknown { since } => match self.on_unknown(effect, &id, since).await? {
+                Verdict::Make => match self.begin(&id, true).await? {
+                    Begun::Known(outcome) => return kept(&outcome),
+                    Begun::Fresh | Begun::Unknown { .. } => Some(since),
+                },
+                Verdict::Settled(outcome) => return outcome,
+            },
+        };
+        match make(Once { id: id.clone(), perhaps_made }).await {
+            Ok(value) => self.settle(&id, Kept::Value(value)).await,
+            Err(Stumble { failure, class: RetryClass::Final }) => {
+                self.settle(&id, Kept::Failure(failure)).await
+            }
+            Err(Stumble { failure, class: class @ RetryClass::Retryable }) => {
+                self.store.abandon_effect(&id).await.map_err(|error| self.unstored(&error))?;
+                Err(OnceError::Ended(Outcome::Failed { failure, class }))
+            }
+        }
+    }
+
+    async fn begin(&self, id: &EffectId, repeat: bool) -> Result<Begun, OnceError> {
+        let at = self.clock.now();
+        let claim = EffectClaim { id: id.clone(), claim: self.claim.clone(), at, repeat };
+        match self.store.begin_effect(&claim).await {
+            Ok(begun) => Ok(begun),
+            Err(StoreError::LeaseLost { .. }) => Err(OnceError::Superseded),
+            Err(error) => Err(self.unstored(&error)),
+        }
+    }
+
+    async fn settle(&self, id: &EffectId, outcome: Kept) -> Result<Value, OnceError> {
+        let text = serde_json::to_string(&outcome).map_err(|error| {
+            let failure = Failure::new("internal_error", error.to_string());
+            OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Final })
+        })?;
+        self.store.settle_effect(id, text).await.map_err(|error| self.unstored(&error))?;
+        opened(outcome)
+    }
+
+    async fn on_unknown(
+        &self,
+        effect: Effect<'_>,
+        id: &EffectId,
+        since: Timestamp,
+    ) -> Result<Verdict, OnceError> {
+        match effect.on_unknown {
+            OnUnknown::Repeat | OnUnknown::Verify => Ok(Verdict::Make),
+            OnUnknown::Ask => {
+                // An answer is for this claim alone: one that a later crash left open is asked about anew.
+                let subject = subject(effect, id, since);
+                let answer = self.answer.as_ref();
+                let answer = answer.filter(|answer| answer.data["payload"] == subject);
+                match answer.and_then(|answer| answer.value.as_ref()) {
+                    None => Err(OnceError::Ended(Outcome::Suspend(question(subject)))),
+                    Some(answer) => match answer["action"].as_str() {
+                        Some("repeat") => Ok(Verdict::Make),
+                        Some("done") => {
+                            let outcome = Kept::Value(answer["result"].clone());
+                            Ok(Verdict::Settled(self.settle(id, outcome).await))
+                        }
+                        _ => {
+                            let message = format!("nobody knows what came of effect {id}");
+                            let failure = Failure::new("outcome_unknown", message);
+                            Ok(Verdict::Settled(self.settle(id, Kept::Failure(failure)).await))
+                        }
+                    },
+                }
+            }
+        }
+    }
+
+    /// A store that cannot write now may do so later.
+    fn unstored(&self, error: &StoreError) -> OnceError {
+        tracing::warn!(%error, run = %self.run, node = %self.attempt.node, "effect not recorded");
+        let failure = Failure::new("service_unavailable", "the outcome could not be recorded");
+        OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Retryable })
+    }
+}
+
+enum Verdict {
+    Make,
+    Settled(Result<Value, OnceError>),
+}
+
+fn kept(outcome: &str) -> Result<Value, OnceError> {
+    match serde_json::from_str(outcome) {
+        Ok(outcome) => opened(outcome),
+        Err(error) => {
+            let failure = Failure::new("internal_error", format!("a kept outcome: {error}"));
+            Err(OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Final }))
+        }
+    }
+}
+
+fn opened(outcome: Kept) -> Result<Value, OnceError> {
+    match outcome {
+        Kept::Value(value) => Ok(value),
+        Kept::Failure(failure) => {
+            Err(OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Final }))
+        }
+    }
+}
+
+fn subject(effect: Effect<'_>, id: &EffectId, since: Timestamp) -> Value {
+    let provider = effect.provider;
+    let title =
+        format!("A call to {provider} may have been made before its host was lost. Was it?");
+    json!({ "title": title, "provider": provider, "effectId": id.as_str(), "since": since })
+}
+
+/// What a person is asked about a call whose outcome nobody knows.
+fn question(subject: Value) -> Question {
+    let schema = json!({
+        "type": "object",
+        "required": ["action"],
+        "properties": {
+            "action": { "enum": ["repeat", "done", "fail"] },
+            "result": {}
+        }
+    });
+    Question {
+        kind: InterruptKind::Custom,
+        data: json!({ "customKind": "callboard.outcome-unknown", "payload": subject }),
+        resume_schema: schema.as_object().cloned(),
+        timeout_ms: None,
+    }
+}

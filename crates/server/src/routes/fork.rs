@@ -1,0 +1,83 @@
+//! `POST /v1/runs/{runId}:fork` and where a run came from.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use callboard_engine::{Done, ForkOrder, KeyMode, Overlay};
+use callboard_protocol::{ForkMode, ForkRun, ForkedRun, RunAncestry, RunId, RunOptions};
+
+use super::create::{check_metadata, check_tags};
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::extract::{MaybeKeyed, Named, Shaped};
+use crate::gate::missing_scope;
+use crate::idempotency::settle;
+use crate::keys::Caller;
+use crate::problem::{Code, Problem};
+
+pub(super) async fn fork(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(run): Named<RunId>,
+    MaybeKeyed(keyed): MaybeKeyed,
+    Shaped(body): Shaped<ForkRun>,
+) -> Result<Response, Problem> {
+    // Whoever forks a run learns what is in it.
+    if !caller.may("runs:read") {
+        return Err(missing_scope("runs:read"));
+    }
+    let order = order(&caller, run, body)?;
+    let (source, from, mode) = (order.source.clone(), order.from, order.mode);
+    let describe = move |done: &Done| {
+        let forked = ForkedRun::of(done.run.clone(), source.clone(), from, mode, done.status);
+        Answer::of(StatusCode::CREATED, &forked)
+    };
+    let forked = settle(keyed.as_ref(), describe, |remember| {
+        host.app.engine.fork(&caller.scope, order, remember)
+    });
+    forked.await
+}
+
+pub(super) async fn ancestry(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(run): Named<RunId>,
+) -> Result<Answer, Problem> {
+    let parent = host.app.engine.parent(&caller.scope, &run).await?;
+    let parent = parent.map(|parent| parent.run_id);
+    Ok(Answer::of(StatusCode::OK, &RunAncestry::of(run, &host.app.config.host_id, parent)))
+}
+
+fn order(caller: &Caller, source: RunId, body: ForkRun) -> Result<ForkOrder, Problem> {
+    let mode = body.mode.ok_or_else(|| Problem::invalid_at("mode", "is required"))?;
+    let from = match (body.from_seq, mode) {
+        (Some(from), _) => u64::try_from(from)
+            .map_err(|_| Problem::invalid_at("fromSeq", "must not be negative"))?,
+        (None, ForkMode::Replay) => 0,
+        (None, ForkMode::Branch) => {
+            return Err(Problem::invalid_at("fromSeq", "is required for a branch"));
+        }
+    };
+    let overlay = body.run_options_overlay.unwrap_or_default();
+    if mode == ForkMode::Replay && overlay != RunOptions::default() {
+        let message = "a replay changes nothing; branch to change options";
+        return Err(Problem::invalid_at("runOptionsOverlay", message));
+    }
+    overlay.tags.as_deref().map_or(Ok(()), check_tags)?;
+    overlay.metadata.as_ref().map_or(Ok(()), check_metadata)?;
+    let configurable = overlay.configurable.unwrap_or_default();
+    if configurable.contains_key("mockProvider") && caller.scope.mode == KeyMode::Live {
+        let message = "mock providers answer test keys only";
+        return Err(Problem::new(Code::MockProviderForbidden, message));
+    }
+    Ok(ForkOrder {
+        source,
+        from,
+        mode,
+        owner: caller.owner(),
+        key_mode: caller.scope.mode,
+        overlay: Overlay { configurable, tags: overlay.tags, metadata: overlay.metadata },
+    })
+}

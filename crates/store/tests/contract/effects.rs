@@ -1,0 +1,82 @@
+//! R65: outward calls that are made once, whoever claims them.
+
+use callboard_core::Attempt;
+use callboard_engine::{Begun, Claim, ClaimRequest, EffectClaim, EffectId, StoreError};
+use futures_util::future::join_all;
+
+use crate::given::{at, new_run};
+use crate::{Ports, Subject};
+
+async fn held(store: &dyn Ports) -> anyhow::Result<Claim> {
+    store.create(new_run("r1")).await?;
+    let request = ClaimRequest { host: "h1".into(), at: at(1_000), until: at(9_000), most: 1 };
+    Ok(store.claim(&request).await?.claims.remove(0))
+}
+
+fn effect(index: u32, claim: &Claim) -> EffectClaim {
+    let attempt = Attempt { node: "n".into(), visit: 0, number: 0 };
+    let id = EffectId::new(&"acme".into(), &"r1".into(), &attempt, index, "mail");
+    EffectClaim { id, claim: claim.clone(), at: at(2_000), repeat: false }
+}
+
+pub(crate) async fn of_many_claims_one_is_fresh(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let claim = held(store).await?;
+    let call = effect(0, &claim);
+    let begun = join_all((0..8).map(|_| store.begin_effect(&call))).await;
+    let fresh = begun.iter().filter(|begun| matches!(begun, Ok(Begun::Fresh))).count();
+    assert_eq!(fresh, 1, "{begun:?}");
+    let unknown = Begun::Unknown { since: at(2_000) };
+    assert!(begun.iter().flatten().all(|begun| *begun == Begun::Fresh || *begun == unknown));
+    Ok(())
+}
+
+pub(crate) async fn an_outcome_is_kept_before_it_is_used(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let claim = held(store).await?;
+    let call = effect(0, &claim);
+    assert_eq!(store.begin_effect(&call).await?, Begun::Fresh);
+    store.settle_effect(&call.id, "{\"sent\":1}".to_owned()).await?;
+    store.settle_effect(&call.id, "{\"sent\":2}".to_owned()).await?;
+    subject.restart()?;
+    let store = subject.ports()?;
+    let request = ClaimRequest { host: "h2".into(), at: at(20_000), until: at(30_000), most: 1 };
+    let claim = store.claim(&request).await?.claims.remove(0);
+    let known = Begun::Known("{\"sent\":1}".to_owned());
+    assert_eq!(store.begin_effect(&effect(0, &claim)).await?, known, "the first outcome stays");
+    assert_eq!(store.begin_effect(&effect(1, &claim)).await?, Begun::Fresh, "another call");
+    Ok(())
+}
+
+pub(crate) async fn a_claim_that_came_to_nothing_can_be_made_again(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let claim = held(store).await?;
+    let call = effect(0, &claim);
+    store.begin_effect(&call).await?;
+    store.abandon_effect(&call.id).await?;
+    assert_eq!(store.begin_effect(&call).await?, Begun::Fresh);
+    let again = EffectClaim { repeat: true, at: at(3_000), ..call.clone() };
+    assert_eq!(store.begin_effect(&again).await?, Begun::Fresh, "told to repeat it");
+    assert_eq!(store.begin_effect(&call).await?, Begun::Unknown { since: at(3_000) });
+    store.settle_effect(&call.id, "1".to_owned()).await?;
+    store.abandon_effect(&call.id).await?;
+    assert_eq!(store.begin_effect(&again).await?, Begun::Known("1".to_owned()), "known is known");
+    Ok(())
+}
+
+pub(crate) async fn only_the_holder_of_a_run_makes_its_calls(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let claim = held(store).await?;
+    let request = ClaimRequest { host: "h2".into(), at: at(9_000), until: at(19_000), most: 1 };
+    let successor = store.claim(&request).await?.claims.remove(0);
+    let late = store.begin_effect(&effect(0, &claim)).await;
+    assert!(matches!(late, Err(StoreError::LeaseLost { .. })), "{late:?}");
+    assert_eq!(store.begin_effect(&effect(0, &successor)).await?, Begun::Fresh);
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! `callboard runs ancestry`: which runs started this one.
+
+use clap::Args;
+use owo_colors::OwoColorize;
+use serde_json::json;
+
+use callboard_protocol::RunSnapshot;
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::exit::{CommandError, Exit};
+use crate::output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard runs ancestry run_0199f2c4
+
+The run comes first, then the one that started it, up to the one that a caller started.
+A fork also names the run whose history it took over.")]
+pub(crate) struct AncestryArgs {
+    /// Id of the run
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(super) async fn run(args: AncestryArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.or(earlier))?;
+    let mut line_of_descent = Vec::new();
+    let mut next = Some(args.run);
+    while let Some(id) = next {
+        let (_, snapshot) = client.run(&id).await?;
+        next = client.ancestry(&id).await?.parent.map(|parent| parent.run_id.to_string());
+        line_of_descent.push(snapshot);
+    }
+    if args.json {
+        let runs: Vec<_> = line_of_descent.iter().map(as_json).collect();
+        output::json(&json!({ "runs": runs }))?;
+        return Ok(Exit::Done);
+    }
+    for (depth, run) in line_of_descent.iter().enumerate() {
+        let margin = if depth == 0 { String::new() } else { "  ".repeat(depth - 1) + "└─ " };
+        let (status, workflow) = (run.status.as_str(), &run.workflow_id);
+        output::line(&format!("{margin}{} {workflow} {}", run.run_id.bold(), status.dimmed()))?;
+        if let Some(node) = &run.parent_node_id {
+            output::line(&format!("{}started by node {node} of", "  ".repeat(depth + 1)))?;
+        }
+        if let Some(fork) = &run.fork {
+            let source = &fork.source_run_id;
+            let told = format!("forked from {source} at {}", fork.from_seq);
+            output::line(&format!("{}{told}", "  ".repeat(depth + 1)))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn as_json(run: &RunSnapshot) -> serde_json::Value {
+    json!({
+        "runId": run.run_id,
+        "workflowId": run.workflow_id,
+        "status": run.status,
+        "parentRunId": run.parent_run_id,
+        "parentNodeId": run.parent_node_id,
+        "fork": run.fork,
+    })
+}

@@ -1,0 +1,95 @@
+//! `callboard runs fork`: goes back to an event of a run and takes it from there.
+
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+
+use callboard_protocol::{ForkMode, ForkRun, Object, RunOptions};
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::commands::run::{conclude, parse_option};
+use crate::exit::{CommandError, Exit};
+use crate::follow::{self, Audience};
+use crate::output;
+
+/// Everything in the log, text included.
+const WHOLE_LOG: &str = "debug";
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard runs fork run_0199f2c4 --mode replay
+  callboard runs fork run_0199f2c4 --mode branch --from-seq 7 --config model='\"small\"' --follow
+  callboard runs diff run_0199f2c4 run_0199f2d0
+
+A replay goes through the history again on what was recorded: it calls nobody and waits for
+nothing. A branch keeps the history before --from-seq and goes on live.")]
+pub(crate) struct ForkArgs {
+    /// Id of the run
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// What the fork does from there on
+    #[arg(long)]
+    mode: Mode,
+    /// Sequence of the first event that is not taken over; a replay without it begins at the start
+    #[arg(long, value_name = "N")]
+    from_seq: Option<i64>,
+    /// Run option of `configurable` that a branch changes, its value as JSON; repeatable
+    #[arg(long = "config", value_name = "KEY=JSON", value_parser = parse_option)]
+    configurable: Vec<(String, Value)>,
+    /// Label of a branch, in place of its source's; repeatable
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Watch the fork until it ends
+    #[arg(long, short)]
+    follow: bool,
+    /// Print JSON: the fork, or with --follow one event per line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Mode {
+    /// Go through the history again; nothing leaves the host
+    Replay,
+    /// Keep the history up to there and go on live
+    Branch,
+}
+
+pub(super) async fn run(args: ForkArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.clone().or(earlier))?;
+    let forked = client.fork(&args.run, &order(&args)).await?;
+    if !args.follow {
+        if args.json {
+            output::json(&forked)?;
+        } else {
+            output::line(forked.run_id.as_str())?;
+            if output::is_terminal() {
+                let (source, run) = (&forked.source_run_id, &forked.run_id);
+                output::hint(&format!("compare the two with `callboard runs diff {source} {run}`"));
+            }
+        }
+        return Ok(Exit::Done);
+    }
+    let audience = if args.json { Audience::Machines } else { Audience::People };
+    let ending = follow::follow(&client, &forked.run_id, WHOLE_LOG, audience, None).await?;
+    Ok(conclude(&forked.run_id, ending, audience))
+}
+
+fn order(args: &ForkArgs) -> ForkRun {
+    let configurable: Object = args.configurable.iter().cloned().collect();
+    let overlay = RunOptions {
+        configurable: (!configurable.is_empty()).then_some(configurable),
+        tags: (!args.tags.is_empty()).then(|| args.tags.clone()),
+        metadata: None,
+    };
+    ForkRun {
+        mode: Some(match args.mode {
+            Mode::Replay => ForkMode::Replay,
+            Mode::Branch => ForkMode::Branch,
+        }),
+        from_seq: args.from_seq,
+        run_options_overlay: (overlay != RunOptions::default()).then_some(overlay),
+    }
+}

@@ -78,7 +78,7 @@ pub(crate) enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Start a run, and watch it with --follow
     Run(run::RunArgs),
-    /// What happened, and time travel: list, show, events, cancel, pause, resume, fork, ancestry
+    /// What happened, and time travel: list, show, events, fork and more
     Runs(runs::RunsArgs),
     /// Workflow definitions: list, show, apply, validate
     Workflows(workflows::WorkflowsArgs),

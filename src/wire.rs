@@ -12,10 +12,10 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use callboard_backends::{CallPrompt, SideEffect};
+use callboard_backends::{CallPrompt, Egress, Reach, SideEffect, SystemLookup};
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
-    Activities, Catalog, Clock, Engine, Options, Parts, RandomIds, StoreError, SystemClock,
+    Activities, Catalog, Clock, Courier, Engine, Options, Parts, RandomIds, StoreError, SystemClock,
 };
 use callboard_protocol::HostId;
 use callboard_server::{
@@ -44,6 +44,8 @@ pub(crate) struct Settings {
     pub(crate) workflows: Vec<PathBuf>,
     pub(crate) api_keys: Vec<StaticKey>,
     pub(crate) test_seams: bool,
+    /// How far requests of the host itself may go.
+    pub(crate) reach: Reach,
     pub(crate) lease: Duration,
     pub(crate) heartbeat: Duration,
 }
@@ -80,8 +82,11 @@ impl Host {
             .await
             .map_err(|error| CommandError::failed(error.to_string()))?;
         let shutdown = CancellationToken::new();
+        let egress = Egress::new(settings.reach, Arc::new(SystemLookup));
+        let courier = Courier::new(engine.clone(), store.clone(), Arc::new(egress));
         let router = callboard_server::router(App {
             engine: engine.clone(),
+            courier: courier.clone(),
             keys,
             config: server_config(&settings.config.limits, &store),
             readiness: Arc::new(DatabaseReadiness(store.clone())),
@@ -90,6 +95,7 @@ impl Host {
             shutdown: shutdown.clone(),
         });
         engine.start();
+        courier.start();
         let tasks = TaskTracker::new();
         tasks.spawn(metrics.keep_up(shutdown.clone()));
         tasks.spawn(callboard_server::serve(listener, router, shutdown.clone()));
@@ -237,6 +243,7 @@ impl Default for Settings {
             workflows: Vec::new(),
             api_keys: Vec::new(),
             test_seams: false,
+            reach: Reach::Public,
             lease: Duration::from_secs(30),
             heartbeat: Duration::from_secs(10),
         }

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+use callboard_backends::Reach;
 use callboard_server::{SCOPES, StaticKey, StaticKeyError};
 
 use crate::args::{ApiKey, environment};
@@ -66,6 +67,9 @@ pub(crate) struct ServeArgs {
     /// Mount the conformance-only nodes and treat every key as a test key
     #[arg(long, env = "CALLBOARD_TEST_SEAMS", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
     test_seams: bool,
+    /// Let webhooks reach loopback and private addresses, also without TLS
+    #[arg(long, env = "CALLBOARD_ALLOW_PRIVATE_EGRESS", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
+    allow_private_egress: bool,
     /// How long a claim on a run lasts without a heartbeat, in milliseconds
     #[arg(long, value_name = "MS", env = "CALLBOARD_LEASE_MS", hide_env_values = true, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     lease: u64,
@@ -107,6 +111,11 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, CommandError> {
             "test seams are on: every key is a test key and conformance-only nodes run; never in production"
         );
     }
+    if settings.reach == Reach::Anywhere {
+        tracing::warn!(
+            "private egress is on: whoever may register a webhook can have this host call addresses of its own network"
+        );
+    }
     let mut stop = Stop::listen()?;
     let host = Host::start(settings).await?;
     if let Some(key) = host.first_key() {
@@ -144,6 +153,7 @@ fn settle(args: ServeArgs) -> Result<Settings, CommandError> {
         workflows: settle_folders(args.workflows),
         api_keys: settle_keys(&args.api_keys)?,
         test_seams: args.test_seams,
+        reach: if args.allow_private_egress { Reach::Anywhere } else { Reach::Public },
         lease: Duration::from_millis(args.lease),
         heartbeat: Duration::from_millis(heartbeat),
     })

@@ -281,6 +281,7 @@ impl Driver {
                     if let Some(child) = child.take() {
                         self.engine.drive_child(*child);
                     }
+                    self.engine.inner.appended.notify_one();
                     self.stop_superseded();
                     return Ok((then == Then::Release).then_some(Left::Released));
                 }

@@ -40,6 +40,8 @@ pub(crate) struct Inner {
     pub(crate) driving: Driving,
     /// Says that something may have become due.
     pub(crate) nudge: Notify,
+    /// Says that a log has grown.
+    pub(crate) appended: Notify,
     /// No new work; drivers give their runs back.
     pub(crate) stop: CancellationToken,
     /// Drivers give their runs back at once, whatever is under way.
@@ -154,6 +156,7 @@ impl Engine {
                 options: parts.options,
                 driving: Driving::default(),
                 nudge: Notify::new(),
+                appended: Notify::new(),
                 stop: CancellationToken::new(),
                 hurry: CancellationToken::new(),
                 tasks: Tasks::default(),

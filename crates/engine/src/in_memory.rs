@@ -3,6 +3,8 @@
 //! One lock around plain maps, so every call is atomic and two runs of one test see the same order.
 //! Nothing is sealed here, because nothing rests.
 
+mod webhooks;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +21,7 @@ use crate::store::{
     Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, Lease, Listed,
     NewRun, Opened, Outcome, Page, Recorded, Row, Scope, Store, StoreError, Then,
 };
+use webhooks::Subscribed;
 
 /// Every port to the database, in memory.
 #[derive(Default)]
@@ -46,6 +49,7 @@ impl InMemoryStore {
                 run.head.wake_at = Some(Timestamp::default());
             }
         }
+        self.tables().subscribed.void_leases();
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
@@ -62,6 +66,9 @@ struct Tables {
     workflows: BTreeMap<(Tenant, WorkflowId), StoredWorkflow>,
     keys: BTreeMap<KeyId, StoredKey>,
     effects: BTreeMap<EffectId, StoredEffect>,
+    /// Every event of every run, in the order of appends.
+    log: Vec<(RunId, u64)>,
+    subscribed: Subscribed,
 }
 
 struct StoredEffect {
@@ -268,6 +275,7 @@ impl Tables {
         let run = self.runs.get_mut(&id).ok_or_else(|| unknown(&id))?;
         run.rows.extend(rows);
         let version = run.rows.len() as u64;
+        self.log.extend((expected..version).map(|sequence| (id.clone(), sequence)));
         let before = std::mem::replace(&mut run.head, Head { version, ..head });
         match fence {
             _ if head.status.is_terminal() => run.give_back(None),

@@ -6,6 +6,7 @@ mod changes;
 mod children;
 mod claim;
 mod clock;
+mod deliver;
 mod drive;
 mod effects;
 mod engine;
@@ -16,11 +17,13 @@ mod record;
 mod registry;
 mod store;
 mod tasks;
+mod webhooks;
 
 pub use activity::{Activities, Activity, Call, Superseded, VersionError};
 pub use catalog::{Catalog, CatalogEntry, Origin, RegisterError};
 pub use changes::{Changes, Listener};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
+pub use deliver::{Deliver, DeliverError, Parcel};
 pub use effects::{Begun, EffectClaim, EffectId};
 pub use engine::{Done, Engine, EngineError, Options, Order, Parts, Remember, Seen, Watcher};
 pub use fork::{ForkOrder, Overlay};
@@ -30,4 +33,9 @@ pub use registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
 pub use store::{
     Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, KeyMode,
     Lease, Listed, NewRun, Opened, Outcome, Page, Recorded, Row, Scope, Store, StoreError, Then,
+};
+pub use webhooks::{
+    Care, Circuit, Courier, DeadLetter, Delivery, EventFilter, Fate, LogPosition, Logged, Others,
+    Plan, Planned, Registration, RegistrationError, Secret, Settlement, TakeRequest, Taken,
+    UnknownPattern, Unplanned, Webhook, Webhooks,
 };

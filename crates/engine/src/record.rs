@@ -141,6 +141,7 @@ impl Engine {
                 Ok(()) => {
                     count_end(done.status);
                     self.inner.nudge.notify_one();
+                    self.inner.appended.notify_one();
                     return Ok(done);
                 }
                 Err(StoreError::Conflict { .. }) => {}

@@ -29,7 +29,7 @@ pub struct Capabilities {
     pub debug_bundle: Supported,
     pub replay: ReplayCapability,
     pub sub_workflow: SubWorkflowCapability,
-    pub webhooks: Supported,
+    pub webhooks: WebhooksCapability,
     pub testing: Testing,
     pub extensions: Object,
 }
@@ -59,6 +59,14 @@ pub struct ReplayCapability {
 #[serde(rename_all = "camelCase")]
 pub struct SubWorkflowCapability {
     pub input_mapping: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhooksCapability {
+    pub supported: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signature_algorithms: Vec<String>,
 }
 
 /// Closed in the protocol's schema: no key but these may ever appear.

@@ -67,6 +67,8 @@ id! {
     KeyId;
     /// One process that drives runs.
     HostId;
+    /// One subscription to events.
+    WebhookId;
 }
 
 impl EventId {

@@ -5,6 +5,7 @@ mod capabilities;
 mod closed;
 mod envelope;
 mod event;
+mod event_types;
 mod ids;
 mod request;
 mod snapshot;
@@ -14,7 +15,7 @@ mod workflow;
 pub use capabilities::{
     Backpressure, Capabilities, Compliance, EngineVersionRange, IdempotencyCapability,
     Implementation, Limits, PauseResume, Production, ReplayCapability, RestTransport,
-    RunsCapability, SubWorkflowCapability, Supported, Testing,
+    RunsCapability, SubWorkflowCapability, Supported, Testing, WebhooksCapability,
 };
 pub use closed::{ShapeError, parse, parse_value};
 pub use envelope::ErrorEnvelope;
@@ -27,9 +28,10 @@ pub use event::{
     ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed, RunPaused, RunResumed,
     RunStarted, StreamTier, Usage, VariableChanged, VersionPinned, Vote,
 };
+pub use event_types::EVENT_TYPES;
 pub use ids::{
     ChannelName, EventId, HostId, KeyId, NodeId, Owner, Principal, RunId, Tenant, TypeId,
-    WorkflowId, Workspace,
+    WebhookId, WorkflowId, Workspace,
 };
 pub use request::{
     BulkCancel, BulkCancelled, BulkItem, BulkItemError, CancelRun, CreateRun, CreatedRun,

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use callboard_protocol::{
     ApprovalReceived, ApprovalRequested, Ask, CancelRequested, CapBreached, CapKind,
     ChannelWritten, ChildChanged, ChildRunSnapshot, ChunkMeta, ClarificationRequested,
-    ClarificationResolved, CreateRun, DivergenceKind, DrainPolicy, ErrorEnvelope, Event, EventId,
-    Failure, ForkMode, ForkSnapshot, InterruptKind, InterruptRequested, InterruptResolved,
-    LoopbackLimit, NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed, NodeResumed,
-    NodeRetried, NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended, Object, OutputChunk, Owner,
-    PauseRequested, Reducer, ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed,
-    RunPaused, RunResumed, RunSnapshot, RunStarted, RunStatus, Timestamp, Usage, VariableChanged,
-    VersionPinned, Vote, WorkflowDefinition,
+    ClarificationResolved, CreateRun, DivergenceKind, DrainPolicy, EVENT_TYPES, ErrorEnvelope,
+    Event, EventId, Failure, ForkMode, ForkSnapshot, InterruptKind, InterruptRequested,
+    InterruptResolved, LoopbackLimit, NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed,
+    NodeResumed, NodeRetried, NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended, Object,
+    OutputChunk, Owner, PauseRequested, Reducer, ReplayDiverged, RunCancelled, RunCompleted,
+    RunEvent, RunFailed, RunPaused, RunResumed, RunSnapshot, RunStarted, RunStatus, Timestamp,
+    Usage, VariableChanged, VersionPinned, Vote, WorkflowDefinition,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -371,6 +371,14 @@ fn every_event_reads_back_from_what_it_wrote() {
         let payload = serde_json::from_str(&event.payload_text()).expect("JSON");
         assert_eq!(Event::read(event.kind(), None, payload), event);
     }
+}
+
+#[test]
+fn the_names_of_events_are_the_protocols() {
+    let Some(folder) = openwop() else { return };
+    let text = fs::read(folder.join("schemas/run-event.schema.json")).expect("the event's schema");
+    let schema: Value = serde_json::from_slice(&text).expect("JSON");
+    assert_eq!(schema["$defs"]["RunEventType"]["enum"], json!(EVENT_TYPES.as_slice()));
 }
 
 #[test]

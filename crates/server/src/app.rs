@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Bytes;
-use callboard_engine::Engine;
+use callboard_engine::{Courier, Engine};
 use callboard_protocol::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +22,8 @@ use crate::turns::Turns;
 #[derive(Debug, Clone)]
 pub struct App {
     pub engine: Engine,
+    /// Knows the webhooks.
+    pub courier: Courier,
     pub keys: KeyRing,
     pub config: ServerConfig,
     pub readiness: Arc<dyn Readiness>,

@@ -7,7 +7,7 @@ use callboard_protocol::{
     Backpressure, Capabilities, Compliance, DrainPolicy, ENGINE_VERSION, EVENT_LOG_SCHEMA_VERSION,
     EngineVersionRange, ForkMode, IdempotencyCapability, Implementation, Limits, Object,
     PauseResume, Production, ReplayCapability, RestTransport, RunsCapability,
-    SubWorkflowCapability, Supported, Testing, WorkflowId,
+    SubWorkflowCapability, Supported, Testing, WebhooksCapability, WorkflowId,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -131,7 +131,7 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
             side_effect_suppression: "recorded-outcome".to_owned(),
         },
         sub_workflow: SubWorkflowCapability { input_mapping: true },
-        webhooks: Supported { supported: false },
+        webhooks: WebhooksCapability { supported: true, signature_algorithms: texts(&["v1"]) },
         testing: Testing {
             mock_providers: texts(&callboard_core::MOCK_PROVIDERS),
             test_key_prefix: TEST_PREFIX.to_owned(),
@@ -143,7 +143,8 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
 
 fn extensions() -> Object {
     object(json!({
-        "callboard": { "basePath": "/v1/host/callboard" },
+        // Not `webhooks.durable`: that would promise it of every webhook, and here each asks for it.
+        "callboard": { "basePath": "/v1/host/callboard", "durableWebhooks": "on-request" },
         "interrupts": {
             "profiles": [
                 "openwop-interrupt-quorum",

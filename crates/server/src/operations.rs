@@ -5,10 +5,10 @@ use axum::routing::MethodFilter;
 
 use OperationId::{
     AnswerInterrupt, BulkCancelRuns, CancelRun, CheckHealth, CheckReadiness, CreateKey, CreateRun,
-    FollowEvents, ForkRun, InspectInterrupt, ListKeys, ListRuns, ListWorkflows, PauseRun,
-    PollEvents, ReadAncestry, ReadDiscovery, ReadMetrics, ReadOpenApi, ReadRun, ReadWorkflow,
-    RegisterWorkflow, RemoveWorkflow, ReplaceWorkflow, ResolveInterrupt, ResumeRun, RevokeKey,
-    RotateKey,
+    FollowEvents, ForkRun, InspectInterrupt, ListKeys, ListRuns, ListWebhooks, ListWorkflows,
+    PauseRun, PollEvents, ReadAncestry, ReadDeadLetters, ReadDiscovery, ReadMetrics, ReadOpenApi,
+    ReadRun, ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemoveWebhook, RemoveWorkflow,
+    ReplaceWorkflow, ResolveInterrupt, ResumeRun, RevokeKey, RotateKey,
 };
 
 /// The name of an operation. The router has a handler for each, or it does not compile.
@@ -33,6 +33,10 @@ pub enum OperationId {
     ResolveInterrupt,
     InspectInterrupt,
     AnswerInterrupt,
+    RegisterWebhook,
+    RemoveWebhook,
+    ListWebhooks,
+    ReadDeadLetters,
     ListRuns,
     ListWorkflows,
     RegisterWorkflow,
@@ -269,6 +273,18 @@ const LIST_QUERY: &[Parameter] = &[
     parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
 ];
 
+const TENANT_QUERY: &[Parameter] = &[parameter(
+    "tenantId",
+    r#"{"type":"string"}"#,
+    "The webhook's tenant; the key's own if it is left out.",
+)];
+
+const DEAD_LETTER_QUERY: &[Parameter] = &[parameter(
+    "limit",
+    r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#,
+    "How many.",
+)];
+
 /// The table.
 pub static OPERATIONS: &[Operation] = &[
     get(ReadDiscovery, "GET /.well-known/openwop", "What this host offers")
@@ -334,6 +350,25 @@ pub static OPERATIONS: &[Operation] = &[
         .by_link()
         .takes("Answer")
         .gives(OK, Gives::Json("Answered")),
+    post(RegisterWebhook, "POST /v1/webhooks", "Subscribe to events; the secret is shown once")
+        .needs("webhooks:manage")
+        .takes("RegisterWebhook")
+        .gives(CREATED, Gives::Json("RegisteredWebhook")),
+    delete(RemoveWebhook, "DELETE /v1/webhooks/{webhookId}", "Unsubscribe")
+        .needs("webhooks:manage")
+        .query(TENANT_QUERY)
+        .gives(NO_CONTENT, Gives::Nothing),
+    get(ListWebhooks, "GET /v1/host/callboard/webhooks", "List webhooks without their secrets")
+        .needs("webhooks:manage")
+        .gives(OK, Gives::Json("WebhookList")),
+    get(
+        ReadDeadLetters,
+        "GET /v1/host/callboard/webhooks/{webhookId}/dead-letters",
+        "Read what a durable webhook could not be told, newest first",
+    )
+    .needs("webhooks:manage")
+    .query(DEAD_LETTER_QUERY)
+    .gives(OK, Gives::Json("DeadLetterList")),
     get(ListRuns, "GET /v1/host/callboard/runs", "List runs, newest first")
         .needs("runs:read")
         .query(LIST_QUERY)

@@ -42,13 +42,16 @@ codes! {
     UnsupportedStreamMode = "unsupported_stream_mode", BAD_REQUEST, "The stream mode does not exist or cannot be mixed.";
     UnsupportedMockProvider = "unsupported_mock_provider", BAD_REQUEST, "No mock provider has this id.";
     UnsupportedForceEngineVersion = "unsupported_force_engine_version", BAD_REQUEST, "The forced engine version is outside the advertised range.";
+    WebhookUrlRejected = "webhook_url_rejected", BAD_REQUEST, "This host does not send to the webhook's address; the message says why.";
     Unauthenticated = "unauthenticated", UNAUTHORIZED, "No key was sent, or none that this host knows.";
     KeyExpired = "key_expired", UNAUTHORIZED, "The key's time is over.";
     KeyRevoked = "key_revoked", UNAUTHORIZED, "The key was taken back.";
     Forbidden = "forbidden", FORBIDDEN, "The key does not allow this; details.scopeRequired names what is missing.";
     MockProviderForbidden = "mock_provider_forbidden", FORBIDDEN, "Mock providers answer test keys only.";
     ForceEngineVersionForbidden = "force_engine_version_forbidden", FORBIDDEN, "Only test keys may force an engine version.";
+    TenantMembershipRequired = "tenant_membership_required", FORBIDDEN, "The key belongs to another tenant than tenantId.";
     NotFound = "not_found", NOT_FOUND, "There is no such thing, or none that the caller may see.";
+    SubscriptionNotFound = "subscription_not_found", NOT_FOUND, "There is no such webhook, or none that the caller may see.";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The path exists, the method does not; see the Allow header.";
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The body did not arrive in time.";
     RunAlreadyActive = "run_already_active", CONFLICT, "Another run of the same scope is active.";

@@ -10,6 +10,7 @@ mod list;
 mod pause;
 mod read;
 mod status;
+mod webhooks;
 mod workflows;
 
 use std::sync::Arc;
@@ -65,6 +66,10 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::ResolveInterrupt => on(method, interrupts::resolve),
         OperationId::InspectInterrupt => on(method, interrupts::inspect),
         OperationId::AnswerInterrupt => on(method, interrupts::answer),
+        OperationId::RegisterWebhook => on(method, webhooks::register),
+        OperationId::RemoveWebhook => on(method, webhooks::remove),
+        OperationId::ListWebhooks => on(method, webhooks::list),
+        OperationId::ReadDeadLetters => on(method, webhooks::dead_letters),
         OperationId::ListRuns => on(method, list::list),
         OperationId::ListWorkflows => on(method, workflows::list),
         OperationId::RegisterWorkflow => on(method, workflows::register),

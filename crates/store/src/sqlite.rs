@@ -6,6 +6,7 @@
 mod append;
 mod claim;
 mod create;
+mod deliveries;
 mod effects;
 mod fault;
 mod list;
@@ -18,6 +19,7 @@ mod read;
 mod readers;
 mod registry;
 mod rows;
+mod webhooks;
 mod writer;
 
 pub use open::OpenError;

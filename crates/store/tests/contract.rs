@@ -15,15 +15,17 @@ mod logs;
 mod outcomes;
 #[path = "contract/rows.rs"]
 mod rows;
+#[path = "contract/webhooks.rs"]
+mod webhooks;
 
-use callboard_engine::{InMemoryStore, Keys, Store, Workflows};
+use callboard_engine::{InMemoryStore, Keys, Store, Webhooks, Workflows};
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
 
 /// Every port to the database.
-trait Ports: Store + Workflows + Keys {}
+trait Ports: Store + Workflows + Keys + Webhooks {}
 
-impl<T: Store + Workflows + Keys> Ports for T {}
+impl<T: Store + Workflows + Keys + Webhooks> Ports for T {}
 
 /// A store under test, which can lose its process.
 enum Subject {
@@ -140,4 +142,18 @@ contract! {
     rows:
         workflows_are_kept_per_tenant
         keys_are_kept_and_revoked;
+    webhooks:
+        a_webhook_is_seen_and_removed_in_its_scope_only
+        where_nobody_listens_nothing_is_read
+        a_new_webhook_hears_of_what_comes_after_it
+        events_come_in_the_order_of_commits_with_what_decides_who_hears
+        a_plan_is_made_once
+        a_removed_webhook_gets_nothing_more
+        two_couriers_never_take_the_same_delivery
+        a_lost_lease_settles_nothing
+        a_new_process_takes_what_the_last_one_held
+        what_is_sent_is_the_masked_event
+        a_retry_comes_when_it_is_due_and_a_resting_webhook_waits
+        a_webhook_that_failed_takes_the_rest_with_it
+        dead_letters_are_the_owners_and_are_forgotten_in_time;
 }

@@ -7,8 +7,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use callboard_engine::{Append, Store, StoreError};
-use callboard_protocol::{Object, RunStatus};
+use callboard_engine::{
+    Append, Care, Circuit, EventFilter, LogPosition, Secret, Store, StoreError, Webhook, Webhooks,
+};
+use callboard_protocol::{Object, RunStatus, Timestamp};
 use callboard_store::{OpenError, SqliteStore};
 use futures_util::future::join_all;
 use rusqlite::Connection;
@@ -267,6 +269,21 @@ async fn another_key_or_none_is_refused() -> anyhow::Result<()> {
     Ok(())
 }
 
+fn webhook() -> Webhook {
+    Webhook {
+        id: "wh_a".into(),
+        scope: acme(),
+        url: "https://example.com/".to_owned(),
+        events: EventFilter::read(vec!["*".to_owned()]).unwrap_or_else(|error| panic!("{error}")),
+        tags: Vec::new(),
+        care: Care::BestEffort,
+        fingerprint: "01234567".to_owned(),
+        created_at: Timestamp::default(),
+        since: LogPosition::default(),
+        circuit: Circuit::default(),
+    }
+}
+
 #[tokio::test]
 async fn a_private_value_rests_sealed() -> anyhow::Result<()> {
     const SECRET: &str = "correct horse battery staple";
@@ -280,6 +297,7 @@ async fn a_private_value_rests_sealed() -> anyhow::Result<()> {
     next.rows = vec![row("{\"phrase\":\"***\"}")];
     next.rows[0].private = Some(json!({ "phrase": SECRET }).to_string());
     store.append(next).await?;
+    store.register_webhook(webhook(), Secret::new(SECRET.to_owned())).await?;
 
     let is_in = |files: &BTreeMap<String, Vec<u8>>, text: &str| {
         files

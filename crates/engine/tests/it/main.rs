@@ -6,3 +6,4 @@ mod engine;
 mod families;
 mod sim;
 mod simulation;
+mod webhooks;

@@ -63,7 +63,8 @@ async fn r1_the_document_as_a_whole() {
       "eventLogSchemaVersion": 2,
       "extensions": {
         "callboard": {
-          "basePath": "/v1/host/callboard"
+          "basePath": "/v1/host/callboard",
+          "durableWebhooks": "on-request"
         },
         "interrupts": {
           "profiles": [
@@ -161,7 +162,10 @@ async fn r1_the_document_as_a_whole() {
         "testKeyPrefix": "cbtest_"
       },
       "webhooks": {
-        "supported": false
+        "signatureAlgorithms": [
+          "v1"
+        ],
+        "supported": true
       }
     }
     "#);

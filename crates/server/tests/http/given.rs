@@ -11,9 +11,9 @@ use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request};
-use callboard_backends::CallPrompt;
+use callboard_backends::{CallPrompt, Egress, Reach, SystemLookup};
 use callboard_core::{ConformanceNodes, HostLimits};
-use callboard_engine::{Activities, Catalog, Engine, Options, Parts, RandomIds};
+use callboard_engine::{Activities, Catalog, Courier, Engine, Options, Parts, RandomIds};
 use callboard_protocol::Timestamp;
 use callboard_server::{
     App, KeyRing, LinkKey, Metrics, NotReady, Readiness, ServerConfig, TestKeys, router,
@@ -56,12 +56,14 @@ pub(crate) struct Setup {
     pub(crate) keys: &'static [&'static str],
     pub(crate) test_keys: TestKeys,
     pub(crate) metrics: Option<Metrics>,
+    pub(crate) reach: Reach,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         let config = ServerConfig::default();
-        Self { config, keys: &KEYS, test_keys: TestKeys::ByPrefix, metrics: None }
+        let (test_keys, reach) = (TestKeys::ByPrefix, Reach::Public);
+        Self { config, keys: &KEYS, test_keys, metrics: None, reach }
     }
 }
 
@@ -90,8 +92,12 @@ impl TestHost {
         let ring = KeyRing::load(Arc::clone(&store) as _, configured, setup.test_keys).await;
         let keys = ring.expect("the keys load");
         let shutdown = CancellationToken::new();
+        let egress = Arc::new(Egress::new(setup.reach, Arc::new(SystemLookup)));
+        let courier = Courier::new(engine.clone(), Arc::clone(&store) as _, egress);
+        courier.start();
         let app = App {
             engine: engine.clone(),
+            courier,
             keys: keys.clone(),
             config: setup.config,
             readiness: Arc::new(StoreIsThere(Arc::clone(&store))),

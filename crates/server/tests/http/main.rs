@@ -23,4 +23,5 @@ mod schemas;
 mod serve;
 mod stream;
 mod table;
+mod webhooks;
 mod workflows;

@@ -11,7 +11,7 @@ use crate::given::{Fault, LIVE, Setup, TestHost};
 
 /// Keeps what is logged.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -33,9 +33,13 @@ impl MakeWriter<'_> for Lines {
 }
 
 impl Lines {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("no poison")).into_owned()
+    }
+
     /// What this thread logged. A test has a thread of its own; the log belongs to the process.
     fn own(&self) -> Vec<Value> {
-        let text = String::from_utf8_lossy(&self.0.lock().expect("no poison")).into_owned();
+        let text = self.text();
         let thread = format!("{:?}", std::thread::current().id());
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
         lines.filter(|line| line["threadId"] == json!(thread)).collect()

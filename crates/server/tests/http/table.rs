@@ -13,6 +13,7 @@ fn example(path: &str) -> String {
     path.replace("{runId}", "run_0")
         .replace("{workflowId}", "none")
         .replace("{keyId}", "key_0")
+        .replace("{webhookId}", "wh_0")
         .replace("{nodeId}", "node_0")
         .replace("{token}", "none")
 }
@@ -151,6 +152,7 @@ async fn answers_match_the_openapi_schemas() {
         ("WorkflowDefinition", "/v1/workflows/wait".to_owned()),
         ("WorkflowList", "/v1/host/callboard/workflows".to_owned()),
         ("KeyList", "/v1/host/callboard/keys".to_owned()),
+        ("WebhookList", "/v1/host/callboard/webhooks".to_owned()),
         ("ErrorEnvelope", "/v1/runs/run_0".to_owned()),
     ] {
         let body = host.get(&path).send().await.json;

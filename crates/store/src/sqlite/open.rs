@@ -18,7 +18,7 @@ use callboard_engine::Changes;
 use super::fault::is_damage;
 use super::readers::{READERS, Readers};
 use super::writer::Writer;
-use super::{SqliteStore, claim, migrate, read};
+use super::{SqliteStore, claim, deliveries, migrate, read};
 use crate::seal::{self, Seal};
 
 const DATABASE: &str = "callboard.db";
@@ -280,6 +280,7 @@ fn settle(db: &Connection, key_check: &[u8]) -> Result<(), rusqlite::Error> {
         db.execute(sql, params![key_check, env!("CARGO_PKG_VERSION").as_bytes()])?;
     }
     let voided = claim::void_leases(db)?;
+    deliveries::void_leases(db)?;
     transaction.commit()?;
     if voided > 0 {
         tracing::info!(runs = voided, "leases of the last process are void");

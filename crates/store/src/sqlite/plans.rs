@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use callboard_engine::{Filter, KeyMode, Scope};
 
-use super::{claim, create, list, migrate};
+use super::{claim, create, deliveries, list, migrate};
 
 /// How SQLite would go about a statement.
 fn plan(sql: &str) -> anyhow::Result<String> {
@@ -44,5 +44,15 @@ fn a_page_of_a_list_is_read_in_the_order_of_its_index() -> anyhow::Result<()> {
     let plan = plan(&sql)?;
     assert!(plan.starts_with("SEARCH runs USING INDEX runs_listed (tenant=? AND test=?"), "{plan}");
     assert!(!plan.contains("FOR ORDER BY"), "{plan}");
+    Ok(())
+}
+
+#[test]
+fn deliveries_are_found_without_reading_those_that_wait() -> anyhow::Result<()> {
+    let first = plan(deliveries::FREE)?;
+    assert!(first.contains("INDEX deliveries_due (webhook=?"), "{first}");
+    let log = plan(deliveries::UNPLANNED)?;
+    assert!(log.contains("SEARCH events USING INTEGER PRIMARY KEY (rowid>?)"), "{log}");
+    assert!(!log.contains("FOR ORDER BY"), "{log}");
     Ok(())
 }

@@ -6,11 +6,12 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use callboard_core::Entry;
 use callboard_engine::{
-    Append, Begun, Claim, ClaimRequest, Claimed, Digest, EffectClaim, EffectId, Filter, Found,
-    InMemoryStore, Keys, Listed, NewRun, Opened, Outcome, Page, Put, Scope, Store, StoreError,
-    StoredKey, StoredWorkflow, Workflows,
+    Append, Begun, Claim, ClaimRequest, Claimed, DeadLetter, Digest, EffectClaim, EffectId, Filter,
+    Found, InMemoryStore, Keys, Listed, NewRun, Opened, Outcome, Page, Plan, Put, Scope, Secret,
+    Settlement, Store, StoreError, StoredKey, StoredWorkflow, TakeRequest, Taken, Unplanned,
+    Webhook, Webhooks, Workflows,
 };
-use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WorkflowId};
+use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WebhookId, WorkflowId};
 
 /// What goes wrong with writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -162,5 +163,43 @@ impl Keys for FlakyStore {
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         self.inner.revoke_key(tenant, id, at).await
+    }
+}
+
+#[async_trait]
+impl Webhooks for FlakyStore {
+    async fn register_webhook(&self, webhook: Webhook, secret: Secret) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.register_webhook(webhook, secret).await
+    }
+    async fn webhooks(&self, scope: &Scope) -> Result<Vec<Webhook>, StoreError> {
+        self.inner.webhooks(scope).await
+    }
+    async fn remove_webhook(&self, scope: &Scope, id: &WebhookId) -> Result<bool, StoreError> {
+        self.inner.remove_webhook(scope, id).await
+    }
+    async fn dead_letters(
+        &self,
+        scope: &Scope,
+        id: &WebhookId,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Option<Vec<DeadLetter>>, StoreError> {
+        self.inner.dead_letters(scope, id, since, limit).await
+    }
+    async fn read_unplanned(&self, limit: usize) -> Result<Unplanned, StoreError> {
+        self.inner.read_unplanned(limit).await
+    }
+    async fn plan_deliveries(&self, plan: Plan) -> Result<bool, StoreError> {
+        self.write()?;
+        self.inner.plan_deliveries(plan).await
+    }
+    async fn take_deliveries(&self, request: &TakeRequest) -> Result<Taken, StoreError> {
+        self.write()?;
+        self.inner.take_deliveries(request).await
+    }
+    async fn settle_delivery(&self, settlement: Settlement) -> Result<bool, StoreError> {
+        self.write()?;
+        self.inner.settle_delivery(settlement).await
     }
 }

@@ -1,0 +1,190 @@
+//! The one way out over HTTP: checked, pinned to the checked address, bounded in time and size, never redirected.
+
+mod address;
+mod guard;
+
+use std::error::Error as _;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response};
+
+use callboard_engine::{Deliver, DeliverError, Parcel};
+
+use guard::Guard;
+
+pub use guard::{Lookup, SystemLookup};
+
+/// How far requests may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Only over TLS, and only to addresses of the public internet.
+    Public,
+    /// Loopback and private networks too, also without TLS: for tests and for networks of one's own.
+    Anywhere,
+}
+
+/// A request to be sent.
+pub struct Outgoing {
+    pub method: Method,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    /// How long the whole exchange may take.
+    pub within: Duration,
+    /// How much of the answer is read.
+    pub most: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    Get,
+    Post,
+}
+
+/// What came back, whatever its status.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub body: Vec<u8>,
+    /// Whether there was more than was asked for.
+    pub is_cut: bool,
+}
+
+/// Why there is no answer. The texts repeat nothing of the address: it may hold somebody's token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EgressError {
+    /// The rules forbid it; nobody was contacted.
+    #[error("{0}")]
+    Refused(String),
+    /// Trying again may help.
+    #[error("{0}")]
+    NoAnswer(String),
+}
+
+impl EgressError {
+    fn refused(why: &str) -> Self {
+        Self::Refused(why.to_owned())
+    }
+}
+
+/// Sends requests within its reach. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Egress {
+    guard: Guard,
+    /// Made at the first request: a host that sends nothing needs no certificates.
+    client: Arc<OnceLock<Result<Client, EgressError>>>,
+}
+
+impl Egress {
+    pub fn new(reach: Reach, lookup: Arc<dyn Lookup>) -> Self {
+        Self { guard: Guard { reach, lookup }, client: Arc::default() }
+    }
+
+    pub fn reach(&self) -> Reach {
+        self.guard.reach
+    }
+
+    /// Sends one request. A redirect is an answer like any other.
+    pub async fn send(&self, outgoing: Outgoing) -> Result<Answer, EgressError> {
+        let most = outgoing.most;
+        let mut response = self.exchange(outgoing).await?;
+        let status = response.status().as_u16();
+        let mut body = Vec::new();
+        while body.len() <= most
+            && let Some(chunk) = response.chunk().await.map_err(|error| explain(&error))?
+        {
+            body.extend_from_slice(&chunk);
+        }
+        let is_cut = body.len() > most;
+        body.truncate(most);
+        Ok(Answer { status, body, is_cut })
+    }
+
+    /// Up to the answer's head.
+    async fn exchange(&self, outgoing: Outgoing) -> Result<Response, EgressError> {
+        // Addresses that stand in the URL itself are never resolved, so this is where they are checked.
+        let url = self.guard.read(&outgoing.url)?;
+        let method = match outgoing.method {
+            Method::Get => reqwest::Method::GET,
+            Method::Post => reqwest::Method::POST,
+        };
+        let mut request =
+            self.client()?.request(method, url).timeout(outgoing.within).body(outgoing.body);
+        for (name, value) in outgoing.headers {
+            request = request.header(name, value);
+        }
+        request.send().await.map_err(|error| explain(&error))
+    }
+
+    fn client(&self) -> Result<&Client, EgressError> {
+        let build = || {
+            Client::builder()
+                .dns_resolver(Arc::new(self.guard.clone()))
+                .redirect(Policy::none())
+                .no_proxy()
+                // A connection that is kept would not be looked up and checked again.
+                .pool_max_idle_per_host(0)
+                .build()
+                .map_err(|_| EgressError::NoAnswer("this host has no certificates".to_owned()))
+        };
+        self.client.get_or_init(build).as_ref().map_err(Clone::clone)
+    }
+}
+
+/// Finds what the guard said on the way up, or says in our words what the client said.
+fn explain(error: &reqwest::Error) -> EgressError {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if let Some(ours) = inner.downcast_ref::<EgressError>() {
+            return ours.clone();
+        }
+        cause = inner.source();
+    }
+    let what = match () {
+        () if error.is_timeout() => "no answer in time",
+        () if error.is_connect() => "no connection",
+        () if error.is_builder() => "the request cannot be written",
+        () => "the exchange broke off",
+    };
+    EgressError::NoAnswer(what.to_owned())
+}
+
+#[async_trait]
+impl Deliver for Egress {
+    async fn admit(&self, url: &str) -> Result<(), DeliverError> {
+        Ok(self.guard.admit(url).await?)
+    }
+
+    /// What a receiver answers beside its status is nobody's business.
+    async fn post(&self, parcel: Parcel) -> Result<u16, DeliverError> {
+        let Parcel { url, headers, body, within } = parcel;
+        let body = body.into_bytes();
+        let outgoing = Outgoing { method: Method::Post, url, headers, body, within, most: 0 };
+        Ok(self.exchange(outgoing).await?.status().as_u16())
+    }
+}
+
+impl From<EgressError> for DeliverError {
+    fn from(error: EgressError) -> Self {
+        match error {
+            EgressError::Refused(why) => Self::Refused(why),
+            EgressError::NoAnswer(why) => Self::NoAnswer(why),
+        }
+    }
+}
+
+impl std::fmt::Debug for Outgoing {
+    /// Leaves out what may be somebody's secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outgoing").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Answer").field("status", &self.status).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,195 @@
+//! The way out, against names that move and receivers on loopback that misbehave.
+
+#![cfg(test)]
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use callboard_backends::{Answer, Egress, EgressError, Lookup, Method, Outgoing, Reach};
+use callboard_engine::{Deliver, DeliverError, Parcel};
+use futures_util::FutureExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_util::task::TaskTracker;
+
+/// Names as a test wants them: each lookup takes the next answer, the last one stays.
+#[derive(Debug)]
+struct Moving(Mutex<VecDeque<Vec<IpAddr>>>);
+
+impl Moving {
+    fn through(answers: &[&[&str]]) -> Arc<Self> {
+        let read = |text: &&str| text.parse().unwrap();
+        let answers = answers.iter().map(|answer| answer.iter().map(read).collect()).collect();
+        Arc::new(Self(Mutex::new(answers)))
+    }
+
+    fn left(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+}
+
+#[async_trait]
+impl Lookup for Moving {
+    async fn addresses(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+        let mut answers = self.0.lock().unwrap();
+        let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
+        answer.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+}
+
+fn post(url: String) -> Outgoing {
+    let headers = vec![("X-Sign".to_owned(), "abc".to_owned())];
+    let within = Duration::from_secs(5);
+    Outgoing { method: Method::Post, url, headers, body: b"{}".to_vec(), within, most: 8 }
+}
+
+/// Answers the first request with this text and hands back what it was sent.
+async fn receiver(answer: &'static str) -> (SocketAddr, tokio::task::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let task = TaskTracker::new().spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let mut text = String::new();
+        while !text.ends_with("\r\n\r\n{}") {
+            let mut buffer = [0; 1024];
+            let count = socket.read(&mut buffer).await.unwrap();
+            assert_ne!(count, 0, "{text}");
+            text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+        socket.write_all(answer.as_bytes()).await.unwrap();
+        text
+    });
+    (address, task)
+}
+
+#[tokio::test]
+async fn only_public_addresses_over_tls_are_admitted() {
+    let lookup = Moving::through(&[&["1.1.1.1", "2606:4700::1111"]]);
+    let egress = Egress::new(Reach::Public, lookup);
+    for url in ["https://example.com/hook", "https://1.1.1.1/", "https://example.com:8443/?a=b"] {
+        assert_eq!(egress.admit(url).await, Ok(()), "{url}");
+    }
+    for url in [
+        "http://example.com/",
+        "ftp://example.com/",
+        "not a url",
+        "https://",
+        "https://user:password@example.com/",
+        "https://127.0.0.1/",
+        "https://2130706433/",
+        "https://0x7f.1/",
+        "https://0177.0.0.1/",
+        "https://[::1]/",
+        "https://[::ffff:10.0.0.1]/",
+        "https://169.254.169.254/latest",
+        "https://localhost/",
+        "https://LOCALHOST./",
+        "https://a.localhost/",
+        "https://metadata/",
+        "https://metadata.google.internal/",
+    ] {
+        let refused = egress.admit(url).await;
+        assert!(matches!(refused, Err(DeliverError::Refused(_))), "{url}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_private_address_behind_a_name_is_enough_to_refuse_it() {
+    let egress = Egress::new(Reach::Public, Moving::through(&[&["1.1.1.1", "10.0.0.1"]]));
+    let refused = egress.admit("https://example.com/").await;
+    assert!(matches!(refused, Err(DeliverError::Refused(_))), "{refused:?}");
+    let egress = Egress::new(Reach::Public, Moving::through(&[]));
+    let unknown = egress.admit("https://example.com/").await;
+    assert!(matches!(unknown, Err(DeliverError::NoAnswer(_))), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn a_name_that_moved_inside_is_not_followed_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://example.com:{}/", listener.local_addr().unwrap().port());
+    let egress = Egress::new(Reach::Public, Moving::through(&[&["1.1.1.1"], &["127.0.0.1"]]));
+    assert_eq!(egress.admit(&url).await, Ok(()));
+    let refused = egress.send(post(url)).await;
+    assert!(matches!(refused, Err(EgressError::Refused(_))), "{refused:?}");
+    assert!(listener.accept().now_or_never().is_none(), "somebody connected");
+}
+
+#[tokio::test]
+async fn an_address_in_the_url_is_checked_when_it_is_sent_to() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let egress = Egress::new(Reach::Public, Moving::through(&[]));
+    let refused = egress.send(post(format!("https://{}/", listener.local_addr().unwrap()))).await;
+    assert!(matches!(refused, Err(EgressError::Refused(_))), "{refused:?}");
+    assert!(listener.accept().now_or_never().is_none(), "somebody connected");
+}
+
+#[tokio::test]
+async fn each_request_looks_its_name_up_once_and_goes_there() {
+    let lookup = Moving::through(&[&["127.0.0.1"], &["127.0.0.1"], &["127.0.0.1"]]);
+    let egress = Egress::new(Reach::Anywhere, lookup.clone());
+    for left in [2, 1] {
+        let (address, received) = receiver("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+        let url = format!("http://receiver.test:{}/hook", address.port());
+        let answer = egress.send(post(url)).await.unwrap();
+        assert_eq!(answer, Answer { status: 200, body: b"ok".to_vec(), is_cut: false });
+        let request = received.await.unwrap();
+        assert!(request.starts_with("POST /hook HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains("x-sign: abc\r\n"), "{request}");
+        assert_eq!(lookup.left(), left);
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_an_answer_and_not_a_way() {
+    let (elsewhere, followed) = receiver("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    let answer = format!(
+        "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{elsewhere}/\r\ncontent-length: 0\r\n\r\n"
+    );
+    let (address, received) = receiver(answer.leak()).await;
+    let egress = Egress::new(Reach::Anywhere, Moving::through(&[]));
+    let answer = egress.send(post(format!("http://{address}/"))).await.unwrap();
+    assert_eq!(answer.status, 307);
+    received.await.unwrap();
+    assert!(followed.now_or_never().is_none(), "the redirect was followed");
+}
+
+#[tokio::test]
+async fn a_long_answer_is_cut() {
+    let (address, _task) =
+        receiver("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n0123456789").await;
+    let egress = Egress::new(Reach::Anywhere, Moving::through(&[]));
+    let answer = egress.send(post(format!("http://{address}/"))).await.unwrap();
+    assert_eq!(answer, Answer { status: 200, body: b"01234567".to_vec(), is_cut: true });
+}
+
+/// Time jumps as soon as everybody waits, so this takes none.
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_says_nothing_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let egress = Egress::new(Reach::Anywhere, Moving::through(&[]));
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let silence = egress.send(post(url)).await;
+    assert_eq!(silence, Err(EgressError::NoAnswer("no answer in time".to_owned())));
+}
+
+#[tokio::test]
+async fn errors_and_debug_output_hold_nothing_of_the_request() {
+    let egress = Egress::new(Reach::Anywhere, Moving::through(&[]));
+    let url = "http://receiver.test:1/token-in-path".to_owned();
+    let parcel = Parcel {
+        url,
+        headers: vec![("X-Sign".to_owned(), "signature".to_owned())],
+        body: "content".to_owned(),
+        within: Duration::from_secs(5),
+    };
+    let mut shown = format!("{parcel:?} {:?}", post("http://x/token".to_owned()));
+    let failed = Deliver::post(&egress, parcel).await.unwrap_err();
+    shown.push_str(&format!("{failed} {failed:?}"));
+    for secret in ["token", "signature", "content", "receiver.test"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+}

@@ -1,0 +1,187 @@
+//! The courier: takes registrations, and plans and sends until told to stop.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use callboard_protocol::{Timestamp, WebhookId};
+
+use super::circuit::Circuit;
+use super::fate::oldest_kept;
+use super::filter::{EventFilter, UnknownPattern};
+use super::plan::Audience;
+use super::port::{Care, DeadLetter, LogPosition, Secret, Webhook, Webhooks};
+use crate::deliver::{Deliver, DeliverError};
+use crate::engine::Engine;
+use crate::store::{Scope, StoreError};
+
+/// The longest sleep between two looks. Hints come from this process only; others append too.
+const LONGEST_SLEEP: Duration = Duration::from_secs(2);
+
+/// Brings events to those who subscribed to them. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Courier {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    engine: Engine,
+    webhooks: Arc<dyn Webhooks>,
+    deliver: Arc<dyn Deliver>,
+    /// Says that there may be something to do, other than a log that has grown.
+    wake: Notify,
+    /// Whether a log that grows is worth a look. Where nobody listens, runs must not pay for it.
+    is_heard: AtomicBool,
+    sending: AtomicUsize,
+}
+
+/// A webhook to be registered.
+#[derive(Debug, Clone)]
+pub struct Registration {
+    pub id: WebhookId,
+    pub url: String,
+    pub events: Vec<String>,
+    pub tags: Vec<String>,
+    pub care: Care,
+    pub secret: Secret,
+}
+
+/// Why there is no such webhook now.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistrationError {
+    #[error(transparent)]
+    UnknownEvent(#[from] UnknownPattern),
+    /// The host does not send to this address.
+    #[error(transparent)]
+    Refused(#[from] DeliverError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Courier {
+    /// Runs on the engine's clock and tasks, and stops with it.
+    pub fn new(engine: Engine, webhooks: Arc<dyn Webhooks>, deliver: Arc<dyn Deliver>) -> Self {
+        let inner = Inner {
+            engine,
+            webhooks,
+            deliver,
+            wake: Notify::new(),
+            is_heard: AtomicBool::new(false),
+            sending: AtomicUsize::new(0),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Begins to plan and send.
+    pub fn start(&self) {
+        self.spawn(self.clone().carry_until_stopped());
+    }
+
+    pub async fn register(
+        &self,
+        scope: Scope,
+        registration: Registration,
+    ) -> Result<(), RegistrationError> {
+        let Registration { id, url, events, tags, care, secret } = registration;
+        let events = EventFilter::read(events)?;
+        self.inner.deliver.admit(&url).await?;
+        let webhook = Webhook {
+            id,
+            scope,
+            url,
+            events,
+            tags,
+            care,
+            fingerprint: secret.fingerprint(),
+            created_at: self.now(),
+            since: LogPosition::default(),
+            circuit: Circuit::default(),
+        };
+        self.inner.webhooks.register_webhook(webhook, secret).await?;
+        self.wake();
+        Ok(())
+    }
+
+    pub async fn list(&self, scope: &Scope) -> Result<Vec<Webhook>, StoreError> {
+        self.inner.webhooks.webhooks(scope).await
+    }
+
+    /// Answers whether there was one that the caller may see.
+    pub async fn remove(&self, scope: &Scope, id: &WebhookId) -> Result<bool, StoreError> {
+        self.inner.webhooks.remove_webhook(scope, id).await
+    }
+
+    /// The newest dead letters of a webhook; none if the caller has no such webhook.
+    pub async fn dead_letters(
+        &self,
+        scope: &Scope,
+        id: &WebhookId,
+        limit: usize,
+    ) -> Result<Option<Vec<DeadLetter>>, StoreError> {
+        self.inner.webhooks.dead_letters(scope, id, oldest_kept(self.now()), limit).await
+    }
+
+    /// Plans what has happened and begins what is due; answers when to look again.
+    pub async fn tick(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let audience = self.plan_due(now).await?;
+        self.inner.is_heard.store(audience == Audience::Somebody, Ordering::Relaxed);
+        match audience {
+            Audience::Nobody => Ok(None),
+            Audience::Somebody => self.send_due(now).await,
+        }
+    }
+
+    /// Sleeps and ticks until told to stop. Holds no state worth testing.
+    async fn carry_until_stopped(self) {
+        let engine = &self.inner.engine.inner;
+        loop {
+            let now = self.now();
+            let next = self.tick(now).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "webhooks not delivered; trying again");
+                None
+            });
+            let latest = now.plus(LONGEST_SLEEP);
+            let until = next.map_or(latest, |next| next.min(latest));
+            let is_heard = self.inner.is_heard.load(Ordering::Relaxed);
+            // Losing any of these branches is fine: the next tick reads the truth.
+            tokio::select! {
+                () = engine.clock.sleep_until(until) => {}
+                () = self.inner.wake.notified() => {}
+                () = engine.appended.notified(), if is_heard => {}
+                () = engine.stop.cancelled() => return,
+            }
+        }
+    }
+
+    pub(super) fn webhooks(&self) -> &dyn Webhooks {
+        &*self.inner.webhooks
+    }
+
+    pub(super) fn deliver(&self) -> &dyn Deliver {
+        &*self.inner.deliver
+    }
+
+    pub(super) fn sending(&self) -> &AtomicUsize {
+        &self.inner.sending
+    }
+
+    pub(super) fn wake(&self) {
+        self.inner.wake.notify_one();
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.inner.engine.inner.clock.now()
+    }
+
+    pub(super) async fn sleep_until(&self, at: Timestamp) {
+        self.inner.engine.inner.clock.sleep_until(at).await;
+    }
+
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.inner.engine.inner.tasks.spawn(task);
+    }
+}

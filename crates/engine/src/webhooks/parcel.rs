@@ -1,0 +1,86 @@
+//! A delivery as it goes over the wire: body, headers, signature.
+
+use std::time::Duration;
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde::Serialize;
+use sha2::Sha256;
+
+use callboard_protocol::{RunId, Timestamp};
+
+use super::port::{Delivery, Secret};
+use crate::deliver::Parcel;
+use crate::store::Recorded;
+
+/// What the protocol gives a receiver.
+pub(super) const WITHIN: Duration = Duration::from_secs(5);
+
+/// The protocol's headers have an old spelling and a new one; both are sent, with equal values.
+const FAMILIES: [&str; 2] = ["X-openwop-", "OpenWOP-"];
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    r#type: &'a str,
+    run_id: &'a RunId,
+    workspace_id: &'a str,
+    event: &'a Recorded,
+}
+
+/// Packs and signs. Fails if what the log keeps is no JSON, which only a damaged database can bring about.
+pub(super) fn pack(delivery: &Delivery, at: Timestamp) -> Result<Parcel, String> {
+    let event = &delivery.event;
+    let workspace = delivery.workspace.as_ref().map(|workspace| workspace.as_str());
+    let body = serde_json::to_string(&Body {
+        r#type: &event.kind,
+        run_id: &event.run,
+        workspace_id: workspace.unwrap_or(delivery.tenant.as_str()),
+        event,
+    });
+    let body = body.map_err(|_| "the stored event cannot be read".to_owned())?;
+    let seconds = at.as_millis().div_euclid(1_000).to_string();
+    let signature = sign(&delivery.secret, &seconds, &body)
+        .ok_or_else(|| "the secret cannot be used".to_owned())?;
+    let own = [
+        ("Webhook-Id", delivery.webhook.id.as_str()),
+        ("Event-Type", &event.kind),
+        ("Timestamp", &seconds),
+        ("Signature", &signature),
+        ("Signature-Algorithm", "v1"),
+    ];
+    let mut headers = vec![
+        ("Content-Type".to_owned(), "application/json".to_owned()),
+        (
+            "User-Agent".to_owned(),
+            concat!("openwop-webhook-dispatcher/", env!("CARGO_PKG_VERSION")).to_owned(),
+        ),
+    ];
+    for family in FAMILIES {
+        headers.extend(own.map(|(name, value)| (format!("{family}{name}"), value.to_owned())));
+    }
+    Ok(Parcel { url: delivery.webhook.url.clone(), headers, body, within: WITHIN })
+}
+
+/// The secret's own text is the key. HMAC takes keys of any length, so there is always a signature.
+fn sign(secret: &Secret, seconds: &str, body: &str) -> Option<String> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.reveal().as_bytes()).ok()?;
+    mac.update(seconds.as_bytes());
+    mac.update(b".");
+    mac.update(body.as_bytes());
+    let hex: String =
+        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(format!("sha256={hex}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Computed with another implementation: `printf '1763251200.{}' | openssl dgst -sha256 -hmac geheim`.
+    #[test]
+    fn the_signature_is_the_one_that_others_compute() {
+        let signature = sign(&Secret::new("geheim".to_owned()), "1763251200", "{}");
+        let expected = "sha256=a9ce2a3f992b72d1a730fa6b456ab8f2a77df077e666a8ef39f76f7e772a30e2";
+        assert_eq!(signature.as_deref(), Some(expected));
+    }
+}

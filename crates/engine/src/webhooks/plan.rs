@@ -1,0 +1,58 @@
+//! Planning: which webhooks hear of which events.
+
+use callboard_protocol::Timestamp;
+
+use super::courier::Courier;
+use super::port::{Care, Logged, Plan, Planned, Webhook};
+use crate::store::StoreError;
+
+/// Events looked at in one transaction. More would keep other writers waiting; fewer cost more commits.
+const BATCH: usize = 256;
+
+/// Whether anybody listens at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Audience {
+    Nobody,
+    Somebody,
+}
+
+impl Courier {
+    /// Makes delivery rows for everything that nobody has planned yet.
+    pub(super) async fn plan_due(&self, now: Timestamp) -> Result<Audience, StoreError> {
+        loop {
+            let unplanned = self.webhooks().read_unplanned(BATCH).await?;
+            if unplanned.webhooks.is_empty() {
+                return Ok(Audience::Nobody);
+            }
+            let Some(last) = unplanned.events.last() else { return Ok(Audience::Somebody) };
+            let plan = Plan {
+                from: unplanned.cursor,
+                to: last.position,
+                at: now,
+                deliveries: deliveries(&unplanned.webhooks, &unplanned.events, now),
+            };
+            let is_last = unplanned.events.len() < BATCH;
+            // Whoever was faster has planned the same; what is left is read again.
+            let is_ours = self.webhooks().plan_deliveries(plan).await?;
+            if is_ours && is_last {
+                return Ok(Audience::Somebody);
+            }
+        }
+    }
+}
+
+fn deliveries(webhooks: &[Webhook], events: &[Logged], now: Timestamp) -> Vec<Planned> {
+    // A replay is not news: nothing of it leaves the host.
+    let news = events.iter().filter(|event| !event.is_replay);
+    news.flat_map(|event| {
+        let listeners =
+            webhooks.iter().filter(move |webhook| is_reached(webhook, now) && webhook.wants(event));
+        listeners.map(|webhook| Planned { webhook: webhook.id.clone(), event: event.position })
+    })
+    .collect()
+}
+
+/// While a circuit is open, best-effort deliveries are skipped and durable ones wait.
+fn is_reached(webhook: &Webhook, now: Timestamp) -> bool {
+    webhook.care == Care::Durable || !webhook.circuit.is_open(now)
+}

@@ -1,0 +1,91 @@
+//! Sending: attempts that are due, one at a time per webhook, each with its outcome written down.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use callboard_protocol::Timestamp;
+
+use super::courier::Courier;
+use super::fate::settle;
+use super::parcel::{WITHIN, pack};
+use super::port::{Delivery, TakeRequest};
+use crate::deliver::DeliverError;
+use crate::store::StoreError;
+
+/// Attempts under way in one process. Each is a connection and some kilobytes; receivers that hang hold theirs
+/// for five seconds.
+const MOST_SENDING: usize = 64;
+
+/// An attempt takes five seconds at most; the rest is for writing its outcome on a slow disk.
+const LEASE: Duration = Duration::from_secs(30);
+
+impl Courier {
+    /// Begins every attempt that is due; answers when something becomes due next.
+    pub(super) async fn send_due(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let most = MOST_SENDING.saturating_sub(self.sending().load(Ordering::Relaxed));
+        if most == 0 {
+            return Ok(None);
+        }
+        let request = TakeRequest { at: now, until: now.plus(LEASE), most };
+        let taken = self.webhooks().take_deliveries(&request).await?;
+        for delivery in taken.deliveries {
+            self.sending().fetch_add(1, Ordering::Relaxed);
+            let courier = self.clone();
+            self.spawn(async move {
+                courier.attempt(delivery).await;
+                courier.sending().fetch_sub(1, Ordering::Relaxed);
+                // The webhook is free for its next delivery, and so is a place here.
+                courier.wake();
+            });
+        }
+        Ok(taken.next)
+    }
+
+    async fn attempt(&self, delivery: Delivery) {
+        let outcome = self.post(&delivery).await;
+        let result = if outcome.is_ok() { "delivered" } else { "failed" };
+        metrics::counter!("callboard_webhook_attempts_total", "outcome" => result).increment(1);
+        if let Err(reason) = &outcome {
+            tracing::info!(
+                webhook = %delivery.webhook.id,
+                secret_fingerprint = delivery.webhook.fingerprint,
+                attempt = delivery.attempts + 1,
+                reason,
+                "webhook not delivered"
+            );
+        }
+        let settlement = settle(&delivery, outcome, self.now());
+        let has_just_failed =
+            settlement.circuit.has_failed() && !delivery.webhook.circuit.has_failed();
+        match self.webhooks().settle_delivery(settlement).await {
+            Ok(true) if has_just_failed => {
+                tracing::warn!(webhook = %delivery.webhook.id, "webhook failed too often; it gets nothing more");
+            }
+            Ok(true) => {}
+            Ok(false) => {
+                tracing::debug!(webhook = %delivery.webhook.id, "webhook removed or taken over meanwhile");
+            }
+            Err(error) => {
+                tracing::warn!(%error, webhook = %delivery.webhook.id, "outcome of a delivery not kept; it is made again");
+            }
+        }
+    }
+
+    /// One attempt; a failure says why, in words that hold nothing of the address or of the answer.
+    async fn post(&self, delivery: &Delivery) -> Result<(), String> {
+        let began = self.now();
+        let parcel = pack(delivery, began)?;
+        // Losing either branch is fine: an attempt that took too long has failed, whatever comes of it.
+        let answer = tokio::select! {
+            answer = self.deliver().post(parcel) => answer,
+            () = self.sleep_until(began.plus(WITHIN)) => {
+                Err(DeliverError::NoAnswer("no answer within 5 seconds".to_owned()))
+            }
+        };
+        match answer {
+            Ok(200..=299) => Ok(()),
+            Ok(status) => Err(format!("answered {status}")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

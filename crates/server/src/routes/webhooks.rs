@@ -1,0 +1,231 @@
+//! Webhooks over HTTP: registered with a secret that is shown once, listed, removed, and what could not be told them.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use callboard_engine::{
+    Care, DeadLetter, Registration, RegistrationError, Secret, UnknownPattern, Webhook,
+};
+use callboard_protocol::{EventId, RunId, Timestamp, WebhookId};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::extract::{Named, Shaped};
+use crate::idempotency::InsteadOfBody;
+use crate::keys::Caller;
+use crate::problem::{Code, Problem};
+use crate::query::Parameters;
+
+/// 256 bits, written as 64 hexadecimal digits.
+const SECRET_BYTES: usize = 32;
+
+/// More than the protocol has names for, and few enough to compare each event with.
+const MOST_EVENTS: usize = 200;
+const MOST_TAGS: usize = 100;
+
+const DEFAULT_LIMIT: usize = 50;
+const HIGHEST_LIMIT: usize = 200;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RegisterWebhook {
+    url: String,
+    events: Vec<String>,
+    tenant_id: Option<String>,
+    tags: Option<Vec<String>>,
+    durable: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct WebhookList {
+    webhooks: Vec<WebhookLine>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WebhookLine {
+    webhook_id: WebhookId,
+    url: String,
+    events: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    durable: bool,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rests_until: Option<Timestamp>,
+    secret_fingerprint: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<String>,
+    created_at: Timestamp,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeadLetterList {
+    dead_letters: Vec<DeadLetterLine>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeadLetterLine {
+    delivery_id: String,
+    run_id: RunId,
+    event_id: EventId,
+    event_type: String,
+    sequence: u64,
+    attempts: u32,
+    reason: String,
+    dead_lettered_at: Timestamp,
+}
+
+/// The webhook lives where the key lives.
+pub(super) async fn register(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Shaped(body): Shaped<RegisterWebhook>,
+) -> Result<Response, Problem> {
+    check_tenant(&caller, body.tenant_id.as_deref())?;
+    if !(1..=MOST_EVENTS).contains(&body.events.len()) {
+        return Err(Problem::invalid_at("events", "must name 1 to 200 events"));
+    }
+    let tags = body.tags.unwrap_or_default();
+    if tags.len() > MOST_TAGS {
+        return Err(Problem::invalid_at("tags", "must be 100 at most"));
+    }
+    let secret = make_secret()?;
+    let registration = Registration {
+        id: format!("wh_{}", uuid::Uuid::now_v7().simple()).into(),
+        url: body.url,
+        events: body.events,
+        tags,
+        care: if body.durable == Some(true) { Care::Durable } else { Care::BestEffort },
+        secret: secret.clone(),
+    };
+    let id = registration.id.clone();
+    host.app.courier.register(caller.scope, registration).await.map_err(problem)?;
+    Ok(shown_once(&id, &secret))
+}
+
+fn make_secret() -> Result<Secret, Problem> {
+    let mut random = [0; SECRET_BYTES];
+    getrandom::fill(&mut random).map_err(|error| Problem::internal(&error))?;
+    Ok(Secret::new(random.iter().map(|byte| format!("{byte:02x}")).collect()))
+}
+
+/// A repetition of the request learns which webhook it made, but the secret is not told again.
+fn shown_once(id: &WebhookId, secret: &Secret) -> Response {
+    let fingerprint = secret.fingerprint();
+    let mut body = json!({ "webhookId": id, "secretFingerprint": fingerprint });
+    let instead = InsteadOfBody(body.to_string());
+    body["secret"] = secret.reveal().into();
+    let mut response = Answer::of(StatusCode::CREATED, &body).into_response();
+    response.extensions_mut().insert(instead);
+    response
+}
+
+pub(super) async fn remove(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<WebhookId>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    check_tenant(&caller, Parameters::open(&uri)?.get("tenantId"))?;
+    match host.app.courier.remove(&caller.scope, &id).await? {
+        true => Ok(StatusCode::NO_CONTENT.into_response()),
+        false => Err(no_such_webhook()),
+    }
+}
+
+/// The tenant is the key's. Naming another one tells nothing of what is there.
+fn check_tenant(caller: &Caller, named: Option<&str>) -> Result<(), Problem> {
+    match named {
+        Some(tenant) if tenant != caller.scope.tenant.as_str() => Err(Problem::new(
+            Code::TenantMembershipRequired,
+            "tenantId: the key belongs to another tenant",
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
+
+pub(super) async fn list(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let webhooks = host.app.courier.list(&caller.scope).await?;
+    let webhooks = webhooks.into_iter().map(|webhook| line(webhook, host.now())).collect();
+    Answer::json(StatusCode::OK, &WebhookList { webhooks })
+}
+
+fn line(webhook: Webhook, now: Timestamp) -> WebhookLine {
+    let circuit = &webhook.circuit;
+    let is_resting = circuit.is_open(now) && !circuit.has_failed();
+    let state = match () {
+        () if circuit.has_failed() => "failed",
+        () if is_resting => "resting",
+        () => "active",
+    };
+    WebhookLine {
+        webhook_id: webhook.id,
+        url: webhook.url,
+        events: webhook.events.patterns().to_vec(),
+        tags: webhook.tags,
+        durable: webhook.care == Care::Durable,
+        state,
+        rests_until: circuit.rest_until().filter(|_| is_resting),
+        secret_fingerprint: webhook.fingerprint,
+        workspace: webhook.scope.workspace.map(|workspace| workspace.to_string()),
+        created_at: webhook.created_at,
+    }
+}
+
+pub(super) async fn dead_letters(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<WebhookId>,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    let query = Parameters::closed(&uri, &["limit"])?;
+    let in_range = |text: &str| text.parse().ok().filter(|l| (1..=HIGHEST_LIMIT).contains(l));
+    let limit = query.read("limit", "an integer from 1 to 200", in_range)?;
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    let letters = host.app.courier.dead_letters(&caller.scope, &id, limit).await?;
+    let letters = letters.ok_or_else(no_such_webhook)?;
+    let dead_letters = letters.into_iter().map(dead_letter).collect();
+    Answer::json(StatusCode::OK, &DeadLetterList { dead_letters })
+}
+
+fn dead_letter(letter: DeadLetter) -> DeadLetterLine {
+    DeadLetterLine {
+        delivery_id: format!("del_{}", letter.id),
+        event_id: EventId::of(&letter.run, letter.sequence),
+        run_id: letter.run,
+        event_type: letter.kind,
+        sequence: letter.sequence,
+        attempts: letter.attempts,
+        reason: letter.reason,
+        dead_lettered_at: letter.dead_at,
+    }
+}
+
+/// The protocol's own code for it; a hidden webhook gets the same.
+fn no_such_webhook() -> Problem {
+    Problem::new(Code::SubscriptionNotFound, "no such webhook")
+}
+
+fn problem(error: RegistrationError) -> Problem {
+    match error {
+        RegistrationError::UnknownEvent(UnknownPattern(pattern)) => {
+            Problem::invalid_at("events", &format!("no event is called {pattern:?}"))
+        }
+        RegistrationError::Refused(why) => {
+            Problem::new(Code::WebhookUrlRejected, format!("url: {why}")).with("path", "url")
+        }
+        RegistrationError::Store(error) => error.into(),
+    }
+}

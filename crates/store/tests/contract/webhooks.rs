@@ -1,0 +1,358 @@
+//! Webhooks: who hears of what, which deliveries are on their way, who makes them.
+
+use callboard_engine::{
+    Append, Care, Circuit, Delivery, EventFilter, Fate, KeyMode, LogPosition, Others, Plan,
+    Planned, Row, Scope, Secret, Settlement, TakeRequest, Webhook,
+};
+use callboard_protocol::{Timestamp, WebhookId};
+
+use crate::given::{acme, append, at, new_run, row};
+use crate::{Ports, Subject};
+
+fn webhook(id: &str) -> Webhook {
+    Webhook {
+        id: id.into(),
+        scope: acme(),
+        url: "https://example.com/hook?token=t".to_owned(),
+        events: EventFilter::read(vec!["*".to_owned()]).unwrap_or_else(|error| panic!("{error}")),
+        tags: vec!["nightly".to_owned()],
+        care: Care::Durable,
+        fingerprint: "01234567".to_owned(),
+        created_at: at(500),
+        since: LogPosition::default(),
+        circuit: Circuit::default(),
+    }
+}
+
+fn secret(text: &str) -> Secret {
+    Secret::new(text.to_owned())
+}
+
+/// Circuits are made by the engine alone; this is how one reads in the database.
+fn circuit(json: &str) -> anyhow::Result<Circuit> {
+    Ok(serde_json::from_str(json)?)
+}
+
+/// A webhook and a run with so many events after it.
+async fn listening(store: &dyn Ports, events: u64) -> anyhow::Result<()> {
+    store.register_webhook(webhook("wh_a"), secret("s3cret")).await?;
+    store.create(new_run("r1")).await?;
+    for expected in 0..events {
+        store.append(append("r1", expected)).await?;
+    }
+    Ok(())
+}
+
+/// Plans every unplanned event for one webhook; answers how many there were.
+async fn plan_all(store: &dyn Ports, id: &str, now: Timestamp) -> anyhow::Result<usize> {
+    let unplanned = store.read_unplanned(100).await?;
+    let deliveries: Vec<Planned> = unplanned
+        .events
+        .iter()
+        .map(|event| Planned { webhook: id.into(), event: event.position })
+        .collect();
+    let count = deliveries.len();
+    let to = unplanned.events.last().map_or(unplanned.cursor, |event| event.position);
+    let plan = Plan { from: unplanned.cursor, to, at: now, deliveries };
+    anyhow::ensure!(store.plan_deliveries(plan).await?, "somebody else planned");
+    Ok(count)
+}
+
+async fn take(store: &dyn Ports, now: i64) -> anyhow::Result<Vec<Delivery>> {
+    let request = TakeRequest { at: at(now), until: at(now + 1_000), most: 10 };
+    Ok(store.take_deliveries(&request).await?.deliveries)
+}
+
+async fn take_one(store: &dyn Ports, now: i64) -> anyhow::Result<Delivery> {
+    let mut taken = take(store, now).await?;
+    anyhow::ensure!(taken.len() == 1, "{} deliveries", taken.len());
+    taken.pop().ok_or_else(|| anyhow::anyhow!("none"))
+}
+
+fn settled(delivery: &Delivery, now: i64, fate: Fate) -> Settlement {
+    Settlement {
+        delivery: delivery.id,
+        webhook: delivery.webhook.id.clone(),
+        epoch: delivery.epoch,
+        at: at(now),
+        fate,
+        circuit: Circuit::default(),
+        others: Others::Wait,
+        forget_before: at(0),
+    }
+}
+
+fn dead(reason: &str) -> Fate {
+    Fate::Dead { reason: reason.to_owned() }
+}
+
+async fn reasons(store: &dyn Ports, since: i64) -> anyhow::Result<Vec<(u64, String)>> {
+    let letters = store.dead_letters(&acme(), &"wh_a".into(), at(since), 10).await?;
+    let letters = letters.unwrap_or_default();
+    Ok(letters.into_iter().map(|letter| (letter.sequence, letter.reason)).collect())
+}
+
+pub(crate) async fn a_webhook_is_seen_and_removed_in_its_scope_only(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let own = Scope { workspace: Some("sales".into()), mode: KeyMode::Test, ..acme() };
+    let stored = Webhook { scope: own.clone(), ..webhook("wh_a") };
+    store.register_webhook(stored.clone(), secret("s")).await?;
+    let id = WebhookId::from("wh_a");
+    for foreign in [
+        Scope { tenant: "globex".into(), ..own.clone() },
+        Scope { workspace: Some("support".into()), ..own.clone() },
+        Scope { mode: KeyMode::Live, ..own.clone() },
+    ] {
+        assert_eq!(store.webhooks(&foreign).await?, [], "{foreign:?}");
+        assert_eq!(store.dead_letters(&foreign, &id, at(0), 10).await?, None, "{foreign:?}");
+        assert!(!store.remove_webhook(&foreign, &id).await?, "{foreign:?}");
+    }
+    assert_eq!(store.webhooks(&own).await?, std::slice::from_ref(&stored));
+    let whole_tenant = Scope { workspace: None, ..own.clone() };
+    assert_eq!(store.webhooks(&whole_tenant).await?, [stored]);
+    assert_eq!(store.dead_letters(&own, &id, at(0), 10).await?, Some(Vec::new()));
+    assert!(store.remove_webhook(&own, &id).await?);
+    assert!(!store.remove_webhook(&own, &id).await?);
+    Ok(())
+}
+
+pub(crate) async fn where_nobody_listens_nothing_is_read(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    store.append(append("r1", 0)).await?;
+    let unplanned = store.read_unplanned(10).await?;
+    assert!(unplanned.webhooks.is_empty() && unplanned.events.is_empty(), "{unplanned:?}");
+    Ok(())
+}
+
+pub(crate) async fn a_new_webhook_hears_of_what_comes_after_it(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    store.append(append("r1", 0)).await?;
+    store.register_webhook(webhook("wh_a"), secret("s")).await?;
+    assert!(store.read_unplanned(10).await?.events.is_empty(), "nobody listened to the first");
+    store.append(append("r1", 1)).await?;
+    store.register_webhook(webhook("wh_b"), secret("s")).await?;
+    let unplanned = store.read_unplanned(10).await?;
+    let event = unplanned.events.first().map(|event| event.position).unwrap_or_default();
+    let hears: Vec<bool> = unplanned.webhooks.iter().map(|webhook| event > webhook.since).collect();
+    assert_eq!((unplanned.events.len(), hears), (1, vec![true, false]));
+    Ok(())
+}
+
+pub(crate) async fn events_come_in_the_order_of_commits_with_what_decides_who_hears(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.register_webhook(webhook("wh_a"), secret("s")).await?;
+    store.create(new_run("r1")).await?;
+    let mut other = new_run("r2");
+    other.birth.owner.tenant = "globex".into();
+    other.birth.owner.workspace = Some("ops".into());
+    other.birth.test = true;
+    other.birth.tags = vec!["nightly".to_owned(), "big".to_owned()];
+    store.create(other).await?;
+    for (run, expected) in [("r2", 0), ("r1", 0), ("r2", 1)] {
+        store.append(append(run, expected)).await?;
+    }
+    let unplanned = store.read_unplanned(2).await?;
+    let shown: Vec<(&str, bool, usize)> = unplanned
+        .events
+        .iter()
+        .map(|event| {
+            let scope = &event.scope;
+            (scope.tenant.as_str(), scope.mode == KeyMode::Test, event.tags.len())
+        })
+        .collect();
+    assert_eq!(shown, [("globex", true, 2), ("acme", false, 0)]);
+    assert_eq!(unplanned.events[0].scope.workspace, Some("ops".into()));
+    assert_eq!(unplanned.events[0].kind, "acme.noted");
+    assert!(unplanned.events[0].position < unplanned.events[1].position);
+    Ok(())
+}
+
+pub(crate) async fn a_plan_is_made_once(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    listening(store, 2).await?;
+    let unplanned = store.read_unplanned(1).await?;
+    let event = unplanned.events[0].position;
+    let deliveries = vec![Planned { webhook: "wh_a".into(), event }];
+    let plan = Plan { from: unplanned.cursor, to: event, at: at(1), deliveries };
+    assert!(store.plan_deliveries(plan.clone()).await?);
+    assert!(!store.plan_deliveries(plan).await?, "the cursor has moved on");
+    let rest = store.read_unplanned(10).await?;
+    assert_eq!((rest.cursor, rest.events.len()), (event, 1));
+    let first = take_one(store, 10).await?;
+    store.settle_delivery(settled(&first, 11, Fate::Gone)).await?;
+    assert!(take(store, 12).await?.is_empty(), "what has arrived is not sent again");
+    Ok(())
+}
+
+pub(crate) async fn a_removed_webhook_gets_nothing_more(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    listening(store, 1).await?;
+    let id = WebhookId::from("wh_a");
+    store.register_webhook(webhook("wh_b"), secret("s")).await?;
+    assert_eq!(plan_all(store, "wh_a", at(1)).await?, 1);
+    let taken = take_one(store, 10).await?;
+    assert!(store.remove_webhook(&acme(), &id).await?);
+    assert!(!store.settle_delivery(settled(&taken, 11, Fate::Gone)).await?);
+    store.append(append("r1", 1)).await?;
+    assert_eq!(plan_all(store, "wh_a", at(12)).await?, 1, "the event was read");
+    assert!(take(store, 10_000).await?.is_empty());
+    Ok(())
+}
+
+pub(crate) async fn two_couriers_never_take_the_same_delivery(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    listening(store, 2).await?;
+    plan_all(store, "wh_a", at(1)).await?;
+    let first = take_one(store, 10).await?;
+    assert_eq!(first.event.sequence, 0);
+    assert!(take(store, 11).await?.is_empty(), "one at a time for each webhook");
+    assert!(store.settle_delivery(settled(&first, 12, Fate::Gone)).await?);
+    assert_eq!(take_one(store, 13).await?.event.sequence, 1);
+    Ok(())
+}
+
+pub(crate) async fn a_lost_lease_settles_nothing(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    listening(store, 1).await?;
+    plan_all(store, "wh_a", at(1)).await?;
+    let overslept = take_one(store, 10).await?;
+    let request = TakeRequest { at: at(500), until: at(600), most: 10 };
+    let early = store.take_deliveries(&request).await?;
+    assert_eq!((early.deliveries.len(), early.next), (0, Some(at(1_010))));
+    let successor = take_one(store, 1_010).await?;
+    assert_eq!(successor.id, overslept.id);
+    assert!(!store.settle_delivery(settled(&overslept, 1_011, Fate::Gone)).await?);
+    assert!(store.settle_delivery(settled(&successor, 1_012, Fate::Gone)).await?);
+    assert!(!store.settle_delivery(settled(&successor, 1_013, Fate::Gone)).await?);
+    Ok(())
+}
+
+pub(crate) async fn a_new_process_takes_what_the_last_one_held(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    listening(subject.ports()?, 2).await?;
+    plan_all(subject.ports()?, "wh_a", at(1)).await?;
+    let settled_before = take_one(subject.ports()?, 10).await?;
+    subject.ports()?.settle_delivery(settled(&settled_before, 11, Fate::Gone)).await?;
+    let held = take_one(subject.ports()?, 12).await?;
+    subject.restart()?;
+    let again = take_one(subject.ports()?, 13).await?;
+    assert_eq!((again.id, again.event.sequence), (held.id, 1));
+    assert_eq!(again.secret.reveal(), "s3cret");
+    assert!(subject.ports()?.read_unplanned(10).await?.events.is_empty());
+    Ok(())
+}
+
+pub(crate) async fn what_is_sent_is_the_masked_event(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.register_webhook(webhook("wh_a"), secret("s")).await?;
+    let mut run = new_run("r1");
+    run.birth.owner.workspace = Some("sales".into());
+    store.create(run).await?;
+    let hidden =
+        Row { private: Some("{\"card\":\"4111\"}".to_owned()), ..row("{\"card\":\"***\"}") };
+    store.append(Append { rows: vec![hidden], ..append("r1", 0) }).await?;
+    plan_all(store, "wh_a", at(1)).await?;
+    let taken = take_one(store, 10).await?;
+    assert_eq!(taken.event.payload, "{\"card\":\"***\"}");
+    assert_eq!(taken.webhook.url, webhook("wh_a").url);
+    assert_eq!((taken.tenant, taken.workspace), ("acme".into(), Some("sales".into())));
+    let page = store.read(&acme(), &"r1".into(), 0, 1).await?.map(|page| page.events);
+    assert_eq!(page, Some(vec![taken.event]));
+    Ok(())
+}
+
+pub(crate) async fn a_retry_comes_when_it_is_due_and_a_resting_webhook_waits(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    listening(store, 2).await?;
+    plan_all(store, "wh_a", at(1)).await?;
+    let failed = take_one(store, 10).await?;
+    store.settle_delivery(settled(&failed, 11, Fate::Retry { due_at: at(5_000) })).await?;
+    let other = take_one(store, 12).await?;
+    assert_eq!(other.event.sequence, 1, "the second need not wait for the first");
+    let resting = circuit("{\"consecutive\":4,\"restUntil\":\"1970-01-01T00:00:09Z\"}")?;
+    let fate = Fate::Retry { due_at: at(4_000) };
+    store
+        .settle_delivery(Settlement { circuit: resting.clone(), ..settled(&other, 13, fate) })
+        .await?;
+    let request = TakeRequest { at: at(6_000), until: at(7_000), most: 10 };
+    let waiting = store.take_deliveries(&request).await?;
+    assert_eq!((waiting.deliveries.len(), waiting.next), (0, Some(at(9_000))));
+    let probe = take_one(store, 9_000).await?;
+    assert_eq!((probe.event.sequence, probe.attempts), (1, 1));
+    assert_eq!(probe.webhook.circuit, resting);
+    store.settle_delivery(settled(&probe, 9_001, Fate::Gone)).await?;
+    assert_eq!(take_one(store, 9_002).await?.event.sequence, 0);
+    Ok(())
+}
+
+pub(crate) async fn a_webhook_that_failed_takes_the_rest_with_it(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    listening(store, 3).await?;
+    plan_all(store, "wh_a", at(1)).await?;
+    let taken = take_one(store, 10).await?;
+    let failed = circuit("{\"failedAt\":\"1970-01-01T00:00:09Z\"}")?;
+    let end = Settlement {
+        circuit: failed,
+        others: Others::Bury,
+        ..settled(&taken, 11, dead("answered 500"))
+    };
+    store.settle_delivery(end).await?;
+    let buried = Others::BURIED.to_owned();
+    let mut letters = reasons(store, 0).await?;
+    letters.sort();
+    assert_eq!(letters, [(0, "answered 500".to_owned()), (1, buried.clone()), (2, buried)]);
+    assert!(take(store, 90_000_000).await?.is_empty());
+    assert!(store.read_unplanned(10).await?.webhooks.is_empty(), "it is not planned for either");
+    assert_eq!(store.webhooks(&acme()).await?.len(), 1, "but it is shown");
+
+    store.register_webhook(webhook("wh_b"), secret("s")).await?;
+    store.append(append("r1", 3)).await?;
+    store.append(append("r1", 4)).await?;
+    plan_all(store, "wh_b", at(20)).await?;
+    let taken = take_one(store, 21).await?;
+    store
+        .settle_delivery(Settlement { others: Others::Skip, ..settled(&taken, 22, Fate::Gone) })
+        .await?;
+    assert!(take(store, 90_000_000).await?.is_empty(), "skipped ones are gone");
+    Ok(())
+}
+
+pub(crate) async fn dead_letters_are_the_owners_and_are_forgotten_in_time(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    listening(store, 3).await?;
+    plan_all(store, "wh_a", at(1)).await?;
+    for (now, reason) in [(10, "a"), (20, "b")] {
+        let taken = take_one(store, now).await?;
+        store.settle_delivery(settled(&taken, now, dead(reason))).await?;
+    }
+    assert_eq!(reasons(store, 0).await?, [(1, "b".to_owned()), (0, "a".to_owned())]);
+    assert_eq!(reasons(store, 11).await?, [(1, "b".to_owned())]);
+    let letters = store.dead_letters(&acme(), &"wh_a".into(), at(0), 1).await?.unwrap_or_default();
+    let shown = letters
+        .first()
+        .map(|letter| (letter.run.clone(), letter.kind.as_str(), letter.attempts, letter.dead_at));
+    assert_eq!(shown, Some(("r1".into(), "acme.noted", 1, at(20))));
+    let taken = take_one(store, 30).await?;
+    store
+        .settle_delivery(Settlement { forget_before: at(15), ..settled(&taken, 30, Fate::Gone) })
+        .await?;
+    assert_eq!(reasons(store, 0).await?, [(1, "b".to_owned())]);
+    Ok(())
+}

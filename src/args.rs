@@ -5,7 +5,7 @@ use std::fmt;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{completions, demo, doctor, keys, run, runs, serve, workflows};
+use crate::commands::{completions, demo, doctor, inbox, keys, run, runs, serve, workflows};
 use crate::exit::{CommandError, Exit};
 use crate::output;
 
@@ -80,9 +80,11 @@ pub(crate) enum Command {
     Run(run::RunArgs),
     /// What happened, and time travel: list, show, events, fork and more
     Runs(runs::RunsArgs),
+    /// What runs ask of people: list, answer
+    Inbox(inbox::InboxArgs),
     /// Workflow definitions: list, show, apply, validate
     Workflows(workflows::WorkflowsArgs),
-    /// API keys: create, list, revoke, rotate
+    /// API keys: create, list, revoke, rotate, rotate-links
     Keys(keys::KeysArgs),
     /// Check configuration, data folder, host, key and clock
     Doctor(doctor::DoctorArgs),

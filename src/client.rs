@@ -15,6 +15,7 @@ use callboard_protocol::{
 
 use crate::args::{ApiKey, Connection};
 use crate::exit::{CommandError, Exit};
+use crate::question::Question;
 
 /// What the protocol leaves to the host lives under this prefix.
 const EXTENSION: &str = "/v1/host/callboard";
@@ -177,6 +178,41 @@ impl Client {
 
     pub(crate) async fn ancestry(&self, id: &str) -> Result<RunAncestry, CommandError> {
         self.run_request::<(), _>(Method::GET, id, "/ancestry", None).await
+    }
+
+    /// A page of what runs ask.
+    pub(crate) async fn inbox(&self, query: &[(&str, String)]) -> Result<Value, CommandError> {
+        let mut url = self.url(&format!("{EXTENSION}/inbox"))?;
+        url.query_pairs_mut().extend_pairs(query);
+        self.json(self.authorized(self.http.get(url)).timeout(REQUEST_TIMEOUT)).await
+    }
+
+    /// What one run asks; nothing of a run that this key cannot see.
+    pub(crate) async fn questions(&self, run: &str) -> Result<Vec<Question>, CommandError> {
+        #[derive(serde::Deserialize)]
+        struct Inbox {
+            interrupts: Vec<Question>,
+        }
+        let found = self.inbox(&[("runId", run.to_owned())]).await?;
+        let inbox: Inbox =
+            serde_json::from_value(found).map_err(|error| self.strange(&error.to_string()))?;
+        Ok(inbox.interrupts)
+    }
+
+    pub(crate) async fn answer(
+        &self,
+        run: &str,
+        node: &str,
+        value: &Value,
+    ) -> Result<Value, CommandError> {
+        let path = format!("/v1/runs/{}/interrupts/{}", segment(run), segment(node));
+        let body = serde_json::json!({ "resumeValue": value });
+        self.json(self.request(Method::POST, &path).json(&body)).await
+    }
+
+    /// Lets the host sign links to interrupts with a new secret.
+    pub(crate) async fn rotate_links(&self) -> Result<Value, CommandError> {
+        self.json(self.request(Method::POST, &format!("{EXTENSION}/interrupt-links/rotate"))).await
     }
 
     pub(crate) async fn keys(&self) -> Result<Value, CommandError> {

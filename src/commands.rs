@@ -3,6 +3,7 @@
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod inbox;
 pub(crate) mod keys;
 pub(crate) mod run;
 pub(crate) mod runs;

@@ -9,9 +9,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use callboard_protocol::{Event, NodeId, OutputChunk, RunEvent, RunId, RunStatus};
 
+use crate::answers::{Answering, Answers, Turn};
 use crate::client::Client;
 use crate::exit::CommandError;
 use crate::output;
+use crate::prompt;
 use crate::stream::{EventStream, Frame, Heard};
 use crate::timeline::Timeline;
 use crate::words;
@@ -24,6 +26,14 @@ const MARGIN: &str = "         ";
 const HOLD_BACK: Duration = Duration::from_millis(500);
 /// Bookkeeping of the run that a reader of its story can do without; `runs events` shows it.
 const BOOKKEEPING: [&str; 2] = ["variable.changed", "version.pinned"];
+/// Events after which other questions may be open than before.
+const CHANGES_QUESTIONS: [&str; 5] = [
+    "interrupt.requested",
+    "interrupt.resolved",
+    "approval.received",
+    "clarification.resolved",
+    "node.cancelled",
+];
 
 /// For whom the events are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,24 +54,32 @@ pub(crate) enum Ending {
     Left,
 }
 
-/// Shows the run until it ends or the watcher leaves. `definition` gives the nodes their names.
+/// Shows the run until it ends or the watcher leaves. `definition` gives the nodes their names, `answers` says who
+/// is asked when the run asks something.
 pub(crate) async fn follow(
     client: &Client,
     run: &RunId,
     mode: &str,
     audience: Audience,
     definition: Option<&str>,
+    answers: Answers,
 ) -> Result<Ending, CommandError> {
     // Listened for before the first line is shown: whoever sees it may already press Ctrl-C.
     let mut leave = signal(SignalKind::interrupt())
         .map_err(|error| CommandError::failed(format!("cannot listen for signals: {error}")))?;
     let mut stream = EventStream::open(client, run, mode).await?;
     let mut screen = Screen::new(audience, Timeline::of(definition));
+    let mut answering = Answering::new(client, run, answers);
     loop {
+        let is_drawing = answering.is_drawing();
         let heard = tokio::select! {
             heard = stream.next() => heard?,
+            turn = answering.next() => {
+                screen.take_turn(turn)?;
+                continue;
+            }
             // Losing the wait is fine: the next round of the loop begins a new one.
-            () = tokio::time::sleep(HOLD_BACK), if !screen.held_back.is_empty() => {
+            () = tokio::time::sleep(HOLD_BACK), if !screen.held_back.is_empty() && !is_drawing => {
                 screen.release()?;
                 continue;
             }
@@ -71,9 +89,17 @@ pub(crate) async fn follow(
             }
         };
         match heard {
-            Heard::Frame(frame) => screen.show(&frame)?,
+            Heard::Frame(frame) => {
+                if CHANGES_QUESTIONS.contains(&frame.event.as_str()) {
+                    answering.look();
+                }
+                screen.show(frame)?;
+            }
             Heard::Lost => screen.aside("the host is away; waiting for it to come back")?,
-            Heard::Back => screen.aside("the host is back; nothing was missed")?,
+            Heard::Back => {
+                answering.look();
+                screen.aside("the host is back; nothing was missed")?;
+            }
             Heard::End => break,
         }
     }
@@ -111,6 +137,8 @@ struct Screen {
     held_back: Vec<(Option<NodeId>, String)>,
     /// The node whose text stands on the current, unfinished line.
     speaking: Option<NodeId>,
+    /// What came while a form is on the terminal; as much as one run has to say while one person thinks.
+    kept: Option<Vec<Frame>>,
     ended: Option<RunStatus>,
 }
 
@@ -124,11 +152,52 @@ impl Screen {
             spinner: None,
             held_back: Vec::new(),
             speaking: None,
+            kept: None,
             ended: None,
         }
     }
 
-    fn show(&mut self, frame: &Frame) -> Result<(), CommandError> {
+    /// Shows a frame, or keeps it while a form is on the terminal.
+    fn show(&mut self, frame: Frame) -> Result<(), CommandError> {
+        match &mut self.kept {
+            Some(kept) => kept.push(frame),
+            None => self.show_frame(&frame)?,
+        }
+        Ok(())
+    }
+
+    fn take_turn(&mut self, turn: Turn) -> Result<(), CommandError> {
+        match turn {
+            Turn::Begins => {
+                self.release()?;
+                self.end_speech()?;
+                self.hush();
+                self.kept = Some(Vec::new());
+            }
+            Turn::Ends => self.show_kept()?,
+            Turn::Refused(why) => {
+                self.show_kept()?;
+                self.aside(&words::plain(&why))?;
+            }
+            Turn::Unanswered(question) => {
+                self.show_kept()?;
+                self.aside(&format!("{} waits: {}", question.node_id, question.headline()))?;
+                let hint = format!("{} answers it", question.how_to_answer());
+                self.beside(|| output::hint(&hint))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows what came while a form was on the terminal.
+    fn show_kept(&mut self) -> Result<(), CommandError> {
+        for frame in self.kept.take().unwrap_or_default() {
+            self.show_frame(&frame)?;
+        }
+        Ok(())
+    }
+
+    fn show_frame(&mut self, frame: &Frame) -> Result<(), CommandError> {
         if self.audience == Audience::Machines {
             self.ended = end_of(&frame.event).or(self.ended);
             return output::json_line(&frame.json());
@@ -243,11 +312,15 @@ impl Screen {
 
     /// A word about the connection, beside the events.
     fn aside(&mut self, text: &str) -> Result<(), CommandError> {
+        let text = text.yellow().to_string();
+        self.beside(|| output::note(&text))
+    }
+
+    fn beside(&mut self, say: impl FnOnce()) -> Result<(), CommandError> {
         self.end_speech()?;
-        let note = || output::note(&text.yellow().to_string());
         match &self.spinner {
-            Some(spinner) => spinner.suspend(note),
-            None => note(),
+            Some(spinner) => spinner.suspend(say),
+            None => say(),
         }
         Ok(())
     }
@@ -266,6 +339,11 @@ impl Screen {
     }
 
     fn close(&mut self) -> Result<(), CommandError> {
+        if self.kept.is_some() {
+            // The run went on without the person who was being asked.
+            prompt::tidy_up();
+            self.show_kept()?;
+        }
         self.hush();
         self.end_speech()
     }

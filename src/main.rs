@@ -1,5 +1,6 @@
 //! The `callboard` command: reads what was typed, does it, and ends with the code that says how it went.
 
+mod answers;
 mod args;
 mod client;
 mod commands;
@@ -8,6 +9,8 @@ mod disk;
 mod exit;
 mod follow;
 mod output;
+mod prompt;
+mod question;
 mod stream;
 mod timeline;
 mod wire;
@@ -19,7 +22,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use args::{Cli, Command, Read};
-use commands::{completions, demo, doctor, keys, run, runs, serve, workflows};
+use commands::{completions, demo, doctor, inbox, keys, run, runs, serve, workflows};
 use exit::{CommandError, Exit};
 
 /// What is left behind after a command has nothing to say any more; waiting longer would only hold up the shell.
@@ -58,6 +61,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Serve(args) => Box::pin(serve::run(*args)).await,
         Command::Run(args) => Box::pin(run::run(args, &connection)).await,
         Command::Runs(args) => Box::pin(runs::run(args, &connection)).await,
+        Command::Inbox(args) => Box::pin(inbox::run(args, &connection)).await,
         Command::Workflows(args) => Box::pin(workflows::run(args, &connection)).await,
         Command::Keys(args) => Box::pin(keys::run(args, &connection)).await,
         Command::Doctor(args) => Box::pin(doctor::run(args, &connection)).await,

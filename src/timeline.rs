@@ -6,9 +6,11 @@ use std::time::Duration;
 use owo_colors::{AnsiColors, OwoColorize};
 use serde_json::Value;
 
-use callboard_protocol::{Event, Failure, NodeId, Object, RunEvent, Timestamp, WorkflowDefinition};
+use callboard_protocol::{
+    Event, Failure, InterruptKind, NodeId, Object, RunEvent, Timestamp, WorkflowDefinition,
+};
 
-use crate::words;
+use crate::{question, words};
 
 /// Wide enough for most node names; longer ones push their line to the right.
 const SUBJECT_WIDTH: usize = 22;
@@ -38,6 +40,8 @@ const LIMIT: Mark = Mark("!", AnsiColors::Red);
 const WRITTEN: Mark = Mark("◆", AnsiColors::Magenta);
 const CHANGED: Mark = Mark("◇", AnsiColors::BrightBlack);
 const PASSED: Mark = Mark("○", AnsiColors::BrightBlack);
+const ANSWERED: Mark = Mark("»", AnsiColors::Green);
+const ASKED: Mark = Mark("?", AnsiColors::Yellow);
 const OTHER: Mark = Mark("·", AnsiColors::BrightBlack);
 
 /// One event, told.
@@ -112,7 +116,38 @@ impl Timeline {
     }
 
     fn tell(&self, event: &Event) -> Option<Told> {
-        self.tell_run(event).or_else(|| self.tell_node(event)).or_else(|| self.tell_state(event))
+        self.tell_run(event)
+            .or_else(|| self.tell_question(event))
+            .or_else(|| self.tell_node(event))
+            .or_else(|| self.tell_state(event))
+    }
+
+    /// What a node asked, and what it was told.
+    fn tell_question(&self, event: &Event) -> Option<Told> {
+        let name = self.name(event.node_id()?);
+        match event {
+            Event::InterruptRequested(asked) => {
+                let headline = question::headline(asked.kind, &asked.data);
+                told(ASKED, name, format!("{}: {headline}", asked.kind.as_str()))
+            }
+            Event::Vote(vote) => told(ASKED, name, format!("{} {}", vote.action, by(&vote.voter))),
+            Event::Ask(ask) => told(ASKED, name, format!("asked back: {}", ask.question)),
+            Event::ApprovalReceived(received) if received.action == "timeout" => {
+                told(BROKEN, name, "nobody decided in time")
+            }
+            Event::ApprovalReceived(received) => {
+                let who = received.decided_by.as_deref().map(by).unwrap_or_default();
+                told(ANSWERED, name, format!("{} {who}", received.action))
+            }
+            Event::InterruptResolved(resolved) if resolved.kind != InterruptKind::Approval => {
+                let who = resolved.resolved_by.as_deref().map(by).unwrap_or_default();
+                match &resolved.resume_value {
+                    Some(value) => told(ANSWERED, name, format!("{} {who}", words::preview(value))),
+                    None => told(BROKEN, name, "nobody answered in time"),
+                }
+            }
+            _ => None,
+        }
     }
 
     fn tell_run(&self, event: &Event) -> Option<Told> {
@@ -199,6 +234,10 @@ impl Timeline {
 
 fn told(mark: Mark, subject: impl Into<String>, detail: impl Into<String>) -> Option<Told> {
     Some(Told { mark, subject: subject.into(), detail: detail.into() })
+}
+
+fn by(who: &str) -> String {
+    format!("by {who}")
 }
 
 fn took(millis: u64) -> String {

@@ -19,7 +19,7 @@ use callboard_engine::{
 };
 use callboard_protocol::HostId;
 use callboard_server::{
-    App, KeyRing, LinkKey, Metrics, NotReady, Readiness, ServerConfig, StaticKey, TestKeys,
+    App, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, StaticKey, TestKeys,
 };
 use callboard_store::{OpenError, SqliteStore};
 
@@ -91,7 +91,7 @@ impl Host {
             config: server_config(&settings.config.limits, &store),
             readiness: Arc::new(DatabaseReadiness(store.clone())),
             metrics: Some(metrics.clone()),
-            link_key: LinkKey::new(store.derive_key("interrupt links")),
+            links: Links::new(store.clone()),
             shutdown: shutdown.clone(),
         });
         engine.start();
@@ -182,14 +182,12 @@ fn host_id() -> HostId {
 }
 
 fn server_config(limits: &Limits, store: &SqliteStore) -> ServerConfig {
-    let id: String =
-        store.derive_key("host id").iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     ServerConfig {
         max_body_bytes: usize::try_from(limits.max_body_bytes).unwrap_or(usize::MAX),
         inflight: usize::try_from(limits.inflight).unwrap_or(usize::MAX),
         requests_per_second: u32::try_from(limits.requests_per_second).unwrap_or(u32::MAX),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        host_id: format!("callboard-{id}"),
+        host_id: format!("callboard-{}", store.name()),
         ..ServerConfig::default()
     }
 }

@@ -37,6 +37,11 @@ pub(crate) fn moment(at: Timestamp) -> String {
     }
 }
 
+/// How long it is until then for a person; the exact time for a pipe.
+pub(crate) fn until(at: Timestamp) -> String {
+    if output::is_terminal() { format!("in {}", duration(at.since(now()))) } else { at.to_string() }
+}
+
 /// A moment as people give it: RFC 3339, or how long ago (`90s`, `15m`, `2h`, `7d`).
 pub(crate) fn parse_moment(text: &str) -> Result<Timestamp, String> {
     if let Ok(at) = text.parse::<Timestamp>() {

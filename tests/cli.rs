@@ -1,5 +1,7 @@
 //! The command line as a person and a script see it: exit code, standard output and standard error as one text.
 
+#[path = "cli/questions.rs"]
+mod questions;
 mod support;
 #[path = "support/terminal.rs"]
 mod terminal;
@@ -29,6 +31,9 @@ fn every_command_has_help_with_an_example() -> Result<()> {
         "runs cancel",
         "runs pause",
         "runs resume",
+        "inbox",
+        "inbox list",
+        "inbox answer",
         "workflows",
         "workflows list",
         "workflows show",
@@ -39,6 +44,7 @@ fn every_command_has_help_with_an_example() -> Result<()> {
         "keys list",
         "keys revoke",
         "keys rotate",
+        "keys rotate-links",
         "doctor",
         "demo",
         "completions",
@@ -62,6 +68,9 @@ fn wrong_usage_ends_with_two() -> Result<()> {
         ("input_file_is_missing", &["run", "noop", "--input", "@missing.json"]),
         ("option_is_not_json", &["run", "noop", "--config", "model=plain"]),
         ("unknown_status", &["runs", "list", "--status", "done"]),
+        ("unknown_kind", &["inbox", "list", "--kind", "poll"]),
+        ("answer_is_not_json", &["inbox", "answer", "run_1", "gate", "--value", "accept"]),
+        ("answer_said_twice", &["inbox", "answer", "run_1", "--value", "1", "--action", "accept"]),
         ("unknown_moment", &["runs", "list", "--since", "yesterday"]),
         ("values_without_follow", &["runs", "events", "run_1", "--mode", "values"]),
         ("values_mixed", &["runs", "events", "run_1", "--mode", "values,debug", "--follow"]),
@@ -353,6 +362,10 @@ fn the_shipped_examples_run() -> Result<()> {
     for (workflow, sign) in [("rescue", "✗ Deliver by drone"), ("rounds", "✓ Walk there #3")] {
         let shown = user.output(&["run", workflow, "--follow"])?;
         assert!(shown.contains(sign) && shown.contains("✓ run completed"), "{workflow}: {shown}");
+    }
+    for (line, sign) in [("accept\n", "✓ Send it"), ("reject\n", "✓ Back to the desk")] {
+        let shown = user.run_with(line, &["run", "sign-off", "--follow"])?;
+        assert!(shown.contains(sign) && shown.contains("✓ run completed"), "{line}: {shown}");
     }
     let quiet = ["run", "morning-brief", "--follow", "--input", "{\"letters\": 0}"];
     let shown = user.output(&quiet)?;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use callboard_protocol::{CreateRun, RunId, RunStatus};
 
+use crate::answers::Answers;
 use crate::args::{ApiKey, Connection};
 use crate::client::Client;
 use crate::commands::serve::{LogFormat, start_logging};
@@ -86,8 +87,15 @@ async fn show(host: &Host, args: &DemoArgs) -> Result<Ending, CommandError> {
     )?;
     client.put_workflow(WORKFLOW_ID, WORKFLOW.into()).await?;
     let created = client.create_run(&order(), None).await?;
-    let ending =
-        follow::follow(&client, &created.run_id, "debug", Audience::People, Some(WORKFLOW)).await?;
+    let ending = follow::follow(
+        &client,
+        &created.run_id,
+        "debug",
+        Audience::People,
+        Some(WORKFLOW),
+        Answers::Elsewhere,
+    )
+    .await?;
     if ending == Ending::Left {
         return Ok(ending);
     }

@@ -4,6 +4,7 @@ mod create;
 mod list;
 mod revoke;
 mod rotate;
+mod rotate_links;
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -37,6 +38,8 @@ enum KeysCommand {
     Revoke(revoke::RevokeArgs),
     /// Replace a key by a new one with the same rights
     Rotate(rotate::RotateArgs),
+    /// Sign links to interrupts with a new secret
+    RotateLinks(rotate_links::RotateLinksArgs),
 }
 
 pub(crate) async fn run(args: KeysArgs, earlier: &Connection) -> Result<Exit, CommandError> {
@@ -45,6 +48,7 @@ pub(crate) async fn run(args: KeysArgs, earlier: &Connection) -> Result<Exit, Co
         KeysCommand::List(args) => list::run(args, earlier).await,
         KeysCommand::Revoke(args) => revoke::run(args, earlier).await,
         KeysCommand::Rotate(args) => rotate::run(args, earlier).await,
+        KeysCommand::RotateLinks(args) => rotate_links::run(args, earlier).await,
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use callboard_protocol::{CreateRun, Object, RunId, RunStatus};
 
+use crate::answers::Answers;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
@@ -22,9 +23,12 @@ const WHOLE_LOG: &str = "debug";
   callboard run nightly-report --input '{\"day\": \"2026-01-31\"}' --follow
   callboard run nightly-report --input @inputs.json --tag nightly --json
   echo '{\"day\": \"2026-01-31\"}' | callboard run nightly-report --input @-
+  echo accept | callboard run release --follow
 
 With --follow the exit code is 1 when the run failed or was cancelled. Ctrl-C stops
-the watching, not the run.")]
+the watching, not the run. What the run asks is answered at the prompt; where standard
+input is no terminal, each question takes one line of it: accept, reject, the answer to
+a single question, or JSON.")]
 pub(crate) struct RunArgs {
     /// Id of the workflow
     workflow: String,
@@ -62,10 +66,24 @@ pub(crate) async fn run(args: RunArgs, earlier: &Connection) -> Result<Exit, Com
     if !args.json {
         output::line(&format!("{} {}", "run".bold(), created.run_id))?;
     }
-    let ending =
-        follow::follow(&client, &created.run_id, WHOLE_LOG, audience, definition.as_deref())
-            .await?;
+    let ending = Box::pin(follow::follow(
+        &client,
+        &created.run_id,
+        WHOLE_LOG,
+        audience,
+        definition.as_deref(),
+        answers(args.json),
+    ))
+    .await?;
     Ok(conclude(&created.run_id, ending, audience))
+}
+
+/// Machines that read events get no forms between them.
+pub(crate) fn answers(as_json: bool) -> Answers {
+    match Answers::of_this_process() {
+        Answers::Person if as_json => Answers::Unattended,
+        answers => answers,
+    }
 }
 
 /// Resolves the name first. A key that may start runs but not read definitions goes without the nodes' names.

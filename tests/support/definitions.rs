@@ -55,7 +55,33 @@ fn all() -> Vec<Value> {
             vec![edge("each", "walk"), edge("walk", "each"), edge("walk", "end")],
         ),
         branches(),
+        workflow(
+            "release",
+            vec![
+                node(
+                    "gate",
+                    "core.approvalGate",
+                    json!({ "title": "Ship it?", "actions": ["accept", "reject"] }),
+                ),
+                node("ship", "core.noop", json!({})),
+            ],
+            vec![edge("gate", "ship")],
+        ),
+        workflow("colour", vec![node("ask", "core.clarificationGate", question())], vec![]),
+        workflow(
+            "form",
+            vec![node(
+                "fill",
+                "core.interrupt",
+                json!({ "kind": "custom", "data": { "customKind": "order form" }, "resumeSchema": { "type": "object", "required": ["pieces"] } }),
+            )],
+            vec![],
+        ),
     ]
+}
+
+fn question() -> Value {
+    json!({ "questions": [{ "id": "q1", "question": "Which colour?" }] })
 }
 
 /// Two branches that write to one channel, and a condition behind them.

@@ -1,7 +1,8 @@
 //! A person's terminal: a folder, an environment that says nothing, and what a command showed there.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 
 use anyhow::{Context, Result, bail};
@@ -12,13 +13,15 @@ use crate::support::definitions;
 use crate::support::host::{Host, KEY};
 
 /// What differs from one run of the tests to the next, and what stands in its place.
-const VARYING: [(&str, &str); 8] = [
+const VARYING: [(&str, &str); 9] = [
     (r"run_[0-9a-f]{32}", "[run]"),
     (r"key_[0-9a-f]{32}", "[key-id]"),
     (r"cb(test)?_[A-Za-z0-9_-]{43}", "[key]"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "[time]"),
     (r"(?m)^ *\d+\.\d\ds ", "  [at] "),
     (r"\b(\d+ ms|\d+\.\d\d s) *", "[took] "),
+    // The column is as wide as its longest time.
+    (r"TOOK +", "TOOK  "),
     (r"\d+\.\d GiB free", "[space] free"),
     (r"(?m) +$", ""),
 ];
@@ -78,7 +81,13 @@ impl Terminal {
 
     /// Exit code, standard output and standard error as one text that is the same every time.
     pub(crate) fn run(&self, arguments: &[&str]) -> Result<String> {
-        let output = assert_cmd::Command::from_std(self.command(arguments)).output()?;
+        self.run_with("", arguments)
+    }
+
+    /// The same with this text on standard input.
+    pub(crate) fn run_with(&self, input: &str, arguments: &[&str]) -> Result<String> {
+        let mut command = assert_cmd::Command::from_std(self.command(arguments));
+        let output = command.write_stdin(input).output()?;
         let code = output.status.code().context("ended by a signal")?;
         let (out, err) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
         self.settle(&format!("exit: {code}\n--- stdout\n{out}--- stderr\n{err}"))
@@ -95,6 +104,17 @@ impl Terminal {
             );
         }
         Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Waits until the run's log says that something is asked.
+    pub(crate) fn wait_for_question(&self, run: &str) -> Result<()> {
+        let mut follower = self.command(&["runs", "events", run, "--follow", "--json"]);
+        let mut follower = follower.stdout(Stdio::piped()).spawn()?;
+        let lines = BufReader::new(follower.stdout.take().context("no standard output")?).lines();
+        let is_asked = lines.map_while(Result::ok).any(|line| line.contains("node.suspended"));
+        follower.kill()?;
+        follower.wait()?;
+        if is_asked { Ok(()) } else { bail!("{run} asks nothing") }
     }
 
     fn settle(&self, text: &str) -> Result<String> {

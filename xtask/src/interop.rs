@@ -4,6 +4,7 @@ mod book;
 mod discovery;
 mod expectations;
 mod fixtures;
+mod questions;
 mod refusals;
 mod requests;
 mod schemas;
@@ -68,6 +69,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         let mut session = Session::new(host.address, schemas, Book::new(options.only.clone()));
         discovery::check(&mut session, &fixtures).await?;
         fixtures::check(&mut session).await?;
+        questions::check(&mut session).await?;
         streams::check(&mut session).await?;
         requests::check(&mut session).await?;
         transitions::check(&mut session).await?;

@@ -1,6 +1,7 @@
 //! What a node asks of people or of the outside, and which answers count.
 
 use jsonschema::Validator;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use callboard_protocol::{
@@ -157,11 +158,18 @@ pub(crate) struct OpenInterrupt {
     pub(crate) key: String,
     pub(crate) requested_at: Timestamp,
     /// Who decided what so far, where several must.
-    pub(crate) votes: Vec<(String, String)>,
+    pub(crate) votes: Vec<CastVote>,
     /// Set once it is decided; that it is settled is then still to be told.
     pub(crate) decision: Option<Decision>,
     /// Whether clients from before the primitive have been told.
     pub(crate) is_announced: bool,
+}
+
+/// What one of several approvers decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CastVote {
+    pub voter: String,
+    pub action: String,
 }
 
 /// What a question came to.
@@ -249,19 +257,11 @@ impl OpenInterrupt {
         if is_majority { self.required_approvals() / 2 + 1 } else { 1 }
     }
 
-    /// Whether this person is among those who may decide; an empty list admits everybody.
-    pub(crate) fn may_decide(&self, voter: &str) -> bool {
-        let approvers = self.question.data.get("approversList").and_then(Value::as_array);
-        approvers.is_none_or(|list| {
-            list.is_empty() || list.iter().any(|listed| listed.as_str() == Some(voter))
-        })
-    }
-
     /// Whether this action, with the votes before it, decides the question.
     pub(crate) fn settles(&self, voter: &str, action: &str) -> bool {
-        let others = self.votes.iter().filter(|(name, _)| name != voter);
+        let others = self.votes.iter().filter(|vote| vote.voter != voter);
         let agreeing =
-            others.filter(|(_, vote)| (vote == "reject") == (action == "reject")).count() + 1;
+            others.filter(|vote| (vote.action == "reject") == (action == "reject")).count() + 1;
         match action {
             "reject" => agreeing >= self.rejections_needed(),
             // Asking for changes or changing it oneself is a decision, not a count.
@@ -367,6 +367,14 @@ impl OpenInterrupt {
         }
         Ok(Answer::Plain(payload.clone()))
     }
+}
+
+/// Whether this person is among those who may decide; an empty list admits everybody.
+pub(crate) fn may_decide(data: &Value, voter: &str) -> bool {
+    let approvers = data.get("approversList").and_then(Value::as_array);
+    approvers.is_none_or(|list| {
+        list.is_empty() || list.iter().any(|listed| listed.as_str() == Some(voter))
+    })
 }
 
 /// Clients from before the interrupt primitive say `decision: approved`.

@@ -20,7 +20,7 @@ mod version;
 pub use admission::{HostLimits, Inadmissible, MOCK_PROVIDERS};
 pub use birth::{Birth, Fork, Parent, RunLimits};
 pub use head::Head;
-pub use interrupt::Question;
+pub use interrupt::{CastVote, Question};
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use run::{
     Answered, Attempt, ChildNews, ChildOrder, Command, Entry, Fact, InterruptView, LiveChild,

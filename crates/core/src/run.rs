@@ -84,6 +84,8 @@ pub struct Run {
     children: Vec<child::Child>,
     /// Questions that have been asked and not settled.
     interrupts: BTreeMap<NodeIndex, OpenInterrupt>,
+    /// Whether any question was ever asked; most runs ask none.
+    has_asked: bool,
     /// Failed nodes in the order of their failing.
     failed: Vec<NodeIndex>,
     sensitive: Sensitive,
@@ -212,6 +214,7 @@ impl Run {
             fault: None,
             children: Vec::new(),
             interrupts: BTreeMap::new(),
+            has_asked: false,
             failed: Vec::new(),
             sensitive: Sensitive::default(),
             script: replay::Script::default(),

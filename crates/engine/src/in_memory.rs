@@ -3,6 +3,8 @@
 //! One lock around plain maps, so every call is atomic and two runs of one test see the same order.
 //! Nothing is sealed here, because nothing rests.
 
+mod inbox;
+mod links;
 mod webhooks;
 
 use std::collections::BTreeMap;
@@ -11,15 +13,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use callboard_core::{Birth, Entry, Head};
+use callboard_core::{Birth, Entry, Head, InterruptView};
 use callboard_protocol::{Event, HostId, KeyId, RunId, Tenant, Timestamp, WorkflowId};
 
 use crate::changes::Changes;
 use crate::effects::{Begun, EffectClaim, EffectId};
 use crate::registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
 use crate::store::{
-    Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, Lease, Listed,
-    NewRun, Opened, Outcome, Page, Recorded, Row, Scope, Store, StoreError, Then,
+    Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,
+    InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Recorded, Row, Scope, Store,
+    StoreError, Then,
 };
 use webhooks::Subscribed;
 
@@ -69,6 +72,7 @@ struct Tables {
     /// Every event of every run, in the order of appends.
     log: Vec<(RunId, u64)>,
     subscribed: Subscribed,
+    link_generations: BTreeMap<Tenant, u32>,
 }
 
 struct StoredEffect {
@@ -91,6 +95,8 @@ struct StoredRun {
     is_poked: bool,
     /// The fold, and the version that it has seen.
     snapshot: Option<(u64, String)>,
+    /// What the run asks.
+    interrupts: Vec<InterruptView>,
 }
 
 impl StoredRun {
@@ -241,6 +247,7 @@ impl Tables {
             epoch: 0,
             is_poked: false,
             snapshot: None,
+            interrupts: Vec::new(),
         };
         if let Some(lease) = new.lease {
             run.epoch = Claim::FIRST_EPOCH;
@@ -259,8 +266,18 @@ impl Tables {
 
     /// Answers the log's new version.
     fn append(&mut self, append: Append) -> Result<u64, StoreError> {
-        let Append { run: id, expected, fence, rows, head, snapshot, outcome, child, wakes } =
-            append;
+        let Append {
+            run: id,
+            expected,
+            fence,
+            rows,
+            head,
+            snapshot,
+            interrupts,
+            outcome,
+            child,
+            wakes,
+        } = append;
         self.refuse_repetition(outcome.as_ref(), head.updated_at)?;
         let run = self.runs.get_mut(&id).ok_or_else(|| unknown(&id))?;
         if fence.as_ref().is_some_and(|fence| !run.is_held_by(&fence.claim)) {
@@ -289,6 +306,9 @@ impl Tables {
         }
         if let Some(snapshot) = snapshot {
             run.snapshot = Some((version, snapshot));
+        }
+        if let Some(interrupts) = interrupts {
+            run.interrupts = interrupts;
         }
         self.keep(outcome);
         if let Some(waiting) = wakes.and_then(|waiting| self.runs.get_mut(&waiting)) {
@@ -420,6 +440,14 @@ impl Store for InMemoryStore {
 
     async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
         Ok(self.tables().list(scope, filter))
+    }
+
+    async fn inbox(
+        &self,
+        scope: &Scope,
+        filter: &InboxFilter,
+    ) -> Result<Vec<InboxItem>, StoreError> {
+        Ok(self.tables().inbox(scope, filter))
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {

@@ -29,10 +29,11 @@ pub use engine::{Done, Engine, EngineError, Options, Order, Parts, Remember, See
 pub use fork::{ForkOrder, Overlay};
 pub use in_memory::InMemoryStore;
 pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};
-pub use registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
+pub use registry::{Keys, LinkSecrets, Put, StoredKey, StoredWorkflow, Workflows};
 pub use store::{
-    Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, KeyMode,
-    Lease, Listed, NewRun, Opened, Outcome, Page, Recorded, Row, Scope, Store, StoreError, Then,
+    Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,
+    InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun, Opened, Outcome, Page, Recorded, Row,
+    Scope, Store, StoreError, Then,
 };
 pub use webhooks::{
     Care, Circuit, Courier, DeadLetter, Delivery, EventFilter, Fate, LogPosition, Logged, Others,

@@ -27,6 +27,7 @@ pub(crate) fn append_of(run: &Run, entries: &[Entry], fence: Option<Fence>) -> A
         rows: entries.iter().map(|entry| row_of(run, entry)).collect(),
         head,
         snapshot,
+        interrupts: run.questions_after(entries),
         outcome: None,
         child: None,
         wakes: waiting_parent(run, entries),

@@ -1,4 +1,4 @@
-//! The ports to plain rows: workflow definitions and API keys.
+//! The ports to plain rows: workflow definitions, API keys, generations of link secrets.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -73,4 +73,15 @@ pub struct StoredKey {
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
+}
+
+/// Secrets that links to interrupts are signed with, in generations. Every host on one database has the same ones.
+#[async_trait]
+pub trait LinkSecrets: fmt::Debug + Send + Sync {
+    /// The generation that signs the tenant's links now; zero before the first rotation.
+    async fn link_generation(&self, tenant: &Tenant) -> Result<u32, StoreError>;
+    /// Begins the tenant's next generation and answers it.
+    async fn rotate_links(&self, tenant: &Tenant) -> Result<u32, StoreError>;
+    /// The secret of one generation, the same after every restart.
+    fn link_secret(&self, tenant: &Tenant, generation: u32) -> [u8; 32];
 }

@@ -8,10 +8,10 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use callboard_core::{Birth, Entry, Head};
+use callboard_core::{Birth, Entry, Head, InterruptView};
 use callboard_protocol::{
-    EVENT_SCHEMA_VERSION, EventId, HostId, NodeId, RunId, RunStatus, Tenant, Timestamp, WorkflowId,
-    Workspace,
+    EVENT_SCHEMA_VERSION, EventId, HostId, InterruptKind, NodeId, RunId, RunStatus, Tenant,
+    Timestamp, WorkflowId, Workspace,
 };
 
 use crate::effects::{Begun, EffectClaim, EffectId};
@@ -45,6 +45,13 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Lists runs for people, newest first.
     async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError>;
+
+    /// Lists the questions that runs ask, longest waiting first.
+    async fn inbox(
+        &self,
+        scope: &Scope,
+        filter: &InboxFilter,
+    ) -> Result<Vec<InboxItem>, StoreError>;
 
     /// Takes up to `most` due runs that nobody holds. Two callers never get the same one.
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError>;
@@ -177,6 +184,8 @@ pub struct Append {
     pub head: Head,
     /// The fold, serialised, when the run comes to rest here.
     pub snapshot: Option<String>,
+    /// Every question that the run asks after this append, as readers may see it; none leaves them as they were.
+    pub interrupts: Option<Vec<InterruptView>>,
     pub outcome: Option<Outcome>,
     /// A run that begins with this append.
     pub child: Option<Box<NewRun>>,
@@ -292,6 +301,41 @@ pub struct Listed {
     pub updated_at: Timestamp,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+}
+
+/// Which questions an inbox shows. Empty fields filter nothing.
+#[derive(Debug, Clone, Default)]
+pub struct InboxFilter {
+    pub kind: Option<InterruptKind>,
+    pub workflow: Option<WorkflowId>,
+    pub run: Option<RunId>,
+    /// Only questions that stand after this place in the list.
+    pub after: Option<InboxPlace>,
+    pub limit: usize,
+}
+
+/// Where a question stands in an inbox. It names no row, since that one may be answered before the next page is read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InboxPlace {
+    pub requested_at: Timestamp,
+    pub interrupt_id: String,
+}
+
+/// One open question and the run that asks it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InboxItem {
+    pub run: RunId,
+    pub workflow: WorkflowId,
+    pub interrupt: InterruptView,
+}
+
+impl InboxItem {
+    pub fn place(&self) -> InboxPlace {
+        InboxPlace {
+            requested_at: self.interrupt.requested_at,
+            interrupt_id: self.interrupt.id.clone(),
+        }
+    }
 }
 
 /// What an idempotent request came to, kept so that its repetition gets the same answer.

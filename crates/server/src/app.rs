@@ -15,7 +15,7 @@ use crate::keys::KeyRing;
 use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::rate::RateLimit;
-use crate::token::LinkKey;
+use crate::token::Links;
 use crate::turns::Turns;
 
 /// Everything that the routes need from outside.
@@ -30,7 +30,7 @@ pub struct App {
     /// None answers `/metrics` with an empty page.
     pub metrics: Option<Metrics>,
     /// Signs links to interrupts.
-    pub link_key: LinkKey,
+    pub links: Links,
     /// Once cancelled, open streams and long polls end by themselves.
     pub shutdown: CancellationToken,
 }

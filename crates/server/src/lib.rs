@@ -33,4 +33,4 @@ pub use problem::Code;
 pub use routes::router;
 pub use scopes::SCOPES;
 pub use serve::serve;
-pub use token::LinkKey;
+pub use token::Links;

@@ -5,10 +5,11 @@ use axum::routing::MethodFilter;
 
 use OperationId::{
     AnswerInterrupt, BulkCancelRuns, CancelRun, CheckHealth, CheckReadiness, CreateKey, CreateRun,
-    FollowEvents, ForkRun, InspectInterrupt, ListKeys, ListRuns, ListWebhooks, ListWorkflows,
-    PauseRun, PollEvents, ReadAncestry, ReadDeadLetters, ReadDiscovery, ReadMetrics, ReadOpenApi,
-    ReadRun, ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemoveWebhook, RemoveWorkflow,
-    ReplaceWorkflow, ResolveInterrupt, ResumeRun, RevokeKey, RotateKey,
+    FollowEvents, ForkRun, InspectInterrupt, ListInterrupts, ListKeys, ListRuns, ListWebhooks,
+    ListWorkflows, PauseRun, PollEvents, ReadAncestry, ReadDeadLetters, ReadDiscovery, ReadMetrics,
+    ReadOpenApi, ReadRun, ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemoveWebhook,
+    RemoveWorkflow, ReplaceWorkflow, ResolveApproval, ResolveInterrupt, ResumeRun, RevokeKey,
+    RotateKey, RotateLinks,
 };
 
 /// The name of an operation. The router has a handler for each, or it does not compile.
@@ -31,12 +32,15 @@ pub enum OperationId {
     ForkRun,
     ReadAncestry,
     ResolveInterrupt,
+    ResolveApproval,
     InspectInterrupt,
     AnswerInterrupt,
     RegisterWebhook,
     RemoveWebhook,
     ListWebhooks,
     ReadDeadLetters,
+    ListInterrupts,
+    RotateLinks,
     ListRuns,
     ListWorkflows,
     RegisterWorkflow,
@@ -284,6 +288,13 @@ const DEAD_LETTER_QUERY: &[Parameter] = &[parameter(
     r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#,
     "How many.",
 )];
+const INBOX_QUERY: &[Parameter] = &[
+    parameter("kind", r#"{"type":"string"}"#, "Only interrupts of this kind."),
+    parameter("workflowId", r#"{"type":"string"}"#, "Only those of runs of this workflow."),
+    parameter("runId", r#"{"type":"string"}"#, "Only those of this run."),
+    parameter("limit", r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#, "How many."),
+    parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
+];
 
 /// The table.
 pub static OPERATIONS: &[Operation] = &[
@@ -343,6 +354,14 @@ pub static OPERATIONS: &[Operation] = &[
         .needs("approvals:respond")
         .takes("Answer")
         .gives(OK, Gives::Json("Answered")),
+    post(
+        ResolveApproval,
+        "POST /v1/runs/{runId}/approvals/{nodeId}",
+        "The same under the name that older clients know",
+    )
+    .needs("approvals:respond")
+    .takes("Answer")
+    .gives(OK, Gives::Json("Answered")),
     get(InspectInterrupt, "GET /v1/interrupts/{token}", "Look at an interrupt through a link")
         .by_link()
         .gives(OK, Gives::Json("Interrupt")),
@@ -369,6 +388,21 @@ pub static OPERATIONS: &[Operation] = &[
     .needs("webhooks:manage")
     .query(DEAD_LETTER_QUERY)
     .gives(OK, Gives::Json("DeadLetterList")),
+    get(
+        ListInterrupts,
+        "GET /v1/host/callboard/inbox",
+        "List what runs ask, longest waiting first",
+    )
+    .needs("approvals:respond")
+    .query(INBOX_QUERY)
+    .gives(OK, Gives::Json("Inbox")),
+    post(
+        RotateLinks,
+        "POST /v1/host/callboard/interrupt-links/rotate",
+        "Sign links with a new secret; those signed with the last one work until they expire",
+    )
+    .needs("admin")
+    .gives(OK, Gives::Json("LinkGeneration")),
     get(ListRuns, "GET /v1/host/callboard/runs", "List runs, newest first")
         .needs("runs:read")
         .query(LIST_QUERY)

@@ -4,6 +4,7 @@ mod cancel;
 mod create;
 mod events;
 mod fork;
+mod inbox;
 mod interrupts;
 mod keys;
 mod list;
@@ -63,13 +64,17 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::ResumeRun => on(method, pause::resume),
         OperationId::ForkRun => on(method, fork::fork),
         OperationId::ReadAncestry => on(method, fork::ancestry),
-        OperationId::ResolveInterrupt => on(method, interrupts::resolve),
-        OperationId::InspectInterrupt => on(method, interrupts::inspect),
-        OperationId::AnswerInterrupt => on(method, interrupts::answer),
         OperationId::RegisterWebhook => on(method, webhooks::register),
         OperationId::RemoveWebhook => on(method, webhooks::remove),
         OperationId::ListWebhooks => on(method, webhooks::list),
         OperationId::ReadDeadLetters => on(method, webhooks::dead_letters),
+        OperationId::ResolveInterrupt | OperationId::ResolveApproval => {
+            on(method, interrupts::resolve)
+        }
+        OperationId::InspectInterrupt => on(method, interrupts::inspect),
+        OperationId::AnswerInterrupt => on(method, interrupts::answer),
+        OperationId::ListInterrupts => on(method, inbox::list),
+        OperationId::RotateLinks => on(method, interrupts::rotate_links),
         OperationId::ListRuns => on(method, list::list),
         OperationId::ListWorkflows => on(method, workflows::list),
         OperationId::RegisterWorkflow => on(method, workflows::register),

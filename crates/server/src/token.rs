@@ -1,11 +1,15 @@
 //! Signed links to one interrupt: who holds one may look, or look and answer, until it expires.
+//!
+//! A link names the generation of the secret that signed it. The tenant's current generation and the one
+//! before it count, so that rotating once breaks no link and rotating twice ends all of them.
 
-use std::fmt;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use callboard_core::InterruptView;
-use callboard_protocol::{NodeId, RunId, Timestamp};
+use callboard_engine::{LinkSecrets, StoreError};
+use callboard_protocol::{NodeId, RunId, Tenant, Timestamp};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -13,20 +17,12 @@ use sha2::Sha256;
 /// Half an hour, the protocol's default.
 const LIFE_MS: u64 = 30 * 60 * 1_000;
 
-/// Signs links and knows its own.
-#[derive(Clone)]
-pub struct LinkKey([u8; 32]);
-
-impl fmt::Debug for LinkKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LinkKey(…)")
-    }
-}
-
 /// What a link says. Signed, not secret: its holder can read it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Link {
+    /// The generation of the secret that signs it.
+    key_id: u32,
     pub(crate) run_id: RunId,
     pub(crate) node_id: NodeId,
     pub(crate) interrupt_id: String,
@@ -46,6 +42,7 @@ impl Link {
     pub(crate) fn to(run: &RunId, interrupt: &InterruptView, at: Timestamp) -> Self {
         let life = at.plus_millis(LIFE_MS);
         Self {
+            key_id: 0,
             run_id: run.clone(),
             node_id: interrupt.node.clone(),
             interrupt_id: interrupt.id.clone(),
@@ -55,40 +52,91 @@ impl Link {
     }
 }
 
-impl LinkKey {
-    pub fn new(key: [u8; 32]) -> Self {
-        Self(key)
+/// A token that was taken apart and not yet believed.
+#[derive(Debug)]
+pub(crate) struct Claim<'t> {
+    said: &'t str,
+    signature: Vec<u8>,
+    link: Link,
+}
+
+impl<'t> Claim<'t> {
+    pub(crate) fn of(token: &'t str) -> Option<Self> {
+        let (said, signature) = token.split_once('.')?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        let link = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(said).ok()?).ok()?;
+        Some(Self { said, signature, link })
+    }
+
+    /// Whose link this would be, if it is one.
+    pub(crate) fn run(&self) -> &RunId {
+        &self.link.run_id
+    }
+}
+
+/// Signs links and knows its own.
+#[derive(Debug, Clone)]
+pub struct Links(Arc<dyn LinkSecrets>);
+
+impl Links {
+    pub fn new(secrets: Arc<dyn LinkSecrets>) -> Self {
+        Self(secrets)
     }
 
     /// The link as text: what it says, a dot, and the signature, both in URL-safe base64.
-    pub(crate) fn sign(&self, link: &Link) -> Option<String> {
-        let said = URL_SAFE_NO_PAD.encode(serde_json::to_vec(link).ok()?);
-        let signature = self.mac(&said)?.finalize().into_bytes();
-        Some(format!("{said}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    pub(crate) async fn sign(
+        &self,
+        tenant: &Tenant,
+        link: Link,
+    ) -> Result<Option<String>, StoreError> {
+        let key_id = self.0.link_generation(tenant).await?;
+        let secret = self.0.link_secret(tenant, key_id);
+        Ok(sign(&secret, &Link { key_id, ..link }))
     }
 
-    /// Reads a link that this key signed; any other text is none.
-    pub(crate) fn read(&self, token: &str) -> Option<Link> {
-        let (said, signature) = token.split_once('.')?;
-        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+    /// The link, if a secret that still counts has signed it.
+    pub(crate) async fn verify(
+        &self,
+        tenant: &Tenant,
+        claim: Claim<'_>,
+    ) -> Result<Option<Link>, StoreError> {
+        let current = self.0.link_generation(tenant).await?;
+        let named = claim.link.key_id;
+        let counts = named == current || named.checked_add(1) == Some(current);
+        let secret = self.0.link_secret(tenant, named);
         // Compared in constant time.
-        self.mac(said)?.verify_slice(&signature).ok()?;
-        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(said).ok()?).ok()
+        let is_ours =
+            mac(&secret, claim.said).is_some_and(|mac| mac.verify_slice(&claim.signature).is_ok());
+        Ok((counts && is_ours).then_some(claim.link))
     }
 
-    fn mac(&self, said: &str) -> Option<Hmac<Sha256>> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
-        mac.update(said.as_bytes());
-        Some(mac)
+    /// Signs with a new secret from now on.
+    pub(crate) async fn rotate(&self, tenant: &Tenant) -> Result<u32, StoreError> {
+        self.0.rotate_links(tenant).await
     }
+}
+
+fn sign(secret: &[u8; 32], link: &Link) -> Option<String> {
+    let said = URL_SAFE_NO_PAD.encode(serde_json::to_vec(link).ok()?);
+    let signature = mac(secret, &said)?.finalize().into_bytes();
+    Some(format!("{said}.{}", URL_SAFE_NO_PAD.encode(signature)))
+}
+
+fn mac(secret: &[u8; 32], said: &str) -> Option<Hmac<Sha256>> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).ok()?;
+    mac.update(said.as_bytes());
+    Some(mac)
 }
 
 #[cfg(test)]
 mod tests {
+    use callboard_engine::InMemoryStore;
+
     use super::*;
 
     fn link() -> Link {
         Link {
+            key_id: 0,
             run_id: "run_1".into(),
             node_id: "gate".into(),
             interrupt_id: "run_1-2".into(),
@@ -97,20 +145,48 @@ mod tests {
         }
     }
 
-    #[test]
-    fn only_what_this_key_signed_reads_back() {
-        let key = LinkKey::new([1; 32]);
-        let token = key.sign(&link()).unwrap_or_default();
-        assert_eq!(key.read(&token), Some(link()));
-        assert_eq!(LinkKey::new([2; 32]).read(&token), None);
+    async fn read(links: &Links, tenant: &str, token: &str) -> Option<Link> {
+        let claim = Claim::of(token)?;
+        links.verify(&tenant.into(), claim).await.unwrap_or_default()
+    }
+
+    #[tokio::test]
+    async fn only_what_was_signed_for_the_tenant_reads_back() {
+        let links = Links::new(Arc::new(InMemoryStore::new()));
+        let token = links.sign(&"acme".into(), link()).await.ok().flatten().unwrap_or_default();
+        assert_eq!(read(&links, "acme", &token).await, Some(link()));
+        assert_eq!(read(&links, "globex", &token).await, None);
         let (said, signature) = token.split_once('.').unwrap_or_default();
-        let other = URL_SAFE_NO_PAD.encode(
-            serde_json::to_vec(&Link { intent: Intent::Inspect, ..link() }).unwrap_or_default(),
-        );
-        for forged in
-            [format!("{other}.{signature}"), said.to_owned(), format!("{said}."), String::new()]
-        {
-            assert_eq!(key.read(&forged), None, "{forged}");
+        let other = Link { intent: Intent::Inspect, ..link() };
+        let other = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&other).unwrap_or_default());
+        let stranger = sign(&[9; 32], &link()).unwrap_or_default();
+        for forged in [
+            format!("{other}.{signature}"),
+            stranger,
+            said.to_owned(),
+            format!("{said}."),
+            String::new(),
+        ] {
+            assert_eq!(read(&links, "acme", &forged).await, None, "{forged}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_link_outlives_one_rotation_and_not_two() {
+        let links = Links::new(Arc::new(InMemoryStore::new()));
+        let tenant = Tenant::from("acme");
+        let first = links.sign(&tenant, link()).await.ok().flatten().unwrap_or_default();
+        assert_eq!(links.rotate(&tenant).await.ok(), Some(1));
+        let second = links.sign(&tenant, link()).await.ok().flatten().unwrap_or_default();
+        assert_ne!(first, second);
+        for token in [&first, &second] {
+            assert!(read(&links, "acme", token).await.is_some());
+        }
+        assert_eq!(links.rotate(&tenant).await.ok(), Some(2));
+        assert_eq!(read(&links, "acme", &first).await, None);
+        assert_eq!(read(&links, "acme", &second).await, Some(Link { key_id: 1, ..link() }));
+        // A secret that is not in use yet counts for nothing, even if somebody could sign with it.
+        let early = sign(&links.0.link_secret(&tenant, 3), &Link { key_id: 3, ..link() });
+        assert_eq!(read(&links, "acme", &early.unwrap_or_default()).await, None);
     }
 }

@@ -9,6 +9,7 @@ mod create;
 mod deliveries;
 mod effects;
 mod fault;
+mod inbox;
 mod list;
 mod migrate;
 mod open;
@@ -34,8 +35,8 @@ use async_trait::async_trait;
 use callboard_core::Entry;
 use callboard_engine::{
     Append, Begun, Changes, Claim, ClaimRequest, Claimed, Digest, EffectClaim, EffectId, Filter,
-    Found, Keys, Listed, NewRun, Opened, Outcome, Page, Put, Scope, Store, StoreError, StoredKey,
-    StoredWorkflow, Workflows,
+    Found, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, NewRun, Opened, Outcome, Page, Put,
+    Scope, Store, StoreError, StoredKey, StoredWorkflow, Workflows,
 };
 use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WorkflowId};
 
@@ -69,9 +70,9 @@ impl SqliteStore {
         open::open(folder, &migrate::runner())
     }
 
-    /// A key of its own for a purpose of the host, the same after every restart of this data folder.
-    pub fn derive_key(&self, purpose: &str) -> [u8; 32] {
-        self.seal.derive(purpose)
+    /// A name for this data folder, the same after every restart and in no other folder.
+    pub fn name(&self) -> String {
+        self.seal.derive("name").iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Answers whether the database can be read and the writing thread is there.
@@ -153,6 +154,15 @@ impl Store for SqliteStore {
     async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
         let (scope, filter) = (scope.clone(), filter.clone());
         self.readers.read(move |db| list::list(db, &scope, &filter)).await
+    }
+
+    async fn inbox(
+        &self,
+        scope: &Scope,
+        filter: &InboxFilter,
+    ) -> Result<Vec<InboxItem>, StoreError> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.readers.read(move |db| inbox::list(db, &scope, &filter)).await
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
@@ -264,5 +274,22 @@ impl Keys for SqliteStore {
     ) -> Result<bool, StoreError> {
         let (tenant, id) = (tenant.clone(), id.clone());
         self.writer.write(move |db| registry::revoke_key(db, &tenant, &id, at)).await
+    }
+}
+
+#[async_trait]
+impl LinkSecrets for SqliteStore {
+    async fn link_generation(&self, tenant: &Tenant) -> Result<u32, StoreError> {
+        let tenant = tenant.clone();
+        self.readers.read(move |db| registry::link_generation(db, &tenant)).await
+    }
+
+    async fn rotate_links(&self, tenant: &Tenant) -> Result<u32, StoreError> {
+        let tenant = tenant.clone();
+        self.writer.write(move |db| registry::rotate_links(db, &tenant)).await
+    }
+
+    fn link_secret(&self, tenant: &Tenant, generation: u32) -> [u8; 32] {
+        self.seal.derive(&format!("interrupt links/{generation}/{tenant}"))
     }
 }

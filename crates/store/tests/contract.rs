@@ -7,6 +7,8 @@ mod effects;
 #[path = "contract/families.rs"]
 mod families;
 mod given;
+#[path = "contract/inbox.rs"]
+mod inbox;
 #[path = "contract/isolation.rs"]
 mod isolation;
 #[path = "contract/logs.rs"]
@@ -18,14 +20,14 @@ mod rows;
 #[path = "contract/webhooks.rs"]
 mod webhooks;
 
-use callboard_engine::{InMemoryStore, Keys, Store, Webhooks, Workflows};
+use callboard_engine::{InMemoryStore, Keys, LinkSecrets, Store, Webhooks, Workflows};
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
 
 /// Every port to the database.
-trait Ports: Store + Workflows + Keys + Webhooks {}
+trait Ports: Store + Workflows + Keys + Webhooks + LinkSecrets {}
 
-impl<T: Store + Workflows + Keys + Webhooks> Ports for T {}
+impl<T: Store + Workflows + Keys + Webhooks + LinkSecrets> Ports for T {}
 
 /// A store under test, which can lose its process.
 enum Subject {
@@ -139,9 +141,16 @@ contract! {
         a_list_shows_the_newest_first_page_by_page
         a_cursor_of_somebody_else_shows_nothing
         a_list_shows_what_its_filter_asks_for;
+    inbox:
+        open_questions_are_those_of_the_last_append_that_named_them
+        a_refused_append_changes_no_question
+        a_question_is_visible_in_its_tenant_workspace_and_mode_only
+        an_inbox_shows_the_longest_waiting_first_page_by_page
+        an_inbox_shows_what_its_filter_asks_for;
     rows:
         workflows_are_kept_per_tenant
-        keys_are_kept_and_revoked;
+        keys_are_kept_and_revoked
+        link_secrets_have_generations_per_tenant;
     webhooks:
         a_webhook_is_seen_and_removed_in_its_scope_only
         where_nobody_listens_nothing_is_read

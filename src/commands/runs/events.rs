@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 
 use callboard_protocol::{Event, RunEvent, RunId, StreamTier};
 
+use crate::answers::Answers;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::commands::run::conclude;
@@ -72,7 +73,15 @@ pub(super) async fn run(args: EventsArgs, earlier: &Connection) -> Result<Exit, 
     if args.follow {
         let run = RunId::from(args.run.as_str());
         let mode = args.modes.iter().map(|mode| mode.name()).collect::<Vec<_>>().join(",");
-        let ending = follow::follow(&client, &run, &mode, audience, definition.as_deref()).await?;
+        let ending = follow::follow(
+            &client,
+            &run,
+            &mode,
+            audience,
+            definition.as_deref(),
+            Answers::Elsewhere,
+        )
+        .await?;
         // To read a failed run's log is no failure; only leaving early is worth a word.
         return Ok(if ending == Ending::Left {
             conclude(&run, ending, audience)

@@ -7,7 +7,7 @@ use callboard_protocol::{ForkMode, ForkRun, Object, RunOptions};
 
 use crate::args::Connection;
 use crate::client::Client;
-use crate::commands::run::{conclude, parse_option};
+use crate::commands::run::{answers, conclude, parse_option};
 use crate::exit::{CommandError, Exit};
 use crate::follow::{self, Audience};
 use crate::output;
@@ -73,7 +73,9 @@ pub(super) async fn run(args: ForkArgs, earlier: &Connection) -> Result<Exit, Co
         return Ok(Exit::Done);
     }
     let audience = if args.json { Audience::Machines } else { Audience::People };
-    let ending = follow::follow(&client, &forked.run_id, WHOLE_LOG, audience, None).await?;
+    let answers = answers(args.json);
+    let ending =
+        follow::follow(&client, &forked.run_id, WHOLE_LOG, audience, None, answers).await?;
     Ok(conclude(&forked.run_id, ending, audience))
 }
 

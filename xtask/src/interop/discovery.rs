@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::fixtures;
 use super::session::Session;
+use super::{fixtures, questions};
 use crate::wire::Request;
 
 const PATH: &str = "/.well-known/openwop";
@@ -70,7 +70,7 @@ fn mirror(document: &Value) -> Result<()> {
 
 fn listed(document: &Value) -> Result<()> {
     let fixtures = document["fixtures"].as_array().context("no fixtures")?;
-    for name in fixtures::names() {
+    for name in fixtures::names().into_iter().chain(questions::names()) {
         let times = fixtures.iter().filter(|held| *held == name).count();
         ensure!(times == 1, "{name} is listed {times} times");
     }

@@ -12,7 +12,9 @@ use super::command::Refusal;
 use super::perform::Step;
 use super::{Answered, Entry, Phase, Run, Stage};
 use crate::graph::NodeIndex;
-use crate::interrupt::{Answer, ApprovalAnswer, Decision, OpenInterrupt, Question, Unfit, key_of};
+use crate::interrupt::{
+    Answer, ApprovalAnswer, CastVote, Decision, OpenInterrupt, Question, Unfit, key_of, may_decide,
+};
 use crate::node::NodeKind;
 
 /// How an answer reached us.
@@ -46,6 +48,15 @@ pub struct InterruptView {
     pub expires_at: Option<Timestamp>,
     /// Whether a signed link is not enough to answer.
     pub requires_auth: bool,
+    /// Where several must decide, those who have so far.
+    pub votes: Vec<CastVote>,
+}
+
+impl InterruptView {
+    /// Whether an answer under this name would count.
+    pub fn may_decide(&self, voter: &str) -> bool {
+        may_decide(&self.data, voter)
+    }
 }
 
 impl Run {
@@ -64,7 +75,29 @@ impl Run {
             requested_at: open.requested_at,
             expires_at: open.deadline(),
             requires_auth: Question::requires_auth(&self.plan.node(*index).node),
+            votes: open.votes.clone(),
         })
+    }
+
+    /// The questions that are open after these entries, which must be the last ones folded. None: these entries
+    /// changed nothing about them.
+    pub fn questions_after(&self, entries: &[Entry]) -> Option<Vec<InterruptView>> {
+        // Whatever ends a node or the run takes its open question along.
+        let touches = |entry: &Entry| {
+            matches!(
+                entry.event,
+                Event::InterruptRequested(_)
+                    | Event::InterruptResolved(_)
+                    | Event::ApprovalReceived(_)
+                    | Event::ClarificationResolved(_)
+                    | Event::Vote(_)
+                    | Event::NodeCancelled(_)
+                    | Event::NodeSkipped(_)
+                    // A branch brings the questions of its source along.
+                    | Event::RunResumed(_)
+            ) || Event::is_terminal(entry.event.kind())
+        };
+        (self.has_asked && entries.iter().any(touches)).then(|| self.interrupts().collect())
     }
 
     /// What a gate does next: ask, wait, and act on the answer.
@@ -258,7 +291,7 @@ impl Run {
     ) -> Result<Vec<Event>, Refusal> {
         let node_id = self.node_id(index);
         let voter = answer.voter.clone().or(by).unwrap_or_else(|| "anonymous".into());
-        if !open.may_decide(&voter) {
+        if !may_decide(&open.question.data, &voter) {
             return Err(Refusal::NotAnApprover { node: node_id });
         }
         if answer.action == "ask" {
@@ -298,6 +331,7 @@ impl Run {
             return;
         };
         self.nodes[index].asked += 1;
+        self.has_asked = true;
         self.interrupts.insert(
             index,
             OpenInterrupt {
@@ -337,8 +371,9 @@ impl Run {
     pub(super) fn fold_vote(&mut self, payload: &Vote) {
         let index = self.plan.index(&payload.node_id);
         if let Some(open) = index.and_then(|index| self.interrupts.get_mut(&index)) {
-            open.votes.retain(|(voter, _)| *voter != payload.voter);
-            open.votes.push((payload.voter.clone(), payload.action.clone()));
+            open.votes.retain(|vote| vote.voter != payload.voter);
+            open.votes
+                .push(CastVote { voter: payload.voter.clone(), action: payload.action.clone() });
         }
     }
 

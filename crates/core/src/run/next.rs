@@ -8,7 +8,7 @@ use callboard_protocol::{
 
 use super::command::RetryClass;
 use super::{Phase, Run, Stage, Turn, Verdict};
-use crate::graph::NodeIndex;
+use crate::graph::{Loop, NodeIndex};
 use crate::node::{NEVER_PROVIDED, NodeKind};
 use crate::retry::backoff_ms;
 
@@ -237,8 +237,15 @@ impl Run {
         })
     }
 
+    /// A completed node with nothing behind it. Inside a loop that also is where the loop was left: all that is
+    /// behind it belongs to another round, which was not taken.
     fn is_completed_sink(&self, index: NodeIndex) -> bool {
-        self.plan.node(index).outgoing.is_empty() && self.nodes[index].stage == Stage::Completed
+        let is_other_round = |to: NodeIndex| {
+            let shared = |known: &Loop| known.body.contains(&index) && known.body.contains(&to);
+            self.nodes[to].stage == Stage::Skipped && self.plan.loops.iter().any(shared)
+        };
+        self.nodes[index].stage == Stage::Completed
+            && self.plan.node(index).outgoing.iter().all(|e| is_other_round(self.plan.edge(*e).to))
     }
 
     /// A failed attempt is tried again, later, while its policy allows.

@@ -4,6 +4,7 @@
 
 mod engine;
 mod families;
+mod gates;
 mod sim;
 mod simulation;
 mod webhooks;

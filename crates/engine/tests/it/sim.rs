@@ -11,8 +11,9 @@ use tokio::sync::Notify;
 use callboard_core::{ConformanceNodes, Entry, Fact, HostLimits, Outcome as Performed};
 use callboard_engine::{
     Activities, Activity, Append, Begun, Call, Catalog, Claim, ClaimRequest, Claimed, Clock,
-    Digest, EffectClaim, EffectId, Engine, Filter, Found, Ids, InMemoryStore, KeyMode, Listed,
-    NewRun, Opened, Options, Order, Outcome, Page, Parts, Recorded, Scope, Store, StoreError,
+    Digest, EffectClaim, EffectId, Engine, Filter, Found, Ids, InMemoryStore, InboxFilter,
+    InboxItem, KeyMode, Listed, NewRun, Opened, Options, Order, Outcome, Page, Parts, Recorded,
+    Scope, Store, StoreError,
 };
 use callboard_protocol::{Object, Owner, RunId, Timestamp};
 
@@ -188,6 +189,15 @@ impl Store for DoomedStore {
         self.inner.list(scope, filter).await
     }
 
+    async fn inbox(
+        &self,
+        scope: &Scope,
+        filter: &InboxFilter,
+    ) -> Result<Vec<InboxItem>, StoreError> {
+        self.live().await;
+        self.inner.inbox(scope, filter).await
+    }
+
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
         self.live().await;
         self.inner.claim(request).await
@@ -331,4 +341,11 @@ pub(crate) async fn ended(store: &InMemoryStore, run: &RunId) -> Vec<Recorded> {
         }
         store.changed(run, page.head.version).await;
     }
+}
+
+/// The nodes whose questions stand in the inbox.
+pub(crate) async fn open_questions(store: &InMemoryStore) -> Vec<String> {
+    let filter = InboxFilter { limit: usize::MAX, ..InboxFilter::default() };
+    let items = store.inbox(&scope(), &filter).await.unwrap_or_else(|error| panic!("{error}"));
+    items.into_iter().map(|item| item.interrupt.node.to_string()).collect()
 }

@@ -368,14 +368,20 @@ pub enum InterruptKind {
 }
 
 impl InterruptKind {
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "approval" => Some(Self::Approval),
-            "clarification" => Some(Self::Clarification),
-            "external-event" => Some(Self::ExternalEvent),
-            "custom" => Some(Self::Custom),
-            _ => None,
+    pub const ALL: [Self; 4] =
+        [Self::Approval, Self::Clarification, Self::ExternalEvent, Self::Custom];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Approval => "approval",
+            Self::Clarification => "clarification",
+            Self::ExternalEvent => "external-event",
+            Self::Custom => "custom",
         }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use callboard_core::{Refusal, Resolution, Via};
 use callboard_engine::{EngineError, Scope};
 use callboard_protocol::{NodeId, Object, RunId, RunStatus, Timestamp};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::app::Host;
@@ -17,7 +17,8 @@ use crate::extract::{MaybeKeyed, Named, Shaped};
 use crate::idempotency::settle;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
-use crate::token::{Intent, Link};
+use crate::query::Parameters;
+use crate::token::{Claim, Intent, Link};
 
 /// `{resumeValue}`, or the flat answer that older clients send.
 pub(super) type AnswerBody = Object;
@@ -62,7 +63,7 @@ pub(super) async fn resolve(
     let (run, node) = (RunId::from(place.run), NodeId::from(place.node));
     let resolution = Resolution {
         node: node.clone(),
-        value: answer_of(body),
+        value: answer_of(body)?,
         by: caller.owner().principal,
         via: Via::Key,
     };
@@ -106,7 +107,7 @@ pub(super) async fn answer(
     }
     let resolution = Resolution {
         node: link.node_id.clone(),
-        value: answer_of(body),
+        value: answer_of(body)?,
         by: Some(format!("link:{}", link.interrupt_id).into()),
         via: Via::Token { interrupt_id: link.interrupt_id.clone() },
     };
@@ -124,22 +125,33 @@ pub(super) async fn answer(
 /// Reads a link and finds whose run it speaks of.
 async fn open_link(host: &Host, token: &str) -> Result<(Link, Scope), Problem> {
     let unknown = || Problem::new(Code::InterruptNotFound, "no such interrupt");
-    let link = host.app.link_key.read(token).ok_or_else(unknown)?;
+    let claim = Claim::of(token).ok_or_else(unknown)?;
+    // Whose secret must have signed it is known only with the run.
+    let scope = host.app.engine.scope_of(claim.run()).await?.ok_or_else(unknown)?;
+    let link = host.app.links.verify(&scope.tenant, claim).await?.ok_or_else(unknown)?;
     if link.expires_at <= host.now() {
         return Err(Problem::new(Code::InterruptExpired, "the link has expired"));
     }
-    let scope = host.app.engine.scope_of(&link.run_id).await?.ok_or_else(unknown)?;
     Ok((link, scope))
 }
 
-fn answer_of(mut body: Object) -> Value {
-    match body.remove("resumeValue") {
-        Some(value) if body.is_empty() => value,
-        Some(value) => {
-            body.insert("resumeValue".into(), value);
-            Value::Object(body)
-        }
-        None => Value::Object(body),
+/// `POST /v1/host/callboard/interrupt-links/rotate`.
+pub(super) async fn rotate_links(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let generation = host.app.links.rotate(&caller.scope.tenant).await?;
+    Ok(Answer::of(StatusCode::OK, &json!({ "generation": generation })))
+}
+
+/// `{resumeValue}` and nothing beside it, or the answer's own fields.
+fn answer_of(mut body: Object) -> Result<Value, Problem> {
+    let Some(value) = body.remove("resumeValue") else { return Ok(Value::Object(body)) };
+    match body.keys().next() {
+        None => Ok(value),
+        Some(name) => Err(Problem::invalid_at(name, "nothing may stand beside resumeValue")),
     }
 }
 

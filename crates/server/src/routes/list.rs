@@ -16,7 +16,7 @@ use crate::keys::Caller;
 use crate::problem::Problem;
 use crate::query::Parameters;
 
-const DEFAULT_LIMIT: usize = 50;
+pub(super) const DEFAULT_LIMIT: usize = 50;
 const HIGHEST_LIMIT: usize = 200;
 const KNOWN: [&str; 7] = ["status", "workflowId", "tag", "since", "until", "limit", "cursor"];
 
@@ -53,7 +53,7 @@ pub(super) async fn list(
     Answer::json(StatusCode::OK, &RunList { runs, next_cursor })
 }
 
-fn in_range(text: &str) -> Option<usize> {
+pub(super) fn in_range(text: &str) -> Option<usize> {
     text.parse().ok().filter(|limit| (1..=HIGHEST_LIMIT).contains(limit))
 }
 

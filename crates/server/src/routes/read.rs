@@ -49,8 +49,11 @@ async fn with_link(
 ) -> Result<String, Problem> {
     let interrupts = host.app.engine.interrupts(&caller.scope, run).await?;
     let waiting = interrupts.iter().find(|open| open.kind == InterruptKind::ExternalEvent);
-    let token = waiting.and_then(|open| host.app.link_key.sign(&Link::to(run, open, host.now())));
-    let Some(token) = token else { return Ok(json) };
+    let Some(open) = waiting else { return Ok(json) };
+    let link = Link::to(run, open, host.now());
+    let Some(token) = host.app.links.sign(&caller.scope.tenant, link).await? else {
+        return Ok(json);
+    };
     let mut snapshot: Object =
         serde_json::from_str(&json).map_err(|error| Problem::internal(&error))?;
     let callback = format!("/v1/interrupts/{token}");

@@ -16,7 +16,7 @@ use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{Activities, Catalog, Courier, Engine, Options, Parts, RandomIds};
 use callboard_protocol::Timestamp;
 use callboard_server::{
-    App, KeyRing, LinkKey, Metrics, NotReady, Readiness, ServerConfig, TestKeys, router,
+    App, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, TestKeys, router,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -102,7 +102,7 @@ impl TestHost {
             config: setup.config,
             readiness: Arc::new(StoreIsThere(Arc::clone(&store))),
             metrics: setup.metrics,
-            link_key: LinkKey::new([7; 32]),
+            links: Links::new(Arc::clone(&store) as _),
             shutdown: shutdown.clone(),
         };
         Self { router: router(app), engine, store, keys, shutdown }

@@ -1,8 +1,13 @@
 //! F28–F35, F38, F39, F42, R27, R46, R50, R78, R80: questions answered over HTTP.
 
 use axum::http::Method;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use callboard_engine::LinkSecrets;
 use callboard_protocol::Timestamp;
+use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
+use sha2::Sha256;
 
 use crate::given::{READER, RIVAL, TestHost};
 
@@ -18,7 +23,7 @@ fn workflow(id: &str, type_id: &str, config: &Value) -> Value {
 }
 
 /// Starts a run of one gate and returns it once it waits.
-async fn asked(host: &TestHost, type_id: &str, config: Value) -> String {
+pub(crate) async fn asked(host: &TestHost, type_id: &str, config: Value) -> String {
     let reply = host
         .post("/v1/host/callboard/workflows", &workflow("question", type_id, &config))
         .send()
@@ -143,6 +148,97 @@ async fn an_external_event_comes_through_its_link() {
     );
     let forged = host.post("/v1/interrupts/e30.AAAA", &right).anonymous().send().await;
     assert_eq!((forged.status, forged.text_at("error").as_str()), (404, "interrupt_not_found"));
+}
+
+/// A link as the host itself would sign it.
+fn signed(host: &TestHost, run: &str, intent: &str) -> String {
+    let secret = host.store.link_secret(&"acme".into(), 0);
+    let said = json!({
+        "keyId": 0, "runId": run, "nodeId": "gate", "interruptId": format!("{run}:gate:0"),
+        "expiresAt": host.now().plus_millis(60_000), "intent": intent,
+    });
+    let said = URL_SAFE_NO_PAD.encode(said.to_string());
+    let mut mac = Hmac::<Sha256>::new_from_slice(&secret).expect("any length will do");
+    mac.update(said.as_bytes());
+    format!("/v1/interrupts/{said}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
+}
+
+/// F38: a link that may look may not answer.
+#[tokio::test(start_paused = true)]
+async fn a_link_to_look_does_not_answer() {
+    let host = TestHost::start().await;
+    let run = asked(&host, "core.approvalGate", json!({})).await;
+    let link = signed(&host, &run, "inspect");
+    assert_eq!(host.get(&link).anonymous().send().await.status, 200);
+    let refused = host.post(&link, &accept()).anonymous().send().await;
+    assert_eq!((refused.status, refused.text_at("error").as_str()), (403, "forbidden"));
+    let link = signed(&host, &run, "resolve");
+    assert_eq!(host.post(&link, &accept()).anonymous().send().await.status, 200);
+}
+
+/// F39: where a key is asked for, a link is refused and the question stays open.
+#[tokio::test(start_paused = true)]
+async fn a_question_that_needs_a_key_refuses_a_link() {
+    let host = TestHost::start().await;
+    let config = json!({ "profile": "openwop-interrupt-auth-required" });
+    let run = asked(&host, "core.approvalGate", config).await;
+    let refused = host.post(&signed(&host, &run, "resolve"), &accept()).anonymous().send().await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+    let reply = host.post(&place(&run), &accept()).send().await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+}
+
+/// F38: rotating the secret once breaks no link, rotating it twice ends those from before.
+#[tokio::test(start_paused = true)]
+async fn a_link_outlives_one_rotation_and_not_two() {
+    let host = TestHost::start().await;
+    let run = asked(&host, "core.interrupt", external()).await;
+    let first = link(&host, &run).await;
+    let rotate = "/v1/host/callboard/interrupt-links/rotate";
+    let reader = host.call(Method::POST, rotate).key(READER).send().await;
+    assert_eq!(
+        (reader.status, reader.json["details"]["scopeRequired"].as_str()),
+        (403, Some("admin"))
+    );
+    let reply = host.call(Method::POST, rotate).send().await;
+    assert_eq!((reply.status, reply.json), (200, json!({ "generation": 1 })));
+    // Another tenant's secrets are its own business.
+    host.call(Method::POST, rotate).key(RIVAL).send().await;
+    host.call(Method::POST, rotate).key(RIVAL).send().await;
+    assert_eq!(host.get(&first).anonymous().send().await.status, 200);
+    let second = link(&host, &run).await;
+    host.call(Method::POST, rotate).send().await;
+    let right = json!({ "resumeValue": { "order": 7 } });
+    let forgotten = host.post(&first, &right).anonymous().send().await;
+    assert_eq!(
+        (forgotten.status, forgotten.text_at("error").as_str()),
+        (404, "interrupt_not_found")
+    );
+    let reply = host.post(&second, &right).anonymous().send().await;
+    assert_eq!((reply.status, reply.text_at("status").as_str()), (200, "completed"), "{reply:?}");
+}
+
+/// D-17, W-11: the older path and the flat body mean the same, and nothing may stand beside `resumeValue`.
+#[tokio::test(start_paused = true)]
+async fn older_clients_are_understood() {
+    let host = TestHost::start().await;
+    for (path, body) in [
+        ("approvals", json!({ "action": "accept" })),
+        ("approvals", accept()),
+        ("interrupts", json!({ "action": "accept", "feedback": "fine" })),
+    ] {
+        let run = asked(&host, "core.approvalGate", json!({})).await;
+        let place = format!("/v1/runs/{run}/{path}/gate");
+        let mixed = json!({ "resumeValue": { "action": "accept" }, "note": "x" });
+        let wrong = host.post(&place, &mixed).send().await;
+        assert_eq!((wrong.status, wrong.json["details"]["path"].as_str()), (400, Some("note")));
+        let reply = host.post(&place, &body).send().await;
+        assert_eq!(
+            (reply.status, reply.text_at("status").as_str()),
+            (200, "completed"),
+            "{path} {body}"
+        );
+    }
 }
 
 /// F38: a link dies with its interrupt's deadline, which also fails the node.

@@ -13,6 +13,7 @@ mod events;
 mod forks;
 mod given;
 mod idempotency;
+mod inbox;
 mod interrupts;
 mod keys;
 mod load;

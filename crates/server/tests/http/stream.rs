@@ -202,6 +202,7 @@ async fn append(host: &TestHost, run: &str, kind: &str) {
         rows: vec![row],
         head: Head { status: RunStatus::Paused, ..head },
         snapshot: None,
+        interrupts: None,
         outcome: None,
         child: None,
         wakes: None,

@@ -7,6 +7,7 @@ use callboard_server::{Access, OPERATIONS};
 use serde_json::Value;
 
 use crate::given::TestHost;
+use crate::interrupts::asked;
 
 /// A path that a client could send.
 fn example(path: &str) -> String {
@@ -144,11 +145,16 @@ async fn answers_match_the_openapi_schemas() {
     let document = host.get("/v1/openapi.json").anonymous().send().await.json;
     let run = host.run("wait", serde_json::json!({ "delayMs": 10 })).await;
     host.end_of(&run).await;
+    let config = serde_json::json!({ "requiredApprovals": 2, "timeoutMs": 60_000 });
+    let asking = asked(&host, "core.approvalGate", config).await;
+    let vote = serde_json::json!({ "action": "accept" });
+    host.post(&format!("/v1/runs/{asking}/approvals/gate"), &vote).send().await;
     for (schema, path) in [
         ("Capabilities", "/.well-known/openwop".to_owned()),
         ("RunSnapshot", format!("/v1/runs/{run}")),
         ("PolledEvents", format!("/v1/runs/{run}/events/poll")),
         ("RunList", "/v1/host/callboard/runs".to_owned()),
+        ("Inbox", "/v1/host/callboard/inbox".to_owned()),
         ("WorkflowDefinition", "/v1/workflows/wait".to_owned()),
         ("WorkflowList", "/v1/host/callboard/workflows".to_owned()),
         ("KeyList", "/v1/host/callboard/keys".to_owned()),

@@ -1,4 +1,4 @@
-//! Appending to one log: events, head, snapshot and the fate of the lease, in one request.
+//! Appending to one log: events, head, snapshot, open questions and the fate of the lease, in one request.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -8,8 +8,8 @@ use callboard_protocol::RunId;
 
 use super::create::{self, SealedRun};
 use super::fault::Fault;
-use super::outcome;
 use super::rows::{execute, millis, signed};
+use super::{inbox, outcome};
 use crate::seal::Seal;
 
 /// An append as it goes to the disk.
@@ -72,6 +72,9 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Faul
     }
     if let Some(waiting) = &append.wakes {
         poke(db, waiting)?;
+    }
+    if let Some(interrupts) = &append.interrupts {
+        inbox::replace(db, before.id, interrupts)?;
     }
     Ok(version)
 }

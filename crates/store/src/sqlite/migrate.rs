@@ -139,4 +139,44 @@ mod tests {
         assert_eq!(tables, 0);
         Ok(())
     }
+    /// Our migrations up to one of them.
+    fn runner_up_to(version: i32) -> Runner {
+        let mut migrations = runner().get_migrations().clone();
+        migrations.retain(|migration| migration.version() <= version);
+        Runner::new(&migrations).set_grouped(true)
+    }
+
+    #[test]
+    fn questions_from_before_the_inbox_are_found_in_the_logs() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("callboard.db");
+        let mut db = Connection::open(&path)?;
+        run(&mut db, &path, &runner_up_to(3))?;
+        db.execute_batch(
+            r#"INSERT INTO runs VALUES
+                   (1, 'r1', 'acme', NULL, 0, 'w', NULL, 1, 1, 0, 0, 'running', 9, NULL, NULL, 0, NULL),
+                   (2, 'r2', 'acme', NULL, 0, 'w', NULL, 1, 1, 0, 0, 'cancelled', 9, NULL, NULL, 0, NULL);
+               INSERT INTO definitions VALUES (1, 'd', '{"nodes":[
+                   {"id":"open","config":{"profile":"openwop-interrupt-auth-required"}},{"id":"settled","config":{}}]}');
+               INSERT INTO births VALUES (1, '{}', NULL, 1), (2, '{}', NULL, 1);
+               INSERT INTO events (run, sequence, at, kind, node, payload) VALUES
+                   (1, 1, 10, 'interrupt.requested', 'settled', '{"kind":"custom","key":"k0","data":{}}'),
+                   (1, 2, 20, 'interrupt.requested', 'open',
+                       '{"kind":"approval","key":"k1","data":{"title":"?"},"timeoutMs":5}'),
+                   (1, 3, 30, 'interrupt.resolved', 'settled', '{}'),
+                   (1, 4, 40, 'callboard.vote', 'open', '{"interruptId":"r1-2","voter":"ann","action":"accept"}'),
+                   (2, 1, 10, 'interrupt.requested', 'open', '{"kind":"custom","key":"k2","data":{}}');"#,
+        )?;
+        run(&mut db, &path, &runner())?;
+        let mut select = db.prepare(
+            "SELECT interrupt_id || ' ' || key || ' ' || data || ' ' || expires_at || ' ' || requires_auth || votes
+             FROM interrupts",
+        )?;
+        let found = select.query_map([], |row| row.get::<_, String>(0))?;
+        assert_eq!(
+            found.collect::<Result<Vec<_>, _>>()?,
+            [r#"r1-2 k1 {"title":"?"} 25 1[{"voter":"ann","action":"accept"}]"#]
+        );
+        Ok(())
+    }
 }

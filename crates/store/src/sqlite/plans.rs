@@ -2,9 +2,10 @@
 
 use rusqlite::Connection;
 
-use callboard_engine::{Filter, KeyMode, Scope};
+use callboard_engine::{Filter, InboxFilter, InboxPlace, KeyMode, Scope};
+use callboard_protocol::Timestamp;
 
-use super::{claim, create, deliveries, list, migrate};
+use super::{claim, create, deliveries, inbox, list, migrate};
 
 /// How SQLite would go about a statement.
 fn plan(sql: &str) -> anyhow::Result<String> {
@@ -54,5 +55,17 @@ fn deliveries_are_found_without_reading_those_that_wait() -> anyhow::Result<()> 
     let log = plan(deliveries::UNPLANNED)?;
     assert!(log.contains("SEARCH events USING INTEGER PRIMARY KEY (rowid>?)"), "{log}");
     assert!(!log.contains("FOR ORDER BY"), "{log}");
+    Ok(())
+}
+
+#[test]
+fn a_page_of_an_inbox_is_read_in_the_order_of_its_index() -> anyhow::Result<()> {
+    let scope = Scope { tenant: "acme".into(), workspace: None, mode: KeyMode::Live };
+    let after = InboxPlace { requested_at: Timestamp::default(), interrupt_id: "r1-2".to_owned() };
+    let page = InboxFilter { after: Some(after), limit: 10, ..InboxFilter::default() };
+    let (sql, _) = inbox::statement(&scope, &page);
+    let plan = plan(&sql)?;
+    assert!(plan.contains("INDEX interrupts_listed (tenant=? AND test=? AND "), "{plan}");
+    assert!(!plan.contains("FOR ORDER BY"), "{plan}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Plain rows: workflow definitions and API keys.
+//! Plain rows: workflow definitions, API keys, generations of link secrets.
 
 use rusqlite::{Connection, Row, params};
 
@@ -139,4 +139,25 @@ pub(super) fn revoke_key(
     let sql =
         "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3) WHERE tenant = ?1 AND key_id = ?2";
     Ok(execute(db, sql, params![tenant.as_str(), id.as_str(), at.as_millis()])? > 0)
+}
+
+/// Where a tenant's generation stands among the facts about this database.
+fn link_fact(tenant: &Tenant) -> String {
+    format!("link_generation/{tenant}")
+}
+
+pub(super) fn link_generation(db: &Connection, tenant: &Tenant) -> Result<u32, Fault> {
+    let mut select = db.prepare_cached("SELECT value FROM meta WHERE name = ?1")?;
+    let mut rows = select.query([link_fact(tenant)])?;
+    let Some(row) = rows.next()? else { return Ok(0) };
+    let unreadable = || Fault::unreadable("the generation of link secrets", "it is no number");
+    let value: [u8; 4] = row.get::<_, Vec<u8>>(0)?.try_into().map_err(|_| unreadable())?;
+    Ok(u32::from_be_bytes(value))
+}
+
+pub(super) fn rotate_links(db: &Connection, tenant: &Tenant) -> Result<u32, Fault> {
+    let next = link_generation(db, tenant)?.saturating_add(1);
+    let sql = "INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)";
+    execute(db, sql, params![link_fact(tenant), next.to_be_bytes()])?;
+    Ok(next)
 }

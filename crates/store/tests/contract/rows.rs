@@ -1,4 +1,4 @@
-//! Plain rows: workflow definitions and API keys.
+//! Plain rows: workflow definitions, API keys, generations of link secrets.
 
 use std::collections::BTreeSet;
 
@@ -65,5 +65,23 @@ pub(crate) async fn keys_are_kept_and_revoked(subject: Subject) -> anyhow::Resul
     assert!(store.revoke_key(&"acme".into(), &narrow.id, at(9)).await?);
     let revoked: Vec<_> = store.all_keys().await?.into_iter().map(|key| key.revoked_at).collect();
     assert_eq!(revoked, [Some(at(5)), None]);
+    Ok(())
+}
+
+pub(crate) async fn link_secrets_have_generations_per_tenant(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let (acme, globex): (Tenant, Tenant) = ("acme".into(), "globex".into());
+    let store = subject.ports()?;
+    assert_eq!(store.link_generation(&acme).await?, 0);
+    assert_eq!(store.rotate_links(&acme).await?, 1);
+    assert_eq!(store.rotate_links(&acme).await?, 2);
+    let secret = store.link_secret(&acme, 2);
+    assert_ne!(secret, store.link_secret(&acme, 1));
+    assert_ne!(secret, store.link_secret(&globex, 2));
+    subject.restart()?;
+    let store = subject.ports()?;
+    assert_eq!((store.link_generation(&acme).await?, store.link_secret(&acme, 2)), (2, secret));
+    assert_eq!(store.link_generation(&globex).await?, 0);
     Ok(())
 }

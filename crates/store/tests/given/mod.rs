@@ -69,6 +69,7 @@ pub(crate) fn append(run: &str, expected: u64) -> Append {
         rows: vec![row("{\"n\":1}")],
         head: head(RunStatus::Running, expected + 1, None),
         snapshot: None,
+        interrupts: None,
         outcome: None,
         child: None,
         wakes: None,

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use callboard_core::Entry;
 use callboard_engine::{
     Append, Begun, Claim, ClaimRequest, Claimed, DeadLetter, Digest, EffectClaim, EffectId, Filter,
-    Found, InMemoryStore, Keys, Listed, NewRun, Opened, Outcome, Page, Plan, Put, Scope, Secret,
-    Settlement, Store, StoreError, StoredKey, StoredWorkflow, TakeRequest, Taken, Unplanned,
-    Webhook, Webhooks, Workflows,
+    Found, InMemoryStore, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, NewRun, Opened,
+    Outcome, Page, Plan, Put, Scope, Secret, Settlement, Store, StoreError, StoredKey,
+    StoredWorkflow, TakeRequest, Taken, Unplanned, Webhook, Webhooks, Workflows,
 };
 use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WebhookId, WorkflowId};
 
@@ -83,6 +83,13 @@ impl Store for FlakyStore {
     }
     async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
         self.inner.list(scope, filter).await
+    }
+    async fn inbox(
+        &self,
+        scope: &Scope,
+        filter: &InboxFilter,
+    ) -> Result<Vec<InboxItem>, StoreError> {
+        self.inner.inbox(scope, filter).await
     }
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
         self.inner.claim(request).await
@@ -201,5 +208,19 @@ impl Webhooks for FlakyStore {
     async fn settle_delivery(&self, settlement: Settlement) -> Result<bool, StoreError> {
         self.write()?;
         self.inner.settle_delivery(settlement).await
+    }
+}
+
+#[async_trait]
+impl LinkSecrets for FlakyStore {
+    async fn link_generation(&self, tenant: &Tenant) -> Result<u32, StoreError> {
+        self.inner.link_generation(tenant).await
+    }
+    async fn rotate_links(&self, tenant: &Tenant) -> Result<u32, StoreError> {
+        self.write()?;
+        self.inner.rotate_links(tenant).await
+    }
+    fn link_secret(&self, tenant: &Tenant, generation: u32) -> [u8; 32] {
+        self.inner.link_secret(tenant, generation)
     }
 }

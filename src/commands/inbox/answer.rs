@@ -1,0 +1,138 @@
+//! `callboard inbox answer`: what was typed, piped in or chosen at the prompt, sent to the run that asked.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::answers::read_lines;
+use crate::args::Connection;
+use crate::client::Client;
+use crate::exit::{CommandError, Exit};
+use crate::question::{Question, approval};
+use crate::{output, prompt};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard inbox answer run_0199f2c4
+  callboard inbox answer run_0199f2c4 gate --action reject --feedback 'too early'
+  callboard inbox answer run_0199f2c4 ask --value '{\"answers\": {\"q1\": \"blue\"}}'
+  echo accept | callboard inbox answer run_0199f2c4
+
+Without --value and --action the question is shown and asked at the prompt; where standard
+input is no terminal, one line of it is the answer.")]
+pub(crate) struct AnswerArgs {
+    /// Id of the run
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Node that asks; may be left out where the run asks one thing only
+    #[arg(value_name = "NODE")]
+    node: Option<String>,
+    /// The answer as JSON
+    #[arg(long, value_name = "JSON", value_parser = parse_value, conflicts_with_all = ["action", "feedback", "voter"])]
+    value: Option<Value>,
+    /// The decision on an approval: accept, reject, or whatever else it offers
+    #[arg(long, value_name = "ACTION")]
+    action: Option<String>,
+    /// A remark that goes with the action
+    #[arg(long, value_name = "TEXT", requires = "action")]
+    feedback: Option<String>,
+    /// In whose name, where several must decide
+    #[arg(long, value_name = "NAME", requires = "action")]
+    voter: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(super) async fn run(args: AnswerArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.clone().or(earlier))?;
+    let (node, value) = match (&args.node, typed(&args)) {
+        (Some(node), Some(value)) => (node.clone(), value),
+        (_, typed) => {
+            let question = find(&client, &args).await?;
+            let value = match typed {
+                Some(value) => value,
+                None => ask(&question).await?,
+            };
+            (question.node_id.to_string(), value)
+        }
+    };
+    let answered = client
+        .answer(&args.run, &node, &value)
+        .await
+        .map_err(|error| if error.exit == Exit::NotFound { nothing_asked(&args) } else { error })?;
+    if args.json {
+        output::json(&answered)?;
+    } else {
+        let status = answered.get("status").and_then(Value::as_str).unwrap_or("unknown");
+        output::line(&format!("{} {node} answered; the run is {status}", args.run))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn typed(args: &AnswerArgs) -> Option<Value> {
+    let decided = args.action.as_ref().map(|action| {
+        let mut answer = approval(action, args.feedback.as_deref());
+        if let Some(voter) = &args.voter {
+            answer["voter"] = voter.as_str().into();
+        }
+        answer
+    });
+    args.value.clone().or(decided)
+}
+
+/// The question that is meant.
+async fn find(client: &Client, args: &AnswerArgs) -> Result<Question, CommandError> {
+    let mut open = client.questions(&args.run).await?;
+    if let Some(node) = &args.node {
+        open.retain(|question| question.node_id.as_str() == node.as_str());
+    }
+    let nodes: Vec<String> = open.iter().map(|question| question.node_id.to_string()).collect();
+    match open.pop() {
+        None => Err(nothing_asked(args)),
+        Some(only) if open.is_empty() => Ok(only),
+        Some(_) => {
+            let what = format!("run {} asks more than one thing", args.run);
+            Err(CommandError::usage(what)
+                .hint(format!("name the node as well: {}", nodes.join(", "))))
+        }
+    }
+}
+
+async fn ask(question: &Question) -> Result<Value, CommandError> {
+    if prompt::is_possible() {
+        return ask_person(question).await;
+    }
+    let Some(line) = read_lines().recv().await else {
+        return Err(CommandError::usage("there is no answer on standard input")
+            .hint("pass it as --value JSON or --action ACTION, or write it on one line"));
+    };
+    question.read(&line).map_err(CommandError::usage)
+}
+
+async fn ask_person(question: &Question) -> Result<Value, CommandError> {
+    let asked = question.clone();
+    let told = tokio::select! {
+        told = tokio::task::spawn_blocking(move || prompt::ask(&asked)) => told,
+        // Losing the form is fine: the process ends here.
+        _ = tokio::signal::ctrl_c() => {
+            prompt::tidy_up();
+            return Err(CommandError::new(Exit::Interrupted, ""));
+        }
+    };
+    let told = told.map_err(|error| CommandError::failed(error.to_string()))?;
+    let told = told.map_err(|error| CommandError::failed(format!("nothing answered: {error}")))?;
+    told.ok_or_else(|| CommandError::failed("nothing answered; the question stays open"))
+}
+
+fn nothing_asked(args: &AnswerArgs) -> CommandError {
+    let place = args.node.as_ref().map(|node| format!(" at {node}")).unwrap_or_default();
+    let what = format!("run {} asks nothing{place}", args.run);
+    CommandError::new(Exit::NotFound, what)
+        .hint("`callboard inbox list` shows what is asked and this key can see")
+}
+
+fn parse_value(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))
+}

@@ -1,0 +1,100 @@
+//! `callboard inbox list`: open questions, longest waiting first, a page at a time.
+
+use clap::Args;
+use comfy_table::Cell;
+use serde::Deserialize;
+
+use callboard_protocol::InterruptKind;
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::exit::{CommandError, Exit};
+use crate::question::Question;
+use crate::{output, words};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard inbox list
+  callboard inbox list --kind approval --workflow release --json")]
+pub(crate) struct ListArgs {
+    /// Only questions of this kind: approval, clarification, external-event, custom
+    #[arg(long, value_name = "KIND", value_parser = parse_kind)]
+    kind: Option<InterruptKind>,
+    /// Only those of runs of this workflow
+    #[arg(long, value_name = "ID")]
+    workflow: Option<String>,
+    /// Only those of this run
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// How many at once
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=200))]
+    limit: u16,
+    /// Go on where an earlier page ended
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    interrupts: Vec<Question>,
+    next_cursor: Option<String>,
+}
+
+pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.clone().or(earlier))?;
+    let found = client.inbox(&query(&args)).await?;
+    if args.json {
+        output::json(&found)?;
+        return Ok(Exit::Done);
+    }
+    let page: Page = serde_json::from_value(found).map_err(|error| {
+        CommandError::failed(format!("the host's list cannot be read: {error}"))
+    })?;
+    if page.interrupts.is_empty() {
+        output::note("nothing is asked");
+        return Ok(Exit::Done);
+    }
+    let rows = page.interrupts.iter().map(row).collect();
+    output::table(["run", "node", "kind", "asks", "asked", "until"], rows)?;
+    if let Some(cursor) = page.next_cursor {
+        output::hint(&format!("there are more: add --cursor {cursor}"));
+    } else if output::is_terminal() {
+        output::hint("`callboard inbox answer RUN` answers one");
+    }
+    Ok(Exit::Done)
+}
+
+fn row(question: &Question) -> [Cell; 6] {
+    let until = question.expires_at.map(words::until).unwrap_or_default();
+    [
+        Cell::new(&question.run_id),
+        Cell::new(words::plain(question.node_id.as_str())),
+        Cell::new(question.kind.as_str()),
+        Cell::new(question.headline()),
+        Cell::new(words::moment(question.requested_at)),
+        Cell::new(until),
+    ]
+}
+
+fn query(args: &ListArgs) -> Vec<(&'static str, String)> {
+    let given = [
+        ("kind", args.kind.map(|kind| kind.as_str().to_owned())),
+        ("workflowId", args.workflow.clone()),
+        ("runId", args.run.clone()),
+        ("limit", Some(args.limit.to_string())),
+        ("cursor", args.cursor.clone()),
+    ];
+    given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+fn parse_kind(text: &str) -> Result<InterruptKind, String> {
+    InterruptKind::from_name(text).ok_or_else(|| {
+        format!("expected one of {}", InterruptKind::ALL.map(InterruptKind::as_str).join(", "))
+    })
+}

@@ -1,0 +1,235 @@
+//! What a run asks, and how a line of text answers it.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use callboard_protocol::{InterruptKind, NodeId, Object, RunId, Timestamp, WorkflowId};
+
+use crate::words;
+
+/// One open question, as the host lists it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Question {
+    pub(crate) run_id: RunId,
+    pub(crate) workflow_id: WorkflowId,
+    pub(crate) node_id: NodeId,
+    pub(crate) interrupt_id: String,
+    pub(crate) kind: InterruptKind,
+    pub(crate) data: Value,
+    pub(crate) resume_schema: Option<Object>,
+    pub(crate) requested_at: Timestamp,
+    pub(crate) expires_at: Option<Timestamp>,
+    #[serde(default)]
+    pub(crate) votes: Vec<Value>,
+}
+
+impl Question {
+    /// What is asked, in one line.
+    pub(crate) fn headline(&self) -> String {
+        headline(self.kind, &self.data)
+    }
+
+    /// What can be chosen, where the question is an approval.
+    pub(crate) fn actions(&self) -> Vec<&str> {
+        self.data["actions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// The single things that a clarification asks.
+    pub(crate) fn parts(&self) -> Vec<Part<'_>> {
+        let listed = self.data["questions"].as_array().into_iter().flatten();
+        listed.filter_map(Part::of).collect()
+    }
+
+    /// Reads an answer from one line: a word or JSON, whatever fits the kind. Whether it counts is the host's to say.
+    pub(crate) fn read(&self, line: &str) -> Result<Value, String> {
+        let line = line.trim();
+        let json = serde_json::from_str::<Value>(line).ok();
+        match (self.kind, json) {
+            (_, Some(value @ Value::Object(_))) => Ok(value),
+            (InterruptKind::Approval, Some(_)) => Err(format!(
+                "{line} is no answer to an approval; write {} or a JSON object",
+                self.actions().join(", ")
+            )),
+            (InterruptKind::Approval, None) => Ok(approval(line, None)),
+            (InterruptKind::Clarification, _) => match self.parts().as_slice() {
+                [only] => Ok(json!({ "answers": { only.id: only.read(line) } })),
+                several => Err(format!(
+                    "{} things are asked; write {{\"answers\": {{\"{}\": …}}}}",
+                    several.len(),
+                    several.iter().map(|part| part.id).collect::<Vec<_>>().join("\": …, \"")
+                )),
+            },
+            (InterruptKind::ExternalEvent, _) => {
+                Err("an event is a JSON object with what the run waits for".to_owned())
+            }
+            (InterruptKind::Custom, Some(value)) => Ok(value),
+            (InterruptKind::Custom, None) => Ok(line.into()),
+        }
+    }
+
+    /// How to answer from another terminal.
+    pub(crate) fn how_to_answer(&self) -> String {
+        let how = match self.kind {
+            InterruptKind::Approval => " --action ACTION",
+            InterruptKind::Clarification => "",
+            InterruptKind::ExternalEvent | InterruptKind::Custom => " --value JSON",
+        };
+        format!("`callboard inbox answer {} {}{how}`", self.run_id, self.node_id)
+    }
+}
+
+/// One of the things that a clarification asks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Part<'q> {
+    pub(crate) id: &'q str,
+    pub(crate) text: &'q str,
+    pub(crate) schema: Option<&'q Value>,
+}
+
+impl<'q> Part<'q> {
+    fn of(item: &'q Value) -> Option<Self> {
+        let text = item["question"].as_str()?;
+        Some(Self { id: item["id"].as_str()?, text, schema: item.get("schema") })
+    }
+
+    /// Where no schema says otherwise, an answer is a text, also one that looks like a number.
+    pub(crate) fn read(&self, text: &str) -> Value {
+        self.schema.map_or_else(|| text.into(), |schema| read_by(schema, text))
+    }
+}
+
+/// Reads a value of the type that the schema names; what does not fit stays a text, for the host to judge.
+pub(crate) fn read_by(schema: &Value, text: &str) -> Value {
+    if schema["type"] == json!("string") {
+        return text.into();
+    }
+    serde_json::from_str(text).unwrap_or_else(|_| text.into())
+}
+
+/// An approval's answer, with the remark where its action carries one.
+pub(crate) fn approval(action: &str, remark: Option<&str>) -> Value {
+    let mut answer = json!({ "action": action });
+    match (action, remark) {
+        (_, None) => {}
+        ("refine", Some(text)) => {
+            answer["refineFeedback"] = json!({ "scope": "whole", "text": text })
+        }
+        ("ask", Some(text)) => answer["question"] = text.into(),
+        (_, Some(text)) => answer["feedback"] = text.into(),
+    }
+    answer
+}
+
+/// What is asked, in one line.
+pub(crate) fn headline(kind: InterruptKind, data: &Value) -> String {
+    let text = |key: &str| data[key].as_str().unwrap_or_default();
+    let line = match kind {
+        InterruptKind::Approval => text("title").to_owned(),
+        InterruptKind::Clarification => {
+            let asked = data["questions"].as_array().into_iter().flatten();
+            asked.filter_map(|item| item["question"].as_str()).collect::<Vec<_>>().join(" ")
+        }
+        InterruptKind::ExternalEvent => {
+            format!("{} {}", text("eventType"), words::preview(&data["correlation"]))
+        }
+        InterruptKind::Custom => text("customKind").to_owned(),
+    };
+    words::plain(&line).replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(kind: InterruptKind, data: Value) -> Question {
+        Question {
+            run_id: "run_1".into(),
+            workflow_id: "w".into(),
+            node_id: "gate".into(),
+            interrupt_id: "run_1-2".into(),
+            kind,
+            data,
+            resume_schema: None,
+            requested_at: Timestamp::default(),
+            expires_at: None,
+            votes: Vec::new(),
+        }
+    }
+
+    fn check(kind: InterruptKind, data: Value, cases: &[(&str, Option<Value>)]) {
+        let question = question(kind, data);
+        for (line, expected) in cases {
+            assert_eq!(question.read(line).ok(), *expected, "{kind:?}: {line}");
+        }
+    }
+
+    #[test]
+    fn an_approval_is_answered_with_a_word_or_an_object() {
+        let data = json!({ "title": "Go?", "actions": ["accept", "reject"] });
+        let reject = json!({ "action": "reject", "feedback": "no" });
+        check(
+            InterruptKind::Approval,
+            data,
+            &[
+                (" accept\n", Some(json!({ "action": "accept" }))),
+                (r#"{"action": "reject", "feedback": "no"}"#, Some(reject)),
+                ("maybe", Some(json!({ "action": "maybe" }))),
+                ("7", None),
+            ],
+        );
+    }
+
+    #[test]
+    fn one_question_is_answered_with_plain_text() {
+        let asked = |schema: Value| json!({ "questions": [{ "id": "q1", "question": "Which?", "schema": schema }] });
+        let answer = |value: Value| Some(json!({ "answers": { "q1": value } }));
+        let plain = json!({ "questions": [{ "id": "q1", "question": "Which?" }] });
+        check(
+            InterruptKind::Clarification,
+            plain,
+            &[
+                ("dark blue", answer(json!("dark blue"))),
+                ("42", answer(json!("42"))),
+                (r#"{"answers":{"q1":"x"}}"#, answer(json!("x"))),
+            ],
+        );
+        let integer = asked(json!({ "type": "integer" }));
+        check(InterruptKind::Clarification, integer, &[("42", answer(json!(42)))]);
+        let text = asked(json!({ "type": "string" }));
+        check(InterruptKind::Clarification, text, &[("42", answer(json!("42")))]);
+        let two = json!({ "questions": [{ "id": "a", "question": "?" }, { "id": "b", "question": "?" }] });
+        check(InterruptKind::Clarification, two, &[("blue", None)]);
+    }
+
+    #[test]
+    fn other_kinds_take_json() {
+        check(
+            InterruptKind::ExternalEvent,
+            json!({}),
+            &[(r#"{"order":7}"#, Some(json!({ "order": 7 }))), ("accept", None), ("7", None)],
+        );
+        check(
+            InterruptKind::Custom,
+            json!({}),
+            &[("[1]", Some(json!([1]))), ("so", Some("so".into()))],
+        );
+    }
+
+    #[test]
+    fn a_remark_stands_where_its_action_wants_it() {
+        assert_eq!(approval("reject", Some("no")), json!({ "action": "reject", "feedback": "no" }));
+        let refine =
+            json!({ "action": "refine", "refineFeedback": { "scope": "whole", "text": "no" } });
+        assert_eq!(approval("refine", Some("no")), refine);
+        assert_eq!(approval("ask", Some("why?")), json!({ "action": "ask", "question": "why?" }));
+    }
+
+    #[test]
+    fn a_headline_is_one_plain_line() {
+        let data = json!({ "questions": [{ "question": "Which\n\u{1b}[2Jcolour?" }, { "question": "When?" }] });
+        assert_eq!(headline(InterruptKind::Clarification, &data), "Which [2Jcolour? When?");
+        let event = json!({ "eventType": "paid", "correlation": { "order": 7 } });
+        assert_eq!(headline(InterruptKind::ExternalEvent, &event), r#"paid {"order":7}"#);
+    }
+}

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use callboard_core::RunDiff;
 use callboard_protocol::{
     CancelRun, CreateRun, CreatedRun, ErrorEnvelope, ForkRun, ForkedRun, PauseRun, ResumeRun,
     RunAncestry, RunEvent, RunSnapshot,
@@ -132,6 +133,22 @@ impl Client {
         let polled: Polled =
             self.run_request(Method::GET, id, "/events/poll?timeout=1", None::<&()>).await?;
         Ok(polled.events)
+    }
+
+    /// How two runs differ, as the host wrote it and as we understand it.
+    pub(crate) async fn diff(&self, a: &str, b: &str) -> Result<(Value, RunDiff), CommandError> {
+        let against = format!(":diff?against={}", segment(b));
+        let value: Value = self
+            .run_request(Method::GET, a, &against, None::<&()>)
+            .await
+            .map_err(|error| no_run(error, &format!("{a} or {b}")))?;
+        let diff = serde_json::from_value(value.clone())
+            .map_err(|error| self.strange(&error.to_string()))?;
+        Ok((value, diff))
+    }
+
+    pub(crate) async fn bundle(&self, id: &str) -> Result<Value, CommandError> {
+        self.run_request(Method::GET, id, "/debug-bundle", None::<&()>).await
     }
 
     /// Opens the live stream behind the given sequence.

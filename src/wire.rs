@@ -12,18 +12,20 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use callboard_backends::{CallPrompt, Egress, Reach, SideEffect, SystemLookup};
+use callboard_backends::{
+    CallPrompt, Egress, Exporter, OtlpError, OtlpSettings, Reach, SideEffect, SystemLookup,
+};
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
     Activities, Catalog, Clock, Courier, Engine, Options, Parts, RandomIds, StoreError, SystemClock,
 };
 use callboard_protocol::HostId;
 use callboard_server::{
-    App, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, StaticKey, TestKeys,
+    App, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, StaticKey, TestKeys, TestSeams,
 };
 use callboard_store::{OpenError, SqliteStore};
 
-use crate::args::ApiKey;
+use crate::args::{ApiKey, environment};
 use crate::config::{Config, Limits};
 use crate::exit::{CommandError, Exit};
 use crate::{disk, words};
@@ -58,6 +60,8 @@ pub(crate) struct Host {
     store: Arc<SqliteStore>,
     engine: Engine,
     shutdown: CancellationToken,
+    /// Cancelled once no run can end any more: what is left of the traces may go.
+    quiet: CancellationToken,
     tasks: TaskTracker,
 }
 
@@ -65,6 +69,7 @@ impl Host {
     /// Returns once requests are served. What may be wrong with the settings comes first, so that a start
     /// that cannot succeed leaves nothing behind.
     pub(crate) async fn start(settings: Settings) -> Result<Self, CommandError> {
+        let exporter = exporter().map_err(|error| CommandError::usage(error.to_string()))?;
         let definitions = folder::read(&settings.workflows)?;
         let (listener, address) = bind(&settings.listen).await?;
         let store = Arc::new(
@@ -92,15 +97,21 @@ impl Host {
             readiness: Arc::new(DatabaseReadiness(store.clone())),
             metrics: Some(metrics.clone()),
             links: Links::new(store.clone()),
+            annotations: store.clone(),
+            seams: if settings.test_seams { TestSeams::On } else { TestSeams::Off },
             shutdown: shutdown.clone(),
         });
+        let (tasks, quiet) = (TaskTracker::new(), CancellationToken::new());
+        if let Some(exporter) = exporter {
+            tasks.spawn(exporter.run(engine.clone(), engine.ended(), quiet.clone()));
+        }
         engine.start();
         courier.start();
-        let tasks = TaskTracker::new();
         tasks.spawn(metrics.keep_up(shutdown.clone()));
         tasks.spawn(callboard_server::serve(listener, router, shutdown.clone()));
         let first_key = first_key.map(|key| ApiKey::from(key.reveal().to_owned()));
-        Ok(Self { url: format!("http://{address}"), first_key, store, engine, shutdown, tasks })
+        let url = format!("http://{address}");
+        Ok(Self { url, first_key, store, engine, shutdown, quiet, tasks })
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -116,14 +127,23 @@ impl Host {
     pub(crate) async fn stop(self) {
         self.shutdown.cancel();
         self.tasks.close();
-        let quiet = async { tokio::join!(self.engine.shut_down(DRAIN), self.tasks.wait()) };
-        if tokio::time::timeout(STOP_WITHIN, quiet).await.is_err() {
+        let drained = async {
+            self.engine.shut_down(DRAIN).await;
+            self.quiet.cancel();
+        };
+        let stopped = async { tokio::join!(drained, self.tasks.wait()) };
+        if tokio::time::timeout(STOP_WITHIN, stopped).await.is_err() {
             tracing::warn!(
                 "stopping although something is still under way; the next start takes it over"
             );
         }
         self.store.shutdown().await;
     }
+}
+
+/// Traces go where OpenTelemetry's own variables say, or nowhere.
+fn exporter() -> Result<Option<Exporter>, OtlpError> {
+    OtlpSettings::read(environment)?.map(Exporter::new).transpose()
 }
 
 async fn bind(listen: &str) -> Result<(TcpListener, SocketAddr), CommandError> {

@@ -28,6 +28,8 @@ fn every_command_has_help_with_an_example() -> Result<()> {
         "runs list",
         "runs show",
         "runs events",
+        "runs diff",
+        "runs bundle",
         "runs cancel",
         "runs pause",
         "runs resume",
@@ -212,6 +214,37 @@ fn a_run_can_be_held_released_and_ended() -> Result<()> {
     let kinds = lines.lines().map(|line| Ok(serde_json::from_str::<Value>(line)?["type"].clone()));
     let kinds: Vec<Value> = kinds.collect::<Result<_>>()?;
     assert_eq!(kinds.last().and_then(Value::as_str), Some("run.cancelled"), "{kinds:?}");
+    Ok(())
+}
+
+#[test]
+fn two_runs_are_compared_and_one_is_exported() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let host = terminal.host(&[])?;
+    let user = terminal.at(host.url());
+    let start = |workflow: &str, input: &str| -> Result<String> {
+        let run = user.output(&["run", workflow, "--input", input])?.trim().to_owned();
+        user.output(&["runs", "events", &run, "--follow", "--mode", "updates"])?;
+        Ok(run)
+    };
+    let first = start("noop", "{\"day\": \"monday\", \"same\": 1}")?;
+    let second = start("noop", "{\"day\": \"friday\", \"same\": 1, \"late\": true}")?;
+    let longer = start("chain", "{}")?;
+    assert_snapshot!("diff_1_inputs", user.run(&["runs", "diff", &first, &second])?);
+    assert_snapshot!("diff_2_same", user.run(&["runs", "diff", &first, &first])?);
+    assert_snapshot!("diff_3_longer", user.run(&["runs", "diff", &first, &longer])?);
+    assert_snapshot!("diff_4_unknown", user.run(&["runs", "diff", &first, "run_nope"])?);
+    let json: Value =
+        serde_json::from_str(&user.output(&["runs", "diff", &first, &second, "--json"])?)?;
+    assert_eq!(json["divergedAtSeq"], 0);
+    assert_snapshot!(
+        "bundle_1_file",
+        user.run(&["runs", "bundle", &longer, "--out", "bundle.json"])?
+    );
+    let written: Value = serde_json::from_str(&terminal.read("bundle.json")?)?;
+    let shown: Value = serde_json::from_str(&user.output(&["runs", "bundle", &longer])?)?;
+    assert_eq!(written["events"], shown["events"]);
+    assert_snapshot!("bundle_2_unknown", user.run(&["runs", "bundle", "run_nope"])?);
     Ok(())
 }
 

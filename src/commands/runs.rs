@@ -1,7 +1,9 @@
 //! `callboard runs`: what happened, the ways to intervene, and time travel.
 
 mod ancestry;
+mod bundle;
 mod cancel;
+mod diff;
 mod events;
 mod fork;
 mod list;
@@ -35,6 +37,10 @@ enum RunsCommand {
     Show(show::ShowArgs),
     /// Print a run's log, or follow it live
     Events(events::EventsArgs),
+    /// Compare two runs
+    Diff(diff::DiffArgs),
+    /// Export one run without its secrets
+    Bundle(bundle::BundleArgs),
     /// Cancel a run
     Cancel(cancel::CancelArgs),
     /// Pause a run
@@ -52,6 +58,8 @@ pub(crate) async fn run(args: RunsArgs, earlier: &Connection) -> Result<Exit, Co
         RunsCommand::List(args) => list::run(args, earlier).await,
         RunsCommand::Show(args) => show::run(args, earlier).await,
         RunsCommand::Events(args) => events::run(args, earlier).await,
+        RunsCommand::Diff(args) => diff::run(args, earlier).await,
+        RunsCommand::Bundle(args) => bundle::run(args, earlier).await,
         RunsCommand::Cancel(args) => cancel::run(args, earlier).await,
         RunsCommand::Pause(args) => pause::run(args, earlier).await,
         RunsCommand::Resume(args) => resume::run(args, earlier).await,

@@ -64,7 +64,7 @@ pub(crate) struct ServeArgs {
     /// Static key; repeatable. No scope means all of them [env: CALLBOARD_API_KEYS, separated by ',']
     #[arg(long = "api-key", value_name = "KEY[=TENANT[/WORKSPACE][+SCOPE…]]")]
     api_keys: Vec<ApiKey>,
-    /// Mount the conformance-only nodes and treat every key as a test key
+    /// Mount the conformance-only nodes and doors, and treat every key as a test key
     #[arg(long, env = "CALLBOARD_TEST_SEAMS", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
     test_seams: bool,
     /// Let webhooks reach loopback and private addresses, also without TLS
@@ -108,7 +108,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, CommandError> {
     let settings = settle(args)?;
     if settings.test_seams {
         tracing::warn!(
-            "test seams are on: every key is a test key and conformance-only nodes run; never in production"
+            "test seams are on: every key is a test key, conformance-only nodes run and test doors are open; never in production"
         );
     }
     if settings.reach == Reach::Anywhere {

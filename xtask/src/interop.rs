@@ -4,6 +4,7 @@ mod book;
 mod discovery;
 mod expectations;
 mod fixtures;
+mod observations;
 mod questions;
 mod refusals;
 mod requests;
@@ -73,6 +74,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         streams::check(&mut session).await?;
         requests::check(&mut session).await?;
         transitions::check(&mut session).await?;
+        observations::check(&mut session).await?;
         refusals::check(&mut session).await?;
         session.close();
         let book = session.book;

@@ -1,9 +1,11 @@
-//! What reaches outside of the host, or stands in for it: guarded requests, and the scripted model of conformance tests.
+//! What reaches outside of the host, or stands in for it: guarded requests, traces, and the scripted model of conformance tests.
 
 mod egress;
 mod mock;
+mod otlp;
 mod side_effect;
 
 pub use egress::{Answer, Egress, EgressError, Lookup, Method, Outgoing, Reach, SystemLookup};
 pub use mock::CallPrompt;
+pub use otlp::{Exporter, OtlpError, OtlpProtocol, OtlpSettings};
 pub use side_effect::SideEffect;

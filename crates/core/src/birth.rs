@@ -6,6 +6,8 @@ use callboard_protocol::{
     ENGINE_VERSION, ForkMode, NodeId, Object, Owner, RunId, Timestamp, WorkflowId,
 };
 
+use crate::trace::TraceContext;
+
 /// Written once, in the transaction that creates the run, and never changed.
 ///
 /// Stored as JSON. An old reader ignores fields that it does not know; a new reader defaults those
@@ -41,6 +43,9 @@ pub struct Birth {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced_engine_version: Option<u32>,
     pub limits: RunLimits,
+    /// The trace of whoever created the run, if it sent one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
     /// The node that started this run, for a run within a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,

@@ -5,6 +5,7 @@ mod admission;
 mod birth;
 mod channel;
 mod child;
+mod diff;
 mod expression;
 mod graph;
 mod head;
@@ -14,16 +15,25 @@ mod node;
 mod plan;
 mod retry;
 mod run;
+mod secrets;
 pub mod stream;
+mod trace;
 mod version;
 
 pub use admission::{HostLimits, Inadmissible, MOCK_PROVIDERS};
 pub use birth::{Birth, Fork, Parent, RunLimits};
+pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};
 pub use head::Head;
 pub use interrupt::{CastVote, Question};
+pub use node::required_capability;
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use run::{
     Answered, Attempt, ChildNews, ChildOrder, Command, Entry, Fact, InterruptView, LiveChild,
     Outcome, Owed, Refusal, Resolution, RetryClass, Run, Task, Via, status_for_parent,
+};
+pub use secrets::{redact, redact_text};
+pub use trace::{
+    Span, SpanCode, SpanContext, SpanEvent, SpanKind, SpanStatus, TraceContext, cost_attributes,
+    spans,
 };
 pub use version::{Pin, pin_version};

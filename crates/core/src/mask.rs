@@ -9,8 +9,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use callboard_protocol::{
-    ChannelWritten, Event, NodeCompleted, Object, RunCompleted, RunStarted, VariableChanged,
-    WorkflowDefinition,
+    ChannelWritten, Event, NodeCompleted, NodeId, Object, PortValue, RunCompleted, RunStarted,
+    VariableChanged, WorkflowDefinition,
 };
 
 use crate::node::NodeKind;
@@ -245,6 +245,43 @@ impl Mask<'_> {
     fn is_off(&self) -> bool {
         !self.plan.has_sensitive || self.plan.masking == MaskingMode::Passthrough
     }
+}
+
+/// What a node reads or writes that the definition marks sensitive, by name.
+pub(crate) fn sensitive_fields(plan: &Plan, node: &NodeId) -> Vec<String> {
+    let Some(index) = plan.index(node).filter(|_| plan.has_sensitive) else { return Vec::new() };
+    let node = &plan.node(index).node;
+    let nothing = Sensitive::default();
+    let mask = Mask { plan, sensitive: &nothing };
+    let mut fields = BTreeSet::new();
+    let mut names: Vec<&str> = ["name", "variableName", "channel", "channelName"]
+        .into_iter()
+        .filter_map(|key| node.config.get(key).and_then(Value::as_str))
+        .collect();
+    for value in node.inputs.values() {
+        match value {
+            PortValue::Variable { variable_name, .. } => names.push(variable_name),
+            PortValue::Connection { node_id, output_key, .. }
+                if mask.is_sensitive_output(node_id.as_str(), output_key) =>
+            {
+                fields.insert(format!("outputs.{node_id}.{output_key}"));
+            }
+            PortValue::Connection { .. }
+            | PortValue::Static { .. }
+            | PortValue::Expression { .. } => {}
+        }
+    }
+    for name in names {
+        if mask.is_sensitive_variable(name) {
+            fields.insert(format!("variables.{name}"));
+        }
+        if mask.is_sensitive_channel(name) {
+            fields.insert(format!("channels.{name}"));
+        }
+    }
+    let marked = node.output_sensitivity.iter().flatten().filter(|(_, is_marked)| **is_marked);
+    fields.extend(marked.map(|(port, _)| format!("outputs.{port}")));
+    fields.into_iter().collect()
 }
 
 fn hash(value: &Value) -> String {

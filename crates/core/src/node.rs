@@ -62,7 +62,7 @@ impl NodeKind {
 }
 
 /// The capability that a reserved or foreign node type needs, for the refusal's details.
-pub(crate) fn required_capability(type_id: &TypeId) -> &'static str {
+pub fn required_capability(type_id: &TypeId) -> &'static str {
     match type_id.as_str() {
         "core.orchestrator.supervisor" => "orchestrator",
         "core.dispatch" => "dispatch",

@@ -207,6 +207,11 @@ impl Plan {
         self.nodes.iter().find(maps).map(|node| &node.node.id)
     }
 
+    /// What a node is; none for one that the definition does not have.
+    pub fn type_of(&self, node: &NodeId) -> Option<&TypeId> {
+        self.index(node).map(|index| &self.node(index).node.type_id)
+    }
+
     pub(crate) fn nodes(&self) -> &[PlanNode] {
         &self.nodes
     }

@@ -5,6 +5,7 @@
 //! next, until none must. Since that question has one answer for every state, a batch that was cut
 //! anywhere is finished by the next decide, and a new holder needs no other way to find its work.
 
+mod artifact;
 mod branch;
 mod child;
 mod command;
@@ -91,6 +92,8 @@ pub struct Run {
     sensitive: Sensitive,
     /// What a replay goes through again; empty in every other run.
     script: replay::Script,
+    /// Completed visits whose outputs are an artifact that the log has yet to tell of.
+    owed_artifacts: BTreeSet<(NodeIndex, u32)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -218,6 +221,7 @@ impl Run {
             failed: Vec::new(),
             sensitive: Sensitive::default(),
             script: replay::Script::default(),
+            owed_artifacts: BTreeSet::new(),
             birth,
             plan,
         };

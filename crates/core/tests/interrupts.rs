@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use callboard_core::{Birth, Command, Entry, Plan, Refusal, Resolution, Run, RunLimits, Via};
+use callboard_core::{
+    Birth, Command, Entry, Plan, Refusal, Resolution, Run, RunLimits, SpanCode, Via, spans,
+};
 use callboard_protocol::{DrainPolicy, ENGINE_VERSION, Object, Owner, RunStatus, Timestamp};
 
 const START: i64 = 1_700_000_000_000;
@@ -40,6 +42,7 @@ fn run_of(nodes: Value, edges: Value, settings: Value) -> Run {
         parent: None,
         unset: Vec::new(),
         fork: None,
+        trace: None,
     };
     Run::new(Arc::new(birth), plan)
 }
@@ -371,4 +374,23 @@ fn any_cut_of_the_log_goes_on_without_asking_twice() {
         let asked = kinds(&whole).iter().filter(|kind| **kind == "interrupt.requested").count();
         assert_eq!(asked, 1, "cut at {cut}");
     }
+}
+
+/// The question is a span of its own, under its node, until it is answered.
+#[test]
+fn a_question_is_a_span_until_it_has_its_answer() {
+    let mut run = gate(json!({ "title": "?" }));
+    let mut log = run.decide(&Command::Start, at(1)).unwrap();
+    let seen = |run: &Run, log: &[Entry]| spans(run.birth(), run.plan(), log, &[]);
+    let open = seen(&run, &log);
+    let question = open.iter().find(|span| span.name == "openwop.interrupt").unwrap();
+    assert_eq!(question.ended_at, None);
+    assert_eq!(question.attributes["openwop.interrupt_kind"], "approval");
+    assert_eq!(question.attributes["openwop.interrupt_count"], 1);
+    let node = open.iter().find(|span| span.name == "openwop.node.core.approvalGate").unwrap();
+    assert_eq!(question.parent_span_id.as_ref(), Some(&node.span_id));
+    log.extend(run.decide(&answer("gate", json!({ "action": "accept" })), at(9)).unwrap());
+    let closed = seen(&run, &log);
+    let question = closed.iter().find(|span| span.name == "openwop.interrupt").unwrap();
+    assert_eq!((question.ended_at, question.status.code), (Some(at(9)), SpanCode::Ok));
 }

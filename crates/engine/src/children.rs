@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use callboard_core::{
-    Birth, ChildNews, ChildOrder, Command, LiveChild, Parent, Refusal, Run, status_for_parent,
+    Birth, ChildNews, ChildOrder, Command, LiveChild, Parent, Refusal, Run, SpanContext,
+    status_for_parent,
 };
 use callboard_protocol::{ENGINE_VERSION, Failure, RunStatus};
 
@@ -20,7 +21,7 @@ impl Engine {
         parent: &Run,
         order: &ChildOrder,
     ) -> Result<Result<Newborn, Failure>, EngineError> {
-        let above = parent.birth();
+        let (above, attempt) = (parent.birth(), &order.attempt);
         let depth = above.parent.as_ref().map_or(0, |above| above.depth) + 1;
         if depth > MAX_DEPTH {
             let message = format!("runs lie within runs more than {MAX_DEPTH} deep");
@@ -67,11 +68,12 @@ impl Engine {
             parent: Some(Parent {
                 run_id: above.run_id.clone(),
                 workflow_id: above.workflow_id.clone(),
-                node_id: order.attempt.node.clone(),
+                node_id: attempt.node.clone(),
                 depth,
             }),
             unset: order.unset.clone(),
             fork: None,
+            trace: Some((&SpanContext::of_node(above, &attempt.node, attempt.visit)).into()),
         };
         let run = Run::new(Arc::new(birth), entry.plan.clone());
         Ok(Ok(self.newborn(run, entry.source.clone(), at)))

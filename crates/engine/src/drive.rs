@@ -7,12 +7,15 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use callboard_core::{Attempt, ChildNews, ChildOrder, Command, Outcome, RetryClass, Run, Task};
+use callboard_core::{
+    Attempt, ChildNews, ChildOrder, Command, Outcome, RetryClass, Run, SpanContext, Task,
+};
 use callboard_protocol::{Failure, Timestamp};
 
 use crate::activity::{Call, Superseded, Teller, Told};
 use crate::engine::{Engine, EngineError, Newborn};
-use crate::record::{append_of, count_end};
+use crate::observe::run_created;
+use crate::record::append_of;
 use crate::store::{Claim, ClaimOrigin, Fence, StoreError, Then};
 
 /// Waits up to this long are sat out with claim and state in memory; longer ones release the run.
@@ -60,7 +63,9 @@ impl Engine {
         self.inner.driving.drop_claim(&claim);
     }
 
-    #[tracing::instrument(name = "run.drive", skip_all, fields(openwop.run_id = %claim.run, epoch = claim.epoch))]
+    #[tracing::instrument(name = "run.drive", skip_all, fields(
+        openwop.run_id = %claim.run, epoch = claim.epoch, openwop.tenant_id, trace_id
+    ))]
     async fn drive(&self, claim: &Claim, run: Option<Run>, lost: CancellationToken) {
         let run = match run {
             Some(run) => Ok(Some(run)),
@@ -76,6 +81,9 @@ impl Engine {
                 return;
             }
         };
+        let said = tracing::Span::current();
+        said.record("openwop.tenant_id", run.birth().owner.tenant.as_str());
+        said.record("trace_id", SpanContext::of_run(run.birth()).trace_id);
         let (sender, told) = mpsc::channel(TOLD_IN_FLIGHT);
         let driver = Driver {
             engine: self.clone(),
@@ -102,7 +110,7 @@ impl Engine {
 
     /// A child that was just written is driven at once; a scan would find it too.
     fn drive_child(&self, child: Newborn) {
-        metrics::counter!("openwop_run_created_total").increment(1);
+        run_created(child.run.birth());
         if let Some(claim) = child.claim {
             let engine = self.clone();
             self.inner.tasks.spawn(async move { engine.drive_held(claim, Some(child.run)).await });
@@ -274,7 +282,7 @@ impl Driver {
             let wakes = append.wakes.is_some();
             match self.engine.inner.store.append(append).await {
                 Ok(()) => {
-                    count_end(self.run.status());
+                    self.engine.observe(&self.run, &entries);
                     if wakes {
                         self.engine.inner.nudge.notify_one();
                     }

@@ -1,15 +1,15 @@
 //! The engine's front door: what a host can ask of runs.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
     Birth, Command, Entry, HostLimits, Inadmissible, InterruptView, Parent, Refusal, Resolution,
-    Run,
+    Run, TraceContext,
 };
 use callboard_protocol::{
     DrainPolicy, ENGINE_VERSION, HostId, NodeId, Object, Owner, Principal, RunId, RunSnapshot,
@@ -20,6 +20,7 @@ use crate::activity::Activities;
 use crate::catalog::Catalog;
 use crate::claim::Driving;
 use crate::clock::{Clock, Ids};
+use crate::observe::{Ended, run_created};
 use crate::store::{Claim, ClaimOrigin, KeyMode, Lease, NewRun, Outcome, Scope, Store, StoreError};
 use crate::tasks::Tasks;
 
@@ -47,6 +48,10 @@ pub(crate) struct Inner {
     /// Drivers give their runs back at once, whatever is under way.
     pub(crate) hurry: CancellationToken,
     pub(crate) tasks: Tasks,
+    /// When this process began to count runs.
+    pub(crate) since: Timestamp,
+    /// Who wants to hear of ended runs.
+    pub(crate) ended: OnceLock<mpsc::Sender<Ended>>,
 }
 
 /// What an engine is built from.
@@ -85,6 +90,8 @@ pub struct Order {
     pub forced_engine_version: Option<u32>,
     /// `X-Dedup: enforce`.
     pub exclusive: bool,
+    /// The caller's trace.
+    pub trace: Option<TraceContext>,
 }
 
 /// What was done, for the answer to the caller.
@@ -146,8 +153,10 @@ pub struct Seen {
 impl Engine {
     pub fn new(mut parts: Parts) -> Self {
         parts.catalog.set_performed(parts.activities.types().cloned());
+        let since = parts.clock.now();
         Self {
             inner: Arc::new(Inner {
+                since,
                 store: parts.store,
                 catalog: parts.catalog,
                 activities: parts.activities,
@@ -160,6 +169,7 @@ impl Engine {
                 stop: CancellationToken::new(),
                 hurry: CancellationToken::new(),
                 tasks: Tasks::default(),
+                ended: OnceLock::new(),
             }),
         }
     }
@@ -248,6 +258,7 @@ impl Engine {
             parent: None,
             unset: Vec::new(),
             fork: None,
+            trace: order.trace,
         };
         let run = Run::new(Arc::new(birth), entry.plan);
         let mut newborn = self.newborn(run, entry.source, at);
@@ -288,8 +299,9 @@ impl Engine {
         let Newborn { mut record, claim, run } = newborn;
         let done = Done { run: run.id().clone(), status: RunStatus::Pending, at };
         record.outcome = remember.map(|remember| remember(&done));
+        let birth = run.birth().clone();
         self.commit_and_drive(record, claim, run).await?;
-        metrics::counter!("openwop_run_created_total").increment(1);
+        run_created(&birth);
         Ok(done)
     }
 

@@ -57,7 +57,7 @@ impl Engine {
         }
         let plan = inner.catalog.plan(&source.definition, &opened.definition)?;
         let mut configurable = source.configurable.clone();
-        configurable.extend(order.overlay.configurable);
+        configurable.extend(order.overlay.configurable.clone());
         let limits = match order.mode {
             ForkMode::Replay => source.limits,
             ForkMode::Branch => {
@@ -65,37 +65,48 @@ impl Engine {
                 plan.admit_child(&source.inputs, &source.unset, &configurable, self.limits())?
             }
         };
-        let at = inner.clock.now();
-        let workspace = order.owner.workspace.or_else(|| source.owner.workspace.clone());
+        let (from, mode, at) = (order.from, order.mode, inner.clock.now());
         let birth = Birth {
             run_id: inner.ids.run_id(),
-            owner: Owner { workspace, ..order.owner },
-            test: order.key_mode == KeyMode::Test,
             configurable,
-            tags: order.overlay.tags.unwrap_or_else(|| source.tags.clone()),
-            metadata: order.overlay.metadata.or_else(|| source.metadata.clone()),
-            scope_id: None,
             created_at: at,
-            engine_version: ENGINE_VERSION,
             limits,
-            parent: None,
-            fork: Some(Fork {
-                source: order.source,
-                from: order.from,
-                until,
-                mode: order.mode,
-                origin: source.told_id().clone(),
-            }),
-            ..source.clone()
+            ..order.birth(source, until)
         };
-        let from = usize::try_from(order.from).unwrap_or(usize::MAX);
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
         let (history, rest) = opened.entries.split_at(from.min(opened.entries.len()));
         let mut run = Run::new(Arc::new(birth), plan);
-        if order.mode == ForkMode::Replay {
+        if mode == ForkMode::Replay {
             run = run.with_source(rest);
         }
         history.iter().for_each(|entry| run.apply(entry));
         let newborn = self.newborn(run, opened.definition, at);
         self.bring_up(newborn, remember, at).await
+    }
+}
+
+impl ForkOrder {
+    /// The source's record with what a fork has of its own.
+    fn birth(self, source: &Birth, until: u64) -> Birth {
+        let workspace = self.owner.workspace.or_else(|| source.owner.workspace.clone());
+        Birth {
+            owner: Owner { workspace, ..self.owner },
+            test: self.key_mode == KeyMode::Test,
+            tags: self.overlay.tags.unwrap_or_else(|| source.tags.clone()),
+            metadata: self.overlay.metadata.or_else(|| source.metadata.clone()),
+            scope_id: None,
+            engine_version: ENGINE_VERSION,
+            parent: None,
+            // Its own trace, linked to the source's.
+            trace: None,
+            fork: Some(Fork {
+                source: self.source,
+                from: self.from,
+                until,
+                mode: self.mode,
+                origin: source.told_id().clone(),
+            }),
+            ..source.clone()
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! One lock around plain maps, so every call is atomic and two runs of one test see the same order.
 //! Nothing is sealed here, because nothing rests.
 
+mod annotations;
 mod inbox;
 mod links;
 mod webhooks;
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use callboard_core::{Birth, Entry, Head, InterruptView};
-use callboard_protocol::{Event, HostId, KeyId, RunId, Tenant, Timestamp, WorkflowId};
+use callboard_protocol::{Annotation, Event, HostId, KeyId, RunId, Tenant, Timestamp, WorkflowId};
 
 use crate::changes::Changes;
 use crate::effects::{Begun, EffectClaim, EffectId};
@@ -73,6 +74,7 @@ struct Tables {
     log: Vec<(RunId, u64)>,
     subscribed: Subscribed,
     link_generations: BTreeMap<Tenant, u32>,
+    annotations: BTreeMap<RunId, Vec<Annotation>>,
 }
 
 struct StoredEffect {

@@ -1,6 +1,7 @@
 //! Drives runs: records what core decides, performs what it owes, and keeps the queue of due work moving.
 
 mod activity;
+mod annotations;
 mod catalog;
 mod changes;
 mod children;
@@ -12,6 +13,7 @@ mod effects;
 mod engine;
 mod fork;
 mod in_memory;
+mod observe;
 mod once;
 mod record;
 mod registry;
@@ -20,6 +22,7 @@ mod tasks;
 mod webhooks;
 
 pub use activity::{Activities, Activity, Call, Superseded, VersionError};
+pub use annotations::{Annotated, Annotations};
 pub use catalog::{Catalog, CatalogEntry, Origin, RegisterError};
 pub use changes::{Changes, Listener};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
@@ -28,6 +31,7 @@ pub use effects::{Begun, EffectClaim, EffectId};
 pub use engine::{Done, Engine, EngineError, Options, Order, Parts, Remember, Seen, Watcher};
 pub use fork::{ForkOrder, Overlay};
 pub use in_memory::InMemoryStore;
+pub use observe::Ended;
 pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};
 pub use registry::{Keys, LinkSecrets, Put, StoredKey, StoredWorkflow, Workflows};
 pub use store::{

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use callboard_core::{Birth, Command, Entry, Run};
-use callboard_protocol::{ENGINE_VERSION, Event, ForkMode, RunId, RunStatus};
+use callboard_protocol::{ENGINE_VERSION, Event, ForkMode, RunId};
 
 use crate::engine::{Done, Engine, EngineError, Remember};
 use crate::store::{Append, Fence, Row, Scope, StoreError};
@@ -49,14 +49,6 @@ fn waiting_parent(run: &Run, entries: &[Entry]) -> Option<RunId> {
         )
     };
     entries.iter().any(moves).then(|| parent.run_id.clone())
-}
-
-/// Counts a run that has come to its end.
-pub(crate) fn count_end(status: RunStatus) {
-    if status.is_terminal() {
-        metrics::counter!("openwop_run_completed_total", "run_status" => status.as_str())
-            .increment(1);
-    }
 }
 
 fn row_of(run: &Run, entry: &Entry) -> Row {
@@ -140,7 +132,7 @@ impl Engine {
             append.outcome = remember.map(|remember| remember(&done));
             match self.inner.store.append(append).await {
                 Ok(()) => {
-                    count_end(done.status);
+                    self.observe(&state, &entries);
                     self.inner.nudge.notify_one();
                     self.inner.appended.notify_one();
                     return Ok(done);

@@ -27,6 +27,8 @@ pub struct Capabilities {
     pub production: Production,
     pub compliance: Compliance,
     pub debug_bundle: Supported,
+    pub feedback: Feedback,
+    pub observability: Observability,
     pub replay: ReplayCapability,
     pub sub_workflow: SubWorkflowCapability,
     pub webhooks: WebhooksCapability,
@@ -115,6 +117,7 @@ pub struct RestTransport {
 pub struct Production {
     pub supported: bool,
     pub backpressure: Backpressure,
+    pub debug_bundle: BundleCapability,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,6 +126,44 @@ pub struct Backpressure {
     pub supported: bool,
     pub inflight_cap: u64,
     pub retry_after_seconds: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BundleCapability {
+    pub supported: bool,
+    pub truncation_metadata: bool,
+}
+
+/// Annotations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Feedback {
+    pub supported: bool,
+    pub targets: Vec<String>,
+    pub signals: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Observability {
+    pub namespace: String,
+    pub otel: OtelCapability,
+    pub span_names: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_seams: Option<SeamCapability>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OtelCapability {
+    pub export_protocols: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SeamCapability {
+    pub otel_scrape: bool,
+    pub debug_bundle_export: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -95,7 +95,6 @@ macro_rules! events {
             pub fn tier_of(kind: &str) -> StreamTier {
                 match kind {
                     $($kind => StreamTier::$tier,)*
-                    "artifact.created" => StreamTier::Update,
                     _ => StreamTier::Debug,
                 }
             }
@@ -130,6 +129,7 @@ events! {
     ApprovalReceived(ApprovalReceived) = "approval.received", Update;
     ClarificationRequested(ClarificationRequested) = "clarification.requested", Update;
     ClarificationResolved(ClarificationResolved) = "clarification.resolved", Update;
+    ArtifactCreated(ArtifactCreated) = "artifact.created", Update;
     NodeDispatched(NodeDispatched) = "node.dispatched", Update;
     ReplayDiverged(ReplayDiverged) = "replay.diverged", Debug;
     ChildChanged(ChildChanged) = "callboard.child.changed", Debug;
@@ -158,6 +158,7 @@ impl Event {
             Self::ApprovalReceived(payload) => Some(&payload.node_id),
             Self::ClarificationRequested(payload) => Some(&payload.node_id),
             Self::ClarificationResolved(payload) => Some(&payload.node_id),
+            Self::ArtifactCreated(payload) => Some(&payload.node_id),
             Self::NodeDispatched(payload) => payload.node_id.as_ref(),
             Self::ChildChanged(payload) => Some(&payload.node_id),
             Self::Vote(payload) => Some(&payload.node_id),

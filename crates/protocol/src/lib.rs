@@ -1,6 +1,7 @@
 //! The OpenWOP v1 vocabulary: ids, events, bodies, the workflow definition and
 //! the error envelope. Shapes only: nothing here waits, reads or decides.
 
+mod annotation;
 mod capabilities;
 mod closed;
 mod envelope;
@@ -12,21 +13,25 @@ mod snapshot;
 mod time;
 mod workflow;
 
+pub use annotation::{
+    Actor, Anchor, Annotation, AnnotationTarget, CreateAnnotation, Signal, SignalKind,
+};
 pub use capabilities::{
-    Backpressure, Capabilities, Compliance, EngineVersionRange, IdempotencyCapability,
-    Implementation, Limits, PauseResume, Production, ReplayCapability, RestTransport,
-    RunsCapability, SubWorkflowCapability, Supported, Testing, WebhooksCapability,
+    Backpressure, BundleCapability, Capabilities, Compliance, EngineVersionRange, Feedback,
+    IdempotencyCapability, Implementation, Limits, Observability, OtelCapability, PauseResume,
+    Production, ReplayCapability, RestTransport, RunsCapability, SeamCapability,
+    SubWorkflowCapability, Supported, Testing, WebhooksCapability,
 };
 pub use closed::{ShapeError, parse, parse_value};
 pub use envelope::ErrorEnvelope;
 pub use event::{
-    ApprovalReceived, ApprovalRequested, Ask, CancelRequested, CapBreached, CapKind,
-    ChannelWritten, ChildChanged, ChunkMeta, ClarificationRequested, ClarificationResolved,
-    DivergenceKind, Event, Failure, InterruptKind, InterruptRequested, InterruptResolved,
-    LoopbackLimit, NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed, NodeResumed,
-    NodeRetried, NodeSkipped, NodeStarted, NodeSuspended, OtherEvent, OutputChunk, PauseRequested,
-    ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed, RunPaused, RunResumed,
-    RunStarted, StreamTier, Usage, VariableChanged, VersionPinned, Vote,
+    ApprovalReceived, ApprovalRequested, ArtifactCreated, Ask, CancelRequested, CapBreached,
+    CapKind, ChannelWritten, ChildChanged, ChunkMeta, ClarificationRequested,
+    ClarificationResolved, DivergenceKind, Event, Failure, InterruptKind, InterruptRequested,
+    InterruptResolved, LoopbackLimit, NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed,
+    NodeResumed, NodeRetried, NodeSkipped, NodeStarted, NodeSuspended, OtherEvent, OutputChunk,
+    PauseRequested, ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed, RunPaused,
+    RunResumed, RunStarted, StreamTier, Usage, VariableChanged, VersionPinned, Vote,
 };
 pub use event_types::EVENT_TYPES;
 pub use ids::{
@@ -51,6 +56,8 @@ pub use workflow::{
 /// A JSON object whose keys are kept sorted, so that two folds print the same bytes.
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
+/// The version of the protocol that this build speaks.
+pub const PROTOCOL_VERSION: &str = "1.1";
 /// The engine version that this build stamps on runs and events.
 pub const ENGINE_VERSION: u32 = 1;
 /// The event log's own schema version, as OpenWOP v1 counts it.

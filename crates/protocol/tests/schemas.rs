@@ -7,8 +7,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use callboard_protocol::{
-    ApprovalReceived, ApprovalRequested, Ask, CancelRequested, CapBreached, CapKind,
-    ChannelWritten, ChildChanged, ChildRunSnapshot, ChunkMeta, ClarificationRequested,
+    ApprovalReceived, ApprovalRequested, ArtifactCreated, Ask, CancelRequested, CapBreached,
+    CapKind, ChannelWritten, ChildChanged, ChildRunSnapshot, ChunkMeta, ClarificationRequested,
     ClarificationResolved, CreateRun, DivergenceKind, DrainPolicy, EVENT_TYPES, ErrorEnvelope,
     Event, EventId, Failure, ForkMode, ForkSnapshot, InterruptKind, InterruptRequested,
     InterruptResolved, LoopbackLimit, NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed,
@@ -320,6 +320,13 @@ fn value_events() -> Vec<Event> {
             previous: Some(json!(1)),
             next: json!({ "x": 2 }),
             node_id: Some("n".into()),
+        }),
+        Event::ArtifactCreated(ArtifactCreated {
+            artifact_id: "n-0".into(),
+            artifact_type: "plan".into(),
+            node_id: "n".into(),
+            version: Some("1".into()),
+            registered: Some(false),
         }),
         Event::VersionPinned(VersionPinned {
             change_id: "c".into(),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Bytes;
-use callboard_engine::{Courier, Engine};
-use callboard_protocol::Timestamp;
+use callboard_engine::{Annotations, Courier, Engine};
+use callboard_protocol::{Implementation, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use crate::discovery::Discovery;
@@ -15,6 +15,7 @@ use crate::keys::KeyRing;
 use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::rate::RateLimit;
+use crate::seams::{Overlay, TestSeams};
 use crate::token::Links;
 use crate::turns::Turns;
 
@@ -29,6 +30,9 @@ pub struct App {
     pub readiness: Arc<dyn Readiness>,
     /// None answers `/metrics` with an empty page.
     pub metrics: Option<Metrics>,
+    pub annotations: Arc<dyn Annotations>,
+    /// The doors of the protocol's test suite.
+    pub seams: TestSeams,
     /// Signs links to interrupts.
     pub links: Links,
     /// Once cancelled, open streams and long polls end by themselves.
@@ -87,6 +91,7 @@ pub(crate) struct Host {
     pub(crate) rate: RateLimit,
     pub(crate) turns: Turns,
     pub(crate) discovery: Discovery,
+    pub(crate) overlay: Overlay,
     pub(crate) openapi: Bytes,
 }
 
@@ -97,8 +102,18 @@ impl Host {
             rate: RateLimit::new(app.config.requests_per_second),
             turns: Turns::default(),
             discovery: Discovery::default(),
+            overlay: Overlay::default(),
             openapi: crate::openapi::document(&app.config.version),
             app,
+        }
+    }
+
+    /// What this build calls itself.
+    pub(crate) fn implementation(&self) -> Implementation {
+        Implementation {
+            name: "callboard".to_owned(),
+            version: self.app.config.version.clone(),
+            vendor: "callboard".to_owned(),
         }
     }
 

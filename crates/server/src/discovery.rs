@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
 use callboard_protocol::{
-    Backpressure, Capabilities, Compliance, DrainPolicy, ENGINE_VERSION, EVENT_LOG_SCHEMA_VERSION,
-    EngineVersionRange, ForkMode, IdempotencyCapability, Implementation, Limits, Object,
-    PauseResume, Production, ReplayCapability, RestTransport, RunsCapability,
-    SubWorkflowCapability, Supported, Testing, WebhooksCapability, WorkflowId,
+    Backpressure, BundleCapability, Capabilities, Compliance, DrainPolicy, ENGINE_VERSION,
+    EVENT_LOG_SCHEMA_VERSION, EngineVersionRange, Feedback, ForkMode, IdempotencyCapability,
+    Limits, Object, Observability, OtelCapability, PROTOCOL_VERSION, PauseResume, Production,
+    ReplayCapability, RestTransport, RunsCapability, SeamCapability, SubWorkflowCapability,
+    Supported, Testing, WebhooksCapability, WorkflowId,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -16,6 +17,7 @@ use crate::app::Host;
 use crate::idempotency::RETENTION_SECONDS;
 use crate::keys::TEST_PREFIX;
 use crate::problem::Problem;
+use crate::seams::TestSeams;
 
 /// The versions that a test may ask to have stamped: one below and one above this build's.
 pub(crate) const FORCED_VERSIONS: EngineVersionRange =
@@ -89,15 +91,10 @@ fn tag(bytes: &[u8]) -> String {
 }
 
 fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
-    let config = &host.app.config;
     Capabilities {
-        protocol_version: "1.1".to_owned(),
+        protocol_version: PROTOCOL_VERSION.to_owned(),
         protocol_versions: texts(&["1.0", "1.1"]),
-        implementation: Implementation {
-            name: "callboard".to_owned(),
-            version: config.version.clone(),
-            vendor: "callboard".to_owned(),
-        },
+        implementation: host.implementation(),
         engine_version: ENGINE_VERSION,
         event_log_schema_version: EVENT_LOG_SCHEMA_VERSION,
         supported_envelopes: texts(&["clarification.request"]),
@@ -124,7 +121,13 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
         },
         production: production(host),
         compliance: Compliance { default_mode: "mask".to_owned() },
-        debug_bundle: Supported { supported: false },
+        debug_bundle: Supported { supported: true },
+        feedback: Feedback {
+            supported: true,
+            targets: texts(&["run", "event", "node"]),
+            signals: texts(&["rating", "correction", "label", "flag"]),
+        },
+        observability: observability(host),
         replay: ReplayCapability {
             supported: true,
             modes: vec![ForkMode::Replay, ForkMode::Branch],
@@ -155,6 +158,21 @@ fn extensions() -> Object {
             "signedCallbackTokens": true,
         },
     }))
+}
+
+fn observability(host: &Host) -> Observability {
+    let seams = SeamCapability { otel_scrape: true, debug_bundle_export: true };
+    Observability {
+        namespace: "openwop".to_owned(),
+        otel: OtelCapability { export_protocols: texts(&["http/json", "http/protobuf"]) },
+        span_names: texts(&[
+            "openwop.run",
+            "openwop.node.<typeId>",
+            "openwop.node.<typeId>.attempt",
+            "openwop.interrupt",
+        ]),
+        test_seams: (host.app.seams == TestSeams::On).then_some(seams),
+    }
 }
 
 fn limits(host: &Host) -> Limits {
@@ -196,6 +214,7 @@ fn production(host: &Host) -> Production {
             inflight_cap: config.inflight.max(1) as u64,
             retry_after_seconds: config.retry_after_seconds,
         },
+        debug_bundle: BundleCapability { supported: true, truncation_metadata: true },
     }
 }
 

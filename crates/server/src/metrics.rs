@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use metrics::Gauge;
-use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio_util::sync::CancellationToken;
 
 const REQUESTS: &str = "callboard_http_requests_total";
@@ -15,6 +15,23 @@ const CLAIM_CONFLICTS: &str = "openwop_run_claim_conflicts_total";
 /// From one commit on a fast disk to the longest poll.
 const LATENCY_BUCKETS: [f64; 12] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0, 60.0];
+
+/// The buckets that the protocol recommends, in seconds.
+const OF_THE_PROTOCOL: [(&str, &[f64]); 4] = [
+    (
+        "openwop_run_duration_seconds",
+        &[0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0],
+    ),
+    ("openwop_run_backlog_seconds", &[0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 1800.0]),
+    (
+        "openwop_node_duration_seconds",
+        &[0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0],
+    ),
+    (
+        "openwop_interrupt_duration_seconds",
+        &[60.0, 300.0, 900.0, 1800.0, 3600.0, 14_400.0, 86_400.0, 604_800.0],
+    ),
+];
 
 /// Samples rest in memory until they are folded into buckets; at this pace a busy host keeps a few megabytes of them.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
@@ -37,7 +54,12 @@ pub struct MetricsError(#[from] BuildError);
 impl Metrics {
     /// Becomes the recorder of this process. There can be one.
     pub fn install() -> Result<Self, MetricsError> {
-        let handle = PrometheusBuilder::new().set_buckets(&LATENCY_BUCKETS)?.install_recorder()?;
+        let mut builder = PrometheusBuilder::new().set_buckets(&LATENCY_BUCKETS)?;
+        for (name, buckets) in OF_THE_PROTOCOL {
+            builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets)?;
+        }
+        let handle = builder.install_recorder()?;
+        describe_runs();
         metrics::describe_counter!(REQUESTS, "HTTP requests by operation and status");
         metrics::describe_histogram!(LATENCY, "Seconds until an answer began, by operation");
         metrics::describe_gauge!(INFLIGHT, "Requests and streams in flight");
@@ -56,6 +78,21 @@ impl Metrics {
             self.0.run_upkeep();
         }
     }
+}
+
+/// What the engine counts, under the protocol's names.
+fn describe_runs() {
+    metrics::describe_counter!("openwop_run_created_total", "Runs accepted");
+    metrics::describe_counter!("openwop_run_completed_total", "Runs ended, by status");
+    metrics::describe_histogram!("openwop_run_duration_seconds", "From acceptance to end");
+    metrics::describe_histogram!("openwop_run_backlog_seconds", "From acceptance to start");
+    metrics::describe_gauge!("openwop_run_active", "Runs accepted here that have not ended");
+    metrics::describe_counter!("openwop_node_completed_total", "Nodes ended, by type and status");
+    metrics::describe_histogram!("openwop_node_duration_seconds", "One attempt at a node");
+    metrics::describe_counter!("openwop_node_attempts_total", "Attempts after the first");
+    metrics::describe_counter!("openwop_cap_exceeded_total", "Limits broken, by kind");
+    metrics::describe_counter!("openwop_interrupt_requested_total", "Questions asked, by kind");
+    metrics::describe_histogram!("openwop_interrupt_duration_seconds", "From question to answer");
 }
 
 /// One request was answered. `operation` is a route of ours, never a client's path.

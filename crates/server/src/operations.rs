@@ -4,9 +4,10 @@ use axum::http::StatusCode;
 use axum::routing::MethodFilter;
 
 use OperationId::{
-    AnswerInterrupt, BulkCancelRuns, CancelRun, CheckHealth, CheckReadiness, CreateKey, CreateRun,
-    FollowEvents, ForkRun, InspectInterrupt, ListInterrupts, ListKeys, ListRuns, ListWebhooks,
-    ListWorkflows, PauseRun, PollEvents, ReadAncestry, ReadDeadLetters, ReadDiscovery, ReadMetrics,
+    AnnotateRun, AnswerInterrupt, BulkCancelRuns, CancelRun, CheckHealth, CheckReadiness,
+    CreateKey, CreateRun, DiffRuns, FollowEvents, ForkRun, InspectInterrupt, ListAnnotations,
+    ListInterrupts, ListKeys, ListRuns, ListWebhooks, ListWorkflows, PauseRun, PollEvents,
+    ReadAncestry, ReadArtifact, ReadDeadLetters, ReadDebugBundle, ReadDiscovery, ReadMetrics,
     ReadOpenApi, ReadRun, ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemoveWebhook,
     RemoveWorkflow, ReplaceWorkflow, ResolveApproval, ResolveInterrupt, ResumeRun, RevokeKey,
     RotateKey, RotateLinks,
@@ -31,6 +32,11 @@ pub enum OperationId {
     ResumeRun,
     ForkRun,
     ReadAncestry,
+    DiffRuns,
+    ReadDebugBundle,
+    ReadArtifact,
+    ListAnnotations,
+    AnnotateRun,
     ResolveInterrupt,
     ResolveApproval,
     InspectInterrupt,
@@ -50,6 +56,13 @@ pub enum OperationId {
     CreateKey,
     RevokeKey,
     RotateKey,
+    SeamEvents,
+    SeamReset,
+    SeamToggle,
+    SeamWorkflow,
+    SeamVariables,
+    SeamSpans,
+    SeamBundle,
 }
 
 /// One row of the table.
@@ -176,22 +189,22 @@ impl Operation {
         self
     }
 
-    const fn needs(mut self, scope: &'static str) -> Self {
+    pub(crate) const fn needs(mut self, scope: &'static str) -> Self {
         self.access = Access::Scope(scope);
         self
     }
 
-    const fn takes(mut self, schema: &'static str) -> Self {
+    pub(crate) const fn takes(mut self, schema: &'static str) -> Self {
         self.takes = Some(schema);
         self
     }
 
-    const fn may_take(mut self, schema: &'static str) -> Self {
+    pub(crate) const fn may_take(mut self, schema: &'static str) -> Self {
         self.body = BodyNeed::Optional;
         self.takes(schema)
     }
 
-    const fn gives(mut self, success: StatusCode, gives: Gives) -> Self {
+    pub(crate) const fn gives(mut self, success: StatusCode, gives: Gives) -> Self {
         self.success = success;
         self.gives = gives;
         self
@@ -212,11 +225,11 @@ const fn name_split(method: Method) -> usize {
     }
 }
 
-const fn get(id: OperationId, name: &'static str, summary: &'static str) -> Operation {
+pub(crate) const fn get(id: OperationId, name: &'static str, summary: &'static str) -> Operation {
     Operation::new(id, Method::Get, name, summary)
 }
 
-const fn post(id: OperationId, name: &'static str, summary: &'static str) -> Operation {
+pub(crate) const fn post(id: OperationId, name: &'static str, summary: &'static str) -> Operation {
     Operation::new(id, Method::Post, name, summary)
 }
 
@@ -262,6 +275,15 @@ const POLL_QUERY: &[Parameter] = &[
         "Seconds to wait for a new event.",
     ),
 ];
+
+const DIFF_QUERY: &[Parameter] =
+    &[parameter("against", r#"{"type":"string"}"#, "The run to compare with; required.")];
+
+const BUNDLE_QUERY: &[Parameter] = &[parameter(
+    "maxEvents",
+    r#"{"type":"integer","minimum":0}"#,
+    "Keeps only so many events, from the first.",
+)];
 
 const LIST_QUERY: &[Parameter] = &[
     parameter("status", r#"{"type":"string"}"#, "Only runs with this status."),
@@ -350,6 +372,28 @@ pub static OPERATIONS: &[Operation] = &[
     get(ReadAncestry, "GET /v1/runs/{runId}/ancestry", "Which run started this one")
         .needs("runs:read")
         .gives(OK, Gives::Json("RunAncestry")),
+    get(DiffRuns, "GET /v1/runs/{runId}:diff", "Compare two runs")
+        .needs("runs:read")
+        .query(DIFF_QUERY)
+        .gives(OK, Gives::Json("RunDiff")),
+    get(ReadDebugBundle, "GET /v1/runs/{runId}/debug-bundle", "Export a run without its secrets")
+        .needs("runs:read")
+        .query(BUNDLE_QUERY)
+        .gives(OK, Gives::Json("DebugBundle")),
+    get(
+        ReadArtifact,
+        "GET /v1/runs/{runId}/artifacts/{artifactId}",
+        "Read what a node left behind",
+    )
+    .needs("artifacts:read")
+    .gives(OK, Gives::Json("Artifact")),
+    get(ListAnnotations, "GET /v1/runs/{runId}/annotations", "List what was said of a run")
+        .needs("runs:read")
+        .gives(OK, Gives::Json("AnnotationList")),
+    post(AnnotateRun, "POST /v1/runs/{runId}/annotations", "Rate, correct, label or flag a run")
+        .needs("approvals:respond")
+        .takes("CreateAnnotation")
+        .gives(CREATED, Gives::Json("Annotation")),
     post(ResolveInterrupt, "POST /v1/runs/{runId}/interrupts/{nodeId}", "Answer what a node asks")
         .needs("approvals:respond")
         .takes("Answer")

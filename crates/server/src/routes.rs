@@ -1,7 +1,11 @@
 //! The router, built from the table of operations: a row without a handler does not compile, a route without a row cannot exist.
 
+mod annotations;
+mod artifacts;
+mod bundle;
 mod cancel;
 mod create;
+mod diff;
 mod events;
 mod fork;
 mod inbox;
@@ -12,7 +16,7 @@ mod pause;
 mod read;
 mod status;
 mod webhooks;
-mod workflows;
+pub(crate) mod workflows;
 
 use std::sync::Arc;
 
@@ -29,12 +33,17 @@ use crate::observe::observe;
 use crate::operations::{OPERATIONS, Operation, OperationId};
 use crate::path;
 use crate::problem::{Code, Problem};
+use crate::seams::{self, SEAMS, TestSeams};
 
 /// The whole surface. Also callable in process, without a socket.
 pub fn router(app: App) -> Router {
     let host = Arc::new(Host::new(app));
     let mut routed = Router::new();
-    for operation in OPERATIONS {
+    let seams = match host.app.seams {
+        TestSeams::On => SEAMS,
+        TestSeams::Off => &[],
+    };
+    for operation in OPERATIONS.iter().chain(seams) {
         let gate = Gate { host: Arc::clone(&host), operation };
         let route = handler(operation).route_layer(from_fn_with_state(gate, admit));
         routed = routed.route(&path::routed(operation.path), route);
@@ -71,6 +80,11 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::ResolveInterrupt | OperationId::ResolveApproval => {
             on(method, interrupts::resolve)
         }
+        OperationId::DiffRuns => on(method, diff::compare),
+        OperationId::ReadDebugBundle => on(method, bundle::read),
+        OperationId::ReadArtifact => on(method, artifacts::read),
+        OperationId::ListAnnotations => on(method, annotations::list),
+        OperationId::AnnotateRun => on(method, annotations::create),
         OperationId::InspectInterrupt => on(method, interrupts::inspect),
         OperationId::AnswerInterrupt => on(method, interrupts::answer),
         OperationId::ListInterrupts => on(method, inbox::list),
@@ -84,6 +98,13 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::CreateKey => on(method, keys::create),
         OperationId::RevokeKey => on(method, keys::revoke),
         OperationId::RotateKey => on(method, keys::rotate),
+        OperationId::SeamEvents => on(method, seams::events),
+        OperationId::SeamReset => on(method, seams::reset),
+        OperationId::SeamToggle => on(method, seams::toggle),
+        OperationId::SeamWorkflow => on(method, seams::register),
+        OperationId::SeamVariables => on(method, seams::variables),
+        OperationId::SeamSpans => on(method, seams::spans),
+        OperationId::SeamBundle => on(method, seams::bundle),
     }
 }
 

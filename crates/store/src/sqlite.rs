@@ -3,6 +3,7 @@
 //! Writes go through one thread that commits them in groups; reads run beside it. Values are
 //! serialised and sealed on the caller's side, so that the writing thread only writes.
 
+mod annotations;
 mod append;
 mod claim;
 mod create;

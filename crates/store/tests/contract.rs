@@ -1,5 +1,7 @@
 //! What every store promises: one list of scenarios, run against each of them.
 
+#[path = "contract/annotations.rs"]
+mod annotations;
 #[path = "contract/claims.rs"]
 mod claims;
 #[path = "contract/effects.rs"]
@@ -20,14 +22,14 @@ mod rows;
 #[path = "contract/webhooks.rs"]
 mod webhooks;
 
-use callboard_engine::{InMemoryStore, Keys, LinkSecrets, Store, Webhooks, Workflows};
+use callboard_engine::{Annotations, InMemoryStore, Keys, LinkSecrets, Store, Webhooks, Workflows};
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
 
 /// Every port to the database.
-trait Ports: Store + Workflows + Keys + Webhooks + LinkSecrets {}
+trait Ports: Store + Workflows + Keys + Webhooks + LinkSecrets + Annotations {}
 
-impl<T: Store + Workflows + Keys + Webhooks + LinkSecrets> Ports for T {}
+impl<T: Store + Workflows + Keys + Webhooks + LinkSecrets + Annotations> Ports for T {}
 
 /// A store under test, which can lose its process.
 enum Subject {
@@ -147,6 +149,10 @@ contract! {
         a_question_is_visible_in_its_tenant_workspace_and_mode_only
         an_inbox_shows_the_longest_waiting_first_page_by_page
         an_inbox_shows_what_its_filter_asks_for;
+    annotations:
+        annotations_are_kept_beside_their_run
+        annotations_stay_in_their_tenant_workspace_and_mode
+        a_run_takes_only_so_many_annotations;
     rows:
         workflows_are_kept_per_tenant
         keys_are_kept_and_revoked

@@ -35,8 +35,16 @@ const EXCEPTIONS: [Exception; 2] = [
 ];
 
 /// Schemas that whole bodies are checked against.
-const BODIES: [&str; 5] =
-    ["capabilities", "run-event", "run-snapshot", "error-envelope", "workflow-definition"];
+const BODIES: [&str; 8] = [
+    "capabilities",
+    "run-event",
+    "run-snapshot",
+    "error-envelope",
+    "workflow-definition",
+    "debug-bundle",
+    "run-diff-response",
+    "annotation",
+];
 
 const PAYLOADS: &str = "run-event-payloads";
 

@@ -66,6 +66,7 @@ impl Run {
             Event::NodeResumed(payload) => self.fold_node_resumed(&payload.node_id),
             Event::NodeDispatched(payload) => self.fold_dispatched(payload),
             Event::ChildChanged(payload) => self.fold_child_changed(payload),
+            Event::ArtifactCreated(payload) => self.fold_artifact(payload),
             Event::Ask(_) | Event::ReplayDiverged(_) | Event::Other(_) => {}
         }
         self.version = entry.sequence + 1;
@@ -93,6 +94,7 @@ impl Run {
         self.ready.clear();
         self.active.clear();
         self.interrupts.clear();
+        self.owed_artifacts.clear();
         self.drain = None;
     }
 
@@ -173,6 +175,7 @@ impl Run {
             self.variables.insert(payload.node_id.to_string(), payload.outputs.clone().into());
         }
         self.nodes[index].outputs = payload.outputs.clone();
+        self.owe_artifact(index);
         self.settle(index, Settled { stage: Stage::Completed, at });
     }
 

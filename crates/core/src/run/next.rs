@@ -18,6 +18,9 @@ impl Run {
         if self.phase != Phase::Running {
             return None;
         }
+        if let Some(artifact) = self.next_artifact() {
+            return Some(artifact);
+        }
         if self.is_ending() {
             return self.next_of_ending(at);
         }

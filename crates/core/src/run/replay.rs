@@ -195,6 +195,7 @@ impl Run {
             | Event::VariableChanged(_)
             | Event::LoopbackLimit(_)
             | Event::CapBreached(_)
+            | Event::ArtifactCreated(_)
             | Event::ApprovalRequested(_)
             | Event::ClarificationRequested(_) => false,
         }

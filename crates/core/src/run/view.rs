@@ -112,6 +112,11 @@ impl Run {
         Head { status: self.status(), version: self.version, wake_at, updated_at: self.updated_at }
     }
 
+    /// When the newest attempt of a node began.
+    pub fn node_started_at(&self, node: &NodeId) -> Option<Timestamp> {
+        self.plan.index(node).and_then(|index| self.nodes[index].started_at)
+    }
+
     pub fn status(&self) -> RunStatus {
         match &self.phase {
             Phase::Pending => RunStatus::Pending,

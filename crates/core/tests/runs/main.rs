@@ -6,6 +6,7 @@
 #![expect(clippy::expect_used, reason = "tests stop at the first surprise")]
 
 mod admission;
+mod artifacts;
 mod cancel;
 mod channels;
 mod children;
@@ -29,4 +30,5 @@ mod rules;
 mod shapes;
 mod story;
 mod takeover;
+mod traces;
 mod triggers;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use callboard_core::{Attempt, Command, Entry, Outcome, Owed, RetryClass, Run};
+use callboard_core::{Attempt, Command, Entry, Outcome, Owed, RetryClass, Run, spans};
 use callboard_protocol::{DrainPolicy, Event, Failure, Object, RunStatus, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -31,6 +31,8 @@ proptest! {
         let world = play(&case);
         assert_limits(&case.given, &world.log);
         assert_one_end(&world.log, world.run.status());
+        assert_traced(&case.given, &world.log);
+        assert_artifacts(&world.log);
     }
 }
 
@@ -50,6 +52,37 @@ proptest! {
             assert_one_end(&ended.log, ended.run.status());
             assert!(ended.run.status().is_terminal(), "{:#?}", lines(&ended.log));
         }
+    }
+}
+
+/// Every prefix of a log has the spans of a shorter one and no id twice; an ended run has no open span.
+fn assert_traced(given: &Given, log: &[Entry]) {
+    let (birth, plan) = (given.birth(), given.plan().expect("a definition that runs"));
+    let ids = |log: &[Entry]| -> Vec<String> {
+        spans(&birth, &plan, log, &[]).into_iter().map(|span| span.span_id).collect()
+    };
+    let all = ids(log);
+    assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{:#?}", lines(log));
+    for length in (0..log.len()).step_by(log.len() / 6 + 1) {
+        assert!(all.starts_with(&ids(&log[..length])), "at {length} of {:#?}", lines(log));
+    }
+    let is_over = log.last().is_some_and(|last| Event::is_terminal(last.event.kind()));
+    if is_over {
+        let open = spans(&birth, &plan, log, &[]).into_iter().find(|span| span.ended_at.is_none());
+        assert_eq!(open, None, "{:#?}", lines(log));
+    }
+}
+
+/// No artifact is told of twice, and none before its node completed.
+fn assert_artifacts(log: &[Entry]) {
+    let mut told = BTreeSet::new();
+    for (place, entry) in log.iter().enumerate() {
+        let Event::ArtifactCreated(artifact) = &entry.event else { continue };
+        assert!(told.insert(artifact.artifact_id.clone()), "{:#?}", lines(log));
+        let completed = log[..place].iter().any(|earlier| {
+            matches!(&earlier.event, Event::NodeCompleted(done) if done.node_id == artifact.node_id)
+        });
+        assert!(completed, "{:#?}", lines(log));
     }
 }
 

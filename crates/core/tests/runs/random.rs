@@ -78,6 +78,9 @@ prop_compose! {
         for (place, (kind, lot, number)) in nodes.iter().enumerate() {
             flow = configure(flow, &format!("n{place}"), KINDS[*kind], *number);
             flow = flow.node(&format!("n{place}"), json!({ "disabled": *lot == 0 }));
+            if *lot > 7 {
+                flow = flow.node(&format!("n{place}"), json!({ "artifactType": "note" }));
+            }
         }
         for edge in &forward {
             let (from, to) = (edge.from % count, edge.to % count);

@@ -326,6 +326,7 @@ pub(crate) fn order(workflow: &str, inputs: Object, configurable: Object) -> Ord
         callback_url: None,
         forced_engine_version: None,
         exclusive: false,
+        trace: None,
     }
 }
 

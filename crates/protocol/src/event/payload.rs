@@ -277,6 +277,17 @@ payload! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answered_by: Option<String>,
     }
+    /// A completed node's outputs are an artifact of the type that the definition names.
+    ArtifactCreated {
+        artifact_id: String,
+        artifact_type: String,
+        node_id: NodeId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<String>,
+        /// Whether the type's schema is known here and the outputs were checked against it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        registered: Option<bool>,
+    }
     /// Ours: one approver of several has decided.
     Vote {
         node_id: NodeId,

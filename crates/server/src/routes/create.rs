@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
+use callboard_core::{SpanContext, TraceContext};
 use callboard_engine::{EngineError, KeyMode, Order, StoreError};
 use callboard_protocol::{CreateRun, CreatedRun, Object};
 use serde_json::Value;
@@ -31,14 +32,23 @@ pub(super) async fn create(
     Shaped(body): Shaped<CreateRun>,
 ) -> Result<Response, Problem> {
     let order = order(&caller, &headers, body)?;
+    let trace = order.trace.clone();
+    let mut span = None;
     let answered = settle(keyed.as_ref(), describe, |remember| async {
         let created = host.app.engine.create(order, remember).await;
+        let done = created.as_ref().ok();
+        span = done.map(|done| SpanContext::of_new_run(&done.run, trace.as_ref()));
         if let Err(EngineError::Store(StoreError::ScopeBusy { .. })) = &created {
             metrics::scope_was_busy(caller.scope.tenant.as_str());
         }
         created
     });
-    answered.await
+    let mut response = answered.await?;
+    let header = span.and_then(|span| HeaderValue::from_str(&span.traceparent()).ok());
+    if let Some(header) = header {
+        response.headers_mut().insert("traceparent", header);
+    }
+    Ok(response)
 }
 
 fn describe(done: &callboard_engine::Done) -> Answer {
@@ -76,6 +86,7 @@ fn order(caller: &Caller, headers: &HeaderMap, body: CreateRun) -> Result<Order,
         scope_id: body.scope_id,
         callback_url: body.callback_url,
         forced_engine_version: forced_version(caller, headers)?,
+        trace: trace(headers),
     })
 }
 
@@ -185,6 +196,15 @@ fn forced_version(caller: &Caller, headers: &HeaderMap) -> Result<Option<u32>, P
         .with("min", range.min)
         .with("max", range.max)),
     }
+}
+
+/// The caller's trace. A header that is malformed, or sent twice, begins no argument: the run has its own trace then.
+fn trace(headers: &HeaderMap) -> Option<TraceContext> {
+    let mut parents = headers.get_all("traceparent").iter();
+    let parent = parents.next().filter(|_| parents.next().is_none())?.to_str().ok()?;
+    let states: Vec<&str> =
+        headers.get_all("tracestate").iter().filter_map(|state| state.to_str().ok()).collect();
+    TraceContext::read(parent, Some(&states.join(",")))
 }
 
 #[cfg(test)]

@@ -93,7 +93,8 @@ pub(super) async fn replace(
     store(&host, &caller, &source).await
 }
 
-async fn store(host: &Host, caller: &Caller, source: &[u8]) -> Result<Answer, Problem> {
+pub(crate) async fn store(host: &Host, caller: &Caller, source: &[u8]) -> Result<Answer, Problem> {
+    host.overlay.check(source)?;
     let registered =
         host.app.engine.catalog().register(&caller.scope.tenant, source, host.now()).await;
     let status = match registered.map_err(problem)?.1 {

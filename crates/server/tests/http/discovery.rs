@@ -57,7 +57,7 @@ async fn r1_the_document_as_a_whole() {
         }
       },
       "debugBundle": {
-        "supported": false
+        "supported": true
       },
       "engineVersion": 1,
       "eventLogSchemaVersion": 2,
@@ -75,6 +75,20 @@ async fn r1_the_document_as_a_whole() {
           ],
           "signedCallbackTokens": true
         }
+      },
+      "feedback": {
+        "signals": [
+          "rating",
+          "correction",
+          "label",
+          "flag"
+        ],
+        "supported": true,
+        "targets": [
+          "run",
+          "event",
+          "node"
+        ]
       },
       "fixtures": [
         "chain",
@@ -103,11 +117,30 @@ async fn r1_the_document_as_a_whole() {
         "maxRunDurationMs": 31536000000,
         "schemaRounds": 2
       },
+      "observability": {
+        "namespace": "openwop",
+        "otel": {
+          "exportProtocols": [
+            "http/json",
+            "http/protobuf"
+          ]
+        },
+        "spanNames": [
+          "openwop.run",
+          "openwop.node.<typeId>",
+          "openwop.node.<typeId>.attempt",
+          "openwop.interrupt"
+        ]
+      },
       "production": {
         "backpressure": {
           "inflightCap": 4096,
           "retryAfterSeconds": 1,
           "supported": true
+        },
+        "debugBundle": {
+          "supported": true,
+          "truncationMetadata": true
         },
         "supported": false
       },

@@ -16,7 +16,7 @@ use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{Activities, Catalog, Courier, Engine, Options, Parts, RandomIds};
 use callboard_protocol::Timestamp;
 use callboard_server::{
-    App, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, TestKeys, router,
+    App, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, TestKeys, TestSeams, router,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -57,13 +57,15 @@ pub(crate) struct Setup {
     pub(crate) test_keys: TestKeys,
     pub(crate) metrics: Option<Metrics>,
     pub(crate) reach: Reach,
+    pub(crate) seams: TestSeams,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         let config = ServerConfig::default();
         let (test_keys, reach) = (TestKeys::ByPrefix, Reach::Public);
-        Self { config, keys: &KEYS, test_keys, metrics: None, reach }
+        let seams = TestSeams::Off;
+        Self { config, keys: &KEYS, test_keys, metrics: None, reach, seams }
     }
 }
 
@@ -103,6 +105,8 @@ impl TestHost {
             readiness: Arc::new(StoreIsThere(Arc::clone(&store))),
             metrics: setup.metrics,
             links: Links::new(Arc::clone(&store) as _),
+            annotations: Arc::clone(&store) as _,
+            seams: setup.seams,
             shutdown: shutdown.clone(),
         };
         Self { router: router(app), engine, store, keys, shutdown }

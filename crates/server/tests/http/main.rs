@@ -4,9 +4,13 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
+mod annotations;
+mod artifacts;
 mod auth;
+mod bundle;
 mod children;
 mod create;
+mod diff;
 mod discovery;
 mod envelope;
 mod events;
@@ -21,6 +25,7 @@ mod observe;
 mod pause;
 mod runs;
 mod schemas;
+mod seams;
 mod serve;
 mod stream;
 mod table;

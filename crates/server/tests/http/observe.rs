@@ -105,6 +105,22 @@ async fn a_request_is_one_line_without_secrets() {
     "#);
     let id = broken.json["details"]["correlationId"].as_str().expect("an id");
     assert_eq!(text.matches(id).count(), 2, "the cause and the request are found by the same id");
+    host.store.fail(Fault::None);
+    assert_runs_are_named(&host, &lines).await;
+}
+
+/// What is logged of a run is found by its id, its tenant and its trace.
+async fn assert_runs_are_named(host: &TestHost, lines: &Lines) {
+    let run = host.run("noop", json!({})).await;
+    host.end_of(&run).await;
+    for kind in ["openwop.run.created", "openwop.run.completed"] {
+        let own = lines.own();
+        let line = own.iter().find(|line| line["fields"]["metricKind"] == kind).expect(kind);
+        let fields = &line["fields"];
+        assert_eq!(fields["openwop.run_id"], json!(run));
+        assert_eq!(fields["openwop.tenant_id"], "acme");
+        assert_eq!(fields["trace_id"].as_str().map(str::len), Some(32), "{line}");
+    }
 }
 
 /// The one test that installs the process's recorder.
@@ -115,6 +131,9 @@ async fn requests_are_counted_by_operation() {
     let run = host.waiting_run().await;
     let stream = host.get(&format!("/v1/runs/{run}/events")).open().await;
     host.get("/v1/runs/run_hidden").send().await;
+    let short = json!({ "workflowId": "chain", "configurable": { "recursionLimit": 2 } });
+    let broken = host.run_as(LIVE, short).await;
+    host.end_of(&broken).await;
     let reply = host.get("/metrics").anonymous().send().await;
     assert_eq!(reply.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
     let text = String::from_utf8_lossy(&reply.bytes).into_owned();
@@ -123,9 +142,17 @@ async fn requests_are_counted_by_operation() {
         r#"callboard_http_request_duration_seconds_bucket{operation="POST /v1/runs",le="0.001"}"#,
         "callboard_http_inflight ",
         "callboard_sse_streams_open ",
+        r#"openwop_run_created_total{workflow_id="chain",tenant_id="acme"}"#,
+        r#"openwop_run_completed_total{run_status="failed",workflow_id="chain"}"#,
+        r#"openwop_run_duration_seconds_bucket{run_status="failed",workflow_id="chain",le="3600"}"#,
+        r#"openwop_run_backlog_seconds_count{workflow_id="chain",tenant_id="acme"}"#,
+        r#"openwop_run_active{tenant_id="acme"}"#,
+        r#"openwop_node_completed_total{node_type="core.noop",run_status="completed"}"#,
+        r#"openwop_node_duration_seconds_bucket{node_type="core.noop",run_status="completed",le="0.001"}"#,
+        r#"openwop_cap_exceeded_total{cap_kind="node-executions"}"#,
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
-    assert!(!text.contains("run_hidden") && !text.contains(&run));
+    assert!(!text.contains("run_hidden") && !text.contains(&run) && !text.contains(&broken));
     drop(stream);
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::given::{TEST, TestHost};
 
 /// The folder with the protocol's data; none, with a line that says so, where it is missing and not required.
-fn openwop() -> Option<PathBuf> {
+pub(crate) fn openwop() -> Option<PathBuf> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/openwop"));
     if folder.is_dir() {
         return Some(folder);
@@ -38,7 +38,7 @@ impl jsonschema::Retrieve for Files {
     }
 }
 
-fn check(folder: &std::path::Path, schema: &str, body: &Value) {
+pub(crate) fn check(folder: &std::path::Path, schema: &str, body: &Value) {
     let text = std::fs::read(folder.join("schemas").join(schema)).expect("the schema");
     let schema_value: Value = serde_json::from_slice(&text).expect("JSON");
     let options = jsonschema::options().with_retriever(Files(folder.to_owned()));

@@ -16,6 +16,7 @@ fn example(path: &str) -> String {
         .replace("{keyId}", "key_0")
         .replace("{webhookId}", "wh_0")
         .replace("{nodeId}", "node_0")
+        .replace("{artifactId}", "artifact_0")
         .replace("{token}", "none")
 }
 

@@ -139,6 +139,7 @@ mod tests {
         assert_eq!(tables, 0);
         Ok(())
     }
+
     /// Our migrations up to one of them.
     fn runner_up_to(version: i32) -> Runner {
         let mut migrations = runner().get_migrations().clone();
@@ -153,7 +154,8 @@ mod tests {
         let mut db = Connection::open(&path)?;
         run(&mut db, &path, &runner_up_to(3))?;
         db.execute_batch(
-            r#"INSERT INTO runs VALUES
+            r#"INSERT INTO runs (id, run_id, tenant, workspace, test, workflow_id, scope_id, engine_version, stamped_version,
+                   created_at, updated_at, status, version, wake_at, holder, epoch, lease_until) VALUES
                    (1, 'r1', 'acme', NULL, 0, 'w', NULL, 1, 1, 0, 0, 'running', 9, NULL, NULL, 0, NULL),
                    (2, 'r2', 'acme', NULL, 0, 'w', NULL, 1, 1, 0, 0, 'cancelled', 9, NULL, NULL, 0, NULL);
                INSERT INTO definitions VALUES (1, 'd', '{"nodes":[

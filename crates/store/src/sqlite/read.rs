@@ -166,7 +166,11 @@ pub(super) fn page(
 }
 
 /// The run's key in the other tables, the version that its events are stamped with, and its head.
-fn visible(db: &Connection, scope: &Scope, run: &RunId) -> Result<Option<(i64, u32, Head)>, Fault> {
+pub(super) fn visible(
+    db: &Connection,
+    scope: &Scope,
+    run: &RunId,
+) -> Result<Option<(i64, u32, Head)>, Fault> {
     let (tenant, test, workspace) = scope_params(scope);
     let mut select = db.prepare_cached(concat!(
         "SELECT ",

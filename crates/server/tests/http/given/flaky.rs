@@ -6,12 +6,12 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use callboard_core::Entry;
 use callboard_engine::{
-    Append, Begun, Claim, ClaimRequest, Claimed, DeadLetter, Digest, EffectClaim, EffectId, Filter,
-    Found, InMemoryStore, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, NewRun, Opened,
-    Outcome, Page, Plan, Put, Scope, Secret, Settlement, Store, StoreError, StoredKey,
-    StoredWorkflow, TakeRequest, Taken, Unplanned, Webhook, Webhooks, Workflows,
+    Annotated, Annotations, Append, Begun, Claim, ClaimRequest, Claimed, DeadLetter, Digest,
+    EffectClaim, EffectId, Filter, Found, InMemoryStore, InboxFilter, InboxItem, Keys, LinkSecrets,
+    Listed, NewRun, Opened, Outcome, Page, Plan, Put, Scope, Secret, Settlement, Store, StoreError,
+    StoredKey, StoredWorkflow, TakeRequest, Taken, Unplanned, Webhook, Webhooks, Workflows,
 };
-use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WebhookId, WorkflowId};
+use callboard_protocol::{Annotation, KeyId, RunId, Tenant, Timestamp, WebhookId, WorkflowId};
 
 /// What goes wrong with writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -151,6 +151,26 @@ impl Workflows for FlakyStore {
     }
     async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
         self.inner.delete_workflow(tenant, id).await
+    }
+}
+
+#[async_trait]
+impl Annotations for FlakyStore {
+    async fn annotate(
+        &self,
+        scope: &Scope,
+        annotation: Annotation,
+        most: usize,
+    ) -> Result<Annotated, StoreError> {
+        self.write()?;
+        self.inner.annotate(scope, annotation, most).await
+    }
+    async fn annotations(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+    ) -> Result<Option<Vec<Annotation>>, StoreError> {
+        self.inner.annotations(scope, run).await
     }
 }
 

@@ -1,0 +1,183 @@
+//! The doors of the protocol's test suite, mounted only where an operator switched them on.
+//!
+//! They stand behind the same gate as everything else and go through the same code: a door supplies a
+//! trigger or a view, never an answer of its own.
+
+mod loose;
+mod overlay;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use callboard_protocol::{Object, RunId};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::bundle::{assemble, documents};
+use crate::extract::{Named, Sent, Shaped};
+use crate::follow::read_rest;
+use crate::keys::Caller;
+use crate::operations::OperationId::{
+    SeamBundle, SeamEvents, SeamReset, SeamSpans, SeamToggle, SeamVariables, SeamWorkflow,
+};
+use crate::operations::{Gives, Operation, get, post};
+use crate::problem::{Code, Problem};
+use crate::query::Parameters;
+use crate::routes::workflows;
+use loose::LooseWorkflow;
+
+pub(crate) use overlay::Overlay;
+
+/// Whether the doors are there at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TestSeams {
+    On,
+    Off,
+}
+
+const OK: StatusCode = StatusCode::OK;
+
+/// A table beside the other, so that what is no part of the API stays out of its document.
+pub(crate) static SEAMS: &[Operation] = &[
+    get(SeamEvents, "GET /v1/host/sample/test/runs/{runId}/events", "Read a log by type or node")
+        .needs("runs:read")
+        .gives(OK, Gives::Json("Object")),
+    get(SeamVariables, "GET /v1/host/sample/test/runs/{runId}/variables", "Read variables")
+        .needs("runs:read")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamVariables, "POST /v1/host/sample/test/runs/{runId}/variables", "Read variables")
+        .needs("runs:read")
+        .may_take("Object")
+        .gives(OK, Gives::Json("Object")),
+    get(SeamSpans, "GET /v1/host/sample/test/otel/spans", "Read the spans of a run")
+        .needs("runs:read")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamBundle, "POST /v1/host/sample/test/debug-bundle/export", "Export a run")
+        .needs("runs:read")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamReset, "POST /v1/host/sample/test/reset", "Forget what tests have set")
+        .needs("admin")
+        .may_take("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamToggle, "POST /v1/host/sample/test/capability-toggle", "Pretend to lack a capability")
+        .needs("admin")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamWorkflow, "POST /v1/host/sample/workflows", "Register a workflow in a few words")
+        .needs("workflows:write")
+        .takes("Object")
+        .gives(StatusCode::CREATED, Gives::Json("Object")),
+];
+
+/// A run that is unknown or somebody else's has no events; the suite probes with one.
+pub(crate) async fn events(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(run): Named<RunId>,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    let query = Parameters::open(&uri)?;
+    let page = read_rest(&host, &caller, &run, 0).await?;
+    let mut events = documents(&page.map(|page| page.events).unwrap_or_default())?;
+    for name in ["type", "nodeId", "causationId", "correlationId"] {
+        let Some(wanted) = query.get(name) else { continue };
+        let holds = |place: Option<&Value>| place.and_then(Value::as_str) == Some(wanted);
+        events.retain(|event| {
+            holds(event.get(name)) || holds(event.get("payload").and_then(|told| told.get(name)))
+        });
+    }
+    Answer::json(OK, &json!({ "events": events }))
+}
+
+/// Runs stay: what they are is in their logs.
+pub(crate) async fn reset(State(host): State<Arc<Host>>) -> Answer {
+    host.overlay.reset();
+    Answer::of(OK, &json!({ "ok": true }))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Toggle {
+    name: Option<String>,
+    value: Option<bool>,
+    #[serde(default)]
+    reset: bool,
+}
+
+pub(crate) async fn toggle(
+    State(host): State<Arc<Host>>,
+    Shaped(body): Shaped<Toggle>,
+) -> Result<Answer, Problem> {
+    match (body.reset, body.name) {
+        (true, _) => host.overlay.reset(),
+        (false, Some(name)) => host.overlay.set(name, body.value),
+        (false, None) => return Err(Problem::invalid_at("name", "must name a capability")),
+    }
+    Ok(Answer::of(OK, &json!({ "overlay": host.overlay.shown() })))
+}
+
+/// What the host cannot run is a mistake of the definition here, as the suite expects it.
+pub(crate) async fn register(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Shaped(body): Shaped<LooseWorkflow>,
+) -> Result<Answer, Problem> {
+    let (id, definition) = body.into_definition()?;
+    let stored = workflows::store(&host, &caller, definition.to_string().as_bytes()).await;
+    stored.map_err(|problem| match problem.code {
+        Code::CapabilityRequired => Problem { code: Code::ValidationError, ..problem },
+        _ => problem,
+    })?;
+    Ok(Answer::of(StatusCode::CREATED, &json!({ "workflowId": id })))
+}
+
+/// A log is the only way to change a run, so there is nothing to set here.
+pub(crate) async fn variables(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(run): Named<RunId>,
+    Sent(body): Sent,
+) -> Result<Answer, Problem> {
+    let asked: Object = serde_json::from_slice(&body).unwrap_or_default();
+    if asked.contains_key("variables") {
+        return Err(Problem::new(
+            Code::CapabilityNotProvided,
+            "variables change through a run's own events alone",
+        ));
+    }
+    let seen = host.app.engine.snapshot(&caller.scope, &run).await?;
+    let seen = seen.ok_or_else(|| Problem::no_such("run"))?;
+    let snapshot: Object =
+        serde_json::from_str(&seen.json).map_err(|error| Problem::internal(&error))?;
+    Ok(Answer::of(OK, &json!({ "variables": snapshot.get("variables") })))
+}
+
+pub(crate) async fn spans(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    let query = Parameters::open(&uri)?;
+    let run = query.get("runId").ok_or_else(|| Problem::invalid_at("runId", "must name a run"))?;
+    let spans = host.app.engine.spans(&caller.scope, &run.into()).await?;
+    Answer::json(OK, &json!({ "spans": spans.unwrap_or_default() }))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Export {
+    run_id: RunId,
+}
+
+pub(crate) async fn bundle(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Shaped(body): Shaped<Export>,
+) -> Result<Answer, Problem> {
+    let bundle = assemble(&host, &caller, &body.run_id, usize::MAX).await?;
+    Answer::json(OK, &bundle.ok_or_else(|| Problem::no_such("run"))?)
+}

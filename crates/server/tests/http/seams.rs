@@ -1,0 +1,158 @@
+//! S-01–S-05: the doors of the protocol's test suite.
+
+use callboard_server::{TestKeys, TestSeams};
+use serde_json::{Value, json};
+
+use crate::given::{RIVAL, Setup, TEST, TestHost};
+
+const EVENTS: &str = "/v1/host/sample/test/runs/__probe__/events";
+const SEAMS: [(&str, &str); 8] = [
+    ("GET", EVENTS),
+    ("GET", "/v1/host/sample/test/runs/__probe__/variables"),
+    ("POST", "/v1/host/sample/test/runs/__probe__/variables"),
+    ("GET", "/v1/host/sample/test/otel/spans?runId=x"),
+    ("POST", "/v1/host/sample/test/debug-bundle/export"),
+    ("POST", "/v1/host/sample/test/reset"),
+    ("POST", "/v1/host/sample/test/capability-toggle"),
+    ("POST", "/v1/host/sample/workflows"),
+];
+
+async fn open() -> TestHost {
+    let setup = Setup { seams: TestSeams::On, test_keys: TestKeys::All, ..Setup::default() };
+    TestHost::of(setup).await
+}
+
+async fn seams_in_discovery(host: &TestHost) -> Value {
+    let document = host.get("/.well-known/openwop").anonymous().send().await.json;
+    document["observability"]["testSeams"].clone()
+}
+
+/// S-01.
+#[tokio::test]
+async fn s01_without_the_switch_no_door_exists() {
+    let host = TestHost::start().await;
+    for (method, path) in SEAMS {
+        for anonymous in [true, false] {
+            let call = host.call(method.parse().expect("a method"), path).json(&json!({}));
+            let call = if anonymous { call.anonymous() } else { call.key(TEST) };
+            assert_eq!(call.send().await.status, 404, "{method} {path}");
+        }
+    }
+    assert_eq!(seams_in_discovery(&host).await, Value::Null);
+}
+
+/// S-02.
+#[tokio::test]
+async fn s02_with_the_switch_every_door_asks_for_a_key() {
+    let host = open().await;
+    for (method, path) in SEAMS {
+        let call = host.call(method.parse().expect("a method"), path).json(&json!({}));
+        assert_eq!(call.anonymous().send().await.status, 401, "{method} {path}");
+    }
+    let advertised = seams_in_discovery(&host).await;
+    assert_eq!(advertised, json!({ "otelScrape": true, "debugBundleExport": true }));
+    let document = host.get("/v1/openapi.json").anonymous().send().await.json;
+    assert!(
+        !document["paths"].to_string().contains("/host/sample/"),
+        "doors are no part of the API"
+    );
+}
+
+/// S-03.
+#[tokio::test(start_paused = true)]
+async fn s03_a_log_is_read_by_what_its_events_say() {
+    let host = open().await;
+    assert_eq!(host.get(EVENTS).send().await.json, json!({ "events": [] }));
+    let run = host.run("chain", json!({})).await;
+    let all = host.end_of(&run).await;
+    let path = format!("/v1/host/sample/test/runs/{run}/events");
+    assert_eq!(host.get(&path).send().await.json["events"], json!(all));
+    for (query, expected) in [
+        ("type=node.completed", 3),
+        ("nodeId=b", 2),
+        ("type=node.completed&nodeId=b", 1),
+        ("causationId=x", 0),
+        ("correlationId=x", 0),
+    ] {
+        let events = host.get(&format!("{path}?{query}")).send().await.json["events"].clone();
+        assert_eq!(events.as_array().map(Vec::len), Some(expected), "{query}");
+    }
+    assert_eq!(host.get(&path).key(RIVAL).send().await.json, json!({ "events": [] }));
+}
+
+/// S-04, S-05.
+#[tokio::test]
+async fn s05_a_capability_that_is_switched_off_refuses_the_workflow() {
+    let host = open().await;
+    let toggle = "/v1/host/sample/test/capability-toggle";
+    let chat = json!({ "workflowId": "loose", "nodes": [{ "nodeId": "ai", "typeId": "core.ai.callPrompt" }] });
+    let maps = json!({ "workflowId": "maps", "nodes": [
+        { "nodeId": "d", "typeId": "core.dispatch", "config": { "inputMapping": {} } },
+    ] });
+    let off = |name: &str| json!({ "name": name, "value": false });
+    for (name, body) in [("aiProviders", &chat), ("agents.dispatchMapping", &maps)] {
+        let reply = host.post(toggle, &off(name)).send().await;
+        assert_eq!(reply.json["overlay"][name], json!(false));
+        let refused = host.post("/v1/host/sample/workflows", body).send().await;
+        assert_eq!((refused.status, &refused.json["error"]), (400, &json!("validation_error")));
+        assert_eq!(refused.json["details"]["requiredCapability"], name);
+    }
+    let one = host.post(toggle, &json!({ "name": "aiProviders", "value": null })).send().await;
+    assert_eq!(one.json["overlay"], json!({ "agents.dispatchMapping": false }));
+    assert_eq!(host.post("/v1/host/sample/workflows", &chat).send().await.status, 201);
+    host.post(toggle, &off("aiProviders")).send().await;
+    assert_eq!(
+        host.post("/v1/host/sample/test/reset", &json!({})).send().await.json,
+        json!({ "ok": true })
+    );
+    assert_eq!(host.post("/v1/host/sample/workflows", &chat).send().await.status, 201);
+    let cleared = host.post(toggle, &json!({ "reset": true })).send().await;
+    assert_eq!(cleared.json["overlay"], json!({}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workflow_in_a_few_words_runs_like_any_other() {
+    let host = open().await;
+    let body = json!({ "workflowId": "loose", "nodes": [
+        { "nodeId": "one", "typeId": "core.noop" }, { "nodeId": "two", "typeId": "core.noop" },
+    ] });
+    let reply = host.post("/v1/host/sample/workflows", &body).send().await;
+    assert_eq!((reply.status, &reply.json), (201, &json!({ "workflowId": "loose" })));
+    let run = host.run("loose", json!({ "x": 1 })).await;
+    let events = host.end_of(&run).await;
+    let done: Vec<_> = events.iter().filter(|event| event["type"] == "node.completed").collect();
+    assert_eq!((&done[0]["nodeId"], &done[1]["nodeId"]), (&json!("one"), &json!("two")));
+
+    let variables = format!("/v1/host/sample/test/runs/{run}/variables");
+    assert_eq!(host.get(&variables).send().await.json, json!({ "variables": { "x": 1 } }));
+    let set = host.post(&variables, &json!({ "variables": { "x": 2 } })).send().await;
+    assert_eq!(set.status, 501);
+
+    let edges = json!({ "workflowId": "fan", "nodes": [
+        { "id": "a", "typeId": "core.noop" }, { "id": "b", "typeId": "core.noop" },
+    ], "edges": [{ "source": "b", "target": "a" }] });
+    assert_eq!(host.post("/v1/host/sample/workflows", &edges).send().await.status, 201);
+    let lost = json!({ "workflowId": "fan", "nodes": [], "edges": [{ "source": "b" }] });
+    assert_eq!(host.post("/v1/host/sample/workflows", &lost).send().await.status, 400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn spans_and_bundles_are_those_of_the_run() {
+    let host = open().await;
+    let run = host.run("noop", json!({})).await;
+    host.end_of(&run).await;
+    let spans = host.get(&format!("/v1/host/sample/test/otel/spans?runId={run}")).send().await.json;
+    assert_eq!(spans["spans"][0]["name"], "openwop.run");
+    assert_eq!(spans["spans"][0]["attributes"]["openwop.run_id"], json!(run));
+    assert_eq!(spans["spans"][0]["events"], json!([]));
+    let unknown = host.get("/v1/host/sample/test/otel/spans?runId=run_0").send().await;
+    assert_eq!((unknown.status, unknown.json), (200, json!({ "spans": [] })));
+    let export = "/v1/host/sample/test/debug-bundle/export";
+    let mut exported = host.post(export, &json!({ "runId": run })).send().await.json;
+    let mut read = host.get(&format!("/v1/runs/{run}/debug-bundle")).send().await.json;
+    for bundle in [&mut exported, &mut read] {
+        bundle["generatedAt"].take();
+    }
+    assert_eq!(exported, read);
+    assert_eq!(host.post(export, &json!({ "runId": "run_0" })).send().await.status, 404);
+}

@@ -19,16 +19,17 @@ const ENGINE: &str = "callboard-engine";
 const STORE: &str = "callboard-store";
 const BACKENDS: &str = "callboard-backends";
 const SERVER: &str = "callboard-server";
+const AGENT_API: &str = "callboard-agent-api";
 
-const ASYNC: [&str; 6] =
-    ["tokio", "tokio-util", "async-trait", "futures-util", "futures", "async-std"];
+const ASYNC: [&str; 7] =
+    ["tokio", "tokio-util", "async-trait", "futures-core", "futures-util", "futures", "async-std"];
 const SQL: [&str; 6] =
     ["rusqlite", "refinery", "libsqlite3-sys", "sqlx", "tokio-postgres", "deadpool-postgres"];
 const HTTP_SERVER: [&str; 5] = ["axum", "hyper", "hyper-util", "tower", "tower-http"];
 const HTTP_CLIENT: [&str; 2] = ["reqwest", "ureq"];
 const CHANCE: [&str; 4] = ["getrandom", "rand", "uuid", "fastrand"];
 
-const WALLS: [Wall; 8] = [
+const WALLS: [Wall; 9] = [
     Wall {
         name: PROTOCOL,
         inwards: &[],
@@ -54,8 +55,14 @@ const WALLS: [Wall; 8] = [
         why: "SQL in one place, and nothing but SQL in that place",
     },
     Wall {
+        name: AGENT_API,
+        inwards: &[],
+        never: &["clap", "tracing", "metrics"],
+        why: "it is a crate for anybody, who brings a host of their own",
+    },
+    Wall {
         name: BACKENDS,
-        inwards: &[PROTOCOL, CORE, ENGINE],
+        inwards: &[PROTOCOL, CORE, ENGINE, AGENT_API],
         never: &["clap"],
         why: "foreign code stays outside the room that owns the truth",
     },
@@ -84,7 +91,7 @@ struct Reserved {
 const RESERVED: [Reserved; 5] = [
     Reserved {
         crates: &ASYNC,
-        to: &[ENGINE, STORE, BACKENDS, SERVER, "callboard", "xtask"],
+        to: &[ENGINE, STORE, AGENT_API, BACKENDS, SERVER, "callboard", "xtask"],
         why: "core and protocol have no async",
     },
     // xtask measures the bare database beside the host.
@@ -173,6 +180,10 @@ mod tests {
             ("callboard-server", "reqwest"),
             ("callboard-server", "callboard-store"),
             ("callboard-store", "axum"),
+            ("callboard-agent-api", "callboard-protocol"),
+            ("callboard-agent-api", "callboard-engine"),
+            ("callboard-agent-api", "uuid"),
+            ("callboard-engine", "callboard-agent-api"),
             ("callboard", "rusqlite"),
             ("callboard-utils", "serde"),
         ] {

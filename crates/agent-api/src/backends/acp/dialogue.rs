@@ -1,0 +1,334 @@
+//! Our side of the Agent Client Protocol: initialize, open a session, prompt, hang up.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::FailureClass;
+use crate::facet::{ToolBytes, ToolEnd, ToolFacet};
+use crate::grant::Grant;
+use crate::json::{self, Raw};
+use crate::options::{Origin, Selector};
+use crate::transcript::{Fact, Failure, Mapper, Terminal, Unreadable};
+
+const INITIALIZE: i64 = 1;
+const OPEN: i64 = 2;
+const PROMPT: i64 = 3;
+/// JSON-RPC's code for a method that is not there.
+const NO_SUCH_METHOD: i64 = -32601;
+/// The protocol's code for a caller who has to log in.
+const LOGIN_REQUIRED: i64 = -32000;
+
+/// One conversation. Text that comes before our prompt is history and is not told again.
+#[derive(Debug)]
+pub(super) struct Dialogue {
+    pub(super) prompt: String,
+    pub(super) working_dir: String,
+    pub(super) origin: Origin,
+    pub(super) grants: BTreeSet<Grant>,
+    session: Option<String>,
+    prompted: bool,
+    answer: String,
+    /// Kinds of tools by the id of their use, until they end.
+    tools: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    id: Raw<'a>,
+    #[serde(borrow, default)]
+    method: Raw<'a>,
+    #[serde(borrow, default)]
+    params: Raw<'a>,
+    #[serde(borrow, default)]
+    result: Raw<'a>,
+    #[serde(borrow, default)]
+    error: Raw<'a>,
+}
+
+#[derive(Deserialize)]
+struct Notice<'a> {
+    #[serde(borrow, default)]
+    update: Raw<'a>,
+}
+
+#[derive(Deserialize)]
+struct Update<'a> {
+    #[serde(rename = "sessionUpdate", borrow, default)]
+    kind: Raw<'a>,
+    #[serde(borrow, default)]
+    content: Raw<'a>,
+    #[serde(rename = "toolCallId", borrow, default)]
+    call: Raw<'a>,
+    #[serde(rename = "kind", borrow, default)]
+    tool: Raw<'a>,
+    #[serde(borrow, default)]
+    status: Raw<'a>,
+    #[serde(rename = "rawOutput", borrow, default)]
+    output: Raw<'a>,
+}
+
+impl Dialogue {
+    pub(super) fn new(
+        prompt: String,
+        working_dir: String,
+        origin: Origin,
+        grants: BTreeSet<Grant>,
+    ) -> Self {
+        Self {
+            prompt,
+            working_dir,
+            origin,
+            grants,
+            session: None,
+            prompted: false,
+            answer: String::new(),
+            tools: BTreeMap::new(),
+        }
+    }
+
+    /// The first thing that the agent is told. We offer it nothing of ours: no files, no terminal.
+    pub(super) fn opening() -> Value {
+        request(
+            INITIALIZE,
+            "initialize",
+            &json!({
+                "protocolVersion": 1,
+                "clientCapabilities": {
+                    "fs": { "readTextFile": false, "writeTextFile": false },
+                    "terminal": false,
+                },
+            }),
+        )
+    }
+
+    fn answered(&mut self, id: i64, result: &Value, facts: &mut Vec<Fact>) {
+        match id {
+            INITIALIZE => self.open(&result["agentCapabilities"], facts),
+            OPEN => {
+                let session = result["sessionId"].as_str().map(str::to_owned).or_else(|| {
+                    match &self.origin {
+                        // Resuming keeps the id; forking must name its own.
+                        Origin::Resume(Selector::Id(id)) => Some(id.clone()),
+                        _ => None,
+                    }
+                });
+                match session {
+                    Some(session) => self.send_prompt(session, facts),
+                    None => end(facts, protocol("the agent opened no session")),
+                }
+            }
+            PROMPT => self.finish(result, facts),
+            _ => facts.push(Fact::Unknown),
+        }
+    }
+
+    /// Opens the session in the way that was asked for, and in no other.
+    fn open(&mut self, offered: &Value, facts: &mut Vec<Fact>) {
+        let has = |name: &str| offered["sessionCapabilities"][name].is_object();
+        let opened = match &self.origin {
+            Origin::New => Some(("session/new", None)),
+            Origin::Resume(Selector::Id(id)) if has("resume") => Some(("session/resume", Some(id))),
+            Origin::Resume(Selector::Id(id)) if offered["loadSession"] == true => {
+                Some(("session/load", Some(id)))
+            }
+            Origin::Fork(Selector::Id(id)) if has("fork") => Some(("session/fork", Some(id))),
+            Origin::Resume(_) | Origin::Fork(_) => None,
+        };
+        let Some((method, session)) = opened else {
+            return end(facts, unsupported());
+        };
+        let mut params = json!({ "cwd": self.working_dir, "mcpServers": [] });
+        if let Some(session) = session {
+            params["sessionId"] = session.as_str().into();
+        }
+        facts.push(Fact::Answer(request(OPEN, method, &params)));
+    }
+
+    fn send_prompt(&mut self, session: String, facts: &mut Vec<Fact>) {
+        let params = json!({
+            "sessionId": session,
+            "prompt": [{ "type": "text", "text": self.prompt }],
+        });
+        facts.push(Fact::Session(session.clone()));
+        facts.push(Fact::Answer(request(PROMPT, "session/prompt", &params)));
+        self.session = Some(session);
+        self.prompted = true;
+    }
+
+    fn finish(&mut self, result: &Value, facts: &mut Vec<Fact>) {
+        let (usage, quota) = (&result["usage"], &result["_meta"]["quota"]["token_count"]);
+        let count = |ours: &str, theirs: &str| usage[ours].as_u64().or(quota[theirs].as_u64());
+        facts.push(Fact::Usage(json!({
+            "input_tokens": count("inputTokens", "input_tokens"),
+            "output_tokens": count("outputTokens", "output_tokens"),
+        })));
+        let failure = match result["stopReason"].as_str() {
+            Some("end_turn") => {
+                let final_text = Some(std::mem::take(&mut self.answer));
+                facts.push(Fact::Ended(Terminal::Succeeded { final_text }));
+                return facts.push(Fact::HangUp);
+            }
+            Some("max_turn_requests") => {
+                Failure::new(FailureClass::TurnLimit, "the agent reached its limit of turns")
+            }
+            Some("max_tokens") => protocol("the answer was cut off at its limit of tokens"),
+            Some("refusal") => Failure::new(FailureClass::InvalidRequest, "the agent refused"),
+            _ => protocol("the agent stopped for no known reason"),
+        };
+        end(facts, failure);
+    }
+
+    fn refused(&self, id: i64, error: &Value, facts: &mut Vec<Fact>) {
+        let message = error["message"].as_str().unwrap_or_default();
+        let detail = error["data"].to_string();
+        let continues = self.origin != Origin::New;
+        let missing = message.to_ascii_lowercase().contains("not found")
+            || detail.to_ascii_lowercase().contains("not found");
+        let failure = match error["code"].as_i64() {
+            Some(NO_SUCH_METHOD) => unsupported(),
+            Some(LOGIN_REQUIRED) => Failure::new(FailureClass::Auth, "the agent asks for a login"),
+            _ if id == OPEN && continues && missing => Failure::session_not_found(),
+            _ => match json::http_status(message).or_else(|| json::http_status(&detail)) {
+                Some(status) => Failure::http(status),
+                None => Failure::new(FailureClass::Crashed, "the agent reported a failure"),
+            },
+        };
+        end(facts, failure);
+    }
+
+    fn update(&mut self, params: Raw<'_>, facts: &mut Vec<Fact>) {
+        let update = json::read::<Notice<'_>>(params).and_then(|notice| json::read(notice.update));
+        let Some(update): Option<Update<'_>> = update else {
+            return facts.push(Fact::Unknown);
+        };
+        if !self.prompted {
+            return;
+        }
+        match json::string(update.kind).as_deref() {
+            Some("agent_message_chunk") => {
+                let content: Value = json::read(update.content).unwrap_or_default();
+                let text = content["text"].as_str().unwrap_or_default().to_owned();
+                self.answer.push_str(&text);
+                facts.push(Fact::Text(text));
+            }
+            Some("tool_call" | "tool_call_update") => self.tool(&update, facts),
+            Some("agent_thought_chunk") => facts.push(Fact::Status("thinking".into())),
+            Some("plan") => facts.push(Fact::Status("the plan changed".into())),
+            Some(
+                "user_message_chunk"
+                | "available_commands_update"
+                | "usage_update"
+                | "current_mode_update"
+                | "session_info_update"
+                | "config_option_update",
+            ) => {}
+            _ => facts.push(Fact::Unknown),
+        }
+    }
+
+    /// The title of a tool's use holds its input; its kind is all that is told.
+    fn tool(&mut self, update: &Update<'_>, facts: &mut Vec<Fact>) {
+        let id = json::string(update.call).unwrap_or_default().into_owned();
+        if !self.tools.contains_key(&id) {
+            self.answer.clear();
+            let kind = json::string(update.tool).unwrap_or_default().into_owned();
+            let tool = ToolFacet::started("tool_use", Some(&kind), Some(&id));
+            facts.push(Fact::ToolStarted(tool));
+            self.tools.insert(id.clone(), kind);
+        }
+        let end = match json::string(update.status).as_deref() {
+            Some("completed") => ToolEnd::Completed,
+            Some("failed") => ToolEnd::Failed,
+            _ => return,
+        };
+        let kind = self.tools.get(&id).map(String::as_str);
+        let mut tool = ToolFacet::ended("tool_result", kind, Some(&id), end);
+        tool.bytes = ToolBytes { result: json::bytes(update.output), ..ToolBytes::default() };
+        facts.push(Fact::ToolEnded(tool));
+    }
+
+    fn asked(&self, id: &Value, method: &str, params: Raw<'_>, facts: &mut Vec<Fact>) {
+        if method != "session/request_permission" {
+            let error = json!({ "code": NO_SUCH_METHOD, "message": "not offered" });
+            let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+            return facts.push(Fact::Answer(answer));
+        }
+        let params: Value = json::read(params).unwrap_or_default();
+        let granted = self.grants(params["toolCall"]["kind"].as_str().unwrap_or_default());
+        let wanted = if granted { "allow_once" } else { "reject_once" };
+        let option =
+            params["options"].as_array().into_iter().flatten().find_map(|option| {
+                (option["kind"] == wanted).then(|| option["optionId"].as_str())?
+            });
+        let outcome = match option {
+            Some(option) => json!({ "outcome": "selected", "optionId": option }),
+            None => json!({ "outcome": "cancelled" }),
+        };
+        if !granted || option.is_none() {
+            facts.push(Fact::Denied);
+        }
+        let result = json!({ "outcome": outcome });
+        facts.push(Fact::Answer(json!({ "jsonrpc": "2.0", "id": id, "result": result })));
+    }
+
+    fn grants(&self, kind: &str) -> bool {
+        let needed = match kind {
+            "read" | "search" => Grant::ReadFiles,
+            "edit" | "delete" | "move" => Grant::WriteFiles,
+            "fetch" => Grant::FetchWeb,
+            "execute" => Grant::Shell,
+            _ => return false,
+        };
+        self.grants.contains(&needed)
+    }
+}
+
+impl Mapper for Dialogue {
+    fn read(&mut self, line: &str, facts: &mut Vec<Fact>) -> Result<(), Unreadable> {
+        let message: Message<'_> = json::line(line)?;
+        let method = json::string(message.method);
+        match (message.id, method.as_deref()) {
+            (None, Some("session/update")) => self.update(message.params, facts),
+            (Some(_), Some(method)) => {
+                let id: Value = json::read(message.id).unwrap_or_default();
+                self.asked(&id, method, message.params, facts);
+            }
+            (Some(_), None) => {
+                let id = json::integer(message.id).unwrap_or_default();
+                match json::read::<Value>(message.error).filter(Value::is_object) {
+                    Some(error) => self.refused(id, &error, facts),
+                    None => {
+                        let result = json::read(message.result).unwrap_or_default();
+                        self.answered(id, &result, facts);
+                    }
+                }
+            }
+            (None, _) => facts.push(Fact::Unknown),
+        }
+        Ok(())
+    }
+
+    fn ends_when_told(&self) -> bool {
+        true
+    }
+}
+
+fn request(id: i64, method: &str, params: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+fn end(facts: &mut Vec<Fact>, failure: Failure) {
+    facts.push(Fact::Ended(Terminal::Failed(failure)));
+    facts.push(Fact::HangUp);
+}
+
+fn unsupported() -> Failure {
+    Failure::new(FailureClass::InvalidRequest, "the agent does not offer what the session needs")
+}
+
+fn protocol(message: &'static str) -> Failure {
+    Failure::new(FailureClass::Protocol, message)
+}

@@ -1,0 +1,142 @@
+//! Gemini CLI: `gemini -o stream-json`.
+
+mod lines;
+
+use serde_json::json;
+
+use crate::capability;
+use crate::cli::{CliAgent, CliBackend, Plan, Scene};
+use crate::config::CliConfig;
+use crate::error::AgentError;
+use crate::grant::Grant;
+use crate::kind::AgentKind;
+use crate::process::supervise::{Delivery, Prompt};
+use crate::transcript::{Conversation, Transcript};
+
+use super::args;
+
+/// The id of this backend.
+pub const KIND: &str = "gemini_cli";
+
+/// A backend that starts `gemini`.
+#[must_use]
+pub fn backend(config: CliConfig) -> CliBackend {
+    CliBackend::new(GeminiCli, config)
+}
+
+/// Reads what a run printed.
+#[must_use]
+pub fn transcript(conversation: Conversation) -> Transcript {
+    Transcript::new(AgentKind::known(KIND), lines::Lines::new(conversation))
+}
+
+struct GeminiCli;
+
+/// Settings that win over those of the user and of the folder.
+const SETTINGS: &str = "gemini-settings.json";
+
+impl CliAgent for GeminiCli {
+    fn kind(&self) -> AgentKind {
+        AgentKind::known(KIND)
+    }
+
+    fn program(&self) -> &'static str {
+        "gemini"
+    }
+
+    fn variables(&self) -> &[&str] {
+        &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"]
+    }
+
+    fn capabilities(&self) -> Vec<String> {
+        [
+            capability::EVENTS_LIVE,
+            capability::MODEL,
+            capability::FINAL_TEXT,
+            capability::SESSION_HANDLE,
+            capability::SESSION_RESUME,
+            capability::ADD_DIRS,
+            "backend.gemini_cli.session.new_id.v1",
+        ]
+        .map(Into::into)
+        .into()
+    }
+
+    fn plan(&self, scene: &Scene<'_>) -> Result<Plan, AgentError> {
+        let settings = (scene.files)(SETTINGS).to_string_lossy().into_owned();
+        Ok(Plan {
+            args: arguments(scene),
+            env: [].into(),
+            walls: [("GEMINI_CLI_SYSTEM_SETTINGS_PATH".into(), settings)].into(),
+            files: vec![(SETTINGS, settings_for(scene).to_string().into_bytes())],
+            folders: Vec::new(),
+            prompt: Prompt::Whole(scene.prompt.into()),
+            transcript: transcript(scene.conversation()),
+            delivery: Delivery::Live,
+        })
+    }
+}
+
+fn arguments(scene: &Scene<'_>) -> Vec<String> {
+    let options = scene.options;
+    let mode = approval_mode(scene);
+    let mut list: Vec<String> =
+        args!["-o", "stream-json", "--skip-trust", "--approval-mode", mode].into();
+    if let Some(model) = &options.model {
+        list.extend(args!["--model", model]);
+    }
+    for dir in &options.add_dirs {
+        list.extend(args!["--include-directories", dir.to_string_lossy()]);
+    }
+    if let Some(id) = scene.continues() {
+        list.extend(args!["--resume", id]);
+    }
+    if let Some(id) = &options.new_session_id {
+        list.extend(args!["--session-id", id]);
+    }
+    list
+}
+
+/// What needs no question. The settings leave out every tool that was not granted, so no mode reaches further.
+fn approval_mode(scene: &Scene<'_>) -> &'static str {
+    if !scene.options.non_interactive {
+        "default"
+    } else if scene.has(Grant::Shell) || scene.has(Grant::FetchWeb) {
+        "yolo"
+    } else if scene.has(Grant::WriteFiles) {
+        "auto_edit"
+    } else {
+        "default"
+    }
+}
+
+fn tools(grant: Grant) -> &'static [&'static str] {
+    match grant {
+        Grant::ReadFiles => &[
+            "list_directory",
+            "read_file",
+            "read_many_files",
+            "glob",
+            "grep_search",
+            "search_file_content",
+        ],
+        Grant::WriteFiles => &["write_file", "replace"],
+        Grant::FetchWeb => &["web_fetch"],
+        Grant::Shell => &["run_shell_command"],
+    }
+}
+
+fn settings_for(scene: &Scene<'_>) -> serde_json::Value {
+    let names = |granted: bool| -> Vec<&str> {
+        let grants = Grant::ALL.into_iter().filter(|grant| scene.has(*grant) == granted);
+        grants.flat_map(tools).copied().collect()
+    };
+    let mut settings = json!({ "tools": { "core": names(true), "exclude": names(false) } });
+    if (scene.has_variable)("GEMINI_API_KEY") {
+        settings["security"] = json!({ "auth": { "selectedType": "gemini-api-key" } });
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Reading lines of JSON whose fields may be anything.
+//!
+//! A line is taken apart once, its fields as raw text; only those that matter are read further, and one of an
+//! unexpected type counts as absent. So a change in a corner of an agent's output costs that corner.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::transcript::Unreadable;
+
+/// A field as it stands in the line.
+pub(crate) type Raw<'a> = Option<&'a RawValue>;
+
+/// A string that borrows from the line where it has no escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// A whole line. Only an object is one: a list would be read by position.
+pub(crate) fn line<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, Unreadable> {
+    if !line.trim_start().starts_with('{') {
+        return Err(Unreadable);
+    }
+    serde_json::from_str(line).map_err(|_| Unreadable)
+}
+
+pub(crate) fn read<'a, T: Deserialize<'a>>(raw: Raw<'a>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+pub(crate) fn string(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+    read::<Borrowed<'_>>(raw).map(|text| text.0)
+}
+
+pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
+    read(raw)
+}
+
+pub(crate) fn boolean(raw: Raw<'_>) -> Option<bool> {
+    read(raw)
+}
+
+/// How many bytes a string has, or a value as JSON.
+pub(crate) fn bytes(raw: Raw<'_>) -> u64 {
+    let length = match string(raw) {
+        Some(text) => text.len(),
+        None => raw.map_or(0, |raw| raw.get().len()),
+    };
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+/// Longest name of a kind of line that is passed on.
+const NAME_BYTES: usize = 64;
+
+/// A name from the agent's vocabulary, or nothing if it could be something else.
+pub(crate) fn name(text: &str) -> Option<&str> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
+    (!text.is_empty() && text.len() <= NAME_BYTES && text.bytes().all(plain)).then_some(text)
+}
+
+/// Words after which agents put the status of an HTTP answer.
+const BEFORE_STATUS: [&str; 6] =
+    ["\"code\":", "\"status\":", "statusCode\":", "status code ", "status ", "HTTP "];
+
+/// Finds the HTTP status of a failed call in an agent's message, which itself is never passed on.
+pub(crate) fn http_status(text: &str) -> Option<u16> {
+    BEFORE_STATUS.iter().find_map(|before| {
+        text.match_indices(before).find_map(|(at, _)| {
+            let rest = text[at + before.len()..].trim_start();
+            let digits = rest.get(..3)?;
+            let alone = !rest[3..].starts_with(|c: char| c.is_ascii_digit());
+            let status = digits.parse().ok().filter(|status| (400..600).contains(status))?;
+            alone.then_some(status)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_found_where_agents_put_it() {
+        assert_eq!(http_status(r#"{"error": {"code": 400, "status": "X"}}"#), Some(400));
+        assert_eq!(http_status("unexpected status 401 Unauthorized: {}"), Some(401));
+        assert_eq!(http_status("exceeded retry limit, last status: none"), None);
+        assert_eq!(http_status("HTTP 5031"), None);
+        assert_eq!(http_status("status €"), None);
+        assert_eq!(http_status("status 2"), None);
+    }
+
+    #[test]
+    fn a_name_is_a_name() {
+        assert_eq!(name("api_retry"), Some("api_retry"));
+        assert_eq!(name("sk-ant secret"), None);
+        assert_eq!(name(&"a".repeat(65)), None);
+    }
+}

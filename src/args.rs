@@ -5,7 +5,9 @@ use std::fmt;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{completions, demo, doctor, inbox, keys, run, runs, serve, workflows};
+use crate::commands::{
+    agents, completions, demo, doctor, inbox, keys, packs, run, runs, serve, workflows,
+};
 use crate::exit::{CommandError, Exit};
 use crate::output;
 
@@ -86,6 +88,10 @@ pub(crate) enum Command {
     Workflows(workflows::WorkflowsArgs),
     /// API keys: create, list, revoke, rotate, rotate-links
     Keys(keys::KeysArgs),
+    /// Agents that came in packs: list, show
+    Agents(agents::AgentsArgs),
+    /// Agent packs: new, pack, sign, verify, install, list, remove
+    Packs(packs::PacksArgs),
     /// Check configuration, data folder, host, key and clock
     Doctor(doctor::DoctorArgs),
     /// A host in a temporary folder and a workflow to watch; needs no key, network or configuration

@@ -1,10 +1,12 @@
 //! One module per command: what may be typed for it, and what it does.
 
+pub(crate) mod agents;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod inbox;
 pub(crate) mod keys;
+pub(crate) mod packs;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod serve;

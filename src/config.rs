@@ -1,5 +1,7 @@
 //! `callboard.toml`: what an operator may set in a file, with errors that name file, line and key.
 
+mod packs;
+
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -8,12 +10,14 @@ use toml::de::{DeTable, DeValue};
 
 use crate::exit::CommandError;
 
+pub(crate) use packs::Packs;
+
 /// Read when it is there and no other file is named.
 const DEFAULT_FILE: &str = "callboard.toml";
 /// A closer name than this is a slip of the finger; anything farther is another word.
 const SIMILAR: usize = 3;
 /// Sections that the documentation names and this version does not have yet.
-const LATER: [&str; 7] = ["models", "providers", "mcp", "agents", "cli", "tools", "packs"];
+const LATER: [&str; 6] = ["models", "providers", "mcp", "agents", "cli", "tools"];
 
 /// Everything that the file can say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,6 +25,7 @@ pub(crate) struct Config {
     /// Where it was read from, if there was a file.
     pub(crate) path: Option<PathBuf>,
     pub(crate) limits: Limits,
+    pub(crate) packs: Packs,
 }
 
 /// `[limits]`, with the defaults of the documentation.
@@ -101,6 +106,7 @@ impl Config {
         for (key, value) in table.get_ref() {
             match key.get_ref().as_ref() {
                 "limits" => config.limits = source.limits(value)?,
+                "packs" => config.packs = source.packs(value)?,
                 later if LATER.contains(&later) => {
                     let what = format!(
                         "{}: [{later}] is not supported by this version yet",
@@ -110,7 +116,8 @@ impl Config {
                         .hint("remove the section, or move to a version that has it"));
                 }
                 unknown => {
-                    return Err(source.unknown(key.span().start, unknown, unknown, &["limits"]));
+                    let known = ["limits", "packs"];
+                    return Err(source.unknown(key.span().start, unknown, unknown, &known));
                 }
             }
         }
@@ -240,7 +247,10 @@ mod tests {
             )),
         );
         check("[limit]\n", Err(("c.toml:1: unknown key limit", Some("did you mean limits?"))));
-        check("\n[server]\n", Err(("c.toml:2: unknown key server", Some("known here: limits"))));
+        check(
+            "\n[server]\n",
+            Err(("c.toml:2: unknown key server", Some("known here: limits, packs"))),
+        );
         check(
             "[limits]\ninflight = 0",
             Err(("c.toml:2: limits.inflight must be 1 to 1000000, not 0", None)),

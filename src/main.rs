@@ -22,7 +22,9 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use args::{Cli, Command, Read};
-use commands::{completions, demo, doctor, inbox, keys, run, runs, serve, workflows};
+use commands::{
+    agents, completions, demo, doctor, inbox, keys, packs, run, runs, serve, workflows,
+};
 use exit::{CommandError, Exit};
 
 /// What is left behind after a command has nothing to say any more; waiting longer would only hold up the shell.
@@ -64,6 +66,8 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Inbox(args) => Box::pin(inbox::run(args, &connection)).await,
         Command::Workflows(args) => Box::pin(workflows::run(args, &connection)).await,
         Command::Keys(args) => Box::pin(keys::run(args, &connection)).await,
+        Command::Agents(args) => Box::pin(agents::run(args, &connection)).await,
+        Command::Packs(args) => Box::pin(packs::run(args, &connection)).await,
         Command::Doctor(args) => Box::pin(doctor::run(args, &connection)).await,
         Command::Demo(args) => Box::pin(demo::run(args)).await,
         Command::Completions(args) => completions::run(&args),

@@ -1,6 +1,7 @@
 //! Puts a host together: database, engine, activities and HTTP, and takes it apart again in order.
 
 mod folder;
+mod packs;
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use callboard_agents::{AgentRegistry, Policy};
 use callboard_backends::{
     CallPrompt, Egress, Exporter, OtlpError, OtlpSettings, Reach, SideEffect, SystemLookup,
 };
@@ -21,11 +23,13 @@ use callboard_engine::{
 };
 use callboard_protocol::HostId;
 use callboard_server::{
-    App, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, StaticKey, TestKeys, TestSeams,
+    App, Downloads, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, StaticKey,
+    TestKeys, TestSeams,
 };
 use callboard_store::{OpenError, SqliteStore};
 
 use crate::args::{ApiKey, environment};
+use crate::commands::packs::Download;
 use crate::config::{Config, Limits};
 use crate::exit::{CommandError, Exit};
 use crate::{disk, words};
@@ -44,6 +48,8 @@ pub(crate) struct Settings {
     pub(crate) config: Config,
     /// Folders of definitions for every tenant.
     pub(crate) workflows: Vec<PathBuf>,
+    /// Packs for every tenant: archives, folders of packs, or folders of either.
+    pub(crate) packs: Vec<PathBuf>,
     pub(crate) api_keys: Vec<StaticKey>,
     pub(crate) test_seams: bool,
     /// How far requests of the host itself may go.
@@ -71,6 +77,8 @@ impl Host {
     pub(crate) async fn start(settings: Settings) -> Result<Self, CommandError> {
         let exporter = exporter().map_err(|error| CommandError::usage(error.to_string()))?;
         let definitions = folder::read(&settings.workflows)?;
+        let policy = settings.config.packs.policy()?;
+        let packs = packs::find(&settings.packs)?;
         let (listener, address) = bind(&settings.listen).await?;
         let store = Arc::new(
             SqliteStore::open(&settings.data).map_err(|error| unopened(&settings.data, &error))?,
@@ -78,6 +86,7 @@ impl Host {
         let metrics =
             Metrics::install().map_err(|error| CommandError::failed(error.to_string()))?;
         let engine = build_engine(&settings, definitions, store.clone());
+        let agents = open_agents(packs, policy, store.clone()).await?;
         let test_keys = if settings.test_seams { TestKeys::All } else { TestKeys::ByPrefix };
         let keys = KeyRing::load(store.clone(), settings.api_keys.clone(), test_keys)
             .await
@@ -94,6 +103,11 @@ impl Host {
             courier: courier.clone(),
             keys,
             config: server_config(&settings.config.limits, &store),
+            agents,
+            downloads: Downloads {
+                fetch: Arc::new(Download::new()?),
+                registries: settings.config.packs.registries.clone(),
+            },
             readiness: Arc::new(DatabaseReadiness(store.clone())),
             metrics: Some(metrics.clone()),
             links: Links::new(store.clone()),
@@ -196,6 +210,22 @@ fn build_engine(
     })
 }
 
+async fn open_agents(
+    packs: Vec<PathBuf>,
+    policy: Policy,
+    store: Arc<SqliteStore>,
+) -> Result<Arc<AgentRegistry>, CommandError> {
+    let loaded = packs::load(&packs, &policy, SystemClock.now());
+    let (agents, left) = AgentRegistry::open(store, policy, loaded).await.map_err(|error| {
+        CommandError::failed(format!("the installed packs cannot be read: {error}"))
+    })?;
+    for left in left {
+        let (name, version) = (&left.id.name, &left.id.version);
+        tracing::warn!(pack = %name, %version, error = %left.why, "installed pack left out");
+    }
+    Ok(Arc::new(agents))
+}
+
 /// A name that no other process has or had: the same process id may come again, but not at the same time.
 fn host_id() -> HostId {
     format!("host-{}-{}", std::process::id(), words::now().as_millis()).into()
@@ -259,6 +289,7 @@ impl Default for Settings {
             data: PathBuf::from("callboard-data"),
             config: Config::default(),
             workflows: Vec::new(),
+            packs: Vec::new(),
             api_keys: Vec::new(),
             test_seams: false,
             reach: Reach::Public,

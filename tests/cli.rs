@@ -1,5 +1,7 @@
 //! The command line as a person and a script see it: exit code, standard output and standard error as one text.
 
+#[path = "cli/packs.rs"]
+mod packs;
 #[path = "cli/questions.rs"]
 mod questions;
 mod support;
@@ -47,6 +49,17 @@ fn every_command_has_help_with_an_example() -> Result<()> {
         "keys revoke",
         "keys rotate",
         "keys rotate-links",
+        "agents",
+        "agents list",
+        "agents show",
+        "packs",
+        "packs new",
+        "packs pack",
+        "packs sign",
+        "packs verify",
+        "packs install",
+        "packs list",
+        "packs remove",
         "doctor",
         "demo",
         "completions",
@@ -84,6 +97,8 @@ fn wrong_usage_ends_with_two() -> Result<()> {
         ("listen_is_no_address", &["serve", "--listen", "nowhere"]),
         ("log_is_no_filter", &["serve", "--log", "callboard=loud"]),
         ("workflow_folder_is_missing", &["serve", "--workflows", "missing"]),
+        ("packs_are_missing", &["serve", "--packs", "missing"]),
+        ("pack_without_version", &["packs", "remove", "vendor.acme.desk"]),
         ("configuration_is_missing", &["serve", "--config", "missing.toml"]),
         ("unknown_shell", &["completions", "powershell"]),
     ] {

@@ -61,6 +61,10 @@ pub(crate) struct ServeArgs {
     /// Folder of workflow definitions (*.json); repeatable [env: CALLBOARD_WORKFLOWS, separated by ':']
     #[arg(long, value_name = "DIR")]
     workflows: Vec<PathBuf>,
+    /// Pack for every tenant: an archive, its folder, or a folder of them; repeatable [env: CALLBOARD_PACKS,
+    /// separated by ':']
+    #[arg(long, value_name = "PATH")]
+    packs: Vec<PathBuf>,
     /// Static key; repeatable. No scope means all of them [env: CALLBOARD_API_KEYS, separated by ',']
     #[arg(long = "api-key", value_name = "KEY[=TENANT[/WORKSPACE][+SCOPE…]]")]
     api_keys: Vec<ApiKey>,
@@ -150,7 +154,8 @@ fn settle(args: ServeArgs) -> Result<Settings, CommandError> {
         listen: args.listen,
         data: args.data,
         config: Config::load(args.config.as_deref())?,
-        workflows: settle_folders(args.workflows),
+        workflows: settle_paths(args.workflows, "CALLBOARD_WORKFLOWS"),
+        packs: settle_paths(args.packs, "CALLBOARD_PACKS"),
         api_keys: settle_keys(&args.api_keys)?,
         test_seams: args.test_seams,
         reach: if args.allow_private_egress { Reach::Anywhere } else { Reach::Public },
@@ -160,8 +165,8 @@ fn settle(args: ServeArgs) -> Result<Settings, CommandError> {
 }
 
 /// A flag that is given replaces the environment; it does not add to it.
-fn settle_folders(given: Vec<PathBuf>) -> Vec<PathBuf> {
-    match environment("CALLBOARD_WORKFLOWS").filter(|_| given.is_empty()) {
+fn settle_paths(given: Vec<PathBuf>, variable: &str) -> Vec<PathBuf> {
+    match environment(variable).filter(|_| given.is_empty()) {
         Some(text) => std::env::split_paths(&text).collect(),
         None => given,
     }

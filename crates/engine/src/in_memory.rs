@@ -6,6 +6,7 @@
 mod annotations;
 mod inbox;
 mod links;
+mod packs;
 mod webhooks;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use callboard_protocol::{Annotation, Event, HostId, KeyId, RunId, Tenant, Timest
 
 use crate::changes::Changes;
 use crate::effects::{Begun, EffectClaim, EffectId};
+use crate::packs::{PackId, StoredPack};
 use crate::registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
 use crate::store::{
     Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,
@@ -75,6 +77,7 @@ struct Tables {
     subscribed: Subscribed,
     link_generations: BTreeMap<Tenant, u32>,
     annotations: BTreeMap<RunId, Vec<Annotation>>,
+    packs: BTreeMap<PackId, (StoredPack, Arc<[u8]>)>,
 }
 
 struct StoredEffect {

@@ -15,6 +15,7 @@ mod fork;
 mod in_memory;
 mod observe;
 mod once;
+mod packs;
 mod record;
 mod registry;
 mod store;
@@ -33,6 +34,7 @@ pub use fork::{ForkOrder, Overlay};
 pub use in_memory::InMemoryStore;
 pub use observe::Ended;
 pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};
+pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
 pub use registry::{Keys, LinkSecrets, Put, StoredKey, StoredWorkflow, Workflows};
 pub use store::{
     Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,

@@ -32,6 +32,9 @@ pub struct Capabilities {
     pub replay: ReplayCapability,
     pub sub_workflow: SubWorkflowCapability,
     pub webhooks: WebhooksCapability,
+    /// Absent until something dispatches agents: what is advertised is enforced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<AgentsCapability>,
     pub testing: Testing,
     pub extensions: Object,
 }
@@ -69,6 +72,31 @@ pub struct WebhooksCapability {
     pub supported: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signature_algorithms: Vec<String>,
+}
+
+/// What the host does with agents of packs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentsCapability {
+    pub supported: bool,
+    pub manifest_runtime: ManifestRuntime,
+}
+
+/// The floor of RFC 0070: agents of packs are loaded and dispatched. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ManifestRuntime {
+    pub supported: bool,
+    pub handoff_validation: bool,
+    pub install_scope: InstallScope,
+}
+
+/// Who sees an installed agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InstallScope {
+    Host,
+    Tenant,
 }
 
 /// Closed in the protocol's schema: no key but these may ever appear.

@@ -25,6 +25,15 @@ pub fn parse_value<T: DeserializeOwned>(value: Value) -> Result<T, ShapeError> {
     serde_path_to_error::deserialize(value).map_err(shape_error)
 }
 
+/// Refuses what the schema says beyond types; the message is made only where it is needed.
+pub(crate) fn ensure(
+    holds: bool,
+    path: &str,
+    message: impl FnOnce() -> String,
+) -> Result<(), ShapeError> {
+    if holds { Ok(()) } else { Err(ShapeError { path: path.to_owned(), message: message() }) }
+}
+
 fn shape_error(error: serde_path_to_error::Error<serde_json::Error>) -> ShapeError {
     let path = error.path().to_string();
     ShapeError {

@@ -53,6 +53,8 @@ id! {
     TypeId;
     /// One workflow definition.
     WorkflowId;
+    /// One agent of an installed pack: `vendor.acme.desk.triager`.
+    AgentId;
     /// A typed state channel of a run.
     ChannelName;
     /// One event of one run's log.

@@ -1,6 +1,7 @@
 //! The OpenWOP v1 vocabulary: ids, events, bodies, the workflow definition and
 //! the error envelope. Shapes only: nothing here waits, reads or decides.
 
+mod agent;
 mod annotation;
 mod capabilities;
 mod closed;
@@ -8,19 +9,24 @@ mod envelope;
 mod event;
 mod event_types;
 mod ids;
+mod pack;
 mod request;
 mod snapshot;
 mod time;
 mod workflow;
 
+pub use agent::{
+    AgentInventory, AgentInventoryEntry, AgentManifest, AgentRole, Confidence, Handoff,
+    MemoryDimension, MemoryShape, ModelClass,
+};
 pub use annotation::{
     Actor, Anchor, Annotation, AnnotationTarget, CreateAnnotation, Signal, SignalKind,
 };
 pub use capabilities::{
-    Backpressure, BundleCapability, Capabilities, Compliance, EngineVersionRange, Feedback,
-    IdempotencyCapability, Implementation, Limits, Observability, OtelCapability, PauseResume,
-    Production, ReplayCapability, RestTransport, RunsCapability, SeamCapability,
-    SubWorkflowCapability, Supported, Testing, WebhooksCapability,
+    AgentsCapability, Backpressure, BundleCapability, Capabilities, Compliance, EngineVersionRange,
+    Feedback, IdempotencyCapability, Implementation, InstallScope, Limits, ManifestRuntime,
+    Observability, OtelCapability, PauseResume, Production, ReplayCapability, RestTransport,
+    RunsCapability, SeamCapability, SubWorkflowCapability, Supported, Testing, WebhooksCapability,
 };
 pub use closed::{ShapeError, parse, parse_value};
 pub use envelope::ErrorEnvelope;
@@ -35,8 +41,12 @@ pub use event::{
 };
 pub use event_types::EVENT_TYPES;
 pub use ids::{
-    ChannelName, EventId, HostId, KeyId, NodeId, Owner, Principal, RunId, Tenant, TypeId,
+    AgentId, ChannelName, EventId, HostId, KeyId, NodeId, Owner, Principal, RunId, Tenant, TypeId,
     WebhookId, WorkflowId, Workspace,
+};
+pub use pack::{
+    NameError, PackManifest, PackName, PackRuntime, PackVersion, PeerDependencyMeta,
+    RuntimeLanguage, RuntimeNeed, Signing, SigningMethod, VersionTextError,
 };
 pub use request::{
     BulkCancel, BulkCancelled, BulkItem, BulkItemError, CancelRun, CreateRun, CreatedRun,

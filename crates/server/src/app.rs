@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Bytes;
+use callboard_agents::{AgentRegistry, Fetch};
 use callboard_engine::{Annotations, Courier, Engine};
-use callboard_protocol::{Implementation, Timestamp};
+use callboard_protocol::{AgentsCapability, Implementation, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use crate::discovery::Discovery;
@@ -26,6 +27,8 @@ pub struct App {
     /// Knows the webhooks.
     pub courier: Courier,
     pub keys: KeyRing,
+    pub agents: Arc<AgentRegistry>,
+    pub downloads: Downloads,
     pub config: ServerConfig,
     pub readiness: Arc<dyn Readiness>,
     /// None answers `/metrics` with an empty page.
@@ -37,6 +40,14 @@ pub struct App {
     pub links: Links,
     /// Once cancelled, open streams and long polls end by themselves.
     pub shutdown: CancellationToken,
+}
+
+/// Where packs may be fetched from, and by whom.
+#[derive(Debug, Clone)]
+pub struct Downloads {
+    pub fetch: Arc<dyn Fetch>,
+    /// The addresses of registries that the operator named; callers cannot send this host anywhere else.
+    pub registries: Vec<String>,
 }
 
 /// What an operator can set about the HTTP surface.
@@ -55,6 +66,8 @@ pub struct ServerConfig {
     pub version: String,
     /// Tells this host's runs from those of others.
     pub host_id: String,
+    /// What discovery says of agents; none until something dispatches them.
+    pub agents: Option<AgentsCapability>,
 }
 
 impl Default for ServerConfig {
@@ -68,6 +81,7 @@ impl Default for ServerConfig {
             keep_alive: Duration::from_secs(15),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             host_id: "callboard".to_owned(),
+            agents: None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Bodies as they arrive: bounded in size and time, JSON or nothing.
+//! Bodies as they arrive: bounded in size and time, and of the type that the operation takes.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use crate::operations::{BodyNeed, Operation};
+use crate::operations::{BodyNeed, Media, Operation};
 use crate::problem::{Code, Problem};
 
 /// A client that needs longer for a few megabytes is not one to hold a place for.
@@ -22,7 +22,7 @@ pub(crate) async fn read(
     let (parts, body) = request.into_parts();
     let bytes = collect(body, limit).await?;
     if operation.takes.is_some() {
-        check_type(&parts.headers, &bytes)?;
+        check_type(&parts.headers, &bytes, operation.media)?;
     }
     let bytes = match (bytes.is_empty(), operation.body) {
         (true, BodyNeed::Optional) => Bytes::from_static(b"{}"),
@@ -45,8 +45,8 @@ async fn collect(body: Body, limit: usize) -> Result<Bytes, Problem> {
     })
 }
 
-/// No header is taken as JSON; a body of no bytes has no type that could be wrong.
-fn check_type(headers: &HeaderMap, bytes: &Bytes) -> Result<(), Problem> {
+/// No header is taken as the right one; a body of no bytes has no type that could be wrong.
+fn check_type(headers: &HeaderMap, bytes: &Bytes, media: Media) -> Result<(), Problem> {
     let Some(value) = headers.get(header::CONTENT_TYPE).filter(|_| !bytes.is_empty()) else {
         return Ok(());
     };
@@ -58,10 +58,23 @@ fn check_type(headers: &HeaderMap, bytes: &Bytes) -> Result<(), Problem> {
         .unwrap_or_default()
         .trim()
         .to_ascii_lowercase();
-    match essence == "application/json"
-        || (essence.starts_with("application/") && essence.ends_with("+json"))
-    {
+    let (fits, wanted) = match media {
+        Media::Json => (
+            essence == "application/json"
+                || (essence.starts_with("application/") && essence.ends_with("+json")),
+            "application/json",
+        ),
+        Media::Archive => (
+            ["application/gzip", "application/x-gzip", "application/octet-stream"]
+                .contains(&essence.as_str()),
+            "application/gzip",
+        ),
+    };
+    match fits {
         true => Ok(()),
-        false => Err(Problem::new(Code::UnsupportedMediaType, "send the body as application/json")),
+        false => {
+            let message = format!("send the body as {wanted}");
+            Err(Problem::new(Code::UnsupportedMediaType, message))
+        }
     }
 }

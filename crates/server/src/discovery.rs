@@ -135,19 +135,24 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
         },
         sub_workflow: SubWorkflowCapability { input_mapping: true },
         webhooks: WebhooksCapability { supported: true, signature_algorithms: texts(&["v1"]) },
+        agents: host.app.config.agents.clone(),
         testing: Testing {
             mock_providers: texts(&callboard_core::MOCK_PROVIDERS),
             test_key_prefix: TEST_PREFIX.to_owned(),
             force_engine_version_range: FORCED_VERSIONS,
         },
-        extensions: extensions(),
+        extensions: extensions(host),
     }
 }
 
-fn extensions() -> Object {
+fn extensions(host: &Host) -> Object {
     object(json!({
         // Not `webhooks.durable`: that would promise it of every webhook, and here each asks for it.
-        "callboard": { "basePath": "/v1/host/callboard", "durableWebhooks": "on-request" },
+        "callboard": {
+            "basePath": "/v1/host/callboard",
+            "durableWebhooks": "on-request",
+            "packs": { "degrade": host.app.agents.policy().host.degrade },
+        },
         "interrupts": {
             "profiles": [
                 "openwop-interrupt-quorum",

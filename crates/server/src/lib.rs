@@ -27,7 +27,7 @@ mod serve;
 mod token;
 mod turns;
 
-pub use app::{App, NotReady, Readiness, ServerConfig};
+pub use app::{App, Downloads, NotReady, Readiness, ServerConfig};
 pub use keys::{KeyError, KeyRing, KeyText, StaticKey, StaticKeyError, TestKeys};
 pub use metrics::{Metrics, MetricsError};
 pub use operations::{Access, Method, OPERATIONS, Operation, OperationId};

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use callboard_protocol::Object;
 use serde_json::{Value, json};
 
-use crate::operations::{Access, BodyNeed, Gives, OPERATIONS, Operation, Parameter};
+use crate::operations::{Access, BodyNeed, Gives, Media, OPERATIONS, Operation, Parameter};
 
 /// The component schemas, by hand: they describe the wire, which changes by decision and not by refactoring.
 const SCHEMAS: &str = include_str!("openapi_schemas.json");
@@ -58,7 +58,12 @@ fn describe(operation: &Operation) -> Value {
         }
     }
     if let Some(schema) = operation.takes {
-        described["requestBody"] = json!({ "required": operation.body == BodyNeed::Required, "content": json_content(schema) });
+        let content = match operation.media {
+            Media::Json => json_content(schema),
+            Media::Archive => json!({ "application/gzip": { "schema": reference(schema) } }),
+        };
+        let required = operation.body == BodyNeed::Required;
+        described["requestBody"] = json!({ "required": required, "content": content });
     }
     described
 }
@@ -77,7 +82,10 @@ fn responses(operation: &Operation) -> Value {
         }
     }
     let mut responses = json!({ operation.success.as_str(): success.clone() });
-    if operation.success == StatusCode::CREATED && operation.takes == Some("WorkflowDefinition") {
+    // What can be sent again: a definition, and a pack.
+    let again = ["WorkflowDefinition", "Archive", "FetchPack"];
+    let is_repeatable = operation.takes.is_some_and(|schema| again.contains(&schema));
+    if operation.success == StatusCode::CREATED && is_repeatable {
         responses["200"] = success;
     }
     responses["default"] = json!({ "description": "The request was not carried out.", "content": json_content("ErrorEnvelope") });
@@ -85,7 +93,11 @@ fn responses(operation: &Operation) -> Value {
 }
 
 fn json_content(schema: &str) -> Value {
-    json!({ "application/json": { "schema": { "$ref": format!("#/components/schemas/{schema}") } } })
+    json!({ "application/json": { "schema": reference(schema) } })
+}
+
+fn reference(schema: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{schema}") })
 }
 
 fn path_parameters(path: &str) -> impl Iterator<Item = &str> {

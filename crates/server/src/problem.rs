@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use callboard_agents::{InstallError, PackError};
 use callboard_core::{Inadmissible, Refusal};
 use callboard_engine::{EngineError, StoreError};
 use callboard_protocol::{ErrorEnvelope, Object, RunStatus, ShapeError};
@@ -71,6 +72,35 @@ codes! {
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is larger than limits.maxRequestBodyBytes.";
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not application/json.";
     CapabilityRequired = "capability_required", UNPROCESSABLE_ENTITY, "The request needs something that this host does not have.";
+    InvalidPackScope = "invalid_pack_scope", BAD_REQUEST, "Packs are named below core, vendor, community or private.";
+    InvalidPackName = "invalid_pack_name", BAD_REQUEST, "The name is no pack's name.";
+    InvalidVersion = "invalid_version", BAD_REQUEST, "The version is not a semantic version.";
+    InvalidBody = "invalid_body", BAD_REQUEST, "The archive holds what does not belong in a pack.";
+    TarballGunzipFailed = "tarball_gunzip_failed", BAD_REQUEST, "The archive cannot be decompressed.";
+    TarballTooLarge = "tarball_too_large", BAD_REQUEST, "The archive, what it unpacks to, or the number of its files is beyond the limit.";
+    TarballTarParseFailed = "tarball_tar_parse_failed", BAD_REQUEST, "The archive is not one of plain files with plain names.";
+    TarballPathTraversal = "tarball_path_traversal", BAD_REQUEST, "A name or a link leads out of the pack.";
+    TarballEntryTooLarge = "tarball_entry_too_large", BAD_REQUEST, "A file of the archive is beyond the limit.";
+    TarballEntryMissing = "tarball_entry_missing", BAD_REQUEST, "A file that the manifest names is not in the archive.";
+    TarballManifestMissing = "tarball_manifest_missing", BAD_REQUEST, "There is no pack.json at the root.";
+    TarballManifestTooLarge = "tarball_manifest_too_large", BAD_REQUEST, "pack.json is beyond the limit.";
+    TarballManifestNotJson = "tarball_manifest_not_json", BAD_REQUEST, "pack.json is not JSON.";
+    InvalidManifest = "invalid_manifest", BAD_REQUEST, "pack.json does not match its schema, or an agent's reference leaves the pack.";
+    ManifestMismatch = "manifest_mismatch", BAD_REQUEST, "The pack is not the one that was asked for.";
+    PackLoadFailure = "pack_load_failure", BAD_REQUEST, "A prompt is not UTF-8, or a schema does not compile.";
+    PackKindInvalid = "pack_kind_invalid", BAD_REQUEST, "A pack of this kind holds no agents.";
+    UnsupportedRuntime = "unsupported_runtime", BAD_REQUEST, "The pack brings code, and this host runs no code of packs.";
+    PackRuntimeRequirementUnmet = "pack_runtime_requirement_unmet", BAD_REQUEST, "The pack wants something of the platform that no pack gets here.";
+    PackIntegrityMismatch = "pack_integrity_mismatch", BAD_REQUEST, "The archive is not the one that the registry announced.";
+    PackSignatureInvalid = "pack_signature_invalid", BAD_REQUEST, "The signature is wrong, or its key may not sign for this name.";
+    PackSignatureUnverifiable = "pack_signature_unverifiable", BAD_REQUEST, "The pack is not signed, or by nobody whom this host trusts.";
+    PackPeerDependencyMissing = "pack_peer_dependency_missing", UNPROCESSABLE_ENTITY, "The pack needs a capability that this host lacks; details.requiredCapability names it.";
+    UnsupportedCapability = "unsupported_capability", UNPROCESSABLE_ENTITY, "An agent needs a capability that this host lacks; details.requiredCapability names it.";
+    UnsupportedModelClass = "unsupported_model_class", UNPROCESSABLE_ENTITY, "An agent needs a class of models that this host lacks.";
+    PackVersionNotFound = "pack_version_not_found", NOT_FOUND, "The registry has no such version, or it was yanked.";
+    PackFetchFailed = "pack_fetch_failed", BAD_GATEWAY, "The registry cannot be reached, or its answer cannot be read.";
+    VersionConflict = "version_conflict", CONFLICT, "This version is installed with other contents; a change needs a new version.";
+    PackReserved = "pack_reserved", CONFLICT, "The host was given this pack at its start and it cannot be removed over HTTP.";
     RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The key asks too often; Retry-After says when to come back.";
     InternalError = "internal_error", INTERNAL_SERVER_ERROR, "Something broke on this side; details.correlationId finds it in the log.";
     CapabilityNotProvided = "capability_not_provided", NOT_IMPLEMENTED, "The protocol knows this, this host does not do it.";
@@ -206,6 +236,28 @@ impl From<StoreError> for Problem {
             "store refused a request"
         );
         problem
+    }
+}
+
+impl From<PackError> for Problem {
+    fn from(error: PackError) -> Self {
+        // A test holds that every code of the crate is in the table.
+        let code = Code::ALL.iter().copied().find(|code| code.name() == error.code());
+        let message = format!("{error}; {}", error.hint());
+        let problem = Self::new(code.unwrap_or(Code::ValidationError), message);
+        match error.required_capability() {
+            Some(capability) => problem.with("requiredCapability", capability),
+            None => problem,
+        }
+    }
+}
+
+impl From<InstallError> for Problem {
+    fn from(error: InstallError) -> Self {
+        match error {
+            InstallError::Refused(error) => error.into(),
+            InstallError::Store(error) => error.into(),
+        }
     }
 }
 

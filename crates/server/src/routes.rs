@@ -1,5 +1,6 @@
 //! The router, built from the table of operations: a row without a handler does not compile, a route without a row cannot exist.
 
+mod agents;
 mod annotations;
 mod artifacts;
 mod bundle;
@@ -12,6 +13,7 @@ mod inbox;
 mod interrupts;
 mod keys;
 mod list;
+mod packs;
 mod pause;
 mod read;
 mod status;
@@ -105,6 +107,14 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::SeamVariables => on(method, seams::variables),
         OperationId::SeamSpans => on(method, seams::spans),
         OperationId::SeamBundle => on(method, seams::bundle),
+        OperationId::ListAgents => on(method, agents::list),
+        OperationId::ReadAgent => on(method, agents::read),
+        OperationId::ListPacks => on(method, packs::catalog),
+        OperationId::ExportPacks => on(method, packs::export),
+        OperationId::ListInstalledPacks => on(method, packs::list),
+        OperationId::InstallPack => on(method, packs::install),
+        OperationId::FetchPack => on(method, packs::fetch),
+        OperationId::RemovePack => on(method, packs::remove),
     }
 }
 

@@ -15,6 +15,7 @@ mod list;
 mod migrate;
 mod open;
 mod outcome;
+mod packs;
 #[cfg(test)]
 mod plans;
 mod read;

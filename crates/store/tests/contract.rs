@@ -17,19 +17,23 @@ mod isolation;
 mod logs;
 #[path = "contract/outcomes.rs"]
 mod outcomes;
+#[path = "contract/packs.rs"]
+mod packs;
 #[path = "contract/rows.rs"]
 mod rows;
 #[path = "contract/webhooks.rs"]
 mod webhooks;
 
-use callboard_engine::{Annotations, InMemoryStore, Keys, LinkSecrets, Store, Webhooks, Workflows};
+use callboard_engine::{
+    Annotations, InMemoryStore, Keys, LinkSecrets, Packs, Store, Webhooks, Workflows,
+};
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
 
 /// Every port to the database.
-trait Ports: Store + Workflows + Keys + Webhooks + LinkSecrets + Annotations {}
+trait Ports: Store + Workflows + Keys + Webhooks + LinkSecrets + Annotations + Packs {}
 
-impl<T: Store + Workflows + Keys + Webhooks + LinkSecrets + Annotations> Ports for T {}
+impl<T: Store + Workflows + Keys + Webhooks + LinkSecrets + Annotations + Packs> Ports for T {}
 
 /// A store under test, which can lose its process.
 enum Subject {
@@ -171,4 +175,11 @@ contract! {
         a_retry_comes_when_it_is_due_and_a_resting_webhook_waits
         a_webhook_that_failed_takes_the_rest_with_it
         dead_letters_are_the_owners_and_are_forgotten_in_time;
+    packs:
+        a_pack_is_kept_with_its_archive
+        the_same_pack_again_changes_nothing
+        other_bytes_for_a_known_version_conflict
+        parallel_installs_of_one_version_make_one
+        packs_are_kept_per_owner
+        packs_survive_a_new_process;
 }

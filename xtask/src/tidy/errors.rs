@@ -21,7 +21,7 @@ pub(super) struct Code {
 }
 
 /// Statuses by the names that the table uses.
-const STATUSES: [(&str, u16); 18] = [
+const STATUSES: [(&str, u16); 19] = [
     ("BAD_REQUEST", 400),
     ("UNAUTHORIZED", 401),
     ("FORBIDDEN", 403),
@@ -38,6 +38,7 @@ const STATUSES: [(&str, u16); 18] = [
     ("TOO_MANY_REQUESTS", 429),
     ("INTERNAL_SERVER_ERROR", 500),
     ("NOT_IMPLEMENTED", 501),
+    ("BAD_GATEWAY", 502),
     ("SERVICE_UNAVAILABLE", 503),
     ("INSUFFICIENT_STORAGE", 507),
 ];

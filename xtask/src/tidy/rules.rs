@@ -127,7 +127,8 @@ fn purity(file: &TextFile, source: &Source) -> Vec<Finding> {
 const CLOCK: &str = "crates/engine/src/clock.rs";
 
 fn clock(file: &TextFile, source: &Source) -> Vec<Finding> {
-    let timed = ["crates/engine/src/", "crates/store/src/", "crates/backends/src/"];
+    let timed =
+        ["crates/engine/src/", "crates/agents/src/", "crates/store/src/", "crates/backends/src/"];
     if file.path == CLOCK || !timed.iter().any(|folder| file.path.starts_with(folder)) {
         return Vec::new();
     }

@@ -16,6 +16,7 @@ struct Wall {
 const PROTOCOL: &str = "callboard-protocol";
 const CORE: &str = "callboard-core";
 const ENGINE: &str = "callboard-engine";
+const AGENTS: &str = "callboard-agents";
 const STORE: &str = "callboard-store";
 const BACKENDS: &str = "callboard-backends";
 const SERVER: &str = "callboard-server";
@@ -29,7 +30,7 @@ const HTTP_SERVER: [&str; 5] = ["axum", "hyper", "hyper-util", "tower", "tower-h
 const HTTP_CLIENT: [&str; 2] = ["reqwest", "ureq"];
 const CHANCE: [&str; 4] = ["getrandom", "rand", "uuid", "fastrand"];
 
-const WALLS: [Wall; 9] = [
+const WALLS: [Wall; 10] = [
     Wall {
         name: PROTOCOL,
         inwards: &[],
@@ -47,6 +48,12 @@ const WALLS: [Wall; 9] = [
         inwards: &[PROTOCOL, CORE],
         never: &["tempfile", "clap"],
         why: "every loop is testable in memory; databases and HTTP are plugs",
+    },
+    Wall {
+        name: AGENTS,
+        inwards: &[PROTOCOL, CORE, ENGINE],
+        never: &["clap", "getrandom", "uuid", "rand"],
+        why: "packs are read and judged in one room, and time and chance are arguments there",
     },
     Wall {
         name: STORE,
@@ -68,13 +75,13 @@ const WALLS: [Wall; 9] = [
     },
     Wall {
         name: SERVER,
-        inwards: &[PROTOCOL, CORE, ENGINE],
+        inwards: &[PROTOCOL, CORE, ENGINE, AGENTS],
         never: &["clap"],
         why: "HTTP could be removed and the engine would not notice",
     },
     Wall {
         name: "callboard",
-        inwards: &[PROTOCOL, CORE, ENGINE, STORE, BACKENDS, SERVER],
+        inwards: &[PROTOCOL, CORE, ENGINE, AGENTS, STORE, BACKENDS, SERVER],
         never: &[],
         why: "it wires the others and holds no logic of its own",
     },
@@ -91,7 +98,7 @@ struct Reserved {
 const RESERVED: [Reserved; 5] = [
     Reserved {
         crates: &ASYNC,
-        to: &[ENGINE, STORE, AGENT_API, BACKENDS, SERVER, "callboard", "xtask"],
+        to: &[ENGINE, AGENTS, STORE, AGENT_API, BACKENDS, SERVER, "callboard", "xtask"],
         why: "core and protocol have no async",
     },
     // xtask measures the bare database beside the host.
@@ -179,6 +186,9 @@ mod tests {
             ("callboard-server", "refinery"),
             ("callboard-server", "reqwest"),
             ("callboard-server", "callboard-store"),
+            ("callboard-agents", "reqwest"),
+            ("callboard-agents", "rusqlite"),
+            ("callboard-agents", "callboard-store"),
             ("callboard-store", "axum"),
             ("callboard-agent-api", "callboard-protocol"),
             ("callboard-agent-api", "callboard-engine"),

@@ -9,7 +9,7 @@ fn whole() -> Given {
         .edges("a>b")
         .edge(0, json!({ "condition": { "type": "equals", "left": "x", "right": 1 } }))
         .ports("a", json!({ "p": { "type": "static", "value": 1 } }))
-        .node("b", json!({ "agent": { "agentId": "x" } }))
+        .node("b", json!({ "agent": { "agentId": "core.x" } }))
         .top(json!({
             "variables": [{ "name": "v", "type": "string" }],
             "channels": { "c": { "reducer": "append", "access": { "readers": ["a"] } } },

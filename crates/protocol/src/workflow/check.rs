@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    ChannelAccess, ChannelDeclaration, DefinitionError, NodeGroup, PortValue, WorkflowDefaults,
-    WorkflowDefinition, WorkflowMetadata, WorkflowNode, WorkflowSettings,
+    AgentRef, ChannelAccess, ChannelDeclaration, DefinitionError, NodeGroup, PortValue,
+    WorkflowDefaults, WorkflowDefinition, WorkflowMetadata, WorkflowNode, WorkflowSettings,
 };
 use crate::ShapeError;
+use crate::closed::ensure;
 
 impl WorkflowDefinition {
     /// Reads a definition and checks everything that the closed schema says beyond field types.
@@ -68,6 +69,9 @@ impl WorkflowNode {
                 "{type_id:?} must begin with a lower-case letter and hold only letters, digits, '.', '_' and '-'"
             )
         })?;
+        if let Some(agent) = &self.agent {
+            agent.check(&format!("{path}.agent"))?;
+        }
         for (port, value) in &self.inputs {
             let path = format!("{path}.inputs.{port}");
             match value {
@@ -85,6 +89,43 @@ impl WorkflowNode {
             }
         }
         Ok(())
+    }
+}
+
+impl AgentRef {
+    /// The classes of a reference, which are not those of a manifest.
+    const MODEL_CLASSES: [&str; 9] = [
+        "reasoning",
+        "tool-using",
+        "chat",
+        "code",
+        "vision",
+        "multimodal",
+        "embedding",
+        "classification",
+        "retrieval",
+    ];
+
+    fn check(&self, path: &str) -> Result<(), ShapeError> {
+        ensure(self.version.is_none() || self.channel.is_none(), path, || {
+            "must not have both a version and a channel".into()
+        })?;
+        let lengths = [
+            ("agentId", Some(&self.agent_id), 3..=256),
+            ("name", self.name.as_ref(), 0..=256),
+            ("memoryRef", self.memory_ref.as_ref(), 1..=256),
+            ("version", self.version.as_ref(), 0..=64),
+            ("channel", self.channel.as_ref(), 1..=64),
+            ("sourceManifestId", self.source_manifest_id.as_ref(), 0..=256),
+        ];
+        for (field, text, admitted) in lengths {
+            let fits = text.is_none_or(|text| admitted.contains(&text.chars().count()));
+            ensure(fits, &format!("{path}.{field}"), || {
+                format!("must have {} to {} characters", admitted.start(), admitted.end())
+            })?;
+        }
+        let class = self.model_class.as_deref().into_iter();
+        is_one_of(class, &Self::MODEL_CLASSES, &format!("{path}.modelClass"))
     }
 }
 
@@ -178,10 +219,6 @@ impl WorkflowMetadata {
         let modes = ["mask", "omit", "hash", "passthrough"];
         is_one_of(mode, &modes, "metadata.complianceConfig.maskingMode")
     }
-}
-
-fn ensure(holds: bool, path: &str, message: impl FnOnce() -> String) -> Result<(), ShapeError> {
-    if holds { Ok(()) } else { Err(ShapeError { path: path.to_owned(), message: message() }) }
 }
 
 fn is_named(text: &str, path: &str) -> Result<(), ShapeError> {

@@ -64,7 +64,12 @@ async fn r1_the_document_as_a_whole() {
       "extensions": {
         "callboard": {
           "basePath": "/v1/host/callboard",
-          "durableWebhooks": "on-request"
+          "durableWebhooks": "on-request",
+          "packs": {
+            "degrade": [
+              "host.agentRuntime"
+            ]
+          }
         },
         "interrupts": {
           "profiles": [

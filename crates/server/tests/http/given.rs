@@ -11,12 +11,18 @@ use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request};
+use callboard_agents::{
+    AgentRegistry, Fetch, FolderRegistry, Installed, Policy, SigningKey, TrustedKey, TrustedKeys,
+};
 use callboard_backends::{CallPrompt, Egress, Reach, SystemLookup};
 use callboard_core::{ConformanceNodes, HostLimits};
-use callboard_engine::{Activities, Catalog, Courier, Engine, Options, Parts, RandomIds};
+use callboard_engine::{
+    Activities, Catalog, Courier, Engine, InMemoryStore, Options, Parts, RandomIds,
+};
 use callboard_protocol::Timestamp;
 use callboard_server::{
-    App, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, TestKeys, TestSeams, router,
+    App, Downloads, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, TestKeys,
+    TestSeams, router,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -58,6 +64,10 @@ pub(crate) struct Setup {
     pub(crate) metrics: Option<Metrics>,
     pub(crate) reach: Reach,
     pub(crate) seams: TestSeams,
+    /// What the host was given for everybody.
+    pub(crate) packs: Vec<Installed>,
+    /// Stands for the registry at `https://packs.example`.
+    pub(crate) fetch: Arc<dyn Fetch>,
 }
 
 impl Default for Setup {
@@ -65,7 +75,8 @@ impl Default for Setup {
         let config = ServerConfig::default();
         let (test_keys, reach) = (TestKeys::ByPrefix, Reach::Public);
         let seams = TestSeams::Off;
-        Self { config, keys: &KEYS, test_keys, metrics: None, reach, seams }
+        let (packs, fetch) = (Vec::new(), Arc::new(FolderRegistry::new("nowhere")));
+        Self { config, keys: &KEYS, test_keys, metrics: None, reach, seams, packs, fetch }
     }
 }
 
@@ -101,6 +112,11 @@ impl TestHost {
             engine: engine.clone(),
             courier,
             keys: keys.clone(),
+            agents: agents(setup.packs).await,
+            downloads: Downloads {
+                fetch: setup.fetch,
+                registries: vec!["https://packs.example".to_owned()],
+            },
             config: setup.config,
             readiness: Arc::new(StoreIsThere(Arc::clone(&store))),
             metrics: setup.metrics,
@@ -170,6 +186,20 @@ impl TestHost {
         assert_eq!(reply.json["runStatus"], "running", "{reply:?}");
         run
     }
+}
+
+/// The publisher whom the test host trusts for `vendor.acme.*`.
+pub(crate) fn publisher() -> SigningKey {
+    SigningKey::from_seed([7; 32])
+}
+
+async fn agents(loaded: Vec<Installed>) -> Arc<AgentRegistry> {
+    let key = publisher();
+    let key = TrustedKey::parse("acme-1", &key.public_pem(), &["vendor.acme.*"]);
+    let keys = TrustedKeys::none().with(key.expect("a key"));
+    let policy = Policy { keys, ..Policy::default() };
+    let opened = AgentRegistry::open(Arc::new(InMemoryStore::new()), policy, loaded).await;
+    Arc::new(opened.expect("the packs load").0)
 }
 
 fn engine(store: &Arc<FlakyStore>) -> Engine {

@@ -22,6 +22,7 @@ mod interrupts;
 mod keys;
 mod load;
 mod observe;
+mod packs;
 mod pause;
 mod runs;
 mod schemas;

@@ -18,6 +18,9 @@ fn example(path: &str) -> String {
         .replace("{nodeId}", "node_0")
         .replace("{artifactId}", "artifact_0")
         .replace("{token}", "none")
+        .replace("{agentId}", "none")
+        .replace("{name}", "vendor.acme.none")
+        .replace("{version}", "1.0.0")
 }
 
 #[tokio::test]
@@ -160,6 +163,10 @@ async fn answers_match_the_openapi_schemas() {
         ("WorkflowList", "/v1/host/callboard/workflows".to_owned()),
         ("KeyList", "/v1/host/callboard/keys".to_owned()),
         ("WebhookList", "/v1/host/callboard/webhooks".to_owned()),
+        ("AgentInventory", "/v1/agents".to_owned()),
+        ("PackCatalog", "/v1/packs".to_owned()),
+        ("PackExport", "/v1/packs/export".to_owned()),
+        ("PackList", "/v1/host/callboard/packs".to_owned()),
         ("ErrorEnvelope", "/v1/runs/run_0".to_owned()),
     ] {
         let body = host.get(&path).send().await.json;

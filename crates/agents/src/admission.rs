@@ -1,0 +1,195 @@
+//! Whether a pack is let in: every check in its order, each with a line in a report.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use callboard_protocol::{AgentId, PackName, PackVersion};
+
+use crate::archive::Limits;
+use crate::degrade::{Degradation, Host};
+use crate::error::PackError;
+use crate::keys::TrustedKeys;
+use crate::pack::{Contents, Pack};
+use crate::signature::{Signature, check_integrity, check_signature};
+
+/// An archive, with what was said about it by whoever handed it over.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    pub archive: Arc<[u8]>,
+    /// What was asked for.
+    pub expected: Option<(PackName, PackVersion)>,
+    /// The digest that the archive must have.
+    pub integrity: Option<String>,
+    /// A signature that came beside the archive.
+    pub signature: Option<Vec<u8>>,
+}
+
+impl Offer {
+    /// An archive that nobody said anything about.
+    pub fn plain(archive: Arc<[u8]>) -> Self {
+        Self { archive, expected: None, integrity: None, signature: None }
+    }
+}
+
+/// By what packs are judged.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    pub limits: Limits,
+    pub keys: TrustedKeys,
+    pub host: Host,
+    pub unsigned: Unsigned,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            keys: TrustedKeys::built_in(),
+            host: Host::default(),
+            unsigned: Unsigned::Refused,
+        }
+    }
+}
+
+/// What happens to packs that nobody known has signed. A wrong signature is refused either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsigned {
+    Refused,
+    Allowed,
+}
+
+/// A pack that may be installed.
+#[derive(Debug, Clone)]
+pub struct Vetted {
+    pub pack: Pack,
+    pub signature: Signature,
+    pub degradation: BTreeMap<AgentId, Degradation>,
+}
+
+/// What was checked, in order. It ends with the first check that failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    pub checks: Vec<Check>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    pub check: &'static str,
+    pub outcome: Outcome,
+    pub detail: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Passed,
+    Failed,
+    /// There was nothing to check against.
+    Skipped,
+}
+
+impl Report {
+    fn passed(&mut self, check: &'static str, detail: impl Into<String>) {
+        self.checks.push(Check { check, outcome: Outcome::Passed, detail: detail.into() });
+    }
+
+    fn skipped(&mut self, check: &'static str, detail: impl Into<String>) {
+        self.checks.push(Check { check, outcome: Outcome::Skipped, detail: detail.into() });
+    }
+
+    /// Notes a failure on its way to the caller.
+    fn note<T>(
+        &mut self,
+        check: &'static str,
+        result: Result<T, PackError>,
+    ) -> Result<T, PackError> {
+        if let Err(error) = &result {
+            let detail = error.to_string();
+            self.checks.push(Check { check, outcome: Outcome::Failed, detail });
+        }
+        result
+    }
+}
+
+/// Lets a pack in, or says why not. The report gets a line for each check.
+pub fn vet(offer: Offer, policy: &Policy, report: &mut Report) -> Result<Vetted, PackError> {
+    match &offer.integrity {
+        Some(expected) => {
+            let found = report.note("integrity", check_integrity(&offer.archive, expected))?;
+            report.passed("integrity", found.as_str());
+        }
+        None => report.skipped("integrity", "nobody said which digest it must have"),
+    }
+    let contents = report.note("archive", Contents::read(offer.archive, &policy.limits))?;
+    report.passed("archive", format!("{} files", contents.files.len()));
+
+    let manifest = report.note("manifest", contents.manifest())?;
+    if let Some((name, version)) = &offer.expected {
+        report.note("manifest", same("name", name.as_str(), manifest.name.as_str()))?;
+        report.note("manifest", same("version", version.as_str(), manifest.version.as_str()))?;
+    }
+    report.passed("manifest", format!("{} {}", manifest.name, manifest.version));
+
+    let detached = offer.signature.as_deref();
+    let signature = check_signature(&contents, &manifest, detached, &policy.keys)
+        .and_then(|signature| trust(signature, policy.unsigned));
+    let signature = report.note("signature", signature)?;
+    match &signature {
+        Signature::Good { key } => report.passed("signature", format!("Ed25519, key {key}")),
+        Signature::Missing => report.skipped("signature", "unsigned, which was allowed"),
+        Signature::UnknownKey { key } => {
+            report.skipped("signature", format!("key {key} is not known, which was allowed"));
+        }
+    }
+
+    let pack = report.note("agents", contents.into_pack(manifest))?;
+    report.passed("agents", format!("{}, every reference resolved", pack.agents.len()));
+
+    let degradation = report.note("host", policy.host.admit(&pack.manifest))?;
+    let inert: BTreeSet<&str> = degradation
+        .values()
+        .flat_map(|without| without.capabilities.iter().map(String::as_str))
+        .collect();
+    match inert.is_empty() {
+        true => report.passed("host", "offers all that the pack needs"),
+        false => report.passed(
+            "host",
+            format!("without {}", inert.into_iter().collect::<Vec<_>>().join(", ")),
+        ),
+    }
+    Ok(Vetted { pack, signature, degradation })
+}
+
+fn same(what: &'static str, expected: &str, found: &str) -> Result<(), PackError> {
+    if expected == found {
+        return Ok(());
+    }
+    let (expected, found) = (expected.to_owned(), found.to_owned());
+    Err(PackError::Mismatch { what, expected, found })
+}
+
+fn trust(signature: Signature, unsigned: Unsigned) -> Result<Signature, PackError> {
+    match (signature, unsigned) {
+        (Signature::Missing, Unsigned::Refused) => Err(PackError::Unsigned),
+        (Signature::UnknownKey { key }, Unsigned::Refused) => {
+            Err(PackError::Unverifiable { why: format!("key {key} is not trusted here") })
+        }
+        (signature, _) => Ok(signature),
+    }
+}
+
+/// What looking at a pack came to, whether it was let in or not.
+#[derive(Debug)]
+pub struct Verification {
+    pub report: Report,
+    pub result: Result<Vetted, PackError>,
+}
+
+/// Checks a pack for somebody who wants to read about it.
+pub fn verify(offer: Result<Offer, PackError>, policy: &Policy) -> Verification {
+    let mut report = Report::default();
+    let result = report.note("version", offer).and_then(|offer| vet(offer, policy, &mut report));
+    Verification { report, result }
+}

@@ -1,0 +1,187 @@
+//! The registry of agents, which changes in the store first, then in memory.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
+
+use callboard_engine::{Digest, PackId, PackOwner, Packs, PutPack, StoreError, StoredPack};
+use callboard_protocol::Timestamp;
+
+use super::{Installed, Snapshot};
+use crate::admission::{Offer, Policy, Report, Unsigned, Vetted, vet};
+use crate::error::PackError;
+use crate::signature::Signature;
+
+/// Installs and removes packs; readers take a snapshot and are never kept waiting.
+#[derive(Debug)]
+pub struct AgentRegistry {
+    store: Arc<dyn Packs>,
+    policy: Arc<Policy>,
+    current: RwLock<Arc<Snapshot>>,
+    /// Held from the change in the store to the change in memory, so that both happen in one order.
+    changing: Mutex<()>,
+}
+
+/// A stored pack that is not offered, because it would not be let in today.
+#[derive(Debug)]
+pub struct Left {
+    pub id: PackId,
+    pub why: PackError,
+}
+
+/// Why a pack was not installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    #[error(transparent)]
+    Refused(#[from] PackError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl AgentRegistry {
+    /// Starts with the packs that the host was given for everybody and those that were installed before.
+    /// What would not be let in any more is left out and named.
+    pub async fn open(
+        store: Arc<dyn Packs>,
+        policy: Policy,
+        loaded: Vec<Installed>,
+    ) -> Result<(Self, Vec<Left>), StoreError> {
+        let policy = Arc::new(policy);
+        let mut packs = loaded;
+        let mut left = Vec::new();
+        for stored in store.all_packs().await? {
+            let Some(archive) = store.pack_archive(&stored.id).await? else { continue };
+            let (id, policy) = (stored.id.clone(), policy.clone());
+            match blocking(move || load(stored, archive, &policy)).await? {
+                Ok(installed) if packs.iter().any(|pack| pack.id() == installed.id()) => {}
+                Ok(installed) => packs.push(installed),
+                Err(why) => left.push(Left { id, why }),
+            }
+        }
+        let current = RwLock::new(Arc::new(Snapshot::new(packs)));
+        Ok((Self { store, policy, current, changing: Mutex::default() }, left))
+    }
+
+    /// What is installed right now.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Checks a pack and keeps it. The same bytes again are no error; other bytes under a known version are.
+    pub async fn install(
+        &self,
+        owner: PackOwner,
+        offer: Offer,
+        unsigned: Unsigned,
+        at: Timestamp,
+    ) -> Result<(Arc<Installed>, PutPack), InstallError> {
+        let policy = Policy { unsigned, ..Policy::clone(&self.policy) };
+        let (archive, signature) = (offer.archive.clone(), offer.signature.clone());
+        let vetted = blocking(move || vet(offer, &policy, &mut Report::default())).await??;
+        let stored = to_store(&owner, &vetted, &archive, signature, at);
+        let installed = Arc::new(Installed::new(owner, vetted, at));
+
+        let _changing = self.changing.lock().await;
+        self.refuse_conflict(&installed)?;
+        match self.store.put_pack(stored, archive).await? {
+            PutPack::Conflict => Err(conflict(&installed).into()),
+            put @ (PutPack::Created | PutPack::Unchanged) => {
+                let there = self.snapshot().packs.get(&installed.id()).cloned();
+                let installed = there.unwrap_or(installed);
+                self.swap(|snapshot| snapshot.with(installed.clone()));
+                Ok((installed, put))
+            }
+        }
+    }
+
+    /// Answers whether there was one. What the host was given at start is not for tenants to remove.
+    pub async fn remove(&self, id: &PackId) -> Result<bool, StoreError> {
+        let _changing = self.changing.lock().await;
+        let removed = self.store.remove_pack(id).await?;
+        if removed {
+            self.swap(|snapshot| snapshot.without(id));
+        }
+        Ok(removed)
+    }
+
+    /// One version means one thing to whoever can see it, also where the host brought it for everybody.
+    fn refuse_conflict(&self, new: &Installed) -> Result<(), PackError> {
+        let snapshot = self.snapshot();
+        let of_host = snapshot.packs.get(&PackId { owner: PackOwner::Host, ..new.id() });
+        match of_host {
+            Some(there) if there.pack.integrity != new.pack.integrity => Err(conflict(new)),
+            _ => Ok(()),
+        }
+    }
+
+    fn swap(&self, change: impl FnOnce(&Snapshot) -> Snapshot) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(change(&current));
+    }
+}
+
+fn conflict(pack: &Installed) -> PackError {
+    let PackId { name, version, .. } = pack.id();
+    PackError::VersionConflict { name, version }
+}
+
+fn to_store(
+    owner: &PackOwner,
+    vetted: &Vetted,
+    archive: &[u8],
+    signature: Option<Vec<u8>>,
+    at: Timestamp,
+) -> StoredPack {
+    let pack = &vetted.pack;
+    let (name, version) = (pack.name().clone(), pack.version().clone());
+    StoredPack {
+        id: PackId { owner: owner.clone(), name, version },
+        digest: Sha256::digest(archive).into(),
+        files: pack.digests.clone(),
+        signed_by: match &vetted.signature {
+            Signature::Good { key } => Some(key.clone()),
+            Signature::Missing | Signature::UnknownKey { .. } => None,
+        },
+        signature,
+        installed_at: at,
+    }
+}
+
+/// Looks at a stored pack as if it came today: a key that is no longer trusted lets nothing in, and no
+/// file may differ from what was installed. One that was let in unsigned stays so.
+fn load(stored: StoredPack, archive: Arc<[u8]>, policy: &Policy) -> Result<Installed, PackError> {
+    let unsigned = if stored.signed_by.is_some() { policy.unsigned } else { Unsigned::Allowed };
+    let policy = Policy { unsigned, ..policy.clone() };
+    let digest: Digest = Sha256::digest(&archive).into();
+    if digest != stored.digest {
+        return Err(changed("the archive"));
+    }
+    let offer = Offer {
+        archive,
+        expected: Some((stored.id.name, stored.id.version)),
+        integrity: None,
+        signature: stored.signature,
+    };
+    let vetted = vet(offer, &policy, &mut Report::default())?;
+    if vetted.pack.digests != stored.files {
+        return Err(changed("a file of the archive"));
+    }
+    Ok(Installed::new(stored.id.owner, vetted, stored.installed_at))
+}
+
+fn changed(what: &str) -> PackError {
+    PackError::Content { path: what.to_owned(), why: "it is not what was installed".to_owned() }
+}
+
+/// Unpacking is work for a thread that may take its time.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, StoreError> {
+    spawn_blocking(work).await.map_err(|error| StoreError::Unavailable(error.to_string()))
+}

@@ -1,0 +1,28 @@
+//! Agents that come in packs, from the archive of a stranger to an entry in the inventory.
+
+mod admission;
+mod archive;
+mod author;
+mod degrade;
+mod error;
+mod inventory;
+mod keys;
+mod pack;
+mod registry;
+mod signature;
+
+pub use admission::{
+    Check, Offer, Outcome, Policy, Report, Unsigned, Verification, Vetted, verify, vet,
+};
+pub use archive::{Files, Limits};
+pub use author::{AuthorError, Signed, SigningKey, bundle, collect, scaffold, sign};
+pub use degrade::{Degradation, Host};
+pub use error::PackError;
+pub use inventory::{
+    AgentRegistry, InstallError, Installed, InstalledAgent, Left, PackCatalog, PackExport,
+    PackList, Snapshot,
+};
+pub use keys::{KeyTextError, TrustedKey, TrustedKeys};
+pub use pack::{Agent, Pack, Schema};
+pub use registry::{Fetch, FetchError, FolderRegistry, Registry};
+pub use signature::{Signature, Sri};

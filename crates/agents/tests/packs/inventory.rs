@@ -1,0 +1,264 @@
+//! The registry of agents: who sees what, which version wins, and what a new process finds.
+
+use std::sync::Arc;
+
+use callboard_agents::{
+    AgentRegistry, InstallError, Installed, Left, Offer, Policy, SigningKey, TrustedKey,
+    TrustedKeys, Unsigned, sign,
+};
+use callboard_engine::{InMemoryStore, PackId, PackOwner, Packs, PutPack};
+use callboard_protocol::{AgentId, Tenant, Timestamp};
+use serde_json::json;
+
+use crate::given::{Draft, NAME, good};
+
+/// When everything is installed here.
+fn at() -> Timestamp {
+    Timestamp::from_millis(1_000)
+}
+
+fn tenant(name: &str) -> PackOwner {
+    PackOwner::Tenant(name.into())
+}
+
+fn triager() -> AgentId {
+    "vendor.acme.desk.triager".into()
+}
+
+fn version(text: &str) -> Draft {
+    let mut draft = good();
+    draft.manifest["version"] = json!(text);
+    draft
+}
+
+async fn open(store: &Arc<InMemoryStore>) -> AgentRegistry {
+    let (registry, left) =
+        AgentRegistry::open(store.clone(), Policy::default(), Vec::new()).await.unwrap();
+    assert!(left.is_empty(), "{left:?}");
+    registry
+}
+
+async fn install(
+    registry: &AgentRegistry,
+    owner: PackOwner,
+    draft: &Draft,
+) -> Result<PutPack, InstallError> {
+    let offer = Offer::plain(draft.archive());
+    registry.install(owner, offer, Unsigned::Allowed, at()).await.map(|(_, put)| put)
+}
+
+/// What the tenant gets when it names no version, in the list and by id.
+fn seen(registry: &AgentRegistry, name: &str) -> Option<String> {
+    let (snapshot, tenant) = (registry.snapshot(), Tenant::from(name));
+    let found = snapshot.find(&tenant, &triager(), None).map(|agent| agent.version().to_string());
+    let listed = snapshot.list(&tenant).into_iter().map(|entry| entry.pack_version.to_string());
+    assert_eq!(listed.collect::<Vec<_>>(), Vec::from_iter(found.clone()), "one rule for all");
+    found
+}
+
+#[tokio::test]
+async fn the_highest_version_wins_and_the_others_stay() {
+    let registry = open(&Arc::default()).await;
+    for text in ["1.0.9", "1.0.10", "1.1.0-beta", "1.0.2"] {
+        assert_eq!(
+            install(&registry, tenant("acme"), &version(text)).await.unwrap(),
+            PutPack::Created
+        );
+    }
+    assert_eq!(seen(&registry, "acme").as_deref(), Some("1.1.0-beta"));
+    let snapshot = registry.snapshot();
+    for text in ["1.0.9", "1.0.10", "1.0.2"] {
+        let pinned = snapshot.find(&"acme".into(), &triager(), Some(&text.parse().unwrap()));
+        assert_eq!(pinned.map(|agent| agent.version().as_str()), Some(text));
+    }
+    let gone = snapshot.find(&"acme".into(), &triager(), Some(&"9.9.9".parse().unwrap()));
+    assert!(gone.is_none());
+}
+
+#[tokio::test]
+async fn a_tenant_sees_its_own_and_the_hosts() {
+    let registry = open(&Arc::default()).await;
+    install(&registry, tenant("acme"), &version("2.0.0")).await.unwrap();
+    assert_eq!(seen(&registry, "acme").as_deref(), Some("2.0.0"));
+    assert_eq!(seen(&registry, "globex"), None);
+    install(&registry, PackOwner::Host, &version("1.0.0")).await.unwrap();
+    assert_eq!(seen(&registry, "acme").as_deref(), Some("2.0.0"));
+    assert_eq!(seen(&registry, "globex").as_deref(), Some("1.0.0"));
+    let foreign = registry.snapshot();
+    let foreign = foreign.find(&"globex".into(), &triager(), Some(&"2.0.0".parse().unwrap()));
+    assert!(foreign.is_none(), "also not by its version");
+}
+
+#[tokio::test]
+async fn a_version_means_one_thing() {
+    let registry = open(&Arc::default()).await;
+    install(&registry, tenant("acme"), &good()).await.unwrap();
+    assert_eq!(install(&registry, tenant("acme"), &good()).await.unwrap(), PutPack::Unchanged);
+    let mut other = good();
+    other.file("README.md", "changed");
+    let code = |result: Result<PutPack, InstallError>| match result {
+        Err(InstallError::Refused(error)) => error.code(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(code(install(&registry, tenant("acme"), &other).await), "version_conflict");
+    assert_eq!(install(&registry, tenant("globex"), &other).await.unwrap(), PutPack::Created);
+
+    install(&registry, PackOwner::Host, &version("3.0.0")).await.unwrap();
+    let mut shadow = version("3.0.0");
+    shadow.file("README.md", "changed");
+    assert_eq!(code(install(&registry, tenant("acme"), &shadow).await), "version_conflict");
+}
+
+#[tokio::test]
+async fn two_installs_at_once_make_one() {
+    let registry = open(&Arc::default()).await;
+    let draft = good();
+    let (one, two) = tokio::join!(
+        install(&registry, tenant("acme"), &draft),
+        install(&registry, tenant("acme"), &draft),
+    );
+    let mut puts = [one.unwrap(), two.unwrap()];
+    puts.sort_by_key(|put| *put == PutPack::Unchanged);
+    assert_eq!(puts, [PutPack::Created, PutPack::Unchanged]);
+    assert_eq!(registry.snapshot().packs(&"acme".into()).count(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_pack_changes_nothing() {
+    let store = Arc::<InMemoryStore>::default();
+    let registry = open(&store).await;
+    install(&registry, tenant("acme"), &good()).await.unwrap();
+    let mut bad = version("2.0.0");
+    bad.agent()["systemPromptRef"] = json!("../x");
+    install(&registry, tenant("acme"), &bad).await.unwrap_err();
+    let unsigned = Offer::plain(version("2.0.0").archive());
+    registry.install(tenant("acme"), unsigned, Unsigned::Refused, at()).await.unwrap_err();
+    assert_eq!(seen(&registry, "acme").as_deref(), Some("1.0.0"));
+    assert_eq!(store.all_packs().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_run_keeps_the_agents_that_it_began_with() {
+    let registry = open(&Arc::default()).await;
+    install(&registry, tenant("acme"), &good()).await.unwrap();
+    let before = registry.snapshot();
+    install(&registry, tenant("acme"), &version("2.0.0")).await.unwrap();
+    let id = PackId {
+        owner: tenant("acme"),
+        name: NAME.parse().unwrap(),
+        version: "1.0.0".parse().unwrap(),
+    };
+    assert!(registry.remove(&id).await.unwrap());
+    assert!(!registry.remove(&id).await.unwrap());
+    let kept = before.find(&"acme".into(), &triager(), None).unwrap();
+    assert_eq!((kept.version().as_str(), &*kept.agent.prompt), ("1.0.0", "Sort it."));
+    assert_eq!(seen(&registry, "acme").as_deref(), Some("2.0.0"));
+}
+
+#[tokio::test]
+async fn a_new_process_finds_what_was_installed() {
+    let store = Arc::<InMemoryStore>::default();
+    let registry = open(&store).await;
+    install(&registry, tenant("acme"), &version("1.0.0")).await.unwrap();
+    install(&registry, PackOwner::Host, &version("0.9.0")).await.unwrap();
+    let again = open(&store).await;
+    for name in ["acme", "globex"] {
+        assert_eq!(again.snapshot().list(&name.into()), registry.snapshot().list(&name.into()));
+    }
+}
+
+#[tokio::test]
+async fn a_stored_pack_that_was_changed_is_left_out() {
+    let store = Arc::<InMemoryStore>::default();
+    let registry = open(&store).await;
+    let (installed, _) = registry
+        .install(tenant("acme"), Offer::plain(good().archive()), Unsigned::Allowed, at())
+        .await
+        .unwrap();
+    let mut stored = store.all_packs().await.unwrap().remove(0);
+    store.remove_pack(&installed.id()).await.unwrap();
+    let mut other = good();
+    other.file("prompts/triager.md", "Obey me.");
+    store.put_pack(stored.clone(), other.archive()).await.unwrap();
+    assert_eq!(left(&store, Policy::default()).await, ["pack_load_failure"]);
+
+    // A digest that was changed along with the archive does not help: every file has its own.
+    store.remove_pack(&installed.id()).await.unwrap();
+    stored.digest = sha2_of(&other.archive());
+    store.put_pack(stored, other.archive()).await.unwrap();
+    assert_eq!(left(&store, Policy::default()).await, ["pack_load_failure"]);
+}
+
+fn sha2_of(bytes: &[u8]) -> [u8; 32] {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(bytes).into()
+}
+
+async fn left(store: &Arc<InMemoryStore>, policy: Policy) -> Vec<&'static str> {
+    let (_, left) = AgentRegistry::open(store.clone(), policy, Vec::new()).await.unwrap();
+    left.into_iter().map(|Left { why, .. }| why.code()).collect()
+}
+
+#[tokio::test]
+async fn a_key_that_is_trusted_no_more_lets_nothing_in() {
+    let store = Arc::<InMemoryStore>::default();
+    let key = SigningKey::from_seed([7; 32]);
+    let trusted = TrustedKey::parse("acme-1", &key.public_pem(), &["vendor.acme.*"]).unwrap();
+    let policy = Policy { keys: TrustedKeys::none().with(trusted), ..Policy::default() };
+    let (registry, _) =
+        AgentRegistry::open(store.clone(), policy.clone(), Vec::new()).await.unwrap();
+    let signed = sign(good().archive(), &key, "acme-1").unwrap();
+    let offer = Offer::plain(signed.archive.into());
+    registry.install(tenant("acme"), offer, Unsigned::Refused, at()).await.unwrap();
+    assert_eq!(left(&store, policy).await, [""; 0]);
+    assert_eq!(left(&store, Policy::default()).await, ["pack_signature_unverifiable"]);
+}
+
+#[tokio::test]
+async fn what_the_host_was_given_is_there_for_everybody() {
+    let loaded = Installed::new(PackOwner::Host, good().vet().unwrap(), at());
+    let (registry, _) =
+        AgentRegistry::open(Arc::<InMemoryStore>::default(), Policy::default(), vec![loaded])
+            .await
+            .unwrap();
+    assert_eq!(seen(&registry, "acme").as_deref(), Some("1.0.0"));
+    let pages = registry.snapshot();
+    assert_eq!(
+        serde_json::to_value(pages.catalog(&"acme".into())).unwrap(),
+        json!({ "packs": [{ "name": NAME, "latest": "1.0.0", "agents": [
+            { "agentId": triager(), "modelClass": "classification" }
+        ] }] })
+    );
+    assert_eq!(
+        serde_json::to_value(pages.export(&"acme".into())).unwrap(),
+        json!({ "manifests": [
+            { "agentId": triager(), "modelClass": "classification", "sourceManifestId": triager() }
+        ] })
+    );
+}
+
+#[tokio::test]
+async fn an_entry_shows_what_is_degraded_and_hides_what_is_not_for_readers() {
+    let registry = open(&Arc::default()).await;
+    let mut draft = good();
+    draft.manifest["peerDependencies"] = json!({ "host.agentRuntime": "supported" });
+    install(&registry, tenant("acme"), &draft).await.unwrap();
+    let entries = registry.snapshot().list(&"acme".into());
+    assert_eq!(
+        serde_json::to_value(&entries).unwrap(),
+        json!([{
+            "agentId": triager(),
+            "persona": "Triager",
+            "label": "Triager",
+            "description": "Sorts what comes in.",
+            "modelClass": "classification",
+            "packName": NAME,
+            "packVersion": "1.0.0",
+            "toolAllowlist": ["openwop:core.http.fetch"],
+            "hasHandoffSchemas": true,
+            "memoryShape": { "scratchpad": true, "longTerm": false },
+            "confidenceThreshold": 0.7,
+            "degraded": ["host.agentRuntime"]
+        }])
+    );
+}

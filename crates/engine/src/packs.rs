@@ -1,0 +1,66 @@
+//! The port to installed packs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use callboard_protocol::{PackName, PackVersion, Tenant, Timestamp};
+
+use crate::store::{Digest, StoreError};
+
+/// Packs by owner, name and version. What is in an archive is not the store's business.
+#[async_trait]
+pub trait Packs: fmt::Debug + Send + Sync {
+    /// Keeps a pack with its archive, or nothing. Of several at once one is first, and the others learn
+    /// whether theirs was the same.
+    async fn put_pack(&self, pack: StoredPack, archive: Arc<[u8]>) -> Result<PutPack, StoreError>;
+    /// Every pack of every owner, without the archives: a host loads them when it starts.
+    async fn all_packs(&self) -> Result<Vec<StoredPack>, StoreError>;
+    async fn pack_archive(&self, id: &PackId) -> Result<Option<Arc<[u8]>>, StoreError>;
+    /// Answers whether there was one.
+    async fn remove_pack(&self, id: &PackId) -> Result<bool, StoreError>;
+}
+
+/// Which pack of whom.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PackId {
+    pub owner: PackOwner,
+    pub name: PackName,
+    pub version: PackVersion,
+}
+
+/// Who can see a pack.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PackOwner {
+    /// Every tenant.
+    Host,
+    Tenant(Tenant),
+}
+
+/// What is kept beside an archive. A row is written once and never changed: an older build ignores what a newer
+/// one keeps beside it, a newer one does without what an older row lacks, and neither rewrites the other's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPack {
+    pub id: PackId,
+    /// Of the archive.
+    pub digest: Digest,
+    /// Of every file in it, by path.
+    pub files: BTreeMap<String, Digest>,
+    /// The key whose signature let it in; none if it was let in unsigned.
+    pub signed_by: Option<String>,
+    /// The signature that came beside the archive.
+    pub signature: Option<Vec<u8>>,
+    pub installed_at: Timestamp,
+}
+
+/// What keeping a pack came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutPack {
+    Created,
+    /// The same archive was there.
+    Unchanged,
+    /// Another archive is there under this version; it stays.
+    Conflict,
+}

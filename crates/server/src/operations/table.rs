@@ -1,0 +1,322 @@
+//! The rows of the table.
+
+use axum::http::StatusCode;
+
+use super::OperationId::{
+    AnnotateRun, AnswerInterrupt, BulkCancelRuns, CancelRun, CheckHealth, CheckReadiness,
+    CreateKey, CreateRun, DiffRuns, ExportPacks, FetchPack, FollowEvents, ForkRun,
+    InspectInterrupt, InstallPack, ListAgents, ListAnnotations, ListInstalledPacks, ListInterrupts,
+    ListKeys, ListPacks, ListRuns, ListWebhooks, ListWorkflows, PauseRun, PollEvents, ReadAgent,
+    ReadAncestry, ReadArtifact, ReadDeadLetters, ReadDebugBundle, ReadDiscovery, ReadMetrics,
+    ReadOpenApi, ReadRun, ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemovePack,
+    RemoveWebhook, RemoveWorkflow, ReplaceWorkflow, ResolveApproval, ResolveInterrupt, ResumeRun,
+    RevokeKey, RotateKey, RotateLinks,
+};
+use super::{Gives, Operation, Parameter, delete, get, parameter, post, put};
+
+const OK: StatusCode = StatusCode::OK;
+const CREATED: StatusCode = StatusCode::CREATED;
+const ACCEPTED: StatusCode = StatusCode::ACCEPTED;
+const NO_CONTENT: StatusCode = StatusCode::NO_CONTENT;
+
+const STREAM_QUERY: &[Parameter] = &[
+    parameter(
+        "streamMode",
+        r#"{"type":"string","default":"updates"}"#,
+        "updates, values, messages, debug, or a mixture such as updates,messages.",
+    ),
+    parameter(
+        "bufferMs",
+        r#"{"type":"integer","minimum":0,"maximum":5000,"default":0}"#,
+        "Collects events for so long into one batch frame.",
+    ),
+];
+
+const POLL_QUERY: &[Parameter] = &[
+    parameter(
+        "lastSequence",
+        r#"{"type":"integer"}"#,
+        "The highest sequence seen; later events are answered. Absent or 0 is from the start.",
+    ),
+    parameter(
+        "timeout",
+        r#"{"type":"integer","minimum":1,"maximum":60,"default":30}"#,
+        "Seconds to wait for a new event.",
+    ),
+];
+
+const DIFF_QUERY: &[Parameter] =
+    &[parameter("against", r#"{"type":"string"}"#, "The run to compare with; required.")];
+
+const BUNDLE_QUERY: &[Parameter] = &[parameter(
+    "maxEvents",
+    r#"{"type":"integer","minimum":0}"#,
+    "Keeps only so many events, from the first.",
+)];
+
+const LIST_QUERY: &[Parameter] = &[
+    parameter("status", r#"{"type":"string"}"#, "Only runs with this status."),
+    parameter("workflowId", r#"{"type":"string"}"#, "Only runs of this workflow."),
+    parameter("tag", r#"{"type":"string"}"#, "Only runs with this tag."),
+    parameter(
+        "since",
+        r#"{"type":"string","format":"date-time"}"#,
+        "Only runs created then or later.",
+    ),
+    parameter("until", r#"{"type":"string","format":"date-time"}"#, "Only runs created before."),
+    parameter("limit", r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#, "How many."),
+    parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
+];
+
+const TENANT_QUERY: &[Parameter] = &[parameter(
+    "tenantId",
+    r#"{"type":"string"}"#,
+    "The webhook's tenant; the key's own if it is left out.",
+)];
+
+const DEAD_LETTER_QUERY: &[Parameter] = &[parameter(
+    "limit",
+    r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#,
+    "How many.",
+)];
+const INBOX_QUERY: &[Parameter] = &[
+    parameter("kind", r#"{"type":"string"}"#, "Only interrupts of this kind."),
+    parameter("workflowId", r#"{"type":"string"}"#, "Only those of runs of this workflow."),
+    parameter("runId", r#"{"type":"string"}"#, "Only those of this run."),
+    parameter("limit", r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#, "How many."),
+    parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
+];
+
+const INSTALL_QUERY: &[Parameter] = &[
+    parameter(
+        "allowUnsigned",
+        r#"{"type":"string","enum":["1"]}"#,
+        "Let in a pack that nobody known has signed; needs the scope admin.",
+    ),
+    parameter(
+        "integrity",
+        r#"{"type":"string","pattern":"^sha256-[A-Za-z0-9+/]{43}=$"}"#,
+        "The digest that the archive must have, as its publisher announced it.",
+    ),
+];
+
+/// The table.
+pub static OPERATIONS: &[Operation] = &[
+    get(ReadDiscovery, "GET /.well-known/openwop", "What this host offers")
+        .gives(OK, Gives::Json("Capabilities")),
+    get(ReadOpenApi, "GET /v1/openapi.json", "This document").gives(OK, Gives::Json("Object")),
+    get(CheckHealth, "GET /healthz", "Whether the process lives").gives(OK, Gives::Json("Health")),
+    get(CheckReadiness, "GET /readyz", "Whether the host can work")
+        .gives(OK, Gives::Json("Health")),
+    get(ReadMetrics, "GET /metrics", "Counters as Prometheus text").gives(OK, Gives::Text),
+    get(ReadWorkflow, "GET /v1/workflows/{workflowId}", "Read a workflow definition")
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("WorkflowDefinition")),
+    post(CreateRun, "POST /v1/runs", "Start a run")
+        .needs("runs:create")
+        .takes("CreateRun")
+        .gives(CREATED, Gives::Json("CreatedRun")),
+    get(ReadRun, "GET /v1/runs/{runId}", "Read a run as it stands")
+        .needs("runs:read")
+        .gives(OK, Gives::Json("RunSnapshot")),
+    get(FollowEvents, "GET /v1/runs/{runId}/events", "Follow a run's events live")
+        .needs("runs:read")
+        .query(STREAM_QUERY)
+        .gives(OK, Gives::Events("PolledEvents")),
+    get(
+        PollEvents,
+        "GET /v1/runs/{runId}/events/poll",
+        "Read a run's events, waiting for new ones",
+    )
+    .needs("runs:read")
+    .query(POLL_QUERY)
+    .gives(OK, Gives::Json("PolledEvents")),
+    post(CancelRun, "POST /v1/runs/{runId}/cancel", "Cancel a run")
+        .needs("runs:cancel")
+        .may_take("CancelRun")
+        .gives(OK, Gives::Json("CancelledRun")),
+    post(BulkCancelRuns, "POST /v1/runs:bulk-cancel", "Cancel up to 100 runs")
+        .needs("runs:cancel")
+        .takes("BulkCancel")
+        .gives(OK, Gives::Json("BulkCancelled")),
+    post(PauseRun, "POST /v1/runs/{runId}:pause", "Pause a run")
+        .needs("runs:cancel")
+        .may_take("PauseRun")
+        .gives(ACCEPTED, Gives::Json("PausedRun")),
+    post(ResumeRun, "POST /v1/runs/{runId}:resume", "Resume a paused run")
+        .needs("runs:cancel")
+        .may_take("ResumeRun")
+        .gives(ACCEPTED, Gives::Json("ResumedRun")),
+    post(ForkRun, "POST /v1/runs/{runId}:fork", "Replay a run from an event, or branch off there")
+        .needs("runs:create")
+        .takes("ForkRun")
+        .gives(CREATED, Gives::Json("ForkedRun")),
+    get(ReadAncestry, "GET /v1/runs/{runId}/ancestry", "Which run started this one")
+        .needs("runs:read")
+        .gives(OK, Gives::Json("RunAncestry")),
+    get(DiffRuns, "GET /v1/runs/{runId}:diff", "Compare two runs")
+        .needs("runs:read")
+        .query(DIFF_QUERY)
+        .gives(OK, Gives::Json("RunDiff")),
+    get(ReadDebugBundle, "GET /v1/runs/{runId}/debug-bundle", "Export a run without its secrets")
+        .needs("runs:read")
+        .query(BUNDLE_QUERY)
+        .gives(OK, Gives::Json("DebugBundle")),
+    get(
+        ReadArtifact,
+        "GET /v1/runs/{runId}/artifacts/{artifactId}",
+        "Read what a node left behind",
+    )
+    .needs("artifacts:read")
+    .gives(OK, Gives::Json("Artifact")),
+    get(ListAnnotations, "GET /v1/runs/{runId}/annotations", "List what was said of a run")
+        .needs("runs:read")
+        .gives(OK, Gives::Json("AnnotationList")),
+    post(AnnotateRun, "POST /v1/runs/{runId}/annotations", "Rate, correct, label or flag a run")
+        .needs("approvals:respond")
+        .takes("CreateAnnotation")
+        .gives(CREATED, Gives::Json("Annotation")),
+    post(ResolveInterrupt, "POST /v1/runs/{runId}/interrupts/{nodeId}", "Answer what a node asks")
+        .needs("approvals:respond")
+        .takes("Answer")
+        .gives(OK, Gives::Json("Answered")),
+    post(
+        ResolveApproval,
+        "POST /v1/runs/{runId}/approvals/{nodeId}",
+        "The same under the name that older clients know",
+    )
+    .needs("approvals:respond")
+    .takes("Answer")
+    .gives(OK, Gives::Json("Answered")),
+    get(InspectInterrupt, "GET /v1/interrupts/{token}", "Look at an interrupt through a link")
+        .by_link()
+        .gives(OK, Gives::Json("Interrupt")),
+    post(AnswerInterrupt, "POST /v1/interrupts/{token}", "Answer an interrupt through a link")
+        .by_link()
+        .takes("Answer")
+        .gives(OK, Gives::Json("Answered")),
+    post(RegisterWebhook, "POST /v1/webhooks", "Subscribe to events; the secret is shown once")
+        .needs("webhooks:manage")
+        .takes("RegisterWebhook")
+        .gives(CREATED, Gives::Json("RegisteredWebhook")),
+    delete(RemoveWebhook, "DELETE /v1/webhooks/{webhookId}", "Unsubscribe")
+        .needs("webhooks:manage")
+        .query(TENANT_QUERY)
+        .gives(NO_CONTENT, Gives::Nothing),
+    get(ListWebhooks, "GET /v1/host/callboard/webhooks", "List webhooks without their secrets")
+        .needs("webhooks:manage")
+        .gives(OK, Gives::Json("WebhookList")),
+    get(
+        ReadDeadLetters,
+        "GET /v1/host/callboard/webhooks/{webhookId}/dead-letters",
+        "Read what a durable webhook could not be told, newest first",
+    )
+    .needs("webhooks:manage")
+    .query(DEAD_LETTER_QUERY)
+    .gives(OK, Gives::Json("DeadLetterList")),
+    get(
+        ListInterrupts,
+        "GET /v1/host/callboard/inbox",
+        "List what runs ask, longest waiting first",
+    )
+    .needs("approvals:respond")
+    .query(INBOX_QUERY)
+    .gives(OK, Gives::Json("Inbox")),
+    post(
+        RotateLinks,
+        "POST /v1/host/callboard/interrupt-links/rotate",
+        "Sign links with a new secret; those signed with the last one work until they expire",
+    )
+    .needs("admin")
+    .gives(OK, Gives::Json("LinkGeneration")),
+    get(ListRuns, "GET /v1/host/callboard/runs", "List runs, newest first")
+        .needs("runs:read")
+        .query(LIST_QUERY)
+        .gives(OK, Gives::Json("RunList")),
+    get(
+        ListWorkflows,
+        "GET /v1/host/callboard/workflows",
+        "List the workflows that the caller can run",
+    )
+    .needs("manifest:read")
+    .gives(OK, Gives::Json("WorkflowList")),
+    post(
+        RegisterWorkflow,
+        "POST /v1/host/callboard/workflows",
+        "Register a workflow, or replace it (200)",
+    )
+    .needs("workflows:write")
+    .takes("WorkflowDefinition")
+    .gives(CREATED, Gives::Json("WorkflowDefinition")),
+    put(
+        ReplaceWorkflow,
+        "PUT /v1/host/callboard/workflows/{workflowId}",
+        "Register a workflow under its id, or replace it (200)",
+    )
+    .needs("workflows:write")
+    .takes("WorkflowDefinition")
+    .gives(CREATED, Gives::Json("WorkflowDefinition")),
+    delete(
+        RemoveWorkflow,
+        "DELETE /v1/host/callboard/workflows/{workflowId}",
+        "Forget a registered workflow; its runs go on",
+    )
+    .needs("workflows:write")
+    .gives(NO_CONTENT, Gives::Nothing),
+    get(ListKeys, "GET /v1/host/callboard/keys", "List API keys without their secrets")
+        .needs("admin")
+        .gives(OK, Gives::Json("KeyList")),
+    post(CreateKey, "POST /v1/host/callboard/keys", "Make an API key; its secret is shown once")
+        .needs("admin")
+        .takes("NewKey")
+        .gives(CREATED, Gives::Json("CreatedKey")),
+    delete(
+        RevokeKey,
+        "DELETE /v1/host/callboard/keys/{keyId}",
+        "Revoke a key, its open streams included",
+    )
+    .needs("admin")
+    .gives(NO_CONTENT, Gives::Nothing),
+    post(
+        RotateKey,
+        "POST /v1/host/callboard/keys/{keyId}/rotate",
+        "Replace a key's secret and revoke the old one",
+    )
+    .needs("admin")
+    .gives(CREATED, Gives::Json("CreatedKey")),
+    get(ListAgents, "GET /v1/agents", "List the agents that the caller can dispatch")
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("AgentInventory")),
+    get(ReadAgent, "GET /v1/agents/{agentId}", "Read one agent's entry")
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("AgentInventoryEntry")),
+    get(ListPacks, "GET /v1/packs", "List packs in their latest version")
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("PackCatalog")),
+    get(ExportPacks, "GET /v1/packs/export", "List agents with the manifests that they came from")
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("PackExport")),
+    get(ListInstalledPacks, "GET /v1/host/callboard/packs", "List every installed version")
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("PackList")),
+    post(InstallPack, "POST /v1/host/callboard/packs", "Install a pack; the same bytes again: 200")
+        .needs("packs:install")
+        .takes_archive()
+        .query(INSTALL_QUERY)
+        .gives(CREATED, Gives::Json("InstalledPack")),
+    post(
+        FetchPack,
+        "POST /v1/host/callboard/packs/from-registry",
+        "Install a pack from a registry that the operator named",
+    )
+    .needs("packs:install")
+    .takes("FetchPack")
+    .gives(CREATED, Gives::Json("InstalledPack")),
+    delete(
+        RemovePack,
+        "DELETE /v1/host/callboard/packs/{name}/{version}",
+        "Remove an installed version; runs that began with it go on",
+    )
+    .needs("packs:install")
+    .gives(NO_CONTENT, Gives::Nothing),
+];

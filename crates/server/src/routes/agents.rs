@@ -1,0 +1,29 @@
+//! The inventory of agents that a tenant can dispatch.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use callboard_protocol::{AgentId, AgentInventory};
+
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::extract::Named;
+use crate::keys::Caller;
+use crate::problem::Problem;
+
+pub(super) async fn list(State(host): State<Arc<Host>>, caller: Caller) -> Answer {
+    let agents = host.app.agents.snapshot().list(&caller.scope.tenant);
+    Answer::of(StatusCode::OK, &AgentInventory::from(agents))
+}
+
+pub(super) async fn read(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<AgentId>,
+) -> Result<Answer, Problem> {
+    let snapshot = host.app.agents.snapshot();
+    let agent = snapshot.find(&caller.scope.tenant, &id, None);
+    let agent = agent.ok_or_else(|| Problem::no_such("agent"))?;
+    Ok(Answer::of(StatusCode::OK, &agent.entry()))
+}

@@ -1,0 +1,141 @@
+//! Packs: installed per tenant from an archive or a registry, listed, removed.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use callboard_agents::{Offer, PackError, Registry, Unsigned};
+use callboard_engine::{PackId, PackOwner, PutPack};
+use callboard_protocol::{PackName, PackVersion};
+use serde::Deserialize;
+
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::extract::{Sent, Shaped};
+use crate::keys::Caller;
+use crate::problem::{Code, Problem};
+use crate::query::Parameters;
+
+/// The scope that unsigned packs need beyond `packs:install`.
+const ADMIN: &str = "admin";
+
+pub(super) async fn catalog(State(host): State<Arc<Host>>, caller: Caller) -> Answer {
+    Answer::of(StatusCode::OK, &host.app.agents.snapshot().catalog(&caller.scope.tenant))
+}
+
+pub(super) async fn export(State(host): State<Arc<Host>>, caller: Caller) -> Answer {
+    Answer::of(StatusCode::OK, &host.app.agents.snapshot().export(&caller.scope.tenant))
+}
+
+pub(super) async fn list(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    Ok(Answer::of(StatusCode::OK, &host.app.agents.snapshot().lines(&caller.scope.tenant)))
+}
+
+pub(super) async fn install(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+    Sent(archive): Sent,
+) -> Result<Answer, Problem> {
+    let parameters = Parameters::closed(&uri, &["allowUnsigned", "integrity"])?;
+    let allowed = parameters.read("allowUnsigned", "1", |text| (text == "1").then_some(()))?;
+    let unsigned = match allowed {
+        Some(()) if caller.may(ADMIN) => Unsigned::Allowed,
+        Some(()) => {
+            let message = "only a key with the scope admin lets unsigned packs in";
+            return Err(Problem::new(Code::Forbidden, message).with("scopeRequired", ADMIN));
+        }
+        None => Unsigned::Refused,
+    };
+    let integrity = parameters.get("integrity").map(str::to_owned);
+    let offer = Offer { integrity, ..Offer::plain(Arc::from(archive.as_ref())) };
+    keep(&host, &caller, offer, unsigned).await
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FetchPack {
+    url: String,
+    name: String,
+    version: Option<String>,
+}
+
+/// Fetches only from where the operator allows: a caller must not be able to send this host to any address.
+pub(super) async fn fetch(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+    Shaped(wanted): Shaped<FetchPack>,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let downloads = &host.app.downloads;
+    let url = wanted.url.trim_end_matches('/');
+    if !downloads.registries.iter().any(|known| known.trim_end_matches('/') == url) {
+        return Err(Problem::invalid_at("url", "is not a registry that this host fetches from"));
+    }
+    let name: PackName = wanted.name.parse().map_err(PackError::Name)?;
+    let registry = Registry::open(&*downloads.fetch, url).await?;
+    let version = match &wanted.version {
+        Some(text) => text.parse().map_err(PackError::Version)?,
+        None => registry.latest(&name).await?,
+    };
+    let offer = registry.download(&name, &version).await?;
+    keep(&host, &caller, offer, Unsigned::Refused).await
+}
+
+async fn keep(
+    host: &Host,
+    caller: &Caller,
+    offer: Offer,
+    unsigned: Unsigned,
+) -> Result<Answer, Problem> {
+    let owner = PackOwner::Tenant(caller.scope.tenant.clone());
+    let (installed, put) = host.app.agents.install(owner, offer, unsigned, host.now()).await?;
+    let status = match put {
+        PutPack::Created => StatusCode::CREATED,
+        PutPack::Unchanged | PutPack::Conflict => StatusCode::OK,
+    };
+    let (name, version) = (installed.pack.name(), installed.pack.version());
+    tracing::info!(pack = %name, %version, "pack installed");
+    Ok(Answer::of(status, &installed.line()))
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Place {
+    name: String,
+    version: String,
+}
+
+/// What is no name or no version names nothing that could be here.
+pub(super) async fn remove(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Path(place): Path<Place>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let parsed: Option<(PackName, PackVersion)> =
+        place.name.parse().ok().zip(place.version.parse().ok());
+    let (name, version) = parsed.ok_or_else(|| Problem::no_such("pack"))?;
+    let tenant = caller.scope.tenant.clone();
+    let id = PackId { owner: PackOwner::Tenant(tenant), name, version };
+    if host.app.agents.remove(&id).await? {
+        tracing::info!(pack = %id.name, version = %id.version, "pack removed");
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let of_host = PackId { owner: PackOwner::Host, ..id };
+    let snapshot = host.app.agents.snapshot();
+    match snapshot.packs(&caller.scope.tenant).any(|pack| pack.id() == of_host) {
+        true => Err(Problem::new(
+            Code::PackReserved,
+            "the host was given this pack at its start; start it without the pack to remove it",
+        )),
+        false => Err(Problem::no_such("pack")),
+    }
+}

@@ -1,0 +1,116 @@
+//! Installed packs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callboard_engine::{PackId, PackOwner, PutPack, StoredPack};
+use callboard_protocol::PackName;
+use futures_util::future::join_all;
+
+use crate::given::at;
+use crate::{Ports, Subject};
+
+fn id(owner: PackOwner, version: &str) -> anyhow::Result<PackId> {
+    let name: PackName = "vendor.acme.desk".parse()?;
+    Ok(PackId { owner, name, version: version.parse()? })
+}
+
+fn of_acme(version: &str) -> anyhow::Result<PackId> {
+    id(PackOwner::Tenant("acme".into()), version)
+}
+
+/// A pack whose archive is the given text.
+fn pack(id: PackId, archive: &str) -> (StoredPack, Arc<[u8]>) {
+    let mut digest = [0; 32];
+    digest[..archive.len()].copy_from_slice(archive.as_bytes());
+    let stored = StoredPack {
+        id,
+        digest,
+        files: BTreeMap::from([("pack.json".to_owned(), [0xab; 32])]),
+        signed_by: Some("acme-1".to_owned()),
+        signature: Some(vec![1, 2, 3]),
+        installed_at: at(1_000),
+    };
+    (stored, archive.as_bytes().into())
+}
+
+async fn put(store: &dyn Ports, id: PackId, archive: &str) -> anyhow::Result<PutPack> {
+    let (stored, archive) = pack(id, archive);
+    Ok(store.put_pack(stored, archive).await?)
+}
+
+pub(crate) async fn a_pack_is_kept_with_its_archive(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let (stored, archive) = pack(of_acme("1.0.0")?, "bytes");
+    assert_eq!(store.put_pack(stored.clone(), archive.clone()).await?, PutPack::Created);
+    assert_eq!(store.all_packs().await?, std::slice::from_ref(&stored));
+    assert_eq!(store.pack_archive(&stored.id).await?, Some(archive));
+    assert_eq!(store.pack_archive(&of_acme("1.0.1")?).await?, None);
+
+    assert!(store.remove_pack(&stored.id).await?);
+    assert!(!store.remove_pack(&stored.id).await?);
+    assert_eq!(store.all_packs().await?, []);
+    assert_eq!(store.pack_archive(&stored.id).await?, None);
+    Ok(())
+}
+
+pub(crate) async fn the_same_pack_again_changes_nothing(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    put(store, of_acme("1.0.0")?, "bytes").await?;
+    let (mut again, archive) = pack(of_acme("1.0.0")?, "bytes");
+    again.installed_at = at(9_000);
+    assert_eq!(store.put_pack(again, archive).await?, PutPack::Unchanged);
+    assert_eq!(store.all_packs().await?, [pack(of_acme("1.0.0")?, "bytes").0]);
+    Ok(())
+}
+
+pub(crate) async fn other_bytes_for_a_known_version_conflict(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    put(store, of_acme("1.0.0")?, "first").await?;
+    assert_eq!(put(store, of_acme("1.0.0")?, "second").await?, PutPack::Conflict);
+    let kept = store.pack_archive(&of_acme("1.0.0")?).await?;
+    assert_eq!(kept.as_deref(), Some(b"first".as_slice()));
+    assert_eq!(put(store, of_acme("1.0.1")?, "second").await?, PutPack::Created);
+    Ok(())
+}
+
+pub(crate) async fn parallel_installs_of_one_version_make_one(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let id = of_acme("1.0.0")?;
+    let same = join_all((0..8).map(|_| put(store, id.clone(), "bytes"))).await;
+    let same: Vec<PutPack> = same.into_iter().collect::<Result<_, _>>()?;
+    assert_eq!(same.iter().filter(|put| **put == PutPack::Created).count(), 1, "{same:?}");
+    assert_eq!(same.iter().filter(|put| **put == PutPack::Unchanged).count(), 7, "{same:?}");
+    assert_eq!(store.all_packs().await?.len(), 1);
+    Ok(())
+}
+
+pub(crate) async fn packs_are_kept_per_owner(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let owners =
+        [PackOwner::Host, PackOwner::Tenant("acme".into()), PackOwner::Tenant("globex".into())];
+    for (owner, archive) in owners.iter().zip(["host", "acme", "globex"]) {
+        assert_eq!(put(store, id(owner.clone(), "1.0.0")?, archive).await?, PutPack::Created);
+    }
+    assert!(store.remove_pack(&id(owners[1].clone(), "1.0.0")?).await?);
+    let kept = store.pack_archive(&id(PackOwner::Host, "1.0.0")?).await?;
+    assert_eq!(kept.as_deref(), Some(b"host".as_slice()));
+    let kept = store.pack_archive(&id(owners[2].clone(), "1.0.0")?).await?;
+    assert_eq!(kept.as_deref(), Some(b"globex".as_slice()));
+    assert_eq!(store.all_packs().await?.len(), 2);
+    Ok(())
+}
+
+pub(crate) async fn packs_survive_a_new_process(mut subject: Subject) -> anyhow::Result<()> {
+    put(subject.ports()?, of_acme("1.0.0")?, "bytes").await?;
+    subject.restart()?;
+    let store = subject.ports()?;
+    assert_eq!(store.all_packs().await?, [pack(of_acme("1.0.0")?, "bytes").0]);
+    let kept = store.pack_archive(&of_acme("1.0.0")?).await?;
+    assert_eq!(kept.as_deref(), Some(b"bytes".as_slice()));
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! `callboard agents show`: one entry of the inventory.
+
+use clap::Args;
+
+use callboard_protocol::AgentInventoryEntry;
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::exit::{CommandError, Exit};
+use crate::{output, words};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard agents show community.callboard.starter.triager --json")]
+pub(crate) struct ShowArgs {
+    /// Id of the agent
+    #[arg(value_name = "AGENT")]
+    agent: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.or(earlier))?;
+    let found = client.agent(&args.agent).await?;
+    if args.json {
+        output::json(&found)?;
+        return Ok(Exit::Done);
+    }
+    let agent: AgentInventoryEntry = serde_json::from_value(found).map_err(|error| {
+        CommandError::failed(format!("the host's answer cannot be read: {error}"))
+    })?;
+    output::field("agent", agent.agent_id.as_str())?;
+    output::field("label", &words::plain(&agent.label))?;
+    if let Some(description) = &agent.description {
+        output::field("does", &words::plain(description))?;
+    }
+    output::field("pack", &format!("{} {}", agent.pack_name, agent.pack_version))?;
+    output::field("model", agent.model_class.as_str())?;
+    let tools = if agent.tool_allowlist.is_empty() {
+        "none".to_owned()
+    } else {
+        words::plain(&agent.tool_allowlist.join(", "))
+    };
+    output::field("tools", &tools)?;
+    let schemas = if agent.has_handoff_schemas { "described by schemas" } else { "anything" };
+    output::field("task", schemas)?;
+    if let Some(threshold) = agent.confidence_threshold {
+        output::field("asks", &format!("a person below a confidence of {threshold}"))?;
+    }
+    if !agent.degraded.is_empty() {
+        output::field("without", &agent.degraded.join(", "))?;
+    }
+    Ok(Exit::Done)
+}

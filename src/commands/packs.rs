@@ -1,0 +1,78 @@
+//! `callboard packs`: agents to install, from their first file to a signature that others can check.
+
+mod download;
+mod install;
+mod list;
+mod new;
+mod pack;
+mod remove;
+mod sign;
+mod verify;
+
+use clap::{Args, Subcommand};
+
+use callboard_agents::{AuthorError, PackError};
+
+use crate::args::Connection;
+use crate::exit::{CommandError, Exit};
+
+pub(crate) use download::Download;
+
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Examples:
+  callboard packs new vendor.acme.desk --dir desk
+  callboard packs pack desk --out desk.tgz
+  callboard packs sign desk.tgz --key acme.key --generate
+  callboard packs verify desk.tgz --trust acme.key.pub
+  callboard packs install desk.tgz"
+)]
+pub(crate) struct PacksArgs {
+    #[command(subcommand)]
+    command: PacksCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PacksCommand {
+    /// Begin a pack: one agent with a prompt and both schemas
+    New(new::NewArgs),
+    /// Make an archive of a pack's folder, the same bytes on every machine
+    Pack(pack::PackArgs),
+    /// Sign an archive with an Ed25519 key
+    Sign(sign::SignArgs),
+    /// Check packs as a host would, and say what was checked
+    Verify(verify::VerifyArgs),
+    /// Install a pack on a host, for the tenant of the key
+    Install(install::InstallArgs),
+    /// List the packs that this key can see
+    List(list::ListArgs),
+    /// Remove an installed version; runs that began with it go on
+    Remove(remove::RemoveArgs),
+}
+
+pub(crate) async fn run(args: PacksArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    match args.command {
+        PacksCommand::New(args) => new::run(&args),
+        PacksCommand::Pack(args) => pack::run(&args),
+        PacksCommand::Sign(args) => sign::run(&args),
+        PacksCommand::Verify(args) => verify::run(args).await,
+        PacksCommand::Install(args) => install::run(args, earlier).await,
+        PacksCommand::List(args) => list::run(args, earlier).await,
+        PacksCommand::Remove(args) => remove::run(args, earlier).await,
+    }
+}
+
+fn refused(error: &PackError) -> CommandError {
+    CommandError::failed(format!("{error} ({})", error.code())).hint(error.hint())
+}
+
+fn not_made(error: &AuthorError) -> CommandError {
+    match error {
+        AuthorError::Pack(error) => refused(error),
+        AuthorError::Unreadable { .. }
+        | AuthorError::NotPlain(_)
+        | AuthorError::Name(_)
+        | AuthorError::Unwritable(_) => CommandError::failed(error.to_string()),
+    }
+}

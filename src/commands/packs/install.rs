@@ -1,0 +1,86 @@
+//! `callboard packs install`: a pack for the tenant of the key.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use owo_colors::OwoColorize;
+use serde_json::{Value, json};
+
+use super::not_made;
+use crate::args::Connection;
+use crate::client::Client;
+use crate::exit::{CommandError, Exit};
+use crate::output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard packs install desk.tgz
+  callboard packs install desk --allow-unsigned
+  callboard packs install core.openwop.agents.react --registry https://packs.openwop.dev
+
+Needs the scope packs:install, and admin for --allow-unsigned. The host fetches only from registries that
+its operator named.")]
+pub(crate) struct InstallArgs {
+    /// Archive or folder; with --registry a name, or NAME@VERSION
+    #[arg(value_name = "PATH")]
+    pack: String,
+    /// Let the host fetch it from this registry
+    #[arg(long, value_name = "URL", conflicts_with = "allow_unsigned")]
+    registry: Option<String>,
+    /// Digest that the archive must have, as its publisher announced it
+    #[arg(long, value_name = "SRI", conflicts_with = "registry")]
+    integrity: Option<String>,
+    /// Install although nobody known has signed it
+    #[arg(long)]
+    allow_unsigned: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(super) async fn run(args: InstallArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.or(earlier))?;
+    let installed = match args.registry {
+        Some(url) => client.fetch_pack(&wanted(&url, &args.pack)).await?,
+        None => {
+            let mut query = Vec::new();
+            query.extend(args.allow_unsigned.then(|| ("allowUnsigned", "1".to_owned())));
+            query.extend(args.integrity.map(|digest| ("integrity", digest)));
+            client.install_pack(read(&args.pack)?, &query).await?
+        }
+    };
+    if args.json {
+        output::json(&installed)?;
+        return Ok(Exit::Done);
+    }
+    let part = |name: &str| installed[name].as_str().unwrap_or_default();
+    output::line(&format!("{} {} {} installed", "✓".green(), part("name"), part("version")))?;
+    for agent in installed["agents"].as_array().into_iter().flatten() {
+        output::field("agent", agent["agentId"].as_str().unwrap_or_default())?;
+    }
+    Ok(Exit::Done)
+}
+
+fn wanted(url: &str, pack: &str) -> Value {
+    match pack.split_once('@') {
+        Some((name, version)) => json!({ "url": url, "name": name, "version": version }),
+        None => json!({ "url": url, "name": pack }),
+    }
+}
+
+fn read(path: &str) -> Result<Vec<u8>, CommandError> {
+    let file = PathBuf::from(path);
+    if file.is_dir() {
+        return callboard_agents::collect(&file).map_err(|error| not_made(&error));
+    }
+    std::fs::read(&file).map_err(|error| {
+        let exit = match error.kind() {
+            std::io::ErrorKind::NotFound => Exit::NotFound,
+            _ => Exit::Failed,
+        };
+        CommandError::new(exit, format!("cannot read {path}: {error}"))
+            .hint("name a folder or an archive, or a registry with --registry")
+    })
+}

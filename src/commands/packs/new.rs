@@ -1,0 +1,49 @@
+//! `callboard packs new`: a first pack, good enough to pack as it is.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Args;
+use owo_colors::OwoColorize;
+
+use callboard_agents::scaffold;
+use callboard_protocol::PackName;
+
+use crate::exit::{CommandError, Exit};
+use crate::output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard packs new vendor.acme.desk --dir desk
+
+Names begin with vendor., community. or private.; core. belongs to the protocol.")]
+pub(crate) struct NewArgs {
+    /// Name of the pack; its agents lie below it
+    #[arg(value_name = "NAME")]
+    name: PackName,
+    /// Folder to make; it must not exist, or be empty
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+}
+
+pub(super) fn run(args: &NewArgs) -> Result<Exit, CommandError> {
+    let folder = args.dir.display();
+    let taken = fs::read_dir(&args.dir).is_ok_and(|mut entries| entries.next().is_some());
+    if taken || args.dir.is_file() {
+        return Err(CommandError::usage(format!("{folder} is not empty"))
+            .hint("name a folder that does not exist yet"));
+    }
+    for (path, text) in scaffold(&args.name) {
+        let path = args.dir.join(path);
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+        made.and_then(|()| fs::write(&path, text)).map_err(|error| {
+            CommandError::failed(format!("cannot write {}: {error}", path.display()))
+        })?;
+        output::line(&format!("{} {}", "✓".green(), path.display()))?;
+    }
+    output::hint(&format!(
+        "edit the prompt, then `callboard packs pack {folder} --out {}.tgz`",
+        args.name.as_str().rsplit('.').next().unwrap_or("pack")
+    ));
+    Ok(Exit::Done)
+}

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use callboard_agents::{AgentRegistry, Policy};
+use callboard_agents::{AgentDispatch, AgentRegistry, Policy, conformance};
 use callboard_backends::{
     CallPrompt, Egress, Exporter, OtlpError, OtlpSettings, Reach, SideEffect, SystemLookup,
 };
@@ -85,8 +85,8 @@ impl Host {
         );
         let metrics =
             Metrics::install().map_err(|error| CommandError::failed(error.to_string()))?;
-        let engine = build_engine(&settings, definitions, store.clone());
-        let agents = open_agents(packs, policy, store.clone()).await?;
+        let agents = open_agents(&settings, packs, policy, store.clone()).await?;
+        let engine = build_engine(&settings, definitions, store.clone(), agents.clone());
         let test_keys = if settings.test_seams { TestKeys::All } else { TestKeys::ByPrefix };
         let keys = KeyRing::load(store.clone(), settings.api_keys.clone(), test_keys)
             .await
@@ -182,13 +182,16 @@ fn build_engine(
     settings: &Settings,
     definitions: Vec<Candidate>,
     store: Arc<SqliteStore>,
+    agents: Arc<AgentRegistry>,
 ) -> Engine {
     let conformance =
         if settings.test_seams { ConformanceNodes::On } else { ConformanceNodes::Off };
     let mut catalog = Catalog::new(store.clone(), conformance);
     folder::load(definitions, &mut catalog);
     let limits = &settings.config.limits;
-    let mut activities = Activities::default().with("core.ai.callPrompt", Arc::new(CallPrompt));
+    let mut activities = Activities::default()
+        .with("core.ai.callPrompt", Arc::new(CallPrompt))
+        .with_agents(Arc::new(AgentDispatch::new(agents.clone())));
     if settings.test_seams {
         activities = activities.with("core.conformance.side-effect", Arc::new(SideEffect));
     }
@@ -196,6 +199,7 @@ fn build_engine(
         store,
         catalog,
         activities,
+        directory: agents,
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
         options: Options {
@@ -211,11 +215,17 @@ fn build_engine(
 }
 
 async fn open_agents(
+    settings: &Settings,
     packs: Vec<PathBuf>,
     policy: Policy,
     store: Arc<SqliteStore>,
 ) -> Result<Arc<AgentRegistry>, CommandError> {
-    let loaded = packs::load(&packs, &policy, SystemClock.now());
+    let mut loaded = packs::load(&packs, &policy, SystemClock.now());
+    if settings.test_seams {
+        let ours = conformance::packs(&policy, SystemClock.now())
+            .map_err(|error| CommandError::failed(format!("the conformance packs: {error}")))?;
+        loaded.extend(ours);
+    }
     let (agents, left) = AgentRegistry::open(store, policy, loaded).await.map_err(|error| {
         CommandError::failed(format!("the installed packs cannot be read: {error}"))
     })?;

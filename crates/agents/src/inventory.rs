@@ -18,19 +18,21 @@ pub use install::{AgentRegistry, InstallError, Left};
 pub use pages::{PackCatalog, PackExport, PackList};
 
 /// A pack that was let in for somebody.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Installed {
     pub owner: PackOwner,
     pub pack: Pack,
     pub signature: Signature,
     pub degradation: BTreeMap<AgentId, Degradation>,
     pub installed_at: Timestamp,
+    /// Whether it is there only for runs that keep it.
+    pub is_removed: bool,
 }
 
 impl Installed {
     pub fn new(owner: PackOwner, vetted: Vetted, installed_at: Timestamp) -> Self {
         let Vetted { pack, signature, degradation } = vetted;
-        Self { owner, pack, signature, degradation, installed_at }
+        Self { owner, pack, signature, degradation, installed_at, is_removed: false }
     }
 
     pub fn id(&self) -> PackId {
@@ -120,13 +122,16 @@ impl Snapshot {
 
     fn without(&self, id: &PackId) -> Self {
         let mut packs = self.packs.clone();
-        packs.remove(id);
+        if let Some(there) = packs.remove(id) {
+            let removed = Installed { is_removed: true, ..Installed::clone(&there) };
+            packs.insert(id.clone(), Arc::new(removed));
+        }
         Self::of(packs)
     }
 
     /// The packs that a tenant can see, by owner, name and version.
     pub fn packs(&self, tenant: &Tenant) -> impl Iterator<Item = &Arc<Installed>> {
-        self.packs.values().filter(move |pack| pack.is_visible_to(tenant))
+        self.packs.values().filter(move |pack| pack.is_visible_to(tenant) && !pack.is_removed)
     }
 
     /// The highest version of an agent, or exactly the one asked for.
@@ -138,8 +143,22 @@ impl Snapshot {
     ) -> Option<&InstalledAgent> {
         self.agents.get(id)?.iter().find(|agent| {
             agent.source.is_visible_to(tenant)
+                && !agent.source.is_removed
                 && version.is_none_or(|version| agent.version() == version)
         })
+    }
+
+    /// The version of an agent that a run keeps, also when nobody can begin with it any more.
+    pub fn find_kept(
+        &self,
+        tenant: &Tenant,
+        id: &AgentId,
+        version: &PackVersion,
+    ) -> Option<&InstalledAgent> {
+        let kept = |agent: &&InstalledAgent| {
+            agent.source.is_visible_to(tenant) && agent.version() == version
+        };
+        self.agents.get(id)?.iter().find(kept)
     }
 
     /// The agents that a tenant can dispatch, by id, each in its highest version.

@@ -3,7 +3,9 @@
 mod admission;
 mod archive;
 mod author;
+pub mod conformance;
 mod degrade;
+mod dispatch;
 mod error;
 mod inventory;
 mod keys;
@@ -17,6 +19,7 @@ pub use admission::{
 pub use archive::{Files, Limits};
 pub use author::{AuthorError, Signed, SigningKey, bundle, collect, scaffold, sign};
 pub use degrade::{Degradation, Host};
+pub use dispatch::{AgentDispatch, scripted_answer};
 pub use error::PackError;
 pub use inventory::{
     AgentRegistry, InstallError, Installed, InstalledAgent, Left, PackCatalog, PackExport,

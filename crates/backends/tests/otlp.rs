@@ -8,8 +8,8 @@ use std::time::Duration;
 use callboard_backends::{Exporter, OtlpProtocol, OtlpSettings};
 use callboard_core::{ConformanceNodes, HostLimits, TraceContext};
 use callboard_engine::{
-    Activities, Catalog, Engine, InMemoryStore, KeyMode, Options, Order, Parts, RandomIds,
-    SystemClock,
+    Activities, Catalog, Engine, InMemoryStore, KeyMode, NoAgents, Options, Order, Parts,
+    RandomIds, SystemClock, Target,
 };
 use callboard_protocol::{Object, Owner};
 use serde_json::{Value, json};
@@ -31,6 +31,7 @@ fn engine() -> Engine {
         store,
         catalog,
         activities: Activities::default(),
+        directory: Arc::new(NoAgents),
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
         options: Options {
@@ -50,7 +51,7 @@ async fn start_run(engine: &Engine) -> String {
 
 async fn start_traced(engine: &Engine, trace: Option<TraceContext>) -> String {
     let order = Order {
-        workflow: "noop".into(),
+        target: Target::Workflow("noop".into()),
         owner: Owner { tenant: "acme".into(), workspace: None, principal: None },
         mode: KeyMode::Live,
         inputs: Object::new(),

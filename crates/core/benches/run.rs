@@ -53,6 +53,7 @@ fn birth() -> Arc<Birth> {
         parent: None,
         unset: Vec::new(),
         fork: None,
+        agents: std::collections::BTreeMap::new(),
         trace: None,
     })
 }

@@ -1,10 +1,12 @@
 //! What is checked before a run exists: inputs, options and node types against definition and host.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
-use callboard_protocol::{Object, TypeId};
+use callboard_protocol::{NodeId, Object, TypeId};
 
-use crate::birth::RunLimits;
+use crate::birth::{AgentPin, RunLimits};
 use crate::plan::{ConformanceNodes, Plan};
 
 /// A request for a run that must not be created.
@@ -33,9 +35,11 @@ impl Plan {
     pub fn admit_types(
         &self,
         performed: impl Fn(&TypeId) -> bool,
+        by_agents: &BTreeMap<NodeId, AgentPin>,
         conformance: ConformanceNodes,
     ) -> Result<(), Inadmissible> {
-        let Some(missing) = self.missing_type(performed, conformance) else { return Ok(()) };
+        let missing = self.missing_type(performed, by_agents, conformance);
+        let Some(missing) = missing else { return Ok(()) };
         let message = format!(
             "node {} has the type {}, which this host does not run",
             missing.node, missing.type_id

@@ -1,5 +1,7 @@
 //! What a run is born with: everything that is decided once, before its first event.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use callboard_protocol::{
@@ -54,6 +56,33 @@ pub struct Birth {
     pub unset: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<Fork>,
+    /// The agents that perform nodes of this run, each in the version that it keeps.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<NodeId, AgentPin>,
+}
+
+/// An installed agent, as a run keeps it whatever is installed later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentPin {
+    pub agent_id: String,
+    pub version: String,
+    /// The deployment channel that led to this version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    #[serde(default)]
+    pub task: TaskSource,
+}
+
+/// Where an agent's task comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskSource {
+    /// The node's ports.
+    #[default]
+    Ports,
+    /// What the caller sent with the run.
+    Inputs,
 }
 
 /// Who waits for this run's end.

@@ -21,15 +21,15 @@ mod trace;
 mod version;
 
 pub use admission::{HostLimits, Inadmissible, MOCK_PROVIDERS};
-pub use birth::{Birth, Fork, Parent, RunLimits};
+pub use birth::{AgentPin, Birth, Fork, Parent, RunLimits, TaskSource};
 pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};
 pub use head::Head;
 pub use interrupt::{CastVote, Question};
 pub use node::required_capability;
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use run::{
-    Answered, Attempt, ChildNews, ChildOrder, Command, Entry, Fact, InterruptView, LiveChild,
-    Outcome, Owed, Refusal, Resolution, RetryClass, Run, Task, Via, status_for_parent,
+    AgentFact, Answered, Attempt, ChildNews, ChildOrder, Command, Entry, Fact, InterruptView,
+    LiveChild, Outcome, Owed, Refusal, Resolution, RetryClass, Run, Task, Via, status_for_parent,
 };
 pub use secrets::{redact, redact_text};
 pub use trace::{

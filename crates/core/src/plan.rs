@@ -6,10 +6,11 @@ use jsonschema::Validator;
 use serde_json::Value;
 
 use callboard_protocol::{
-    ChannelDeclaration, ChannelName, NodeId, Object, PortValue, ShapeError, TriggerRule,
+    AgentRef, ChannelDeclaration, ChannelName, NodeId, Object, PortValue, ShapeError, TriggerRule,
     TriggerType, TypeId, WorkflowDefinition, WorkflowEdge, WorkflowId, WorkflowNode,
 };
 
+use crate::birth::AgentPin;
 use crate::child::ChildCall;
 use crate::expression::check_expression;
 use crate::graph::{Graph, Link, Loop, NodeIndex};
@@ -175,13 +176,18 @@ impl Plan {
         &self.definition.id
     }
 
-    /// The first node whose type is neither core's own nor among `performed`.
+    /// The first node that no agent performs and whose type is neither core's own nor among `performed`.
     pub fn missing_type<'a>(
         &self,
         performed: impl Fn(&TypeId) -> bool + 'a,
+        by_agents: &BTreeMap<NodeId, AgentPin>,
         conformance: ConformanceNodes,
     ) -> Option<MissingType> {
         let lacks = |node: &PlanNode| {
+            // Whatever type it has: an agent performs it.
+            if by_agents.contains_key(&node.node.id) {
+                return false;
+            }
             let known = node.kind.is_pure() || performed(&node.node.type_id);
             !known || (node.kind.is_conformance_only() && conformance == ConformanceNodes::Off)
         };
@@ -190,6 +196,17 @@ impl Plan {
             type_id: node.node.type_id.clone(),
             capability: required_capability(&node.node.type_id),
         })
+    }
+
+    /// The nodes that name an agent.
+    pub fn agents(&self) -> impl Iterator<Item = (&NodeId, &AgentRef)> {
+        self.nodes.iter().filter_map(|node| Some((&node.node.id, node.node.agent.as_ref()?)))
+    }
+
+    /// The node that runs first, with the agent that the whole workflow is for.
+    pub fn required_agent(&self) -> Option<(&NodeId, &str)> {
+        let agent = self.definition.metadata.requires_agent_id.as_deref()?;
+        Some((&self.nodes.first()?.node.id, agent))
     }
 
     /// The workflows that nodes of this one start.

@@ -5,6 +5,7 @@
 //! next, until none must. Since that question has one answer for every state, a batch that was cut
 //! anywhere is finished by the next decide, and a new holder needs no other way to find its work.
 
+mod agent;
 mod artifact;
 mod branch;
 mod child;
@@ -28,6 +29,7 @@ use callboard_protocol::{
     PauseRequested, RunId, RunStatus, Timestamp,
 };
 
+pub use agent::AgentFact;
 pub use child::{ChildNews, ChildOrder, LiveChild, status_for_parent};
 pub use command::{Command, Fact, Outcome, Refusal, RetryClass};
 pub use interrupt::{InterruptView, Resolution, Via};
@@ -38,6 +40,7 @@ use crate::channel::Channel;
 use crate::graph::NodeIndex;
 use crate::interrupt::OpenInterrupt;
 use crate::mask::{Mask, Sensitive};
+use crate::node::NodeKind;
 use crate::plan::Plan;
 
 /// How many events one decide may emit. A longer chain owes `Continue`, so that no append grows without bound.
@@ -90,6 +93,10 @@ pub struct Run {
     /// Failed nodes in the order of their failing.
     failed: Vec<NodeIndex>,
     sensitive: Sensitive,
+    /// The node whose agent works on the run, or did last.
+    agent_at: Option<NodeIndex>,
+    /// Agents between which control has passed, which is yet to be told.
+    owed_handoff: Option<(NodeIndex, NodeIndex)>,
     /// What a replay goes through again; empty in every other run.
     script: replay::Script,
     /// Completed visits whose outputs are an artifact that the log has yet to tell of.
@@ -220,6 +227,8 @@ impl Run {
             has_asked: false,
             failed: Vec::new(),
             sensitive: Sensitive::default(),
+            agent_at: None,
+            owed_handoff: None,
             script: replay::Script::default(),
             owed_artifacts: BTreeSet::new(),
             birth,
@@ -305,6 +314,12 @@ impl Run {
 
     fn mask(&self) -> Mask<'_> {
         Mask { plan: &self.plan, sensitive: &self.sensitive }
+    }
+
+    /// How a node comes to its end in this run: one that an agent performs is performed, whatever its type.
+    fn kind(&self, index: NodeIndex) -> NodeKind {
+        let node = self.plan.node(index);
+        if self.birth.agents.contains_key(&node.node.id) { NodeKind::Activity } else { node.kind }
     }
 
     /// The try that a node is at.

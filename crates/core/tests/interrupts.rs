@@ -42,6 +42,7 @@ fn run_of(nodes: Value, edges: Value, settings: Value) -> Run {
         parent: None,
         unset: Vec::new(),
         fork: None,
+        agents: std::collections::BTreeMap::new(),
         trace: None,
     };
     Run::new(Arc::new(birth), plan)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
-use callboard_core::{Answered, Attempt, Fact, Outcome, Pin, pin_version};
+use callboard_core::{AgentPin, Answered, Attempt, Fact, Outcome, Pin, Task, pin_version};
 use callboard_protocol::{Failure, Object, RunId, Tenant, TypeId};
 
 use crate::clock::Clock;
@@ -22,21 +22,34 @@ pub trait Activity: fmt::Debug + Send + Sync {
 
 /// Which activity performs which node type.
 #[derive(Debug, Clone, Default)]
-pub struct Activities(BTreeMap<TypeId, Arc<dyn Activity>>);
+pub struct Activities {
+    by_type: BTreeMap<TypeId, Arc<dyn Activity>>,
+    agents: Option<Arc<dyn Activity>>,
+}
 
 impl Activities {
     #[must_use]
     pub fn with(mut self, type_id: &str, activity: Arc<dyn Activity>) -> Self {
-        self.0.insert(type_id.into(), activity);
+        self.by_type.insert(type_id.into(), activity);
         self
     }
 
-    pub fn find(&self, type_id: &TypeId) -> Option<&Arc<dyn Activity>> {
-        self.0.get(type_id)
+    /// Says who performs nodes that an agent is pinned to.
+    #[must_use]
+    pub fn with_agents(mut self, activity: Arc<dyn Activity>) -> Self {
+        self.agents = Some(activity);
+        self
+    }
+
+    pub fn find(&self, task: &Task) -> Option<&Arc<dyn Activity>> {
+        match task.agent {
+            Some(_) => self.agents.as_ref(),
+            None => self.by_type.get(&task.type_id),
+        }
     }
 
     pub fn types(&self) -> impl Iterator<Item = &TypeId> {
-        self.0.keys()
+        self.by_type.keys()
     }
 }
 
@@ -50,6 +63,8 @@ pub struct Call {
     pub config: Object,
     pub inputs: Object,
     pub configurable: Object,
+    /// The agent that is to perform it, in the version that the run keeps.
+    pub agent: Option<AgentPin>,
     /// How many facts earlier attempts of this visit have recorded: those need not be told again.
     pub told: u32,
     /// How the last question of an earlier attempt was settled.

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
-use callboard_core::{ConformanceNodes, Inadmissible, Plan, PlanError};
-use callboard_protocol::{Tenant, Timestamp, TypeId, WorkflowId};
+use callboard_core::{AgentPin, ConformanceNodes, Inadmissible, Plan, PlanError};
+use callboard_protocol::{NodeId, Tenant, Timestamp, TypeId, WorkflowId};
 
+use crate::directory;
 use crate::registry::{Put, Workflows};
 use crate::store::StoreError;
 
@@ -120,7 +121,7 @@ impl Catalog {
         let text = std::str::from_utf8(source)
             .map_err(|error| PlanError { path: "definition".into(), message: error.to_string() })?;
         let plan = self.compile(&digest(text), text)?;
-        self.admit_types(&plan)?;
+        self.admit_types(&plan, &BTreeMap::new())?;
         let id = plan.id().clone();
         if self.loaded.contains_key(&id) {
             return Err(RegisterError::Reserved(id));
@@ -138,14 +139,24 @@ impl Catalog {
     pub fn fixtures(&self) -> Vec<WorkflowId> {
         let is_fixture = |entry: &&CatalogEntry| {
             let tags = entry.plan.definition().metadata.tags.as_deref().unwrap_or_default();
-            tags.iter().any(|tag| tag == "conformance") && self.admit_types(&entry.plan).is_ok()
+            tags.iter().any(|tag| tag == "conformance")
+                && self.admit_types(&entry.plan, &BTreeMap::new()).is_ok()
         };
         self.loaded.values().filter(is_fixture).map(|entry| entry.plan.id().clone()).collect()
     }
 
     /// Refuses a plan with a node type that this host does not run.
-    pub(crate) fn admit_types(&self, plan: &Plan) -> Result<(), Inadmissible> {
-        plan.admit_types(|type_id| self.performed.contains(type_id), self.conformance)
+    pub(crate) fn admit_types(
+        &self,
+        plan: &Plan,
+        by_agents: &BTreeMap<NodeId, AgentPin>,
+    ) -> Result<(), Inadmissible> {
+        plan.admit_types(|type_id| self.performed.contains(type_id), by_agents, self.conformance)
+    }
+
+    /// The workflow of a run that is an agent's alone.
+    pub(crate) fn of_agent(&self, agent: &str) -> Result<CatalogEntry, StoreError> {
+        self.registered(directory::definition_of(agent))
     }
 
     /// The plan of a definition that a run was born with.

@@ -38,7 +38,8 @@ impl Engine {
             None => above.configurable.clone(),
         };
         let inputs = parent.handed_down(order, &entry.plan);
-        let admitted = self.inner.catalog.admit_types(&entry.plan).and_then(|()| {
+        let agents = self.pins(&above.owner.tenant, &entry.plan).await?;
+        let admitted = self.inner.catalog.admit_types(&entry.plan, &agents).and_then(|()| {
             entry.plan.admit_child(&inputs, &order.unset, &configurable, self.limits())
         });
         let limits = match admitted {
@@ -73,6 +74,7 @@ impl Engine {
             }),
             unset: order.unset.clone(),
             fork: None,
+            agents,
             trace: Some((&SpanContext::of_node(above, &attempt.node, attempt.visit)).into()),
         };
         let run = Run::new(Arc::new(birth), entry.plan.clone());

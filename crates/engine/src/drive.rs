@@ -390,7 +390,7 @@ impl Driver {
             self.run.tasks().filter(|task| !self.in_flight.contains_key(&task.attempt)).collect();
         for task in tasks {
             let attempt = task.attempt.clone();
-            let handle = match self.engine.inner.activities.find(&task.type_id).cloned() {
+            let handle = match self.engine.inner.activities.find(&task).cloned() {
                 Some(activity) => {
                     let call = self.call(task);
                     let named = attempt.clone();
@@ -419,6 +419,7 @@ impl Driver {
             config: task.config,
             inputs: task.inputs,
             configurable: birth.configurable.clone(),
+            agent: task.agent,
             told: task.told,
             answer: task.answer,
             claim: self.claim.clone(),

@@ -20,6 +20,7 @@ use crate::activity::Activities;
 use crate::catalog::Catalog;
 use crate::claim::Driving;
 use crate::clock::{Clock, Ids};
+use crate::directory::{Directory, workflow_of};
 use crate::observe::{Ended, run_created};
 use crate::store::{Claim, ClaimOrigin, KeyMode, Lease, NewRun, Outcome, Scope, Store, StoreError};
 use crate::tasks::Tasks;
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) catalog: Catalog,
     pub(crate) activities: Activities,
+    pub(crate) directory: Arc<dyn Directory>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) options: Options,
@@ -60,6 +62,7 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     pub catalog: Catalog,
     pub activities: Activities,
+    pub directory: Arc<dyn Directory>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub options: Options,
@@ -78,7 +81,7 @@ pub struct Options {
 /// A run to be started.
 #[derive(Debug, Clone)]
 pub struct Order {
-    pub workflow: WorkflowId,
+    pub target: Target,
     pub owner: Owner,
     pub mode: KeyMode,
     pub inputs: Object,
@@ -92,6 +95,14 @@ pub struct Order {
     pub exclusive: bool,
     /// The caller's trace.
     pub trace: Option<TraceContext>,
+}
+
+/// What a run is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    Workflow(WorkflowId),
+    /// An agent alone; the inputs are its task.
+    Agent(String),
 }
 
 /// What was done, for the answer to the caller.
@@ -110,6 +121,9 @@ pub type Remember = Arc<dyn Fn(&Done) -> Outcome + Send + Sync>;
 pub enum EngineError {
     #[error("no workflow {0}")]
     UnknownWorkflow(WorkflowId),
+    /// No such agent, or none that the caller may see.
+    #[error("no agent {0}")]
+    UnknownAgent(String),
     /// A node starts a workflow that does not exist.
     #[error("node {node} starts the workflow {workflow}, which does not exist")]
     UnknownChild { node: NodeId, workflow: WorkflowId },
@@ -160,6 +174,7 @@ impl Engine {
                 store: parts.store,
                 catalog: parts.catalog,
                 activities: parts.activities,
+                directory: parts.directory,
                 clock: parts.clock,
                 ids: parts.ids,
                 options: parts.options,
@@ -228,11 +243,22 @@ impl Engine {
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
         let inner = &self.inner;
-        let entry = inner.catalog.find(&order.owner.tenant, &order.workflow).await?;
-        let entry = entry.ok_or_else(|| EngineError::UnknownWorkflow(order.workflow.clone()))?;
-        inner.catalog.admit_types(&entry.plan)?;
+        let tenant = &order.owner.tenant;
+        let (workflow_id, entry, agents) = match &order.target {
+            Target::Workflow(id) => {
+                let entry = inner.catalog.find(tenant, id).await?;
+                let entry = entry.ok_or_else(|| EngineError::UnknownWorkflow(id.clone()))?;
+                let agents = self.pins(tenant, &entry.plan).await?;
+                (id.clone(), entry, agents)
+            }
+            Target::Agent(agent) => {
+                let agents = self.pin_alone(tenant, agent).await?;
+                (workflow_of(agent), inner.catalog.of_agent(agent)?, agents)
+            }
+        };
+        inner.catalog.admit_types(&entry.plan, &agents)?;
         for (node, workflow) in entry.plan.children() {
-            if inner.catalog.find(&order.owner.tenant, workflow).await?.is_none() {
+            if inner.catalog.find(tenant, workflow).await?.is_none() {
                 let (node, workflow) = (node.clone(), workflow.clone());
                 return Err(EngineError::UnknownChild { node, workflow });
             }
@@ -241,7 +267,7 @@ impl Engine {
         let at = inner.clock.now();
         let birth = Birth {
             run_id: inner.ids.run_id(),
-            workflow_id: order.workflow,
+            workflow_id,
             definition: entry.digest.clone(),
             owner: order.owner,
             test: order.mode == KeyMode::Test,
@@ -258,6 +284,7 @@ impl Engine {
             parent: None,
             unset: Vec::new(),
             fork: None,
+            agents,
             trace: order.trace,
         };
         let run = Run::new(Arc::new(birth), entry.plan);

@@ -61,7 +61,7 @@ impl Engine {
         let limits = match order.mode {
             ForkMode::Replay => source.limits,
             ForkMode::Branch => {
-                inner.catalog.admit_types(&plan)?;
+                inner.catalog.admit_types(&plan, &source.agents)?;
                 plan.admit_child(&source.inputs, &source.unset, &configurable, self.limits())?
             }
         };

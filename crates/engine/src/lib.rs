@@ -8,6 +8,7 @@ mod children;
 mod claim;
 mod clock;
 mod deliver;
+mod directory;
 mod drive;
 mod effects;
 mod engine;
@@ -28,8 +29,11 @@ pub use catalog::{Catalog, CatalogEntry, Origin, RegisterError};
 pub use changes::{Changes, Listener};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use deliver::{Deliver, DeliverError, Parcel};
+pub use directory::{Directory, NoAgents};
 pub use effects::{Begun, EffectClaim, EffectId};
-pub use engine::{Done, Engine, EngineError, Options, Order, Parts, Remember, Seen, Watcher};
+pub use engine::{
+    Done, Engine, EngineError, Options, Order, Parts, Remember, Seen, Target, Watcher,
+};
 pub use fork::{ForkOrder, Overlay};
 pub use in_memory::InMemoryStore;
 pub use observe::Ended;

@@ -19,7 +19,7 @@ pub trait Packs: fmt::Debug + Send + Sync {
     /// Every pack of every owner, without the archives: a host loads them when it starts.
     async fn all_packs(&self) -> Result<Vec<StoredPack>, StoreError>;
     async fn pack_archive(&self, id: &PackId) -> Result<Option<Arc<[u8]>>, StoreError>;
-    /// Answers whether there was one.
+    /// Takes a pack out of what is offered; runs that keep it still find it. Answers whether there was one.
     async fn remove_pack(&self, id: &PackId) -> Result<bool, StoreError>;
 }
 
@@ -39,7 +39,7 @@ pub enum PackOwner {
     Tenant(Tenant),
 }
 
-/// What is kept beside an archive. A row is written once and never changed: an older build ignores what a newer
+/// What is kept beside an archive. Of a row only `is_removed` ever changes: an older build ignores what a newer
 /// one keeps beside it, a newer one does without what an older row lacks, and neither rewrites the other's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredPack {
@@ -53,6 +53,8 @@ pub struct StoredPack {
     /// The signature that came beside the archive.
     pub signature: Option<Vec<u8>>,
     pub installed_at: Timestamp,
+    /// Whether it is there only for runs that keep it.
+    pub is_removed: bool,
 }
 
 /// What keeping a pack came to.

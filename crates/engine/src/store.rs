@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use callboard_core::{Birth, Entry, Head, InterruptView};
 use callboard_protocol::{
-    EVENT_SCHEMA_VERSION, EventId, HostId, InterruptKind, NodeId, RunId, RunStatus, Tenant,
+    EVENT_SCHEMA_VERSION, Event, EventId, HostId, InterruptKind, NodeId, RunId, RunStatus, Tenant,
     Timestamp, WorkflowId, Workspace,
 };
 
@@ -261,7 +261,7 @@ impl Serialize for Recorded {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let payload: &RawValue =
             serde_json::from_str(&self.payload).map_err(serde::ser::Error::custom)?;
-        let mut doc = serializer.serialize_struct("RunEventDoc", 9)?;
+        let mut doc = serializer.serialize_struct("RunEventDoc", 10)?;
         doc.serialize_field("eventId", &EventId::of(&self.run, self.sequence))?;
         doc.serialize_field("runId", &self.run)?;
         if let Some(node) = &self.node {
@@ -273,6 +273,9 @@ impl Serialize for Recorded {
         doc.serialize_field("sequence", &self.sequence)?;
         doc.serialize_field("schemaVersion", &EVENT_SCHEMA_VERSION)?;
         doc.serialize_field("engineVersion", &self.engine_version.to_string())?;
+        if Event::is_untrusted(&self.kind) {
+            doc.serialize_field("contentTrust", "untrusted")?;
+        }
         doc.end()
     }
 }

@@ -79,14 +79,7 @@ macro_rules! events {
                     _ => None,
                 };
                 match typed {
-                    // The two payloads that are closed and do not name their node.
-                    Some(Self::InterruptRequested(interrupt)) => {
-                        Self::InterruptRequested(InterruptRequested { node_id, ..interrupt })
-                    }
-                    Some(Self::NodeDispatched(dispatched)) => {
-                        Self::NodeDispatched(NodeDispatched { node_id, ..dispatched })
-                    }
-                    Some(event) => event,
+                    Some(event) => event.placed(node_id),
                     None => Self::Other(OtherEvent { kind: kind.to_owned(), node_id, payload }),
                 }
             }
@@ -129,6 +122,9 @@ events! {
     ApprovalReceived(ApprovalReceived) = "approval.received", Update;
     ClarificationRequested(ClarificationRequested) = "clarification.requested", Update;
     ClarificationResolved(ClarificationResolved) = "clarification.resolved", Update;
+    AgentReasoned(AgentReasoned) = "agent.reasoned", Debug;
+    AgentDecided(AgentDecided) = "agent.decided", Debug;
+    AgentHandoff(AgentHandoff) = "agent.handoff", Debug;
     ArtifactCreated(ArtifactCreated) = "artifact.created", Update;
     NodeDispatched(NodeDispatched) = "node.dispatched", Update;
     ReplayDiverged(ReplayDiverged) = "replay.diverged", Debug;
@@ -158,6 +154,9 @@ impl Event {
             Self::ApprovalReceived(payload) => Some(&payload.node_id),
             Self::ClarificationRequested(payload) => Some(&payload.node_id),
             Self::ClarificationResolved(payload) => Some(&payload.node_id),
+            Self::AgentReasoned(payload) => payload.node_id.as_ref(),
+            Self::AgentDecided(payload) => payload.node_id.as_ref(),
+            Self::AgentHandoff(payload) => payload.node_id.as_ref(),
             Self::ArtifactCreated(payload) => Some(&payload.node_id),
             Self::NodeDispatched(payload) => payload.node_id.as_ref(),
             Self::ChildChanged(payload) => Some(&payload.node_id),
@@ -179,6 +178,27 @@ impl Event {
             | Self::CancelRequested(_)
             | Self::ReplayDiverged(_) => None,
         }
+    }
+
+    /// Puts the node of those events whose payload does not name it where `node_id` finds it.
+    fn placed(mut self, node: Option<NodeId>) -> Self {
+        match &mut self {
+            Self::InterruptRequested(payload) => payload.node_id = node,
+            Self::NodeDispatched(payload) => payload.node_id = node,
+            Self::AgentReasoned(payload) => payload.node_id = node,
+            Self::AgentDecided(payload) => payload.node_id = node,
+            Self::AgentHandoff(payload) => payload.node_id = node,
+            _ => {}
+        }
+        self
+    }
+
+    /// Whether an event of this kind carries what a model or a tool said.
+    pub fn is_untrusted(kind: &str) -> bool {
+        matches!(
+            kind,
+            "agent.reasoned" | "agent.decided" | "agent.reasoning.delta" | "agent.toolReturned"
+        )
     }
 
     /// Whether an event of this kind ends its run's log.

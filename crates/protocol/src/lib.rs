@@ -31,13 +31,14 @@ pub use capabilities::{
 pub use closed::{ShapeError, parse, parse_value};
 pub use envelope::ErrorEnvelope;
 pub use event::{
-    ApprovalReceived, ApprovalRequested, ArtifactCreated, Ask, CancelRequested, CapBreached,
-    CapKind, ChannelWritten, ChildChanged, ChunkMeta, ClarificationRequested,
-    ClarificationResolved, DivergenceKind, Event, Failure, InterruptKind, InterruptRequested,
-    InterruptResolved, LoopbackLimit, NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed,
-    NodeResumed, NodeRetried, NodeSkipped, NodeStarted, NodeSuspended, OtherEvent, OutputChunk,
-    PauseRequested, ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed, RunPaused,
-    RunResumed, RunStarted, StreamTier, Usage, VariableChanged, VersionPinned, Vote,
+    AgentDecided, AgentHandoff, AgentReasoned, ApprovalReceived, ApprovalRequested,
+    ArtifactCreated, Ask, CancelRequested, CapBreached, CapKind, ChannelWritten, ChildChanged,
+    ChunkMeta, ClarificationRequested, ClarificationResolved, DivergenceKind, Event, Failure,
+    InterruptKind, InterruptRequested, InterruptResolved, LoopbackLimit, NodeCancelled,
+    NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeStarted,
+    NodeSuspended, OtherEvent, OutputChunk, PauseRequested, ReplayDiverged, RunCancelled,
+    RunCompleted, RunEvent, RunFailed, RunPaused, RunResumed, RunStarted, StreamTier, Usage,
+    VariableChanged, VersionPinned, Vote,
 };
 pub use event_types::EVENT_TYPES;
 pub use ids::{

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, NodeId, Object, Owner, RunId, Timestamp, WorkflowId};
+use crate::{AgentRef, Failure, NodeId, Object, Owner, RunId, Timestamp, WorkflowId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -97,6 +97,9 @@ pub struct RunSnapshot {
     pub metadata: Option<Object>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configurable: Option<Object>,
+    /// The agent that works on the run, or did last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<RunId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -450,6 +450,9 @@ pub struct WorkflowMetadata {
     pub compliance_class: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compliance_config: Option<Object>,
+    /// The agent whose handoff the run's inputs must satisfy before anything else happens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requires_agent_id: Option<String>,
 }
 
 /// Open, like the metadata.

@@ -7,15 +7,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use callboard_protocol::{
-    ApprovalReceived, ApprovalRequested, ArtifactCreated, Ask, CancelRequested, CapBreached,
-    CapKind, ChannelWritten, ChildChanged, ChildRunSnapshot, ChunkMeta, ClarificationRequested,
-    ClarificationResolved, CreateRun, DivergenceKind, DrainPolicy, EVENT_TYPES, ErrorEnvelope,
-    Event, EventId, Failure, ForkMode, ForkSnapshot, InterruptKind, InterruptRequested,
-    InterruptResolved, LoopbackLimit, NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed,
-    NodeResumed, NodeRetried, NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended, Object,
-    OutputChunk, Owner, PauseRequested, Reducer, ReplayDiverged, RunCancelled, RunCompleted,
-    RunEvent, RunFailed, RunPaused, RunResumed, RunSnapshot, RunStarted, RunStatus, Timestamp,
-    Usage, VariableChanged, VersionPinned, Vote, WorkflowDefinition,
+    AgentDecided, AgentHandoff, AgentReasoned, ApprovalReceived, ApprovalRequested,
+    ArtifactCreated, Ask, CancelRequested, CapBreached, CapKind, ChannelWritten, ChildChanged,
+    ChildRunSnapshot, ChunkMeta, ClarificationRequested, ClarificationResolved, CreateRun,
+    DivergenceKind, DrainPolicy, EVENT_TYPES, ErrorEnvelope, Event, EventId, Failure, ForkMode,
+    ForkSnapshot, InterruptKind, InterruptRequested, InterruptResolved, LoopbackLimit,
+    NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried,
+    NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended, Object, OutputChunk, Owner,
+    PauseRequested, Reducer, ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed,
+    RunPaused, RunResumed, RunSnapshot, RunStarted, RunStatus, Timestamp, Usage, VariableChanged,
+    VersionPinned, Vote, WorkflowDefinition,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -72,6 +73,7 @@ fn check(validator: &Validator, what: &str, value: &Value) {
 fn events() -> Vec<Event> {
     let mut events = run_events();
     events.extend(family_events());
+    events.extend(agent_events());
     events.extend(node_events());
     events.extend(value_events());
     events.extend(question_events());
@@ -176,6 +178,29 @@ fn answer_events() -> Vec<Event> {
 
 fn failure() -> Failure {
     Failure::new("code", "words").with_details(object(json!({ "x": 1 })))
+}
+
+fn agent_events() -> Vec<Event> {
+    let agent_id = || "core.x.y".to_owned();
+    vec![
+        Event::AgentReasoned(AgentReasoned {
+            node_id: None,
+            agent_id: agent_id(),
+            reasoning: "because".into(),
+            verbosity: Some("summary".into()),
+        }),
+        Event::AgentDecided(AgentDecided {
+            node_id: None,
+            agent_id: agent_id(),
+            decision: json!({ "x": 1 }),
+            confidence: Some(0.5),
+        }),
+        Event::AgentHandoff(AgentHandoff {
+            node_id: None,
+            from_agent_id: agent_id(),
+            to_agent_id: agent_id(),
+        }),
+    ]
 }
 
 fn family_events() -> Vec<Event> {
@@ -446,6 +471,7 @@ fn a_snapshot_matches_the_protocol_in_every_status() {
             metadata: Some(object(json!({}))),
             configurable: Some(object(json!({ "recursionLimit": 3 }))),
             last_sequence: Some(3),
+            agent: serde_json::from_value(json!({ "agentId": "core.x.y" })).expect("an agent"),
             parent_run_id: Some("p".into()),
             parent_node_id: Some("n".into()),
             child_runs: vec![ChildRunSnapshot {

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use axum::body::Bytes;
 use callboard_agents::{AgentRegistry, Fetch};
 use callboard_engine::{Annotations, Courier, Engine};
-use callboard_protocol::{AgentsCapability, Implementation, Timestamp};
+use callboard_protocol::{
+    AgentsCapability, Implementation, InstallScope, ManifestRuntime, Timestamp,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::discovery::Discovery;
@@ -66,7 +68,7 @@ pub struct ServerConfig {
     pub version: String,
     /// Tells this host's runs from those of others.
     pub host_id: String,
-    /// What discovery says of agents; none until something dispatches them.
+    /// What discovery says of agents.
     pub agents: Option<AgentsCapability>,
 }
 
@@ -81,7 +83,14 @@ impl Default for ServerConfig {
             keep_alive: Duration::from_secs(15),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             host_id: "callboard".to_owned(),
-            agents: None,
+            agents: Some(AgentsCapability {
+                supported: true,
+                manifest_runtime: ManifestRuntime {
+                    supported: true,
+                    handoff_validation: true,
+                    install_scope: InstallScope::Tenant,
+                },
+            }),
         }
     }
 }

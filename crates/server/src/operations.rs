@@ -51,6 +51,7 @@ pub enum OperationId {
     RevokeKey,
     RotateKey,
     SeamEvents,
+    SeamDispatch,
     SeamReset,
     SeamToggle,
     SeamWorkflow,

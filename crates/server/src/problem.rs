@@ -66,6 +66,7 @@ codes! {
     InterruptAlreadyResolved = "interrupt_already_resolved", CONFLICT, "The question has its answer already.";
     InterruptExpired = "interrupt_expired", GONE, "The link's time is over.";
     InterruptGone = "interrupt_gone", GONE, "The run was cancelled, and its questions with it.";
+    AgentNotFound = "agent_not_found", NOT_FOUND, "There is no such agent, or none that the caller may see.";
     ForkPointUnknown = "fork_point_unknown", UNPROCESSABLE_ENTITY, "The run has no event with this sequence to fork at.";
     UnknownChildWorkflow = "unknown_child_workflow", UNPROCESSABLE_ENTITY, "A node starts a workflow that does not exist.";
     CorrelationMismatch = "correlation_mismatch", UNPROCESSABLE_ENTITY, "The event is not the one that the run waits for.";
@@ -282,6 +283,11 @@ impl From<EngineError> for Problem {
                     .with("path", "workflowId")
             }
             EngineError::Inadmissible(error) => error.into(),
+            EngineError::UnknownAgent(agent) => {
+                Self::invalid(format!("agentId: no agent {agent:?}"))
+                    .with("path", "agentId")
+                    .with("agentId", agent)
+            }
             EngineError::UnknownRun(_) => Self::no_such("run"),
             EngineError::UnknownChild { ref node, ref workflow } => {
                 Self::new(Code::UnknownChildWorkflow, error.to_string())

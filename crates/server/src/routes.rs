@@ -100,6 +100,7 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::CreateKey => on(method, keys::create),
         OperationId::RevokeKey => on(method, keys::revoke),
         OperationId::RotateKey => on(method, keys::rotate),
+        OperationId::SeamDispatch => on(method, seams::dispatch),
         OperationId::SeamEvents => on(method, seams::events),
         OperationId::SeamReset => on(method, seams::reset),
         OperationId::SeamToggle => on(method, seams::toggle),

@@ -3,6 +3,7 @@
 //! They stand behind the same gate as everything else and go through the same code: a door supplies a
 //! trigger or a view, never an answer of its own.
 
+mod dispatch;
 mod loose;
 mod overlay;
 
@@ -21,7 +22,8 @@ use crate::extract::{Named, Sent, Shaped};
 use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::operations::OperationId::{
-    SeamBundle, SeamEvents, SeamReset, SeamSpans, SeamToggle, SeamVariables, SeamWorkflow,
+    SeamBundle, SeamDispatch, SeamEvents, SeamReset, SeamSpans, SeamToggle, SeamVariables,
+    SeamWorkflow,
 };
 use crate::operations::{Gives, Operation, get, post};
 use crate::problem::{Code, Problem};
@@ -29,6 +31,7 @@ use crate::query::Parameters;
 use crate::routes::workflows;
 use loose::LooseWorkflow;
 
+pub(crate) use dispatch::dispatch;
 pub(crate) use overlay::Overlay;
 
 /// Whether the doors are there at all.
@@ -58,6 +61,10 @@ pub(crate) static SEAMS: &[Operation] = &[
     post(SeamBundle, "POST /v1/host/sample/test/debug-bundle/export", "Export a run")
         .needs("runs:read")
         .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamDispatch, "POST /v1/host/sample/agents/{agentId}/dispatch", "Dispatch an agent once")
+        .needs("runs:create")
+        .may_take("Object")
         .gives(OK, Gives::Json("Object")),
     post(SeamReset, "POST /v1/host/sample/test/reset", "Forget what tests have set")
         .needs("admin")

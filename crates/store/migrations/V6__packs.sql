@@ -11,6 +11,8 @@ CREATE TABLE packs (
     signed_by    TEXT,
     signature    BLOB,
     installed_at INTEGER NOT NULL,
+    -- Not offered any more, but there for runs that keep it.
+    is_removed   INTEGER NOT NULL DEFAULT 0,
     archive      BLOB    NOT NULL,
     PRIMARY KEY (host_wide, tenant, name, version)
 ) STRICT;

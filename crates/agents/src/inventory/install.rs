@@ -93,6 +93,7 @@ impl AgentRegistry {
             PutPack::Conflict => Err(conflict(&installed).into()),
             put @ (PutPack::Created | PutPack::Unchanged) => {
                 let there = self.snapshot().packs.get(&installed.id()).cloned();
+                let there = there.filter(|there| !there.is_removed);
                 let installed = there.unwrap_or(installed);
                 self.swap(|snapshot| snapshot.with(installed.clone()));
                 Ok((installed, put))
@@ -150,6 +151,7 @@ fn to_store(
         },
         signature,
         installed_at: at,
+        is_removed: false,
     }
 }
 
@@ -172,7 +174,8 @@ fn load(stored: StoredPack, archive: Arc<[u8]>, policy: &Policy) -> Result<Insta
     if vetted.pack.digests != stored.files {
         return Err(changed("a file of the archive"));
     }
-    Ok(Installed::new(stored.id.owner, vetted, stored.installed_at))
+    let is_removed = stored.is_removed;
+    Ok(Installed { is_removed, ..Installed::new(stored.id.owner, vetted, stored.installed_at) })
 }
 
 fn changed(what: &str) -> PackError {

@@ -171,19 +171,19 @@ async fn a_new_process_finds_what_was_installed() {
 async fn a_stored_pack_that_was_changed_is_left_out() {
     let store = Arc::<InMemoryStore>::default();
     let registry = open(&store).await;
-    let (installed, _) = registry
+    registry
         .install(tenant("acme"), Offer::plain(good().archive()), Unsigned::Allowed, at())
         .await
         .unwrap();
     let mut stored = store.all_packs().await.unwrap().remove(0);
-    store.remove_pack(&installed.id()).await.unwrap();
     let mut other = good();
     other.file("prompts/triager.md", "Obey me.");
+    let store = Arc::<InMemoryStore>::default();
     store.put_pack(stored.clone(), other.archive()).await.unwrap();
     assert_eq!(left(&store, Policy::default()).await, ["pack_load_failure"]);
 
     // A digest that was changed along with the archive does not help: every file has its own.
-    store.remove_pack(&installed.id()).await.unwrap();
+    let store = Arc::<InMemoryStore>::default();
     stored.digest = sha2_of(&other.archive());
     store.put_pack(stored, other.archive()).await.unwrap();
     assert_eq!(left(&store, Policy::default()).await, ["pack_load_failure"]);

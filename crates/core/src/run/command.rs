@@ -6,6 +6,7 @@ use callboard_protocol::{
     RunStatus, Timestamp, VersionPinned, WorkflowId,
 };
 
+use super::agent::AgentFact;
 use super::child::ChildNews;
 use super::interrupt::Resolution;
 use super::view::Attempt;
@@ -85,6 +86,8 @@ pub enum RetryClass {
 pub enum Fact {
     /// A piece of streamed text. Its index within the visit makes a repetition harmless.
     Chunk { index: u32, text: String, is_last: bool, meta: Option<ChunkMeta> },
+    /// What an agent tells. Its index within the visit makes a repetition harmless.
+    Agent { index: u32, fact: AgentFact },
     /// A version that this run keeps for a change in the code.
     Pin { change_id: String, version: i64 },
 }
@@ -222,7 +225,7 @@ impl Run {
         let mut events: Vec<Event> = Vec::new();
         for fact in facts {
             if let Some(event) = self.fact(index, known, fact) {
-                known += u32::from(matches!(event, Event::OutputChunk(_)));
+                known += u32::from(!matches!(event, Event::VersionPinned(_)));
                 if !events.iter().any(|earlier| is_same_pin(earlier, &event)) {
                     events.push(event);
                 }
@@ -235,7 +238,7 @@ impl Run {
     fn fact(&self, index: NodeIndex, known: u32, fact: &Fact) -> Option<Event> {
         let node_id = self.node_id(index);
         match fact {
-            Fact::Chunk { index, .. } if *index < known => None,
+            Fact::Chunk { index, .. } | Fact::Agent { index, .. } if *index < known => None,
             Fact::Chunk { text, is_last, meta, .. } => Some(Event::OutputChunk(OutputChunk {
                 node_id,
                 run_id: self.birth.told_id().clone(),
@@ -243,6 +246,10 @@ impl Run {
                 is_last: *is_last,
                 meta: meta.clone(),
             })),
+            Fact::Agent { fact, .. } => {
+                let agent = self.pin(index)?.agent_id.clone();
+                Some(fact.event(node_id, agent))
+            }
             Fact::Pin { change_id, .. } if self.pins.contains_key(change_id) => None,
             Fact::Pin { change_id, version } => Some(Event::VersionPinned(VersionPinned {
                 change_id: change_id.clone(),
@@ -256,7 +263,7 @@ impl Run {
         let stale = || Refusal::StaleAttempt { attempt: attempt.clone() };
         let index = self.plan.index(&attempt.node).ok_or_else(stale)?;
         let state = &self.nodes[index];
-        let kind = self.plan.node(index).kind;
+        let kind = self.kind(index);
         let is_current = state.stage == Stage::Active
             && state.visit == attempt.visit
             && state.attempt == attempt.number
@@ -318,8 +325,7 @@ impl Run {
     pub(super) fn is_busy(&self) -> bool {
         // A child goes its own way; its end is heard after the pause.
         self.active.iter().any(|index| {
-            self.nodes[*index].stage == Stage::Active
-                && self.plan.node(*index).kind != NodeKind::Child
+            self.nodes[*index].stage == Stage::Active && self.kind(*index) != NodeKind::Child
         })
     }
 }

@@ -67,6 +67,9 @@ impl Run {
             Event::NodeDispatched(payload) => self.fold_dispatched(payload),
             Event::ChildChanged(payload) => self.fold_child_changed(payload),
             Event::ArtifactCreated(payload) => self.fold_artifact(payload),
+            Event::AgentReasoned(payload) => self.count_fact(payload.node_id.as_ref()),
+            Event::AgentDecided(payload) => self.count_fact(payload.node_id.as_ref()),
+            Event::AgentHandoff(_) => self.owed_handoff = None,
             Event::Ask(_) | Event::ReplayDiverged(_) | Event::Other(_) => {}
         }
         self.version = entry.sequence + 1;
@@ -122,17 +125,21 @@ impl Run {
     }
 
     fn interrupt(&mut self, stops: impl Fn(NodeKind) -> bool) {
-        for index in &self.active {
-            let state = &mut self.nodes[*index];
-            if state.stage == Stage::Active && stops(self.plan.node(*index).kind) {
-                state.stage = Stage::Interrupted;
-            }
+        let stopped: Vec<NodeIndex> = self
+            .active
+            .iter()
+            .copied()
+            .filter(|index| self.nodes[*index].stage == Stage::Active && stops(self.kind(*index)))
+            .collect();
+        for index in stopped {
+            self.nodes[index].stage = Stage::Interrupted;
         }
     }
 
     fn fold_node_started(&mut self, payload: &NodeStarted, at: Timestamp) {
         let Some(index) = self.plan.index(&payload.node_id) else { return };
         self.reach(index);
+        self.fold_agent_started(index);
         self.executions += 1;
         self.ready.remove(&index);
         self.active.insert(index);
@@ -164,7 +171,7 @@ impl Run {
                 self.sensitive.learn(value);
             }
         }
-        if self.plan.node(index).kind == NodeKind::Identity {
+        if self.kind(index) == NodeKind::Identity {
             for (port, value) in &payload.outputs {
                 self.variables.insert(port.clone(), value.clone());
             }

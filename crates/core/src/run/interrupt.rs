@@ -398,7 +398,7 @@ impl Run {
     pub(super) fn fold_node_resumed(&mut self, node: &NodeId) {
         let Some(index) = self.plan.index(node) else { return };
         self.nodes[index].stage = Stage::Active;
-        if self.plan.node(index).kind == NodeKind::Activity {
+        if self.kind(index) == NodeKind::Activity {
             // Its last attempt ended with the question; the answer is an input of the next.
             self.nodes[index].attempt += 1;
         }

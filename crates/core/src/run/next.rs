@@ -18,8 +18,8 @@ impl Run {
         if self.phase != Phase::Running {
             return None;
         }
-        if let Some(artifact) = self.next_artifact() {
-            return Some(artifact);
+        if let Some(owed) = self.next_artifact().or_else(|| self.next_handoff()) {
+            return Some(owed);
         }
         if self.is_ending() {
             return self.next_of_ending(at);
@@ -148,7 +148,7 @@ impl Run {
                 reason: Some("the node is disabled".into()),
             });
         }
-        if self.plan.node(index).kind == NodeKind::RequiresMissing {
+        if self.kind(index) == NodeKind::RequiresMissing {
             return Event::NodeFailed(lacks_capability(&node.id));
         }
         let limit = self.birth.limits.node_executions;

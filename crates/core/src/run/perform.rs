@@ -31,7 +31,7 @@ impl Run {
         if let Some(failure) = &state.unresolved {
             return Some(self.failed_or_retried(index, failure.clone(), RetryClass::Final));
         }
-        let step = match self.plan.node(index).kind {
+        let step = match self.kind(index) {
             NodeKind::Activity => return self.activity_step(index, at),
             NodeKind::Noop | NodeKind::RequiresMissing => Ok(Step::Done(Object::new())),
             NodeKind::Pass => Ok(Step::Done(state.inputs.clone())),

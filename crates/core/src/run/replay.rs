@@ -169,17 +169,15 @@ impl Run {
             Event::NodeFailed(payload) => self.is_performing(&payload.node_id),
             Event::NodeRetried(payload) => self.is_performing(&payload.node_id),
             Event::OutputChunk(payload) => self.is_performing(&payload.node_id),
-            Event::InterruptRequested(payload) => {
-                payload.node_id.as_ref().is_some_and(|node| self.is_performing(node))
-            }
+            Event::AgentReasoned(payload) => self.is_performing_at(payload.node_id.as_ref()),
+            Event::AgentDecided(payload) => self.is_performing_at(payload.node_id.as_ref()),
+            Event::InterruptRequested(payload) => self.is_performing_at(payload.node_id.as_ref()),
             Event::Vote(payload) => self.is_asking(&payload.node_id),
             Event::Ask(payload) => self.is_asking(&payload.node_id),
             Event::ApprovalReceived(payload) => self.is_asking(&payload.node_id),
             Event::ClarificationResolved(payload) => self.is_asking(&payload.node_id),
             Event::InterruptResolved(payload) => self.is_asking(&payload.node_id),
-            Event::NodeDispatched(payload) => {
-                payload.node_id.as_ref().is_some_and(|node| self.is_performing(node))
-            }
+            Event::NodeDispatched(payload) => self.is_performing_at(payload.node_id.as_ref()),
             Event::ChildChanged(payload) => self.knows_child(&payload.child_run_id),
             Event::ChannelWritten(payload) => payload.source_run_id.is_some(),
             Event::VersionPinned(_) | Event::ReplayDiverged(_) | Event::Other(_) => true,
@@ -196,6 +194,7 @@ impl Run {
             | Event::LoopbackLimit(_)
             | Event::CapBreached(_)
             | Event::ArtifactCreated(_)
+            | Event::AgentHandoff(_)
             | Event::ApprovalRequested(_)
             | Event::ClarificationRequested(_) => false,
         }
@@ -205,8 +204,12 @@ impl Run {
     fn is_performing(&self, node: &NodeId) -> bool {
         self.plan.index(node).is_some_and(|index: NodeIndex| {
             self.nodes[index].stage == Stage::Active
-                && matches!(self.plan.node(index).kind, NodeKind::Activity | NodeKind::Child)
+                && matches!(self.kind(index), NodeKind::Activity | NodeKind::Child)
         })
+    }
+
+    fn is_performing_at(&self, node: Option<&NodeId>) -> bool {
+        node.is_some_and(|node| self.is_performing(node))
     }
 
     fn is_asking(&self, node: &NodeId) -> bool {

@@ -7,6 +7,7 @@ use callboard_protocol::{
 use serde_json::Value;
 
 use super::{Answered, Phase, Run, Stage};
+use crate::birth::AgentPin;
 use crate::head::Head;
 use crate::node::NodeKind;
 
@@ -34,6 +35,8 @@ pub struct Task {
     pub type_id: TypeId,
     pub config: Object,
     pub inputs: Object,
+    /// The agent that is to perform it.
+    pub agent: Option<AgentPin>,
     /// How many facts the visit has recorded before.
     pub told: u32,
     /// How the last question that an earlier attempt asked was settled.
@@ -59,13 +62,14 @@ impl Run {
             let (node, state) = (self.plan.node(*index), &self.nodes[*index]);
             let is_owed = state.stage == Stage::Active
                 && state.unresolved.is_none()
-                && node.kind == NodeKind::Activity
+                && self.kind(*index) == NodeKind::Activity
                 && !self.interrupts.contains_key(index);
             is_owed.then(|| Task {
                 attempt: self.attempt(*index),
                 type_id: node.node.type_id.clone(),
                 config: node.node.config.clone(),
-                inputs: state.inputs.clone(),
+                inputs: self.performed_inputs(*index),
+                agent: self.pin(*index).cloned(),
                 told: state.facts,
                 answer: state.resumed.clone(),
             })
@@ -97,9 +101,7 @@ impl Run {
     pub(super) fn own_timers(&self) -> impl Iterator<Item = Timestamp> + '_ {
         let nodes = self.active.iter().filter_map(|index| match self.nodes[*index].stage {
             Stage::Retrying { not_before } => self.drain.is_none().then_some(not_before),
-            Stage::Active if self.plan.node(*index).kind == NodeKind::Delay => {
-                self.delay_ends(*index).ok()
-            }
+            Stage::Active if self.kind(*index) == NodeKind::Delay => self.delay_ends(*index).ok(),
             _ => None,
         });
         let triggers = (0..self.due_triggers.len()).filter_map(|place| self.fires_at(place));
@@ -154,6 +156,7 @@ impl Run {
             metadata: birth.metadata.clone(),
             configurable: (!birth.configurable.is_empty()).then(|| birth.configurable.clone()),
             last_sequence: self.version.checked_sub(1),
+            agent: self.shown_agent(),
             parent_run_id: birth.parent.as_ref().map(|parent| parent.run_id.clone()),
             parent_node_id: birth.parent.as_ref().map(|parent| parent.node_id.clone()),
             child_runs: self.child_snapshots(),

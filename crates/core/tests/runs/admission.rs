@@ -1,5 +1,7 @@
 //! What is checked before a run exists (F12, F13, F27, F51, F52), and the versions it is stamped with (F55).
 
+use std::collections::BTreeMap;
+
 use callboard_core::{ConformanceNodes, HostLimits, Inadmissible, RunLimits};
 use callboard_protocol::ENGINE_VERSION;
 use serde_json::{Value, json};
@@ -78,18 +80,24 @@ fn f27_a_gated_type_is_refused_by_name() {
     ] {
         let flow = given(&format!("ok:noop gated:{kind}"));
         let plan = flow.plan().expect("a definition");
-        let refusal = plan.admit_types(|_| false, ConformanceNodes::On).expect_err(kind);
+        let refusal =
+            plan.admit_types(|_| false, &BTreeMap::new(), ConformanceNodes::On).expect_err(kind);
         assert_eq!(refusal.code, "capability_required");
         let expected =
             json!({ "requiredCapability": capability, "offendingTypeId": kind, "nodeId": "gated" });
         assert_eq!(Value::Object(refusal.details), expected);
         assert!(
-            plan.admit_types(|performed| performed.as_str() == kind, ConformanceNodes::On).is_ok()
+            plan.admit_types(
+                |performed| performed.as_str() == kind,
+                &BTreeMap::new(),
+                ConformanceNodes::On
+            )
+            .is_ok()
         );
     }
     let plan = given("n:conformance.requiresMissing").plan().expect("a definition");
-    assert!(plan.admit_types(|_| false, ConformanceNodes::On).is_ok());
-    assert!(plan.admit_types(|_| false, ConformanceNodes::Off).is_err());
+    assert!(plan.admit_types(|_| false, &BTreeMap::new(), ConformanceNodes::On).is_ok());
+    assert!(plan.admit_types(|_| false, &BTreeMap::new(), ConformanceNodes::Off).is_err());
 }
 
 /// F49, F51: the smallest of what the caller, the workflow and the host allow.

@@ -125,6 +125,7 @@ impl Given {
             parent: None,
             unset: Vec::new(),
             fork: None,
+            agents: std::collections::BTreeMap::new(),
             trace: None,
         }
     }

@@ -17,7 +17,10 @@ impl Packs for InMemoryStore {
                 place.insert((pack, archive));
                 Ok(PutPack::Created)
             }
-            Entry::Occupied(there) if there.get().0.digest == pack.digest => Ok(PutPack::Unchanged),
+            Entry::Occupied(mut there) if there.get().0.digest == pack.digest => {
+                let was_removed = std::mem::take(&mut there.get_mut().0.is_removed);
+                Ok(if was_removed { PutPack::Created } else { PutPack::Unchanged })
+            }
             Entry::Occupied(_) => Ok(PutPack::Conflict),
         }
     }
@@ -31,6 +34,8 @@ impl Packs for InMemoryStore {
     }
 
     async fn remove_pack(&self, id: &PackId) -> Result<bool, StoreError> {
-        Ok(self.tables().packs.remove(id).is_some())
+        let mut tables = self.tables();
+        let there = tables.packs.get_mut(id).filter(|(pack, _)| !pack.is_removed);
+        Ok(there.map(|(pack, _)| pack.is_removed = true).is_some())
     }
 }

@@ -12,8 +12,8 @@ use callboard_core::{ConformanceNodes, Entry, Fact, HostLimits, Outcome as Perfo
 use callboard_engine::{
     Activities, Activity, Append, Begun, Call, Catalog, Claim, ClaimRequest, Claimed, Clock,
     Digest, EffectClaim, EffectId, Engine, Filter, Found, Ids, InMemoryStore, InboxFilter,
-    InboxItem, KeyMode, Listed, NewRun, Opened, Options, Order, Outcome, Page, Parts, Recorded,
-    Scope, Store, StoreError,
+    InboxItem, KeyMode, Listed, NewRun, NoAgents, Opened, Options, Order, Outcome, Page, Parts,
+    Recorded, Scope, Store, StoreError, Target,
 };
 use callboard_protocol::{Object, Owner, RunId, Timestamp};
 
@@ -296,6 +296,7 @@ pub(crate) fn host_with(
         store,
         catalog,
         activities,
+        directory: Arc::new(NoAgents),
         clock,
         ids: CountedIds::new(name),
         options: Options {
@@ -315,7 +316,7 @@ pub(crate) fn scope() -> Scope {
 
 pub(crate) fn order(workflow: &str, inputs: Object, configurable: Object) -> Order {
     Order {
-        workflow: workflow.into(),
+        target: Target::Workflow(workflow.into()),
         owner: Owner { tenant: "default".into(), workspace: None, principal: None },
         mode: KeyMode::Live,
         inputs,

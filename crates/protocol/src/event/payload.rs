@@ -288,6 +288,31 @@ payload! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         registered: Option<bool>,
     }
+    /// What an agent thought. The node stands on the envelope.
+    AgentReasoned {
+        #[serde(skip)]
+        node_id: Option<NodeId>,
+        agent_id: String,
+        reasoning: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verbosity: Option<String>,
+    }
+    /// What an agent came to. The node stands on the envelope.
+    AgentDecided {
+        #[serde(skip)]
+        node_id: Option<NodeId>,
+        agent_id: String,
+        decision: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confidence: Option<f64>,
+    }
+    /// Control passes from one agent to another. The node of the other stands on the envelope.
+    AgentHandoff {
+        #[serde(skip)]
+        node_id: Option<NodeId>,
+        from_agent_id: String,
+        to_agent_id: String,
+    }
     /// Ours: one approver of several has decided.
     Vote {
         node_id: NodeId,

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use callboard_core::{SpanContext, TraceContext};
-use callboard_engine::{EngineError, KeyMode, Order, StoreError};
+use callboard_engine::{EngineError, KeyMode, Order, StoreError, Target};
 use callboard_protocol::{CreateRun, CreatedRun, Object};
 use serde_json::Value;
 
@@ -57,8 +57,7 @@ fn describe(done: &callboard_engine::Done) -> Answer {
 
 fn order(caller: &Caller, headers: &HeaderMap, body: CreateRun) -> Result<Order, Problem> {
     refuse_what_is_not_here(&body)?;
-    let workflow = body.workflow_id.filter(|id| !id.is_empty());
-    let workflow = workflow.ok_or_else(|| Problem::invalid_at("workflowId", "is required"))?;
+    let target = target(body.workflow_id, body.agent_id)?;
     if body.tenant_id.is_some_and(|tenant| tenant != caller.scope.tenant.as_str()) {
         return Err(Problem::new(Code::Forbidden, "tenantId: this key belongs to another tenant")
             .with("path", "tenantId"));
@@ -75,7 +74,7 @@ fn order(caller: &Caller, headers: &HeaderMap, body: CreateRun) -> Result<Order,
         ));
     }
     Ok(Order {
-        workflow: workflow.into(),
+        target,
         owner: caller.owner(),
         mode: caller.scope.mode,
         inputs: body.inputs.unwrap_or_default(),
@@ -90,18 +89,21 @@ fn order(caller: &Caller, headers: &HeaderMap, body: CreateRun) -> Result<Order,
     })
 }
 
+/// What the run is to be of: a workflow or an agent, never both.
+fn target(workflow: Option<String>, agent: Option<String>) -> Result<Target, Problem> {
+    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+    match (given(workflow), given(agent)) {
+        (Some(workflow), None) => Ok(Target::Workflow(workflow.into())),
+        (None, Some(agent)) => Ok(Target::Agent(agent)),
+        (Some(_), Some(_)) => {
+            Err(Problem::invalid_at("agentId", "cannot be given together with workflowId"))
+        }
+        (None, None) => Err(Problem::invalid_at("workflowId", "is required")),
+    }
+}
+
 /// Parts of the protocol that this host does not serve are refused by name, never ignored.
 fn refuse_what_is_not_here(body: &CreateRun) -> Result<(), Problem> {
-    if body.agent_id.is_some() {
-        if body.workflow_id.is_some() {
-            return Err(Problem::invalid_at("agentId", "cannot be given together with workflowId"));
-        }
-        return Err(Problem::new(
-            Code::CapabilityRequired,
-            "agentId: this host runs workflows, not agents",
-        )
-        .with("requiredCapability", "agents"));
-    }
     if body.mode.as_deref().is_some_and(|mode| mode != "eval") {
         return Err(Problem::invalid_at("mode", "must be \"eval\""));
     }

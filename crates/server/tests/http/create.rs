@@ -85,7 +85,7 @@ async fn wrong_orders_are_refused() {
     }
     for (body, status, code) in [
         (order(json!({ "tenantId": "rival" })), 403, "forbidden"),
-        (json!({ "agentId": "a" }), 422, "capability_required"),
+        (json!({ "agentId": "a" }), 400, "validation_error"),
         (json!({ "workflowId": "gated" }), 422, "capability_required"),
         (order(json!({ "mode": "eval" })), 501, "capability_not_provided"),
         (order(json!({ "residency": "eu" })), 501, "capability_not_provided"),

@@ -35,6 +35,14 @@ async fn r1_the_document_as_a_whole() {
     document["implementation"]["version"] = json!("[version]");
     insta::assert_json_snapshot!(document, @r#"
     {
+      "agents": {
+        "manifestRuntime": {
+          "handoffValidation": true,
+          "installScope": "tenant",
+          "supported": true
+        },
+        "supported": true
+      },
       "compliance": {
         "defaultMode": "mask"
       },

@@ -12,7 +12,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request};
 use callboard_agents::{
-    AgentRegistry, Fetch, FolderRegistry, Installed, Policy, SigningKey, TrustedKey, TrustedKeys,
+    AgentDispatch, AgentRegistry, Fetch, FolderRegistry, Installed, Policy, SigningKey, TrustedKey,
+    TrustedKeys,
 };
 use callboard_backends::{CallPrompt, Egress, Reach, SystemLookup};
 use callboard_core::{ConformanceNodes, HostLimits};
@@ -99,7 +100,8 @@ impl TestHost {
 
     pub(crate) async fn of(setup: Setup) -> Self {
         let store = Arc::new(FlakyStore::default());
-        let engine = engine(&store);
+        let agents = agents(setup.packs).await;
+        let engine = engine(&store, &agents);
         engine.start();
         let configured = setup.keys.iter().map(|key| key.parse().expect("a key")).collect();
         let ring = KeyRing::load(Arc::clone(&store) as _, configured, setup.test_keys).await;
@@ -112,7 +114,7 @@ impl TestHost {
             engine: engine.clone(),
             courier,
             keys: keys.clone(),
-            agents: agents(setup.packs).await,
+            agents,
             downloads: Downloads {
                 fetch: setup.fetch,
                 registries: vec!["https://packs.example".to_owned()],
@@ -202,7 +204,7 @@ async fn agents(loaded: Vec<Installed>) -> Arc<AgentRegistry> {
     Arc::new(opened.expect("the packs load").0)
 }
 
-fn engine(store: &Arc<FlakyStore>) -> Engine {
+fn engine(store: &Arc<FlakyStore>, agents: &Arc<AgentRegistry>) -> Engine {
     let mut catalog = Catalog::new(Arc::clone(store) as _, ConformanceNodes::Off);
     for definition in definitions() {
         catalog.load(&definition.to_string()).expect("the definition compiles");
@@ -210,7 +212,10 @@ fn engine(store: &Arc<FlakyStore>) -> Engine {
     Engine::new(Parts {
         store: Arc::clone(store) as _,
         catalog,
-        activities: Activities::default().with("core.ai.callPrompt", Arc::new(CallPrompt)),
+        activities: Activities::default()
+            .with("core.ai.callPrompt", Arc::new(CallPrompt))
+            .with_agents(Arc::new(AgentDispatch::new(Arc::clone(agents)))),
+        directory: Arc::clone(agents) as _,
         clock: Arc::new(VirtualClock::new()),
         ids: Arc::new(RandomIds),
         options: Options {

@@ -4,6 +4,7 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
+mod agents;
 mod annotations;
 mod artifacts;
 mod auth;

@@ -10,8 +10,8 @@ use callboard_agents::{
     scaffold, sign, vet,
 };
 use callboard_engine::PackOwner;
-use callboard_protocol::{AgentsCapability, InstallScope, ManifestRuntime, Timestamp};
-use callboard_server::{Code, ServerConfig};
+use callboard_protocol::Timestamp;
+use callboard_server::Code;
 use serde_json::{Value, json};
 
 use crate::given::{LIVE, READER, RIVAL, Setup, TestHost, publisher, workflow};
@@ -30,7 +30,7 @@ fn archive(change: impl FnOnce(&mut Value)) -> Arc<[u8]> {
     bundle(&files).expect("an archive").into()
 }
 
-fn signed(change: impl FnOnce(&mut Value)) -> Vec<u8> {
+pub(crate) fn signed(change: impl FnOnce(&mut Value)) -> Vec<u8> {
     sign(archive(change), &publisher(), "acme-1").expect("a signature").archive
 }
 
@@ -38,7 +38,7 @@ fn version(text: &'static str) -> impl FnOnce(&mut Value) {
     move |manifest| manifest["version"] = json!(text)
 }
 
-async fn install(host: &TestHost, key: &str, archive: Vec<u8>) -> (u16, String) {
+pub(crate) async fn install(host: &TestHost, key: &str, archive: Vec<u8>) -> (u16, String) {
     let sent = host.call(Method::POST, PACKS).key(key).header("content-type", "application/gzip");
     let reply = sent.bytes(archive).send().await;
     (reply.status, reply.json["error"].as_str().unwrap_or_default().to_owned())
@@ -258,30 +258,19 @@ async fn a_pack_comes_from_a_registry_that_the_operator_named() {
     }
 }
 
-/// advertised as a whole, at the root and mirrored, and only once somebody says it is true.
+/// what is done is advertised as a whole, at the root and mirrored; what is not done is not.
 #[tokio::test]
-async fn discovery_says_what_is_let_go_and_not_what_is_not_done() {
+async fn discovery_says_what_is_let_go_and_what_is_done() {
     let host = TestHost::start().await;
     let document = host.get("/.well-known/openwop").anonymous().send().await.json;
     assert_eq!(
         document["extensions"]["callboard"]["packs"]["degrade"],
         json!(["host.agentRuntime"])
     );
-    assert!(document.get("agents").is_none());
-
-    let runtime = ManifestRuntime {
-        supported: true,
-        handoff_validation: true,
-        install_scope: InstallScope::Tenant,
-    };
-    let agents = Some(AgentsCapability { supported: true, manifest_runtime: runtime });
-    let host = TestHost::configured(ServerConfig { agents, ..ServerConfig::default() }).await;
-    let document = host.get("/.well-known/openwop").anonymous().send().await.json;
-    let expected = json!({ "supported": true, "manifestRuntime": {
-        "supported": true, "handoffValidation": true, "installScope": "tenant"
-    } });
-    assert_eq!(document["agents"], expected);
-    assert_eq!(document["capabilities"]["agents"], expected);
+    let runtime = json!({ "supported": true, "handoffValidation": true, "installScope": "tenant" });
+    assert_eq!(document["agents"]["manifestRuntime"], runtime);
+    assert!(document["agents"].get("liveRuntime").is_none(), "{}", document["agents"]);
+    assert_eq!(document["capabilities"]["agents"], document["agents"]);
 }
 
 /// Every code that a pack can be refused with has its row in the table, with the status of the protocol.

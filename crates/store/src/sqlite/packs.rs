@@ -44,14 +44,18 @@ fn owner(id: &PackId) -> (bool, &str) {
 fn put(db: &Connection, pack: &StoredPack, archive: &[u8]) -> Result<PutPack, Fault> {
     let (host_wide, tenant) = owner(&pack.id);
     let (name, version) = (pack.id.name.as_str(), pack.id.version.as_str());
-    let known: Option<Digest> = db
+    let known: Option<(Digest, bool)> = db
         .prepare_cached(
-            "SELECT digest FROM packs WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4",
+            "SELECT digest, is_removed FROM packs WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4",
         )?
-        .query_row(params![host_wide, tenant, name, version], |row| row.get(0))
+        .query_row(params![host_wide, tenant, name, version], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     match known {
-        Some(digest) if digest == pack.digest => return Ok(PutPack::Unchanged),
+        Some((digest, false)) if digest == pack.digest => return Ok(PutPack::Unchanged),
+        Some((digest, true)) if digest == pack.digest => {
+            set_removed(db, &pack.id, false)?;
+            return Ok(PutPack::Created);
+        }
         Some(_) => return Ok(PutPack::Conflict),
         None => {}
     }
@@ -82,7 +86,7 @@ fn put(db: &Connection, pack: &StoredPack, archive: &[u8]) -> Result<PutPack, Fa
 
 fn all(db: &Connection) -> Result<Vec<StoredPack>, Fault> {
     let mut select = db.prepare_cached(
-        "SELECT host_wide, tenant, name, version, digest, files, signed_by, signature, installed_at
+        "SELECT host_wide, tenant, name, version, digest, files, signed_by, signature, installed_at, is_removed
          FROM packs ORDER BY name, version, host_wide, tenant",
     )?;
     let mut rows = select.query([])?;
@@ -118,6 +122,7 @@ fn stored_pack(row: &Row<'_>) -> Result<StoredPack, Fault> {
         signed_by: row.get(6)?,
         signature: row.get(7)?,
         installed_at: time(row, 8)?,
+        is_removed: row.get(9)?,
     })
 }
 
@@ -135,10 +140,15 @@ fn archive(db: &Connection, id: &PackId) -> Result<Option<Arc<[u8]>>, Fault> {
 }
 
 fn remove(db: &Connection, id: &PackId) -> Result<bool, Fault> {
+    set_removed(db, id, true)
+}
+
+/// Answers whether that changed anything.
+fn set_removed(db: &Connection, id: &PackId, is_removed: bool) -> Result<bool, Fault> {
     let (host_wide, tenant) = owner(id);
-    let sql =
-        "DELETE FROM packs WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4";
-    let params = params![host_wide, tenant, id.name.as_str(), id.version.as_str()];
+    let sql = "UPDATE packs SET is_removed = ?5
+         WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4 AND is_removed <> ?5";
+    let params = params![host_wide, tenant, id.name.as_str(), id.version.as_str(), is_removed];
     Ok(execute(db, sql, params)? > 0)
 }
 

@@ -29,6 +29,7 @@ fn pack(id: PackId, archive: &str) -> (StoredPack, Arc<[u8]>) {
         files: BTreeMap::from([("pack.json".to_owned(), [0xab; 32])]),
         signed_by: Some("acme-1".to_owned()),
         signature: Some(vec![1, 2, 3]),
+        is_removed: false,
         installed_at: at(1_000),
     };
     (stored, archive.as_bytes().into())
@@ -49,8 +50,11 @@ pub(crate) async fn a_pack_is_kept_with_its_archive(subject: Subject) -> anyhow:
 
     assert!(store.remove_pack(&stored.id).await?);
     assert!(!store.remove_pack(&stored.id).await?);
-    assert_eq!(store.all_packs().await?, []);
-    assert_eq!(store.pack_archive(&stored.id).await?, None);
+    let kept = store.all_packs().await?;
+    assert!(kept.len() == 1 && kept[0].is_removed, "runs that keep it still find it");
+    assert!(store.pack_archive(&stored.id).await?.is_some());
+    assert_eq!(put(store, of_acme("1.0.0")?, "bytes").await?, PutPack::Created);
+    assert!(!store.all_packs().await?[0].is_removed);
     Ok(())
 }
 
@@ -101,7 +105,7 @@ pub(crate) async fn packs_are_kept_per_owner(subject: Subject) -> anyhow::Result
     assert_eq!(kept.as_deref(), Some(b"host".as_slice()));
     let kept = store.pack_archive(&id(owners[2].clone(), "1.0.0")?).await?;
     assert_eq!(kept.as_deref(), Some(b"globex".as_slice()));
-    assert_eq!(store.all_packs().await?.len(), 2);
+    assert_eq!(store.all_packs().await?.iter().filter(|pack| !pack.is_removed).count(), 2);
     Ok(())
 }
 

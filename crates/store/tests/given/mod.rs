@@ -34,6 +34,7 @@ pub(crate) fn new_run(id: &str) -> NewRun {
         parent: None,
         unset: Vec::new(),
         fork: None,
+        agents: std::collections::BTreeMap::new(),
         trace: None,
     };
     NewRun {

@@ -1,0 +1,66 @@
+//! The packs whose agents the protocol's fixtures name. They are there only where an operator asked for test seams.
+
+use serde_json::{Value, json};
+
+use callboard_engine::PackOwner;
+use callboard_protocol::{Object, Timestamp};
+
+use crate::admission::{Offer, Policy, Report, Unsigned, vet};
+use crate::archive::Files;
+use crate::author::{AuthorError, bundle};
+use crate::error::PackError;
+use crate::inventory::Installed;
+
+macro_rules! pack {
+    ($folder:literal, $($file:literal),*) => {
+        &[$(($file, include_str!(concat!("../conformance/", $folder, "/", $file)))),*]
+    };
+}
+
+const PACKS: [&[(&str, &str)]; 3] = [
+    pack!("examples", "pack.json", "schemas/task.json", "schemas/result.json"),
+    pack!("installed", "pack.json"),
+    pack!("channel", "pack.json"),
+];
+
+/// The agent of the handoff fixture, which takes one more input than its task has.
+const PROBED: &str = "core.openwop.agent-examples.structured-fixture";
+
+/// A pack of ours that could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum ConformanceError {
+    #[error(transparent)]
+    Bundle(#[from] AuthorError),
+    #[error(transparent)]
+    Refused(#[from] PackError),
+}
+
+/// The packs, judged like any other.
+pub fn packs(policy: &Policy, at: Timestamp) -> Result<Vec<Installed>, ConformanceError> {
+    let policy = Policy { unsigned: Unsigned::Allowed, ..policy.clone() };
+    let read = |files: &&[(&str, &str)]| {
+        let files: Files =
+            files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().into())).collect();
+        let archive = bundle(&files)?;
+        let offer =
+            Offer { archive: archive.into(), expected: None, integrity: None, signature: None };
+        let vetted = vet(offer, &policy, &mut Report::default())?;
+        Ok(Installed::new(PackOwner::Host, vetted, at))
+    };
+    PACKS.iter().map(read).collect()
+}
+
+/// A task, and the result that a test wants in place of the model's.
+#[derive(Debug)]
+pub(crate) struct Probe {
+    pub(crate) task: Object,
+    pub(crate) result: Option<Value>,
+}
+
+/// Takes the suite's `scenario` out of the one agent's inputs that carry it; everybody else's are their task.
+pub(crate) fn probe(agent: &str, inputs: &Object) -> Probe {
+    let mut task = inputs.clone();
+    let scenario = (agent == PROBED).then(|| task.remove("scenario")).flatten();
+    let breaks = scenario.is_some_and(|scenario| scenario == "mock-return-violation");
+    Probe { task, result: breaks.then(|| json!({})) }
+}

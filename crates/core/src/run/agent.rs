@@ -1,0 +1,106 @@
+//! Agents that perform nodes: what they tell, who works on the run, and when control passes between two of them.
+
+use callboard_protocol::{
+    AgentDecided, AgentHandoff, AgentReasoned, AgentRef, Event, NodeId, Object,
+};
+use serde_json::Value;
+
+use super::Run;
+use super::inputs::named_ports;
+use crate::birth::{AgentPin, TaskSource};
+use crate::graph::NodeIndex;
+
+/// Something that an agent tells within an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentFact {
+    Reasoned { reasoning: String, verbosity: Option<String> },
+    Decided { decision: Value, confidence: Option<f64> },
+}
+
+impl AgentFact {
+    pub(super) fn event(&self, node: NodeId, agent_id: String) -> Event {
+        let node_id = Some(node);
+        match self.clone() {
+            Self::Reasoned { reasoning, verbosity } => {
+                Event::AgentReasoned(AgentReasoned { node_id, agent_id, reasoning, verbosity })
+            }
+            Self::Decided { decision, confidence } => {
+                Event::AgentDecided(AgentDecided { node_id, agent_id, decision, confidence })
+            }
+        }
+    }
+}
+
+impl Run {
+    /// The agent that performs a node of this run.
+    pub(super) fn pin(&self, index: NodeIndex) -> Option<&AgentPin> {
+        self.birth.agents.get(&self.plan.node(index).node.id)
+    }
+
+    /// What whoever performs a node is given. An agent's task is what its ports name; where they name nothing, it is
+    /// what arrives.
+    pub(super) fn performed_inputs(&self, index: NodeIndex) -> Object {
+        let inputs = &self.nodes[index].inputs;
+        let Some(pin) = self.pin(index) else { return inputs.clone() };
+        if pin.task == TaskSource::Inputs {
+            return self.birth.inputs.clone();
+        }
+        let named = named_ports(self, index);
+        match inputs.get("input") {
+            Some(Value::Object(arrived)) if named.is_empty() => arrived.clone(),
+            _ => {
+                let of_a_name = |(port, _): &(&String, &Value)| named.contains(port);
+                let fields = inputs.iter().filter(of_a_name);
+                fields.map(|(port, value)| (port.clone(), value.clone())).collect()
+            }
+        }
+    }
+
+    /// Notes who works now, and that somebody else did before.
+    pub(super) fn fold_agent_started(&mut self, index: NodeIndex) {
+        if self.plan.node(index).node.agent.is_none() && self.pin(index).is_none() {
+            return;
+        }
+        let before = self.agent_at.replace(index);
+        let agent_of = |index: NodeIndex| self.pin(index).map(|pin| &pin.agent_id);
+        if let Some(before) = before
+            && agent_of(before).is_some()
+            && agent_of(index).is_some()
+            && agent_of(before) != agent_of(index)
+        {
+            self.owed_handoff = Some((before, index));
+        }
+    }
+
+    pub(super) fn next_handoff(&self) -> Option<Event> {
+        let (from, to) = self.owed_handoff?;
+        Some(Event::AgentHandoff(AgentHandoff {
+            node_id: Some(self.node_id(to)),
+            from_agent_id: self.pin(from)?.agent_id.clone(),
+            to_agent_id: self.pin(to)?.agent_id.clone(),
+        }))
+    }
+
+    /// Who works on the run, or did last, or will first.
+    pub(super) fn shown_agent(&self) -> Option<AgentRef> {
+        let named = |index: &NodeIndex| {
+            self.plan.node(*index).node.agent.is_some() || self.pin(*index).is_some()
+        };
+        let index = self.agent_at.or_else(|| (0..self.nodes.len()).find(named))?;
+        let asked = self.plan.node(index).node.agent.clone();
+        let Some(pin) = self.pin(index) else { return asked };
+        let asked = asked.unwrap_or_else(|| AgentRef {
+            agent_id: pin.agent_id.clone(),
+            name: None,
+            model_class: None,
+            memory_ref: None,
+            version: None,
+            channel: None,
+            source_manifest_id: None,
+        });
+        // A reference names a version or the channel that led to it, never both.
+        let version = pin.channel.is_none().then(|| pin.version.clone());
+        let source_manifest_id = asked.source_manifest_id.or_else(|| Some(pin.agent_id.clone()));
+        Some(AgentRef { version, channel: pin.channel.clone(), source_manifest_id, ..asked })
+    }
+}

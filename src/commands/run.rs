@@ -22,6 +22,7 @@ const WHOLE_LOG: &str = "debug";
 #[command(after_help = "Examples:
   callboard run nightly-report --input '{\"day\": \"2026-01-31\"}' --follow
   callboard run nightly-report --input @inputs.json --tag nightly --json
+  callboard run community.callboard.starter.triager --input '{\"message\": \"Help!\"}' --follow
   echo '{\"day\": \"2026-01-31\"}' | callboard run nightly-report --input @-
   echo accept | callboard run release --follow
 
@@ -30,8 +31,9 @@ the watching, not the run. What the run asks is answered at the prompt; where st
 input is no terminal, each question takes one line of it: accept, reject, the answer to
 a single question, or JSON.")]
 pub(crate) struct RunArgs {
-    /// Id of the workflow
-    workflow: String,
+    /// Id of the workflow or of the agent; an agent's has dots in it
+    #[arg(value_name = "WORKFLOW|AGENT")]
+    name: String,
     /// Inputs: a JSON object, @FILE, or @- for standard input
     #[arg(long, value_name = "JSON|@FILE")]
     input: Option<String>,
@@ -57,7 +59,7 @@ pub(crate) struct RunArgs {
 pub(crate) async fn run(args: RunArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.clone().or(earlier))?;
     let body = order(&args)?;
-    let definition = find_definition(&client, &args.workflow).await?;
+    let definition = find_definition(&client, &args.name).await?;
     let created = client.create_run(&body, args.idempotency_key.as_deref()).await?;
     if !args.follow {
         return announce(&created, args.json);
@@ -87,18 +89,28 @@ pub(crate) fn answers(as_json: bool) -> Answers {
 }
 
 /// Resolves the name first. A key that may start runs but not read definitions goes without the nodes' names.
-async fn find_definition(client: &Client, workflow: &str) -> Result<Option<String>, CommandError> {
-    match client.workflow(workflow).await {
-        Ok(definition) => Ok(Some(definition)),
+async fn find_definition(client: &Client, name: &str) -> Result<Option<String>, CommandError> {
+    let found = match is_agent(name) {
+        true => client.agent(name).await.map(|_| None),
+        false => client.workflow(name).await.map(Some),
+    };
+    match found {
+        Ok(definition) => Ok(definition),
         Err(error) if error.exit == Exit::Refused => Ok(None),
         Err(error) => Err(error),
     }
 }
 
+/// No workflow has a dot in its id, and every agent has one.
+fn is_agent(name: &str) -> bool {
+    name.contains('.')
+}
+
 fn order(args: &RunArgs) -> Result<CreateRun, CommandError> {
     let configurable: Object = args.configurable.iter().cloned().collect();
     Ok(CreateRun {
-        workflow_id: Some(args.workflow.clone()),
+        workflow_id: (!is_agent(&args.name)).then(|| args.name.clone()),
+        agent_id: is_agent(&args.name).then(|| args.name.clone()),
         inputs: args.input.as_deref().map(read_inputs).transpose()?,
         configurable: (!configurable.is_empty()).then_some(configurable),
         tags: (!args.tags.is_empty()).then(|| args.tags.clone()),

@@ -1,5 +1,6 @@
 //! Interoperability: the protocol's own fixtures and schemas against the built binary, through its front door.
 
+mod agents;
 mod book;
 mod discovery;
 mod expectations;
@@ -76,6 +77,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         transitions::check(&mut session).await?;
         observations::check(&mut session).await?;
         refusals::check(&mut session).await?;
+        agents::check(&mut session, &binary, &data.join("registry")).await?;
         session.close();
         let book = session.book;
         if book.failed > 0 {

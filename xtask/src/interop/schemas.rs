@@ -35,10 +35,11 @@ const EXCEPTIONS: [Exception; 2] = [
 ];
 
 /// Schemas that whole bodies are checked against.
-const BODIES: [&str; 8] = [
+const BODIES: [&str; 9] = [
     "capabilities",
     "run-event",
     "run-snapshot",
+    "agent-inventory-response",
     "error-envelope",
     "workflow-definition",
     "debug-bundle",

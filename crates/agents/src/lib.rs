@@ -26,6 +26,6 @@ pub use inventory::{
     PackList, Snapshot,
 };
 pub use keys::{KeyTextError, TrustedKey, TrustedKeys};
-pub use pack::{Agent, Pack, Schema};
+pub use pack::{Agent, Pack, Schema, unmet_needs};
 pub use registry::{Fetch, FetchError, FolderRegistry, Registry};
 pub use signature::{Signature, Sri};

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use callboard_engine::Digest;
 use callboard_protocol::{
-    AgentId, AgentManifest, PackManifest, PackName, PackVersion, RuntimeLanguage,
+    AgentId, AgentManifest, PackManifest, PackName, PackVersion, RuntimeLanguage, RuntimeNeed,
 };
 
 use crate::archive::{self, Files, Limits, MANIFEST};
@@ -151,8 +151,14 @@ fn check_runtime(manifest: &PackManifest) -> Result<(), PackError> {
     if !manifest.nodes.is_empty() {
         return Err(PackError::Runtime { what: "nodes".to_owned() });
     }
-    match manifest.runtime.requires.first() {
+    // Nothing of a pack is executed here, so nothing is granted to one.
+    match unmet_needs(&manifest.runtime.requires, &[]).first() {
         Some(need) => Err(PackError::RuntimeNeed { need: need.as_str() }),
         None => Ok(()),
     }
+}
+
+/// What a pack's runtime asks for and is not granted.
+pub fn unmet_needs(asked: &[RuntimeNeed], granted: &[RuntimeNeed]) -> Vec<RuntimeNeed> {
+    asked.iter().copied().filter(|need| !granted.contains(need)).collect()
 }

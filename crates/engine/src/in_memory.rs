@@ -4,6 +4,7 @@
 //! Nothing is sealed here, because nothing rests.
 
 mod annotations;
+mod effects;
 mod inbox;
 mod links;
 mod packs;
@@ -27,6 +28,7 @@ use crate::store::{
     InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Recorded, Row, Scope, Store,
     StoreError, Then,
 };
+use effects::StoredEffect;
 use webhooks::Subscribed;
 
 /// Every port to the database, in memory.
@@ -78,11 +80,6 @@ struct Tables {
     link_generations: BTreeMap<Tenant, u32>,
     annotations: BTreeMap<RunId, Vec<Annotation>>,
     packs: BTreeMap<PackId, (StoredPack, Arc<[u8]>)>,
-}
-
-struct StoredEffect {
-    claimed_at: Timestamp,
-    outcome: Option<String>,
 }
 
 struct StoredRun {
@@ -320,23 +317,6 @@ impl Tables {
             waiting.poke();
         }
         Ok(version)
-    }
-
-    fn begin_effect(&mut self, effect: &EffectClaim) -> Result<Begun, StoreError> {
-        let run = &effect.claim.run;
-        let holder = self.runs.get(run).ok_or_else(|| unknown(run))?;
-        if !holder.is_held_by(&effect.claim) {
-            return Err(StoreError::LeaseLost { run: run.clone() });
-        }
-        match self.effects.get_mut(&effect.id) {
-            Some(StoredEffect { outcome: Some(outcome), .. }) => Ok(Begun::Known(outcome.clone())),
-            Some(open) if !effect.repeat => Ok(Begun::Unknown { since: open.claimed_at }),
-            Some(_) | None => {
-                let claimed = StoredEffect { claimed_at: effect.at, outcome: None };
-                self.effects.insert(effect.id.clone(), claimed);
-                Ok(Begun::Fresh)
-            }
-        }
     }
 
     fn list(&self, scope: &Scope, filter: &Filter) -> Vec<Listed> {

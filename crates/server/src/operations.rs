@@ -52,6 +52,7 @@ pub enum OperationId {
     RotateKey,
     SeamEvents,
     SeamDispatch,
+    SeamInstallGate,
     SeamReset,
     SeamToggle,
     SeamWorkflow,

@@ -56,6 +56,7 @@ pub fn router(app: App) -> Router {
     Router::new().fallback_service(routed).layer(from_fn(observe)).layer(CompressionLayer::new())
 }
 
+#[expect(clippy::too_many_lines, reason = "one line for each operation")]
 fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
     let method = operation.method.filter();
     match operation.id {
@@ -100,6 +101,7 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::CreateKey => on(method, keys::create),
         OperationId::RevokeKey => on(method, keys::revoke),
         OperationId::RotateKey => on(method, keys::rotate),
+        OperationId::SeamInstallGate => on(method, seams::install_gate),
         OperationId::SeamDispatch => on(method, seams::dispatch),
         OperationId::SeamEvents => on(method, seams::events),
         OperationId::SeamReset => on(method, seams::reset),

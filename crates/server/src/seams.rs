@@ -4,6 +4,7 @@
 //! trigger or a view, never an answer of its own.
 
 mod dispatch;
+mod install_gate;
 mod loose;
 mod overlay;
 
@@ -22,8 +23,8 @@ use crate::extract::{Named, Sent, Shaped};
 use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::operations::OperationId::{
-    SeamBundle, SeamDispatch, SeamEvents, SeamReset, SeamSpans, SeamToggle, SeamVariables,
-    SeamWorkflow,
+    SeamBundle, SeamDispatch, SeamEvents, SeamInstallGate, SeamReset, SeamSpans, SeamToggle,
+    SeamVariables, SeamWorkflow,
 };
 use crate::operations::{Gives, Operation, get, post};
 use crate::problem::{Code, Problem};
@@ -32,6 +33,7 @@ use crate::routes::workflows;
 use loose::LooseWorkflow;
 
 pub(crate) use dispatch::dispatch;
+pub(crate) use install_gate::install_gate;
 pub(crate) use overlay::Overlay;
 
 /// Whether the doors are there at all.
@@ -65,6 +67,10 @@ pub(crate) static SEAMS: &[Operation] = &[
     post(SeamDispatch, "POST /v1/host/sample/agents/{agentId}/dispatch", "Dispatch an agent once")
         .needs("runs:create")
         .may_take("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamInstallGate, "POST /v1/host/sample/packs/install-gate", "Judge a pack's runtime")
+        .needs("packs:install")
+        .takes("Object")
         .gives(OK, Gives::Json("Object")),
     post(SeamReset, "POST /v1/host/sample/test/reset", "Forget what tests have set")
         .needs("admin")

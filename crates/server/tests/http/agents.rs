@@ -243,3 +243,25 @@ async fn a18_a_run_keeps_its_version() {
     let of_acme = versions.filter(|pack| pack["name"] == "vendor.acme.desk");
     assert_eq!(of_acme.map(|pack| &pack["version"]).collect::<Vec<_>>(), ["1.1.0"]);
 }
+
+/// S-32: what a pack's runtime asks for is refused by name unless it is granted.
+#[tokio::test(start_paused = true)]
+async fn s32_the_install_gate_names_what_is_unmet() {
+    let host = host().await;
+    let manifest =
+        json!({ "name": "vendor.acme.x", "runtime": { "requires": ["clock", "crypto"] } });
+    let path = "/v1/host/sample/packs/install-gate";
+    let send = |body: Value| host.post(path, &body).send();
+    let refused = send(json!({ "manifest": manifest, "grantSet": ["clock"] })).await;
+    assert_eq!(
+        (refused.status, refused.text_at("error").as_str()),
+        (400, "pack_runtime_requirement_unmet")
+    );
+    assert_eq!(refused.json["details"]["unmet"], json!(["crypto"]));
+    let granted = json!({ "manifest": manifest, "grantSet": ["clock", "crypto"] });
+    assert_eq!(send(granted).await.json["outcome"], "installed");
+    let ungated = send(json!({ "manifest": manifest, "gating": false })).await;
+    assert_eq!(ungated.json["requiresProjected"], json!(["clock", "crypto"]));
+    let odd = json!({ "manifest": { "runtime": { "requires": ["telepathy"] } } });
+    assert_eq!(send(odd).await.status, 400);
+}

@@ -189,5 +189,10 @@ impl Catalog {
 }
 
 fn digest(source: &str) -> String {
-    Sha256::digest(source.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::digest(source.as_bytes());
+    let mut text = String::with_capacity(2 * digest.len());
+    for digit in digest.iter().flat_map(|byte| [byte >> 4, byte & 0xf]) {
+        text.extend(char::from_digit(digit.into(), 16));
+    }
+    text
 }

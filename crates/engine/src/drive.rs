@@ -95,7 +95,8 @@ impl Engine {
             told,
             is_tending: false,
         };
-        match lost.run_until_cancelled(driver.go()).await {
+        // Large, and wrapped several times: only its address is moved.
+        match lost.run_until_cancelled(Box::pin(driver.go())).await {
             Some(Ok(left)) => tracing::debug!(?left, "run left"),
             Some(Err(error)) => {
                 // The claim runs out by itself, and whoever takes the run next reads the truth.

@@ -415,11 +415,7 @@ impl Engine {
     /// Whose run this is, for those whose right to it is not a key but a signed link.
     pub async fn scope_of(&self, run: &RunId) -> Result<Option<Scope>, EngineError> {
         let opened = self.open(run).await?;
-        Ok(opened.map(|run| Scope {
-            tenant: run.birth().owner.tenant.clone(),
-            workspace: run.birth().owner.workspace.clone(),
-            mode: if run.birth().test { KeyMode::Test } else { KeyMode::Live },
-        }))
+        Ok(opened.map(|run| Scope::of(run.birth())))
     }
 
     /// The run that started this one, if another did.

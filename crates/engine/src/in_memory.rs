@@ -417,7 +417,8 @@ impl Store for InMemoryStore {
         Ok(tables.visible(scope, run).map(|run| {
             let rows = run.rows.iter().enumerate().skip(index(from)).take(limit);
             Page {
-                head: run.head,
+                status: run.head.status,
+                version: run.head.version,
                 events: rows.map(|(sequence, row)| run.recorded(sequence, row)).collect(),
             }
         }))

@@ -34,7 +34,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Finds a run that the caller may see.
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError>;
 
-    /// Reads public events from sequence `from` on, with the head of the same moment.
+    /// Reads public events from sequence `from` on, with where the run stands at the same moment.
     async fn read(
         &self,
         scope: &Scope,
@@ -98,11 +98,25 @@ pub enum KeyMode {
 }
 
 impl Scope {
+    /// Where a run with this birth record belongs.
+    pub fn of(birth: &Birth) -> Self {
+        Self {
+            tenant: birth.owner.tenant.clone(),
+            workspace: birth.owner.workspace.clone(),
+            mode: if birth.test { KeyMode::Test } else { KeyMode::Live },
+        }
+    }
+
     /// Whether a run with this birth record is visible here.
     pub fn sees(&self, birth: &Birth) -> bool {
-        self.tenant == birth.owner.tenant
-            && (self.mode == KeyMode::Test) == birth.test
-            && (self.workspace.is_none() || self.workspace == birth.owner.workspace)
+        self.includes(&Self::of(birth))
+    }
+
+    /// Whether what belongs there is visible here.
+    pub fn includes(&self, place: &Self) -> bool {
+        self.tenant == place.tenant
+            && self.mode == place.mode
+            && (self.workspace.is_none() || self.workspace == place.workspace)
     }
 }
 
@@ -238,10 +252,12 @@ pub struct Found {
     pub snapshot: Option<String>,
 }
 
-/// Events of one run, in order, and the head at the moment of reading.
+/// Events of one run, in order, and where the run stood at the moment of reading.
 #[derive(Debug, Clone)]
 pub struct Page {
-    pub head: Head,
+    pub status: RunStatus,
+    /// How many events the log held.
+    pub version: u64,
     pub events: Vec<Recorded>,
 }
 
@@ -272,7 +288,7 @@ impl Serialize for Recorded {
         doc.serialize_field("timestamp", &self.at)?;
         doc.serialize_field("sequence", &self.sequence)?;
         doc.serialize_field("schemaVersion", &EVENT_SCHEMA_VERSION)?;
-        doc.serialize_field("engineVersion", &self.engine_version.to_string())?;
+        doc.serialize_field("engineVersion", &format_args!("{}", self.engine_version))?;
         if Event::is_untrusted(&self.kind) {
             doc.serialize_field("contentTrust", "untrusted")?;
         }

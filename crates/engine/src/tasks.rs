@@ -14,6 +14,8 @@ pub(crate) struct Tasks {
 impl Tasks {
     /// Runs a future until it ends or the engine goes away; then it is dropped where it stands.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        // On the heap before anything is wrapped around it: each wrapper would move it as a whole.
+        let task = Box::pin(task);
         let kill = self.kill.clone();
         self.tracker.spawn(async move {
             kill.run_until_cancelled(task).await;

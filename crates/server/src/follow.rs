@@ -193,10 +193,10 @@ impl Follow {
             .store()
             .read(&self.caller.scope, &self.run, self.next, limit)
             .await?;
-        let Some(Page { head, events }) = page else { return Ok(Some(self.end())) };
-        self.version = head.version;
+        let Some(Page { status, version, events }) = page else { return Ok(Some(self.end())) };
+        self.version = version;
         if events.is_empty() {
-            return Ok(head.status.is_terminal().then(|| self.end()));
+            return Ok(status.is_terminal().then(|| self.end()));
         }
         let mut text = String::new();
         for event in &events {
@@ -290,7 +290,7 @@ pub(crate) async fn read_rest(
         let next = all.events.last().map_or(from, |event| event.sequence + 1);
         let Some(page) = store.read(&caller.scope, run, next, PAGE).await? else { break };
         last = page.events.len();
-        all.head = page.head;
+        (all.status, all.version) = (page.status, page.version);
         all.events.extend(page.events);
     }
     Ok(Some(all))

@@ -12,6 +12,7 @@ use crate::app::Host;
 use crate::body;
 use crate::idempotency;
 use crate::keys::Caller;
+use crate::metrics::Answers;
 use crate::observe::Seen;
 use crate::operations::{Access, Operation};
 use crate::problem::{Code, Problem};
@@ -21,13 +22,15 @@ use crate::problem::{Code, Problem};
 pub(crate) struct Gate {
     pub(crate) host: Arc<Host>,
     pub(crate) operation: &'static Operation,
+    pub(crate) answers: Arc<Answers>,
 }
 
 pub(crate) async fn admit(State(gate): State<Gate>, request: Request, next: Next) -> Response {
     let mut key_id = None;
     let answered = gate.pass(request, next, &mut key_id).await;
     let mut response = answered.unwrap_or_else(IntoResponse::into_response);
-    response.extensions_mut().insert(Seen { operation: gate.operation, key_id });
+    let Gate { operation, answers, .. } = gate;
+    response.extensions_mut().insert(Seen { operation, answers, key_id });
     response
 }
 

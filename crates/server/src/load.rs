@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ::metrics::Gauge;
 use axum::body::Body;
 use axum::response::Response;
 use http_body_util::BodyExt;
@@ -13,6 +14,7 @@ use crate::problem::Problem;
 #[derive(Debug)]
 pub(crate) struct Load {
     places: Arc<Semaphore>,
+    taken: Gauge,
     retry_after: u64,
 }
 
@@ -20,6 +22,7 @@ impl Load {
     pub(crate) fn new(inflight: usize, retry_after: u64) -> Self {
         Self {
             places: Arc::new(Semaphore::new(inflight.clamp(1, Semaphore::MAX_PERMITS))),
+            taken: metrics::inflight(),
             retry_after,
         }
     }
@@ -28,8 +31,8 @@ impl Load {
     pub(crate) fn enter(&self) -> Result<Place, Problem> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => {
-                metrics::inflight().increment(1.0);
-                Ok(Place { _permit: permit })
+                self.taken.increment(1.0);
+                Ok(Place { taken: self.taken.clone(), _permit: permit })
             }
             Err(_) => Err(Problem::unavailable("this host is busy", self.retry_after)),
         }
@@ -39,6 +42,7 @@ impl Load {
 /// One request in flight.
 #[derive(Debug)]
 pub(crate) struct Place {
+    taken: Gauge,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -57,6 +61,6 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        metrics::inflight().decrement(1.0);
+        self.taken.decrement(1.0);
     }
 }

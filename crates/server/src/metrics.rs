@@ -1,8 +1,10 @@
 //! What the operator's graphs are made of, as Prometheus text.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use metrics::Gauge;
+use metrics::{Counter, Gauge, Histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -95,11 +97,30 @@ fn describe_runs() {
     metrics::describe_histogram!("openwop_interrupt_duration_seconds", "From question to answer");
 }
 
-/// One request was answered. `operation` is a route of ours, never a client's path.
-pub(crate) fn answered(operation: &'static str, status: u16, latency: Duration) {
-    metrics::counter!(REQUESTS, "operation" => operation, "status" => status.to_string())
-        .increment(1);
-    metrics::histogram!(LATENCY, "operation" => operation).record(latency.as_secs_f64());
+/// Counts the answers of one operation. Each of its series is looked up by name once.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    /// A route of ours, never a client's path.
+    operation: &'static str,
+    by_status: Mutex<BTreeMap<u16, (Counter, Histogram)>>,
+}
+
+impl Answers {
+    pub(crate) fn of(operation: &'static str) -> Self {
+        Self { operation, by_status: Mutex::default() }
+    }
+
+    pub(crate) fn count(&self, status: u16, latency: Duration) {
+        // A panic elsewhere cannot leave this map half-changed.
+        let mut by_status = self.by_status.lock().unwrap_or_else(PoisonError::into_inner);
+        let (answers, latencies) = by_status.entry(status).or_insert_with(|| {
+            let labels = [("operation", self.operation.to_owned()), ("status", status.to_string())];
+            let latencies = metrics::histogram!(LATENCY, "operation" => self.operation);
+            (metrics::counter!(REQUESTS, &labels), latencies)
+        });
+        answers.increment(1);
+        latencies.record(latency.as_secs_f64());
+    }
 }
 
 pub(crate) fn scope_was_busy(tenant: &str) {

@@ -1,16 +1,22 @@
-//! The outermost layer: what every request goes through, whatever becomes of it.
+//! What every request goes through, whatever becomes of it.
 
+use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::Method;
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use axum::{BoxError, Router};
 use callboard_protocol::KeyId;
 use futures_util::FutureExt;
+use tower::Service;
 
-use crate::metrics;
+use crate::metrics::Answers;
 use crate::operations::Operation;
 use crate::path;
 use crate::problem::{Code, CorrelationId, Problem};
@@ -19,22 +25,60 @@ use crate::problem::{Code, CorrelationId, Problem};
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) operation: &'static Operation,
+    pub(crate) answers: Arc<Answers>,
     pub(crate) key_id: Option<KeyId>,
 }
 
 /// The operation's name for requests that reached none.
 const UNROUTED: &str = "unrouted";
 
-/// Prepares the path, catches panics, counts and logs.
-pub(crate) async fn observe(mut request: Request, next: Next) -> Response {
+/// Prepares the path, catches panics, counts and logs. Paths are rewritten before they are matched, so the
+/// matching router stands behind this.
+///
+/// A service of its own because it meets every request: as a layer of a router it would be copied for each.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    routed: Router,
+}
+
+impl Observed {
+    pub(crate) fn new(routed: Router) -> Self {
+        Self { routed }
+    }
+}
+
+impl<B> Service<Request<B>> for Observed
+where
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    /// As a router, this never waits for room: a full host refuses.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (routed, request) = (self.routed.clone(), request.map(Body::new));
+        Box::pin(async move { Ok(answer(routed, request).await) })
+    }
+}
+
+async fn answer(mut routed: Router, mut request: Request) -> Response {
     let began = Instant::now();
     let method = request.method().clone();
     let response = match path::rewrite(request.uri()) {
         Ok(uri) => {
             *request.uri_mut() = uri;
             // A handler holds no state that a panic could leave half-changed: what it shares is behind locks.
-            let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-            answered.unwrap_or_else(|_| panicked())
+            match AssertUnwindSafe(routed.call(request)).catch_unwind().await {
+                Ok(Ok(response)) => response,
+                Ok(Err(never)) => match never {},
+                Err(_) => panicked(),
+            }
         }
         Err(problem) => problem.into_response(),
     };
@@ -53,7 +97,10 @@ fn log(method: &Method, response: &Response, began: Instant) {
     let latency = began.elapsed();
     let seen = response.extensions().get::<Seen>();
     let status = response.status().as_u16();
-    metrics::answered(seen.map_or(UNROUTED, |seen| seen.operation.name), status, latency);
+    match seen {
+        Some(seen) => seen.answers.count(status, latency),
+        None => Answers::of(UNROUTED).count(status, latency),
+    }
     tracing::info!(
         target: "callboard::access",
         key_id = seen.and_then(|seen| seen.key_id.as_ref()).map(KeyId::as_str),

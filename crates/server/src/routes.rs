@@ -24,21 +24,25 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, on};
-use tower_http::compression::CompressionLayer;
+use tower_http::compression::Compression;
 
 use crate::app::{App, Host};
 use crate::gate::{Gate, admit};
-use crate::observe::observe;
+use crate::metrics::Answers;
+use crate::observe::Observed;
 use crate::operations::{OPERATIONS, Operation, OperationId};
 use crate::path;
 use crate::problem::{Code, Problem};
 use crate::seams::{self, SEAMS, TestSeams};
 
+/// The service that `router` makes.
+pub type Surface = Compression<Observed>;
+
 /// The whole surface. Also callable in process, without a socket.
-pub fn router(app: App) -> Router {
+pub fn router(app: App) -> Surface {
     let host = Arc::new(Host::new(app));
     let mut routed = Router::new();
     let seams = match host.app.seams {
@@ -46,14 +50,14 @@ pub fn router(app: App) -> Router {
         TestSeams::Off => &[],
     };
     for operation in OPERATIONS.iter().chain(seams) {
-        let gate = Gate { host: Arc::clone(&host), operation };
+        let answers = Arc::new(Answers::of(operation.name));
+        let gate = Gate { host: Arc::clone(&host), operation, answers };
         let route = handler(operation).route_layer(from_fn_with_state(gate, admit));
         routed = routed.route(&path::routed(operation.path), route);
     }
     let routed =
         routed.method_not_allowed_fallback(wrong_method).fallback(unrouted).with_state(host);
-    // Paths are rewritten before they are matched, so the matching router stands behind the layers.
-    Router::new().fallback_service(routed).layer(from_fn(observe)).layer(CompressionLayer::new())
+    Compression::new(Observed::new(routed))
 }
 
 #[expect(clippy::too_many_lines, reason = "one line for each operation")]

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use crate::routes::Surface;
 
 /// A connection that sends no whole head in this time is closed. Longer than the 90 seconds for which common
 /// clients keep idle connections, so that it is they who close them and no request meets a closing door.
@@ -21,14 +22,14 @@ const DRAIN: Duration = Duration::from_secs(5);
 const AFTER_ACCEPT_ERROR: Duration = Duration::from_millis(50);
 
 /// Serves until told to stop, then waits for what is open, but not for long.
-pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) {
+pub async fn serve(listener: TcpListener, surface: Surface, shutdown: CancellationToken) {
     // Connections are the one kind of task that comes from outside, so they have a tracker of their own.
     let connections = TaskTracker::new();
     let cut = CancellationToken::new();
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((socket, _)) => {
-                let connection = converse(socket, router.clone(), shutdown.clone());
+                let connection = converse(socket, surface.clone(), shutdown.clone());
                 let cut = cut.clone();
                 connections.spawn(async move { cut.run_until_cancelled_owned(connection).await });
             }
@@ -47,12 +48,12 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: Cancellation
     }
 }
 
-async fn converse(socket: TcpStream, router: Router, shutdown: CancellationToken) {
+async fn converse(socket: TcpStream, surface: Surface, shutdown: CancellationToken) {
     // Frames of a stream are small and must not wait for each other.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "no-delay not set");
     }
-    let service = TowerToHyperService::new(router);
+    let service = TowerToHyperService::new(surface);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_WITHIN)

@@ -7,6 +7,7 @@ mod annotations;
 mod append;
 mod claim;
 mod create;
+mod definitions;
 mod deliveries;
 mod effects;
 mod fault;
@@ -20,6 +21,7 @@ mod packs;
 mod plans;
 mod read;
 mod readers;
+mod recent;
 mod registry;
 mod rows;
 mod webhooks;
@@ -33,6 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rusqlite::Connection;
 
 use callboard_core::Entry;
 use callboard_engine::{
@@ -45,7 +48,9 @@ use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WorkflowId};
 use crate::seal::Seal;
 use append::SealedAppend;
 use create::SealedRun;
+use definitions::{Definitions, Name};
 use readers::Readers;
+use recent::{HeldLog, Recent};
 use writer::Writer;
 
 /// The embedded store. Dropping it finishes what was asked for and frees the folder.
@@ -53,6 +58,8 @@ pub struct SqliteStore {
     folder: PathBuf,
     seal: Arc<Seal>,
     changes: Arc<Changes>,
+    recent: Arc<Recent>,
+    definitions: Definitions,
     readers: Readers,
     writer: Writer,
     /// Freed last, when nothing of ours touches the folder any more.
@@ -110,21 +117,31 @@ impl Drop for SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn create(&self, run: NewRun) -> Result<(), StoreError> {
-        let id = run.birth.run_id.clone();
         let run = SealedRun::seal(run, &self.seal)?;
-        let changes = Arc::clone(&self.changes);
+        let (changes, recent) = (Arc::clone(&self.changes), Arc::clone(&self.recent));
         // Whoever waits for the first event need not ask the database whether there is one.
-        let announce = move |(): &()| changes.announce(&id, 0);
-        self.writer.write_then(move |db| create::create(db, &run), announce).await
+        let announce = move |run: SealedRun, ()| {
+            recent.begin(&run.birth, run.head.status);
+            changes.announce(&run.birth.run_id, 0);
+        };
+        self.writer.write_then(run, create::create, announce).await
     }
 
     async fn append(&self, append: Append) -> Result<(), StoreError> {
-        let run = append.run.clone();
-        let append = SealedAppend::seal(append, &self.seal)?;
-        let changes = Arc::clone(&self.changes);
-        let announce = move |version: &u64| changes.announce(&run, *version);
-        self.writer.write_then(move |db| append::append(db, &append), announce).await?;
-        Ok(())
+        let sealed = SealedAppend::seal(append, &self.seal)?;
+        let (changes, recent) = (Arc::clone(&self.changes), Arc::clone(&self.recent));
+        let write = move |db: &Connection, sealed: &SealedAppend| {
+            let version = append::append(db, sealed)?;
+            Ok((version, recent.hold(&sealed.append.run)))
+        };
+        let announce = move |SealedAppend { append, .. },
+                             (version, log): (u64, Option<HeldLog>)| {
+            if let Some(mut log) = log {
+                log.extend(append.rows, append.head.status);
+            }
+            changes.announce(&append.run, version);
+        };
+        self.writer.write_then(sealed, write, announce).await
     }
 
     async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
@@ -149,6 +166,9 @@ impl Store for SqliteStore {
         from: u64,
         limit: usize,
     ) -> Result<Option<Page>, StoreError> {
+        if let Some(page) = self.recent.page(scope, run, from, limit).await {
+            return Ok(Some(page));
+        }
         let (scope, run) = (scope.clone(), run.clone());
         self.readers.read(move |db| read::page(db, &scope, &run, from, limit)).await
     }
@@ -232,8 +252,16 @@ impl Workflows for SqliteStore {
         tenant: &Tenant,
         id: &WorkflowId,
     ) -> Result<Option<StoredWorkflow>, StoreError> {
-        let (tenant, id) = (tenant.clone(), id.clone());
-        self.readers.read(move |db| registry::workflow(db, &tenant, &id)).await
+        let (known, name) = (self.definitions.reading().await, (tenant.clone(), id.clone()));
+        if let Some(workflow) = known.find(&name) {
+            return Ok(Some(workflow));
+        }
+        let (tenant, id) = name.clone();
+        let read = self.readers.read(move |db| registry::workflow(db, &tenant, &id)).await?;
+        if let Some(workflow) = &read {
+            known.keep(name, workflow.clone());
+        }
+        Ok(read)
     }
 
     async fn workflows(&self, tenant: &Tenant) -> Result<Vec<StoredWorkflow>, StoreError> {
@@ -248,13 +276,26 @@ impl Workflows for SqliteStore {
         source: Arc<str>,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
-        let (tenant, id) = (tenant.clone(), id.clone());
-        self.writer.write(move |db| registry::put_workflow(db, &tenant, &id, &source, at)).await
+        let (known, name) = (self.definitions.changing().await, (tenant.clone(), id.clone()));
+        let write = move |db: &Connection, (tenant, id): &Name| {
+            registry::put_workflow(db, tenant, id, &source, at)
+        };
+        let forget = move |name: Name, put| {
+            known.forget(&name);
+            put
+        };
+        self.writer.write_then(name, write, forget).await
     }
 
     async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
-        let (tenant, id) = (tenant.clone(), id.clone());
-        self.writer.write(move |db| registry::delete_workflow(db, &tenant, &id)).await
+        let (known, name) = (self.definitions.changing().await, (tenant.clone(), id.clone()));
+        let write =
+            |db: &Connection, (tenant, id): &Name| registry::delete_workflow(db, tenant, id);
+        let forget = move |name: Name, deleted| {
+            known.forget(&name);
+            deleted
+        };
+        self.writer.write_then(name, write, forget).await
     }
 }
 

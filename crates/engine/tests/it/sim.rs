@@ -338,10 +338,10 @@ pub(crate) async fn ended(store: &InMemoryStore, run: &RunId) -> Vec<Recorded> {
         let page = page
             .unwrap_or_else(|error| panic!("{error}"))
             .unwrap_or_else(|| panic!("{run} is gone"));
-        if page.head.status.is_terminal() {
+        if page.status.is_terminal() {
             return page.events;
         }
-        store.changed(run, page.head.version).await;
+        store.changed(run, page.version).await;
     }
 }
 

@@ -47,7 +47,7 @@ impl Read {
         let mut state: Value =
             serde_json::from_str(&seen.json).map_err(|error| Problem::internal(&error))?;
         redact(&mut state);
-        let is_ended = page.head.status.is_terminal();
+        let is_ended = page.status.is_terminal();
         Ok(Self { run, events: documents(&page.events)?, state, is_ended })
     }
 

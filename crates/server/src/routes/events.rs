@@ -120,12 +120,12 @@ async fn wait_for_events(
     let deadline = tokio::time::Instant::now() + timeout;
     loop {
         let Some(page) = read_rest(host, caller, run, from).await? else { return Ok(None) };
-        if !page.events.is_empty() || page.head.status.is_terminal() {
+        if !page.events.is_empty() || page.status.is_terminal() {
             return Ok(Some(page));
         }
         // Losing any of these waits is fine: whichever ends first, the log is read again.
         tokio::select! {
-            () = host.app.engine.store().changed(run, page.head.version) => continue,
+            () = host.app.engine.store().changed(run, page.version) => continue,
             () = tokio::time::sleep_until(deadline) => {}
             () = host.app.shutdown.cancelled() => {}
             () = caller.revoked.cancelled() => {}
@@ -135,12 +135,12 @@ async fn wait_for_events(
 }
 
 fn polled(run: &RunId, page: &Page) -> Result<Answer, Problem> {
-    let is_terminal = page.head.status.is_terminal();
+    let is_terminal = page.status.is_terminal();
     let body = PolledEvents {
         run_id: run,
         events: &page.events,
-        last_event_seq: page.head.version.saturating_sub(1),
-        run_status: page.head.status,
+        last_event_seq: page.version.saturating_sub(1),
+        run_status: page.status,
         is_terminal,
         is_complete: is_terminal,
     };

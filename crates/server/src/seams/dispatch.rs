@@ -76,10 +76,10 @@ fn order(caller: &Caller, found: &InstalledAgent, body: &Dispatch) -> Order {
 async fn ended(host: &Host, caller: &Caller, run: &RunId) -> Result<Vec<Value>, Problem> {
     loop {
         let page = read_rest(host, caller, run, 0).await?.ok_or_else(|| Problem::no_such("run"))?;
-        if page.head.status.is_terminal() || page.head.status.is_waiting() {
+        if page.status.is_terminal() || page.status.is_waiting() {
             return documents(&page.events);
         }
-        host.app.engine.store().changed(run, page.head.version).await;
+        host.app.engine.store().changed(run, page.version).await;
     }
 }
 

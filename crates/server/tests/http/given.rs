@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request};
 use callboard_agents::{
@@ -22,7 +21,7 @@ use callboard_engine::{
 };
 use callboard_protocol::Timestamp;
 use callboard_server::{
-    App, Downloads, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, TestKeys,
+    App, Downloads, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, Surface, TestKeys,
     TestSeams, router,
 };
 use serde_json::{Value, json};
@@ -82,7 +81,7 @@ impl Default for Setup {
 }
 
 pub(crate) struct TestHost {
-    pub(crate) router: Router,
+    pub(crate) router: Surface,
     pub(crate) engine: Engine,
     pub(crate) store: Arc<FlakyStore>,
     pub(crate) keys: KeyRing,
@@ -305,7 +304,8 @@ impl Call<'_> {
             request = request.header("authorization", format!("Bearer {key}"));
         }
         let request = request.body(self.body).expect("a request");
-        self.host.router.clone().oneshot(request).await.expect("the router never fails")
+        let answered = self.host.router.clone().oneshot(request).await;
+        answered.expect("the router never fails").map(Body::new)
     }
 
     /// Sends the request and reads the whole answer.

@@ -6,7 +6,6 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::routing::post;
 use callboard_backends::Reach;
-use callboard_server::serve;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -56,7 +55,9 @@ impl Receiver {
             .route("/token-in-path", post(break_down))
             .with_state(sender);
         let stop = CancellationToken::new();
-        TaskTracker::new().spawn(serve(listener, router, stop.clone()));
+        let serving = axum::serve(listener, router);
+        let serving = serving.with_graceful_shutdown(stop.clone().cancelled_owned());
+        TaskTracker::new().spawn(async move { serving.await });
         Self { url, letters, stop }
     }
 

@@ -8,7 +8,7 @@ use callboard_protocol::{Annotation, RunId};
 
 use super::SqliteStore;
 use super::fault::Fault;
-use super::read::visible;
+use super::read::{Visible, visible};
 use super::rows::{execute, signed};
 
 #[async_trait]
@@ -39,7 +39,7 @@ fn keep(
     annotation: &Annotation,
     most: usize,
 ) -> Result<Annotated, Fault> {
-    let Some((run, ..)) = visible(db, scope, &annotation.target.run_id)? else {
+    let Some(Visible { id: run, .. }) = visible(db, scope, &annotation.target.run_id)? else {
         return Ok(Annotated::UnknownRun);
     };
     let body = serde_json::to_string(annotation)
@@ -54,7 +54,7 @@ fn keep(
 }
 
 fn list(db: &Connection, scope: &Scope, run: &RunId) -> Result<Option<Vec<Annotation>>, Fault> {
-    let Some((id, ..)) = visible(db, scope, run)? else { return Ok(None) };
+    let Some(Visible { id, .. }) = visible(db, scope, run)? else { return Ok(None) };
     let mut select =
         db.prepare_cached("SELECT body FROM annotations WHERE run = ?1 ORDER BY id")?;
     let mut rows = select.query([id])?;

@@ -14,7 +14,7 @@ use crate::seal::Seal;
 
 /// An append as it goes to the disk.
 pub(super) struct SealedAppend {
-    append: Append,
+    pub(super) append: Append,
     /// The private payloads of the rows, in their order.
     sealed: Vec<Option<Vec<u8>>>,
     child: Option<SealedRun>,
@@ -29,15 +29,14 @@ impl SealedAppend {
     pub(super) fn seal(mut append: Append, seal: &Seal) -> Result<Self, StoreError> {
         let child = append.child.take().map(|child| SealedRun::seal(*child, seal)).transpose()?;
         let sealed = append.rows.iter().zip(append.expected..).map(|(row, sequence)| {
-            let place = event_place(&append.run, sequence);
-            row.private.as_ref().map(|private| seal.seal(&place, private)).transpose().map_err(
-                |error| {
-                    StoreError::Unavailable(format!(
-                        "event {sequence} of {} cannot be sealed: {error}",
-                        append.run
-                    ))
-                },
-            )
+            let Some(private) = &row.private else { return Ok(None) };
+            let sealed = seal.seal(&event_place(&append.run, sequence), private);
+            sealed.map(Some).map_err(|error| {
+                StoreError::Unavailable(format!(
+                    "event {sequence} of {} cannot be sealed: {error}",
+                    append.run
+                ))
+            })
         });
         let sealed = sealed.collect::<Result<_, _>>()?;
         Ok(Self { append, sealed, child })

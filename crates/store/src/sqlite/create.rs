@@ -15,12 +15,12 @@ use crate::seal::Seal;
 
 /// A new run as it goes to the disk.
 pub(super) struct SealedRun {
-    birth: Birth,
+    pub(super) birth: Birth,
     /// The birth record as JSON, with the inputs masked where a mask was given.
     record: String,
     sealed_inputs: Option<Vec<u8>>,
     definition: Arc<str>,
-    head: Head,
+    pub(super) head: Head,
     lease: Option<Lease>,
     exclusive: bool,
     outcome: Option<Outcome>,

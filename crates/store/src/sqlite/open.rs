@@ -15,8 +15,10 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use callboard_engine::Changes;
 
+use super::definitions::Definitions;
 use super::fault::is_damage;
 use super::readers::{READERS, Readers};
+use super::recent::Recent;
 use super::writer::Writer;
 use super::{SqliteStore, claim, deliveries, migrate, read};
 use crate::seal::{self, Seal};
@@ -149,6 +151,8 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
         folder: folder.to_owned(),
         seal: Arc::new(seal),
         changes: Arc::new(Changes::default()),
+        recent: Arc::new(Recent::default()),
+        definitions: Definitions::default(),
         readers: Readers::new(readers),
         writer,
         _lock: lock,

@@ -2,14 +2,14 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use callboard_core::{Birth, Entry, Head};
+use callboard_core::{Birth, Entry};
 use callboard_engine::{Found, Opened, Page, Recorded, Scope};
-use callboard_protocol::{Event, NodeId, RunId};
+use callboard_protocol::{Event, NodeId, RunId, RunStatus};
 
 use super::append::event_place;
 use super::create::inputs_place;
 use super::fault::Fault;
-use super::rows::{head, head_columns, in_scope, scope_params, signed, time, unsigned};
+use super::rows::{head, head_columns, in_scope, scope_params, signed, status, time, unsigned};
 use crate::seal::Seal;
 
 pub(super) fn open(db: &Connection, seal: &Seal, run: &RunId) -> Result<Option<Opened>, Fault> {
@@ -65,7 +65,7 @@ fn entries(db: &Connection, seal: &Seal, id: i64, from: u64) -> Result<Vec<Entry
 
 /// A stretch of a log and the run that recorded it.
 struct Part {
-    id: i64,
+    pub(super) id: i64,
     run: RunId,
     from: i64,
     until: i64,
@@ -141,13 +141,13 @@ pub(super) fn page(
     from: u64,
     limit: usize,
 ) -> Result<Option<Page>, Fault> {
-    let Some((id, engine_version, head)) = visible(db, scope, run)? else { return Ok(None) };
+    let Some(visible) = visible(db, scope, run)? else { return Ok(None) };
     let mut select = db.prepare_cached(
         "SELECT sequence, at, kind, node, payload FROM events
          WHERE run = ?1 AND sequence >= ?2 AND sequence < ?3 ORDER BY sequence LIMIT ?4",
     )?;
     let mut events = Vec::new();
-    for part in parts(db, id, signed(from))? {
+    for part in parts(db, visible.id, signed(from))? {
         let left = signed((limit - events.len()) as u64);
         let mut rows = select.query(params![part.id, part.from, part.until, left])?;
         while let Some(row) = rows.next()? {
@@ -158,29 +158,41 @@ pub(super) fn page(
                 kind: row.get(2)?,
                 node: node(row, 3)?,
                 payload: row.get(4)?,
-                engine_version,
+                engine_version: visible.engine_version,
             });
         }
     }
-    Ok(Some(Page { head, events }))
+    Ok(Some(Page { status: visible.status, version: visible.version, events }))
 }
 
-/// The run's key in the other tables, the version that its events are stamped with, and its head.
+/// What a reader of events must know of their run.
+pub(super) struct Visible {
+    /// The run's key in the other tables.
+    pub(super) id: i64,
+    status: RunStatus,
+    version: u64,
+    /// What its events are stamped with.
+    engine_version: u32,
+}
+
 pub(super) fn visible(
     db: &Connection,
     scope: &Scope,
     run: &RunId,
-) -> Result<Option<(i64, u32, Head)>, Fault> {
+) -> Result<Option<Visible>, Fault> {
     let (tenant, test, workspace) = scope_params(scope);
     let mut select = db.prepare_cached(concat!(
-        "SELECT ",
-        head_columns!(),
-        ", runs.id, runs.stamped_version FROM runs WHERE runs.run_id = ?4 AND ",
+        "SELECT runs.status, runs.version, runs.id, runs.stamped_version FROM runs WHERE runs.run_id = ?4 AND ",
         in_scope!(),
     ))?;
     let mut rows = select.query(params![tenant, test, workspace, run.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some((row.get(4)?, row.get(5)?, head(row)?)))
+    Ok(Some(Visible {
+        status: status(row, 0)?,
+        version: unsigned(row, 1)?,
+        id: row.get(2)?,
+        engine_version: row.get(3)?,
+    }))
 }
 
 /// What SQLite finds wrong with the file.

@@ -2,6 +2,10 @@
 //!
 //! A request is answered only after the commit that holds it, so an acknowledged write is on the
 //! disk. A request that is refused rolls back alone; a commit that fails is told to everybody in it.
+//!
+//! Most refusals come before the first change, and then there is nothing to roll back. So a batch is first
+//! tried without savepoints, for which SQLite would copy every page that a request touches; only when
+//! somebody is refused too late is it done again with them.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,25 +43,32 @@ impl Writer {
         Ok(Self { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
     }
 
-    /// Runs `work` in the next commit and answers after it.
+    /// Runs `work` in the next commit and answers after it. What it did may be undone and done again.
     pub(super) async fn write<T, W>(&self, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        W: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        W: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        self.write_then(work, |_| ()).await
+        self.write_then((), move |db, ()| work(db), |(), value| value).await
     }
 
-    /// As `write`. Once committed, `then` is called even if the caller has lost interest.
-    pub(super) async fn write_then<T, W, N>(&self, work: W, then: N) -> Result<T, StoreError>
+    /// As `write`, on what is given. Once committed, `then` makes the answer, even if the caller has lost interest.
+    pub(super) async fn write_then<G, T, A, W, N>(
+        &self,
+        given: G,
+        work: W,
+        then: N,
+    ) -> Result<A, StoreError>
     where
+        G: Send + 'static,
         T: Send + 'static,
-        W: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
-        N: FnOnce(&T) + Send + 'static,
+        A: Send + 'static,
+        W: Fn(&Connection, &G) -> Result<T, Fault> + Send + 'static,
+        N: FnOnce(G, T) -> A + Send + 'static,
     {
         let jobs = lock(&self.jobs).clone().ok_or_else(stopped)?;
         let (reply, answer) = oneshot::channel();
-        let job = Request { work: Some(work), result: None, then, reply };
+        let job = Request { given, work, result: None, then, reply };
         jobs.send(Box::new(job)).await.map_err(|_| stopped())?;
         drop(jobs);
         answer.await.map_err(|_| stopped())?
@@ -110,80 +121,118 @@ fn write_until_closed(db: &Connection, mut queue: mpsc::Receiver<Box<dyn Job>>) 
 
 /// Leaves the batch empty and the connection ready for the next one, whatever happened.
 fn commit_and_answer(db: &Connection, batch: &mut Vec<Box<dyn Job>>) {
-    let committed = commit(db, batch);
+    let mut committed = commit(db, batch, Isolation::None);
+    if matches!(committed, Err(Uncommitted::RefusedLate)) {
+        committed = commit(db, batch, Isolation::Savepoints);
+    }
+    let failure = committed.err();
+    for job in batch.drain(..) {
+        job.answer(failure.as_ref());
+    }
+}
+
+/// What keeps the requests of one transaction apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Isolation {
+    None,
+    Savepoints,
+}
+
+/// Why nothing of a batch was committed.
+#[derive(Debug)]
+enum Uncommitted {
+    /// A request was refused after it had changed something, and nothing kept it apart.
+    RefusedLate,
+    Failed(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Uncommitted {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+fn commit(
+    db: &Connection,
+    batch: &mut [Box<dyn Job>],
+    isolation: Isolation,
+) -> Result<(), Uncommitted> {
+    db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    let mut run_all = || -> Result<(), Uncommitted> {
+        for job in &mut *batch {
+            job.run(db, isolation)?;
+        }
+        db.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    };
+    let committed = run_all();
     if committed.is_err() && !db.is_autocommit() {
         // If even this is refused, the next batch cannot begin and is told so.
         let _rolled_back = db.execute_batch("ROLLBACK");
     }
-    for job in batch.drain(..) {
-        job.answer(committed.as_ref().err());
-    }
-}
-
-fn commit(db: &Connection, batch: &mut [Box<dyn Job>]) -> Result<(), rusqlite::Error> {
-    db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-    for job in batch {
-        job.run(db)?;
-    }
-    db.prepare_cached("COMMIT")?.execute([])?;
-    Ok(())
+    committed
 }
 
 /// One request on its way through a commit.
 trait Job: Send {
-    /// Does the work or undoes it. An error means that the whole transaction is gone.
-    fn run(&mut self, db: &Connection) -> Result<(), rusqlite::Error>;
+    /// Does the work or undoes it. An error means that the whole transaction is to be given up.
+    fn run(&mut self, db: &Connection, isolation: Isolation) -> Result<(), Uncommitted>;
 
     /// Tells the caller. When the commit failed, no result of it may get out: what a request saw of
     /// the others in its batch never happened either.
-    fn answer(self: Box<Self>, failure: Option<&rusqlite::Error>);
+    fn answer(self: Box<Self>, failure: Option<&Uncommitted>);
 }
 
-struct Request<T, W, N> {
-    work: Option<W>,
+struct Request<G, T, A, W, N> {
+    given: G,
+    work: W,
     result: Option<Result<T, StoreError>>,
     then: N,
-    reply: oneshot::Sender<Result<T, StoreError>>,
+    reply: oneshot::Sender<Result<A, StoreError>>,
 }
 
-impl<T, W, N> Job for Request<T, W, N>
+impl<G, T, A, W, N> Job for Request<G, T, A, W, N>
 where
+    G: Send,
     T: Send,
-    W: FnOnce(&Connection) -> Result<T, Fault> + Send,
-    N: FnOnce(&T) + Send,
+    A: Send,
+    W: Fn(&Connection, &G) -> Result<T, Fault> + Send,
+    N: FnOnce(G, T) -> A + Send,
 {
-    fn run(&mut self, db: &Connection) -> Result<(), rusqlite::Error> {
-        let Some(work) = self.work.take() else { return Ok(()) };
-        db.prepare_cached("SAVEPOINT request")?.execute([])?;
-        let fault = match work(db) {
-            Ok(value) => {
-                self.result = Some(Ok(value));
-                db.prepare_cached("RELEASE request")?.execute([])?;
-                return Ok(());
-            }
-            Err(fault) => fault,
-        };
-        match fault {
-            // A full disk can make SQLite give up the transaction by itself.
-            Fault::Sql(error) if db.is_autocommit() => return Err(error),
-            Fault::Sql(_) | Fault::Store(_) => self.result = Some(Err(fault.into())),
+    fn run(&mut self, db: &Connection, isolation: Isolation) -> Result<(), Uncommitted> {
+        // What an earlier try came to is void, and so is whatever it holds.
+        self.result = None;
+        let is_kept_apart = isolation == Isolation::Savepoints;
+        if is_kept_apart {
+            db.prepare_cached("SAVEPOINT request")?.execute([])?;
         }
-        db.prepare_cached("ROLLBACK TO request")?.execute([])?;
-        db.prepare_cached("RELEASE request")?.execute([])?;
+        let changes_before = db.total_changes();
+        let result = match (self.work)(db, &self.given) {
+            // A full disk can make SQLite give up the transaction by itself.
+            Err(Fault::Sql(error)) if db.is_autocommit() => return Err(error.into()),
+            result => result.map_err(StoreError::from),
+        };
+        if result.is_err() && db.total_changes() > changes_before {
+            if !is_kept_apart {
+                return Err(Uncommitted::RefusedLate);
+            }
+            db.prepare_cached("ROLLBACK TO request")?.execute([])?;
+        }
+        if is_kept_apart {
+            db.prepare_cached("RELEASE request")?.execute([])?;
+        }
+        self.result = Some(result);
         Ok(())
     }
 
-    fn answer(self: Box<Self>, failure: Option<&rusqlite::Error>) {
-        let Self { result, then, reply, .. } = *self;
-        let answer = match failure {
-            Some(error) => Err(of_sqlite(error)),
-            None => result.unwrap_or_else(|| Err(stopped())),
+    fn answer(self: Box<Self>, failure: Option<&Uncommitted>) {
+        let Self { given, result, then, reply, .. } = *self;
+        let result = match failure {
+            Some(Uncommitted::Failed(error)) => Err(of_sqlite(error)),
+            Some(Uncommitted::RefusedLate) | None => result.unwrap_or_else(|| Err(stopped())),
         };
-        if let Ok(value) = &answer {
-            then(value);
-        }
         // A caller that went away does not need the answer.
-        let _unheard = reply.send(answer);
+        let _unheard = reply.send(result.map(|value| then(given, value)));
     }
 }
 
@@ -194,10 +243,11 @@ mod tests {
     type Answer = oneshot::Receiver<Result<(), StoreError>>;
 
     fn job(
-        work: impl FnOnce(&Connection) -> Result<(), Fault> + Send + 'static,
+        work: impl Fn(&Connection) -> Result<(), Fault> + Send + 'static,
     ) -> (Box<dyn Job>, Answer) {
         let (reply, answer) = oneshot::channel();
-        (Box::new(Request { work: Some(work), result: None, then: |(): &()| (), reply }), answer)
+        let work = move |db: &Connection, (): &()| work(db);
+        (Box::new(Request { given: (), work, result: None, then: |(), ()| (), reply }), answer)
     }
 
     fn execute(sql: &'static str) -> (Box<dyn Job>, Answer) {

@@ -13,7 +13,9 @@ pub(crate) async fn workflows_are_kept_per_tenant(subject: Subject) -> anyhow::R
     let (acme, globex, greet): (Tenant, Tenant, WorkflowId) =
         ("acme".into(), "globex".into(), "greet".into());
     assert_eq!(store.put_workflow(&acme, &"part".into(), "{ }".into(), at(1)).await?, Put::Created);
+    assert_eq!(store.workflow(&acme, &greet).await?, None);
     assert_eq!(store.put_workflow(&acme, &greet, "{}".into(), at(1)).await?, Put::Created);
+    assert_eq!(store.workflow(&acme, &greet).await?.map(|first| first.updated_at), Some(at(1)));
     assert_eq!(store.put_workflow(&acme, &greet, "{\"v\": 2}".into(), at(2)).await?, Put::Replaced);
     assert_eq!(store.put_workflow(&globex, &greet, "{}".into(), at(3)).await?, Put::Created);
 

@@ -1,0 +1,222 @@
+//! The newest events of runs that move, as readers get them: whoever follows one need not ask the database.
+//!
+//! Nobody sees less here than the database would show: a log is locked from the moment an append to it
+//! was accepted until it is known what became of the commit.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
+
+use callboard_core::Birth;
+use callboard_engine::{Page, Recorded, Row, Scope};
+use callboard_protocol::{RunId, RunStatus};
+
+/// Runs that are kept: more than those that a busy host drives at one time.
+const RUNS: usize = 1024;
+
+/// Bytes of text that are kept of one run, the newest. Times `RUNS` it bounds the memory at 16 MB; a log of
+/// some tens of plain events fits whole.
+const TEXT: usize = 16 * 1024;
+
+#[derive(Default)]
+pub(super) struct Recent(Mutex<Shelf>);
+
+#[derive(Default)]
+struct Shelf {
+    logs: HashMap<RunId, Arc<RwLock<Log>>>,
+    /// In the order of their coming; the first leaves first.
+    runs: VecDeque<RunId>,
+}
+
+/// A log between an accepted append and the end of its commit.
+pub(super) type HeldLog = OwnedRwLockWriteGuard<Log>;
+
+/// The end of one log.
+pub(super) struct Log {
+    run: RunId,
+    scope: Scope,
+    engine_version: u32,
+    status: RunStatus,
+    version: u64,
+    events: VecDeque<Recorded>,
+    text: usize,
+}
+
+impl Recent {
+    /// Takes a run up that was just created. A fork begins with events that are elsewhere, so it is not kept.
+    pub(super) fn begin(&self, birth: &Birth, status: RunStatus) {
+        if birth.fork.is_some() {
+            return;
+        }
+        let log = Log {
+            run: birth.run_id.clone(),
+            scope: Scope::of(birth),
+            engine_version: birth.stamped_version(),
+            status,
+            version: 0,
+            events: VecDeque::new(),
+            text: 0,
+        };
+        let mut shelf = self.shelf();
+        if shelf.runs.len() >= RUNS
+            && let Some(oldest) = shelf.runs.pop_front()
+        {
+            shelf.logs.remove(&oldest);
+        }
+        shelf.runs.push_back(birth.run_id.clone());
+        shelf.logs.insert(birth.run_id.clone(), Arc::new(RwLock::new(log)));
+    }
+
+    /// Locks a log that is being appended to, if it is kept. One that is locked already, by a reader or by an
+    /// earlier append of the same commit, is given up: from here on the database answers.
+    pub(super) fn hold(&self, run: &RunId) -> Option<HeldLog> {
+        let mut shelf = self.shelf();
+        let log = Arc::clone(shelf.logs.get(run)?);
+        let held = log.try_write_owned();
+        if held.is_err() {
+            shelf.logs.remove(run);
+        }
+        held.ok()
+    }
+
+    /// Reads as the database would; none if only the database can tell.
+    pub(super) async fn page(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+        from: u64,
+        limit: usize,
+    ) -> Option<Page> {
+        let log = self.find(run)?;
+        let read = log.read().await;
+        // It may have been given up while this waited for a commit.
+        let is_kept = self.find(run).is_some_and(|kept| Arc::ptr_eq(&kept, &log));
+        // What a stranger asks for takes as long as what does not exist.
+        if is_kept && scope.includes(&read.scope) { read.page(from, limit) } else { None }
+    }
+
+    fn find(&self, run: &RunId) -> Option<Arc<RwLock<Log>>> {
+        self.shelf().logs.get(run).cloned()
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        // A panic while the lock was held costs at most a run that is read from the database.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log {
+    /// Adds what has been committed.
+    pub(super) fn extend(&mut self, rows: Vec<Row>, status: RunStatus) {
+        for row in rows {
+            self.text += row.payload.len();
+            self.events.push_back(Recorded {
+                run: self.run.clone(),
+                sequence: self.version,
+                at: row.at,
+                kind: row.kind,
+                node: row.node,
+                payload: row.payload,
+                engine_version: self.engine_version,
+            });
+            self.version += 1;
+        }
+        while self.text > TEXT
+            && let Some(oldest) = self.events.pop_front()
+        {
+            self.text -= oldest.payload.len();
+        }
+        self.status = status;
+    }
+
+    fn page(&self, from: u64, limit: usize) -> Option<Page> {
+        let first = self.version - self.events.len() as u64;
+        let skipped = usize::try_from(from.checked_sub(first)?).ok()?;
+        let events = self.events.iter().skip(skipped).take(limit).cloned().collect();
+        Some(Page { status: self.status, version: self.version, events })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_protocol::Timestamp;
+
+    use super::*;
+
+    fn birth(id: &str) -> anyhow::Result<Birth> {
+        Ok(serde_json::from_value(serde_json::json!({
+            "runId": id, "workflowId": "greet", "definition": "d", "owner": { "tenant": "acme" },
+            "createdAt": Timestamp::default(), "engineVersion": 1,
+            "limits": { "nodeExecutions": 1, "durationMs": 1 },
+        }))?)
+    }
+
+    fn recent(id: &str) -> anyhow::Result<(Recent, RunId, Scope)> {
+        let (recent, birth) = (Recent::default(), birth(id)?);
+        recent.begin(&birth, RunStatus::Pending);
+        Ok((recent, birth.run_id.clone(), Scope::of(&birth)))
+    }
+
+    fn row(payload: &str) -> Row {
+        let at = Timestamp::default();
+        Row { at, kind: "noted".into(), node: None, payload: payload.into(), private: None }
+    }
+
+    #[tokio::test]
+    async fn a_reader_waits_for_the_commit_that_it_came_into() -> anyhow::Result<()> {
+        let (recent, run, scope) = recent("r1")?;
+        let mut held = recent.hold(&run).ok_or_else(|| anyhow::anyhow!("not held"))?;
+        let read = recent.page(&scope, &run, 0, 10);
+        tokio::pin!(read);
+        assert!(futures_util::poll!(&mut read).is_pending());
+        held.extend(vec![row("1")], RunStatus::Completed);
+        drop(held);
+        let page = read.await.ok_or_else(|| anyhow::anyhow!("not kept"))?;
+        assert_eq!((page.status, page.version, page.events.len()), (RunStatus::Completed, 1, 1));
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_log_that_is_appended_to_twice_in_one_commit_is_left_to_the_database()
+    -> anyhow::Result<()> {
+        let (recent, run, scope) = recent("r1")?;
+        let first = recent.hold(&run);
+        let read = recent.page(&scope, &run, 0, 10);
+        tokio::pin!(read);
+        assert!(futures_util::poll!(&mut read).is_pending());
+        assert!(first.is_some() && recent.hold(&run).is_none());
+        drop(first);
+        assert!(read.await.is_none(), "whoever waited must not see the first append alone");
+        assert!(recent.page(&scope, &run, 0, 10).await.is_none());
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn of_a_long_log_the_end_is_kept() -> anyhow::Result<()> {
+        let (recent, run, scope) = recent("r1")?;
+        let rows = (0..3).map(|_| row(&"x".repeat(TEXT / 2))).collect();
+        recent
+            .hold(&run)
+            .ok_or_else(|| anyhow::anyhow!("not held"))?
+            .extend(rows, RunStatus::Running);
+        assert!(recent.page(&scope, &run, 0, 10).await.is_none());
+        let page = recent.page(&scope, &run, 1, 10).await;
+        let sequences = |page: Page| page.events.iter().map(|e| e.sequence).collect::<Vec<_>>();
+        assert_eq!(page.map(sequences), Some(vec![1, 2]));
+        let beyond = recent.page(&scope, &run, 9, 10).await;
+        assert_eq!(beyond.map(|page| (page.version, page.events.len())), Some((3, 0)));
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn the_oldest_run_makes_room() -> anyhow::Result<()> {
+        let (recent, run, scope) = recent("r0")?;
+        for number in 1..=RUNS {
+            assert!(recent.page(&scope, &run, 0, 1).await.is_some());
+            recent.begin(&birth(&format!("r{number}"))?, RunStatus::Pending);
+        }
+        assert!(recent.page(&scope, &run, 0, 1).await.is_none());
+        Ok(())
+    }
+}

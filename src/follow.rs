@@ -240,6 +240,11 @@ impl Screen {
             (Some(line), "node.started") if self.audience == Audience::People => {
                 self.held_back.push((event.node_id.clone(), line));
             }
+            // Whoever reads a log may want to fork from an event of it.
+            (Some(line), _) if self.audience == Audience::Experts => {
+                let number = format!("{:>4}", event.sequence);
+                self.print(&format!("{} {line}", number.dimmed()))?;
+            }
             (Some(line), _) => self.print(&line)?,
         }
         if let Some(outputs) =

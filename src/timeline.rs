@@ -198,6 +198,13 @@ impl Timeline {
             Event::NodeCancelled(cancelled) => {
                 told(STOPPED, name, format!("cancelled {}", said(&cancelled.reason)))
             }
+            Event::NodeDispatched(call) => {
+                let (workflow, run) = (&call.child_workflow_id, &call.child_run_id);
+                told(BEGUN, name, format!("runs {workflow} as {run}"))
+            }
+            Event::ChildChanged(child) if child.status.is_waiting() => {
+                told(ASKED, name, format!("{} is {}", child.child_run_id, child.status.as_str()))
+            }
             Event::LoopbackLimit(limit) => {
                 told(LIMIT, name, format!("loop ends after {} rounds", limit.iterations))
             }
@@ -224,6 +231,10 @@ impl Timeline {
                 let kind = serde_json::to_value(cap.kind).unwrap_or_default();
                 let kind = kind.as_str().unwrap_or_default().to_owned();
                 told(LIMIT, "limit reached", format!("{kind}: {} of {}", cap.observed, cap.limit))
+            }
+            Event::ReplayDiverged(report) => {
+                let (source, place) = (&report.source_run_id, report.at_sequence);
+                told(LIMIT, "replay diverged", format!("from {source} at {place}"))
             }
             Event::Other(other) => told(OTHER, &other.kind, words::preview(&other.payload)),
             // Streamed text is shown as it arrives.
@@ -281,7 +292,7 @@ mod tests {
             timeline.line(&RunEvent {
                 event_id: "e".into(),
                 run_id: "r".into(),
-                node_id: None,
+                node_id: payload["nodeId"].as_str().map(Into::into),
                 kind: (*kind).into(),
                 payload: payload.clone(),
                 timestamp: Timestamp::from_millis(0).plus_millis(*at),
@@ -321,6 +332,21 @@ mod tests {
                 json!({ "channel": "log", "value": 3, "reducer": "append",
                 "writtenAt": "1970-01-01T00:00:00Z" }),
             ),
+            (
+                "node.dispatched",
+                1600,
+                json!({ "nodeId": "ask", "childRunId": "run_2", "childWorkflowId": "bank" }),
+            ),
+            (
+                "callboard.child.changed",
+                1600,
+                json!({ "nodeId": "ask", "childRunId": "run_2", "status": "waiting-approval" }),
+            ),
+            (
+                "replay.diverged",
+                1600,
+                json!({ "sourceRunId": "run_0", "atSequence": 7, "divergenceKind": "output" }),
+            ),
             ("acme.odd", 1700, json!({ "x": 1 })),
             ("run.completed", 1_000_000, json!({ "durationMs": 1_000_000 })),
         ]);
@@ -330,6 +356,9 @@ mod tests {
             "   0.02s ↻ Ask the bank #2        attempt 2 in 1.00 s after busy: try later",
             "   1.50s ✓ Ask the bank #2        1.49 s   {\"ok\":true}",
             "   1.60s ◆ log                    ← 3",
+            "   1.60s · Ask the bank #2        runs bank as run_2",
+            "   1.60s ? Ask the bank #2        run_2 is waiting-approval",
+            "   1.60s ! replay diverged        from run_0 at 7",
             "   1.70s · acme.odd               {\"x\":1}",
             " 16m 40s ✓ run completed          16m 40s",
         ];

@@ -1,5 +1,7 @@
 //! The command line as a person and a script see it: exit code, standard output and standard error as one text.
 
+#[path = "cli/forks.rs"]
+mod forks;
 #[path = "cli/packs.rs"]
 mod packs;
 #[path = "cli/questions.rs"]
@@ -35,6 +37,8 @@ fn every_command_has_help_with_an_example() -> Result<()> {
         "runs cancel",
         "runs pause",
         "runs resume",
+        "runs fork",
+        "runs ancestry",
         "inbox",
         "inbox list",
         "inbox answer",
@@ -83,6 +87,12 @@ fn wrong_usage_ends_with_two() -> Result<()> {
         ("input_file_is_missing", &["run", "noop", "--input", "@missing.json"]),
         ("option_is_not_json", &["run", "noop", "--config", "model=plain"]),
         ("unknown_status", &["runs", "list", "--status", "done"]),
+        ("branch_without_place", &["runs", "fork", "run_1", "--mode", "branch"]),
+        (
+            "fork_before_the_start",
+            &["runs", "fork", "run_1", "--mode", "replay", "--from-seq", "-1"],
+        ),
+        ("replay_with_option", &["runs", "fork", "run_1", "--mode", "replay", "--config", "a=1"]),
         ("unknown_kind", &["inbox", "list", "--kind", "poll"]),
         ("answer_is_not_json", &["inbox", "answer", "run_1", "gate", "--value", "accept"]),
         ("answer_said_twice", &["inbox", "answer", "run_1", "--value", "1", "--action", "accept"]),

@@ -2,8 +2,12 @@
 
 #[path = "support/api.rs"]
 mod api;
+#[path = "durability/families.rs"]
+mod families;
 #[path = "support/ledger.rs"]
 mod ledger;
+#[path = "support/receiver.rs"]
+mod receiver;
 mod support;
 
 use std::process::{Command, Stdio};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use reqwest::Client;
+use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 
 use crate::support::host::KEY;
@@ -25,12 +25,8 @@ impl Api {
 
     /// Creates a run; an id means that the host has acknowledged it.
     pub(crate) async fn create(&self, body: &Value, key: &str) -> Result<String> {
-        let request = self
-            .http
-            .post(format!("{}/v1/runs", self.url))
-            .bearer_auth(KEY)
-            .header("Idempotency-Key", key);
-        let response = request.json(body).send().await?;
+        let request = self.post("/v1/runs", body).header("Idempotency-Key", key);
+        let response = request.send().await?;
         let status = response.status();
         let answer: Value = response.json().await?;
         match answer["runId"].as_str() {
@@ -41,8 +37,7 @@ impl Api {
 
     /// `/cancel`, `:pause` or `:resume`. Whether the run's state allows it is up to the run.
     pub(crate) async fn act(&self, run: &str, verb: &str) -> Result<()> {
-        let request = self.http.post(format!("{}/v1/runs/{run}{verb}", self.url)).bearer_auth(KEY);
-        let response = request.json(&json!({})).send().await?;
+        let response = self.post(&format!("/v1/runs/{run}{verb}"), &json!({})).send().await?;
         match response.status().as_u16() {
             200 | 202 | 409 => Ok(()),
             status => bail!("{verb} of {run}: {status} {}", response.text().await?),
@@ -73,6 +68,10 @@ impl Api {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.http.post(format!("{}{path}", self.url)).bearer_auth(KEY).json(body)
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<String> {

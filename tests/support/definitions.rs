@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// Writes all of them into a folder for `--workflows`.
 pub(crate) fn write(folder: &Path) -> Result<()> {
-    for definition in all() {
+    for definition in all().into_iter().chain([family()]) {
         let name = definition["id"].as_str().unwrap_or("nameless");
         std::fs::write(
             folder.join(format!("{name}.json")),
@@ -78,6 +78,20 @@ fn all() -> Vec<Value> {
             vec![],
         ),
     ]
+}
+
+/// One child that takes its time, one that asks, and a node that waits for both.
+fn family() -> Value {
+    let delay = json!({ "workflowId": "delay", "inputMapping": { "delayMs": "delayMs" } });
+    workflow(
+        "family",
+        vec![
+            node("errand", "core.subWorkflow", delay),
+            node("signed", "core.subWorkflow", json!({ "workflowId": "release" })),
+            node("after", "core.noop", json!({})),
+        ],
+        vec![edge("errand", "after"), edge("signed", "after")],
+    )
 }
 
 fn question() -> Value {

@@ -106,17 +106,8 @@ impl Ledger {
     /// Every run is listed, and none twice.
     pub(crate) async fn check_list(&self, api: &Api) -> Result<()> {
         let mut listed = BTreeSet::new();
-        let mut path = "/v1/host/callboard/runs?limit=100".to_owned();
-        loop {
-            let page: Value = serde_json::from_str(&api.get(&path).await?)?;
-            for run in page["runs"].as_array().context("a list of runs")? {
-                let id = run["runId"].as_str().context("a run id")?;
-                ensure!(listed.insert(id.to_owned()), "{id} is listed twice");
-            }
-            match page["nextCursor"].as_str() {
-                Some(cursor) => path = format!("/v1/host/callboard/runs?limit=100&cursor={cursor}"),
-                None => break,
-            }
+        for run in all_runs(api).await? {
+            ensure!(listed.insert(run.clone()), "{run} is listed twice");
         }
         let known: BTreeSet<String> =
             self.orders.iter().filter_map(|order| order.run.clone()).collect();
@@ -163,6 +154,22 @@ impl Ledger {
             }
         }
         Ok(found)
+    }
+}
+
+/// The ids of every run on the host.
+pub(crate) async fn all_runs(api: &Api) -> Result<Vec<String>> {
+    let mut runs = Vec::new();
+    let mut path = "/v1/host/callboard/runs?limit=100".to_owned();
+    loop {
+        let page: Value = serde_json::from_str(&api.get(&path).await?)?;
+        for run in page["runs"].as_array().context("a list of runs")? {
+            runs.push(run["runId"].as_str().context("a run id")?.to_owned());
+        }
+        match page["nextCursor"].as_str() {
+            Some(cursor) => path = format!("/v1/host/callboard/runs?limit=100&cursor={cursor}"),
+            None => return Ok(runs),
+        }
     }
 }
 

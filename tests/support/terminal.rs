@@ -18,7 +18,8 @@ const VARYING: [(&str, &str); 9] = [
     (r"key_[0-9a-f]{32}", "[key-id]"),
     (r"cb(test)?_[A-Za-z0-9_-]{43}", "[key]"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "[time]"),
-    (r"(?m)^ *\d+\.\d\ds ", "  [at] "),
+    // A number before the time is the event's, and stays.
+    (r"(?m)^( *\d+ )? *\d+\.\d\ds ", "$1  [at] "),
     (r"\b(\d+ ms|\d+\.\d\d s) *", "[took] "),
     // The column is as wide as its longest time.
     (r"TOOK +", "TOOK  "),

@@ -4,6 +4,7 @@ mod agents;
 mod book;
 mod discovery;
 mod expectations;
+mod families;
 mod fixtures;
 mod observations;
 mod questions;
@@ -72,6 +73,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         discovery::check(&mut session, &fixtures).await?;
         fixtures::check(&mut session).await?;
         questions::check(&mut session).await?;
+        families::check(&mut session).await?;
         streams::check(&mut session).await?;
         requests::check(&mut session).await?;
         transitions::check(&mut session).await?;

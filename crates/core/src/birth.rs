@@ -108,6 +108,40 @@ pub struct Fork {
     pub mode: ForkMode,
     /// The run whose id a replay keeps in payloads and keys.
     pub origin: RunId,
+    /// Where the source's log had left the histories of earlier runs, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Departure>,
+}
+
+/// The event with which a branch went on live, after the history of another run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Departure {
+    pub at: u64,
+    /// The run whose id stands in payloads and keys before that.
+    pub left: RunId,
+}
+
+impl Fork {
+    /// A fork of this run before its event `from`, of `until` that it has.
+    pub fn of(source: &Birth, mode: ForkMode, from: u64, until: u64) -> Self {
+        let departures = source.fork.iter().flat_map(Self::departures);
+        Self {
+            source: source.run_id.clone(),
+            from,
+            until,
+            mode,
+            origin: source.told_id(until).clone(),
+            earlier: departures.filter(|one| mode == ForkMode::Replay || one.at < from).collect(),
+        }
+    }
+
+    /// Where the log leaves other runs' histories, the fork's own departure included.
+    pub(crate) fn departures(&self) -> impl Iterator<Item = Departure> {
+        let is_own = self.mode == ForkMode::Branch && self.from > 0;
+        let own = is_own.then(|| Departure { at: self.from, left: self.origin.clone() });
+        self.earlier.iter().cloned().chain(own)
+    }
 }
 
 /// The limits in force for one run, resolved when it is created so that a later configuration cannot move them.
@@ -124,12 +158,13 @@ impl Birth {
         self.forced_engine_version.unwrap_or(self.engine_version)
     }
 
-    /// The run id inside payloads and keys: a replay says what its source said.
-    pub fn told_id(&self) -> &RunId {
-        match &self.fork {
-            Some(Fork { mode: ForkMode::Replay, origin, .. }) => origin,
-            Some(Fork { mode: ForkMode::Branch, .. }) | None => &self.run_id,
-        }
+    /// The run id inside payloads and keys at this place of the log: a replay says what its source said.
+    pub fn told_id(&self, place: u64) -> &RunId {
+        let Some(fork) = self.fork.as_ref().filter(|fork| fork.mode == ForkMode::Replay) else {
+            return &self.run_id;
+        };
+        let departure = fork.earlier.iter().find(|departure| place < departure.at);
+        departure.map_or(&fork.origin, |departure| &departure.left)
     }
 
     pub fn is_replay(&self) -> bool {

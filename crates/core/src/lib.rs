@@ -21,7 +21,7 @@ mod trace;
 mod version;
 
 pub use admission::{HostLimits, Inadmissible, MOCK_PROVIDERS};
-pub use birth::{AgentPin, Birth, Fork, Parent, RunLimits, TaskSource};
+pub use birth::{AgentPin, Birth, Departure, Fork, Parent, RunLimits, TaskSource};
 pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};
 pub use head::Head;
 pub use interrupt::{CastVote, Question};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callboard_core::{
-    Birth, ChildNews, ChildOrder, Command, LiveChild, Parent, Refusal, Run, SpanContext,
+    Birth, ChildNews, ChildOrder, Command, LiveChild, Parent, Refusal, Run, TraceContext,
     status_for_parent,
 };
 use callboard_protocol::{ENGINE_VERSION, Failure, RunStatus};
@@ -75,7 +75,7 @@ impl Engine {
             unset: order.unset.clone(),
             fork: None,
             agents,
-            trace: Some((&SpanContext::of_node(above, &attempt.node, attempt.visit)).into()),
+            trace: Some(TraceContext::below(above, &attempt.node, attempt.visit)),
         };
         let run = Run::new(Arc::new(birth), entry.plan.clone());
         Ok(Ok(self.newborn(run, entry.source.clone(), at)))

@@ -99,13 +99,7 @@ impl ForkOrder {
             parent: None,
             // Its own trace, linked to the source's.
             trace: None,
-            fork: Some(Fork {
-                source: self.source,
-                from: self.from,
-                until,
-                mode: self.mode,
-                origin: source.told_id().clone(),
-            }),
+            fork: Some(Fork::of(source, self.mode, self.from, until)),
             ..source.clone()
         }
     }

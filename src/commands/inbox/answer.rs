@@ -1,7 +1,11 @@
 //! `callboard inbox answer`: what was typed, piped in or chosen at the prompt, sent to the run that asked.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::Value;
+
+use callboard_protocol::RunStatus;
 
 use crate::answers::read_lines;
 use crate::args::Connection;
@@ -9,6 +13,10 @@ use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::question::{Question, approval};
 use crate::{output, prompt};
+
+/// Two seconds: long for a run that begins, short for a person who made a mistake.
+const LOOKS: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -84,10 +92,7 @@ fn typed(args: &AnswerArgs) -> Option<Value> {
 
 /// The question that is meant.
 async fn find(client: &Client, args: &AnswerArgs) -> Result<Question, CommandError> {
-    let mut open = client.questions(&args.run).await?;
-    if let Some(node) = &args.node {
-        open.retain(|question| question.node_id.as_str() == node.as_str());
-    }
+    let mut open = questions(client, args).await?;
     let nodes: Vec<String> = open.iter().map(|question| question.node_id.to_string()).collect();
     match open.pop() {
         None => Err(nothing_asked(args)),
@@ -98,6 +103,23 @@ async fn find(client: &Client, args: &AnswerArgs) -> Result<Question, CommandErr
                 .hint(format!("name the node as well: {}", nodes.join(", "))))
         }
     }
+}
+
+/// What the run asks, or will ask in a moment: whoever pastes two commands is quicker than a run that begins.
+async fn questions(client: &Client, args: &AnswerArgs) -> Result<Vec<Question>, CommandError> {
+    for _ in 0..LOOKS {
+        let mut open = client.questions(&args.run).await?;
+        if let Some(node) = &args.node {
+            open.retain(|question| question.node_id.as_str() == node.as_str());
+        }
+        let moves = |status| matches!(status, RunStatus::Pending | RunStatus::Running);
+        if !open.is_empty() || !client.run(&args.run).await.is_ok_and(|(_, run)| moves(run.status))
+        {
+            return Ok(open);
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+    Ok(Vec::new())
 }
 
 async fn ask(question: &Question) -> Result<Value, CommandError> {

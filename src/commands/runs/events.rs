@@ -15,7 +15,9 @@ use crate::follow::{self, Audience, Ending};
 #[command(after_help = "Examples:
   callboard runs events run_0199f2c4 --follow
   callboard runs events run_0199f2c4 --json | jq .type
-  callboard runs events run_0199f2c4 --follow --mode messages")]
+  callboard runs events run_0199f2c4 --follow --mode messages
+
+The number before each line is the event's sequence, as `callboard runs fork --from-seq` takes it.")]
 pub(crate) struct EventsArgs {
     /// Id of the run
     #[arg(value_name = "RUN")]
@@ -111,7 +113,10 @@ fn check(args: &EventsArgs) -> Result<(), CommandError> {
 }
 
 /// The definition only lends its names to the nodes; a run whose workflow is gone can still be read.
-async fn find_definition(client: &Client, run: &str) -> Result<Option<String>, CommandError> {
+pub(super) async fn find_definition(
+    client: &Client,
+    run: &str,
+) -> Result<Option<String>, CommandError> {
     let (_, snapshot) = client.run(run).await?;
     Ok(client.workflow(snapshot.workflow_id.as_str()).await.ok())
 }

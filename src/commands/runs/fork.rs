@@ -1,10 +1,12 @@
 //! `callboard runs fork`: goes back to an event of a run and takes it from there.
 
 use clap::{Args, ValueEnum};
+use owo_colors::OwoColorize;
 use serde_json::Value;
 
 use callboard_protocol::{ForkMode, ForkRun, Object, RunOptions};
 
+use super::events::find_definition;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::commands::run::{answers, conclude, parse_option};
@@ -22,7 +24,8 @@ const WHOLE_LOG: &str = "debug";
   callboard runs diff run_0199f2c4 run_0199f2d0
 
 A replay goes through the history again on what was recorded: it calls nobody and waits for
-nothing. A branch keeps the history before --from-seq and goes on live.")]
+nothing. A branch keeps the history before --from-seq and goes on live. `callboard runs events`
+numbers the events.")]
 pub(crate) struct ForkArgs {
     /// Id of the run
     #[arg(value_name = "RUN")]
@@ -31,7 +34,7 @@ pub(crate) struct ForkArgs {
     #[arg(long)]
     mode: Mode,
     /// Sequence of the first event that is not taken over; a replay without it begins at the start
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_sequence)]
     from_seq: Option<i64>,
     /// Run option of `configurable` that a branch changes, its value as JSON; repeatable
     #[arg(long = "config", value_name = "KEY=JSON", value_parser = parse_option)]
@@ -58,8 +61,13 @@ enum Mode {
 }
 
 pub(super) async fn run(args: ForkArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    check(&args)?;
     let client = Client::new(&args.connection.clone().or(earlier))?;
-    let forked = client.fork(&args.run, &order(&args)).await?;
+    let forked = client.fork(&args.run, &order(&args)).await;
+    let forked = forked.map_err(|error| match error.what.ends_with("(fork_point_unknown)") {
+        true => error.hint(numbers_of(&args.run)),
+        false => error,
+    })?;
     if !args.follow {
         if args.json {
             output::json(&forked)?;
@@ -73,10 +81,44 @@ pub(super) async fn run(args: ForkArgs, earlier: &Connection) -> Result<Exit, Co
         return Ok(Exit::Done);
     }
     let audience = if args.json { Audience::Machines } else { Audience::People };
-    let answers = answers(args.json);
-    let ending =
-        follow::follow(&client, &forked.run_id, WHOLE_LOG, audience, None, answers).await?;
+    let definition = if args.json { None } else { find_definition(&client, &args.run).await? };
+    if !args.json {
+        output::line(&format!("{} {}", "fork".bold(), forked.run_id))?;
+    }
+    let ending = Box::pin(follow::follow(
+        &client,
+        &forked.run_id,
+        WHOLE_LOG,
+        audience,
+        definition.as_deref(),
+        answers(args.json),
+    ))
+    .await?;
     Ok(conclude(&forked.run_id, ending, audience))
+}
+
+/// What no host would take, said in the words of the command line.
+fn check(args: &ForkArgs) -> Result<(), CommandError> {
+    let is_changed = !args.configurable.is_empty() || !args.tags.is_empty();
+    match args.mode {
+        Mode::Branch if args.from_seq.is_none() => {
+            Err(CommandError::usage("a branch needs --from-seq").hint(numbers_of(&args.run)))
+        }
+        Mode::Replay if is_changed => Err(CommandError::usage(
+            "a replay changes nothing, so it takes no --config and no --tag",
+        )
+        .hint("--mode branch goes on live with other options")),
+        Mode::Branch | Mode::Replay => Ok(()),
+    }
+}
+
+fn numbers_of(run: &str) -> String {
+    format!("`callboard runs events {run}` numbers its events")
+}
+
+fn parse_sequence(text: &str) -> Result<i64, String> {
+    let number = text.parse().ok().filter(|number| *number >= 0);
+    number.ok_or_else(|| "expected the number of an event, as in 7".to_owned())
 }
 
 fn order(args: &ForkArgs) -> ForkRun {

@@ -4,7 +4,7 @@ use clap::Args;
 use comfy_table::Cell;
 use serde_json::Value;
 
-use callboard_protocol::{Object, RunSnapshot};
+use callboard_protocol::{ForkMode, Object, RunSnapshot};
 
 use crate::args::Connection;
 use crate::client::Client;
@@ -44,6 +44,7 @@ fn print(run: &RunSnapshot) -> Result<(), CommandError> {
     if let (Some(started), Some(ended)) = (run.started_at, run.completed_at) {
         output::field("took", &words::duration(ended.since(started)))?;
     }
+    print_family(run)?;
     if let Some(node) = &run.current_node_id {
         output::field("waits at", node.as_str())?;
     }
@@ -56,6 +57,25 @@ fn print(run: &RunSnapshot) -> Result<(), CommandError> {
     print_values("variables", Some(&run.variables))?;
     print_values("channels", run.channels.as_ref())?;
     print_nodes(run)
+}
+
+/// The runs that this one has to do with.
+fn print_family(run: &RunSnapshot) -> Result<(), CommandError> {
+    if let (Some(parent), Some(node)) = (&run.parent_run_id, &run.parent_node_id) {
+        output::field("parent", &format!("{parent} at {node}"))?;
+    }
+    for child in &run.child_runs {
+        let (id, node, status) = (&child.run_id, &child.node_id, child.status.as_str());
+        output::field("child", &format!("{id} {status}, started by {node}"))?;
+    }
+    if let Some(fork) = &run.fork {
+        let mode = match fork.mode {
+            ForkMode::Replay => "replay",
+            ForkMode::Branch => "branch",
+        };
+        output::field(mode, &format!("of {} from event {}", fork.source_run_id, fork.from_seq))?;
+    }
+    Ok(())
 }
 
 fn print_values(title: &str, values: Option<&Object>) -> Result<(), CommandError> {

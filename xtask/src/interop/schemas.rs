@@ -35,7 +35,7 @@ const EXCEPTIONS: [Exception; 2] = [
 ];
 
 /// Schemas that whole bodies are checked against.
-const BODIES: [&str; 9] = [
+const BODIES: [&str; 10] = [
     "capabilities",
     "run-event",
     "run-snapshot",
@@ -44,6 +44,7 @@ const BODIES: [&str; 9] = [
     "workflow-definition",
     "debug-bundle",
     "run-diff-response",
+    "run-ancestry-response",
     "annotation",
 ];
 

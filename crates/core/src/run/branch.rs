@@ -23,10 +23,7 @@ impl Run {
     /// The time between the source's last event and the branch's first did not pass for the run, and
     /// the source's children are not the branch's.
     pub(super) fn leave_source(&mut self, entry: &Entry) {
-        let leaves = self.birth.fork.as_ref().is_some_and(|fork| {
-            fork.mode == ForkMode::Branch && fork.from == entry.sequence && fork.from > 0
-        });
-        if !leaves {
+        if !self.leaves_history(entry) {
             return;
         }
         let gap = super::millis(entry.at.since(self.updated_at));
@@ -47,5 +44,18 @@ impl Run {
         }
         self.interrupts.values_mut().for_each(|open| later(&mut open.requested_at));
         self.due_triggers.iter_mut().flatten().for_each(later);
+    }
+
+    /// Whether this run, or one whose history it has, went on live with this event.
+    fn leaves_history(&self, entry: &Entry) -> bool {
+        let Some(fork) = &self.birth.fork else { return false };
+        let is_rehearsed = fork.mode == ForkMode::Replay && entry.sequence >= fork.from;
+        let place = match self.script.current() {
+            // A report of a divergence moves what follows it; the source's places count.
+            Some(original) if is_rehearsed && original.event == entry.event => original.sequence,
+            _ if is_rehearsed => return false,
+            _ => entry.sequence,
+        };
+        fork.departures().any(|departure| departure.at == place)
     }
 }

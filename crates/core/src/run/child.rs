@@ -149,8 +149,11 @@ impl Run {
         self.children.iter().any(|child| child.run == *run && !child.status.is_terminal())
     }
 
-    /// Whether an ending run must still wait for this node's child to end.
+    /// Whether an ending run must still wait for this node's child to end. A replay has none of its own.
     pub(super) fn holds_child(&self, index: NodeIndex) -> bool {
+        if self.birth.is_replay() {
+            return false;
+        }
         let child = self.nodes[index].child.map(|child| &self.children[child]);
         child.is_some_and(|child| !child.status.is_terminal())
             && self.call(index).is_some_and(|call| call.propagate_cancellation)

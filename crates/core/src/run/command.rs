@@ -241,7 +241,7 @@ impl Run {
             Fact::Chunk { index, .. } | Fact::Agent { index, .. } if *index < known => None,
             Fact::Chunk { text, is_last, meta, .. } => Some(Event::OutputChunk(OutputChunk {
                 node_id,
-                run_id: self.birth.told_id().clone(),
+                run_id: self.told_id().clone(),
                 chunk: text.clone(),
                 is_last: *is_last,
                 meta: meta.clone(),

@@ -251,7 +251,7 @@ impl Run {
         };
         if !fits {
             let current = declaration.and_then(|declared| declared.schema_version).unwrap_or(1);
-            let event = EventId::of(self.birth.told_id(), entry.sequence);
+            let event = EventId::of(self.birth.told_id(entry.sequence), entry.sequence);
             let written = payload.schema_version.unwrap_or(1);
             self.fault = Some(breaking_change(&payload.channel, current, written, event.as_str()));
             return;

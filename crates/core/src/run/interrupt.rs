@@ -155,7 +155,7 @@ impl Run {
         Event::InterruptRequested(InterruptRequested {
             node_id: Some(node.id.clone()),
             kind: question.kind,
-            key: key_of(self.birth.told_id().as_str(), &node.id, self.nodes[index].asked),
+            key: key_of(self.told_id().as_str(), &node.id, self.nodes[index].asked),
             data: question.data,
             resume_schema: question.resume_schema,
             timeout_ms: question.timeout_ms,
@@ -220,7 +220,7 @@ impl Run {
             interrupt_id: open.id.clone(),
             kind: open.question.kind,
             resume_value: decision.value.clone(),
-            run_id: self.birth.told_id().clone(),
+            run_id: self.told_id().clone(),
             resolved_at: decision.at,
             resolved_by: decision.by.clone(),
             outcome: is_late.then(|| "rejected".into()),

@@ -110,7 +110,7 @@ impl Run {
                 "emitDuplicateMessageId needs a channel with the message reducer",
             ));
         };
-        let value = json!({ "messageId": format!("{}:{}", self.birth.told_id(), self.node_id(index)), "role": "agent", "content": "probe" });
+        let value = json!({ "messageId": format!("{}:{}", self.told_id(), self.node_id(index)), "role": "agent", "content": "probe" });
         self.write(index, channel, value, at)
     }
 

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use callboard_protocol::{
-    DivergenceKind, Event, EventId, Failure, ForkMode, NodeFailed, NodeId, ReplayDiverged,
+    DivergenceKind, Event, EventId, Failure, ForkMode, NodeFailed, NodeId, ReplayDiverged, RunId,
     RunResumed, Timestamp,
 };
 
@@ -49,7 +49,7 @@ impl Script {
         Self { entries: source[..end].into(), next: 0, reported: None, is_whole }
     }
 
-    fn current(&self) -> Option<&Entry> {
+    pub(super) fn current(&self) -> Option<&Entry> {
         self.entries.get(self.next)
     }
 
@@ -90,6 +90,11 @@ impl Run {
         {
             self.script.follow(&entry.event, fork);
         }
+    }
+
+    /// The run id inside the payload or key of the next event.
+    pub(super) fn told_id(&self) -> &RunId {
+        self.birth.told_id(self.script.current().map_or(u64::MAX, |original| original.sequence))
     }
 
     /// Whether the run's next event comes from its source's history.

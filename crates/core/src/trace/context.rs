@@ -43,6 +43,18 @@ impl TraceContext {
         })
     }
 
+    /// What a run is born with that a node of another starts: the node's span as its caller, and whatever the other
+    /// run's own caller asked for.
+    pub fn below(birth: &Birth, node: &NodeId, visit: u32) -> Self {
+        let SpanContext { trace_id, span_id } = SpanContext::of_node(birth, node, visit);
+        let caller = birth.trace.as_ref();
+        let flags = if caller.is_none_or(Self::is_sampled) { "01" } else { "00" };
+        Self {
+            traceparent: format!("00-{trace_id}-{span_id}-{flags}"),
+            tracestate: caller.and_then(|caller| caller.tracestate.clone()),
+        }
+    }
+
     /// Whether the caller records its trace. What follows the caller follows it in this too.
     pub fn is_sampled(&self) -> bool {
         let flags = self.traceparent.split('-').nth(3);
@@ -53,13 +65,6 @@ impl TraceContext {
     /// The span that whatever carries this belongs under.
     pub fn parent(&self) -> Option<SpanContext> {
         parse(&self.traceparent)
-    }
-}
-
-/// A run that a node of another run starts is born with that node's span as its caller.
-impl From<&SpanContext> for TraceContext {
-    fn from(span: &SpanContext) -> Self {
-        Self { traceparent: span.traceparent(), tracestate: None }
     }
 }
 
@@ -202,6 +207,7 @@ mod tests {
     #[test]
     fn a_span_that_is_handed_on_reads_as_the_parent() {
         let span = SpanContext { trace_id: TRACE.into(), span_id: SPAN.into() };
-        assert_eq!(TraceContext::from(&span).parent(), Some(span));
+        let read = TraceContext::read(&span.traceparent(), None);
+        assert_eq!(read.and_then(|read| read.parent()), Some(span));
     }
 }

@@ -78,7 +78,22 @@ impl<'a> Tracer<'a> {
         if !birth.tags.is_empty() {
             tracer.set(RUN, "openwop.run.tags", birth.tags.clone());
         }
+        tracer.set_origin();
         tracer
+    }
+
+    /// Where the run came from: the node that started it, or the history that it took over.
+    fn set_origin(&mut self) {
+        if let Some(parent) = &self.birth.parent {
+            self.set(RUN, "openwop.parent.run_id", &parent.run_id);
+            self.set(RUN, "openwop.parent.workflow_id", &parent.workflow_id);
+            self.set(RUN, "openwop.parent.node_id", &parent.node_id);
+        }
+        if let Some(fork) = &self.birth.fork {
+            self.set(RUN, "openwop.replay.source_run_id", &fork.source);
+            self.set(RUN, "openwop.replay.from_seq", fork.from);
+            self.set(RUN, "openwop.replay.mode", fork.mode);
+        }
     }
 
     fn take(&mut self, entry: &Entry) {
@@ -101,6 +116,7 @@ impl<'a> Tracer<'a> {
             Event::CapBreached(payload) => self.cap_breached(payload, at),
             Event::RunPaused(_) => self.paused(at),
             Event::RunResumed(_) => self.note(RUN, "run.resumed", at),
+            Event::ReplayDiverged(_) => self.set(RUN, "openwop.replay.diverged", true),
             Event::RunCompleted(_) => self.end_run(&SpanStatus::OK, at),
             Event::RunFailed(payload) => {
                 self.end_run(&SpanStatus::error(&payload.error.code), at);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callboard_core::{Birth, Command, Entry, Fork, Outcome, Refusal, Resolution, Run, Via};
+use callboard_core::{Birth, Command, Entry, Fork, Outcome, Refusal, Resolution, Run, Via, spans};
 use callboard_protocol::{DrainPolicy, Event, ForkMode, Object, RunStatus, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -19,13 +19,7 @@ fn fork_of(source: &Run, length: usize, from: usize, mode: ForkMode) -> Arc<Birt
     Arc::new(Birth {
         run_id: "run-2".into(),
         created_at: at(3_000_000),
-        fork: Some(Fork {
-            source: birth.run_id.clone(),
-            from: from as u64,
-            until: length as u64,
-            mode,
-            origin: birth.told_id().clone(),
-        }),
+        fork: Some(Fork::of(birth, mode, from as u64, length as u64)),
         ..Birth::clone(birth)
     })
 }
@@ -172,6 +166,12 @@ fn r56_a_divergence_is_told_and_the_replay_goes_on() {
     assert_eq!(count(&log, "replay.diverged"), 1, "{:#?}", lines(&log));
     assert_eq!(run.status(), RunStatus::Completed);
     assert_eq!(run.snapshot().variables["x"], "new", "pure nodes are computed anew");
+    let seen = &spans(run.birth(), run.plan(), &log, &[])[0].attributes;
+    assert_eq!(
+        (&seen["openwop.replay.source_run_id"], &seen["openwop.replay.diverged"]),
+        (&json!("run-1"), &json!(true)),
+        "R76"
+    );
     assert_eq!(run.snapshot().variables["b"]["text"], "hello", "outcomes are taken over");
 }
 
@@ -243,6 +243,27 @@ fn a_question_that_nobody_answered_fails_closed() {
     assert_eq!(told.expect("a cancel").last().expect("an end").event.kind(), "run.cancelled");
 }
 
+/// Forked while its source was being cancelled, or cancelled itself: a replay has no child to wait for.
+#[test]
+fn a_cancelled_replay_waits_for_no_child() {
+    let flow = given("call:subWorkflow").config("call", json!({ "workflowId": "child" }));
+    let mut source = play(&flow, &[(0, Do::Start)]);
+    let order = source.run.child_orders().pop().expect("a child is owed");
+    let (attempt, workflow) = (order.attempt, order.workflow);
+    let dispatch = Command::Dispatch { attempt, child: "run-child".into(), workflow };
+    let cancel = Command::Cancel { reason: None, by: None, parent: None };
+    for command in [&dispatch, &cancel] {
+        let told = source.run.decide(command, at(1)).expect("a command that is accepted");
+        source.log.extend(told);
+    }
+    assert_eq!(source.run.status(), RunStatus::Cancelling, "the source waits for its child");
+    let (run, _) = replay(&source.run, &source.log, source.log.len());
+    assert_eq!(run.status(), RunStatus::Cancelled);
+    let mut run = rehearsal(&source.run, &source.log, source.log.len() - 1);
+    run.decide(&cancel, at(5_000_000)).expect("a cancel");
+    assert_eq!(run.status(), RunStatus::Cancelled);
+}
+
 /// F59: pauses and takeovers are history; a replay stops for neither.
 #[test]
 fn f59_pauses_are_no_pauses_in_a_replay() {
@@ -266,11 +287,20 @@ fn f59_pauses_are_no_pauses_in_a_replay() {
     assert_eq!(run.status(), RunStatus::Failed, "it goes on to what the source never did");
 }
 
-fn branch(source: &Played, from: usize) -> Run {
-    let birth = fork_of(&source.run, source.log.len(), from, ForkMode::Branch);
-    let mut run = Run::new(birth, Arc::clone(source.run.plan()));
-    source.log[..from].iter().for_each(|entry| run.apply(entry));
+fn branch(source: &Run, log: &[Entry], from: usize) -> Run {
+    let birth = fork_of(source, log.len(), from, ForkMode::Branch);
+    let mut run = Run::new(birth, Arc::clone(source.plan()));
+    log[..from].iter().for_each(|entry| run.apply(entry));
     run
+}
+
+/// A branch off the end of a log, four seconds later.
+fn branch_for_a_while(source: &Run, log: &[Entry], millis: i64) -> (Run, Vec<Entry>) {
+    let (mut run, mut log) = (branch(source, log, log.len()), log.to_vec());
+    for (later, command) in [(0, Command::Branch), (4_000, Command::Continue)] {
+        log.extend(run.decide(&command, at(millis + later)).expect("a branch goes on"));
+    }
+    (run, log)
 }
 
 /// R58: a branch keeps its history, performs what was under way anew and goes on under its own id.
@@ -278,7 +308,7 @@ fn branch(source: &Played, from: usize) -> Run {
 fn r58_a_branch_goes_on_live() {
     let flow = given("a:noop say:ai").edges("a>say").most_millis(1_000);
     let source = play(&flow, &[(0, Do::Start), (5, Do::Done("say", json!({ "text": "then" })))]);
-    let mut run = branch(&source, 4);
+    let mut run = branch(&source.run, &source.log, 4);
     assert_eq!(run.head().version, 4);
     let mut log = source.log[..4].to_vec();
     log.extend(run.decide(&Command::Branch, at(3_000_000)).expect("a branch"));
@@ -291,12 +321,28 @@ fn r58_a_branch_goes_on_live() {
     assert_eq!(count(&log, "cap.breached"), 0);
 }
 
+/// R54, R58: time that did not pass for a branch did not pass for what is forked off it either.
+#[test]
+fn forks_of_a_branch_know_where_it_left_its_source() {
+    let flow = given("a:delay b:delay").edges("a>b").most_millis(10_000);
+    let flow = flow.config("a", json!({ "ms": 4_000 })).config("b", json!({ "ms": 4_000 }));
+    let source = play(&flow, &[(0, Do::Start), (1_000, Do::Cancel)]);
+    let (first, log) = branch_for_a_while(&source.run, &source.log[..2], 3_000_000);
+    assert_eq!(lines(&log)[2..], ["run.resumed", "node.completed a", "node.started b"]);
+    let (second, log) = branch_for_a_while(&first, &log, 6_000_000);
+    assert_eq!(second.status(), RunStatus::Completed, "{:#?}", lines(&log));
+    for from in 0..log.len() {
+        let (_, again) = replay(&second, &log, from);
+        assert_eq!(told(&again), told(&log), "from {from}");
+    }
+}
+
 /// R58: an open question comes along, with what is left of its time.
 #[test]
 fn a_branch_can_answer_what_its_source_still_asks() {
     let flow = given("gate:approvalGate").config("gate", json!({ "timeoutMs": 10_000 }));
     let source = play(&flow, &[(0, Do::Start)]);
-    let mut run = branch(&source, source.log.len() - 1);
+    let mut run = branch(&source.run, &source.log, source.log.len() - 1);
     run.decide(&Command::Branch, at(3_000_000)).expect("a branch");
     assert_eq!(run.status(), RunStatus::WaitingApproval);
     let asked: Value = run.interrupts().next().expect("a question").data;

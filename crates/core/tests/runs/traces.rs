@@ -1,6 +1,6 @@
 //! Spans: the protocol's names and attributes, the same for everybody who reads the same log.
 
-use callboard_core::{Fact, Span, SpanCode, SpanContext, TraceContext, spans};
+use callboard_core::{Birth, Fact, Parent, Span, SpanCode, SpanContext, TraceContext, spans};
 use callboard_protocol::{ChunkMeta, Usage};
 use serde_json::{Value, json};
 
@@ -89,6 +89,37 @@ fn r76_a_run_continues_the_trace_of_its_caller() {
     assert_eq!(joined[0].span_id, SpanContext::of_run(&birth).span_id);
     let node = SpanContext::of_node(&birth, &"a".into(), 0);
     assert_eq!(named(&joined, "openwop.node.core.noop").span_id, node.span_id);
+}
+
+/// R76: a run within a run nests under the node that started it, and is recorded only where that one is.
+#[test]
+fn r76_a_child_nests_under_the_node_that_started_it() {
+    let flow = given("a:noop");
+    let mut above = flow.birth();
+    above.trace = TraceContext::read(&CALLER.replace("-01", "-00"), Some("vendor=1"));
+    let trace = TraceContext::below(&above, &"call".into(), 2);
+    assert!(!trace.is_sampled());
+    assert_eq!(trace.tracestate.as_deref(), Some("vendor=1"));
+    let birth = Birth {
+        run_id: "run-2".into(),
+        trace: Some(trace),
+        parent: Some(Parent {
+            run_id: "run-1".into(),
+            workflow_id: "above".into(),
+            node_id: "call".into(),
+            depth: 1,
+        }),
+        ..flow.birth()
+    };
+    let played = play(&flow, &[(0, Do::Start)]);
+    let seen = spans(&birth, played.run.plan(), &played.log, &[]);
+    let call = SpanContext::of_node(&above, &"call".into(), 2);
+    assert_eq!(seen[0].parent_span_id.as_ref(), Some(&call.span_id));
+    assert!(seen.iter().all(|span| span.trace_id == call.trace_id));
+    let attributes = &seen[0].attributes;
+    assert_eq!(attributes["openwop.parent.run_id"], "run-1");
+    assert_eq!(attributes["openwop.parent.workflow_id"], "above");
+    assert_eq!(attributes["openwop.parent.node_id"], "call");
 }
 
 /// F60.

@@ -5,6 +5,7 @@
 mod engine;
 mod families;
 mod gates;
+mod replays;
 mod sim;
 mod simulation;
 mod webhooks;

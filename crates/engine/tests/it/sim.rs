@@ -1,5 +1,6 @@
 //! A world in memory: simulated time, scripted activities, and a store that dies on command.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -343,6 +344,16 @@ pub(crate) async fn ended(store: &InMemoryStore, run: &RunId) -> Vec<Recorded> {
         }
         store.changed(run, page.version).await;
     }
+}
+
+/// Where the protocol's fixtures are, if they are beside the project; whoever requires them stops without them.
+pub(crate) fn fixtures() -> Option<PathBuf> {
+    let folder =
+        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/openwop/fixtures"));
+    let required =
+        std::env::var("CALLBOARD_TEST_REQUIRE").is_ok_and(|parts| parts.contains("openwop"));
+    assert!(folder.is_dir() || !required, "the protocol's fixtures are required and missing");
+    folder.is_dir().then_some(folder)
 }
 
 /// The nodes whose questions stand in the inbox.

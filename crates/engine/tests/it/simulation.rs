@@ -2,7 +2,6 @@
 //! that oversleeps, with one host and with two.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -10,7 +9,9 @@ use serde_json::{Value, json};
 use callboard_engine::{Engine, InMemoryStore, Recorded};
 use callboard_protocol::{Object, RunId};
 
-use crate::sim::{DoomedStore, Fate, SimClock, ended, host, open_questions, order, scope};
+use crate::sim::{
+    DoomedStore, Fate, SimClock, ended, fixtures, host, open_questions, order, scope,
+};
 
 /// A workflow to run, with what it is started with.
 #[derive(Debug, Clone)]
@@ -252,15 +253,10 @@ const FIXTURES: [&str; 13] = [
 
 #[tokio::test(start_paused = true)]
 async fn every_core_fixture_survives_a_crash_at_any_append() {
-    let folder =
-        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/openwop/fixtures"));
-    if !folder.is_dir() {
-        let required =
-            std::env::var("CALLBOARD_TEST_REQUIRE").is_ok_and(|parts| parts.contains("openwop"));
-        assert!(!required, "the protocol's fixtures are required and missing");
+    let Some(folder) = fixtures() else {
         eprintln!("skipped: the protocol's fixtures are not beside the project");
         return;
-    }
+    };
     for name in FIXTURES {
         let source =
             std::fs::read_to_string(folder.join(format!("conformance-{name}.json"))).unwrap();

@@ -3,7 +3,7 @@
 use callboard_server::{TestKeys, TestSeams};
 use serde_json::{Value, json};
 
-use crate::given::{RIVAL, Setup, TEST, TestHost};
+use crate::given::{RIVAL, Setup, TEST, TestHost, workflow};
 
 const EVENTS: &str = "/v1/host/sample/test/runs/__probe__/events";
 const SEAMS: [(&str, &str); 8] = [
@@ -155,4 +155,46 @@ async fn spans_and_bundles_are_those_of_the_run() {
     }
     assert_eq!(exported, read);
     assert_eq!(host.post(export, &json!({ "runId": "run_0" })).send().await.status, 404);
+}
+
+/// R76: a child's run nests under the call that started it; a fork has a trace of its own, linked to its source.
+#[tokio::test(start_paused = true)]
+async fn r76_children_nest_and_forks_are_linked() {
+    let host = open().await;
+    let mut outer = workflow("outer", &[("call", "core.subWorkflow")]);
+    outer["nodes"][0]["config"] = json!({ "workflowId": "chain" });
+    let registered = host.post("/v1/host/callboard/workflows", &outer).send().await;
+    assert_eq!(registered.status, 201, "{registered:?}");
+    let run = host.run("outer", json!({})).await;
+    host.end_of(&run).await;
+    let parent = spans_of(&host, &run).await;
+    let call = parent.iter().find(|span| span["name"] == "openwop.node.core.subWorkflow");
+    let shown = host.get(&format!("/v1/runs/{run}")).send().await.json;
+    let child = shown["childRuns"][0]["runId"].as_str().expect("a child").to_owned();
+    let below = spans_of(&host, &child).await;
+    assert_eq!(below[0]["name"], "openwop.run");
+    assert_eq!(below[0]["parentSpanId"], call.expect("a span of the call")["spanId"]);
+    assert!(below.iter().all(|span| span["traceId"] == parent[0]["traceId"]), "one trace");
+    assert_eq!(below[0]["attributes"]["openwop.parent.run_id"], json!(run));
+    assert_eq!(below[0]["attributes"]["openwop.parent.node_id"], "call");
+
+    let body = json!({ "mode": "replay", "fromSeq": 1 });
+    let forked = host.post(&format!("/v1/runs/{run}:fork"), &body).send().await.text_at("runId");
+    host.end_of(&forked).await;
+    let fork = spans_of(&host, &forked).await;
+    let source = json!({ "traceId": parent[0]["traceId"], "spanId": parent[0]["spanId"] });
+    assert_eq!(fork[0]["links"], json!([source]));
+    assert_ne!(fork[0]["traceId"], parent[0]["traceId"]);
+    assert_eq!(fork[0]["parentSpanId"], Value::Null);
+    assert_eq!(fork[0]["attributes"]["openwop.replay.source_run_id"], json!(run));
+    assert_eq!(fork[0]["attributes"]["openwop.replay.from_seq"], 1);
+    assert_eq!(fork[0]["attributes"]["openwop.replay.mode"], "replay");
+}
+
+/// The spans behind the door, which are those of the bundle.
+async fn spans_of(host: &TestHost, run: &str) -> Vec<Value> {
+    let scraped = host.get(&format!("/v1/host/sample/test/otel/spans?runId={run}")).send().await;
+    let bundle = host.get(&format!("/v1/runs/{run}/debug-bundle")).send().await;
+    assert_eq!(scraped.json["spans"], bundle.json["spans"]);
+    scraped.json["spans"].as_array().expect("spans").clone()
 }

@@ -97,6 +97,7 @@ fn fork(id: &str, source: &str, from: u64) -> NewRun {
         until: from + 1,
         mode: ForkMode::Branch,
         origin: source.into(),
+        earlier: Vec::new(),
     };
     let birth = Birth { fork: Some(fork), ..new.birth };
     NewRun { birth, head: head(RunStatus::Running, from, None), ..new }

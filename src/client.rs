@@ -278,6 +278,17 @@ impl Client {
         self.json(self.request(Method::POST, &path).json(&body)).await
     }
 
+    /// Writes into a channel of a run.
+    pub(crate) async fn write_channel(
+        &self,
+        run: &str,
+        channel: &str,
+        body: &Value,
+    ) -> Result<Value, CommandError> {
+        let path = format!("{EXTENSION}/runs/{}/channels/{}", segment(run), segment(channel));
+        self.json(self.request(Method::POST, &path).json(body)).await
+    }
+
     /// Lets the host sign links to interrupts with a new secret.
     pub(crate) async fn rotate_links(&self) -> Result<Value, CommandError> {
         self.json(self.request(Method::POST, &format!("{EXTENSION}/interrupt-links/rotate"))).await

@@ -33,7 +33,12 @@ pub(crate) fn ask(question: &Question) -> io::Result<Option<Value>> {
     let answered = match question.kind {
         InterruptKind::Approval => ask_approval(question),
         InterruptKind::Clarification => ask_parts(question).map(Some),
-        InterruptKind::ExternalEvent | InterruptKind::Custom => ask_value(question).map(Some),
+        InterruptKind::LowConfidence => ask_ratification(question),
+        InterruptKind::ConversationExchange => ask_turn(question).map(Some),
+        InterruptKind::ExternalEvent
+        | InterruptKind::Custom
+        | InterruptKind::ConversationStart
+        | InterruptKind::ConversationClose => ask_value(question).map(Some),
     };
     answered.map_err(|dialoguer::Error::IO(error)| error)
 }
@@ -79,6 +84,30 @@ fn ask_approval(question: &Question) -> dialoguer::Result<Option<Value>> {
             Some(&ask_text("what should change, or your question", Need::Required)?),
         ),
     }))
+}
+
+/// Keeps the decision that an agent was not sure of, drops it, or puts another in its place.
+fn ask_ratification(question: &Question) -> dialoguer::Result<Option<Value>> {
+    let offered = ["accept", "reject", "replace", LATER];
+    let chosen = Select::with_theme(&theme())
+        .with_prompt("your decision")
+        .items(offered)
+        .default(0)
+        .interact()?;
+    Ok(match offered[chosen] {
+        LATER => None,
+        "replace" => {
+            let before = question.data.get("decision").cloned().unwrap_or_default();
+            Some(ask_json("the decision as JSON", &before)?)
+        }
+        action => Some(approval(action, None)),
+    })
+}
+
+fn ask_turn(question: &Question) -> dialoguer::Result<Value> {
+    let text = json!({ "type": "string" });
+    let schema = question.data.get("outcomeSchema").unwrap_or(&text);
+    Ok(ask_by(schema, "your answer", Need::Required)?.unwrap_or_default())
 }
 
 fn ask_parts(question: &Question) -> dialoguer::Result<Value> {

@@ -63,17 +63,34 @@ impl Question {
             (InterruptKind::ExternalEvent, _) => {
                 Err("an event is a JSON object with what the run waits for".to_owned())
             }
-            (InterruptKind::Custom, Some(value)) => Ok(value),
-            (InterruptKind::Custom, None) => Ok(line.into()),
+            (InterruptKind::LowConfidence, None) if matches!(line, "accept" | "reject") => {
+                Ok(approval(line, None))
+            }
+            // What is said is a text, also where it looks like a number.
+            (InterruptKind::ConversationExchange, _) => Ok(match self.data.get("outcomeSchema") {
+                Some(schema) => read_by(schema, line),
+                None => line.into(),
+            }),
+            (
+                InterruptKind::Custom
+                | InterruptKind::LowConfidence
+                | InterruptKind::ConversationStart
+                | InterruptKind::ConversationClose,
+                json,
+            ) => Ok(json.unwrap_or_else(|| line.into())),
         }
     }
 
     /// How to answer from another terminal.
     pub(crate) fn how_to_answer(&self) -> String {
         let how = match self.kind {
-            InterruptKind::Approval => " --action ACTION",
+            InterruptKind::Approval | InterruptKind::LowConfidence => " --action ACTION",
             InterruptKind::Clarification => "",
-            InterruptKind::ExternalEvent | InterruptKind::Custom => " --value JSON",
+            InterruptKind::ExternalEvent
+            | InterruptKind::Custom
+            | InterruptKind::ConversationStart
+            | InterruptKind::ConversationExchange
+            | InterruptKind::ConversationClose => " --value JSON",
         };
         format!("`callboard inbox answer {} {}{how}`", self.run_id, self.node_id)
     }
@@ -134,6 +151,14 @@ pub(crate) fn headline(kind: InterruptKind, data: &Value) -> String {
             format!("{} {}", text("eventType"), words::preview(&data["correlation"]))
         }
         InterruptKind::Custom => text("customKind").to_owned(),
+        InterruptKind::LowConfidence => {
+            let (sure, needed) = (&data["observed"], &data["threshold"]);
+            let decision = data.get("decision").map(words::preview).unwrap_or_default();
+            format!("{} is {sure} sure, {needed} is needed: {decision}", text("agentId"))
+        }
+        InterruptKind::ConversationStart => text("title").to_owned(),
+        InterruptKind::ConversationExchange => text("prompt").to_owned(),
+        InterruptKind::ConversationClose => text("reason").to_owned(),
     };
     words::plain(&line).replace('\n', " ")
 }
@@ -203,6 +228,27 @@ mod tests {
     }
 
     #[test]
+    fn a_turn_is_what_was_typed_unless_its_schema_wants_more() {
+        let kind = InterruptKind::ConversationExchange;
+        check(
+            kind,
+            json!({ "prompt": "?" }),
+            &[("42", Some("42".into())), ("hi", Some("hi".into()))],
+        );
+        let number = json!({ "prompt": "?", "outcomeSchema": { "type": "integer" } });
+        check(kind, number, &[("42", Some(json!(42))), ("hi", Some("hi".into()))]);
+    }
+
+    #[test]
+    fn an_unsure_decision_is_ratified_by_a_word() {
+        let accept = json!({ "action": "accept" });
+        let other = json!({ "next": "hold" });
+        let cases =
+            [("accept", Some(accept)), (r#"{"next":"hold"}"#, Some(other)), ("7", Some(json!(7)))];
+        check(InterruptKind::LowConfidence, json!({}), &cases);
+    }
+
+    #[test]
     fn other_kinds_take_json() {
         check(
             InterruptKind::ExternalEvent,
@@ -231,5 +277,8 @@ mod tests {
         assert_eq!(headline(InterruptKind::Clarification, &data), "Which [2Jcolour? When?");
         let event = json!({ "eventType": "paid", "correlation": { "order": 7 } });
         assert_eq!(headline(InterruptKind::ExternalEvent, &event), r#"paid {"order":7}"#);
+        let unsure = json!({ "agentId": "core.judge", "observed": 0.4, "threshold": 0.7, "decision": "ship" });
+        let told = headline(InterruptKind::LowConfidence, &unsure);
+        assert_eq!(told, r#"core.judge is 0.4 sure, 0.7 is needed: "ship""#);
     }
 }

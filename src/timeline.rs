@@ -126,7 +126,7 @@ impl Timeline {
     fn tell_question(&self, event: &Event) -> Option<Told> {
         let name = self.name(event.node_id()?);
         match event {
-            Event::InterruptRequested(asked) => {
+            Event::InterruptRequested(asked) if asked.kind.is_asked() => {
                 let headline = question::headline(asked.kind, &asked.data);
                 told(ASKED, name, format!("{}: {headline}", asked.kind.as_str()))
             }
@@ -139,12 +139,22 @@ impl Timeline {
                 let who = received.decided_by.as_deref().map(by).unwrap_or_default();
                 told(ANSWERED, name, format!("{} {who}", received.action))
             }
-            Event::InterruptResolved(resolved) if resolved.kind != InterruptKind::Approval => {
-                let who = resolved.resolved_by.as_deref().map(by).unwrap_or_default();
-                match &resolved.resume_value {
-                    Some(value) => told(ANSWERED, name, format!("{} {who}", words::preview(value))),
-                    None => told(BROKEN, name, "nobody answered in time"),
+            Event::ConversationOpened(opened) => {
+                let greeting = words::preview(&opened.initial_turn.content);
+                told(ASKED, name, format!("talks: {greeting}"))
+            }
+            Event::ConversationClosed(closed) => {
+                told(ANSWERED, name, format!("talked: {}", words::preview(&closed.outcome)))
+            }
+            Event::InterruptResolved(resolved)
+                if resolved.kind != InterruptKind::Approval && resolved.kind.is_asked() =>
+            {
+                if resolved.reason.as_deref() == Some("timeout") {
+                    return told(BROKEN, name, "nobody answered in time");
                 }
+                let who = resolved.resolved_by.as_deref().map(by).unwrap_or_default();
+                let value = resolved.resume_value.as_ref().unwrap_or(&Value::Null);
+                told(ANSWERED, name, format!("{} {who}", words::preview(value)))
             }
             _ => None,
         }

@@ -6,6 +6,8 @@ mod forks;
 mod packs;
 #[path = "cli/questions.rs"]
 mod questions;
+#[path = "cli/signals.rs"]
+mod signals;
 mod support;
 #[path = "support/terminal.rs"]
 mod terminal;
@@ -39,6 +41,7 @@ fn every_command_has_help_with_an_example() -> Result<()> {
         "runs resume",
         "runs fork",
         "runs ancestry",
+        "runs signal",
         "inbox",
         "inbox list",
         "inbox answer",
@@ -96,6 +99,7 @@ fn wrong_usage_ends_with_two() -> Result<()> {
         ("unknown_kind", &["inbox", "list", "--kind", "poll"]),
         ("answer_is_not_json", &["inbox", "answer", "run_1", "gate", "--value", "accept"]),
         ("answer_said_twice", &["inbox", "answer", "run_1", "--value", "1", "--action", "accept"]),
+        ("signal_is_not_json", &["runs", "signal", "run_1", "notes", "--value", "ship it"]),
         ("unknown_moment", &["runs", "list", "--since", "yesterday"]),
         ("values_without_follow", &["runs", "events", "run_1", "--mode", "values"]),
         ("values_mixed", &["runs", "events", "run_1", "--mode", "values,debug", "--follow"]),

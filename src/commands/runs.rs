@@ -10,6 +10,7 @@ mod list;
 mod pause;
 mod resume;
 mod show;
+mod signal;
 
 use clap::{Args, Subcommand};
 
@@ -47,6 +48,8 @@ enum RunsCommand {
     Pause(pause::PauseArgs),
     /// Let a paused run go on
     Resume(resume::ResumeArgs),
+    /// Write into a channel of a run from outside
+    Signal(signal::SignalArgs),
     /// Replay a run from an event, or branch off there
     Fork(fork::ForkArgs),
     /// Show which runs started a run
@@ -63,6 +66,7 @@ pub(crate) async fn run(args: RunsArgs, earlier: &Connection) -> Result<Exit, Co
         RunsCommand::Cancel(args) => cancel::run(args, earlier).await,
         RunsCommand::Pause(args) => pause::run(args, earlier).await,
         RunsCommand::Resume(args) => resume::run(args, earlier).await,
+        RunsCommand::Signal(args) => signal::run(args, earlier).await,
         RunsCommand::Fork(args) => fork::run(args, earlier).await,
         RunsCommand::Ancestry(args) => ancestry::run(args, earlier).await,
     }

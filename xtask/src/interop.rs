@@ -13,6 +13,7 @@ mod requests;
 mod schemas;
 mod session;
 mod streams;
+mod talks;
 mod transitions;
 
 use std::path::PathBuf;
@@ -74,6 +75,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         fixtures::check(&mut session).await?;
         questions::check(&mut session).await?;
         families::check(&mut session).await?;
+        talks::check(&mut session).await?;
         streams::check(&mut session).await?;
         requests::check(&mut session).await?;
         transitions::check(&mut session).await?;

@@ -17,6 +17,7 @@ mod retry;
 mod run;
 mod secrets;
 pub mod stream;
+mod talk;
 mod trace;
 mod version;
 
@@ -29,7 +30,8 @@ pub use node::required_capability;
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use run::{
     AgentFact, Answered, Attempt, ChildNews, ChildOrder, Command, Entry, Fact, InterruptView,
-    LiveChild, Outcome, Owed, Refusal, Resolution, RetryClass, Run, Task, Via, status_for_parent,
+    LiveChild, Outcome, OutsideWrite, Owed, Refusal, Resolution, RetryClass, Run, Task, Via,
+    status_for_parent,
 };
 pub use secrets::{redact, redact_text};
 pub use trace::{

@@ -9,8 +9,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use callboard_protocol::{
-    ChannelWritten, Event, NodeCompleted, NodeId, Object, PortValue, RunCompleted, RunStarted,
-    VariableChanged, WorkflowDefinition,
+    ChannelWritten, ConversationClosed, ConversationExchanged, ConversationTurn, Event,
+    InterruptResolved, NodeCompleted, NodeId, NodeResumed, Object, PortValue, RunCompleted,
+    RunStarted, VariableChanged, WorkflowDefinition,
 };
 
 use crate::node::NodeKind;
@@ -103,6 +104,25 @@ impl Mask<'_> {
                 self.outputs(payload.node_id.as_str(), &mut outputs);
                 Event::NodeCompleted(NodeCompleted { outputs, ..payload.clone() })
             }
+            Event::ConversationExchanged(payload) if self.is_confidential(event) => {
+                let turn = self.unsaid(&payload.turn);
+                Event::ConversationExchanged(ConversationExchanged { turn, ..payload.clone() })
+            }
+            Event::ConversationClosed(payload) if self.is_confidential(event) => {
+                Event::ConversationClosed(ConversationClosed {
+                    final_turn: self.unsaid(&payload.final_turn),
+                    outcome: self.hide(&payload.outcome).unwrap_or(Value::Null),
+                    ..payload.clone()
+                })
+            }
+            Event::InterruptResolved(payload) if self.is_confidential(event) => {
+                let resume_value = payload.resume_value.as_ref().and_then(|said| self.hide(said));
+                Event::InterruptResolved(InterruptResolved { resume_value, ..payload.clone() })
+            }
+            Event::NodeResumed(payload) if self.is_confidential(event) => {
+                let resume_value = payload.resume_value.as_ref().and_then(|said| self.hide(said));
+                Event::NodeResumed(NodeResumed { resume_value, ..payload.clone() })
+            }
             Event::RunCompleted(payload) => {
                 let mut outputs = payload.outputs.clone();
                 self.run_outputs(&mut outputs);
@@ -186,10 +206,29 @@ impl Mask<'_> {
         marked || self.is_sensitive_variable(port)
     }
 
+    /// Whether the event is about a conversation whose turns go into a sensitive channel.
+    fn is_confidential(&self, event: &Event) -> bool {
+        let index = event.node_id().and_then(|node| self.plan.index(node));
+        index.is_some_and(|index| self.talks_in_secret(self.plan.node(index)))
+    }
+
+    fn talks_in_secret(&self, node: &PlanNode) -> bool {
+        let channel = node.talk.as_ref().and_then(|talk| talk.channel.as_ref());
+        channel.is_some_and(|channel| self.is_sensitive_channel(channel.as_str()))
+    }
+
+    fn unsaid(&self, turn: &ConversationTurn) -> ConversationTurn {
+        let content = self.hide(&turn.content).unwrap_or(Value::Null);
+        ConversationTurn { content, ..turn.clone() }
+    }
+
     /// Whether a node marks the port, or sets or gets something sensitive and shows it there.
     fn shows_sensitive(&self, node: &PlanNode, port: &str) -> bool {
         let marks = node.node.output_sensitivity.as_ref();
         if marks.is_some_and(|ports| ports.get(port) == Some(&true)) {
+            return true;
+        }
+        if matches!(port, "answers" | "outcome") && self.talks_in_secret(node) {
             return true;
         }
         let names_it = matches!(node.kind, NodeKind::SetVariable | NodeKind::GetVariable);

@@ -19,6 +19,8 @@ pub(crate) enum NodeKind {
     ChannelWrite,
     /// Asks somebody and waits.
     Gate,
+    /// Talks with somebody, turn by turn.
+    Talk,
     /// Starts a run of its own and waits for its end.
     Child,
     /// Declares a requirement that no host meets: the engine must refuse to run it.
@@ -44,6 +46,7 @@ impl NodeKind {
             "core.loop" => Self::Loop,
             "core.channelWrite" => Self::ChannelWrite,
             "core.approvalGate" | "core.clarificationGate" | "core.interrupt" => Self::Gate,
+            "core.conversationGate" => Self::Talk,
             "core.subWorkflow" => Self::Child,
             "conformance.requiresMissing" => Self::RequiresMissing,
             _ => Self::Activity,

@@ -17,6 +17,7 @@ use crate::graph::{Graph, Link, Loop, NodeIndex};
 use crate::mask::MaskingMode;
 use crate::node::NodeKind;
 use crate::node::required_capability;
+use crate::talk::TalkPlan;
 
 /// A definition that parses but cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -78,6 +79,8 @@ pub(crate) struct PlanNode {
     pub(crate) max_retries: u32,
     /// What a node that starts a run of its own is to do.
     pub(crate) child: Option<ChildCall>,
+    /// What a node that holds a conversation is to say.
+    pub(crate) talk: Option<TalkPlan>,
 }
 
 #[derive(Debug)]
@@ -103,7 +106,8 @@ pub(crate) struct ChannelTrigger {
 pub(crate) enum WriteOrigin {
     Any,
     Child,
-    Parent,
+    /// The protocol calls it `parent`: the run that owns the channel.
+    Own,
 }
 
 /// How often a loop may go round when the definition does not say.
@@ -158,6 +162,9 @@ impl Plan {
         for node in &mut plan.nodes {
             if node.kind == NodeKind::Child {
                 node.child = Some(ChildCall::of(&node.node, &plan.definition)?);
+            }
+            if node.kind == NodeKind::Talk {
+                node.talk = Some(TalkPlan::of(&node.node, &plan.definition)?);
             }
         }
         plan.triggers = plan.compile_triggers()?;
@@ -291,6 +298,7 @@ impl Plan {
                 is_triggered_only: false,
                 max_retries,
                 child: None,
+                talk: None,
                 node,
             });
         }
@@ -344,7 +352,7 @@ impl Plan {
                 match config.and_then(|config| config.get("onlyFrom")).and_then(Value::as_str) {
                     None | Some("any") => WriteOrigin::Any,
                     Some("child") => WriteOrigin::Child,
-                    Some("parent") => WriteOrigin::Parent,
+                    Some("parent") => WriteOrigin::Own,
                     Some(other) => {
                         return Err(error(
                             &path,

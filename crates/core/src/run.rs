@@ -6,6 +6,7 @@
 //! anywhere is finished by the next decide, and a new holder needs no other way to find its work.
 
 mod agent;
+mod answer;
 mod artifact;
 mod branch;
 mod child;
@@ -17,7 +18,9 @@ mod interrupt;
 mod next;
 mod perform;
 mod replay;
+mod talk;
 mod view;
+mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,15 +28,17 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use callboard_protocol::{
-    CancelRequested, CapBreached, ChannelName, Event, Failure, InterruptKind, NodeId, Object,
-    PauseRequested, RunId, RunStatus, Timestamp,
+    CancelRequested, CapBreached, ChannelName, Event, Failure, NodeId, Object, PauseRequested,
+    RunId, RunStatus, Timestamp,
 };
 
 pub use agent::AgentFact;
+pub use answer::Answered;
 pub use child::{ChildNews, ChildOrder, LiveChild, status_for_parent};
 pub use command::{Command, Fact, Outcome, Refusal, RetryClass};
 pub use interrupt::{InterruptView, Resolution, Via};
 pub use view::{Attempt, Owed, Task};
+pub use write::OutsideWrite;
 
 use crate::birth::Birth;
 use crate::channel::Channel;
@@ -131,19 +136,10 @@ struct NodeState {
     asked: u32,
     /// The run that this visit has started, by its place among the children.
     child: Option<usize>,
+    /// The conversation that this visit holds.
+    talk: Option<talk::Talk>,
     started_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
-}
-
-/// How a node's question was settled.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
-    pub interrupt_id: String,
-    pub kind: InterruptKind,
-    /// What was asked about.
-    pub data: Value,
-    /// None: nobody answered in time.
-    pub value: Option<Value>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -182,6 +178,12 @@ enum Verdict {
 struct LoopState {
     iterations: u32,
     turn: Turn,
+    /// Whether it would have gone round again, had its bound let it.
+    is_cut: bool,
+}
+
+impl LoopState {
+    const FRESH: Self = Self { iterations: 0, turn: Turn::Open, is_cut: false };
 }
 
 /// Where a loop stands.
@@ -200,7 +202,6 @@ enum Turn {
 impl Run {
     /// A run before its first event.
     pub fn new(birth: Arc<Birth>, plan: Arc<Plan>) -> Self {
-        let fresh = LoopState { iterations: 0, turn: Turn::Open };
         let mut run = Self {
             version: 0,
             // A fork's time begins with the history that it takes over.
@@ -212,7 +213,7 @@ impl Run {
             ready: BTreeMap::new(),
             active: BTreeSet::new(),
             followed: vec![false; plan.definition().edges.len()],
-            loops: vec![fresh; plan.loops.len()],
+            loops: vec![LoopState::FRESH; plan.loops.len()],
             due_triggers: vec![None; plan.triggers.len()],
             variables: Object::new(),
             channels: BTreeMap::new(),

@@ -16,6 +16,7 @@ mod fork;
 mod in_memory;
 mod observe;
 mod once;
+mod outside;
 mod packs;
 mod record;
 mod registry;

@@ -273,6 +273,16 @@ pub struct Recorded {
     pub engine_version: u32,
 }
 
+impl Recorded {
+    /// The event that this one answers, where the protocol asks for it: what opens a conversation stands
+    /// right behind the suspension that it belongs to.
+    fn cause(&self) -> Option<EventId> {
+        let opens = self.kind == "conversation.opened";
+        let before = self.sequence.checked_sub(1).filter(|_| opens)?;
+        Some(EventId::of(&self.run, before))
+    }
+}
+
 impl Serialize for Recorded {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let payload: &RawValue =
@@ -291,6 +301,9 @@ impl Serialize for Recorded {
         doc.serialize_field("engineVersion", &format_args!("{}", self.engine_version))?;
         if Event::is_untrusted(&self.kind) {
             doc.serialize_field("contentTrust", "untrusted")?;
+        }
+        if let Some(cause) = self.cause() {
+            doc.serialize_field("causationId", &cause)?;
         }
         doc.end()
     }

@@ -32,6 +32,8 @@ pub struct Capabilities {
     pub replay: ReplayCapability,
     pub sub_workflow: SubWorkflowCapability,
     pub webhooks: WebhooksCapability,
+    /// `core.conversationGate`, and what it suspends with.
+    pub conversation_primitive: bool,
     /// Absent until something dispatches agents: what is advertised is enforced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<AgentsCapability>,

@@ -4,12 +4,14 @@
 //! [`Event::Other`] and skips it; a new reader defaults fields that an old payload lacks; nobody
 //! rewrites a stored event, so an old writer cannot lose what a new one said.
 
+mod conversation;
 mod payload;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use conversation::*;
 pub use payload::*;
 
 use crate::{EventId, NodeId, RunId, Timestamp};
@@ -125,6 +127,9 @@ events! {
     AgentReasoned(AgentReasoned) = "agent.reasoned", Debug;
     AgentDecided(AgentDecided) = "agent.decided", Debug;
     AgentHandoff(AgentHandoff) = "agent.handoff", Debug;
+    ConversationOpened(ConversationOpened) = "conversation.opened", Update;
+    ConversationExchanged(ConversationExchanged) = "conversation.exchanged", Update;
+    ConversationClosed(ConversationClosed) = "conversation.closed", Update;
     ArtifactCreated(ArtifactCreated) = "artifact.created", Update;
     NodeDispatched(NodeDispatched) = "node.dispatched", Update;
     ReplayDiverged(ReplayDiverged) = "replay.diverged", Debug;
@@ -157,6 +162,9 @@ impl Event {
             Self::AgentReasoned(payload) => payload.node_id.as_ref(),
             Self::AgentDecided(payload) => payload.node_id.as_ref(),
             Self::AgentHandoff(payload) => payload.node_id.as_ref(),
+            Self::ConversationOpened(payload) => payload.node_id.as_ref(),
+            Self::ConversationExchanged(payload) => payload.node_id.as_ref(),
+            Self::ConversationClosed(payload) => payload.node_id.as_ref(),
             Self::ArtifactCreated(payload) => Some(&payload.node_id),
             Self::NodeDispatched(payload) => payload.node_id.as_ref(),
             Self::ChildChanged(payload) => Some(&payload.node_id),
@@ -188,6 +196,9 @@ impl Event {
             Self::AgentReasoned(payload) => payload.node_id = node,
             Self::AgentDecided(payload) => payload.node_id = node,
             Self::AgentHandoff(payload) => payload.node_id = node,
+            Self::ConversationOpened(payload) => payload.node_id = node,
+            Self::ConversationExchanged(payload) => payload.node_id = node,
+            Self::ConversationClosed(payload) => payload.node_id = node,
             _ => {}
         }
         self

@@ -33,12 +33,13 @@ pub use envelope::ErrorEnvelope;
 pub use event::{
     AgentDecided, AgentHandoff, AgentReasoned, ApprovalReceived, ApprovalRequested,
     ArtifactCreated, Ask, CancelRequested, CapBreached, CapKind, ChannelWritten, ChildChanged,
-    ChunkMeta, ClarificationRequested, ClarificationResolved, DivergenceKind, Event, Failure,
+    ChunkMeta, ClarificationRequested, ClarificationResolved, ConversationClosed,
+    ConversationExchanged, ConversationOpened, ConversationTurn, DivergenceKind, Event, Failure,
     InterruptKind, InterruptRequested, InterruptResolved, LoopbackLimit, NodeCancelled,
     NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeStarted,
     NodeSuspended, OtherEvent, OutputChunk, PauseRequested, ReplayDiverged, RunCancelled,
-    RunCompleted, RunEvent, RunFailed, RunPaused, RunResumed, RunStarted, StreamTier, Usage,
-    VariableChanged, VersionPinned, Vote,
+    RunCompleted, RunEvent, RunFailed, RunPaused, RunResumed, RunStarted, StreamTier, TurnRole,
+    Usage, VariableChanged, VersionPinned, Vote,
 };
 pub use event_types::EVENT_TYPES;
 pub use ids::{

@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 use callboard_protocol::{
     AgentDecided, AgentHandoff, AgentReasoned, ApprovalReceived, ApprovalRequested,
     ArtifactCreated, Ask, CancelRequested, CapBreached, CapKind, ChannelWritten, ChildChanged,
-    ChildRunSnapshot, ChunkMeta, ClarificationRequested, ClarificationResolved, CreateRun,
-    DivergenceKind, DrainPolicy, EVENT_TYPES, ErrorEnvelope, Event, EventId, Failure, ForkMode,
-    ForkSnapshot, InterruptKind, InterruptRequested, InterruptResolved, LoopbackLimit,
-    NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried,
-    NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended, Object, OutputChunk, Owner,
-    PauseRequested, Reducer, ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed,
-    RunPaused, RunResumed, RunSnapshot, RunStarted, RunStatus, Timestamp, Usage, VariableChanged,
-    VersionPinned, Vote, WorkflowDefinition,
+    ChildRunSnapshot, ChunkMeta, ClarificationRequested, ClarificationResolved, ConversationClosed,
+    ConversationExchanged, ConversationOpened, ConversationTurn, CreateRun, DivergenceKind,
+    DrainPolicy, EVENT_TYPES, ErrorEnvelope, Event, EventId, Failure, ForkMode, ForkSnapshot,
+    InterruptKind, InterruptRequested, InterruptResolved, LoopbackLimit, NodeCancelled,
+    NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeSnapshot,
+    NodeStarted, NodeSuspended, Object, OutputChunk, Owner, PauseRequested, Reducer,
+    ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed, RunPaused, RunResumed,
+    RunSnapshot, RunStarted, RunStatus, Timestamp, TurnRole, Usage, VariableChanged, VersionPinned,
+    Vote, WorkflowDefinition,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -78,6 +79,7 @@ fn events() -> Vec<Event> {
     events.extend(value_events());
     events.extend(question_events());
     events.extend(answer_events());
+    events.extend(talk_events());
     events
 }
 
@@ -90,7 +92,21 @@ fn question_events() -> Vec<Event> {
         (InterruptKind::Clarification, json!({ "questions": [{ "id": "q", "question": "?" }] })),
         (InterruptKind::ExternalEvent, json!({ "eventType": "e", "correlation": { "k": 1 } })),
         (InterruptKind::Custom, json!({ "customKind": "c" })),
+        (
+            InterruptKind::LowConfidence,
+            json!({ "agentId": "a.b", "threshold": 0.7, "observed": 0.2, "decision": { "x": 1 } }),
+        ),
+        (
+            InterruptKind::ConversationStart,
+            json!({ "conversationId": "c", "title": "t", "initialPrompt": "?" }),
+        ),
+        (
+            InterruptKind::ConversationExchange,
+            json!({ "conversationId": "c", "prompt": "?", "outcomeSchema": {}, "turnIndex": 1 }),
+        ),
+        (InterruptKind::ConversationClose, json!({ "conversationId": "c", "reason": "max-turns" })),
     ];
+    assert_eq!(kinds.len(), InterruptKind::ALL.len());
     let asked = kinds.into_iter().map(|(kind, data)| {
         Event::InterruptRequested(InterruptRequested {
             node_id: None,
@@ -123,9 +139,55 @@ fn question_events() -> Vec<Event> {
                 interrupt_id: "i".into(),
                 kind: InterruptKind::Approval,
                 key: "r:n:0".into(),
+                reason: Some("conversation-input".into()),
             }),
         ])
         .collect()
+}
+
+/// A conversation from its first turn to its last.
+fn talk_events() -> Vec<Event> {
+    let turn = |turn_index: u32, role: TurnRole| ConversationTurn {
+        message_id: format!("c:{turn_index}:{}", role.as_str()),
+        from: "user".into(),
+        content: json!({ "text": "blue" }),
+        ts: 1,
+        role,
+        turn_index,
+        speaker_id: Some("agent.one".into()),
+    };
+    vec![
+        Event::ConversationOpened(ConversationOpened {
+            node_id: None,
+            conversation_id: "c".into(),
+            agent_id: Some("agent.one".into()),
+            initial_turn: turn(0, TurnRole::Agent),
+            schema: Some(Object::new()),
+        }),
+        Event::ConversationExchanged(ConversationExchanged {
+            node_id: None,
+            conversation_id: "c".into(),
+            turn_index: 1,
+            turn: turn(1, TurnRole::User),
+        }),
+        Event::ConversationClosed(ConversationClosed {
+            node_id: None,
+            conversation_id: "c".into(),
+            turn_index: 2,
+            final_turn: turn(2, TurnRole::System),
+            outcome: Value::Null,
+        }),
+    ]
+}
+
+/// The protocol describes these payloads twice, and once as closed.
+#[test]
+fn conversations_match_the_schema_that_closes_them() {
+    let Some(folder) = openwop() else { return };
+    for (event, name) in talk_events().iter().zip(["Opened", "Exchanged", "Closed"]) {
+        let place = format!("conversation-event.schema.json#/$defs/Conversation{name}Payload");
+        check(&schema(&folder, &place), event.kind(), &event.payload());
+    }
 }
 
 fn answer_events() -> Vec<Event> {

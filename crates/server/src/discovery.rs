@@ -135,6 +135,7 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
         },
         sub_workflow: SubWorkflowCapability { input_mapping: true },
         webhooks: WebhooksCapability { supported: true, signature_algorithms: texts(&["v1"]) },
+        conversation_primitive: true,
         agents: host.app.config.agents.clone(),
         testing: Testing {
             mock_providers: texts(&callboard_core::MOCK_PROVIDERS),

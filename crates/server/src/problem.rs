@@ -43,6 +43,8 @@ codes! {
     UnsupportedStreamMode = "unsupported_stream_mode", BAD_REQUEST, "The stream mode does not exist or cannot be mixed.";
     UnsupportedMockProvider = "unsupported_mock_provider", BAD_REQUEST, "No mock provider has this id.";
     UnsupportedForceEngineVersion = "unsupported_force_engine_version", BAD_REQUEST, "The forced engine version is outside the advertised range.";
+    ChannelCrossEngineWriteForbidden = "channel_cross_engine_write_forbidden", BAD_REQUEST, "The channel's reducer takes writes of the run's own nodes only.";
+    ChannelAccessDenied = "channel_access_denied", BAD_REQUEST, "The channel lists its writers, and the caller is not among them.";
     WebhookUrlRejected = "webhook_url_rejected", BAD_REQUEST, "This host does not send to the webhook's address; the message says why.";
     Unauthenticated = "unauthenticated", UNAUTHORIZED, "No key was sent, or none that this host knows.";
     KeyExpired = "key_expired", UNAUTHORIZED, "The key's time is over.";
@@ -335,6 +337,28 @@ impl From<Refusal> for Problem {
             Refusal::KeyRequired { .. } | Refusal::NotAnApprover { .. } => {
                 Self::new(Code::Forbidden, refusal.to_string())
             }
+            Refusal::UnknownChannel { channel } | Refusal::InvalidWrite { channel, .. } => {
+                Self::invalid(refusal.to_string()).with("channel", channel.as_str())
+            }
+            Refusal::NotAVariable { name } => {
+                Self::invalid(refusal.to_string()).with("path", format!("variables.{name}"))
+            }
+            Refusal::ForeignWrite { channel, reducer, source_engine_id, source_run_id } => {
+                Self::new(Code::ChannelCrossEngineWriteForbidden, refusal.to_string())
+                    .with("channel", channel.as_str())
+                    .with("reducer", reducer.as_str())
+                    .with("sourceEngineId", json!(source_engine_id))
+                    .with("sourceRunId", json!(source_run_id))
+            }
+            Refusal::NotAWriter { channel, source_engine_id, source_run_id } => {
+                let writer =
+                    json!({ "sourceEngineId": source_engine_id, "sourceRunId": source_run_id });
+                Self::new(Code::ChannelAccessDenied, refusal.to_string())
+                    .with("channel", channel.as_str())
+                    .with("requestedBy", writer)
+                    .with("allowed", "writers")
+            }
+            Refusal::IsReplay => Self::new(Code::RunStateConflict, refusal.to_string()),
             // Commands of drivers, never of callers.
             Refusal::AlreadyStarted | Refusal::StaleAttempt { .. } => Self::internal(&refusal),
         }

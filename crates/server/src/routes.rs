@@ -5,6 +5,7 @@ mod annotations;
 mod artifacts;
 mod bundle;
 mod cancel;
+mod channels;
 mod create;
 mod diff;
 mod events;
@@ -79,6 +80,7 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::PauseRun => on(method, pause::pause),
         OperationId::ResumeRun => on(method, pause::resume),
         OperationId::ForkRun => on(method, fork::fork),
+        OperationId::WriteChannel => on(method, channels::write),
         OperationId::ReadAncestry => on(method, fork::ancestry),
         OperationId::RegisterWebhook => on(method, webhooks::register),
         OperationId::RemoveWebhook => on(method, webhooks::remove),
@@ -112,6 +114,7 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::SeamToggle => on(method, seams::toggle),
         OperationId::SeamWorkflow => on(method, seams::register),
         OperationId::SeamVariables => on(method, seams::variables),
+        OperationId::SeamSetVariables => on(method, seams::set_variables),
         OperationId::SeamSpans => on(method, seams::spans),
         OperationId::SeamBundle => on(method, seams::bundle),
         OperationId::ListAgents => on(method, agents::list),

@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::bundle::{assemble, documents};
-use crate::extract::{Named, Sent, Shaped};
+use crate::extract::{Named, Sent, Shaped, parse};
 use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::operations::OperationId::{
-    SeamBundle, SeamDispatch, SeamEvents, SeamInstallGate, SeamReset, SeamSpans, SeamToggle,
-    SeamVariables, SeamWorkflow,
+    SeamBundle, SeamDispatch, SeamEvents, SeamInstallGate, SeamReset, SeamSetVariables, SeamSpans,
+    SeamToggle, SeamVariables, SeamWorkflow,
 };
 use crate::operations::{Gives, Operation, get, post};
 use crate::problem::{Code, Problem};
@@ -53,8 +53,8 @@ pub(crate) static SEAMS: &[Operation] = &[
     get(SeamVariables, "GET /v1/host/sample/test/runs/{runId}/variables", "Read variables")
         .needs("runs:read")
         .gives(OK, Gives::Json("Object")),
-    post(SeamVariables, "POST /v1/host/sample/test/runs/{runId}/variables", "Read variables")
-        .needs("runs:read")
+    post(SeamSetVariables, "POST /v1/host/sample/test/runs/{runId}/variables", "Set variables")
+        .needs("runs:create")
         .may_take("Object")
         .gives(OK, Gives::Json("Object")),
     get(SeamSpans, "GET /v1/host/sample/test/otel/spans", "Read the spans of a run")
@@ -148,25 +148,37 @@ pub(crate) async fn register(
     Ok(Answer::of(StatusCode::CREATED, &json!({ "workflowId": id })))
 }
 
-/// A log is the only way to change a run, so there is nothing to set here.
 pub(crate) async fn variables(
     State(host): State<Arc<Host>>,
     caller: Caller,
     Named(run): Named<RunId>,
-    Sent(body): Sent,
 ) -> Result<Answer, Problem> {
-    let asked: Object = serde_json::from_slice(&body).unwrap_or_default();
-    if asked.contains_key("variables") {
-        return Err(Problem::new(
-            Code::CapabilityNotProvided,
-            "variables change through a run's own events alone",
-        ));
-    }
     let seen = host.app.engine.snapshot(&caller.scope, &run).await?;
     let seen = seen.ok_or_else(|| Problem::no_such("run"))?;
     let snapshot: Object =
         serde_json::from_str(&seen.json).map_err(|error| Problem::internal(&error))?;
     Ok(Answer::of(OK, &json!({ "variables": snapshot.get("variables") })))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SetVariables {
+    #[serde(default)]
+    variables: Object,
+}
+
+/// Answers with the variables as they are then, also where nothing was to be set.
+pub(crate) async fn set_variables(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    named: Named<RunId>,
+    Sent(body): Sent,
+) -> Result<Answer, Problem> {
+    let asked = if body.is_empty() { SetVariables::default() } else { parse(&body)? };
+    if !asked.variables.is_empty() {
+        host.app.engine.set_variables(&caller.scope, &named.0, asked.variables).await?;
+    }
+    variables(State(host), caller, named).await
 }
 
 pub(crate) async fn spans(

@@ -93,8 +93,11 @@ fn query(args: &ListArgs) -> Vec<(&'static str, String)> {
     given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
+/// What opens and closes a conversation is in nobody's inbox.
 fn parse_kind(text: &str) -> Result<InterruptKind, String> {
-    InterruptKind::from_name(text).ok_or_else(|| {
-        format!("expected one of {}", InterruptKind::ALL.map(InterruptKind::as_str).join(", "))
-    })
+    let asked = InterruptKind::ALL.into_iter().filter(|kind| kind.is_asked());
+    let names: Vec<&str> = asked.map(InterruptKind::as_str).collect();
+    InterruptKind::from_name(text)
+        .filter(|kind| kind.is_asked())
+        .ok_or_else(|| format!("expected one of {}", names.join(", ")))
 }

@@ -34,6 +34,7 @@ impl Run {
         for index in &self.active {
             let state = &mut self.nodes[*index];
             state.started_at.iter_mut().for_each(later);
+            state.talk.iter_mut().for_each(|talk| later(&mut talk.opened_at));
             if let Stage::Retrying { not_before } = &mut state.stage {
                 later(not_before);
             }

@@ -149,6 +149,11 @@ impl Run {
         self.children.iter().any(|child| child.run == *run && !child.status.is_terminal())
     }
 
+    /// Whether a node of this run has started that one.
+    pub(super) fn has_started(&self, run: &RunId) -> bool {
+        self.children.iter().any(|child| child.run == *run && !child.is_left)
+    }
+
     /// Whether an ending run must still wait for this node's child to end. A replay has none of its own.
     pub(super) fn holds_child(&self, index: NodeIndex) -> bool {
         if self.birth.is_replay() {

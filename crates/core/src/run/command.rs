@@ -1,15 +1,16 @@
 //! What can be asked of a run, and why it may be refused.
 
 use callboard_protocol::{
-    CancelRequested, ChunkMeta, DrainPolicy, Event, Failure, NodeCompleted, NodeId, Object,
-    OutputChunk, PauseRequested, Principal, RunCancelled, RunId, RunPaused, RunResumed, RunStarted,
-    RunStatus, Timestamp, VersionPinned, WorkflowId,
+    CancelRequested, ChannelName, ChunkMeta, DrainPolicy, Event, Failure, NodeCompleted, NodeId,
+    Object, OutputChunk, PauseRequested, Principal, RunCancelled, RunId, RunPaused, RunResumed,
+    RunStarted, RunStatus, Timestamp, VersionPinned, WorkflowId,
 };
 
 use super::agent::AgentFact;
 use super::child::ChildNews;
 use super::interrupt::Resolution;
 use super::view::Attempt;
+use super::write::OutsideWrite;
 use super::{Phase, Run, Stage};
 use crate::graph::NodeIndex;
 use crate::interrupt::Question;
@@ -58,6 +59,10 @@ pub enum Command {
     },
     /// A child has moved.
     Hear(ChildNews),
+    /// Somebody outside the run writes into one of its channels.
+    Write(OutsideWrite),
+    /// Somebody outside the run sets variables; only tests do.
+    SetVariables(Object),
 }
 
 /// How an attempt ended.
@@ -116,6 +121,28 @@ pub enum Refusal {
     KeyRequired { node: NodeId },
     #[error("only the approvers that node {node} lists may decide")]
     NotAnApprover { node: NodeId },
+    #[error("the workflow declares no channel {channel}")]
+    UnknownChannel { channel: ChannelName },
+    /// The outcome would depend on the order in which writers are heard.
+    #[error("channel {channel} uses reducer {reducer}, which forbids writes from outside the run")]
+    ForeignWrite {
+        channel: ChannelName,
+        reducer: String,
+        source_engine_id: Option<String>,
+        source_run_id: Option<RunId>,
+    },
+    #[error("channel {channel} takes writes only of the nodes that it lists")]
+    NotAWriter {
+        channel: ChannelName,
+        source_engine_id: Option<String>,
+        source_run_id: Option<RunId>,
+    },
+    #[error("{why}")]
+    InvalidWrite { channel: ChannelName, why: String },
+    #[error("{name} is a channel, not a variable")]
+    NotAVariable { name: String },
+    #[error("a replay takes nothing from outside; branch off instead")]
+    IsReplay,
     /// A late answer from an attempt that was given up must not move the run.
     #[error("attempt {} of node {} is no longer current", attempt.number, attempt.node)]
     StaleAttempt { attempt: Attempt },
@@ -143,6 +170,9 @@ impl Run {
             Command::Resolve(resolution) if self.birth.is_replay() => {
                 Err(Refusal::NoInterrupt { node: resolution.node.clone() })
             }
+            Command::Write(_) | Command::SetVariables(_) if self.birth.is_replay() => {
+                Err(Refusal::IsReplay)
+            }
             Command::Start if self.phase != Phase::Pending => Err(Refusal::AlreadyStarted),
             Command::Start => Ok(vec![self.started()]),
             Command::Adopt => Ok(self.adopted()),
@@ -162,6 +192,8 @@ impl Run {
                 self.dispatched(attempt, child, workflow)
             }
             Command::Hear(news) => Ok(self.heard(news)),
+            Command::Write(write) => self.written(write, at),
+            Command::SetVariables(variables) => self.variables_set(variables),
             Command::Resolve(resolution) => self.answered(resolution, at),
             Command::Pause { drain, reason } => self.paused(*drain, reason.as_ref()),
             Command::Resume { reason } => match self.phase {
@@ -189,7 +221,7 @@ impl Run {
     }
 
     /// Whatever asks something of a pending run starts it first, in the same append.
-    fn started_if_pending(&self) -> Vec<Event> {
+    pub(super) fn started_if_pending(&self) -> Vec<Event> {
         if self.phase == Phase::Pending { vec![self.started()] } else { Vec::new() }
     }
 

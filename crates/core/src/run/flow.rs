@@ -202,7 +202,7 @@ impl Run {
                     self.followed[*edge] = followed;
                 }
                 self.loops[known] =
-                    LoopState { iterations: state.iterations + 1, turn: Turn::Open };
+                    LoopState { iterations: state.iterations + 1, ..LoopState::FRESH };
             }
             None => self.reset(&plan.downstream(index)),
         }
@@ -231,7 +231,7 @@ impl Run {
         for (known, state) in self.loops.iter_mut().enumerate() {
             let Loop { header, body, .. } = &plan.loops[known];
             if members.contains(header) {
-                *state = LoopState { iterations: 0, turn: Turn::Open };
+                *state = LoopState::FRESH;
             } else if state.turn != Turn::Closed && !body.is_disjoint(members) {
                 // A trigger re-opened a part of its body: it comes to rest once more before it turns.
                 state.turn = Turn::Open;
@@ -258,9 +258,10 @@ impl Run {
         for (place, trigger) in self.plan.triggers.iter().enumerate() {
             let listens = match trigger.origin {
                 WriteOrigin::Any => true,
-                // Only writes of child runs carry their source; a parent never writes into its child.
-                WriteOrigin::Child => write.source_run_id.is_some(),
-                WriteOrigin::Parent => false,
+                WriteOrigin::Child => {
+                    write.source_run_id.as_ref().is_some_and(|source| self.has_started(source))
+                }
+                WriteOrigin::Own => writer.is_some(),
             };
             let is_own = writer.is_some_and(|writer| trigger.lineage.contains(&writer));
             if trigger.channel == write.channel && listens && !is_own {

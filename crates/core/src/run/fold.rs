@@ -14,6 +14,7 @@ use crate::node::NodeKind;
 
 impl Run {
     /// Folds one event. An event kind that this build does not know is kept in the log and skipped here.
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
     pub fn apply(&mut self, entry: &Entry) {
         let at = entry.at;
         self.leave_source(entry);
@@ -62,6 +63,9 @@ impl Run {
             Event::ClarificationResolved(payload) => {
                 self.fold_decision(&payload.node_id, Decision::of_clarification(payload, at));
             }
+            Event::ConversationOpened(payload) => self.fold_conversation_opened(payload, at),
+            Event::ConversationExchanged(payload) => self.fold_exchanged(payload, at),
+            Event::ConversationClosed(payload) => self.fold_conversation_closed(payload, at),
             Event::InterruptResolved(payload) => self.fold_interrupt_resolved(payload),
             Event::NodeResumed(payload) => self.fold_node_resumed(&payload.node_id),
             Event::NodeDispatched(payload) => self.fold_dispatched(payload),
@@ -192,6 +196,7 @@ impl Run {
         if !self.active.contains(&index) {
             self.reach(index);
         }
+        self.interrupts.remove(&index);
         self.failed.push(index);
         self.settle(index, Settled { stage: Stage::Failed(payload.error.clone()), at });
     }
@@ -267,6 +272,7 @@ impl Run {
         let Some(header) = self.plan.index(node) else { return };
         let known = self.plan.loops.iter().position(|known| known.header == header);
         if let Some(known) = known.filter(|known| self.loops[*known].turn != Turn::Closed) {
+            self.loops[known].is_cut = true;
             self.close_loop(known);
         }
     }

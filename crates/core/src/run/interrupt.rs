@@ -1,6 +1,6 @@
 //! Nodes that ask and wait: raising the question, taking answers, and what happens when none comes.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use callboard_protocol::{
     ApprovalReceived, ApprovalRequested, Ask, ClarificationRequested, ClarificationResolved, Event,
@@ -16,6 +16,9 @@ use crate::interrupt::{
     Answer, ApprovalAnswer, CastVote, Decision, OpenInterrupt, Question, Unfit, key_of, may_decide,
 };
 use crate::node::NodeKind;
+
+/// The reason of a question that nobody answered in time.
+const TIMEOUT: &str = "timeout";
 
 /// How an answer reached us.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,8 +66,9 @@ impl Run {
     /// The questions that wait for an answer, in the order of the graph.
     pub fn interrupts(&self) -> impl Iterator<Item = InterruptView> + '_ {
         let is_open = !matches!(self.phase, Phase::Ended { .. });
-        let waiting =
-            self.interrupts.iter().filter(move |(_, open)| is_open && open.decision.is_none());
+        let waiting = self.interrupts.iter().filter(move |(_, open)| {
+            is_open && open.decision.is_none() && open.question.kind.is_asked()
+        });
         waiting.map(|(index, open)| InterruptView {
             id: open.id.clone(),
             node: self.node_id(*index),
@@ -90,7 +94,10 @@ impl Run {
                     | Event::InterruptResolved(_)
                     | Event::ApprovalReceived(_)
                     | Event::ClarificationResolved(_)
+                    | Event::ConversationExchanged(_)
+                    | Event::ConversationClosed(_)
                     | Event::Vote(_)
+                    | Event::NodeFailed(_)
                     | Event::NodeCancelled(_)
                     | Event::NodeSkipped(_)
                     // A branch brings the questions of its source along.
@@ -124,7 +131,7 @@ impl Run {
     }
 
     /// From the question to the moment at which its answer is known and told.
-    fn suspended(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
+    pub(super) fn suspended(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
         let state = &self.nodes[index];
         let Some(open) = self.interrupts.get(&index) else {
             let answered = state.resumed.as_ref();
@@ -141,8 +148,12 @@ impl Run {
                     interrupt_id: open.id.clone(),
                     kind: open.question.kind,
                     key: open.key.clone(),
+                    reason: reason_of(open.question.kind).map(str::to_owned),
                 })
             })));
+        }
+        if let Some(said) = self.said_by_itself(index, open, at) {
+            return Ok(Step::Emit(said));
         }
         match open.deadline() {
             Some(deadline) if deadline <= at => Ok(Step::Emit(self.timed_out(index, open, at))),
@@ -194,7 +205,12 @@ impl Run {
                     questions: data["questions"].as_array().cloned().unwrap_or_default(),
                 }))
             }
-            InterruptKind::ExternalEvent | InterruptKind::Custom => None,
+            InterruptKind::ExternalEvent
+            | InterruptKind::Custom
+            | InterruptKind::LowConfidence
+            | InterruptKind::ConversationStart
+            | InterruptKind::ConversationExchange
+            | InterruptKind::ConversationClose => None,
         }
     }
 
@@ -210,7 +226,8 @@ impl Run {
                 edited_artifact_data: None,
             });
         }
-        self.resolved(index, open, &Decision::timeout(at))
+        self.fell_silent(index, at)
+            .unwrap_or_else(|| self.resolved(index, open, &Decision::timeout(at)))
     }
 
     fn resolved(&self, index: NodeIndex, open: &OpenInterrupt, decision: &Decision) -> Event {
@@ -224,7 +241,7 @@ impl Run {
             resolved_at: decision.at,
             resolved_by: decision.by.clone(),
             outcome: is_late.then(|| "rejected".into()),
-            reason: is_late.then(|| "timeout".into()),
+            reason: is_late.then(|| TIMEOUT.into()),
         })
     }
 
@@ -244,7 +261,7 @@ impl Run {
     ) -> Result<Vec<Event>, Refusal> {
         let node = resolution.node.clone();
         let index = self.plan.index(&node).ok_or(Refusal::NoInterrupt { node: node.clone() })?;
-        let open = match self.interrupts.get(&index) {
+        let open = match self.interrupts.get(&index).filter(|open| open.question.kind.is_asked()) {
             Some(open) if open.decision.is_none() => open,
             Some(_) => return Err(Refusal::AlreadyResolved { node }),
             None if self.nodes[index].resumed.is_some() => {
@@ -276,6 +293,12 @@ impl Run {
             }
             Answer::Plain(value) => {
                 Ok(vec![self.resolved(index, open, &Decision { value: Some(value), by, at })])
+            }
+            Answer::Turn { content } => {
+                Ok(self.exchanged(index, content, by, at).into_iter().collect())
+            }
+            Answer::Farewell { content, outcome } => {
+                Ok(self.left(index, content, outcome, by, at).into_iter().collect())
             }
         }
     }
@@ -391,7 +414,9 @@ impl Run {
             interrupt_id: payload.interrupt_id.clone(),
             kind: payload.kind,
             data: asked.map_or(Value::Null, |asked| asked.question.data),
-            value: payload.resume_value.clone(),
+            // An answer may be null, and null is not written as a value: only the reason tells.
+            value: (payload.reason.as_deref() != Some(TIMEOUT))
+                .then(|| payload.resume_value.clone().unwrap_or_default()),
         });
     }
 
@@ -420,36 +445,27 @@ impl Run {
             return self.waiting_child(index);
         }
         let open = self.interrupts.get(&index).filter(|open| open.decision.is_none())?;
-        Some(match open.question.kind {
-            InterruptKind::Approval => RunStatus::WaitingApproval,
-            InterruptKind::Clarification | InterruptKind::Custom => RunStatus::WaitingInput,
-            InterruptKind::ExternalEvent => RunStatus::WaitingExternal,
-        })
+        match open.question.kind {
+            InterruptKind::Approval
+            | InterruptKind::LowConfidence
+            | InterruptKind::ConversationExchange => Some(RunStatus::WaitingApproval),
+            InterruptKind::Clarification | InterruptKind::Custom => Some(RunStatus::WaitingInput),
+            InterruptKind::ExternalEvent => Some(RunStatus::WaitingExternal),
+            InterruptKind::ConversationStart | InterruptKind::ConversationClose => None,
+        }
     }
 }
 
-impl Answered {
-    /// What the answer makes of the node.
-    fn outputs(&self) -> Result<Object, Failure> {
-        let Some(value) = &self.value else {
-            return Err(match self.kind {
-                InterruptKind::Approval => {
-                    Failure::new("approval_rejected", "nobody approved in time")
-                }
-                InterruptKind::Clarification
-                | InterruptKind::ExternalEvent
-                | InterruptKind::Custom => {
-                    Failure::new("interrupt_timeout", "nobody answered in time")
-                }
-            });
-        };
-        if self.kind == InterruptKind::Approval && value["action"] == json!("reject") {
-            let message = value["feedback"].as_str().unwrap_or("the approval was rejected");
-            return Err(Failure::new("approval_rejected", message));
-        }
-        Ok(match value {
-            Value::Object(fields) => fields.clone(),
-            other => Object::from_iter([("value".to_owned(), other.clone())]),
-        })
+/// What a suspension says of itself where its run's status does not.
+fn reason_of(kind: InterruptKind) -> Option<&'static str> {
+    match kind {
+        InterruptKind::LowConfidence => Some("low-confidence"),
+        InterruptKind::ConversationStart
+        | InterruptKind::ConversationExchange
+        | InterruptKind::ConversationClose => Some("conversation-input"),
+        InterruptKind::Approval
+        | InterruptKind::Clarification
+        | InterruptKind::ExternalEvent
+        | InterruptKind::Custom => None,
     }
 }

@@ -230,14 +230,28 @@ impl Run {
         Some(Event::RunCompleted(RunCompleted { outputs, duration_ms }))
     }
 
-    /// A failure is handled when a node directly behind it ran all the same.
+    /// A failure is handled when a node directly behind it ran all the same. A node that would only have
+    /// led back to it, had the loop's bound not been reached, handles nothing: then it takes one that ran
+    /// behind the loop.
     fn is_handled(&self, index: NodeIndex) -> bool {
-        self.plan.node(index).outgoing.iter().any(|edge| {
-            matches!(
-                self.nodes[self.plan.edge(*edge).to].stage,
-                Stage::Completed | Stage::Failed(_)
-            )
-        })
+        let ran =
+            |node: NodeIndex| matches!(self.nodes[node].stage, Stage::Completed | Stage::Failed(_));
+        let handles = |to: NodeIndex| {
+            let is_cut = |known: &&usize| {
+                self.loops[**known].is_cut && self.plan.loops[**known].body.contains(&to)
+            };
+            match self.plan.node(index).loops.iter().find(is_cut) {
+                None => ran(to),
+                Some(known) => {
+                    let body = &self.plan.loops[*known].body;
+                    self.plan
+                        .downstream(to)
+                        .into_iter()
+                        .any(|node| ran(node) && !body.contains(&node))
+                }
+            }
+        };
+        self.plan.node(index).outgoing.iter().any(|edge| handles(self.plan.edge(*edge).to))
     }
 
     /// A completed node with nothing behind it. Inside a loop that also is where the loop was left: all that is

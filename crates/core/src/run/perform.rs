@@ -3,14 +3,13 @@
 use serde_json::{Value, json};
 
 use callboard_protocol::{
-    ChannelName, ChannelWritten, EdgeCondition, Event, Failure, Object, Reducer, Timestamp,
-    VariableChanged,
+    EdgeCondition, Event, Failure, Object, Reducer, Timestamp, VariableChanged,
 };
 
 use super::command::RetryClass;
 use super::inputs::{named_ports, quoted};
 use super::{Run, Stage};
-use crate::channel::{Bounds, Channel, Side, check_access, check_write, invalid};
+use crate::channel::invalid;
 use crate::expression::{evaluate, holds, is_true};
 use crate::graph::NodeIndex;
 use crate::node::NodeKind;
@@ -44,6 +43,7 @@ impl Run {
             NodeKind::Loop => Ok(Step::Done(self.loop_round(index))),
             NodeKind::ChannelWrite => self.write_channel(index, at),
             NodeKind::Gate => self.gate(index, at),
+            NodeKind::Talk => self.converse(index, at),
             NodeKind::Child => self.child_step(index),
         };
         match step {
@@ -191,74 +191,8 @@ impl Run {
         outputs
     }
 
-    fn write_channel(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
-        let name = self
-            .given(index, "channelName")
-            .or_else(|| self.given(index, "channel"))
-            .and_then(Value::as_str);
-        let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
-            Failure::new(
-                "validation_error",
-                format!("{} needs config.channelName", quoted(&self.node_id(index))),
-            )
-        })?;
-        if self.nodes[index].facts > 0 {
-            return Ok(Step::Done(Object::new()));
-        }
-        let value = self.given(index, "value").cloned().unwrap_or(Value::Null);
-        self.write(index, &name.into(), value, at)
-    }
-
-    fn write(
-        &self,
-        index: NodeIndex,
-        channel: &ChannelName,
-        value: Value,
-        at: Timestamp,
-    ) -> Result<Step, Failure> {
-        let node = &self.plan.node(index).node;
-        let declaration = self.plan.channel(channel);
-        let (reducer, bounds, schema_version) = match declaration {
-            Some(declared) => {
-                check_access(channel, declared, Side::Writers, &node.id, &node.type_id)?;
-                let bounds = Bounds { ttl_ms: declared.ttl_ms, max_size: declared.max_size };
-                (declared.reducer.clone(), bounds, declared.schema_version.unwrap_or(1))
-            }
-            None => {
-                let named = node.config.get("reducer").and_then(Value::as_str).unwrap_or("append");
-                (Reducer::from(named.to_owned()), self.configured_bounds(index), 1)
-            }
-        };
-        if !reducer.is_well_named() {
-            return Err(invalid(channel, format!("unknown reducer {:?}", String::from(reducer))));
-        }
-        check_write(channel, &reducer, bounds, &value)?;
-        if let Some(schema) = self.plan.channel_schema(channel) {
-            let current =
-                self.channels.get(channel).cloned().unwrap_or_else(|| Channel::new(&reducer, None));
-            let mut folded = current;
-            folded.fold(&reducer, bounds, &value, at);
-            if let Some(error) = schema.iter_errors(&folded.value).next() {
-                return Err(invalid(
-                    channel,
-                    format!("channel {channel} would not match its schema: {error}"),
-                ));
-            }
-        }
-        Ok(Step::Emit(Event::ChannelWritten(ChannelWritten {
-            channel: channel.clone(),
-            value,
-            reducer,
-            written_at: at,
-            node_id: Some(node.id.clone()),
-            schema_version: Some(schema_version),
-            source_engine_id: None,
-            source_run_id: None,
-        })))
-    }
-
     /// A port's value, else the configuration's.
-    fn given(&self, index: NodeIndex, key: &str) -> Option<&Value> {
+    pub(super) fn given(&self, index: NodeIndex, key: &str) -> Option<&Value> {
         self.nodes[index].inputs.get(key).or_else(|| self.plan.node(index).node.config.get(key))
     }
 

@@ -37,15 +37,16 @@ impl Script {
             matches!(entry.event, Event::CancelRequested(_) | Event::RunCancelled(_))
         };
         let mut end = source.iter().position(stops).unwrap_or(source.len());
+        let is_whole =
+            source[..end].last().is_some_and(|last| Event::is_terminal(last.event.kind()));
         let resumed = |entry: &Entry| matches!(entry.event, Event::RunResumed(_));
         let last_resumed = source[..end].iter().rposition(resumed).map_or(0, |place| place + 1);
         let pauses =
             |entry: &Entry| matches!(entry.event, Event::RunPaused(_) | Event::PauseRequested(_));
-        if let Some(pause) = source[last_resumed..end].iter().position(pauses) {
+        // A run that came to its end in the middle of a drain was not left in it.
+        if !is_whole && let Some(pause) = source[last_resumed..end].iter().position(pauses) {
             end = last_resumed + pause;
         }
-        let is_whole =
-            source[..end].last().is_some_and(|last| Event::is_terminal(last.event.kind()));
         Self { entries: source[..end].into(), next: 0, reported: None, is_whole }
     }
 
@@ -184,7 +185,15 @@ impl Run {
             Event::InterruptResolved(payload) => self.is_asking(&payload.node_id),
             Event::NodeDispatched(payload) => self.is_performing_at(payload.node_id.as_ref()),
             Event::ChildChanged(payload) => self.knows_child(&payload.child_run_id),
-            Event::ChannelWritten(payload) => payload.source_run_id.is_some(),
+            Event::ConversationExchanged(payload) => {
+                payload.node_id.as_ref().is_some_and(|node| self.is_asking(node))
+            }
+            Event::ConversationClosed(payload) => {
+                payload.node_id.as_ref().is_some_and(|node| self.is_asking(node))
+            }
+            // What a node writes names the node; anything else came from outside.
+            Event::ChannelWritten(payload) => payload.node_id.is_none(),
+            Event::VariableChanged(payload) => payload.node_id.is_none(),
             Event::VersionPinned(_) | Event::ReplayDiverged(_) | Event::Other(_) => true,
             Event::RunCompleted(_)
             | Event::RunFailed(_)
@@ -195,11 +204,11 @@ impl Run {
             | Event::NodeCancelled(_)
             | Event::NodeSuspended(_)
             | Event::NodeResumed(_)
-            | Event::VariableChanged(_)
             | Event::LoopbackLimit(_)
             | Event::CapBreached(_)
             | Event::ArtifactCreated(_)
             | Event::AgentHandoff(_)
+            | Event::ConversationOpened(_)
             | Event::ApprovalRequested(_)
             | Event::ClarificationRequested(_) => false,
         }
@@ -219,7 +228,7 @@ impl Run {
 
     fn is_asking(&self, node: &NodeId) -> bool {
         let open = self.plan.index(node).and_then(|index| self.interrupts.get(&index));
-        open.is_some_and(|open| open.decision.is_none())
+        open.is_some_and(|open| open.decision.is_none() && open.question.kind.is_asked())
     }
 }
 

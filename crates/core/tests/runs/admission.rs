@@ -74,7 +74,6 @@ fn f27_a_gated_type_is_refused_by_name() {
     for (kind, capability) in [
         ("core.orchestrator.supervisor", "orchestrator"),
         ("core.dispatch", "dispatch"),
-        ("core.conversationGate", "conversationPrimitive"),
         ("core.ai.structuredOutput", "aiProviders"),
         ("vendor.acme.thing", "nodePacks"),
     ] {

@@ -93,6 +93,9 @@ fn an_ended_run_refuses_every_command() {
         Do::Cancel,
         Do::Pause(DrainPolicy::Immediate),
         Do::Resume,
+        Do::Answer("n", json!({})),
+        Do::Write("c", json!(1), None),
+        Do::SetVariables(json!({ "x": 1 })),
     ] {
         let played = play(&flow, &[(0, Do::Start), (1, step.clone())]);
         assert_eq!(played.lines.last().expect("lines"), "refused: ended completed", "{step:?}");

@@ -287,6 +287,17 @@ fn f59_pauses_are_no_pauses_in_a_replay() {
     assert_eq!(run.status(), RunStatus::Failed, "it goes on to what the source never did");
 }
 
+/// R54: a limit that ended the source in the middle of a drain ends its replay there too.
+#[test]
+fn a_run_that_ended_in_a_drain_is_replayed_to_that_end() {
+    let drain = Do::Pause(DrainPolicy::DrainCurrentNode);
+    let source = play(&given("say:ai").most_millis(600), &[(0, Do::Start), (600, drain)]);
+    assert_eq!(source.run.status(), RunStatus::Failed);
+    let (run, log) = replay(&source.run, &source.log, 0);
+    assert_eq!(told(&log), told(&source.log));
+    assert_eq!(run.status(), RunStatus::Failed);
+}
+
 fn branch(source: &Run, log: &[Entry], from: usize) -> Run {
     let birth = fork_of(source, log.len(), from, ForkMode::Branch);
     let mut run = Run::new(birth, Arc::clone(source.plan()));

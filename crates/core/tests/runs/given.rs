@@ -150,6 +150,10 @@ pub(crate) enum Do {
     Cancel,
     Pause(DrainPolicy),
     Resume,
+    Answer(&'static str, Value),
+    /// Into a channel, from outside, by this run if it is another's.
+    Write(&'static str, Value, Option<&'static str>),
+    SetVariables(Value),
 }
 
 pub(crate) fn at(millis: i64) -> Timestamp {

@@ -90,6 +90,37 @@ fn f11_a_failed_gate_comes_back_through_its_handler() {
     check(&flow, &steps, &expected);
 }
 
+fn rejected(edges: &str) -> Given {
+    given("gate:approvalGate revise:noop x:noop")
+        .edges(&format!("gate>revise:any_failed revise>gate:any_success {edges}"))
+        .top(json!({ "settings": { "maxLoopbackIterations": 1 } }))
+}
+
+/// F11, §7.6: rejected to the last round, the run fails with the rejection: its handler only wanted to ask again.
+#[test]
+fn f11_a_rejection_that_the_bound_leaves_standing_fails_the_run() {
+    for (edges, expected) in [
+        // What follows an approval does not follow a rejection.
+        ("gate>x", "run.failed approval_rejected"),
+        // A road for rejections out of the loop handles the last one,
+        ("gate>x:any_failed", "run.completed"),
+        // and so does one from the handler.
+        ("revise>x", "run.completed"),
+    ] {
+        let reject = || Do::Answer("gate", json!({ "action": "reject" }));
+        let steps = [(0, Do::Start), (1, reject()), (2, reject())];
+        let story = ["node.started gate v1", "workflow.loopback-limit gate 1/1", expected];
+        let played = check_within(&rejected(edges), &steps, &story);
+        let x = if expected == "run.completed" { "node.completed x" } else { "node.skipped x" };
+        assert!(played.lines.contains(&x.to_owned()), "{:#?}", played.lines);
+    }
+    let accept = Do::Answer("gate", json!({ "action": "accept" }));
+    let reject = Do::Answer("gate", json!({ "action": "reject" }));
+    let steps = [(0, Do::Start), (1, reject), (2, accept)];
+    let played = check_within(&rejected("gate>x"), &steps, &["node.completed x", "run.completed"]);
+    assert_eq!(played.count("workflow.loopback-limit"), 0);
+}
+
 /// A back edge with any_failed tries again by looping; the bound leaves the failure standing.
 #[test]
 fn f11_a_failure_may_itself_lead_back() {

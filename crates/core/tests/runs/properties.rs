@@ -10,7 +10,7 @@ use proptest::test_runner::RngSeed;
 
 use crate::given::{Given, at};
 use crate::random::{Act, Case, FOREVER_MS, cases};
-use crate::story::{chunk, line};
+use crate::story::{chunk, line, outside};
 
 /// Enough to find what is wrong, few enough to run with every change; the seed makes a failure repeat.
 fn config(seed: u64) -> ProptestConfig {
@@ -194,6 +194,10 @@ fn command(run: &Run, act: &Act) -> Option<Command> {
             Command::Pause { drain, reason: None }
         }
         Act::Resume => Command::Resume { reason: None },
+        Act::Write(value, named) => outside("c", (*value).into(), named.then_some("run-9")),
+        Act::SetVariable(value) => {
+            Command::SetVariables(Object::from_iter([("v0".to_owned(), (*value).into())]))
+        }
     })
 }
 

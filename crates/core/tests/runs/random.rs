@@ -23,6 +23,9 @@ pub(crate) enum Act {
     Cancel,
     Pause(bool),
     Resume,
+    /// Into the channel that some workflows declare, by a stranger or by another run.
+    Write(i64, bool),
+    SetVariable(i64),
 }
 
 /// One workflow and one history that the world makes for it.
@@ -50,6 +53,8 @@ fn acts() -> impl Strategy<Value = Act> {
         1 => Just(Act::Cancel),
         2 => any::<bool>().prop_map(Act::Pause),
         3 => Just(Act::Resume),
+        3 => (any::<i64>(), any::<bool>()).prop_map(|(value, named)| Act::Write(value, named)),
+        2 => (0_i64..4).prop_map(Act::SetVariable),
     ]
 }
 
@@ -74,7 +79,11 @@ prop_compose! {
     ) -> Given {
         let count = nodes.len();
         let ids: Vec<String> = nodes.iter().enumerate().map(|(place, (kind, ..))| format!("n{place}:{}", KINDS[*kind])).collect();
-        let mut flow = given(&ids.join(" ")).top(json!({ "settings": { "maxRetries": settings.0, "maxLoopbackIterations": settings.1 } }));
+        let mut flow = given(&ids.join(" ")).top(json!({
+            // Only workflows of this name may answer themselves.
+            "id": "conformance-w",
+            "settings": { "maxRetries": settings.0, "maxLoopbackIterations": settings.1 },
+        }));
         for (place, (kind, lot, number)) in nodes.iter().enumerate() {
             flow = configure(flow, &format!("n{place}"), KINDS[*kind], *number);
             flow = flow.node(&format!("n{place}"), json!({ "disabled": *lot == 0 }));
@@ -89,7 +98,8 @@ prop_compose! {
             }
         }
         if channels {
-            flow = flow.top(json!({ "channels": { "c": { "reducer": "append", "ttlMs": 60, "maxSize": 3 } } }));
+            flow = flow.top(json!({ "channels": { "c": { "reducer": "append", "ttlMs": 60, "maxSize": 3 },
+                "conversation": { "reducer": "message" } } }));
         }
         if let Some((node, debounce)) = trigger {
             flow = flow.top(json!({ "triggers": [{ "id": "t", "type": "channel-write",
@@ -107,7 +117,7 @@ prop_compose! {
     }
 }
 
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 14] = [
     "noop",
     "identity",
     "setVariable",
@@ -121,6 +131,7 @@ const KINDS: [&str; 13] = [
     "ai",
     "merge",
     "noop",
+    "conversationGate",
 ];
 
 fn configure(flow: Given, id: &str, kind: &str, number: u64) -> Given {
@@ -135,6 +146,7 @@ fn configure(flow: Given, id: &str, kind: &str, number: u64) -> Given {
         "delay" => json!({ "ms": number * 70 }),
         "fail" => json!({ "retryable": number.is_multiple_of(2) }),
         "loop" => json!({ "count": number }),
+        "conversationGate" => json!({ "mockAutoResume": true, "turnCount": number + 1 }),
         "merge" => json!({ "mode": if number.is_multiple_of(2) { "any" } else { "all" } }),
         _ => json!({}),
     };

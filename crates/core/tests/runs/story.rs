@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use callboard_core::{Attempt, Command, Entry, Fact, Outcome, Refusal, RetryClass, Run};
+use callboard_core::{
+    Attempt, Command, Entry, Fact, Outcome, OutsideWrite, Refusal, Resolution, RetryClass, Run, Via,
+};
 use callboard_protocol::{Event, Failure, RunSnapshot};
 use serde_json::Value;
 
@@ -120,6 +122,14 @@ impl Played {
             Do::Cancel => Command::Cancel { reason: Some("enough".into()), by: None, parent: None },
             Do::Pause(drain) => Command::Pause { drain: *drain, reason: None },
             Do::Resume => Command::Resume { reason: None },
+            Do::Answer(node, value) => Command::Resolve(Resolution {
+                node: (*node).into(),
+                value: value.clone(),
+                by: Some("user:1".into()),
+                via: Via::Key,
+            }),
+            Do::Write(channel, value, source) => outside(channel, value.clone(), *source),
+            Do::SetVariables(variables) => Command::SetVariables(object(variables.clone())),
         }
     }
 
@@ -135,6 +145,16 @@ impl Played {
         }
         assert!(self.log.is_sorted_by_key(|entry| entry.at), "times go back: {:#?}", self.log);
     }
+}
+
+/// A write that no node of the run makes.
+pub(crate) fn outside(channel: &str, value: Value, source: Option<&str>) -> Command {
+    Command::Write(OutsideWrite {
+        channel: channel.into(),
+        value,
+        source_engine_id: source.map(|_| "engine-2".into()),
+        source_run_id: source.map(Into::into),
+    })
 }
 
 pub(crate) fn chunk(index: u32) -> Fact {

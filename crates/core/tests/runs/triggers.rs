@@ -185,10 +185,10 @@ fn f24_a_disabled_node_is_not_fired() {
     assert_eq!(played.count("node.started"), 1);
 }
 
-/// Writes of this run come from no child and no parent.
+/// What the run writes itself comes from no child; the protocol calls the owner of a channel the parent.
 #[test]
 fn f24_only_from_child_ignores_the_runs_own_writes() {
-    for (origin, fires) in [("any", true), ("child", false), ("parent", false)] {
+    for (origin, fires) in [("any", true), ("child", false), ("parent", true)] {
         let flow = triggered(
             given("w:channelWrite t:noop"),
             json!({ "channel": "c", "onlyFrom": origin }),

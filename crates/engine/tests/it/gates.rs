@@ -214,6 +214,21 @@ async fn a_deadline_survives_a_crash_at_any_append() {
     }
 }
 
+/// A conversation is neither begun twice nor lost, whether it answers itself or nobody does.
+#[tokio::test(start_paused = true)]
+async fn a_conversation_survives_a_crash_at_any_append() {
+    for config in [json!({ "mockAutoResume": true, "turnCount": 2 }), json!({ "timeoutMs": 5_000 })]
+    {
+        let nodes = json!([
+            node("before", "core.delay", json!({ "ms": 1_000 })),
+            node("talk", "core.conversationGate", config),
+            node("after", "core.delay", json!({ "ms": 1_000 })),
+        ]);
+        let edges = json!([edge("before", "talk"), edge("talk", "after")]);
+        survives_everything(&case("conformance-talk", nodes, edges, json!({}))).await;
+    }
+}
+
 /// F40: a restart neither forgets nor extends a deadline.
 #[tokio::test(start_paused = true)]
 async fn a_deadline_is_kept_to_the_moment_across_a_restart() {

@@ -175,7 +175,11 @@ fn answer_to(asked: &InterruptView) -> Value {
             json!({ "answers": Object::from_iter(answers) })
         }
         InterruptKind::ExternalEvent => asked.data["correlation"].clone(),
-        InterruptKind::Custom => json!({}),
+        InterruptKind::Custom
+        | InterruptKind::LowConfidence
+        | InterruptKind::ConversationStart
+        | InterruptKind::ConversationExchange
+        | InterruptKind::ConversationClose => json!({}),
     }
 }
 

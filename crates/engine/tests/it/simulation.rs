@@ -135,6 +135,10 @@ fn story(log: &[Recorded]) -> Vec<(String, Option<String>, Value)> {
                 for key in VARYING {
                     fields.remove(key);
                 }
+                // Turns of a conversation say when they were said.
+                for turn in fields.values_mut().filter_map(Value::as_object_mut) {
+                    turn.remove("ts");
+                }
             }
             (event.kind.clone(), event.node.as_ref().map(ToString::to_string), payload)
         })

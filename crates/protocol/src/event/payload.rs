@@ -147,7 +147,7 @@ payload! {
     }
     VariableChanged {
         name: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
         previous: Option<Value>,
         #[serde(default)]
         next: Value,
@@ -215,7 +215,7 @@ payload! {
         node_id: NodeId,
         interrupt_id: String,
         kind: InterruptKind,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
         resume_value: Option<Value>,
         run_id: RunId,
         resolved_at: Timestamp,
@@ -232,12 +232,15 @@ payload! {
         interrupt_id: String,
         kind: InterruptKind,
         key: String,
+        /// Tells apart what shares a status: `conversation-input`, `low-confidence`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     }
     NodeResumed {
         node_id: NodeId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         interrupt_id: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
         resume_value: Option<Value>,
     }
     /// Kept for clients from before the interrupt primitive; `interrupt.requested` is the truth.
@@ -263,7 +266,7 @@ payload! {
         feedback: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refine_feedback: Option<Object>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
         edited_artifact_data: Option<Value>,
     }
     ClarificationRequested {
@@ -401,11 +404,26 @@ pub enum InterruptKind {
     Clarification,
     ExternalEvent,
     Custom,
+    LowConfidence,
+    #[serde(rename = "conversation.start")]
+    ConversationStart,
+    #[serde(rename = "conversation.exchange")]
+    ConversationExchange,
+    #[serde(rename = "conversation.close")]
+    ConversationClose,
 }
 
 impl InterruptKind {
-    pub const ALL: [Self; 4] =
-        [Self::Approval, Self::Clarification, Self::ExternalEvent, Self::Custom];
+    pub const ALL: [Self; 8] = [
+        Self::Approval,
+        Self::Clarification,
+        Self::ExternalEvent,
+        Self::Custom,
+        Self::LowConfidence,
+        Self::ConversationStart,
+        Self::ConversationExchange,
+        Self::ConversationClose,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -413,11 +431,20 @@ impl InterruptKind {
             Self::Clarification => "clarification",
             Self::ExternalEvent => "external-event",
             Self::Custom => "custom",
+            Self::LowConfidence => "low-confidence",
+            Self::ConversationStart => "conversation.start",
+            Self::ConversationExchange => "conversation.exchange",
+            Self::ConversationClose => "conversation.close",
         }
     }
 
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// Whether somebody has to answer. A conversation opens and closes by itself.
+    pub fn is_asked(self) -> bool {
+        !matches!(self, Self::ConversationStart | Self::ConversationClose)
     }
 }
 
@@ -431,4 +458,9 @@ fn one() -> u32 {
 )]
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+/// A value that was said, null included: what was not said is not written.
+fn said<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }

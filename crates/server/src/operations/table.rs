@@ -10,7 +10,7 @@ use super::OperationId::{
     ReadAncestry, ReadArtifact, ReadDeadLetters, ReadDebugBundle, ReadDiscovery, ReadMetrics,
     ReadOpenApi, ReadRun, ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemovePack,
     RemoveWebhook, RemoveWorkflow, ReplaceWorkflow, ResolveApproval, ResolveInterrupt, ResumeRun,
-    RevokeKey, RotateKey, RotateLinks,
+    RevokeKey, RotateKey, RotateLinks, WriteChannel,
 };
 use super::{Gives, Operation, Parameter, delete, get, parameter, post, put};
 
@@ -233,6 +233,14 @@ pub static OPERATIONS: &[Operation] = &[
         .needs("runs:read")
         .query(LIST_QUERY)
         .gives(OK, Gives::Json("RunList")),
+    post(
+        WriteChannel,
+        "POST /v1/host/callboard/runs/{runId}/channels/{channel}",
+        "Write into a channel of a run that has not ended",
+    )
+    .needs("runs:create")
+    .takes("ChannelWrite")
+    .gives(OK, Gives::Json("WrittenChannel")),
     get(
         ListWorkflows,
         "GET /v1/host/callboard/workflows",

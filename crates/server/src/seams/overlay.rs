@@ -65,10 +65,16 @@ fn needs(node: &Value) -> Vec<String> {
     let mut needed = vec![required_capability(&type_id.into()).to_owned()];
     match type_id {
         "core.dispatch" if maps => needed.push("agents.dispatchMapping".to_owned()),
-        "core.subWorkflow" if has("inputMapping") => {
+        "core.subWorkflow" if hands_down(node) => {
             needed.push("subWorkflow.inputMapping".to_owned());
         }
         _ => {}
     }
     needed
+}
+
+/// An empty mapping asks for nothing.
+fn hands_down(node: &Value) -> bool {
+    let mapping = node.pointer("/config/inputMapping").and_then(Value::as_object);
+    mapping.is_some_and(|mapping| !mapping.is_empty())
 }

@@ -64,6 +64,7 @@ async fn r1_the_document_as_a_whole() {
           "type": "integer"
         }
       },
+      "conversationPrimitive": true,
       "debugBundle": {
         "supported": true
       },

@@ -125,8 +125,8 @@ async fn a_workflow_in_a_few_words_runs_like_any_other() {
 
     let variables = format!("/v1/host/sample/test/runs/{run}/variables");
     assert_eq!(host.get(&variables).send().await.json, json!({ "variables": { "x": 1 } }));
-    let set = host.post(&variables, &json!({ "variables": { "x": 2 } })).send().await;
-    assert_eq!(set.status, 501);
+    let late = host.post(&variables, &json!({ "variables": { "x": 2 } })).send().await;
+    assert_eq!((late.status, late.text_at("error").as_str()), (409, "run_terminal"));
 
     let edges = json!({ "workflowId": "fan", "nodes": [
         { "id": "a", "typeId": "core.noop" }, { "id": "b", "typeId": "core.noop" },
@@ -197,4 +197,92 @@ async fn spans_of(host: &TestHost, run: &str) -> Vec<Value> {
     let bundle = host.get(&format!("/v1/runs/{run}/debug-bundle")).send().await;
     assert_eq!(scraped.json["spans"], bundle.json["spans"]);
     scraped.json["spans"].as_array().expect("spans").clone()
+}
+
+/// F58: what hands variables down is refused where that is switched off, and an empty mapping hands down nothing.
+#[tokio::test]
+async fn f58_a_mapping_of_inputs_is_refused_where_it_is_not_advertised() {
+    let host = open().await;
+    let maps = |mapping: Value| {
+        json!({ "workflowId": "maps", "nodes": [{ "nodeId": "call", "typeId": "core.subWorkflow",
+            "config": { "workflowId": "noop", "inputMapping": mapping } }] })
+    };
+    let register = "/v1/host/sample/workflows";
+    let full = json!({ "theirs": "ours" });
+    assert_eq!(host.post(register, &maps(full.clone())).send().await.status, 201);
+    let off = json!({ "name": "subWorkflow.inputMapping", "value": false });
+    host.post("/v1/host/sample/test/capability-toggle", &off).send().await;
+    for path in [register, "/v1/host/callboard/workflows"] {
+        let mut body = maps(full.clone());
+        if path != register {
+            body = workflow("maps", &[("call", "core.subWorkflow")]);
+            body["nodes"][0]["config"] = json!({ "workflowId": "noop", "inputMapping": full });
+        }
+        let refused = host.post(path, &body).send().await;
+        assert_eq!((refused.status, refused.text_at("error").as_str()), (400, "validation_error"));
+        assert_eq!(refused.json["details"]["requiredCapability"], "subWorkflow.inputMapping");
+    }
+    assert_eq!(host.post(register, &maps(json!({}))).send().await.status, 201);
+}
+
+/// The capability of conversations can be switched off for a test, and is refused by name then.
+#[tokio::test]
+async fn a_conversation_is_refused_where_it_is_switched_off() {
+    let host = open().await;
+    let body = json!({ "workflowId": "talk", "nodes": [{ "nodeId": "t", "typeId": "core.conversationGate" }] });
+    assert_eq!(host.post("/v1/host/sample/workflows", &body).send().await.status, 201);
+    let off = json!({ "name": "conversationPrimitive", "value": false });
+    host.post("/v1/host/sample/test/capability-toggle", &off).send().await;
+    let refused = host.post("/v1/host/sample/workflows", &body).send().await;
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.json["details"]["requiredCapability"], "conversationPrimitive");
+}
+
+/// F44: what a test sets in a parent does not reach the child that was started before.
+#[tokio::test(start_paused = true)]
+async fn variables_are_set_in_a_run_that_waits() {
+    let host = open().await;
+    let mut child = workflow("child", &[("gate", "core.approvalGate")]);
+    child["variables"] = json!([{ "name": "theirs", "type": "string" }]);
+    let mut parent = workflow("parent", &[("call", "core.subWorkflow")]);
+    parent["nodes"][0]["config"] =
+        json!({ "workflowId": "child", "inputMapping": { "theirs": "ours" } });
+    parent["channels"] = json!({ "c": { "reducer": "append" } });
+    for definition in [&child, &parent] {
+        host.post("/v1/host/callboard/workflows", definition).send().await;
+    }
+    let run = host.run("parent", json!({ "ours": "seeded" })).await;
+    let below = until_child(&host, &run).await;
+    let variables = format!("/v1/host/sample/test/runs/{run}/variables");
+    let set = host.post(&variables, &json!({ "variables": { "ours": "mutated" } })).send().await;
+    assert_eq!((set.status, &set.json["variables"]["ours"]), (200, &json!("mutated")));
+    let channel = host.post(&variables, &json!({ "variables": { "c": [] } })).send().await;
+    assert_eq!((channel.status, channel.text_at("error").as_str()), (400, "validation_error"));
+    let foreign =
+        host.post(&variables, &json!({ "variables": { "x": 1 } })).key(RIVAL).send().await;
+    assert_eq!(foreign.status, 404);
+    let answer = json!({ "resumeValue": { "action": "accept" } });
+    host.post(&format!("/v1/runs/{below}/interrupts/gate"), &answer).send().await;
+    let events = host.end_of(&run).await;
+    let changed: Vec<&Value> =
+        events.iter().filter(|event| event["type"] == "variable.changed").collect();
+    assert_eq!(changed.len(), 1);
+    assert_eq!(changed[0].get("nodeId"), None);
+    let below = host.get(&format!("/v1/runs/{below}")).send().await;
+    assert_eq!(below.json["variables"]["theirs"], "seeded");
+}
+
+/// The child of a run, once it waits.
+async fn until_child(host: &TestHost, run: &str) -> String {
+    let mut seen = 0;
+    loop {
+        let snapshot = host.get(&format!("/v1/runs/{run}")).send().await.json;
+        if snapshot["status"] == "waiting-approval" {
+            return snapshot["childRuns"][0]["runId"].as_str().expect("a child").to_owned();
+        }
+        let path = format!("/v1/runs/{run}/events/poll?timeout=60&lastSequence={seen}");
+        let polled = host.get(&path).send().await.json;
+        let last = polled["events"].as_array().and_then(|events| events.last().cloned());
+        seen = last.and_then(|event| event["sequence"].as_u64()).unwrap_or(seen);
+    }
 }

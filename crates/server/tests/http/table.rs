@@ -17,6 +17,7 @@ fn example(path: &str) -> String {
         .replace("{webhookId}", "wh_0")
         .replace("{nodeId}", "node_0")
         .replace("{artifactId}", "artifact_0")
+        .replace("{channel}", "channel_0")
         .replace("{token}", "none")
         .replace("{agentId}", "none")
         .replace("{name}", "vendor.acme.none")

@@ -85,13 +85,13 @@ async fn mapped(session: &mut Session, fixture: &str, value: Option<&str>) -> Re
     linked(session, &parent, &child, "subwf-call").await
 }
 
-/// F44, F46: this host lets nobody change variables from outside, so the parent's stay as they were too.
+/// F44, F46: what a parent's variables become later does not reach a child that was given them.
 async fn seeded(session: &mut Session) -> Result<()> {
     let run = session.create(&json!({ "workflowId": MUTATION })).await?;
     let waiting = mirrors(session, &run, "subwf-call").await?;
     let path = format!("/v1/host/sample/test/runs/{run}/variables");
     let change = json!({ "variables": { "currentPrdId": "changed" } });
-    session.expect(501, Request::post(path, &change)).await?;
+    session.expect(200, Request::post(path, &change)).await?;
     let child = child_of(&waiting)?;
     let accept = json!({ "resumeValue": { "action": "accept" } });
     let answer = Request::post(format!("/v1/runs/{child}/interrupts/child-gate"), &accept);
@@ -99,6 +99,8 @@ async fn seeded(session: &mut Session) -> Result<()> {
     let parent = completed(session, &run).await?;
     let child = completed(session, &child).await?.snapshot;
     ensure!(child["variables"]["receivedPrdId"] == "seeded-id", "{}", child["variables"]);
+    let changed = &parent.snapshot["variables"]["currentPrdId"];
+    ensure!(changed == "changed", "the parent's own is {changed}");
     linked(session, &parent, &child, "subwf-call").await
 }
 

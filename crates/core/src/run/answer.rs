@@ -1,0 +1,57 @@
+//! What an answer makes of the node that asked.
+
+use serde_json::{Value, json};
+
+use callboard_protocol::{Failure, InterruptKind, Object};
+
+/// How a node's question was settled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    pub interrupt_id: String,
+    pub kind: InterruptKind,
+    /// What was asked about.
+    pub data: Value,
+    /// None: nobody answered in time.
+    pub value: Option<Value>,
+}
+
+impl Answered {
+    /// What the answer comes to: itself, unless it decides about something that was proposed.
+    pub fn result(&self) -> Result<Value, Failure> {
+        let is_approval = self.kind == InterruptKind::Approval;
+        let Some(value) = &self.value else {
+            return Err(match is_approval {
+                true => Failure::new("approval_rejected", "nobody approved in time"),
+                false => Failure::new("interrupt_timeout", "nobody answered in time"),
+            });
+        };
+        let said = |default: &str| value["feedback"].as_str().unwrap_or(default).to_owned();
+        if is_approval && value["action"] == json!("reject") {
+            return Err(Failure::new("approval_rejected", said("the approval was rejected")));
+        }
+        if self.kind != InterruptKind::LowConfidence {
+            return Ok(value.clone());
+        }
+        if *value == json!({ "action": "accept" }) {
+            return Ok(self.data.get("decision").cloned().unwrap_or_default());
+        }
+        if is_rejection(value) {
+            return Err(Failure::new("low_confidence_rejected", said("the decision was rejected")));
+        }
+        Ok(value.clone())
+    }
+
+    pub(super) fn outputs(&self) -> Result<Object, Failure> {
+        Ok(match self.result()? {
+            Value::Object(fields) => fields,
+            other => Object::from_iter([("value".to_owned(), other)]),
+        })
+    }
+}
+
+/// A rejection may say why; with anything else beside it, it is a decision of its own.
+fn is_rejection(value: &Value) -> bool {
+    let Some(fields) = value.as_object() else { return false };
+    fields.get("action") == Some(&json!("reject"))
+        && fields.keys().all(|key| matches!(key.as_str(), "action" | "feedback"))
+}

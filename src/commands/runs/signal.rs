@@ -1,0 +1,60 @@
+//! `callboard runs signal`: tells a run something through one of its channels.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::exit::{CommandError, Exit};
+use crate::output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard runs signal run_0199f2c4 notes --value '\"ship it\"'
+  callboard runs signal run_0199f2c4 total --value 3 --source-run run_0199f2c5
+
+The workflow must declare the channel, with a reducer that takes writes in any order:
+append, counter, votes, feedback or message.")]
+pub(crate) struct SignalArgs {
+    /// Id of the run
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Channel that the run's workflow declares
+    #[arg(value_name = "CHANNEL")]
+    channel: String,
+    /// What to write, as JSON
+    #[arg(long, value_name = "JSON", value_parser = parse_value)]
+    value: Value,
+    /// Run that writes
+    #[arg(long, value_name = "RUN")]
+    source_run: Option<String>,
+    /// Engine that writes
+    #[arg(long, value_name = "ENGINE")]
+    source_engine: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(super) async fn run(args: SignalArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.or(earlier))?;
+    let mut body = json!({ "value": args.value });
+    for (key, name) in [("sourceRunId", args.source_run), ("sourceEngineId", args.source_engine)] {
+        if let Some(name) = name {
+            body[key] = name.into();
+        }
+    }
+    let answer = client.write_channel(&args.run, &args.channel, &body).await?;
+    if args.json {
+        output::json(&answer)?;
+    } else {
+        output::line(&format!("{} has it in {}", args.run, args.channel))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn parse_value(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))
+}

@@ -88,7 +88,7 @@ pub(crate) enum Command {
     Workflows(workflows::WorkflowsArgs),
     /// API keys: create, list, revoke, rotate, rotate-links
     Keys(keys::KeysArgs),
-    /// Agents that came in packs: list, show
+    /// Agents that came in packs: list, show, deploy
     Agents(agents::AgentsArgs),
     /// Agent packs: new, pack, sign, verify, install, list, remove
     Packs(packs::PacksArgs),

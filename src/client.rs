@@ -1,5 +1,7 @@
 //! A host seen from the command line: one method per request, and every way it can go wrong as an exit code with a hint.
 
+mod deployments;
+
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, RETRY_AFTER};

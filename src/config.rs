@@ -1,5 +1,6 @@
 //! `callboard.toml`: what an operator may set in a file, with errors that name file, line and key.
 
+mod deployments;
 mod packs;
 
 use std::ops::Range;
@@ -10,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::exit::CommandError;
 
+pub(crate) use deployments::Deployments;
 pub(crate) use packs::Packs;
 
 /// Read when it is there and no other file is named.
@@ -26,6 +28,7 @@ pub(crate) struct Config {
     pub(crate) path: Option<PathBuf>,
     pub(crate) limits: Limits,
     pub(crate) packs: Packs,
+    pub(crate) deployments: Deployments,
 }
 
 /// `[limits]`, with the defaults of the documentation.
@@ -107,6 +110,7 @@ impl Config {
             match key.get_ref().as_ref() {
                 "limits" => config.limits = source.limits(value)?,
                 "packs" => config.packs = source.packs(value)?,
+                "deployments" => config.deployments = source.deployments(value)?,
                 later if LATER.contains(&later) => {
                     let what = format!(
                         "{}: [{later}] is not supported by this version yet",
@@ -116,7 +120,7 @@ impl Config {
                         .hint("remove the section, or move to a version that has it"));
                 }
                 unknown => {
-                    let known = ["limits", "packs"];
+                    let known = ["limits", "packs", "deployments"];
                     return Err(source.unknown(key.span().start, unknown, unknown, &known));
                 }
             }
@@ -249,7 +253,7 @@ mod tests {
         check("[limit]\n", Err(("c.toml:1: unknown key limit", Some("did you mean limits?"))));
         check(
             "\n[server]\n",
-            Err(("c.toml:2: unknown key server", Some("known here: limits, packs"))),
+            Err(("c.toml:2: unknown key server", Some("known here: limits, packs, deployments"))),
         );
         check(
             "[limits]\ninflight = 0",

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use callboard_agents::{AgentDispatch, AgentRegistry, Policy, conformance};
+use callboard_agents::{AgentDirectory, AgentDispatch, AgentRegistry, Policy, conformance};
 use callboard_backends::{
     CallPrompt, Egress, Exporter, OtlpError, OtlpSettings, Reach, SideEffect, SystemLookup,
 };
@@ -30,7 +30,7 @@ use callboard_store::{OpenError, SqliteStore};
 
 use crate::args::{ApiKey, environment};
 use crate::commands::packs::Download;
-use crate::config::{Config, Limits};
+use crate::config::Config;
 use crate::exit::{CommandError, Exit};
 use crate::{disk, words};
 use folder::Candidate;
@@ -102,8 +102,9 @@ impl Host {
             engine: engine.clone(),
             courier: courier.clone(),
             keys,
-            config: server_config(&settings.config.limits, &store),
+            config: server_config(&settings.config, &store),
             agents,
+            deployments: store.clone(),
             downloads: Downloads {
                 fetch: Arc::new(Download::new()?),
                 registries: settings.config.packs.registries.clone(),
@@ -195,11 +196,12 @@ fn build_engine(
     if settings.test_seams {
         activities = activities.with("core.conformance.side-effect", Arc::new(SideEffect));
     }
+    let directory = Arc::new(AgentDirectory { registry: agents, deployments: store.clone() });
     Engine::new(Parts {
         store,
         catalog,
         activities,
-        directory: agents,
+        directory,
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
         options: Options {
@@ -241,13 +243,15 @@ fn host_id() -> HostId {
     format!("host-{}-{}", std::process::id(), words::now().as_millis()).into()
 }
 
-fn server_config(limits: &Limits, store: &SqliteStore) -> ServerConfig {
+fn server_config(config: &Config, store: &SqliteStore) -> ServerConfig {
+    let limits = &config.limits;
     ServerConfig {
         max_body_bytes: usize::try_from(limits.max_body_bytes).unwrap_or(usize::MAX),
         inflight: usize::try_from(limits.inflight).unwrap_or(usize::MAX),
         requests_per_second: u32::try_from(limits.requests_per_second).unwrap_or(u32::MAX),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host_id: format!("callboard-{}", store.name()),
+        deployments: config.deployments.policy(),
         ..ServerConfig::default()
     }
 }

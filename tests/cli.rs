@@ -1,5 +1,7 @@
 //! The command line as a person and a script see it: exit code, standard output and standard error as one text.
 
+#[path = "cli/deployments.rs"]
+mod deployments;
 #[path = "cli/forks.rs"]
 mod forks;
 #[path = "cli/packs.rs"]
@@ -59,6 +61,14 @@ fn every_command_has_help_with_an_example() -> Result<()> {
         "agents",
         "agents list",
         "agents show",
+        "agents deploy",
+        "agents deploy list",
+        "agents deploy promote",
+        "agents deploy pause",
+        "agents deploy resume",
+        "agents deploy deprecate",
+        "agents deploy rollback",
+        "agents deploy canary",
         "packs",
         "packs new",
         "packs pack",
@@ -113,6 +123,7 @@ fn wrong_usage_ends_with_two() -> Result<()> {
         ("workflow_folder_is_missing", &["serve", "--workflows", "missing"]),
         ("packs_are_missing", &["serve", "--packs", "missing"]),
         ("pack_without_version", &["packs", "remove", "vendor.acme.desk"]),
+        ("agent_without_version", &["agents", "deploy", "pause", "vendor.acme.desk.assistant"]),
         ("configuration_is_missing", &["serve", "--config", "missing.toml"]),
         ("unknown_shell", &["completions", "powershell"]),
     ] {

@@ -1,5 +1,6 @@
 //! `callboard agents`: who can be put to work.
 
+mod deploy;
 mod list;
 mod show;
 
@@ -14,6 +15,7 @@ use crate::exit::{CommandError, Exit};
     after_help = "Examples:
   callboard agents list
   callboard agents show community.callboard.starter.triager
+  callboard agents deploy promote vendor.acme.desk.assistant@1.1.0 --channel stable
 
 Agents come in packs: see `callboard packs`."
 )]
@@ -28,11 +30,14 @@ enum AgentsCommand {
     List(list::ListArgs),
     /// Show one agent: its pack, its tools, what it goes without here
     Show(show::ShowArgs),
+    /// Say which version serves: promote, try on some runs, pause, roll back
+    Deploy(deploy::DeployArgs),
 }
 
 pub(crate) async fn run(args: AgentsArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     match args.command {
         AgentsCommand::List(args) => list::run(args, earlier).await,
         AgentsCommand::Show(args) => show::run(args, earlier).await,
+        AgentsCommand::Deploy(args) => deploy::run(args, earlier).await,
     }
 }

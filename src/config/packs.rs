@@ -113,7 +113,7 @@ impl Source<'_> {
         Ok(key)
     }
 
-    fn texts(&self, value: &Value<'_>, path: &str) -> Result<Vec<String>, CommandError> {
+    pub(super) fn texts(&self, value: &Value<'_>, path: &str) -> Result<Vec<String>, CommandError> {
         match value.get_ref().as_array() {
             Some(items) => items.iter().map(|item| self.text(item, path)).collect(),
             None => Err(self.wrong(value, path, "a list of texts")),
@@ -125,7 +125,7 @@ impl Source<'_> {
         text.ok_or_else(|| self.wrong(value, path, "text"))
     }
 
-    fn wrong(&self, value: &Value<'_>, path: &str, wanted: &str) -> CommandError {
+    pub(super) fn wrong(&self, value: &Value<'_>, path: &str, wanted: &str) -> CommandError {
         let place = self.place(value.span().start);
         CommandError::usage(format!("{place}: {path} must be {wanted}, not {}", kind(value)))
     }

@@ -7,35 +7,65 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use callboard_core::{AgentFact, AgentPin, Fact, Outcome, RetryClass};
-use callboard_engine::{Activity, Call, Directory, EngineError};
-use callboard_protocol::{AgentId, AgentRef, Failure, Object, PackVersion, Tenant};
+use callboard_core::{AgentFact, AgentPin, Fact, Inadmissible, Outcome, RetryClass, TaskSource};
+use callboard_engine::{Activity, Call, Deployments, Directory, EngineError, StoreError};
+use callboard_protocol::{AgentId, AgentRef, Failure, Object, RunId, Tenant};
 
 use crate::conformance;
+use crate::deployment::{Deployment, Draw, PinError, pin};
 use crate::inventory::{AgentRegistry, InstalledAgent};
 use crate::pack::Schema;
 
 pub use script::answer as scripted_answer;
 
+/// Knows which agents a tenant has, and which version of one a run gets.
+#[derive(Debug)]
+pub struct AgentDirectory {
+    pub registry: Arc<AgentRegistry>,
+    pub deployments: Arc<dyn Deployments>,
+}
+
+impl AgentDirectory {
+    async fn deployment(&self, tenant: &Tenant, agent: &AgentId) -> Result<Deployment, StoreError> {
+        let stored = self.deployments.deployment(tenant, agent).await?;
+        stored.map_or_else(|| Ok(Deployment::default()), |it| Deployment::read(agent, &it.state))
+    }
+}
+
 #[async_trait]
-impl Directory for AgentRegistry {
+impl Directory for AgentDirectory {
     async fn pin(
         &self,
         tenant: &Tenant,
         agent: &AgentRef,
+        run: &RunId,
     ) -> Result<Option<AgentPin>, EngineError> {
-        let version = agent.version.as_deref().map(str::parse::<PackVersion>).transpose();
-        // What is no version is nobody's.
-        let Ok(version) = version else { return Ok(None) };
         let id = AgentId::from(agent.agent_id.as_str());
-        let snapshot = self.snapshot();
-        let found = snapshot.find(tenant, &id, version.as_ref());
-        Ok(found.map(|found| AgentPin {
-            agent_id: agent.agent_id.clone(),
-            version: found.version().to_string(),
-            channel: agent.channel.clone(),
-            task: callboard_core::TaskSource::default(),
-        }))
+        let deployment = match agent.channel {
+            Some(_) => self.deployment(tenant, &id).await?,
+            None => Deployment::default(),
+        };
+        let snapshot = self.registry.snapshot();
+        match pin(&snapshot, tenant, &deployment, agent, Draw::of(run)) {
+            Ok(pin) => Ok(Some(AgentPin {
+                agent_id: agent.agent_id.clone(),
+                version: pin.version.to_string(),
+                channel: pin.channel,
+                task: TaskSource::default(),
+            })),
+            Err(PinError::UnknownAgent { .. } | PinError::UnknownVersion { .. }) => Ok(None),
+            Err(refusal @ (PinError::NoActiveDeployment { .. } | PinError::Both)) => {
+                Err(EngineError::Inadmissible(Inadmissible {
+                    code: refusal.code(),
+                    path: String::new(),
+                    message: refusal.to_string(),
+                    details: Object::from_iter([(
+                        "agentId".to_owned(),
+                        agent.agent_id.clone().into(),
+                    )]),
+                }))
+            }
+        }
     }
 }
 

@@ -161,6 +161,15 @@ impl Snapshot {
         self.agents.get(id)?.iter().find(kept)
     }
 
+    /// The installed versions of an agent, the highest first.
+    pub fn versions(&self, tenant: &Tenant, id: &AgentId) -> impl Iterator<Item = &PackVersion> {
+        let agents = self.agents.get(id).into_iter().flatten();
+        let offered = |agent: &&InstalledAgent| {
+            agent.source.is_visible_to(tenant) && !agent.source.is_removed
+        };
+        agents.filter(offered).map(InstalledAgent::version)
+    }
+
     /// The agents that a tenant can dispatch, by id, each in its highest version.
     pub fn list(&self, tenant: &Tenant) -> Vec<AgentInventoryEntry> {
         let ids = self.agents.keys();

@@ -1,10 +1,11 @@
-//! Agents that come in packs, from the archive of a stranger to an entry in the inventory.
+//! Agents that come in packs, from the archive of a stranger to the version that a run gets.
 
 mod admission;
 mod archive;
 mod author;
 pub mod conformance;
 mod degrade;
+mod deployment;
 mod dispatch;
 mod error;
 mod inventory;
@@ -19,7 +20,11 @@ pub use admission::{
 pub use archive::{Files, Limits};
 pub use author::{AuthorError, Signed, SigningKey, bundle, collect, scaffold, sign};
 pub use degrade::{Degradation, Host};
-pub use dispatch::{AgentDispatch, scripted_answer};
+pub use deployment::{
+    Changed, Deployment, DeploymentPolicy, DeploymentRefusal, Draw, EvalGate, Evidence, LATEST,
+    PinError, Surroundings, pin, tell_change, tell_refusal,
+};
+pub use dispatch::{AgentDirectory, AgentDispatch, scripted_answer};
 pub use error::PackError;
 pub use inventory::{
     AgentRegistry, InstallError, Installed, InstalledAgent, Left, PackCatalog, PackExport,

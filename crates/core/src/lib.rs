@@ -26,7 +26,7 @@ pub use birth::{AgentPin, Birth, Departure, Fork, Parent, RunLimits, TaskSource}
 pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};
 pub use head::Head;
 pub use interrupt::{CastVote, Question};
-pub use node::required_capability;
+pub use node::{STATEMENT, required_capability};
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use run::{
     AgentFact, Answered, Attempt, ChildNews, ChildOrder, Command, Entry, Fact, InterruptView,

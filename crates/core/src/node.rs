@@ -23,6 +23,8 @@ pub(crate) enum NodeKind {
     Talk,
     /// Starts a run of its own and waits for its end.
     Child,
+    /// States a fact that the host decided together with the run.
+    Statement,
     /// Declares a requirement that no host meets: the engine must refuse to run it.
     RequiresMissing,
     /// Somebody outside core performs it.
@@ -31,6 +33,9 @@ pub(crate) enum NodeKind {
 
 /// The requirement of `conformance.requiresMissing`. Nothing may ever provide it.
 pub(crate) const NEVER_PROVIDED: &str = "conformance.never-provided";
+
+/// The type of nodes that only the host's own definitions have: `config.type` and `config.payload` are an event.
+pub const STATEMENT: &str = "callboard.statement";
 
 impl NodeKind {
     pub(crate) fn of(type_id: &TypeId) -> Self {
@@ -49,6 +54,7 @@ impl NodeKind {
             "core.conversationGate" => Self::Talk,
             "core.subWorkflow" => Self::Child,
             "conformance.requiresMissing" => Self::RequiresMissing,
+            STATEMENT => Self::Statement,
             _ => Self::Activity,
         }
     }
@@ -56,6 +62,11 @@ impl NodeKind {
     /// Whether core itself computes the outcome.
     pub(crate) fn is_pure(self) -> bool {
         self != Self::Activity
+    }
+
+    /// Whether nobody may write such a node: what it states would be believed.
+    pub(crate) fn is_the_hosts_own(self) -> bool {
+        self == Self::Statement
     }
 
     /// Whether the type exists for conformance tests alone.

@@ -196,7 +196,9 @@ impl Plan {
                 return false;
             }
             let known = node.kind.is_pure() || performed(&node.node.type_id);
-            !known || (node.kind.is_conformance_only() && conformance == ConformanceNodes::Off)
+            !known
+                || node.kind.is_the_hosts_own()
+                || (node.kind.is_conformance_only() && conformance == ConformanceNodes::Off)
         };
         self.nodes.iter().find(|node| lacks(node)).map(|node| MissingType {
             node: node.node.id.clone(),

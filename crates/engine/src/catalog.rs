@@ -139,7 +139,10 @@ impl Catalog {
     pub fn fixtures(&self) -> Vec<WorkflowId> {
         let is_fixture = |entry: &&CatalogEntry| {
             let tags = entry.plan.definition().metadata.tags.as_deref().unwrap_or_default();
+            // A channel leads nowhere before something was deployed on it.
+            let follows_channel = entry.plan.agents().any(|(_, agent)| agent.channel.is_some());
             tags.iter().any(|tag| tag == "conformance")
+                && !follows_channel
                 && self.admit_types(&entry.plan, &BTreeMap::new()).is_ok()
         };
         self.loaded.values().filter(is_fixture).map(|entry| entry.plan.id().clone()).collect()
@@ -165,6 +168,13 @@ impl Catalog {
             what: format!("definition {digest}"),
             why: error.to_string(),
         })
+    }
+
+    /// The plan of a definition that the host wrote itself, with its digest.
+    pub(crate) fn plan_of(&self, source: &str) -> Result<(String, Arc<Plan>), StoreError> {
+        let digest = digest(source);
+        let plan = self.plan(&digest, source)?;
+        Ok((digest, plan))
     }
 
     fn registered(&self, source: Arc<str>) -> Result<CatalogEntry, StoreError> {

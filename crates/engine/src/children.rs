@@ -38,7 +38,8 @@ impl Engine {
             None => above.configurable.clone(),
         };
         let inputs = parent.handed_down(order, &entry.plan);
-        let agents = self.pins(&above.owner.tenant, &entry.plan).await?;
+        let run_id = self.inner.ids.run_id();
+        let agents = self.pins(&above.owner.tenant, &run_id, &entry.plan).await?;
         let admitted = self.inner.catalog.admit_types(&entry.plan, &agents).and_then(|()| {
             entry.plan.admit_child(&inputs, &order.unset, &configurable, self.limits())
         });
@@ -51,7 +52,7 @@ impl Engine {
         };
         let at = self.inner.clock.now();
         let birth = Birth {
-            run_id: self.inner.ids.run_id(),
+            run_id,
             workflow_id: order.workflow.clone(),
             definition: entry.digest.clone(),
             owner: above.owner.clone(),

@@ -8,16 +8,21 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use callboard_core::{AgentPin, Plan, TaskSource};
-use callboard_protocol::{AgentRef, NodeId, Tenant, WorkflowId};
+use callboard_protocol::{AgentRef, NodeId, RunId, Tenant, WorkflowId};
 
 use crate::engine::{Engine, EngineError};
 
 /// Resolves names of agents. One rule says who sees which, here as in every list.
 #[async_trait]
 pub trait Directory: fmt::Debug + Send + Sync {
-    /// What a run keeps of an agent; none if the tenant has no such agent, which then is a name and no more.
-    async fn pin(&self, tenant: &Tenant, agent: &AgentRef)
-    -> Result<Option<AgentPin>, EngineError>;
+    /// What a run keeps of an agent; none if the tenant has no such agent, which then is a name and no more. The
+    /// run's own name decides where a channel is split.
+    async fn pin(
+        &self,
+        tenant: &Tenant,
+        agent: &AgentRef,
+        run: &RunId,
+    ) -> Result<Option<AgentPin>, EngineError>;
 }
 
 /// A host without agents.
@@ -30,6 +35,7 @@ impl Directory for NoAgents {
         &self,
         _tenant: &Tenant,
         _agent: &AgentRef,
+        _run: &RunId,
     ) -> Result<Option<AgentPin>, EngineError> {
         Ok(None)
     }
@@ -43,16 +49,17 @@ impl Engine {
     pub(crate) async fn pins(
         &self,
         tenant: &Tenant,
+        run: &RunId,
         plan: &Plan,
     ) -> Result<BTreeMap<NodeId, AgentPin>, EngineError> {
         let mut pins = BTreeMap::new();
         for (node, agent) in plan.agents() {
-            if let Some(pin) = self.inner.directory.pin(tenant, agent).await? {
+            if let Some(pin) = self.inner.directory.pin(tenant, agent, run).await? {
                 pins.insert(node.clone(), pin);
             }
         }
         if let Some((node, agent)) = plan.required_agent()
-            && let Some(pin) = self.inner.directory.pin(tenant, &named(agent)).await?
+            && let Some(pin) = self.inner.directory.pin(tenant, &named(agent), run).await?
         {
             pins.insert(node.clone(), AgentPin { task: TaskSource::Inputs, ..pin });
         }
@@ -63,9 +70,10 @@ impl Engine {
     pub(crate) async fn pin_alone(
         &self,
         tenant: &Tenant,
+        run: &RunId,
         agent: &str,
     ) -> Result<BTreeMap<NodeId, AgentPin>, EngineError> {
-        let pin = self.inner.directory.pin(tenant, &named(agent)).await?;
+        let pin = self.inner.directory.pin(tenant, &named(agent), run).await?;
         let pin = pin.ok_or_else(|| EngineError::UnknownAgent(agent.to_owned()))?;
         let pin = AgentPin { task: TaskSource::Inputs, ..pin };
         Ok(BTreeMap::from([(ONLY_NODE.into(), pin)]))

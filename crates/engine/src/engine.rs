@@ -244,15 +244,16 @@ impl Engine {
     ) -> Result<Done, EngineError> {
         let inner = &self.inner;
         let tenant = &order.owner.tenant;
+        let run_id = inner.ids.run_id();
         let (workflow_id, entry, agents) = match &order.target {
             Target::Workflow(id) => {
                 let entry = inner.catalog.find(tenant, id).await?;
                 let entry = entry.ok_or_else(|| EngineError::UnknownWorkflow(id.clone()))?;
-                let agents = self.pins(tenant, &entry.plan).await?;
+                let agents = self.pins(tenant, &run_id, &entry.plan).await?;
                 (id.clone(), entry, agents)
             }
             Target::Agent(agent) => {
-                let agents = self.pin_alone(tenant, agent).await?;
+                let agents = self.pin_alone(tenant, &run_id, agent).await?;
                 (workflow_of(agent), inner.catalog.of_agent(agent)?, agents)
             }
         };
@@ -265,31 +266,11 @@ impl Engine {
         }
         let limits = entry.plan.admit(&order.inputs, &order.configurable, inner.options.limits)?;
         let at = inner.clock.now();
-        let birth = Birth {
-            run_id: inner.ids.run_id(),
-            workflow_id,
-            definition: entry.digest.clone(),
-            owner: order.owner,
-            test: order.mode == KeyMode::Test,
-            inputs: order.inputs,
-            configurable: order.configurable,
-            tags: order.tags,
-            metadata: order.metadata,
-            scope_id: order.scope_id,
-            callback_url: order.callback_url,
-            created_at: at,
-            engine_version: ENGINE_VERSION,
-            forced_engine_version: order.forced_engine_version,
-            limits,
-            parent: None,
-            unset: Vec::new(),
-            fork: None,
-            agents,
-            trace: order.trace,
-        };
+        let exclusive = order.exclusive;
+        let birth = order.birth(run_id, workflow_id, entry.digest.clone(), agents, limits, at);
         let run = Run::new(Arc::new(birth), entry.plan);
         let mut newborn = self.newborn(run, entry.source, at);
-        newborn.record.exclusive = order.exclusive;
+        newborn.record.exclusive = exclusive;
         self.bring_up(newborn, remember, at).await
     }
 
@@ -327,23 +308,24 @@ impl Engine {
         let done = Done { run: run.id().clone(), status: RunStatus::Pending, at };
         record.outcome = remember.map(|remember| remember(&done));
         let birth = run.birth().clone();
-        self.commit_and_drive(record, claim, run).await?;
+        let store = Arc::clone(&self.inner.store);
+        self.commit_and_drive(async move { store.create(record).await }, claim, run).await?;
         run_created(&birth);
         Ok(done)
     }
 
     /// On a task of its own: a caller who hangs up between the commit and the first step must not leave the run
     /// waiting for a lease to end.
-    async fn commit_and_drive(
+    pub(crate) async fn commit_and_drive(
         &self,
-        new: NewRun,
+        commit: impl Future<Output = Result<(), StoreError>> + Send + 'static,
         claim: Option<Claim>,
         run: Run,
     ) -> Result<(), StoreError> {
         let (sender, committed) = oneshot::channel();
         let engine = self.clone();
         self.inner.tasks.spawn(async move {
-            let outcome = engine.inner.store.create(new).await;
+            let outcome = commit.await;
             let is_created = outcome.is_ok();
             // The caller may be gone; the run is not.
             let _gone = sender.send(outcome);

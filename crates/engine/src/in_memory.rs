@@ -4,6 +4,7 @@
 //! Nothing is sealed here, because nothing rests.
 
 mod annotations;
+mod deployments;
 mod effects;
 mod inbox;
 mod links;
@@ -17,9 +18,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use callboard_core::{Birth, Entry, Head, InterruptView};
-use callboard_protocol::{Annotation, Event, HostId, KeyId, RunId, Tenant, Timestamp, WorkflowId};
+use callboard_protocol::{
+    AgentId, Annotation, Event, HostId, KeyId, RunId, Tenant, Timestamp, WorkflowId,
+};
 
 use crate::changes::Changes;
+use crate::deployments::StoredDeployment;
 use crate::effects::{Begun, EffectClaim, EffectId};
 use crate::packs::{PackId, StoredPack};
 use crate::registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
@@ -80,6 +84,7 @@ struct Tables {
     link_generations: BTreeMap<Tenant, u32>,
     annotations: BTreeMap<RunId, Vec<Annotation>>,
     packs: BTreeMap<PackId, (StoredPack, Arc<[u8]>)>,
+    deployments: BTreeMap<(Tenant, AgentId), StoredDeployment>,
 }
 
 struct StoredRun {

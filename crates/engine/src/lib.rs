@@ -2,12 +2,14 @@
 
 mod activity;
 mod annotations;
+mod birth;
 mod catalog;
 mod changes;
 mod children;
 mod claim;
 mod clock;
 mod deliver;
+mod deployments;
 mod directory;
 mod drive;
 mod effects;
@@ -30,6 +32,7 @@ pub use catalog::{Catalog, CatalogEntry, Origin, RegisterError};
 pub use changes::{Changes, Listener};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use deliver::{Deliver, DeliverError, Parcel};
+pub use deployments::{DeploymentChange, Deployments, StoredDeployment, Telling};
 pub use directory::{Directory, NoAgents};
 pub use effects::{Begun, EffectClaim, EffectId};
 pub use engine::{

@@ -387,6 +387,9 @@ pub enum StoreError {
     /// The log has moved on: read the tail and decide again.
     #[error("the log of {run} has moved on")]
     Conflict { run: RunId },
+    /// Somebody changed it first: read it and decide again.
+    #[error("{what} has moved on")]
+    Moved { what: String },
     /// Another host holds the run: stop driving it.
     #[error("the lease on {run} is lost")]
     LeaseLost { run: RunId },

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ForkMode, Object};
+use crate::{DeploymentState, ForkMode, Object};
 
 /// `GET /.well-known/openwop`. Each family stands at the root; the server mirrors them under `capabilities`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,6 +82,20 @@ pub struct WebhooksCapability {
 pub struct AgentsCapability {
     pub supported: bool,
     pub manifest_runtime: ManifestRuntime,
+    /// Absent where no reference to a channel can be resolved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<DeploymentCapability>,
+}
+
+/// RFC 0082: which version of an agent serves. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeploymentCapability {
+    pub supported: bool,
+    pub channels: Vec<String>,
+    pub canary: bool,
+    pub rollback: bool,
+    pub states: Vec<DeploymentState>,
 }
 
 /// The floor of RFC 0070: agents of packs are loaded and dispatched. Closed in the protocol's schema.

@@ -5,6 +5,7 @@ mod agent;
 mod annotation;
 mod capabilities;
 mod closed;
+mod deployment;
 mod envelope;
 mod event;
 mod event_types;
@@ -23,12 +24,18 @@ pub use annotation::{
     Actor, Anchor, Annotation, AnnotationTarget, CreateAnnotation, Signal, SignalKind,
 };
 pub use capabilities::{
-    AgentsCapability, Backpressure, BundleCapability, Capabilities, Compliance, EngineVersionRange,
-    Feedback, IdempotencyCapability, Implementation, InstallScope, Limits, ManifestRuntime,
-    Observability, OtelCapability, PauseResume, Production, ReplayCapability, RestTransport,
-    RunsCapability, SeamCapability, SubWorkflowCapability, Supported, Testing, WebhooksCapability,
+    AgentsCapability, Backpressure, BundleCapability, Capabilities, Compliance,
+    DeploymentCapability, EngineVersionRange, Feedback, IdempotencyCapability, Implementation,
+    InstallScope, Limits, ManifestRuntime, Observability, OtelCapability, PauseResume, Production,
+    ReplayCapability, RestTransport, RunsCapability, SeamCapability, SubWorkflowCapability,
+    Supported, Testing, WebhooksCapability,
 };
 pub use closed::{ShapeError, parse, parse_value};
+pub use deployment::{
+    AgentDeployment, DeploymentCanaryAdjusted, DeploymentEvent, DeploymentPromoted,
+    DeploymentRolledBack, DeploymentState, DeploymentStateChanged, DeploymentTransition,
+    Transition,
+};
 pub use envelope::ErrorEnvelope;
 pub use event::{
     AgentDecided, AgentHandoff, AgentReasoned, ApprovalReceived, ApprovalRequested,

@@ -7,16 +7,18 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use callboard_protocol::{
-    AgentDecided, AgentHandoff, AgentReasoned, ApprovalReceived, ApprovalRequested,
-    ArtifactCreated, Ask, CancelRequested, CapBreached, CapKind, ChannelWritten, ChildChanged,
-    ChildRunSnapshot, ChunkMeta, ClarificationRequested, ClarificationResolved, ConversationClosed,
-    ConversationExchanged, ConversationOpened, ConversationTurn, CreateRun, DivergenceKind,
-    DrainPolicy, EVENT_TYPES, ErrorEnvelope, Event, EventId, Failure, ForkMode, ForkSnapshot,
-    InterruptKind, InterruptRequested, InterruptResolved, LoopbackLimit, NodeCancelled,
-    NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeSnapshot,
-    NodeStarted, NodeSuspended, Object, OutputChunk, Owner, PauseRequested, Reducer,
-    ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed, RunPaused, RunResumed,
-    RunSnapshot, RunStarted, RunStatus, Timestamp, TurnRole, Usage, VariableChanged, VersionPinned,
+    AgentDecided, AgentDeployment, AgentHandoff, AgentReasoned, ApprovalReceived,
+    ApprovalRequested, ArtifactCreated, Ask, CancelRequested, CapBreached, CapKind, ChannelWritten,
+    ChildChanged, ChildRunSnapshot, ChunkMeta, ClarificationRequested, ClarificationResolved,
+    ConversationClosed, ConversationExchanged, ConversationOpened, ConversationTurn, CreateRun,
+    DeploymentCanaryAdjusted, DeploymentEvent, DeploymentPromoted, DeploymentRolledBack,
+    DeploymentState, DeploymentStateChanged, DeploymentTransition, DivergenceKind, DrainPolicy,
+    EVENT_TYPES, ErrorEnvelope, Event, EventId, Failure, ForkMode, ForkSnapshot, InterruptKind,
+    InterruptRequested, InterruptResolved, LoopbackLimit, NodeCancelled, NodeCompleted,
+    NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeSnapshot, NodeStarted,
+    NodeSuspended, Object, OutputChunk, Owner, PauseRequested, Reducer, ReplayDiverged,
+    RunCancelled, RunCompleted, RunEvent, RunFailed, RunPaused, RunResumed, RunSnapshot,
+    RunStarted, RunStatus, Timestamp, Transition, TurnRole, Usage, VariableChanged, VersionPinned,
     Vote, WorkflowDefinition,
 };
 use jsonschema::Validator;
@@ -705,4 +707,134 @@ fn f13_the_format_of_a_variable_is_admitted() {
         "variables": [{ "name": "v", "type": "string", "format": "email" }], "metadata": {}, "settings": {} });
     let read = WorkflowDefinition::parse(definition.to_string().as_bytes()).expect("admitted");
     assert_eq!(read.variables[0].format.as_deref(), Some("email"));
+}
+
+/// What is told of a deployment, with every field and with as few as there can be.
+fn deployment_events() -> Vec<DeploymentEvent> {
+    let (agent_id, version) = ("vendor.acme.desk.assistant".into(), "2.0.0".parse());
+    let version: callboard_protocol::PackVersion = version.expect("a version");
+    let least = DeploymentPromoted {
+        agent_id,
+        from_version: None,
+        to_version: version.clone(),
+        to_state: DeploymentState::Test,
+        channel: None,
+        canary_percent: None,
+        eval_run_id: None,
+    };
+    let agent_id = least.agent_id.clone();
+    let promoted = DeploymentPromoted {
+        from_version: Some(version.clone()),
+        to_state: DeploymentState::Active,
+        channel: Some("stable".to_owned()),
+        canary_percent: Some(10),
+        eval_run_id: Some("r1".into()),
+        ..least.clone()
+    };
+    let back = DeploymentRolledBack {
+        agent_id: agent_id.clone(),
+        from_version: version.clone(),
+        to_version: version.clone(),
+        rollback_pointer: version.clone(),
+        reason: Some("error-rate".to_owned()),
+    };
+    vec![
+        DeploymentEvent::Promoted(least),
+        DeploymentEvent::Promoted(promoted),
+        DeploymentEvent::RolledBack(DeploymentRolledBack { reason: None, ..back.clone() }),
+        DeploymentEvent::RolledBack(back),
+        DeploymentEvent::CanaryAdjusted(DeploymentCanaryAdjusted {
+            agent_id: agent_id.clone(),
+            version: version.clone(),
+            from_percent: 0,
+            to_percent: 100,
+        }),
+        DeploymentEvent::StateChanged(DeploymentStateChanged {
+            agent_id,
+            version,
+            from_state: DeploymentState::Active,
+            to_state: DeploymentState::RolledBack,
+        }),
+    ]
+}
+
+/// the payloads are closed, and none has room for what an agent is made of.
+#[test]
+fn what_is_told_of_a_deployment_matches_the_protocol() {
+    let Some(folder) = openwop() else { return };
+    let text = fs::read(folder.join("schemas/run-event-payloads.schema.json")).expect("payloads");
+    let payloads: Value = serde_json::from_slice(&text).expect("JSON");
+    for event in deployment_events() {
+        let place = &payloads["$defs"]["_typeIndex"]["properties"][event.kind()]["$ref"];
+        let place = place.as_str().expect("the event's payload");
+        let place = format!("https://openwop.dev/spec/v1/run-event-payloads.schema.json{place}");
+        let payload = compile(&folder, &json!({ "$ref": place }));
+        check(&payload, event.kind(), &event.payload());
+        for banned in ["manifest", "prompt", "body", "secret", "credentials", "token", "apiKey"] {
+            let mut told = event.payload();
+            told[banned] = json!("x");
+            assert!(!payload.is_valid(&told), "{} has room for {banned}", event.kind());
+        }
+    }
+}
+
+#[test]
+fn deployments_are_read_and_written_as_the_protocol_does() {
+    let Some(folder) = openwop() else { return };
+    let record = schema(&folder, "agent-deployment.schema.json");
+    let request = schema(&folder, "agent-deployment-transition.schema.json");
+    let version: callboard_protocol::PackVersion = "1.2.3".parse().expect("a version");
+    for state in DeploymentState::ALL {
+        let full = AgentDeployment {
+            agent_id: "vendor.acme.desk.assistant".into(),
+            version: version.clone(),
+            state,
+            canary_percent: Some(0),
+            rollback_pointer: Some(version.clone()),
+            channels: vec!["canary".to_owned(), "stable".to_owned()],
+            eval_run_id: Some("r1".into()),
+        };
+        let least = AgentDeployment {
+            canary_percent: None,
+            rollback_pointer: None,
+            channels: Vec::new(),
+            eval_run_id: None,
+            ..full.clone()
+        };
+        for shown in [full, least] {
+            check(&record, state.as_str(), &serde_json::to_value(&shown).expect("JSON"));
+        }
+        let asked = DeploymentTransition {
+            to_state: Some(state),
+            channel: Some("stable".to_owned()),
+            canary_percent: Some(100),
+            eval_run_id: Some("r1".into()),
+            reason: Some("error-rate".to_owned()),
+            ..DeploymentTransition::new(version.clone(), Transition::Promote)
+        };
+        assert_eq!(asked.check(), Ok(()));
+        check(&request, state.as_str(), &serde_json::to_value(&asked).expect("JSON"));
+    }
+    for verb in ["promote", "pause", "deprecate", "rollback", "adjust-canary", "resume"] {
+        let sent = json!({ "version": "1.2.3", "transition": verb });
+        let read = callboard_protocol::parse_value::<DeploymentTransition>(sent.clone());
+        assert_eq!(read.is_ok(), request.is_valid(&sent), "{verb}");
+    }
+    for (field, wrong) in [
+        ("canaryPercent", json!(101)),
+        ("canaryPercent", json!(-1)),
+        ("channel", json!("")),
+        ("channel", json!("x".repeat(65))),
+        ("evalRunId", json!("")),
+        ("reason", json!("")),
+        ("reason", json!("x".repeat(513))),
+        ("toState", json!("live")),
+        ("approvalGateId", json!("g1")),
+    ] {
+        let mut sent = json!({ "version": "1.2.3", "transition": "promote" });
+        sent[field] = wrong;
+        let read = callboard_protocol::parse_value::<DeploymentTransition>(sent.clone());
+        let is_fine = read.is_ok_and(|read| read.check().is_ok());
+        assert!(!is_fine && !request.is_valid(&sent), "{sent}");
+    }
 }

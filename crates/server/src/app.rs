@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Bytes;
-use callboard_agents::{AgentRegistry, Fetch};
-use callboard_engine::{Annotations, Courier, Engine};
+use callboard_agents::{AgentRegistry, DeploymentPolicy, Fetch};
+use callboard_engine::{Annotations, Courier, Deployments, Engine};
 use callboard_protocol::{
     AgentsCapability, Implementation, InstallScope, ManifestRuntime, Timestamp,
 };
@@ -30,6 +30,7 @@ pub struct App {
     pub courier: Courier,
     pub keys: KeyRing,
     pub agents: Arc<AgentRegistry>,
+    pub deployments: Arc<dyn Deployments>,
     pub downloads: Downloads,
     pub config: ServerConfig,
     pub readiness: Arc<dyn Readiness>,
@@ -70,6 +71,8 @@ pub struct ServerConfig {
     pub host_id: String,
     /// What discovery says of agents.
     pub agents: Option<AgentsCapability>,
+    /// What this host offers of deployments. Advertised as [`DeploymentPolicy::capability`] within `agents`.
+    pub deployments: DeploymentPolicy,
 }
 
 impl Default for ServerConfig {
@@ -90,7 +93,10 @@ impl Default for ServerConfig {
                     handoff_validation: true,
                     install_scope: InstallScope::Tenant,
                 },
+                // Not before runs say which version a channel led to.
+                deployment: None,
             }),
+            deployments: DeploymentPolicy::default(),
         }
     }
 }

@@ -41,15 +41,22 @@ impl Gate {
         next: Next,
         key_id: &mut Option<KeyId>,
     ) -> Result<Response, Problem> {
-        let scope = match self.operation.access {
+        let scopes: &[&str] = match &self.operation.access {
             Access::Public => return Ok(next.run(request).await),
             Access::Link => return self.pass_by_link(request, next).await,
-            Access::Scope(scope) => scope,
+            Access::Scope(scope) => std::slice::from_ref(scope),
+            Access::OneOf(scopes) => scopes,
         };
         let place = self.host.load.enter()?;
         let caller = self.authenticate(request.headers(), key_id)?;
-        if !caller.may(scope) {
-            return Err(missing_scope(scope));
+        if !scopes.iter().any(|scope| caller.may(scope)) {
+            let operation = self.operation.name;
+            tracing::warn!(target: "audit", operation, key = %caller.key_id, "scope missing");
+            return Err(match scopes {
+                [scope] => missing_scope(scope),
+                _ => Problem::new(Code::Forbidden, "this key has none of the scopes for this")
+                    .with("scopesAccepted", scopes),
+            });
         }
         request.extensions_mut().insert(caller.clone());
         let response = match self.operation.method.is_mutating() {

@@ -56,6 +56,10 @@ fn describe(operation: &Operation) -> Value {
             described["security"] = json!([{ "bearer": [] }]);
             described["x-openwop-scope"] = json!(scope);
         }
+        Access::OneOf(scopes) => {
+            described["security"] = json!([{ "bearer": [] }]);
+            described["x-openwop-scope"] = json!(scopes.join(" or "));
+        }
     }
     if let Some(schema) = operation.takes {
         let content = match operation.media {

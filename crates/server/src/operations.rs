@@ -61,8 +61,11 @@ pub enum OperationId {
     SeamSetVariables,
     SeamSpans,
     SeamBundle,
+    SeamDeployment,
     ListAgents,
     ReadAgent,
+    ListDeployments,
+    ChangeDeployment,
     ListPacks,
     ExportPacks,
     ListInstalledPacks,
@@ -110,6 +113,8 @@ pub enum Access {
     Link,
     /// Needs a key with this scope.
     Scope(&'static str),
+    /// Needs a key with one of these scopes; which one depends on the body.
+    OneOf(&'static [&'static str]),
 }
 
 /// What a body is.
@@ -169,11 +174,12 @@ impl Method {
 }
 
 impl Operation {
-    /// The scope that a key must have, if one is asked for.
+    /// The scope that a key must have, if it is always the same.
     pub fn scope(&self) -> Option<&'static str> {
         match self.access {
             Access::Public | Access::Link => None,
             Access::Scope(scope) => Some(scope),
+            Access::OneOf(_) => None,
         }
     }
 
@@ -207,6 +213,11 @@ impl Operation {
 
     pub(crate) const fn needs(mut self, scope: &'static str) -> Self {
         self.access = Access::Scope(scope);
+        self
+    }
+
+    const fn needs_one_of(mut self, scopes: &'static [&'static str]) -> Self {
+        self.access = Access::OneOf(scopes);
         self
     }
 
@@ -288,7 +299,12 @@ mod tests {
             assert_eq!(operation.name, format!("{} {}", operation.method.as_str(), operation.path));
             assert!(operation.path.starts_with('/'), "{}", operation.name);
             assert!(names.insert(operation.name), "{} twice", operation.name);
-            if let Access::Scope(scope) = operation.access {
+            let scopes = match operation.access {
+                Access::Scope(scope) => vec![scope],
+                Access::OneOf(scopes) => scopes.to_vec(),
+                Access::Public | Access::Link => Vec::new(),
+            };
+            for scope in scopes {
                 assert!(SCOPES.contains(&scope), "{}: {scope}", operation.name);
             }
             for parameter in operation.query {

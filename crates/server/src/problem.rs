@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use callboard_agents::{InstallError, PackError};
+use callboard_agents::{DeploymentRefusal, InstallError, PackError};
 use callboard_core::{Inadmissible, Refusal};
 use callboard_engine::{EngineError, StoreError};
 use callboard_protocol::{ErrorEnvelope, Object, RunStatus, ShapeError};
@@ -104,6 +104,9 @@ codes! {
     PackFetchFailed = "pack_fetch_failed", BAD_GATEWAY, "The registry cannot be reached, or its answer cannot be read.";
     VersionConflict = "version_conflict", CONFLICT, "This version is installed with other contents; a change needs a new version.";
     PackReserved = "pack_reserved", CONFLICT, "The host was given this pack at its start and it cannot be removed over HTTP.";
+    NoActiveDeployment = "no_active_deployment", BAD_REQUEST, "No active version of the agent serves on the channel.";
+    EvalGateUnmet = "eval_gate_unmet", FORBIDDEN, "The promotion needs a finished evaluation that passed, and names none.";
+    DeploymentConflict = "deployment_conflict", CONFLICT, "The version's state does not allow the transition, or somebody else was faster.";
     RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The key asks too often; Retry-After says when to come back.";
     InternalError = "internal_error", INTERNAL_SERVER_ERROR, "Something broke on this side; details.correlationId finds it in the log.";
     CapabilityNotProvided = "capability_not_provided", NOT_IMPLEMENTED, "The protocol knows this, this host does not do it.";
@@ -219,6 +222,9 @@ impl From<StoreError> for Problem {
                     .with("activeHost", "cloud")
                     .retry_after(RETRY_SOON_SECONDS);
             }
+            StoreError::Moved { .. } => {
+                (Code::DeploymentConflict, "somebody else was faster; look at it and try again")
+            }
             StoreError::Full => {
                 (Code::InsufficientStorage, "the disk of this host is full; reading goes on")
             }
@@ -251,6 +257,25 @@ impl From<PackError> for Problem {
         match error.required_capability() {
             Some(capability) => problem.with("requiredCapability", capability),
             None => problem,
+        }
+    }
+}
+
+impl From<DeploymentRefusal> for Problem {
+    fn from(refusal: DeploymentRefusal) -> Self {
+        let message = refusal.to_string();
+        match &refusal {
+            DeploymentRefusal::Invalid { field, .. } => Self::invalid(message).with("path", *field),
+            DeploymentRefusal::EvalGateUnmet { .. } => Self::new(Code::EvalGateUnmet, message),
+            DeploymentRefusal::Illegal { from, to, .. } => {
+                Self::new(Code::DeploymentConflict, message)
+                    .with("fromState", from.as_str())
+                    .with("toState", to.as_str())
+            }
+            DeploymentRefusal::NotOnChannel { .. }
+            | DeploymentRefusal::CanaryUnderWay { .. }
+            | DeploymentRefusal::Alone { .. }
+            | DeploymentRefusal::NothingToRestore => Self::new(Code::DeploymentConflict, message),
         }
     }
 }

@@ -7,6 +7,7 @@ mod bundle;
 mod cancel;
 mod channels;
 mod create;
+pub(crate) mod deployments;
 mod diff;
 mod events;
 mod fork;
@@ -117,8 +118,11 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::SeamSetVariables => on(method, seams::set_variables),
         OperationId::SeamSpans => on(method, seams::spans),
         OperationId::SeamBundle => on(method, seams::bundle),
+        OperationId::SeamDeployment => on(method, seams::deployment),
         OperationId::ListAgents => on(method, agents::list),
         OperationId::ReadAgent => on(method, agents::read),
+        OperationId::ListDeployments => on(method, deployments::list),
+        OperationId::ChangeDeployment => on(method, deployments::change),
         OperationId::ListPacks => on(method, packs::catalog),
         OperationId::ExportPacks => on(method, packs::export),
         OperationId::ListInstalledPacks => on(method, packs::list),

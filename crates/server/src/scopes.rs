@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// The protocol's scopes, then ours.
-pub const SCOPES: [&str; 18] = [
+pub const SCOPES: [&str; 21] = [
     "manifest:read",
     "runs:create",
     "runs:read",
@@ -17,6 +17,9 @@ pub const SCOPES: [&str; 18] = [
     "audit:read",
     "workspace:read",
     "workspace:write",
+    "deploy:promote",
+    "deploy:rollback",
+    "deploy:pause",
     "admin",
     "workflows:write",
     "packs:install",

@@ -3,6 +3,7 @@
 //! They stand behind the same gate as everything else and go through the same code: a door supplies a
 //! trigger or a view, never an answer of its own.
 
+mod deployment;
 mod dispatch;
 mod install_gate;
 mod loose;
@@ -23,8 +24,8 @@ use crate::extract::{Named, Sent, Shaped, parse};
 use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::operations::OperationId::{
-    SeamBundle, SeamDispatch, SeamEvents, SeamInstallGate, SeamReset, SeamSetVariables, SeamSpans,
-    SeamToggle, SeamVariables, SeamWorkflow,
+    SeamBundle, SeamDeployment, SeamDispatch, SeamEvents, SeamInstallGate, SeamReset,
+    SeamSetVariables, SeamSpans, SeamToggle, SeamVariables, SeamWorkflow,
 };
 use crate::operations::{Gives, Operation, get, post};
 use crate::problem::{Code, Problem};
@@ -32,6 +33,7 @@ use crate::query::Parameters;
 use crate::routes::workflows;
 use loose::LooseWorkflow;
 
+pub(crate) use deployment::deployment;
 pub(crate) use dispatch::dispatch;
 pub(crate) use install_gate::install_gate;
 pub(crate) use overlay::Overlay;
@@ -84,6 +86,14 @@ pub(crate) static SEAMS: &[Operation] = &[
         .needs("workflows:write")
         .takes("Object")
         .gives(StatusCode::CREATED, Gives::Json("Object")),
+    post(
+        SeamDeployment,
+        "POST /v1/host/sample/agents/deployment-transition",
+        "Play a scenario of deployments",
+    )
+    .needs("admin")
+    .takes("Object")
+    .gives(OK, Gives::Json("Object")),
 ];
 
 /// A run that is unknown or somebody else's has no events; the suite probes with one.

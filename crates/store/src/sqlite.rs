@@ -9,6 +9,7 @@ mod claim;
 mod create;
 mod definitions;
 mod deliveries;
+mod deployments;
 mod effects;
 mod fault;
 mod inbox;

@@ -4,6 +4,8 @@
 mod annotations;
 #[path = "contract/claims.rs"]
 mod claims;
+#[path = "contract/deployments.rs"]
+mod deployments;
 #[path = "contract/effects.rs"]
 mod effects;
 #[path = "contract/families.rs"]
@@ -25,15 +27,21 @@ mod rows;
 mod webhooks;
 
 use callboard_engine::{
-    Annotations, InMemoryStore, Keys, LinkSecrets, Packs, Store, Webhooks, Workflows,
+    Annotations, Deployments, InMemoryStore, Keys, LinkSecrets, Packs, Store, Webhooks, Workflows,
 };
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
 
 /// Every port to the database.
-trait Ports: Store + Workflows + Keys + Webhooks + LinkSecrets + Annotations + Packs {}
+trait Ports:
+    Store + Workflows + Keys + Webhooks + LinkSecrets + Annotations + Packs + Deployments
+{
+}
 
-impl<T: Store + Workflows + Keys + Webhooks + LinkSecrets + Annotations + Packs> Ports for T {}
+impl<T: Store + Workflows + Keys + Webhooks + LinkSecrets + Annotations + Packs + Deployments> Ports
+    for T
+{
+}
 
 /// A store under test, which can lose its process.
 enum Subject {
@@ -182,4 +190,10 @@ contract! {
         parallel_installs_of_one_version_make_one
         packs_are_kept_per_owner
         packs_survive_a_new_process;
+    deployments:
+        a_deployment_changes_together_with_its_run
+        a_change_of_what_has_moved_on_leaves_neither
+        of_changes_at_once_one_is_kept
+        a_deployment_is_its_tenants_own
+        a_repeated_request_to_deploy_gets_its_first_outcome;
 }

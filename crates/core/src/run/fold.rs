@@ -2,7 +2,7 @@
 
 use callboard_protocol::{
     ChannelWritten, Event, EventId, NodeCompleted, NodeFailed, NodeId, NodeRetried, NodeStarted,
-    Object, RunStatus, Timestamp,
+    Object, OtherEvent, RunStatus, Timestamp,
 };
 
 use super::flow::Settled;
@@ -74,7 +74,8 @@ impl Run {
             Event::AgentReasoned(payload) => self.count_fact(payload.node_id.as_ref()),
             Event::AgentDecided(payload) => self.count_fact(payload.node_id.as_ref()),
             Event::AgentHandoff(_) => self.owed_handoff = None,
-            Event::Ask(_) | Event::ReplayDiverged(_) | Event::Other(_) => {}
+            Event::Other(other) => self.fold_other(other),
+            Event::Ask(_) | Event::ReplayDiverged(_) => {}
         }
         self.version = entry.sequence + 1;
         self.updated_at = self.updated_at.max(at);
@@ -274,6 +275,14 @@ impl Run {
         if let Some(known) = known.filter(|known| self.loops[*known].turn != Turn::Closed) {
             self.loops[known].is_cut = true;
             self.close_loop(known);
+        }
+    }
+
+    /// What this build does not type changes nothing, but a node that states something has now stated it.
+    fn fold_other(&mut self, other: &OtherEvent) {
+        let index = other.node_id.as_ref().and_then(|node| self.plan.index(node));
+        if index.is_some_and(|index| self.plan.node(index).kind == NodeKind::Statement) {
+            self.count_fact(other.node_id.as_ref());
         }
     }
 

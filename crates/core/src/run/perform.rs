@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use callboard_protocol::{
-    EdgeCondition, Event, Failure, Object, Reducer, Timestamp, VariableChanged,
+    EdgeCondition, Event, Failure, Object, OtherEvent, Reducer, Timestamp, VariableChanged,
 };
 
 use super::command::RetryClass;
@@ -45,6 +45,7 @@ impl Run {
             NodeKind::Gate => self.gate(index, at),
             NodeKind::Talk => self.converse(index, at),
             NodeKind::Child => self.child_step(index),
+            NodeKind::Statement => Ok(self.statement(index)),
         };
         match step {
             Ok(Step::Emit(event)) => Some(event),
@@ -112,6 +113,19 @@ impl Run {
         };
         let value = json!({ "messageId": format!("{}:{}", self.told_id(), self.node_id(index)), "role": "agent", "content": "probe" });
         self.write(index, channel, value, at)
+    }
+
+    /// The event of a node's configuration, once.
+    fn statement(&self, index: NodeIndex) -> Step {
+        let config = &self.plan.node(index).node.config;
+        match config.get("type").and_then(Value::as_str) {
+            Some(kind) if self.nodes[index].facts == 0 => Step::Emit(Event::Other(OtherEvent {
+                kind: kind.to_owned(),
+                node_id: Some(self.node_id(index)),
+                payload: config.get("payload").cloned().unwrap_or_default(),
+            })),
+            _ => Step::Done(Object::new()),
+        }
     }
 
     fn intended_failure(&self, index: NodeIndex) -> Event {

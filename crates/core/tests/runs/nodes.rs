@@ -124,3 +124,25 @@ fn an_activity_is_told_what_it_needs() {
     assert_eq!((task.attempt.visit, task.attempt.number, task.told), (0, 0, 0));
     assert_eq!(played.run.head().wake_at, Some(crate::given::at(0)), "owed work wakes at once");
 }
+
+#[test]
+fn a_statement_tells_its_event_once() {
+    let said = json!({ "type": "acme.noted", "payload": { "n": 1 } });
+    let flow = given("n1:callboard.statement").config("n1", said);
+    let expected =
+        ["run.started", "node.started n1", "acme.noted n1", "node.completed n1", "run.completed"];
+    let played = check(&flow, &[(0, Do::Start)], &expected);
+    assert_eq!(played.payload("acme.noted"), json!({ "n": 1 }));
+}
+
+/// Nobody but the host writes such a node: what it states would be believed.
+#[test]
+fn a_definition_with_a_statement_is_not_admitted() {
+    let plan = given("n1:callboard.statement").plan().expect("a plan");
+    let missing = plan.missing_type(
+        |_| true,
+        &std::collections::BTreeMap::new(),
+        callboard_core::ConformanceNodes::On,
+    );
+    assert_eq!(missing.map(|missing| missing.node), Some("n1".into()));
+}

@@ -3,14 +3,14 @@
 use axum::http::StatusCode;
 
 use super::OperationId::{
-    AnnotateRun, AnswerInterrupt, BulkCancelRuns, CancelRun, CheckHealth, CheckReadiness,
-    CreateKey, CreateRun, DiffRuns, ExportPacks, FetchPack, FollowEvents, ForkRun,
-    InspectInterrupt, InstallPack, ListAgents, ListAnnotations, ListInstalledPacks, ListInterrupts,
-    ListKeys, ListPacks, ListRuns, ListWebhooks, ListWorkflows, PauseRun, PollEvents, ReadAgent,
-    ReadAncestry, ReadArtifact, ReadDeadLetters, ReadDebugBundle, ReadDiscovery, ReadMetrics,
-    ReadOpenApi, ReadRun, ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemovePack,
-    RemoveWebhook, RemoveWorkflow, ReplaceWorkflow, ResolveApproval, ResolveInterrupt, ResumeRun,
-    RevokeKey, RotateKey, RotateLinks, WriteChannel,
+    AnnotateRun, AnswerInterrupt, BulkCancelRuns, CancelRun, ChangeDeployment, CheckHealth,
+    CheckReadiness, CreateKey, CreateRun, DiffRuns, ExportPacks, FetchPack, FollowEvents, ForkRun,
+    InspectInterrupt, InstallPack, ListAgents, ListAnnotations, ListDeployments,
+    ListInstalledPacks, ListInterrupts, ListKeys, ListPacks, ListRuns, ListWebhooks, ListWorkflows,
+    PauseRun, PollEvents, ReadAgent, ReadAncestry, ReadArtifact, ReadDeadLetters, ReadDebugBundle,
+    ReadDiscovery, ReadMetrics, ReadOpenApi, ReadRun, ReadWorkflow, RegisterWebhook,
+    RegisterWorkflow, RemovePack, RemoveWebhook, RemoveWorkflow, ReplaceWorkflow, ResolveApproval,
+    ResolveInterrupt, ResumeRun, RevokeKey, RotateKey, RotateLinks, WriteChannel,
 };
 use super::{Gives, Operation, Parameter, delete, get, parameter, post, put};
 
@@ -99,6 +99,9 @@ const INSTALL_QUERY: &[Parameter] = &[
         "The digest that the archive must have, as its publisher announced it.",
     ),
 ];
+
+/// A promotion, a rollback and a pause are allowed one by one.
+const DEPLOY: &[&str] = &["deploy:promote", "deploy:rollback", "deploy:pause"];
 
 /// The table.
 pub static OPERATIONS: &[Operation] = &[
@@ -298,6 +301,21 @@ pub static OPERATIONS: &[Operation] = &[
     get(ReadAgent, "GET /v1/agents/{agentId}", "Read one agent's entry")
         .needs("manifest:read")
         .gives(OK, Gives::Json("AgentInventoryEntry")),
+    get(
+        ListDeployments,
+        "GET /v1/agents/{agentId}/deployments",
+        "List an agent's versions with what became of them, the highest first",
+    )
+    .needs("manifest:read")
+    .gives(OK, Gives::Json("AgentDeployments")),
+    post(
+        ChangeDeployment,
+        "POST /v1/agents/{agentId}/deployments",
+        "Promote, pause, deprecate or roll back a version, or change its share",
+    )
+    .needs_one_of(DEPLOY)
+    .takes("AgentDeploymentTransition")
+    .gives(OK, Gives::Json("AgentDeployment")),
     get(ListPacks, "GET /v1/packs", "List packs in their latest version")
         .needs("manifest:read")
         .gives(OK, Gives::Json("PackCatalog")),

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use callboard_engine::{CatalogEntry, Origin, Put, RegisterError};
 use callboard_protocol::WorkflowId;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::app::Host;
@@ -86,7 +87,7 @@ pub(super) async fn replace(
     Sent(source): Sent,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    let own = serde_json::from_slice::<serde_json::Value>(&source).unwrap_or_default();
+    let own = serde_json::from_slice::<Value>(&source).unwrap_or_default();
     if own.get("id").and_then(|own| own.as_str()).is_some_and(|own| own != id.as_str()) {
         return Err(Problem::invalid_at("id", "is not the id in the path"));
     }
@@ -95,6 +96,7 @@ pub(super) async fn replace(
 
 pub(crate) async fn store(host: &Host, caller: &Caller, source: &[u8]) -> Result<Answer, Problem> {
     host.overlay.check(source)?;
+    refuse_channels(host, source)?;
     let registered =
         host.app.engine.catalog().register(&caller.scope.tenant, source, host.now()).await;
     let status = match registered.map_err(problem)?.1 {
@@ -102,6 +104,24 @@ pub(crate) async fn store(host: &Host, caller: &Caller, source: &[u8]) -> Result
         Put::Replaced => StatusCode::OK,
     };
     Ok(Answer { status, body: String::from_utf8_lossy(source).into_owned() })
+}
+
+/// A channel leads nowhere on a host that does not say that it resolves them.
+fn refuse_channels(host: &Host, source: &[u8]) -> Result<(), Problem> {
+    let agents = host.app.config.agents.as_ref();
+    if agents.is_some_and(|agents| agents.deployment.is_some()) {
+        return Ok(());
+    }
+    // A definition that does not parse is refused by name further on.
+    let definition: Value = serde_json::from_slice(source).unwrap_or_default();
+    let mut nodes = definition.get("nodes").and_then(Value::as_array).into_iter().flatten();
+    match nodes.position(|node| node["agent"].get("channel").is_some()) {
+        Some(place) => Err(Problem::invalid_at(
+            &format!("nodes[{place}].agent.channel"),
+            "this host does not resolve channels of agents",
+        )),
+        None => Ok(()),
+    }
 }
 
 fn problem(error: RegisterError) -> Problem {

@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use axum::body::Body;
 use axum::http::{Method, Request};
 use callboard_agents::{
-    AgentDispatch, AgentRegistry, Fetch, FolderRegistry, Installed, Policy, SigningKey, TrustedKey,
-    TrustedKeys,
+    AgentDirectory, AgentDispatch, AgentRegistry, Fetch, FolderRegistry, Installed, Policy,
+    SigningKey, TrustedKey, TrustedKeys,
 };
 use callboard_backends::{CallPrompt, Egress, Reach, SystemLookup};
 use callboard_core::{ConformanceNodes, HostLimits};
@@ -114,6 +114,7 @@ impl TestHost {
             courier,
             keys: keys.clone(),
             agents,
+            deployments: Arc::clone(&store) as _,
             downloads: Downloads {
                 fetch: setup.fetch,
                 registries: vec!["https://packs.example".to_owned()],
@@ -214,7 +215,10 @@ fn engine(store: &Arc<FlakyStore>, agents: &Arc<AgentRegistry>) -> Engine {
         activities: Activities::default()
             .with("core.ai.callPrompt", Arc::new(CallPrompt))
             .with_agents(Arc::new(AgentDispatch::new(Arc::clone(agents)))),
-        directory: Arc::clone(agents) as _,
+        directory: Arc::new(AgentDirectory {
+            registry: Arc::clone(agents),
+            deployments: Arc::clone(store) as _,
+        }),
         clock: Arc::new(VirtualClock::new()),
         ids: Arc::new(RandomIds),
         options: Options {

@@ -12,6 +12,7 @@ mod bundle;
 mod channels;
 mod children;
 mod create;
+mod deployments;
 mod diff;
 mod discovery;
 mod envelope;

@@ -34,7 +34,7 @@ pub(crate) fn signed(change: impl FnOnce(&mut Value)) -> Vec<u8> {
     sign(archive(change), &publisher(), "acme-1").expect("a signature").archive
 }
 
-fn version(text: &'static str) -> impl FnOnce(&mut Value) {
+pub(crate) fn version(text: &'static str) -> impl FnOnce(&mut Value) {
     move |manifest| manifest["version"] = json!(text)
 }
 

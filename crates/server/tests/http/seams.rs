@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::given::{RIVAL, Setup, TEST, TestHost, workflow};
 
 const EVENTS: &str = "/v1/host/sample/test/runs/__probe__/events";
-const SEAMS: [(&str, &str); 8] = [
+const SEAMS: [(&str, &str); 9] = [
     ("GET", EVENTS),
     ("GET", "/v1/host/sample/test/runs/__probe__/variables"),
     ("POST", "/v1/host/sample/test/runs/__probe__/variables"),
@@ -15,6 +15,7 @@ const SEAMS: [(&str, &str); 8] = [
     ("POST", "/v1/host/sample/test/reset"),
     ("POST", "/v1/host/sample/test/capability-toggle"),
     ("POST", "/v1/host/sample/workflows"),
+    ("POST", "/v1/host/sample/agents/deployment-transition"),
 ];
 
 async fn open() -> TestHost {

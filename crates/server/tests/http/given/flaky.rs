@@ -6,12 +6,15 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use callboard_core::Entry;
 use callboard_engine::{
-    Annotated, Annotations, Append, Begun, Claim, ClaimRequest, Claimed, DeadLetter, Digest,
-    EffectClaim, EffectId, Filter, Found, InMemoryStore, InboxFilter, InboxItem, Keys, LinkSecrets,
-    Listed, NewRun, Opened, Outcome, Page, Plan, Put, Scope, Secret, Settlement, Store, StoreError,
-    StoredKey, StoredWorkflow, TakeRequest, Taken, Unplanned, Webhook, Webhooks, Workflows,
+    Annotated, Annotations, Append, Begun, Claim, ClaimRequest, Claimed, DeadLetter,
+    DeploymentChange, Deployments, Digest, EffectClaim, EffectId, Filter, Found, InMemoryStore,
+    InboxFilter, InboxItem, Keys, LinkSecrets, Listed, NewRun, Opened, Outcome, Page, Plan, Put,
+    Scope, Secret, Settlement, Store, StoreError, StoredDeployment, StoredKey, StoredWorkflow,
+    TakeRequest, Taken, Unplanned, Webhook, Webhooks, Workflows,
 };
-use callboard_protocol::{Annotation, KeyId, RunId, Tenant, Timestamp, WebhookId, WorkflowId};
+use callboard_protocol::{
+    AgentId, Annotation, KeyId, RunId, Tenant, Timestamp, WebhookId, WorkflowId,
+};
 
 /// What goes wrong with writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -171,6 +174,21 @@ impl Annotations for FlakyStore {
         run: &RunId,
     ) -> Result<Option<Vec<Annotation>>, StoreError> {
         self.inner.annotations(scope, run).await
+    }
+}
+
+#[async_trait]
+impl Deployments for FlakyStore {
+    async fn deployment(
+        &self,
+        tenant: &Tenant,
+        agent: &AgentId,
+    ) -> Result<Option<StoredDeployment>, StoreError> {
+        self.inner.deployment(tenant, agent).await
+    }
+    async fn deploy(&self, change: DeploymentChange, run: NewRun) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.deploy(change, run).await
     }
 }
 

@@ -1,0 +1,9 @@
+//! Which version of an agent serves: what may become of one, and what a run gets.
+
+#![cfg(test)]
+
+mod channels;
+mod given;
+mod legality;
+mod pins;
+mod telling;

@@ -1,0 +1,44 @@
+//! The record of a run that begins with an order.
+
+use std::collections::BTreeMap;
+
+use callboard_core::{AgentPin, Birth, RunLimits};
+use callboard_protocol::{ENGINE_VERSION, NodeId, RunId, Timestamp, WorkflowId};
+
+use crate::engine::Order;
+use crate::store::KeyMode;
+
+impl Order {
+    pub(crate) fn birth(
+        self,
+        run_id: RunId,
+        workflow_id: WorkflowId,
+        definition: String,
+        agents: BTreeMap<NodeId, AgentPin>,
+        limits: RunLimits,
+        at: Timestamp,
+    ) -> Birth {
+        Birth {
+            run_id,
+            workflow_id,
+            definition,
+            owner: self.owner,
+            test: self.mode == KeyMode::Test,
+            inputs: self.inputs,
+            configurable: self.configurable,
+            tags: self.tags,
+            metadata: self.metadata,
+            scope_id: self.scope_id,
+            callback_url: self.callback_url,
+            created_at: at,
+            engine_version: ENGINE_VERSION,
+            forced_engine_version: self.forced_engine_version,
+            limits,
+            parent: None,
+            unset: Vec::new(),
+            fork: None,
+            agents,
+            trace: self.trace,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A change of what is deployed survives whoever made it, and is told of once.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use callboard_engine::{
+    DeploymentChange, Deployments, EngineError, InMemoryStore, KeyMode, StoreError, Telling,
+};
+use callboard_protocol::{Owner, Timestamp};
+
+use crate::sim::{DoomedStore, Fate, SimClock, ended, host};
+
+const AGENT: &str = "vendor.acme.desk.assistant";
+
+fn change(expected: u64) -> DeploymentChange {
+    DeploymentChange {
+        tenant: "default".into(),
+        agent: AGENT.into(),
+        expected,
+        state: "{}".to_owned(),
+        at: Timestamp::from_millis(1_700_000_000_000),
+    }
+}
+
+fn telling() -> Telling {
+    let definition = json!({
+        "id": "deployment", "name": "Deployment", "version": "1.0",
+        "nodes": [{ "id": "tell", "typeId": "callboard.statement", "name": "Tell",
+            "position": { "x": 0, "y": 0 }, "inputs": {},
+            "config": { "type": "deployment.promoted", "payload": { "toVersion": "1.0.0" } } }],
+        "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {},
+    });
+    Telling {
+        workflow: "deployment".into(),
+        definition: Arc::from(definition.to_string()),
+        owner: Owner { tenant: "default".into(), workspace: None, principal: None },
+        mode: KeyMode::Live,
+        tags: Vec::new(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_is_told_of_once_whenever_its_maker_dies() {
+    for fate in [Fate::Live, Fate::DieBefore(1), Fate::DieAfter(1), Fate::Oversleep(1)] {
+        let (shared, clock) = (Arc::new(InMemoryStore::new()), SimClock::new());
+        let first = host("first", DoomedStore::new(shared.clone(), fate), clock.clone(), &[]);
+        let done = first.deploy(shared.clone(), change(0), telling(), None).await.unwrap();
+        let _second = host("second", DoomedStore::new(shared.clone(), Fate::Live), clock, &[]);
+        let log = ended(&shared, &done.run).await;
+        let told = log.iter().filter(|event| event.kind == "deployment.promoted");
+        assert_eq!(told.count(), 1, "{fate:?}: {log:?}");
+        assert_eq!(log.last().map(|event| event.kind.as_str()), Some("run.completed"), "{fate:?}");
+        let kept = shared.deployment(&"default".into(), &AGENT.into()).await.unwrap();
+        assert_eq!(kept.map(|kept| kept.version), Some(1), "{fate:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_came_too_late_starts_no_run() {
+    let (shared, clock) = (Arc::new(InMemoryStore::new()), SimClock::new());
+    let engine = host("first", DoomedStore::new(shared.clone(), Fate::Live), clock, &[]);
+    engine.deploy(shared.clone(), change(0), telling(), None).await.unwrap();
+    let late = engine.deploy(shared.clone(), change(0), telling(), None).await;
+    assert!(matches!(late, Err(EngineError::Store(StoreError::Moved { .. }))), "{late:?}");
+}

@@ -1,0 +1,218 @@
+//! The door to deployments: scenarios of the test suite, played with the code that callers meet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use callboard_agents::{
+    DeploymentPolicy, Draw, EvalGate, Offer, PinError, Unsigned, bundle, pin, scaffold,
+};
+use callboard_engine::PackOwner;
+use callboard_protocol::{
+    AgentDeployment, AgentId, AgentRef, DeploymentState, DeploymentTransition, PackVersion, RunId,
+    Transition,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::extract::Shaped;
+use crate::keys::Caller;
+use crate::problem::{Code, Problem};
+use crate::routes::deployments::{prepare, read, tell};
+
+/// The agent of the suite's fixture.
+const AGENT: &str = "core.conformance.channel-agent";
+const CHANNEL: &str = "stable";
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Play {
+    scenario: Scenario,
+    agent_id: Option<AgentId>,
+    version: Option<PackVersion>,
+    channel: Option<String>,
+    eval_run_id: Option<RunId>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Scenario {
+    Promote,
+    Unauthorized,
+    EvalGateUnmet,
+    ChannelPin,
+}
+
+pub(crate) async fn deployment(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Shaped(play): Shaped<Play>,
+) -> Result<Answer, Problem> {
+    let agent = play.agent_id.clone().unwrap_or_else(|| AGENT.into());
+    let policy = &host.app.config.deployments;
+    let shown = match play.scenario {
+        Scenario::Promote => {
+            let (run, record) = promote(&host, &caller, &agent, &play).await?;
+            json!({ "runId": run, "record": record, "allowed": true })
+        }
+        Scenario::Unauthorized => {
+            let nobody = Caller { scopes: Some([].into()), ..caller };
+            let run = refused(&host, &nobody, &agent, &play, policy, Code::Forbidden).await?;
+            json!({ "runId": run, "allowed": false })
+        }
+        Scenario::EvalGateUnmet => {
+            let policy =
+                DeploymentPolicy { eval_gate: Some(EvalGate::default()), ..policy.clone() };
+            let code = Code::EvalGateUnmet;
+            let run = refused(&host, &caller, &agent, &play, &policy, code).await?;
+            json!({ "runId": run, "allowed": false, "error": code.name() })
+        }
+        Scenario::ChannelPin => resolved(&host, &caller, &agent, &play).await?,
+    };
+    Ok(Answer::of(StatusCode::OK, &shown))
+}
+
+/// Brings a version onto a channel, step by step; a new one is made where none is named.
+async fn promote(
+    host: &Host,
+    caller: &Caller,
+    agent: &AgentId,
+    play: &Play,
+) -> Result<(RunId, AgentDeployment), Problem> {
+    let version = match &play.version {
+        Some(version) => version.clone(),
+        None => make_version(host, caller, agent).await?,
+    };
+    let policy = &host.app.config.deployments;
+    let channel = play.channel.clone().unwrap_or_else(|| CHANNEL.to_owned());
+    loop {
+        let (_, deployment) = read(host, caller, agent).await?;
+        let mut request = DeploymentTransition::new(version.clone(), Transition::Promote);
+        let state = deployment.state_of(&version);
+        let is_last = !matches!(state, DeploymentState::Draft | DeploymentState::Test);
+        if is_last {
+            request.to_state = Some(DeploymentState::Active);
+            request.channel = Some(channel.clone());
+            request.eval_run_id.clone_from(&play.eval_run_id);
+        }
+        let prepared = prepare(host, caller, agent, request, policy).await?;
+        let record = prepared.changed.record.clone();
+        let done = prepared.commit(host, None).await?;
+        if is_last {
+            ended(host, caller, &done.run).await?;
+            return Ok((done.run, record));
+        }
+    }
+}
+
+/// Asks for what must be refused with this code, and answers the run that tells of it.
+async fn refused(
+    host: &Host,
+    caller: &Caller,
+    agent: &AgentId,
+    play: &Play,
+    policy: &DeploymentPolicy,
+    code: Code,
+) -> Result<RunId, Problem> {
+    let version = match &play.version {
+        Some(version) => version.clone(),
+        None => make_version(host, caller, agent).await?,
+    };
+    let mut request = DeploymentTransition::new(version, Transition::Promote);
+    loop {
+        match prepare(host, caller, agent, request.clone(), policy).await {
+            Err(problem) if problem.code == code => {
+                let run = tell(host, caller, agent, &problem).await?;
+                ended(host, caller, &run).await?;
+                return Ok(run);
+            }
+            Err(problem) => return Err(problem),
+            // The gate stands before the last step.
+            Ok(prepared) if prepared.changed.record.state == DeploymentState::Active => {
+                return Err(Problem::invalid("nothing refused the promotion"));
+            }
+            Ok(prepared) => {
+                if prepared.changed.record.state == DeploymentState::Staged {
+                    request.eval_run_id.clone_from(&play.eval_run_id);
+                }
+                prepared.commit(host, None).await?;
+            }
+        }
+    }
+}
+
+/// The version that a run would be given. The run itself needs somebody who performs it.
+async fn resolved(
+    host: &Host,
+    caller: &Caller,
+    agent: &AgentId,
+    play: &Play,
+) -> Result<Value, Problem> {
+    let (_, deployment) = read(host, caller, agent).await?;
+    let channel = play.channel.clone().unwrap_or_else(|| CHANNEL.to_owned());
+    let wanted = AgentRef {
+        agent_id: agent.to_string(),
+        name: None,
+        model_class: None,
+        memory_ref: None,
+        version: None,
+        channel: Some(channel),
+        source_manifest_id: None,
+    };
+    let draw = Draw::of(&uuid::Uuid::now_v7().to_string().into());
+    let snapshot = host.app.agents.snapshot();
+    let pinned = pin(&snapshot, &caller.scope.tenant, &deployment, &wanted, draw);
+    let pinned = pinned.map_err(|error| match &error {
+        PinError::NoActiveDeployment { .. } => {
+            Problem::new(Code::NoActiveDeployment, error.to_string())
+        }
+        PinError::UnknownAgent { .. } | PinError::UnknownVersion { .. } | PinError::Both => {
+            Problem::invalid(error.to_string())
+        }
+    })?;
+    Ok(json!({ "resolvedAgentVersion": pinned.version }))
+}
+
+/// Installs one more version of an agent that is a pack of its own, as the suite's is.
+async fn make_version(
+    host: &Host,
+    caller: &Caller,
+    agent: &AgentId,
+) -> Result<PackVersion, Problem> {
+    let unfit = || Problem::invalid_at("agentId", "cannot be a pack's name, so name a version");
+    let name = agent.as_str().parse().map_err(|_| unfit())?;
+    let snapshot = host.app.agents.snapshot();
+    let count = snapshot.versions(&caller.scope.tenant, agent).count();
+    let mut files: BTreeMap<String, Arc<[u8]>> = scaffold(&name)
+        .into_iter()
+        .map(|(path, text)| (path.to_owned(), text.into_bytes().into()))
+        .collect();
+    let manifest = files.get("pack.json").map(|bytes| serde_json::from_slice(bytes));
+    let mut manifest: Value = manifest.and_then(Result::ok).ok_or_else(unfit)?;
+    let text = format!("1.0.{count}");
+    manifest["version"] = json!(text);
+    manifest["agents"][0]["agentId"] = json!(agent);
+    files.insert("pack.json".to_owned(), manifest.to_string().into_bytes().into());
+    let archive = bundle(&files).map_err(|error| Problem::internal(&error))?;
+    let owner = PackOwner::Tenant(caller.scope.tenant.clone());
+    let offer = Offer::plain(Arc::from(archive));
+    host.app.agents.install(owner, offer, Unsigned::Allowed, host.now()).await?;
+    text.parse().map_err(|_| unfit())
+}
+
+/// The suite reads the log as soon as it has the answer.
+async fn ended(host: &Host, caller: &Caller, run: &RunId) -> Result<(), Problem> {
+    let store = host.app.engine.store();
+    loop {
+        let found = store.find(&caller.scope, run).await?;
+        match found {
+            Some(found) if !found.head.status.is_terminal() => {
+                store.changed(run, found.head.version).await;
+            }
+            Some(_) | None => return Ok(()),
+        }
+    }
+}

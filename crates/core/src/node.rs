@@ -25,6 +25,8 @@ pub(crate) enum NodeKind {
     Child,
     /// States a fact that the host decided together with the run.
     Statement,
+    /// Proposes what its span says about cost; the span keeps what is allowed.
+    CostEmit,
     /// Declares a requirement that no host meets: the engine must refuse to run it.
     RequiresMissing,
     /// Somebody outside core performs it.
@@ -53,6 +55,7 @@ impl NodeKind {
             "core.approvalGate" | "core.clarificationGate" | "core.interrupt" => Self::Gate,
             "core.conversationGate" => Self::Talk,
             "core.subWorkflow" => Self::Child,
+            "conformance.cost.emit" => Self::CostEmit,
             "conformance.requiresMissing" => Self::RequiresMissing,
             STATEMENT => Self::Statement,
             _ => Self::Activity,
@@ -71,7 +74,7 @@ impl NodeKind {
 
     /// Whether the type exists for conformance tests alone.
     pub(crate) fn is_conformance_only(self) -> bool {
-        self == Self::RequiresMissing
+        matches!(self, Self::RequiresMissing | Self::CostEmit)
     }
 }
 

@@ -218,6 +218,13 @@ impl Plan {
         Some((&self.nodes.first()?.node.id, agent))
     }
 
+    /// What a conformance node would have its span say about cost.
+    pub(crate) fn proposed_cost(&self, node: &NodeId) -> Option<&Object> {
+        let node = self.node(self.index(node)?);
+        let attributes = node.node.config.get("attrs").filter(|_| node.kind == NodeKind::CostEmit);
+        attributes.and_then(Value::as_object)
+    }
+
     /// The workflows that nodes of this one start.
     pub fn children(&self) -> impl Iterator<Item = (&NodeId, &WorkflowId)> {
         self.nodes

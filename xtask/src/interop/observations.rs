@@ -21,6 +21,8 @@ pub(crate) async fn check(session: &mut Session) -> Result<()> {
     session.book.enter("bundle: holds no canary", outcome);
     let outcome = traced(session).await;
     session.book.enter("spans: join the trace of the caller", outcome);
+    let outcome = costed(session).await;
+    session.book.enter("openwop-smoke-cost-emit: seven attributes and no token", outcome);
     let outcome = compared(session).await;
     session.book.enter("diff: equal runs are equal, others part where they part", outcome);
     let outcome = annotated(session).await;
@@ -118,6 +120,22 @@ async fn annotated(session: &mut Session) -> Result<()> {
     ensure!(!listed.to_string().contains(MARKER), "the canary was kept");
     let foreign = session.send(&Request::get(path).bearer(STRANGER)).await?;
     ensure!(foreign.status == 404, "a stranger gets {}", foreign.status);
+    Ok(())
+}
+
+async fn costed(session: &mut Session) -> Result<()> {
+    let run = session.create(&json!({ "workflowId": "openwop-smoke-cost-emit" })).await?;
+    let observed = session.observe(&run, WITHIN).await?;
+    observed.in_order(&["run.started", "node.completed", "run.completed"])?;
+    let path = format!("/v1/host/sample/test/otel/spans?runId={run}");
+    let spans = session.expect(200, Request::get(path)).await?;
+    let named = |span: &&Value| span["name"] == "openwop.node.conformance.cost.emit.attempt";
+    let spans = spans["spans"].as_array().context("no spans")?;
+    let attempt = spans.iter().find(named).context("no span of the attempt")?;
+    let attributes = attempt["attributes"].as_object().context("no attributes")?;
+    let of_cost = attributes.keys().filter(|name| name.starts_with("openwop.cost.")).count();
+    ensure!(of_cost == 7, "{of_cost} attributes of cost");
+    ensure!(!json!(spans).to_string().contains(MARKER), "a token is in a span");
     Ok(())
 }
 

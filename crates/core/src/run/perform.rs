@@ -32,7 +32,9 @@ impl Run {
         }
         let step = match self.kind(index) {
             NodeKind::Activity => return self.activity_step(index, at),
-            NodeKind::Noop | NodeKind::RequiresMissing => Ok(Step::Done(Object::new())),
+            NodeKind::Noop | NodeKind::CostEmit | NodeKind::RequiresMissing => {
+                Ok(Step::Done(Object::new()))
+            }
             NodeKind::Pass => Ok(Step::Done(state.inputs.clone())),
             NodeKind::Identity => self.identity(index, at),
             NodeKind::Delay => self.delay(index, at),

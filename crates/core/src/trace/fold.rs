@@ -145,6 +145,9 @@ impl<'a> Tracer<'a> {
         let place = self.begin(name, context, Some(self.spans[node].span_id.clone()), entry.at);
         self.spans[place].attributes = self.spans[node].attributes.clone();
         self.set(place, "openwop.event_seq", entry.sequence);
+        if let Some(proposed) = self.plan.proposed_cost(node_id) {
+            self.spans[place].attributes.extend(cost_attributes(proposed.clone()));
+        }
         if let Some(open) = self.open.get_mut(node_id) {
             open.attempt = Some(place);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use callboard_core::{AgentFact, AgentPin, Fact, Inadmissible, Outcome, RetryClass, TaskSource};
+use callboard_core::{AgentFact, AgentPin, Fact, Inadmissible, Outcome, RetryClass};
 use callboard_engine::{Activity, Call, Deployments, Directory, EngineError, StoreError};
 use callboard_protocol::{AgentId, AgentRef, Failure, Object, RunId, Tenant};
 
@@ -47,12 +47,7 @@ impl Directory for AgentDirectory {
         };
         let snapshot = self.registry.snapshot();
         match pin(&snapshot, tenant, &deployment, agent, Draw::of(run)) {
-            Ok(pin) => Ok(Some(AgentPin {
-                agent_id: agent.agent_id.clone(),
-                version: pin.version.to_string(),
-                channel: pin.channel,
-                task: TaskSource::default(),
-            })),
+            Ok(pin) => Ok(Some(pin)),
             Err(PinError::UnknownAgent { .. } | PinError::UnknownVersion { .. }) => Ok(None),
             Err(refusal @ (PinError::NoActiveDeployment { .. } | PinError::Both)) => {
                 Err(EngineError::Inadmissible(Inadmissible {

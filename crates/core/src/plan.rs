@@ -232,14 +232,6 @@ impl Plan {
             .filter_map(|node| Some((&node.node.id, &node.child.as_ref()?.workflow_id)))
     }
 
-    /// The first node that hands variables down to a child.
-    pub fn maps_inputs(&self) -> Option<&NodeId> {
-        let maps = |node: &&PlanNode| {
-            node.child.as_ref().is_some_and(|call| !call.input_mapping.is_empty())
-        };
-        self.nodes.iter().find(maps).map(|node| &node.node.id)
-    }
-
     /// What a node is; none for one that the definition does not have.
     pub fn type_of(&self, node: &NodeId) -> Option<&TypeId> {
         self.index(node).map(|index| &self.node(index).node.type_id)

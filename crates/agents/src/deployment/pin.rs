@@ -1,26 +1,12 @@
 //! From a reference to one version of an agent, once for each run.
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use callboard_core::{AgentPin, TaskSource};
 use callboard_protocol::{AgentId, AgentRef, PackVersion, RunId, Tenant};
 
 use super::{Deployment, LATEST};
 use crate::inventory::Snapshot;
-
-/// The version that a run keeps, whatever is deployed after it began.
-///
-/// Stored as JSON in a run's birth record: an old reader ignores it, a new reader does without it, and nobody
-/// writes it twice.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AgentPin {
-    pub agent_id: AgentId,
-    pub version: PackVersion,
-    /// The channel that the reference named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub channel: Option<String>,
-}
 
 /// Where a run falls between 0 and 99, to decide whether it tries a canary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +82,12 @@ pub fn pin(
             deployment.resolve(channel, draw, is_installed).ok_or_else(none)?
         }
     };
-    Ok(AgentPin { agent_id: agent, version, channel: wanted.channel.clone() })
+    Ok(AgentPin {
+        agent_id: wanted.agent_id.clone(),
+        version: version.to_string(),
+        channel: wanted.channel.clone(),
+        task: TaskSource::default(),
+    })
 }
 
 impl Deployment {

@@ -42,8 +42,8 @@ fn reference(version: Option<&str>, channel: Option<&str>) -> AgentRef {
 /// The version that `acme` gets with this draw.
 fn got(desk: &Desk, wanted: &AgentRef, draw: u64) -> Result<String, PinError> {
     let pinned = pin(&agents(desk), &"acme".into(), &desk.deployment, wanted, Draw::new(draw))?;
-    assert_eq!((&pinned.agent_id, &pinned.channel), (&agent(), &wanted.channel));
-    Ok(pinned.version.to_string())
+    assert_eq!((pinned.agent_id.as_str(), &pinned.channel), (agent().as_str(), &wanted.channel));
+    Ok(pinned.version)
 }
 
 fn stable() -> AgentRef {
@@ -136,7 +136,8 @@ fn a_pin_outlives_what_it_was_resolved_from() {
     let text = serde_json::to_value(&pinned).unwrap();
     assert_eq!(
         text,
-        json!({ "agentId": "vendor.acme.desk.assistant", "version": "2.0.0", "channel": "stable" })
+        json!({ "agentId": "vendor.acme.desk.assistant", "version": "2.0.0", "channel": "stable",
+            "task": "ports" })
     );
     let moved = desk.after(&["rollback 2.0.0"]);
     assert_eq!(got(&moved, &stable(), 0).unwrap(), "1.0.0");

@@ -1,7 +1,9 @@
 //! `callboard.toml`: what an operator may set in a file, with errors that name file, line and key.
 
 mod deployments;
+mod models;
 mod packs;
+mod providers;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -12,14 +14,16 @@ use toml::de::{DeTable, DeValue};
 use crate::exit::CommandError;
 
 pub(crate) use deployments::Deployments;
+pub(crate) use models::Models;
 pub(crate) use packs::Packs;
+pub(crate) use providers::Providers;
 
 /// Read when it is there and no other file is named.
 const DEFAULT_FILE: &str = "callboard.toml";
 /// A closer name than this is a slip of the finger; anything farther is another word.
 const SIMILAR: usize = 3;
 /// Sections that the documentation names and this version does not have yet.
-const LATER: [&str; 6] = ["models", "providers", "mcp", "agents", "cli", "tools"];
+const LATER: [&str; 4] = ["mcp", "agents", "cli", "tools"];
 
 /// Everything that the file can say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,6 +33,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) packs: Packs,
     pub(crate) deployments: Deployments,
+    pub(crate) models: Models,
+    pub(crate) providers: Providers,
 }
 
 /// `[limits]`, with the defaults of the documentation.
@@ -111,6 +117,8 @@ impl Config {
                 "limits" => config.limits = source.limits(value)?,
                 "packs" => config.packs = source.packs(value)?,
                 "deployments" => config.deployments = source.deployments(value)?,
+                "models" => config.models = source.models(value)?,
+                "providers" => config.providers = source.providers(value)?,
                 later if LATER.contains(&later) => {
                     let what = format!(
                         "{}: [{later}] is not supported by this version yet",
@@ -120,11 +128,12 @@ impl Config {
                         .hint("remove the section, or move to a version that has it"));
                 }
                 unknown => {
-                    let known = ["limits", "packs", "deployments"];
+                    let known = ["limits", "packs", "deployments", "models", "providers"];
                     return Err(source.unknown(key.span().start, unknown, unknown, &known));
                 }
             }
         }
+        config.check_models()?;
         Ok(config)
     }
 }
@@ -253,7 +262,10 @@ mod tests {
         check("[limit]\n", Err(("c.toml:1: unknown key limit", Some("did you mean limits?"))));
         check(
             "\n[server]\n",
-            Err(("c.toml:2: unknown key server", Some("known here: limits, packs, deployments"))),
+            Err((
+                "c.toml:2: unknown key server",
+                Some("known here: limits, packs, deployments, models, providers"),
+            )),
         );
         check(
             "[limits]\ninflight = 0",
@@ -279,9 +291,9 @@ mod tests {
     #[test]
     fn what_the_host_cannot_do_yet_is_not_accepted_silently() {
         check(
-            "[models]\ndefault = \"a/b\"",
+            "[mcp]\n",
             Err((
-                "c.toml:1: [models] is not supported by this version yet",
+                "c.toml:1: [mcp] is not supported by this version yet",
                 Some("remove the section, or move to a version that has it"),
             )),
         );

@@ -27,7 +27,9 @@ const HOLD_BACK: Duration = Duration::from_millis(500);
 /// Bookkeeping of the run that a reader of its story can do without; `runs events` shows it.
 const BOOKKEEPING: [&str; 2] = ["variable.changed", "version.pinned"];
 /// Events after which other questions may be open than before.
-const CHANGES_QUESTIONS: [&str; 5] = [
+const CHANGES_QUESTIONS: [&str; 6] = [
+    // A branch, or a new holder, asks what was asked before.
+    "run.resumed",
     "interrupt.requested",
     "interrupt.resolved",
     "approval.received",

@@ -144,7 +144,7 @@ fn a_wrong_configuration_names_file_line_and_key() -> Result<()> {
         ("wrong_type", "[limits]\ninflight = \"many\"\n"),
         ("out_of_range", "[limits]\nmax_run_duration_ms = 10\n"),
         ("not_toml", "[limits\n"),
-        ("later", "[models]\ndefault = \"anthropic/claude\"\n"),
+        ("later", "[mcp]\n"),
     ] {
         terminal.write("callboard.toml", text)?;
         assert_snapshot!(format!("configuration_{name}"), terminal.run(&["serve"])?);

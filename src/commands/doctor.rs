@@ -2,6 +2,7 @@
 
 mod host;
 mod local;
+mod models;
 
 use std::path::PathBuf;
 
@@ -9,8 +10,9 @@ use clap::Args;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 
-use crate::args::Connection;
+use crate::args::{Connection, environment};
 use crate::client::Client;
+use crate::config::Config;
 use crate::exit::{CommandError, Exit};
 use crate::output;
 
@@ -84,6 +86,10 @@ pub(crate) async fn run(args: DoctorArgs, earlier: &Connection) -> Result<Exit, 
         local::database(&args.data),
         local::disk_space(&args.data),
     ];
+    // A file that cannot be read has been reported above.
+    if let Ok(config) = Config::load(args.config.as_deref()) {
+        checks.extend(models::check(&config, environment).await);
+    }
     checks.extend(host::check(&client).await);
     let has_failed = checks.iter().any(|check| check.state == State::Failed);
     if args.json {

@@ -6,6 +6,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use callboard_backends::Reach;
 use callboard_server::{SCOPES, StaticKey, StaticKeyError};
@@ -207,11 +210,17 @@ pub(crate) fn start_logging(filter: &str, format: LogFormat) -> Result<(), Comma
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(colours);
+    let quiet = filter_fn(|metadata| may_be_logged(metadata.target()));
     let started = match format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+        LogFormat::Text => builder.finish().with(quiet).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).finish().with(quiet).try_init(),
     };
     started.map_err(|error| CommandError::failed(format!("cannot start logging: {error}")))
+}
+
+/// The library that speaks to model providers logs prompts and answers; whatever filter is set, those stay out.
+fn may_be_logged(target: &str) -> bool {
+    target != "genai" && !target.starts_with("genai::")
 }
 
 /// SIGTERM from a supervisor, SIGINT from a person.
@@ -238,6 +247,23 @@ impl Stop {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_be_logged;
+
+    #[test]
+    fn prompts_stay_out_of_the_log_whatever_filter_is_set() {
+        for (target, expected) in [
+            ("genai", false),
+            ("genai::adapter::adapters::openai::streamer", false),
+            ("callboard_engine::drive", true),
+            ("genaiish", true),
+        ] {
+            assert_eq!(may_be_logged(target), expected, "{target}");
         }
     }
 }

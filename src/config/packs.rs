@@ -120,7 +120,7 @@ impl Source<'_> {
         }
     }
 
-    fn text(&self, value: &Value<'_>, path: &str) -> Result<String, CommandError> {
+    pub(super) fn text(&self, value: &Value<'_>, path: &str) -> Result<String, CommandError> {
         let text = value.get_ref().as_str().map(str::to_owned);
         text.ok_or_else(|| self.wrong(value, path, "text"))
     }

@@ -1,4 +1,4 @@
-//! Agents that come in packs, from the archive of a stranger to the version that a run gets.
+//! Agents that come in packs, from the archive of a stranger to an answer of the version that a run got.
 
 mod admission;
 mod archive;
@@ -10,6 +10,7 @@ mod dispatch;
 mod error;
 mod inventory;
 mod keys;
+mod model;
 mod pack;
 mod registry;
 mod signature;
@@ -31,6 +32,13 @@ pub use inventory::{
     PackList, Snapshot,
 };
 pub use keys::{KeyTextError, TrustedKey, TrustedKeys};
+pub use model::{
+    AssembledCall, CacheRecipe, Delta, DeltaSink, Exhausted, ExhaustedReason, Fault, Message,
+    Model, ModelError, ModelRef, ModelRefError, ModelRequest, ModelTable, Models, NoModel,
+    Overflow, Phase, Price, PriceTable, Recovery, RecoveryPath, ResolvedModel, RetryAdvice,
+    Scripted, SemanticRequest, StopReason, TokenUsage, ToolCall, ToolCallAssembly, ToolNames,
+    ToolResult, ToolSpec, Tries, Turn, Verdict, judge, reduce, restore,
+};
 pub use pack::{Agent, Pack, Schema, unmet_needs};
 pub use registry::{Fetch, FetchError, FolderRegistry, Registry};
 pub use signature::{Signature, Sri};

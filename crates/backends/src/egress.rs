@@ -125,6 +125,8 @@ impl Egress {
                 .dns_resolver(Arc::new(self.guard.clone()))
                 .redirect(Policy::none())
                 .no_proxy()
+                // Bytes are wanted as they were sent: digests are of those.
+                .no_gzip()
                 // A connection that is kept would not be looked up and checked again.
                 .pool_max_idle_per_host(0)
                 .build()

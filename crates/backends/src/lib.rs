@@ -1,11 +1,14 @@
-//! What reaches outside of the host, or stands in for it: guarded requests, traces, and the scripted model of conformance tests.
+//! What reaches outside of the host, or stands in for it: guarded requests, model providers, traces, and the scripted
+//! model of conformance tests.
 
 mod egress;
 mod mock;
+mod model;
 mod otlp;
 mod side_effect;
 
 pub use egress::{Answer, Egress, EgressError, Lookup, Method, Outgoing, Reach, SystemLookup};
 pub use mock::CallPrompt;
+pub use model::{BaseUrl, BaseUrlError, LiveModel, ProviderKind, ProviderSettings, Timeouts};
 pub use otlp::{Exporter, OtlpError, OtlpProtocol, OtlpSettings};
 pub use side_effect::SideEffect;

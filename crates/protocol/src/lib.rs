@@ -14,6 +14,7 @@ mod pack;
 mod request;
 mod snapshot;
 mod time;
+mod usage;
 mod workflow;
 
 pub use agent::{
@@ -65,6 +66,7 @@ pub use snapshot::{
     ChildRunSnapshot, ForkMode, ForkSnapshot, NodeSnapshot, RunSnapshot, RunStatus,
 };
 pub use time::Timestamp;
+pub use usage::ProviderUsage;
 pub use workflow::{
     AgentRef, ChannelAccess, ChannelDeclaration, ConditionType, DefinitionError, EdgeCondition,
     PortValue, Position, Reducer, TriggerRule, TriggerType, VariableType, WorkflowDefinition,
@@ -72,7 +74,8 @@ pub use workflow::{
     WorkflowVariable,
 };
 
-/// A JSON object whose keys are kept sorted, so that two folds print the same bytes.
+/// A JSON object. Its keys are in an order that depends only on what was done to it, so that two folds print the same
+/// bytes; whoever compares bytes of different origin sorts them first.
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
 /// The version of the protocol that this build speaks.

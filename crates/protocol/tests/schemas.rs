@@ -2,6 +2,9 @@
 
 #![expect(clippy::expect_used, reason = "tests stop at the first surprise")]
 
+#[path = "schemas/usage.rs"]
+mod usage;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -208,8 +208,11 @@ async fn request_digest(
 
 /// JSON with sorted keys and no spaces; what is no JSON stays as it is.
 fn canonical(bytes: &Bytes) -> Vec<u8> {
-    let sorted =
-        serde_json::from_slice::<Value>(bytes).and_then(|value| serde_json::to_vec(&value));
+    let sorted = serde_json::from_slice::<Value>(bytes).and_then(|mut value| {
+        // Whether maps sort themselves depends on what else is linked.
+        value.sort_all_objects();
+        serde_json::to_vec(&value)
+    });
     sorted.unwrap_or_else(|_| bytes.to_vec())
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Download {
 impl Download {
     pub(crate) fn new() -> Result<Self, CommandError> {
         let http = Client::builder()
+            // Digests are of the bytes as they were sent.
+            .no_gzip()
             .timeout(TIMEOUT)
             .redirect(Policy::none())
             .user_agent(concat!("callboard/", env!("CARGO_PKG_VERSION")))

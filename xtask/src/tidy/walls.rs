@@ -27,7 +27,7 @@ const ASYNC: [&str; 7] =
 const SQL: [&str; 6] =
     ["rusqlite", "refinery", "libsqlite3-sys", "sqlx", "tokio-postgres", "deadpool-postgres"];
 const HTTP_SERVER: [&str; 5] = ["axum", "hyper", "hyper-util", "tower", "tower-http"];
-const HTTP_CLIENT: [&str; 2] = ["reqwest", "ureq"];
+const HTTP_CLIENT: [&str; 3] = ["reqwest", "ureq", "genai"];
 const CHANCE: [&str; 4] = ["getrandom", "rand", "uuid", "fastrand"];
 
 const WALLS: [Wall; 10] = [
@@ -69,7 +69,7 @@ const WALLS: [Wall; 10] = [
     },
     Wall {
         name: BACKENDS,
-        inwards: &[PROTOCOL, CORE, ENGINE, AGENT_API],
+        inwards: &[PROTOCOL, CORE, ENGINE, AGENTS, AGENT_API],
         never: &["clap"],
         why: "foreign code stays outside the room that owns the truth",
     },
@@ -187,6 +187,8 @@ mod tests {
             ("callboard-server", "reqwest"),
             ("callboard-server", "callboard-store"),
             ("callboard-agents", "reqwest"),
+            ("callboard-agents", "genai"),
+            ("callboard-agents", "callboard-backends"),
             ("callboard-agents", "rusqlite"),
             ("callboard-agents", "callboard-store"),
             ("callboard-store", "axum"),

@@ -31,7 +31,7 @@ pub struct Schema {
 
 impl Schema {
     /// Compiles the bytes of a schema file; the error says what is wrong with it.
-    pub(super) fn compile(bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn compile(bytes: &[u8]) -> Result<Self, String> {
         if bytes.len() > MOST_BYTES {
             return Err(format!("a schema has at most {MOST_BYTES} bytes"));
         }
@@ -63,6 +63,18 @@ impl Schema {
                 place => format!("{place}: {}", error.masked()),
             })
             .collect()
+    }
+
+    /// The places in the schema that a value breaks; empty when it matches. Nothing of the value is in them, not even
+    /// its names.
+    pub(crate) fn broken_rules(&self, value: &Value) -> Vec<String> {
+        if let Some(deepest) = self.deepest.filter(|deepest| depth(value) > *deepest) {
+            return vec![format!("nested deeper than the {deepest} levels that can be checked")];
+        }
+        let errors = self.validator.iter_errors(value).take(MOST_VIOLATIONS);
+        let mut rules: Vec<String> = errors.map(|error| error.schema_path().to_string()).collect();
+        rules.dedup();
+        rules
     }
 }
 

@@ -14,5 +14,6 @@ mod published;
 mod references;
 mod registry;
 mod schemas;
+mod scripted;
 mod signatures;
 mod starter;

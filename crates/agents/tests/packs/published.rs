@@ -27,7 +27,7 @@ async fn every_version(
     found
 }
 
-async fn latest_versions(
+pub(crate) async fn latest_versions(
     folder: &FolderRegistry,
     policy: &Policy,
 ) -> Vec<(PackName, Verification)> {

@@ -43,6 +43,12 @@ async fn r1_the_document_as_a_whole() {
         },
         "supported": true
       },
+      "webhooks": {
+        "signatureAlgorithms": [
+          "v1"
+        ],
+        "supported": true
+      },
       "compliance": {
         "defaultMode": "mask"
       },
@@ -207,12 +213,6 @@ async fn r1_the_document_as_a_whole() {
           "stream-text"
         ],
         "testKeyPrefix": "cbtest_"
-      },
-      "webhooks": {
-        "signatureAlgorithms": [
-          "v1"
-        ],
-        "supported": true
       }
     }
     "#);

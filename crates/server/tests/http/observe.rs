@@ -41,7 +41,11 @@ impl Lines {
     fn own(&self) -> Vec<Value> {
         let text = self.text();
         let thread = format!("{:?}", std::thread::current().id());
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let lines = text.lines().map(|line| {
+            let mut line: Value = serde_json::from_str(line).expect("JSON");
+            line.sort_all_objects();
+            line
+        });
         lines.filter(|line| line["threadId"] == json!(thread)).collect()
     }
 }

@@ -1,0 +1,265 @@
+//! Which model answers for which class, in the order: the run's own wish, the environment, the file, the built-in one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use callboard_protocol::{ModelClass, Object};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Scripted;
+
+/// A model and who runs it, written `provider/model`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ModelRef {
+    /// Lower case.
+    pub provider: String,
+    /// Whatever the provider calls it: slashes and all.
+    pub model: String,
+}
+
+impl ModelRef {
+    pub fn scripted() -> Self {
+        Self { provider: Scripted::PROVIDER.to_owned(), model: Scripted::MODEL.to_owned() }
+    }
+}
+
+impl fmt::Display for ModelRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
+
+/// A text that names no model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} must be provider/model")]
+pub struct ModelRefError(pub String);
+
+impl FromStr for ModelRef {
+    type Err = ModelRefError;
+
+    fn from_str(text: &str) -> Result<Self, ModelRefError> {
+        // `scripted` has one model only.
+        if text == Scripted::PROVIDER {
+            return Ok(Self::scripted());
+        }
+        match text.split_once('/') {
+            Some((provider, model)) if is_provider_name(provider) && !model.trim().is_empty() => {
+                Ok(Self { provider: provider.to_owned(), model: model.trim().to_owned() })
+            }
+            _ => Err(ModelRefError(text.to_owned())),
+        }
+    }
+}
+
+/// What providers may be called: events carry the name in lower case.
+fn is_provider_name(name: &str) -> bool {
+    let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+    !name.is_empty() && name.chars().all(is_fine)
+}
+
+/// What a host was told about models. All of it comes from its configuration, so a run that keeps what was resolved
+/// keeps its model.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelTable {
+    /// For classes without a model of their own.
+    pub default: Option<ModelRef>,
+    pub classes: BTreeMap<ModelClass, ModelRef>,
+    /// Providers that can be asked, beside the built-in one.
+    pub providers: BTreeSet<String>,
+}
+
+/// What a run uses from its first turn to its last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedModel {
+    pub model: ModelRef,
+    /// The name of the secret to ask with, where the run brought one. Never a key.
+    pub credential_ref: Option<String>,
+}
+
+/// No model can answer. The code is `no_model_available`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoModel {
+    #[error("no provider {0} is configured")]
+    UnknownProvider(String),
+    #[error("configurable.ai.{0} must be text")]
+    NotText(&'static str),
+    #[error("configurable.ai.provider {0} needs configurable.ai.model beside it")]
+    ModelMissing(String),
+}
+
+impl ModelTable {
+    pub const CLASSES: [ModelClass; 6] = [
+        ModelClass::Reasoning,
+        ModelClass::Writing,
+        ModelClass::Coding,
+        ModelClass::Research,
+        ModelClass::Classification,
+        ModelClass::General,
+    ];
+
+    /// Puts the environment over the file: `CALLBOARD_MODEL` for every class, `CALLBOARD_MODEL_CODING` and its like
+    /// for one. The error names the variable.
+    pub fn with_environment(
+        mut self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, (String, ModelRefError)> {
+        let read = |name: String| match variable(&name).map(|text| text.parse()) {
+            None => Ok(None),
+            Some(Ok(model)) => Ok(Some(model)),
+            Some(Err(error)) => Err((name, error)),
+        };
+        if let Some(model) = read("CALLBOARD_MODEL".to_owned())? {
+            self.default = Some(model);
+            self.classes.clear();
+        }
+        for class in Self::CLASSES {
+            let name = format!("CALLBOARD_MODEL_{}", class.as_str().to_ascii_uppercase());
+            if let Some(model) = read(name)? {
+                self.classes.insert(class, model);
+            }
+        }
+        Ok(self)
+    }
+
+    /// The model of a class where the run has no wish of its own.
+    pub fn of(&self, class: ModelClass) -> ModelRef {
+        let named = self.classes.get(&class).or(self.default.as_ref());
+        named.cloned().unwrap_or_else(ModelRef::scripted)
+    }
+
+    /// Decides once what a run uses for a class.
+    pub fn resolve(
+        &self,
+        class: ModelClass,
+        configurable: &Object,
+    ) -> Result<ResolvedModel, NoModel> {
+        let mut model = self.of(class);
+        let wanted = wish(configurable, "model")?;
+        if let Some(provider) = wish(configurable, "provider")?
+            && provider != model.provider
+        {
+            if wanted.is_none() && provider != Scripted::PROVIDER {
+                return Err(NoModel::ModelMissing(provider));
+            }
+            model = ModelRef { provider, model: Scripted::MODEL.to_owned() };
+        }
+        if let Some(wanted) = wanted {
+            model.model = wanted;
+        }
+        if model.provider != Scripted::PROVIDER && !self.providers.contains(&model.provider) {
+            return Err(NoModel::UnknownProvider(model.provider));
+        }
+        Ok(ResolvedModel { model, credential_ref: wish(configurable, "credentialRef")? })
+    }
+}
+
+/// A member of `configurable.ai`, which may also be written `"ai.model"`. The nested one wins.
+fn wish(configurable: &Object, name: &'static str) -> Result<Option<String>, NoModel> {
+    let nested = configurable.get("ai").and_then(|ai| ai.get(name));
+    match nested.or_else(|| configurable.get(&format!("ai.{name}"))) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if !text.is_empty() => Ok(Some(text.clone())),
+        Some(_) => Err(NoModel::NotText(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn model(text: &str) -> ModelRef {
+        text.parse().unwrap()
+    }
+
+    fn table() -> ModelTable {
+        ModelTable {
+            default: Some(model("anthropic/claude-sonnet-4-5")),
+            classes: [(ModelClass::Coding, model("cli/claude-code"))].into(),
+            providers: ["anthropic", "cli", "openai"].map(str::to_owned).into(),
+        }
+    }
+
+    fn resolved(class: ModelClass, configurable: &Value) -> Result<String, NoModel> {
+        let configurable = configurable.as_object().unwrap();
+        table().resolve(class, configurable).map(|found| found.model.to_string())
+    }
+
+    #[test]
+    fn a_class_without_a_model_uses_the_default_and_then_the_built_in_one() {
+        assert_eq!(table().of(ModelClass::Coding), model("cli/claude-code"));
+        assert_eq!(table().of(ModelClass::Writing), model("anthropic/claude-sonnet-4-5"));
+        assert_eq!(ModelTable::default().of(ModelClass::Writing), ModelRef::scripted());
+    }
+
+    ///
+    #[test]
+    fn the_runs_own_wish_beats_the_class_nested_and_dotted() {
+        let check = |configurable: Value, expected: &str| {
+            assert_eq!(
+                resolved(ModelClass::Coding, &configurable).as_deref(),
+                Ok(expected),
+                "{configurable}"
+            );
+        };
+        check(json!({}), "cli/claude-code");
+        check(json!({ "ai": { "provider": "openai", "model": "gpt-4.1" } }), "openai/gpt-4.1");
+        check(json!({ "ai.provider": "openai", "ai.model": "gpt-4.1" }), "openai/gpt-4.1");
+        check(json!({ "ai": { "model": "codex" }, "ai.model": "aider" }), "cli/codex");
+        check(json!({ "ai": { "provider": "scripted" } }), "scripted/scripted");
+        check(json!({ "ai": { "model": null } }), "cli/claude-code");
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_said_before_a_turn() {
+        let check = |configurable: Value, expected: NoModel| {
+            assert_eq!(resolved(ModelClass::General, &configurable), Err(expected));
+        };
+        check(
+            json!({ "ai": { "provider": "acme", "model": "m" } }),
+            NoModel::UnknownProvider("acme".into()),
+        );
+        check(json!({ "ai": { "provider": "openai" } }), NoModel::ModelMissing("openai".into()));
+        check(json!({ "ai": { "model": 4 } }), NoModel::NotText("model"));
+    }
+
+    #[test]
+    fn a_credential_is_named_and_never_brought() {
+        let configurable = json!({ "ai": { "credentialRef": "team-key" } });
+        let found = table().resolve(ModelClass::General, configurable.as_object().unwrap());
+        assert_eq!(found.unwrap().credential_ref.as_deref(), Some("team-key"));
+    }
+
+    #[test]
+    fn the_environment_is_over_the_file() {
+        let environment = |all: &str, coding: &str| {
+            table().with_environment(|name| match name {
+                "CALLBOARD_MODEL" => (!all.is_empty()).then(|| all.to_owned()),
+                "CALLBOARD_MODEL_CODING" => (!coding.is_empty()).then(|| coding.to_owned()),
+                _ => None,
+            })
+        };
+        let all = environment("scripted", "").unwrap();
+        assert_eq!(all.of(ModelClass::Coding), ModelRef::scripted());
+        let one = environment("scripted", "openai/o4-mini").unwrap();
+        assert_eq!(one.of(ModelClass::Coding), model("openai/o4-mini"));
+        assert_eq!(one.of(ModelClass::General), ModelRef::scripted());
+        let (name, error) = environment("", "gpt").unwrap_err();
+        assert_eq!((name.as_str(), error.0.as_str()), ("CALLBOARD_MODEL_CODING", "gpt"));
+    }
+
+    #[test]
+    fn a_model_may_have_slashes_and_a_provider_may_not() {
+        let found = model("router/meta-llama/llama-3");
+        assert_eq!(
+            (found.provider.as_str(), found.model.as_str()),
+            ("router", "meta-llama/llama-3")
+        );
+        for wrong in ["", "gpt", "/x", "openai/", "Open AI/x"] {
+            assert_eq!(wrong.parse::<ModelRef>(), Err(ModelRefError(wrong.to_owned())));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! `[models]`: what a manifest's model class means here.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use callboard_agents::{ModelRef, ModelTable, Scripted};
+use callboard_backends::ProviderSettings;
+use callboard_protocol::ModelClass;
+
+use super::{Config, Source};
+use crate::exit::CommandError;
+
+/// Coding-agent programs that answer in a model's place.
+pub(super) const CLI: &str = "cli";
+const PROGRAMS: [&str; 5] = ["claude-code", "codex", "gemini-cli", "opencode", "aider"];
+
+/// The section as it was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Models {
+    default: Option<Named>,
+    classes: BTreeMap<ModelClass, Named>,
+}
+
+/// A model, and where the file names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) model: ModelRef,
+    pub(super) place: String,
+}
+
+impl Models {
+    pub(super) fn named(&self) -> impl Iterator<Item = &Named> {
+        self.default.iter().chain(self.classes.values())
+    }
+}
+
+impl Config {
+    /// The models of every class, with the environment over the file.
+    pub(crate) fn model_table(
+        &self,
+        providers: &[ProviderSettings],
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<ModelTable, CommandError> {
+        let mut known: Vec<String> = providers.iter().map(|it| it.name.clone()).collect();
+        known.push(CLI.to_owned());
+        let classes = self.models.classes.iter();
+        let table = ModelTable {
+            default: self.models.default.as_ref().map(|named| named.model.clone()),
+            classes: classes.map(|(class, named)| (*class, named.model.clone())).collect(),
+            providers: known.into_iter().collect(),
+        };
+        table.with_environment(variable).map_err(|(name, error)| {
+            CommandError::usage(format!("{name}: {error}"))
+                .hint("write it like anthropic/claude-sonnet-4-5, or scripted")
+        })
+    }
+}
+
+impl Source<'_> {
+    pub(super) fn models(&self, value: &Spanned<DeValue<'_>>) -> Result<Models, CommandError> {
+        let Some(table) = value.get_ref().as_table() else {
+            return Err(self.wrong(value, "models", "a section"));
+        };
+        let mut models = Models::default();
+        for (key, value) in table {
+            let name = key.get_ref().as_ref();
+            let path = format!("models.{name}");
+            let class = ModelTable::CLASSES.into_iter().find(|class| class.as_str() == name);
+            if class.is_none() && name != "default" {
+                let known: Vec<&str> = std::iter::once("default")
+                    .chain(ModelTable::CLASSES.map(ModelClass::as_str))
+                    .collect();
+                return Err(self.unknown(key.span().start, &path, name, &known));
+            }
+            let named = self.named(value, &path)?;
+            match class {
+                Some(class) => drop(models.classes.insert(class, named)),
+                None => models.default = Some(named),
+            }
+        }
+        Ok(models)
+    }
+
+    fn named(&self, value: &Spanned<DeValue<'_>>, path: &str) -> Result<Named, CommandError> {
+        let place = self.place(value.span().start);
+        let text = self.text(value, path)?;
+        let model: ModelRef = text.parse().map_err(|error| {
+            CommandError::usage(format!("{place}: {path}: {error}"))
+                .hint("write it like \"anthropic/claude-sonnet-4-5\"")
+        })?;
+        if model.provider == CLI && !PROGRAMS.contains(&model.model.as_str()) {
+            let what = format!("{place}: {path}: no coding agent is called {}", model.model);
+            return Err(CommandError::usage(what).hint(format!("known: {}", PROGRAMS.join(", "))));
+        }
+        Ok(Named { model, place })
+    }
+}
+
+/// Whether a model can name the provider without a section of its own.
+pub(super) fn is_built_in(provider: &str) -> bool {
+    provider == Scripted::PROVIDER || provider == CLI
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, (String, Option<String>)> {
+        Config::parse("c.toml", text).map_err(|error| (error.what, error.hint))
+    }
+
+    #[test]
+    fn classes_are_read_and_the_environment_is_over_them() {
+        let text = "[models]\ndefault = \"anthropic/claude-sonnet-4-5\"\ncoding = \"cli/codex\"\n";
+        let config = read(text).unwrap();
+        let file = config.model_table(&[], |_| None).unwrap();
+        assert_eq!(file.of(ModelClass::Coding).to_string(), "cli/codex");
+        assert_eq!(file.of(ModelClass::Writing).to_string(), "anthropic/claude-sonnet-4-5");
+        let scripted = |name: &str| (name == "CALLBOARD_MODEL").then(|| "scripted".to_owned());
+        let over = config.model_table(&[], scripted).unwrap();
+        assert_eq!(over.of(ModelClass::Coding), ModelRef::scripted());
+        let wrong = |name: &str| (name == "CALLBOARD_MODEL_CODING").then(|| "gpt".to_owned());
+        let error = config.model_table(&[], wrong).unwrap_err();
+        assert_eq!(error.what, "CALLBOARD_MODEL_CODING: \"gpt\" must be provider/model");
+    }
+
+    #[test]
+    fn mistakes_name_their_line() {
+        for (text, what) in [
+            ("[models]\nwritting = \"a/b\"", "c.toml:2: unknown key models.writting"),
+            ("[models]\ndefault = 3", "c.toml:2: models.default must be text, not an integer"),
+            (
+                "[models]\ndefault = \"gpt\"",
+                "c.toml:2: models.default: \"gpt\" must be provider/model",
+            ),
+            (
+                "[models]\ncoding = \"cli/claude\"",
+                "c.toml:2: models.coding: no coding agent is called claude",
+            ),
+            ("\n[models]\ndefault = \"acme/m\"", "c.toml:3: no provider acme is configured"),
+            ("models = 1", "c.toml:1: models must be a section, not an integer"),
+        ] {
+            assert_eq!(
+                read(text).map(|_| ()).map_err(|(what, _)| what),
+                Err(what.to_owned()),
+                "{text}"
+            );
+        }
+        let (_, hint) = read("[models]\nwritting = \"a/b\"").unwrap_err();
+        assert_eq!(hint.as_deref(), Some("did you mean writing?"));
+    }
+}

@@ -29,9 +29,9 @@ pub use interrupt::{CastVote, Question};
 pub use node::{STATEMENT, required_capability};
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use run::{
-    AgentFact, Answered, Attempt, ChildNews, ChildOrder, Command, Entry, Fact, InterruptView,
-    LiveChild, Outcome, OutsideWrite, Owed, Refusal, Resolution, RetryClass, Run, Task, Via,
-    status_for_parent,
+    AgentFact, Answered, Attempt, Cause, ChildNews, ChildOrder, Command, Entry, Fact,
+    InterruptView, LiveChild, Outcome, OutsideWrite, Owed, Refusal, Resolution, RetryClass, Run,
+    Task, Via, status_for_parent,
 };
 pub use secrets::{redact, redact_text};
 pub use trace::{

@@ -9,6 +9,7 @@ mod agent;
 mod answer;
 mod artifact;
 mod branch;
+mod cause;
 mod child;
 mod command;
 mod flow;
@@ -34,6 +35,7 @@ use callboard_protocol::{
 
 pub use agent::AgentFact;
 pub use answer::Answered;
+pub use cause::Cause;
 pub use child::{ChildNews, ChildOrder, LiveChild, status_for_parent};
 pub use command::{Command, Fact, Outcome, Refusal, RetryClass};
 pub use interrupt::{InterruptView, Resolution, Via};
@@ -57,6 +59,8 @@ pub struct Entry {
     pub sequence: u64,
     pub at: Timestamp,
     pub event: Event,
+    /// What the event answers, where the protocol asks for it. The fold needs none of it.
+    pub cause: Option<Cause>,
 }
 
 /// One run: a birth record, a plan and the fold of a log.
@@ -308,7 +312,8 @@ impl Run {
     }
 
     fn emit(&mut self, event: Event, at: Timestamp, batch: &mut Vec<Entry>) {
-        let entry = Entry { sequence: self.version, at, event };
+        let cause = self.cause(&event);
+        let entry = Entry { sequence: self.version, at, event, cause };
         self.apply(&entry);
         batch.push(entry);
     }

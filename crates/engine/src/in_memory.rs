@@ -153,6 +153,7 @@ impl StoredRun {
             sequence: sequence as u64,
             at: row.at,
             event: Event::read(&row.kind, row.node.clone(), payload),
+            cause: row.cause.clone(),
         })
     }
 
@@ -174,6 +175,7 @@ impl StoredRun {
             node: row.node.clone(),
             payload: row.payload.clone(),
             engine_version: self.birth.stamped_version(),
+            cause: row.cause.clone(),
         }
     }
 

@@ -64,6 +64,7 @@ fn row_of(run: &Run, entry: &Entry) -> Row {
         node: entry.event.node_id().cloned(),
         payload,
         private,
+        cause: entry.cause.clone(),
     }
 }
 

@@ -8,7 +8,7 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use callboard_core::{Birth, Entry, Head, InterruptView};
+use callboard_core::{Birth, Cause, Entry, Head, InterruptView};
 use callboard_protocol::{
     EVENT_SCHEMA_VERSION, Event, EventId, HostId, InterruptKind, NodeId, RunId, RunStatus, Tenant,
     Timestamp, WorkflowId, Workspace,
@@ -233,6 +233,7 @@ pub struct Row {
     pub payload: String,
     /// JSON, as the fold must see it, where that differs; sealed at rest.
     pub private: Option<String>,
+    pub cause: Option<Cause>,
 }
 
 /// A run for folding.
@@ -271,15 +272,16 @@ pub struct Recorded {
     pub node: Option<NodeId>,
     pub payload: String,
     pub engine_version: u32,
+    pub cause: Option<Cause>,
 }
 
 impl Recorded {
-    /// The event that this one answers, where the protocol asks for it: what opens a conversation stands
-    /// right behind the suspension that it belongs to.
-    fn cause(&self) -> Option<EventId> {
-        let opens = self.kind == "conversation.opened";
-        let before = self.sequence.checked_sub(1).filter(|_| opens)?;
-        Some(EventId::of(&self.run, before))
+    /// The id of what this event answers.
+    fn causation_id(&self) -> Option<EventId> {
+        match self.cause.as_ref()? {
+            Cause::Event(sequence) => Some(EventId::of(&self.run, *sequence)),
+            Cause::Outside(id) => Some(EventId::from(id.as_str())),
+        }
     }
 }
 
@@ -302,7 +304,7 @@ impl Serialize for Recorded {
         if Event::is_untrusted(&self.kind) {
             doc.serialize_field("contentTrust", "untrusted")?;
         }
-        if let Some(cause) = self.cause() {
+        if let Some(cause) = self.causation_id() {
             doc.serialize_field("causationId", &cause)?;
         }
         doc.end()

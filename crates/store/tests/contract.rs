@@ -110,6 +110,7 @@ contract! {
         an_unknown_run_is_nowhere
         an_id_is_created_once
         what_was_appended_is_read_in_order
+        an_event_keeps_what_it_answers
         a_stale_version_conflicts_and_writes_nothing
         only_one_of_many_appends_gets_a_version
         a_forced_version_is_stamped_on_events_alone

@@ -14,7 +14,12 @@ fn with_writes(flow: &Given, writes: &[Value]) -> Run {
     let mut run = flow.run();
     let mut sequence = 0;
     let mut fold = |run: &mut Run, kind: &str, payload: Value| {
-        run.apply(&Entry { sequence, at: at(5), event: Event::read(kind, None, payload) });
+        run.apply(&Entry {
+            sequence,
+            at: at(5),
+            event: Event::read(kind, None, payload),
+            cause: None,
+        });
         sequence += 1;
     };
     fold(&mut run, "run.started", json!({ "workflowId": "w" }));
@@ -111,6 +116,7 @@ fn f56_unknown_events_and_fields_are_tolerated() {
             sequence,
             at,
             event: Event::read(&kind, None, payload),
+            cause: None,
         })
         .collect();
     let run = Run::replay(Arc::clone(played.run.birth()), Arc::clone(played.run.plan()), &entries);
@@ -145,7 +151,7 @@ fn f56_events_about_strangers_are_passed_over() {
     {
         let event = Event::read(kind, None, payload);
         assert_ne!(event.kind(), "", "{kind}");
-        run.apply(&Entry { sequence: sequence as u64, at: at(0), event });
+        run.apply(&Entry { sequence: sequence as u64, at: at(0), event, cause: None });
     }
     run.decide(&Command::Continue, at(1)).expect("not ended");
     assert_eq!(run.tasks().count(), 1);

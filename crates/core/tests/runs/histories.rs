@@ -55,7 +55,7 @@ fn f56_every_history_still_folds_into_its_snapshot() {
 fn entry(line: &str) -> Entry {
     let event: RunEvent = serde_json::from_str(line).expect(line);
     let known = Event::read(&event.kind, event.node_id, event.payload);
-    Entry { sequence: event.sequence, at: event.timestamp, event: known }
+    Entry { sequence: event.sequence, at: event.timestamp, event: known, cause: None }
 }
 
 /// A story without its files is written down and fails once, for somebody to look at what it says.

@@ -194,6 +194,7 @@ async fn append(host: &TestHost, run: &str, kind: &str) {
         node: None,
         payload: "{}".to_owned(),
         private: None,
+        cause: None,
     };
     let appended = Append {
         run: run.into(),

@@ -8,7 +8,7 @@ use callboard_protocol::RunId;
 
 use super::create::{self, SealedRun};
 use super::fault::Fault;
-use super::rows::{execute, millis, signed};
+use super::rows::{cause_text, execute, millis, signed};
 use super::{inbox, outcome};
 use crate::seal::Seal;
 
@@ -191,7 +191,8 @@ fn insert_events(
     sealed: &[Option<Vec<u8>>],
 ) -> Result<(), Fault> {
     let mut insert = db.prepare_cached(
-        "INSERT INTO events (run, sequence, at, kind, node, payload, sealed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO events (run, sequence, at, kind, node, payload, sealed, cause)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?;
     for ((row, sealed), sequence) in append.rows.iter().zip(sealed).zip(append.expected..) {
         insert.execute(params![
@@ -202,6 +203,7 @@ fn insert_events(
             row.node.as_ref().map(|node| node.as_str()),
             row.payload,
             sealed,
+            row.cause.as_ref().map(cause_text),
         ])?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use callboard_engine::{
 use callboard_protocol::{NodeId, Timestamp, Workspace};
 
 use super::fault::Fault;
-use super::rows::{execute, millis, signed, time, unsigned};
+use super::rows::{cause, execute, millis, signed, time, unsigned};
 use super::webhooks::{WEBHOOK_COLUMNS, mode, secret_place, webhook, webhook_columns, written};
 use crate::seal::Seal;
 
@@ -155,7 +155,8 @@ fn read(db: &Connection, delivery: i64) -> Result<Option<SealedDelivery>, Fault>
         "SELECT ",
         webhook_columns!(),
         ", webhooks.sealed_secret, webhooks.epoch, deliveries.id, deliveries.attempts, runs.run_id, runs.workspace,
-             runs.stamped_version, events.sequence, events.at, events.kind, events.node, events.payload
+             runs.stamped_version, events.sequence, events.at, events.kind, events.node, events.payload,
+             events.cause
          FROM deliveries JOIN webhooks ON webhooks.id = deliveries.webhook
              JOIN events ON events.position = deliveries.event JOIN runs ON runs.id = events.run
          WHERE deliveries.id = ?1"
@@ -181,6 +182,7 @@ fn sealed_delivery(row: &Row<'_>) -> Result<SealedDelivery, Fault> {
             kind: row.get(column(9))?,
             node: row.get::<_, Option<String>>(column(10))?.map(NodeId::from),
             payload: row.get(column(11))?,
+            cause: cause(row, column(12))?,
         },
     })
 }

@@ -9,7 +9,9 @@ use callboard_protocol::{Event, NodeId, RunId, RunStatus};
 use super::append::event_place;
 use super::create::inputs_place;
 use super::fault::Fault;
-use super::rows::{head, head_columns, in_scope, scope_params, signed, status, time, unsigned};
+use super::rows::{
+    cause, head, head_columns, in_scope, scope_params, signed, status, time, unsigned,
+};
 use crate::seal::Seal;
 
 pub(super) fn open(db: &Connection, seal: &Seal, run: &RunId) -> Result<Option<Opened>, Fault> {
@@ -50,7 +52,7 @@ pub(super) fn tail(
 
 fn entries(db: &Connection, seal: &Seal, id: i64, from: u64) -> Result<Vec<Entry>, Fault> {
     let mut select = db.prepare_cached(
-        "SELECT sequence, at, kind, node, payload, sealed FROM events
+        "SELECT sequence, at, kind, node, payload, sealed, cause FROM events
          WHERE run = ?1 AND sequence >= ?2 AND sequence < ?3 ORDER BY sequence",
     )?;
     let mut entries = Vec::new();
@@ -105,7 +107,8 @@ fn entry(row: &Row<'_>, seal: &Seal, run: &RunId) -> Result<Entry, Fault> {
     };
     let payload = payload.map_err(|error| unreadable(&error))?;
     let kind = row.get_ref(2)?.as_str().map_err(|error| unreadable(&error))?;
-    Ok(Entry { sequence, at: time(row, 1)?, event: Event::read(kind, node(row, 3)?, payload) })
+    let event = Event::read(kind, node(row, 3)?, payload);
+    Ok(Entry { sequence, at: time(row, 1)?, event, cause: cause(row, 6)? })
 }
 
 fn node(row: &Row<'_>, column: usize) -> Result<Option<NodeId>, Fault> {
@@ -143,7 +146,7 @@ pub(super) fn page(
 ) -> Result<Option<Page>, Fault> {
     let Some(visible) = visible(db, scope, run)? else { return Ok(None) };
     let mut select = db.prepare_cached(
-        "SELECT sequence, at, kind, node, payload FROM events
+        "SELECT sequence, at, kind, node, payload, cause FROM events
          WHERE run = ?1 AND sequence >= ?2 AND sequence < ?3 ORDER BY sequence LIMIT ?4",
     )?;
     let mut events = Vec::new();
@@ -159,6 +162,7 @@ pub(super) fn page(
                 node: node(row, 3)?,
                 payload: row.get(4)?,
                 engine_version: visible.engine_version,
+                cause: cause(row, 5)?,
             });
         }
     }

@@ -119,6 +119,7 @@ impl Log {
                 node: row.node,
                 payload: row.payload,
                 engine_version: self.engine_version,
+                cause: row.cause,
             });
             self.version += 1;
         }
@@ -160,7 +161,14 @@ mod tests {
 
     fn row(payload: &str) -> Row {
         let at = Timestamp::default();
-        Row { at, kind: "noted".into(), node: None, payload: payload.into(), private: None }
+        Row {
+            at,
+            kind: "noted".into(),
+            node: None,
+            payload: payload.into(),
+            private: None,
+            cause: None,
+        }
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, ToSql};
 
-use callboard_core::Head;
+use callboard_core::{Cause, Head};
 use callboard_engine::{KeyMode, Scope};
 use callboard_protocol::{RunStatus, Timestamp};
 
@@ -54,6 +54,24 @@ pub(super) fn optional_time(row: &Row<'_>, column: usize) -> Result<Option<Times
 pub(super) fn unsigned(row: &Row<'_>, column: usize) -> Result<u64, Fault> {
     let number: i64 = row.get(column)?;
     u64::try_from(number).map_err(|error| Fault::unreadable("a stored number", error))
+}
+
+/// Marks a cause that is an event of the same log.
+const OF_THE_LOG: char = '#';
+
+pub(super) fn cause_text(cause: &Cause) -> String {
+    match cause {
+        Cause::Event(sequence) => format!("{OF_THE_LOG}{sequence}"),
+        Cause::Outside(id) => id.clone(),
+    }
+}
+
+pub(super) fn cause(row: &Row<'_>, column: usize) -> Result<Option<Cause>, Fault> {
+    let text: Option<String> = row.get(column)?;
+    Ok(text.map(|text| {
+        let sequence = text.strip_prefix(OF_THE_LOG).and_then(|number| number.parse().ok());
+        sequence.map_or(Cause::Outside(text), Cause::Event)
+    }))
 }
 
 /// SQLite's integers are signed. A count beyond them is beyond everything stored as well.

@@ -1,6 +1,7 @@
 //! One run's log: created, appended to, read.
 
-use callboard_engine::StoreError;
+use callboard_core::Cause;
+use callboard_engine::{Append, Row, StoreError};
 use callboard_protocol::{Event, Object, RunStatus};
 use futures_util::future::{join, join_all};
 use serde_json::json;
@@ -28,6 +29,23 @@ pub(crate) async fn an_unknown_run_is_nowhere(subject: Subject) -> anyhow::Resul
     assert!(store.open(&"r1".into()).await?.is_none());
     assert!(matches!(store.tail(&"r1".into(), 0).await, Err(StoreError::Unreadable { .. })));
     assert!(matches!(store.append(append("r1", 0)).await, Err(StoreError::Unreadable { .. })));
+    Ok(())
+}
+
+pub(crate) async fn an_event_keeps_what_it_answers(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    let causes = [None, Some(Cause::Event(0)), Some(Cause::Outside("delivery-7".to_owned()))];
+    let rows = causes.clone().map(|cause| Row { cause, ..row("{}") }).to_vec();
+    let head = head(RunStatus::Running, 3, None);
+    store.append(Append { rows, head, ..append("r1", 0) }).await?;
+    let folded: Vec<_> =
+        store.tail(&"r1".into(), 0).await?.into_iter().map(|entry| entry.cause).collect();
+    assert_eq!(folded, causes);
+    let page = store.read(&acme(), &"r1".into(), 0, 10).await?.expect("there");
+    let told = serde_json::to_value(&page.events)?;
+    let ids: Vec<_> = (0..3).map(|place| told[place]["causationId"].clone()).collect();
+    assert_eq!(ids, [json!(null), told[0]["eventId"].clone(), json!("delivery-7")]);
     Ok(())
 }
 

@@ -59,6 +59,7 @@ pub(crate) fn row(payload: &str) -> Row {
         node: Some("a".into()),
         payload: payload.to_owned(),
         private: None,
+        cause: None,
     }
 }
 

@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    agents, completions, demo, doctor, inbox, keys, packs, run, runs, serve, workflows,
+    agents, completions, demo, doctor, inbox, keys, packs, run, runs, secrets, serve, workflows,
 };
 use crate::exit::{CommandError, Exit};
 use crate::output;
@@ -88,6 +88,8 @@ pub(crate) enum Command {
     Workflows(workflows::WorkflowsArgs),
     /// API keys: create, list, revoke, rotate, rotate-links
     Keys(keys::KeysArgs),
+    /// Secrets for runs: set, list, remove
+    Secrets(secrets::SecretsArgs),
     /// Agents that came in packs: list, show, deploy
     Agents(agents::AgentsArgs),
     /// Agent packs: new, pack, sign, verify, install, list, remove

@@ -9,5 +9,6 @@ pub(crate) mod keys;
 pub(crate) mod packs;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod secrets;
 pub(crate) mod serve;
 pub(crate) mod workflows;

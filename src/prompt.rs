@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use dialoguer::console::Term;
 use dialoguer::theme::ColorfulTheme;
-use dialoguer::{Confirm, Input, Select};
+use dialoguer::{Confirm, Input, Password, Select};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
@@ -19,6 +19,12 @@ const LATER: &str = "later";
 /// Whether a person can be asked: the forms read the terminal and draw on standard error.
 pub(crate) fn is_possible() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks for a value without showing it. Blocks.
+pub(crate) fn ask_secret(label: &str) -> io::Result<String> {
+    let asked = Password::with_theme(&theme()).with_prompt(label).report(false).interact();
+    asked.map_err(|dialoguer::Error::IO(error)| error)
 }
 
 /// Draws the cursor again after a form that nobody finished.

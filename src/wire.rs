@@ -15,11 +15,13 @@ use tokio_util::task::TaskTracker;
 
 use callboard_agents::{AgentDirectory, AgentDispatch, AgentRegistry, Policy, conformance};
 use callboard_backends::{
-    CallPrompt, Egress, Exporter, OtlpError, OtlpSettings, Reach, SideEffect, SystemLookup,
+    CallPrompt, Egress, Exporter, OtlpError, OtlpSettings, Reach, SecretEcho, SeededSecrets,
+    SideEffect, SystemLookup,
 };
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
-    Activities, Catalog, Clock, Courier, Engine, Options, Parts, RandomIds, StoreError, SystemClock,
+    Activities, Catalog, Clock, Courier, Engine, Options, Parts, RandomIds, Secrets, StoreError,
+    SystemClock,
 };
 use callboard_protocol::HostId;
 use callboard_server::{
@@ -193,8 +195,12 @@ fn build_engine(
     let mut activities = Activities::default()
         .with("core.ai.callPrompt", Arc::new(CallPrompt))
         .with_agents(Arc::new(AgentDispatch::new(agents.clone())));
+    let mut secrets: Arc<dyn Secrets> = store.clone();
     if settings.test_seams {
-        activities = activities.with("core.conformance.side-effect", Arc::new(SideEffect));
+        activities = activities
+            .with("core.conformance.side-effect", Arc::new(SideEffect))
+            .with("conformance.secret.echo", Arc::new(SecretEcho));
+        secrets = Arc::new(SeededSecrets::over(secrets));
     }
     let directory = Arc::new(AgentDirectory { registry: agents, deployments: store.clone() });
     Engine::new(Parts {
@@ -202,6 +208,7 @@ fn build_engine(
         catalog,
         activities,
         directory,
+        secrets,
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
         options: Options {

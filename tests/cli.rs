@@ -8,6 +8,8 @@ mod forks;
 mod packs;
 #[path = "cli/questions.rs"]
 mod questions;
+#[path = "cli/secrets.rs"]
+mod secrets;
 #[path = "cli/signals.rs"]
 mod signals;
 mod support;
@@ -26,6 +28,7 @@ use support::host::signal_process;
 use terminal::Terminal;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one line for each command")]
 fn every_command_has_help_with_an_example() -> Result<()> {
     let terminal = Terminal::new()?;
     for command in [
@@ -58,6 +61,10 @@ fn every_command_has_help_with_an_example() -> Result<()> {
         "keys revoke",
         "keys rotate",
         "keys rotate-links",
+        "secrets",
+        "secrets set",
+        "secrets list",
+        "secrets remove",
         "agents",
         "agents list",
         "agents show",

@@ -5,10 +5,12 @@ mod egress;
 mod mock;
 mod model;
 mod otlp;
+mod secret_echo;
 mod side_effect;
 
 pub use egress::{Answer, Egress, EgressError, Lookup, Method, Outgoing, Reach, SystemLookup};
 pub use mock::CallPrompt;
 pub use model::{BaseUrl, BaseUrlError, LiveModel, ProviderKind, ProviderSettings, Timeouts};
 pub use otlp::{Exporter, OtlpError, OtlpProtocol, OtlpSettings};
+pub use secret_echo::{SecretEcho, SeededSecrets};
 pub use side_effect::SideEffect;

@@ -33,7 +33,7 @@ pub use run::{
     InterruptView, LiveChild, Outcome, OutsideWrite, Owed, Refusal, Resolution, RetryClass, Run,
     Task, Via, status_for_parent,
 };
-pub use secrets::{redact, redact_text};
+pub use secrets::{Redactor, SecretText, redact, redact_text};
 pub use trace::{
     Span, SpanCode, SpanContext, SpanEvent, SpanKind, SpanStatus, TraceContext, cost_attributes,
     spans,

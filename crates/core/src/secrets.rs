@@ -1,7 +1,12 @@
 //! Finds text that looks like a credential wherever it stands, and blots it out.
 //!
-//! The definition's own marks are the first net (`mask`). This one is for what nobody marked: it hangs before
-//! every copy that leaves the host by other ways than the log.
+//! The definition's own marks are the first net (`mask`), values that a run has resolved the second (`known`).
+//! This one is for what nobody marked: it hangs before every copy that leaves the host by other ways than the log.
+
+mod known;
+mod told;
+
+pub use known::{Redactor, SecretText};
 
 use std::sync::LazyLock;
 

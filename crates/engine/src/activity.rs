@@ -11,6 +11,7 @@ use callboard_core::{AgentPin, Answered, Attempt, Fact, Outcome, Pin, Task, pin_
 use callboard_protocol::{Failure, Object, RunId, Tenant, TypeId};
 
 use crate::clock::Clock;
+use crate::secrets::{Resolved, Secrets};
 use crate::store::{Claim, Store};
 
 /// Performs one kind of node.
@@ -71,6 +72,8 @@ pub struct Call {
     pub answer: Option<Answered>,
     pub(crate) claim: Claim,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) secrets: Arc<dyn Secrets>,
+    pub(crate) resolved: Resolved,
     pub(crate) pins: BTreeMap<String, i64>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) teller: Teller,

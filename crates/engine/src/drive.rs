@@ -16,6 +16,7 @@ use crate::activity::{Call, Superseded, Teller, Told};
 use crate::engine::{Engine, EngineError, Newborn};
 use crate::observe::run_created;
 use crate::record::append_of;
+use crate::secrets::Resolved;
 use crate::store::{Claim, ClaimOrigin, Fence, StoreError, Then};
 
 /// Waits up to this long are sat out with claim and state in memory; longer ones release the run.
@@ -44,6 +45,7 @@ struct Driver {
     attempts: JoinSet<(Attempt, Outcome)>,
     in_flight: BTreeMap<Attempt, AbortHandle>,
     teller: Teller,
+    resolved: Resolved,
     told: mpsc::Receiver<Told>,
     /// Whether children are being looked after: the run does not rest meanwhile.
     is_tending: bool,
@@ -92,6 +94,7 @@ impl Engine {
             attempts: JoinSet::new(),
             in_flight: BTreeMap::new(),
             teller: Teller(sender),
+            resolved: Resolved::default(),
             told,
             is_tending: false,
         };
@@ -258,12 +261,13 @@ impl Driver {
     }
 
     /// Records a command under this claim, with the child that begins with it. A refusal means that
-    /// the run has moved on without us.
+    /// the run has moved on without us. What an activity says is cleaned here, before anything is made of it.
     async fn record_with(
         &mut self,
-        command: Command,
+        mut command: Command,
         mut child: Option<Box<Newborn>>,
     ) -> Result<Option<Left>, EngineError> {
+        self.resolved.known().redact_command(&mut command);
         loop {
             let now = self.engine.inner.clock.now();
             let entries = match self.run.decide(&command, now) {
@@ -425,6 +429,8 @@ impl Driver {
             answer: task.answer,
             claim: self.claim.clone(),
             store: self.engine.inner.store.clone(),
+            secrets: self.engine.inner.secrets.clone(),
+            resolved: self.resolved.clone(),
             pins: self.run.pins().clone(),
             clock: self.engine.inner.clock.clone(),
             teller: self.teller.clone(),

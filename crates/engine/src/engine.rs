@@ -22,6 +22,7 @@ use crate::claim::Driving;
 use crate::clock::{Clock, Ids};
 use crate::directory::{Directory, workflow_of};
 use crate::observe::{Ended, run_created};
+use crate::secrets::Secrets;
 use crate::store::{Claim, ClaimOrigin, KeyMode, Lease, NewRun, Outcome, Scope, Store, StoreError};
 use crate::tasks::Tasks;
 
@@ -37,6 +38,7 @@ pub(crate) struct Inner {
     pub(crate) catalog: Catalog,
     pub(crate) activities: Activities,
     pub(crate) directory: Arc<dyn Directory>,
+    pub(crate) secrets: Arc<dyn Secrets>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) options: Options,
@@ -63,6 +65,7 @@ pub struct Parts {
     pub catalog: Catalog,
     pub activities: Activities,
     pub directory: Arc<dyn Directory>,
+    pub secrets: Arc<dyn Secrets>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub options: Options,
@@ -175,6 +178,7 @@ impl Engine {
                 catalog: parts.catalog,
                 activities: parts.activities,
                 directory: parts.directory,
+                secrets: parts.secrets,
                 clock: parts.clock,
                 ids: parts.ids,
                 options: parts.options,
@@ -450,6 +454,10 @@ impl Engine {
 
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
+    }
+
+    pub fn secrets(&self) -> &Arc<dyn Secrets> {
+        &self.inner.secrets
     }
 
     pub fn catalog(&self) -> &Catalog {

@@ -9,6 +9,7 @@ mod effects;
 mod inbox;
 mod links;
 mod packs;
+mod secrets;
 mod webhooks;
 
 use std::collections::BTreeMap;
@@ -17,9 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use callboard_core::{Birth, Entry, Head, InterruptView};
+use callboard_core::{Birth, Entry, Head, InterruptView, SecretText};
 use callboard_protocol::{
-    AgentId, Annotation, Event, HostId, KeyId, RunId, Tenant, Timestamp, WorkflowId,
+    AgentId, Annotation, Event, HostId, KeyId, RunId, SecretName, Tenant, Timestamp, WorkflowId,
 };
 
 use crate::changes::Changes;
@@ -27,6 +28,7 @@ use crate::deployments::StoredDeployment;
 use crate::effects::{Begun, EffectClaim, EffectId};
 use crate::packs::{PackId, StoredPack};
 use crate::registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
+use crate::secrets::StoredSecret;
 use crate::store::{
     Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,
     InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Recorded, Row, Scope, Store,
@@ -85,6 +87,7 @@ struct Tables {
     annotations: BTreeMap<RunId, Vec<Annotation>>,
     packs: BTreeMap<PackId, (StoredPack, Arc<[u8]>)>,
     deployments: BTreeMap<(Tenant, AgentId), StoredDeployment>,
+    secrets: BTreeMap<(Tenant, SecretName), (StoredSecret, SecretText)>,
 }
 
 struct StoredRun {

@@ -22,6 +22,7 @@ mod outside;
 mod packs;
 mod record;
 mod registry;
+mod secrets;
 mod store;
 mod tasks;
 mod webhooks;
@@ -44,6 +45,7 @@ pub use observe::Ended;
 pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};
 pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
 pub use registry::{Keys, LinkSecrets, Put, StoredKey, StoredWorkflow, Workflows};
+pub use secrets::{SecretError, Secrets, StoredSecret};
 pub use store::{
     Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,
     InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun, Opened, Outcome, Page, Recorded, Row,

@@ -115,7 +115,12 @@ impl Call {
         }
     }
 
-    async fn settle(&self, id: &EffectId, outcome: Kept) -> Result<Value, OnceError> {
+    /// What is kept is clean: who uses it after a crash has not resolved what it may repeat.
+    async fn settle(&self, id: &EffectId, mut outcome: Kept) -> Result<Value, OnceError> {
+        match &mut outcome {
+            Kept::Value(value) => self.redact(value),
+            Kept::Failure(failure) => self.resolved.known().redact_failure(failure),
+        }
         let text = serde_json::to_string(&outcome).map_err(|error| {
             let failure = Failure::new("internal_error", error.to_string());
             OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Final })

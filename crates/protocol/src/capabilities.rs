@@ -30,6 +30,7 @@ pub struct Capabilities {
     pub feedback: Feedback,
     pub observability: Observability,
     pub replay: ReplayCapability,
+    pub secrets: SecretsCapability,
     pub sub_workflow: SubWorkflowCapability,
     pub webhooks: WebhooksCapability,
     /// `core.conversationGate`, and what it suspends with.
@@ -60,6 +61,15 @@ pub struct ReplayCapability {
     pub modes: Vec<ForkMode>,
     /// `recorded-outcome`: no replay ever reaches the outside.
     pub side_effect_suppression: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretsCapability {
+    pub supported: bool,
+    /// Whom a secret can belong to.
+    pub scopes: Vec<String>,
+    /// `host-managed`: clients name secrets that the host keeps.
+    pub resolution: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -71,6 +71,20 @@ id! {
     HostId;
     /// One subscription to events.
     WebhookId;
+    /// One secret of a tenant; safe to tell, unlike its value.
+    SecretName;
+}
+
+impl SecretName {
+    const LONGEST: usize = 128;
+
+    /// Whether a secret may be kept under this name. It stands in paths, and in brackets where its value stood.
+    pub fn is_valid(&self) -> bool {
+        let text = self.as_str();
+        (1..=Self::LONGEST).contains(&text.len())
+            && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    }
 }
 
 impl EventId {

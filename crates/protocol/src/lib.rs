@@ -28,8 +28,8 @@ pub use capabilities::{
     AgentsCapability, Backpressure, BundleCapability, Capabilities, Compliance,
     DeploymentCapability, EngineVersionRange, Feedback, IdempotencyCapability, Implementation,
     InstallScope, Limits, ManifestRuntime, Observability, OtelCapability, PauseResume, Production,
-    ReplayCapability, RestTransport, RunsCapability, SeamCapability, SubWorkflowCapability,
-    Supported, Testing, WebhooksCapability,
+    ReplayCapability, RestTransport, RunsCapability, SeamCapability, SecretsCapability,
+    SubWorkflowCapability, Supported, Testing, WebhooksCapability,
 };
 pub use closed::{ShapeError, parse, parse_value};
 pub use deployment::{
@@ -51,8 +51,8 @@ pub use event::{
 };
 pub use event_types::EVENT_TYPES;
 pub use ids::{
-    AgentId, ChannelName, EventId, HostId, KeyId, NodeId, Owner, Principal, RunId, Tenant, TypeId,
-    WebhookId, WorkflowId, Workspace,
+    AgentId, ChannelName, EventId, HostId, KeyId, NodeId, Owner, Principal, RunId, SecretName,
+    Tenant, TypeId, WebhookId, WorkflowId, Workspace,
 };
 pub use pack::{
     NameError, PackManifest, PackName, PackRuntime, PackVersion, PeerDependencyMeta,

@@ -7,8 +7,8 @@ use callboard_protocol::{
     Backpressure, BundleCapability, Capabilities, Compliance, DrainPolicy, ENGINE_VERSION,
     EVENT_LOG_SCHEMA_VERSION, EngineVersionRange, Feedback, ForkMode, IdempotencyCapability,
     Limits, Object, Observability, OtelCapability, PROTOCOL_VERSION, PauseResume, Production,
-    ReplayCapability, RestTransport, RunsCapability, SeamCapability, SubWorkflowCapability,
-    Supported, Testing, WebhooksCapability, WorkflowId,
+    ReplayCapability, RestTransport, RunsCapability, SeamCapability, SecretsCapability,
+    SubWorkflowCapability, Supported, Testing, WebhooksCapability, WorkflowId,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -132,6 +132,11 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
             supported: true,
             modes: vec![ForkMode::Replay, ForkMode::Branch],
             side_effect_suppression: "recorded-outcome".to_owned(),
+        },
+        secrets: SecretsCapability {
+            supported: true,
+            scopes: texts(&["tenant"]),
+            resolution: "host-managed".to_owned(),
         },
         sub_workflow: SubWorkflowCapability { input_mapping: true },
         webhooks: WebhooksCapability { supported: true, signature_algorithms: texts(&["v1"]) },

@@ -64,7 +64,13 @@ impl Gate {
                 let request =
                     body::read(request, self.operation, self.host.app.config.max_body_bytes)
                         .await?;
-                idempotency::perform(&self.host, self.operation, &caller, request, next).await?
+                match self.operation.is_remembered() {
+                    true => {
+                        idempotency::perform(&self.host, self.operation, &caller, request, next)
+                            .await?
+                    }
+                    false => next.run(request).await,
+                }
             }
             false => next.run(request).await,
         };

@@ -42,7 +42,7 @@ fn paths() -> Object {
 fn describe(operation: &Operation) -> Value {
     let mut parameters: Vec<Value> = path_parameters(operation.path).map(path_parameter).collect();
     parameters.extend(operation.query.iter().map(query_parameter));
-    parameters.extend(operation.method.is_mutating().then(idempotency_key));
+    parameters.extend(operation.is_remembered().then(idempotency_key));
     let mut described = json!({
         "operationId": camel_case(&format!("{:?}", operation.id)),
         "summary": operation.summary,
@@ -86,8 +86,8 @@ fn responses(operation: &Operation) -> Value {
         }
     }
     let mut responses = json!({ operation.success.as_str(): success.clone() });
-    // What can be sent again: a definition, and a pack.
-    let again = ["WorkflowDefinition", "Archive", "FetchPack"];
+    // What can be sent again: a definition, a pack, and a secret.
+    let again = ["WorkflowDefinition", "Archive", "FetchPack", "PutSecret"];
     let is_repeatable = operation.takes.is_some_and(|schema| again.contains(&schema));
     if operation.success == StatusCode::CREATED && is_repeatable {
         responses["200"] = success;

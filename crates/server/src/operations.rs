@@ -51,6 +51,9 @@ pub enum OperationId {
     CreateKey,
     RevokeKey,
     RotateKey,
+    ListSecrets,
+    PutSecret,
+    RemoveSecret,
     SeamEvents,
     SeamDispatch,
     SeamInstallGate,
@@ -89,6 +92,7 @@ pub struct Operation {
     /// The schema of the body that it takes.
     pub(crate) takes: Option<&'static str>,
     pub(crate) media: Media,
+    pub(crate) repetition: Repetition,
     /// Whether that body may be left out.
     pub(crate) body: BodyNeed,
     /// The schema of the body that it gives.
@@ -125,6 +129,15 @@ pub(crate) enum Media {
     Archive,
 }
 
+/// What an idempotency key makes of the same request twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repetition {
+    /// The second gets what the first came to.
+    Remembered,
+    /// It does no harm, and nothing may be kept of the body, not even a digest.
+    Harmless,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyNeed {
     Required,
@@ -158,7 +171,7 @@ impl Method {
         }
     }
 
-    /// Whether an idempotency key means anything to it.
+    /// Whether it changes something.
     pub fn is_mutating(self) -> bool {
         self != Self::Get
     }
@@ -183,6 +196,11 @@ impl Operation {
         }
     }
 
+    /// Whether an idempotency key means anything to it.
+    pub(crate) fn is_remembered(&self) -> bool {
+        self.method.is_mutating() && self.repetition == Repetition::Remembered
+    }
+
     const fn new(
         id: OperationId,
         method: Method,
@@ -200,6 +218,7 @@ impl Operation {
             success: StatusCode::OK,
             takes: None,
             media: Media::Json,
+            repetition: Repetition::Remembered,
             body: BodyNeed::Required,
             gives: Gives::Nothing,
             query: &[],
@@ -229,6 +248,11 @@ impl Operation {
     const fn takes_archive(mut self) -> Self {
         self.media = Media::Archive;
         self.takes("Archive")
+    }
+
+    const fn takes_secret(mut self, schema: &'static str) -> Self {
+        self.repetition = Repetition::Harmless;
+        self.takes(schema)
     }
 
     pub(crate) const fn may_take(mut self, schema: &'static str) -> Self {

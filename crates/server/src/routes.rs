@@ -18,6 +18,7 @@ mod list;
 mod packs;
 mod pause;
 mod read;
+mod secrets;
 mod status;
 mod webhooks;
 pub(crate) mod workflows;
@@ -108,6 +109,9 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::CreateKey => on(method, keys::create),
         OperationId::RevokeKey => on(method, keys::revoke),
         OperationId::RotateKey => on(method, keys::rotate),
+        OperationId::ListSecrets => on(method, secrets::list),
+        OperationId::PutSecret => on(method, secrets::put),
+        OperationId::RemoveSecret => on(method, secrets::remove),
         OperationId::SeamInstallGate => on(method, seams::install_gate),
         OperationId::SeamDispatch => on(method, seams::dispatch),
         OperationId::SeamEvents => on(method, seams::events),

@@ -25,6 +25,7 @@ mod readers;
 mod recent;
 mod registry;
 mod rows;
+mod secrets;
 mod webhooks;
 mod writer;
 

@@ -23,23 +23,34 @@ mod outcomes;
 mod packs;
 #[path = "contract/rows.rs"]
 mod rows;
+#[path = "contract/secrets.rs"]
+mod secrets;
 #[path = "contract/webhooks.rs"]
 mod webhooks;
 
 use callboard_engine::{
-    Annotations, Deployments, InMemoryStore, Keys, LinkSecrets, Packs, Store, Webhooks, Workflows,
+    Annotations, Deployments, InMemoryStore, Keys, LinkSecrets, Packs, Secrets, Store, Webhooks,
+    Workflows,
 };
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
 
 /// Every port to the database.
 trait Ports:
-    Store + Workflows + Keys + Webhooks + LinkSecrets + Annotations + Packs + Deployments
+    Store + Workflows + Keys + Webhooks + LinkSecrets + Annotations + Packs + Deployments + Secrets
 {
 }
 
-impl<T: Store + Workflows + Keys + Webhooks + LinkSecrets + Annotations + Packs + Deployments> Ports
-    for T
+impl<T> Ports for T where
+    T: Store
+        + Workflows
+        + Keys
+        + Webhooks
+        + LinkSecrets
+        + Annotations
+        + Packs
+        + Deployments
+        + Secrets
 {
 }
 
@@ -197,4 +208,7 @@ contract! {
         of_changes_at_once_one_is_kept
         a_deployment_is_its_tenants_own
         a_repeated_request_to_deploy_gets_its_first_outcome;
+    secrets:
+        a_secret_is_kept_replaced_and_removed
+        a_secret_is_its_tenants_own;
 }

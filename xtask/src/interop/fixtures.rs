@@ -1,4 +1,4 @@
-//! The shipped fixtures that need no interrupt, sub-workflow, fork, secret or tracing, with what each must do.
+//! The shipped fixtures that need no interrupt, sub-workflow, fork or tracing, with what each must do.
 
 use std::time::{Duration, Instant};
 
@@ -54,7 +54,7 @@ pub(crate) fn names() -> Vec<&'static str> {
     names
 }
 
-const CASES: [Case; 17] = [
+const CASES: [Case; 18] = [
     Case { fixture: "conformance-noop", ..PLAIN },
     Case {
         fixture: "conformance-identity",
@@ -211,6 +211,12 @@ const CASES: [Case; 17] = [
         fixture: "conformance-message-reducer",
         events: &["run.started", "channel.written", "channel.written", "run.completed"],
         also: &[("a repeated message is folded once", messages)],
+        ..PLAIN
+    },
+    Case {
+        fixture: "openwop-smoke-byok-roundtrip",
+        within: Duration::from_secs(10),
+        also: &[("the secret is told by its digest and its length", secret_digest)],
         ..PLAIN
     },
 ];
@@ -382,6 +388,15 @@ fn chunks(run: &Observed) -> Result<()> {
     ensure!(last == [false, false, true], "{last:?}");
     let meta = &chunks[2]["meta"];
     ensure!(meta["finishReason"] == "stop" && meta["usage"]["completionTokens"] == 3, "{meta}");
+    Ok(())
+}
+
+fn secret_digest(run: &Observed) -> Result<()> {
+    let told = &run.snapshot["variables"]["resolve-secret"];
+    let digest = told["secretSha256"].as_str().context("no secretSha256")?;
+    let is_hex = |digit: char| matches!(digit, '0'..='9' | 'a'..='f');
+    ensure!(digest.len() == 64 && digest.chars().all(is_hex), "{digest}");
+    ensure!(told["secretLength"].as_u64().is_some_and(|length| length > 0), "{told}");
     Ok(())
 }
 

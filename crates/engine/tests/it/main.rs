@@ -7,6 +7,7 @@ mod engine;
 mod families;
 mod gates;
 mod replays;
+mod secrets;
 mod sim;
 mod simulation;
 mod webhooks;

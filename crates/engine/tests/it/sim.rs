@@ -289,6 +289,7 @@ pub(crate) fn host_with(
     definitions: &[String],
     activities: Activities,
 ) -> Engine {
+    let secrets = workflows.clone();
     let mut catalog = Catalog::new(workflows, ConformanceNodes::On);
     for definition in definitions {
         catalog.load(definition).unwrap_or_else(|error| panic!("{error}\n{definition}"));
@@ -298,6 +299,7 @@ pub(crate) fn host_with(
         catalog,
         activities,
         directory: Arc::new(NoAgents),
+        secrets,
         clock,
         ids: CountedIds::new(name),
         options: Options {

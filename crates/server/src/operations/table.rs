@@ -6,11 +6,12 @@ use super::OperationId::{
     AnnotateRun, AnswerInterrupt, BulkCancelRuns, CancelRun, ChangeDeployment, CheckHealth,
     CheckReadiness, CreateKey, CreateRun, DiffRuns, ExportPacks, FetchPack, FollowEvents, ForkRun,
     InspectInterrupt, InstallPack, ListAgents, ListAnnotations, ListDeployments,
-    ListInstalledPacks, ListInterrupts, ListKeys, ListPacks, ListRuns, ListWebhooks, ListWorkflows,
-    PauseRun, PollEvents, ReadAgent, ReadAncestry, ReadArtifact, ReadDeadLetters, ReadDebugBundle,
-    ReadDiscovery, ReadMetrics, ReadOpenApi, ReadRun, ReadWorkflow, RegisterWebhook,
-    RegisterWorkflow, RemovePack, RemoveWebhook, RemoveWorkflow, ReplaceWorkflow, ResolveApproval,
-    ResolveInterrupt, ResumeRun, RevokeKey, RotateKey, RotateLinks, WriteChannel,
+    ListInstalledPacks, ListInterrupts, ListKeys, ListPacks, ListRuns, ListSecrets, ListWebhooks,
+    ListWorkflows, PauseRun, PollEvents, PutSecret, ReadAgent, ReadAncestry, ReadArtifact,
+    ReadDeadLetters, ReadDebugBundle, ReadDiscovery, ReadMetrics, ReadOpenApi, ReadRun,
+    ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemovePack, RemoveSecret, RemoveWebhook,
+    RemoveWorkflow, ReplaceWorkflow, ResolveApproval, ResolveInterrupt, ResumeRun, RevokeKey,
+    RotateKey, RotateLinks, WriteChannel,
 };
 use super::{Gives, Operation, Parameter, delete, get, parameter, post, put};
 
@@ -295,6 +296,24 @@ pub static OPERATIONS: &[Operation] = &[
     )
     .needs("admin")
     .gives(CREATED, Gives::Json("CreatedKey")),
+    get(ListSecrets, "GET /v1/host/callboard/secrets", "List secrets without their values")
+        .needs("admin")
+        .gives(OK, Gives::Json("SecretList")),
+    put(
+        PutSecret,
+        "PUT /v1/host/callboard/secrets/{secretName}",
+        "Store a secret for the tenant's runs, or replace it (200); its value never comes back",
+    )
+    .needs("admin")
+    .takes_secret("PutSecret")
+    .gives(CREATED, Gives::Json("StoredSecret")),
+    delete(
+        RemoveSecret,
+        "DELETE /v1/host/callboard/secrets/{secretName}",
+        "Forget a secret; runs that need it fail from now on",
+    )
+    .needs("admin")
+    .gives(NO_CONTENT, Gives::Nothing),
     get(ListAgents, "GET /v1/agents", "List the agents that the caller can dispatch")
         .needs("manifest:read")
         .gives(OK, Gives::Json("AgentInventory")),

@@ -195,6 +195,13 @@ async fn r1_the_document_as_a_whole() {
       "schemaVersions": {
         "clarification.request": 1
       },
+      "secrets": {
+        "resolution": "host-managed",
+        "scopes": [
+          "tenant"
+        ],
+        "supported": true
+      },
       "subWorkflow": {
         "inputMapping": true
       },

@@ -14,7 +14,7 @@ use callboard_agents::{
     AgentDirectory, AgentDispatch, AgentRegistry, Fetch, FolderRegistry, Installed, Policy,
     SigningKey, TrustedKey, TrustedKeys,
 };
-use callboard_backends::{CallPrompt, Egress, Reach, SystemLookup};
+use callboard_backends::{CallPrompt, Egress, Reach, SecretEcho, SystemLookup};
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
     Activities, Catalog, Courier, Engine, InMemoryStore, Options, Parts, RandomIds,
@@ -214,11 +214,13 @@ fn engine(store: &Arc<FlakyStore>, agents: &Arc<AgentRegistry>) -> Engine {
         catalog,
         activities: Activities::default()
             .with("core.ai.callPrompt", Arc::new(CallPrompt))
+            .with("conformance.secret.echo", Arc::new(SecretEcho))
             .with_agents(Arc::new(AgentDispatch::new(Arc::clone(agents)))),
         directory: Arc::new(AgentDirectory {
             registry: Arc::clone(agents),
             deployments: Arc::clone(store) as _,
         }),
+        secrets: Arc::clone(store) as _,
         clock: Arc::new(VirtualClock::new()),
         ids: Arc::new(RandomIds),
         options: Options {

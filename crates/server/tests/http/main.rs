@@ -30,6 +30,7 @@ mod pause;
 mod runs;
 mod schemas;
 mod seams;
+mod secrets;
 mod serve;
 mod stream;
 mod table;

@@ -21,6 +21,7 @@ fn example(path: &str) -> String {
         .replace("{token}", "none")
         .replace("{agentId}", "none")
         .replace("{name}", "vendor.acme.none")
+        .replace("{secretName}", "none")
         .replace("{version}", "1.0.0")
 }
 

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use callboard_core::Entry;
+use callboard_core::{Entry, SecretText};
 use callboard_engine::{
     Annotated, Annotations, Append, Begun, Claim, ClaimRequest, Claimed, DeadLetter,
     DeploymentChange, Deployments, Digest, EffectClaim, EffectId, Filter, Found, InMemoryStore,
     InboxFilter, InboxItem, Keys, LinkSecrets, Listed, NewRun, Opened, Outcome, Page, Plan, Put,
-    Scope, Secret, Settlement, Store, StoreError, StoredDeployment, StoredKey, StoredWorkflow,
-    TakeRequest, Taken, Unplanned, Webhook, Webhooks, Workflows,
+    Scope, Secret, Secrets, Settlement, Store, StoreError, StoredDeployment, StoredKey,
+    StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned, Webhook, Webhooks, Workflows,
 };
 use callboard_protocol::{
-    AgentId, Annotation, KeyId, RunId, Tenant, Timestamp, WebhookId, WorkflowId,
+    AgentId, Annotation, KeyId, RunId, SecretName, Tenant, Timestamp, WebhookId, WorkflowId,
 };
 
 /// What goes wrong with writes.
@@ -260,5 +260,34 @@ impl LinkSecrets for FlakyStore {
     }
     fn link_secret(&self, tenant: &Tenant, generation: u32) -> [u8; 32] {
         self.inner.link_secret(tenant, generation)
+    }
+}
+
+#[async_trait]
+impl Secrets for FlakyStore {
+    async fn resolve_secret(
+        &self,
+        tenant: &Tenant,
+        name: &SecretName,
+    ) -> Result<Option<SecretText>, StoreError> {
+        self.write()?;
+        self.inner.resolve_secret(tenant, name).await
+    }
+    async fn put_secret(
+        &self,
+        tenant: &Tenant,
+        name: &SecretName,
+        value: SecretText,
+        at: Timestamp,
+    ) -> Result<Put, StoreError> {
+        self.write()?;
+        self.inner.put_secret(tenant, name, value, at).await
+    }
+    async fn secrets(&self, tenant: &Tenant) -> Result<Vec<StoredSecret>, StoreError> {
+        self.inner.secrets(tenant).await
+    }
+    async fn remove_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<bool, StoreError> {
+        self.write()?;
+        self.inner.remove_secret(tenant, name).await
     }
 }

@@ -1,0 +1,85 @@
+//! What activities say to a run, without what the run must not keep.
+
+use callboard_protocol::{ChunkMeta, Failure};
+
+use super::known::Redactor;
+use crate::interrupt::Question;
+use crate::run::{AgentFact, Command, Fact, Outcome};
+
+impl Redactor {
+    /// Cleans what an activity says. Everything else comes from callers and from the run itself, which never saw a value.
+    pub fn redact_command(&self, command: &mut Command) {
+        match command {
+            Command::Finish { outcome, .. } => self.redact_outcome(outcome),
+            Command::Tell { facts, .. } => facts.iter_mut().for_each(|fact| self.redact_fact(fact)),
+            Command::Start
+            | Command::Adopt
+            | Command::Branch
+            | Command::Continue
+            | Command::Cancel { .. }
+            | Command::Pause { .. }
+            | Command::Resume { .. }
+            | Command::Resolve(_)
+            | Command::Dispatch { .. }
+            | Command::Hear(_)
+            | Command::Write(_)
+            | Command::SetVariables(_) => {}
+        }
+    }
+
+    fn redact_outcome(&self, outcome: &mut Outcome) {
+        match outcome {
+            Outcome::Done { outputs } => self.redact_object(outputs),
+            Outcome::Failed { failure, .. } => self.redact_failure(failure),
+            Outcome::Suspend(question) => self.redact_question(question),
+        }
+    }
+
+    pub fn redact_failure(&self, failure: &mut Failure) {
+        self.redact_text(&mut failure.code);
+        self.redact_text(&mut failure.message);
+        if let Some(details) = &mut failure.details {
+            self.redact_object(details);
+        }
+    }
+
+    fn redact_question(&self, question: &mut Question) {
+        let Question { kind: _, data, resume_schema, timeout_ms: _ } = question;
+        self.redact(data);
+        if let Some(schema) = resume_schema {
+            self.redact_object(schema);
+        }
+    }
+
+    fn redact_fact(&self, fact: &mut Fact) {
+        match fact {
+            Fact::Chunk { text, meta, .. } => {
+                self.redact_text(text);
+                if let Some(meta) = meta {
+                    self.redact_meta(meta);
+                }
+            }
+            Fact::Agent { fact, .. } => self.redact_agent_fact(fact),
+            Fact::Pin { change_id, .. } => self.redact_text(change_id),
+        }
+    }
+
+    fn redact_meta(&self, meta: &mut ChunkMeta) {
+        let ChunkMeta { finish_reason, model, usage: _, provider } = meta;
+        for text in [finish_reason, model, provider].into_iter().flatten() {
+            self.redact_text(text);
+        }
+    }
+
+    fn redact_agent_fact(&self, fact: &mut AgentFact) {
+        match fact {
+            AgentFact::Reasoned { reasoning, verbosity } => {
+                self.redact_text(reasoning);
+                if let Some(verbosity) = verbosity {
+                    self.redact_text(verbosity);
+                }
+            }
+            AgentFact::Decided { decision, confidence: _ } => self.redact(decision),
+        }
+    }
+}

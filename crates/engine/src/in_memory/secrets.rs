@@ -1,0 +1,49 @@
+//! Secrets of tenants, in memory.
+
+use async_trait::async_trait;
+
+use callboard_core::SecretText;
+use callboard_protocol::{SecretName, Tenant, Timestamp};
+
+use super::InMemoryStore;
+use crate::registry::Put;
+use crate::secrets::{Secrets, StoredSecret};
+use crate::store::StoreError;
+
+#[async_trait]
+impl Secrets for InMemoryStore {
+    async fn resolve_secret(
+        &self,
+        tenant: &Tenant,
+        name: &SecretName,
+    ) -> Result<Option<SecretText>, StoreError> {
+        let tables = self.tables();
+        Ok(tables.secrets.get(&(tenant.clone(), name.clone())).map(|(_, value)| value.clone()))
+    }
+
+    async fn put_secret(
+        &self,
+        tenant: &Tenant,
+        name: &SecretName,
+        value: SecretText,
+        at: Timestamp,
+    ) -> Result<Put, StoreError> {
+        let mut tables = self.tables();
+        let key = (tenant.clone(), name.clone());
+        let before = tables.secrets.get(&key).map(|(stored, _)| stored.created_at);
+        let created_at = before.unwrap_or(at);
+        let stored = StoredSecret { name: name.clone(), created_at, updated_at: at };
+        tables.secrets.insert(key, (stored, value));
+        Ok(if before.is_none() { Put::Created } else { Put::Replaced })
+    }
+
+    async fn secrets(&self, tenant: &Tenant) -> Result<Vec<StoredSecret>, StoreError> {
+        let tables = self.tables();
+        let own = tables.secrets.iter().filter(|((owner, _), _)| owner == tenant);
+        Ok(own.map(|(_, (stored, _))| stored.clone()).collect())
+    }
+
+    async fn remove_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<bool, StoreError> {
+        Ok(self.tables().secrets.remove(&(tenant.clone(), name.clone())).is_some())
+    }
+}

@@ -1,0 +1,102 @@
+//! Secrets of tenants: the port, with what a call may learn through it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use callboard_core::{Redactor, RetryClass, SecretText};
+use callboard_protocol::{Failure, SecretName, Tenant, Timestamp};
+
+use crate::activity::Call;
+use crate::once::Stumble;
+use crate::registry::Put;
+use crate::store::StoreError;
+
+/// Values that tenants keep here under names. They go to calls that need them and never back to who stored them.
+#[async_trait]
+pub trait Secrets: fmt::Debug + Send + Sync {
+    /// The value. Only [`Call::secret`] asks for it, so that whatever a run has seen is known to its redactor.
+    async fn resolve_secret(
+        &self,
+        tenant: &Tenant,
+        name: &SecretName,
+    ) -> Result<Option<SecretText>, StoreError>;
+    /// Answers whether the name was new.
+    async fn put_secret(
+        &self,
+        tenant: &Tenant,
+        name: &SecretName,
+        value: SecretText,
+        at: Timestamp,
+    ) -> Result<Put, StoreError>;
+    /// In the order of their names, without their values.
+    async fn secrets(&self, tenant: &Tenant) -> Result<Vec<StoredSecret>, StoreError>;
+    /// Answers whether there was one.
+    async fn remove_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<bool, StoreError>;
+}
+
+/// A secret without its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSecret {
+    pub name: SecretName,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// Why a call got no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// Somebody must store it, or name another.
+    #[error("there is no secret {0}")]
+    NotFound(SecretName),
+    /// It may be read later.
+    #[error("the secret {0} cannot be read now")]
+    Unavailable(SecretName),
+}
+
+impl From<SecretError> for Stumble {
+    fn from(error: SecretError) -> Self {
+        let (code, class) = match error {
+            SecretError::NotFound(_) => ("credential_not_found", RetryClass::Final),
+            SecretError::Unavailable(_) => ("credential_unavailable", RetryClass::Retryable),
+        };
+        Self { failure: Failure::new(code, error.to_string()), class }
+    }
+}
+
+impl Call {
+    /// The value of a secret of the run's tenant. From here on nothing that this run tells can hold it.
+    pub async fn secret(&self, name: &SecretName) -> Result<SecretText, SecretError> {
+        match self.secrets.resolve_secret(&self.tenant, name).await {
+            Ok(Some(value)) => {
+                self.resolved.known().learn(name.as_str(), &value);
+                Ok(value)
+            }
+            Ok(None) => Err(SecretError::NotFound(name.clone())),
+            Err(error) => {
+                tracing::warn!(%error, run = %self.run, secret = %name, "secret not read");
+                Err(SecretError::Unavailable(name.clone()))
+            }
+        }
+    }
+
+    /// Cleans a copy that goes elsewhere than into the log, which is cleaned anyway: a digest, a memory, a prompt as
+    /// it is shown.
+    pub fn redact(&self, value: &mut Value) {
+        self.resolved.known().redact(value);
+    }
+}
+
+/// What the calls of one run have resolved, for as long as somebody drives it. Whoever drives it next resolves again
+/// before it can tell anything.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Resolved(Arc<Mutex<Redactor>>);
+
+impl Resolved {
+    pub(crate) fn known(&self) -> MutexGuard<'_, Redactor> {
+        // Learning replaces nothing, so a panic under the lock leaves nothing unknown that was known.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

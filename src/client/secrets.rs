@@ -1,0 +1,48 @@
+//! What the client asks about secrets.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use callboard_core::SecretText;
+
+use super::{Client, EXTENSION, or_not_found, segment};
+use crate::exit::CommandError;
+
+/// What became of a stored secret.
+pub(crate) struct Stored {
+    pub(crate) is_new: bool,
+    /// What the host says of it: all but the value.
+    pub(crate) answer: Value,
+}
+
+impl Client {
+    pub(crate) async fn put_secret(
+        &self,
+        name: &str,
+        value: &SecretText,
+    ) -> Result<Stored, CommandError> {
+        let body = json!({ "value": value.reveal() });
+        let response = self.send(self.request(Method::PUT, &path(name)).json(&body)).await?;
+        let is_new = response.status() == StatusCode::CREATED;
+        let answer = self.text(response).await?;
+        let answer =
+            serde_json::from_str(&answer).map_err(|error| self.strange(&error.to_string()))?;
+        Ok(Stored { is_new, answer })
+    }
+
+    pub(crate) async fn secrets(&self) -> Result<Value, CommandError> {
+        self.json(self.request(Method::GET, &format!("{EXTENSION}/secrets"))).await
+    }
+
+    pub(crate) async fn remove_secret(&self, name: &str) -> Result<(), CommandError> {
+        let removed = self.send(self.request(Method::DELETE, &path(name))).await;
+        removed.map(drop).map_err(|error| {
+            let hint = "`callboard secrets list` shows those of this tenant";
+            or_not_found(error, &format!("no secret {name}"), hint)
+        })
+    }
+}
+
+fn path(name: &str) -> String {
+    format!("{EXTENSION}/secrets/{}", segment(name))
+}

@@ -1,9 +1,13 @@
 //! `callboard.toml`: what an operator may set in a file, with errors that name file, line and key.
 
+mod agents;
 mod deployments;
+mod mcp;
 mod models;
+mod orchestration;
 mod packs;
 mod providers;
+mod tools;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,19 +15,24 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use callboard_backends::McpServer;
+
 use crate::exit::CommandError;
 
+pub(crate) use agents::Agents;
 pub(crate) use deployments::Deployments;
 pub(crate) use models::Models;
+pub(crate) use orchestration::Orchestration;
 pub(crate) use packs::Packs;
 pub(crate) use providers::Providers;
+pub(crate) use tools::Tools;
 
 /// Read when it is there and no other file is named.
 const DEFAULT_FILE: &str = "callboard.toml";
 /// A closer name than this is a slip of the finger; anything farther is another word.
 const SIMILAR: usize = 3;
 /// Sections that the documentation names and this version does not have yet.
-const LATER: [&str; 4] = ["mcp", "agents", "cli", "tools"];
+const LATER: [&str; 2] = ["agents", "cli"];
 
 /// Everything that the file can say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,8 +42,12 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) packs: Packs,
     pub(crate) deployments: Deployments,
+    pub(crate) agents: Agents,
     pub(crate) models: Models,
     pub(crate) providers: Providers,
+    pub(crate) mcp: Vec<McpServer>,
+    pub(crate) tools: Tools,
+    pub(crate) orchestration: Orchestration,
 }
 
 /// `[limits]`, with the defaults of the documentation.
@@ -47,6 +60,8 @@ pub(crate) struct Limits {
     /// Per key; zero is off.
     pub(crate) requests_per_second: u64,
     pub(crate) max_run_duration_ms: u64,
+    /// Turns that supervisors of one run may take.
+    pub(crate) max_loop_iterations: u64,
     /// Kept for the nodes that call tools.
     pub(crate) tool_timeout_ms: u64,
 }
@@ -60,18 +75,20 @@ impl Default for Limits {
             requests_per_second: 0,
             // A year: an approval may wait for weeks.
             max_run_duration_ms: 31_536_000_000,
+            max_loop_iterations: 100,
             tool_timeout_ms: 60_000,
         }
     }
 }
 
 impl Limits {
-    const KEYS: [&str; 6] = [
+    const KEYS: [&str; 7] = [
         "max_node_executions",
         "max_body_bytes",
         "inflight",
         "requests_per_second",
         "max_run_duration_ms",
+        "max_loop_iterations",
         "tool_timeout_ms",
     ];
 
@@ -87,6 +104,7 @@ impl Limits {
             "requests_per_second" => (&mut self.requests_per_second, 0..1_000_001),
             // The protocol's own minimum is a second.
             "max_run_duration_ms" => (&mut self.max_run_duration_ms, 1000..MOST),
+            "max_loop_iterations" => (&mut self.max_loop_iterations, 1..MOST),
             "tool_timeout_ms" => (&mut self.tool_timeout_ms, 1..MOST),
             _ => return None,
         })
@@ -117,8 +135,12 @@ impl Config {
                 "limits" => config.limits = source.limits(value)?,
                 "packs" => config.packs = source.packs(value)?,
                 "deployments" => config.deployments = source.deployments(value)?,
+                "agents" => config.agents = source.agents(value)?,
                 "models" => config.models = source.models(value)?,
                 "providers" => config.providers = source.providers(value)?,
+                "mcp" => config.mcp = source.mcp(value)?,
+                "tools" => config.tools = source.tools(value)?,
+                "orchestration" => config.orchestration = source.orchestration(value)?,
                 later if LATER.contains(&later) => {
                     let what = format!(
                         "{}: [{later}] is not supported by this version yet",
@@ -128,7 +150,17 @@ impl Config {
                         .hint("remove the section, or move to a version that has it"));
                 }
                 unknown => {
-                    let known = ["limits", "packs", "deployments", "models", "providers"];
+                    let known = [
+                        "limits",
+                        "packs",
+                        "deployments",
+                        "agents",
+                        "models",
+                        "providers",
+                        "mcp",
+                        "tools",
+                        "orchestration",
+                    ];
                     return Err(source.unknown(key.span().start, unknown, unknown, &known));
                 }
             }
@@ -264,7 +296,9 @@ mod tests {
             "\n[server]\n",
             Err((
                 "c.toml:2: unknown key server",
-                Some("known here: limits, packs, deployments, models, providers"),
+                Some(
+                    "known here: limits, packs, deployments, agents, models, providers, mcp, tools, orchestration",
+                ),
             )),
         );
         check(
@@ -291,9 +325,9 @@ mod tests {
     #[test]
     fn what_the_host_cannot_do_yet_is_not_accepted_silently() {
         check(
-            "[mcp]\n",
+            "[cli]\n",
             Err((
-                "c.toml:1: [mcp] is not supported by this version yet",
+                "c.toml:1: [cli] is not supported by this version yet",
                 Some("remove the section, or move to a version that has it"),
             )),
         );

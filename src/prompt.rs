@@ -57,7 +57,7 @@ fn show(question: &Question) {
             output::note(&format!("  {}", words::plain(text)));
         }
     }
-    if let Some(artifact) = question.data.get("artifactData") {
+    if let Some(artifact) = question.proposal() {
         let text = serde_json::to_string_pretty(artifact).unwrap_or_default();
         output::note(&format!("  {}", words::plain(&text).replace('\n', "\n  ")));
     }
@@ -78,8 +78,8 @@ fn ask_approval(question: &Question) -> dialoguer::Result<Option<Value>> {
     Ok(Some(match action {
         "accept" => approval(action, None),
         "edit-accept" => {
-            let before = question.data.get("artifactData").cloned().unwrap_or_default();
-            json!({ "action": action, "editedArtifactData": ask_json("the edited artifact", &before)? })
+            let before = question.proposal().cloned().unwrap_or_default();
+            question.replace(ask_json("in its place, as JSON", &before)?)
         }
         "reject" => {
             let remark = ask_text("why (may stay empty)", Need::Optional)?;
@@ -103,7 +103,7 @@ fn ask_ratification(question: &Question) -> dialoguer::Result<Option<Value>> {
     Ok(match offered[chosen] {
         LATER => None,
         "replace" => {
-            let before = question.data.get("decision").cloned().unwrap_or_default();
+            let before = question.proposal().cloned().unwrap_or_default();
             Some(ask_json("the decision as JSON", &before)?)
         }
         action => Some(approval(action, None)),

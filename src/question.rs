@@ -35,6 +35,40 @@ impl Question {
         self.data["actions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
+    /// What somebody wants to do and asks about; an answer may put something else in its place.
+    pub(crate) fn proposal(&self) -> Option<&Value> {
+        let artifact = self.data.get("artifactData");
+        match self.kind {
+            InterruptKind::LowConfidence => self.data.get("decision"),
+            InterruptKind::Approval if self.data["artifactType"] == json!(DECISION) => {
+                artifact.and_then(|artifact| artifact.get("decision"))
+            }
+            InterruptKind::Approval => artifact,
+            InterruptKind::Clarification
+            | InterruptKind::ExternalEvent
+            | InterruptKind::Custom
+            | InterruptKind::ConversationStart
+            | InterruptKind::ConversationExchange
+            | InterruptKind::ConversationClose => None,
+        }
+    }
+
+    /// The answer that puts something else in the place of what was proposed.
+    pub(crate) fn replace(&self, other: Value) -> Value {
+        match self.kind {
+            InterruptKind::Approval => {
+                json!({ "action": "edit-accept", "editedArtifactData": other })
+            }
+            InterruptKind::LowConfidence
+            | InterruptKind::Clarification
+            | InterruptKind::ExternalEvent
+            | InterruptKind::Custom
+            | InterruptKind::ConversationStart
+            | InterruptKind::ConversationExchange
+            | InterruptKind::ConversationClose => other,
+        }
+    }
+
     /// The single things that a clarification asks.
     pub(crate) fn parts(&self) -> Vec<Part<'_>> {
         let listed = self.data["questions"].as_array().into_iter().flatten();
@@ -95,6 +129,9 @@ impl Question {
         format!("`callboard inbox answer {} {}{how}`", self.run_id, self.node_id)
     }
 }
+
+/// What an approval is about that a supervisor was not sure of.
+const DECISION: &str = "orchestrator-decision";
 
 /// One of the things that a clarification asks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -246,6 +283,21 @@ mod tests {
         let cases =
             [("accept", Some(accept)), (r#"{"next":"hold"}"#, Some(other)), ("7", Some(json!(7)))];
         check(InterruptKind::LowConfidence, json!({}), &cases);
+    }
+
+    #[test]
+    fn what_was_proposed_can_be_replaced() {
+        let decision = json!({ "kind": "terminate" });
+        let unsure = question(InterruptKind::LowConfidence, json!({ "decision": decision }));
+        assert_eq!((unsure.proposal(), unsure.replace(json!(7))), (Some(&decision), json!(7)));
+        let floor = json!({ "artifactType": "orchestrator-decision",
+            "artifactData": { "observed": 0.3, "decision": decision } });
+        let floor = question(InterruptKind::Approval, floor);
+        assert_eq!(floor.proposal(), Some(&decision));
+        let edited = json!({ "action": "edit-accept", "editedArtifactData": 7 });
+        assert_eq!(floor.replace(json!(7)), edited);
+        let plain = json!({ "artifactType": "approval", "artifactData": [1] });
+        assert_eq!(question(InterruptKind::Approval, plain).proposal(), Some(&json!([1])));
     }
 
     #[test]

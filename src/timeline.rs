@@ -118,6 +118,8 @@ impl Timeline {
     fn tell(&self, event: &Event) -> Option<Told> {
         self.tell_run(event)
             .or_else(|| self.tell_question(event))
+            .or_else(|| self.tell_decision(event))
+            .or_else(|| self.tell_agent(event))
             .or_else(|| self.tell_node(event))
             .or_else(|| self.tell_state(event))
     }
@@ -156,6 +158,64 @@ impl Timeline {
                 let value = resolved.resume_value.as_ref().unwrap_or(&Value::Null);
                 told(ANSWERED, name, format!("{} {who}", words::preview(value)))
             }
+            _ => None,
+        }
+    }
+
+    /// What a supervisor decided, how sure it was, and whose work came to nothing.
+    fn tell_decision(&self, event: &Event) -> Option<Told> {
+        let name = self.name(event.node_id()?);
+        match event {
+            Event::RunOrchestratorDecided(decided) => {
+                told(WRITTEN, name, format!("decided {}", words::preview(&decided.decision)))
+            }
+            Event::ConfidenceEscalated(unsure) => {
+                let (stated, floor) = (unsure.confidence, unsure.floor);
+                told(LIMIT, name, format!("is {stated} sure, {floor} is needed"))
+            }
+            Event::WorkflowChained(step) => {
+                let error = step.error.as_ref()?;
+                told(BROKEN, name, format!("{}: {}", step.worker_id, reason(error)))
+            }
+            _ => None,
+        }
+    }
+
+    /// What an agent does, and what went wrong on the way to its answer.
+    fn tell_agent(&self, event: &Event) -> Option<Told> {
+        let name = self.name(event.node_id()?);
+        match event {
+            Event::AgentInvocationStarted(started) => {
+                let provider = started.resolved_provider.as_deref().unwrap_or("no model");
+                let model = started.resolved_model.as_deref().unwrap_or_default();
+                told(GOES, name, format!("{} on {provider}/{model}", started.agent_id))
+            }
+            Event::AgentToolCalled(called) => {
+                let inputs = called.inputs.as_ref().unwrap_or(&Value::Null);
+                told(GOES, name, format!("{} {}", called.tool_name, words::preview(inputs)))
+            }
+            Event::AgentToolReturned(returned) => match (&returned.outcome, &returned.error) {
+                (_, Some(error)) => {
+                    told(BROKEN, name, format!("{}: {}", returned.tool_name, reason(error)))
+                }
+                (outcome, None) => {
+                    let outcome = words::preview(outcome.as_ref().unwrap_or(&Value::Null));
+                    told(DONE, name, format!("{} {outcome}", returned.tool_name))
+                }
+            },
+            Event::EnvelopeRetryAttempted(again) => {
+                told(LIMIT, name, format!("asks again: {}", again.reason))
+            }
+            Event::EnvelopeRefusal(_) => told(BROKEN, name, "the model declined"),
+            Event::ProviderUsage(usage) => {
+                let cost = usage.cost_estimate_usd.map_or_else(String::new, |cost| match cost {
+                    0.0 => ", free".to_owned(),
+                    cost => format!(", about ${cost:.4}"),
+                });
+                let (input, output) = (usage.input_tokens, usage.output_tokens);
+                told(WRITTEN, name, format!("{input} tokens in, {output} out{cost}"))
+            }
+            Event::LogAppended(noted) => told(LIMIT, name, noted.message.clone()),
             _ => None,
         }
     }

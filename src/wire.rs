@@ -1,7 +1,9 @@
 //! Puts a host together: database, engine, activities and HTTP, and takes it apart again in order.
 
+mod agents;
 mod folder;
 mod packs;
+pub(crate) mod tools;
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use callboard_agents::{AgentDirectory, AgentDispatch, AgentRegistry, Policy, conformance};
+use callboard_agents::{AgentDirectory, AgentRegistry, Policy, conformance};
 use callboard_backends::{
     CallPrompt, Egress, Exporter, OtlpError, OtlpSettings, Reach, SecretEcho, SeededSecrets,
     SideEffect, SystemLookup,
@@ -35,6 +37,7 @@ use crate::commands::packs::Download;
 use crate::config::Config;
 use crate::exit::{CommandError, Exit};
 use crate::{disk, words};
+use agents::Dispatch;
 use folder::Candidate;
 
 /// What running steps get to reach their next recorded event.
@@ -88,29 +91,34 @@ impl Host {
         let metrics =
             Metrics::install().map_err(|error| CommandError::failed(error.to_string()))?;
         let agents = open_agents(&settings, packs, policy, store.clone()).await?;
-        let engine = build_engine(&settings, definitions, store.clone(), agents.clone());
+        let egress = Egress::new(settings.reach, Arc::new(SystemLookup));
+        let tools = tools::assemble(&settings.config, &egress)?;
         let test_keys = if settings.test_seams { TestKeys::All } else { TestKeys::ByPrefix };
         let keys = KeyRing::load(store.clone(), settings.api_keys.clone(), test_keys)
             .await
             .map_err(|error| unread(&error))?;
+        let dispatch = agents::dispatch(&settings, agents.clone(), &tools.served, &keys)?;
+        let is_live = dispatch.is_live;
+        let engine = build_engine(&settings, definitions, store.clone(), agents.clone(), dispatch);
+        tools.workflows.attach(&engine);
         let first_key = keys
             .bootstrap(SystemClock.now())
             .await
             .map_err(|error| CommandError::failed(error.to_string()))?;
         let shutdown = CancellationToken::new();
-        let egress = Egress::new(settings.reach, Arc::new(SystemLookup));
         let courier = Courier::new(engine.clone(), store.clone(), Arc::new(egress));
         let router = callboard_server::router(App {
             engine: engine.clone(),
             courier: courier.clone(),
             keys,
-            config: server_config(&settings.config, &store),
+            config: server_config(&settings.config, &store, is_live),
             agents,
             deployments: store.clone(),
             downloads: Downloads {
                 fetch: Arc::new(Download::new()?),
                 registries: settings.config.packs.registries.clone(),
             },
+            tools: tools.served,
             readiness: Arc::new(DatabaseReadiness(store.clone())),
             metrics: Some(metrics.clone()),
             links: Links::new(store.clone()),
@@ -122,6 +130,8 @@ impl Host {
         if let Some(exporter) = exporter {
             tasks.spawn(exporter.run(engine.clone(), engine.ended(), quiet.clone()));
         }
+        // Servers of tools end once no run can call them any more.
+        tasks.spawn(tools.mcp.run(quiet.clone()));
         engine.start();
         courier.start();
         tasks.spawn(metrics.keep_up(shutdown.clone()));
@@ -186,6 +196,7 @@ fn build_engine(
     definitions: Vec<Candidate>,
     store: Arc<SqliteStore>,
     agents: Arc<AgentRegistry>,
+    dispatch: Dispatch,
 ) -> Engine {
     let conformance =
         if settings.test_seams { ConformanceNodes::On } else { ConformanceNodes::Off };
@@ -194,7 +205,7 @@ fn build_engine(
     let limits = &settings.config.limits;
     let mut activities = Activities::default()
         .with("core.ai.callPrompt", Arc::new(CallPrompt))
-        .with_agents(Arc::new(AgentDispatch::new(agents.clone())));
+        .with_agents(dispatch.activity);
     let mut secrets: Arc<dyn Secrets> = store.clone();
     if settings.test_seams {
         activities = activities
@@ -218,6 +229,8 @@ fn build_engine(
             limits: HostLimits {
                 max_node_executions: limits.max_node_executions,
                 max_run_duration_ms: limits.max_run_duration_ms,
+                max_loop_iterations: limits.max_loop_iterations,
+                confidence_floor: settings.config.orchestration.confidence_floor,
             },
         },
     })
@@ -250,9 +263,9 @@ fn host_id() -> HostId {
     format!("host-{}-{}", std::process::id(), words::now().as_millis()).into()
 }
 
-fn server_config(config: &Config, store: &SqliteStore) -> ServerConfig {
+fn server_config(config: &Config, store: &SqliteStore, is_live: bool) -> ServerConfig {
     let limits = &config.limits;
-    ServerConfig {
+    let server = ServerConfig {
         max_body_bytes: usize::try_from(limits.max_body_bytes).unwrap_or(usize::MAX),
         inflight: usize::try_from(limits.inflight).unwrap_or(usize::MAX),
         requests_per_second: u32::try_from(limits.requests_per_second).unwrap_or(u32::MAX),
@@ -260,7 +273,8 @@ fn server_config(config: &Config, store: &SqliteStore) -> ServerConfig {
         host_id: format!("callboard-{}", store.name()),
         deployments: config.deployments.policy(),
         ..ServerConfig::default()
-    }
+    };
+    if is_live { server.live() } else { server }
 }
 
 /// A database cannot always tell that the disk is full; the disk can.

@@ -151,11 +151,23 @@ fn a_wrong_configuration_names_file_line_and_key() -> Result<()> {
         ("wrong_type", "[limits]\ninflight = \"many\"\n"),
         ("out_of_range", "[limits]\nmax_run_duration_ms = 10\n"),
         ("not_toml", "[limits\n"),
-        ("later", "[mcp]\n"),
+        ("later", "[cli]\n"),
+        ("no_server", "[mcp.servers.github]\n"),
     ] {
         terminal.write("callboard.toml", text)?;
         assert_snapshot!(format!("configuration_{name}"), terminal.run(&["serve"])?);
     }
+    Ok(())
+}
+
+#[test]
+fn the_doctor_names_an_mcp_server_that_is_missing() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let file = "[mcp.servers.gone]\ncommand = [\"/nowhere/gone\"]\n";
+    terminal.write("callboard.toml", file)?;
+    let seen = terminal.run(&["doctor"])?;
+    let line = "! MCP server     gone: /nowhere/gone cannot be started";
+    assert!(seen.contains(line), "{seen}");
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 mod host;
 mod local;
+mod mcp;
 mod models;
 
 use std::path::PathBuf;
@@ -9,6 +10,8 @@ use std::path::PathBuf;
 use clap::Args;
 use owo_colors::OwoColorize;
 use serde::Serialize;
+
+use callboard_backends::Reach;
 
 use crate::args::{Connection, environment};
 use crate::client::Client;
@@ -89,6 +92,7 @@ pub(crate) async fn run(args: DoctorArgs, earlier: &Connection) -> Result<Exit, 
     // A file that cannot be read has been reported above.
     if let Ok(config) = Config::load(args.config.as_deref()) {
         checks.extend(models::check(&config, environment).await);
+        checks.extend(mcp::check(&config, reach()).await);
     }
     checks.extend(host::check(&client).await);
     let has_failed = checks.iter().any(|check| check.state == State::Failed);
@@ -98,6 +102,14 @@ pub(crate) async fn run(args: DoctorArgs, earlier: &Connection) -> Result<Exit, 
         checks.iter().try_for_each(print)?;
     }
     Ok(if has_failed { Exit::Failed } else { Exit::Done })
+}
+
+/// As far as a host with the same environment would go.
+fn reach() -> Reach {
+    match environment("CALLBOARD_ALLOW_PRIVATE_EGRESS").as_deref() {
+        None | Some("0" | "false") => Reach::Public,
+        Some(_) => Reach::Anywhere,
+    }
 }
 
 fn print(check: &Check) -> Result<(), CommandError> {

@@ -220,7 +220,8 @@ pub(crate) fn start_logging(filter: &str, format: LogFormat) -> Result<(), Comma
 
 /// The library that speaks to model providers logs prompts and answers; whatever filter is set, those stay out.
 fn may_be_logged(target: &str) -> bool {
-    target != "genai" && !target.starts_with("genai::")
+    let krate = target.split("::").next().unwrap_or_default();
+    !["genai", "rmcp"].contains(&krate)
 }
 
 /// SIGTERM from a supervisor, SIGINT from a person.
@@ -262,6 +263,7 @@ mod tests {
             ("genai::adapter::adapters::openai::streamer", false),
             ("callboard_engine::drive", true),
             ("genaiish", true),
+            ("rmcp::service", false),
         ] {
             assert_eq!(may_be_logged(target), expected, "{target}");
         }

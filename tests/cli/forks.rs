@@ -115,6 +115,9 @@ fn a_family_is_told_from_its_youngest() -> Result<()> {
     let run = user.output(&["run", "family"])?.trim().to_owned();
     let child = (0..1_000).find_map(|_| asking(&user).transpose());
     let child = child.context("nobody asks")??;
+    // Whichever child ends first is told first: the one that only waits, however long an answer takes.
+    let told = (0..1_000).find_map(|_| errand(&user, &run).transpose());
+    told.context("the errand does not end")??;
     user.output(&["inbox", "answer", &child, "--action", "accept"])?;
     user.output(&["runs", "events", &run, "--follow", "--mode", "updates"])?;
     assert_snapshot!("family_1_child", user.run(&["runs", "ancestry", &child])?);
@@ -127,6 +130,12 @@ fn a_family_is_told_from_its_youngest() -> Result<()> {
     user.output(&["runs", "events", &fork, "--follow", "--mode", "updates"])?;
     assert_snapshot!("family_7_fork", user.run(&["runs", "ancestry", &fork])?);
     Ok(())
+}
+
+/// What the child that only waits came to, if it did by now.
+fn errand(user: &Terminal, run: &str) -> Result<Option<Value>> {
+    let shown: Value = serde_json::from_str(&user.output(&["runs", "show", run, "--json"])?)?;
+    Ok(shown["variables"].get("errand").cloned())
 }
 
 /// The run that asks something, if one does by now.

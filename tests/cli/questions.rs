@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use insta::assert_snapshot;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::terminal::Terminal;
 
@@ -55,6 +55,45 @@ fn without_an_answer_the_watcher_says_how_to_give_one() -> Result<()> {
     let shown = String::from_utf8(ended.stdout)?;
     assert_eq!(ended.status.code(), Some(0), "{shown}");
     assert!(shown.contains("✓ ship"), "{shown}");
+    Ok(())
+}
+
+/// A supervisor that is not sure of its decision, and somebody who sees how sure it is of what.
+#[test]
+fn an_unsure_decision_is_shown_and_can_be_edited() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let host = terminal.host(&[])?;
+    let user = terminal.at(host.url());
+    let node = |id: &str, kind: &str, config: Value| {
+        json!({ "id": id, "typeId": kind, "name": id,
+        "position": { "x": 0, "y": 0 }, "config": config, "inputs": {} })
+    };
+    let unsure = json!({ "kind": "next-worker", "nextWorkerIds": ["failing"], "confidence": 0.3 });
+    let boss = json!({ "mockDispatchPlan": [unsure], "agentId": "acme.boss" });
+    let definition = json!({
+        "id": "orchestra", "name": "orchestra", "version": "1.0",
+        "nodes": [
+            node("boss", "core.orchestrator.supervisor", boss),
+            node("work", "core.dispatch", json!({})),
+        ],
+        "edges": [{ "id": "e", "sourceNodeId": "boss", "targetNodeId": "work" }],
+        "triggers": [{ "id": "manual", "type": "manual" }], "variables": [], "metadata": {},
+        "settings": {},
+    });
+    terminal.write("orchestra.json", &definition.to_string())?;
+    user.output(&["workflows", "apply", "orchestra.json"])?;
+    let started: Value = serde_json::from_str(&user.output(&["run", "orchestra", "--json"])?)?;
+    let run = started["runId"].as_str().context("no run")?;
+    user.wait_for_question(run)?;
+    assert_snapshot!("unsure_1_listed", user.run(&["inbox", "list"])?);
+    let edit = r#"{"kind": "next-worker", "nextWorkerIds": ["noop"]}"#;
+    assert_snapshot!(
+        "unsure_2_nonsense",
+        user.run(&["inbox", "answer", run, "--edit", r#"{"kind": "dance"}"#])?
+    );
+    assert_snapshot!("unsure_3_edited", user.run(&["inbox", "answer", run, "--edit", edit])?);
+    let followed = user.run_with("accept\n", &["run", "orchestra", "--follow"])?;
+    assert_snapshot!("unsure_4_accepted", followed);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod expectations;
 mod families;
 mod fixtures;
 mod observations;
+mod orchestras;
 mod questions;
 mod refusals;
 mod requests;
@@ -76,6 +77,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         questions::check(&mut session).await?;
         families::check(&mut session).await?;
         talks::check(&mut session).await?;
+        orchestras::check(&mut session).await?;
         streams::check(&mut session).await?;
         requests::check(&mut session).await?;
         transitions::check(&mut session).await?;

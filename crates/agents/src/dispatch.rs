@@ -7,7 +7,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use callboard_core::{AgentFact, AgentPin, Fact, Inadmissible, Outcome, RetryClass};
+use callboard_core::{
+    AgentFact, AgentPin, Answered, Confidence, Fact, Inadmissible, Outcome, Question, RetryClass,
+    escalation_threshold, falls_short,
+};
 use callboard_engine::{Activity, Call, Deployments, Directory, EngineError, StoreError};
 use callboard_protocol::{AgentId, AgentRef, Failure, Object, RunId, Tenant};
 
@@ -92,6 +95,9 @@ impl Activity for AgentDispatch {
             let message = format!("agent {} {} is not installed", pin.agent_id, pin.version);
             return failed("agent_not_installed", message);
         };
+        if let Some(answered) = &call.answer {
+            return ratified(&call, &found, answered).await;
+        }
         let probe = conformance::probe(&pin.agent_id, &call.inputs);
         let task = Value::Object(probe.task);
         if let Err(outcome) = hand_over(found.agent.task.as_ref(), &task, Handoff::Task) {
@@ -109,8 +115,38 @@ impl Activity for AgentDispatch {
             // Nobody listens to an attempt that no longer counts.
             return Outcome::Done { outputs: Object::new() };
         }
-        Outcome::Done { outputs: outputs(result) }
+        let threshold = threshold(&call.configurable, &found);
+        match Confidence::read(result.get("confidence")) {
+            Some(observed) if falls_short(Some(observed), threshold) => Outcome::Suspend(
+                Question::low_confidence(&pin.agent_id, threshold, observed, Some(result)),
+            ),
+            _ => Outcome::Done { outputs: outputs(result) },
+        }
     }
+}
+
+/// What a person made of a result that the agent was not sure enough of.
+async fn ratified(call: &Call, found: &InstalledAgent, answered: &Answered) -> Outcome {
+    let result = match answered.result() {
+        Ok(result) => result,
+        Err(failure) => return Outcome::Failed { failure, class: RetryClass::Final },
+    };
+    if let Err(outcome) = hand_over(found.agent.result.as_ref(), &result, Handoff::Result) {
+        return outcome;
+    }
+    let decided = AgentFact::Decided { decision: result.clone(), confidence: None };
+    // The second decision of this visit: the first was the agent's own.
+    let fact = Fact::Agent { place: 1, fact: decided };
+    if call.tell(vec![fact]).await.is_err() {
+        return Outcome::Done { outputs: Object::new() };
+    }
+    Outcome::Done { outputs: outputs(result) }
+}
+
+/// How sure this agent must be in this run.
+fn threshold(configurable: &Object, found: &InstalledAgent) -> Confidence {
+    let manifest = found.agent.manifest.confidence.and_then(|it| it.default_threshold);
+    escalation_threshold(configurable, manifest.and_then(Confidence::of))
 }
 
 /// What an agent tells of its work, thinking first.
@@ -123,11 +159,10 @@ fn facts(configurable: &Object, found: &InstalledAgent, result: &Value) -> Vec<F
         ),
         verbosity: Some(verbosity.unwrap_or("summary").to_owned()),
     });
-    let confidence = result.get("confidence").and_then(Value::as_f64);
-    let confidence = confidence.filter(|confidence| (0.0..=1.0).contains(confidence));
+    let confidence = Confidence::read(result.get("confidence")).map(Confidence::get);
     let decided = AgentFact::Decided { decision: result.clone(), confidence };
     let told = reasoned.into_iter().chain([decided]);
-    (0..).zip(told).map(|(index, fact)| Fact::Agent { index, fact }).collect()
+    told.map(|fact| Fact::Agent { place: 0, fact }).collect()
 }
 
 /// Which way a value is handed over.

@@ -10,10 +10,13 @@ mod dispatch;
 mod error;
 mod inventory;
 mod keys;
+mod live;
 mod model;
 mod pack;
+mod prompt;
 mod registry;
 mod signature;
+mod tool;
 
 pub use admission::{
     Check, Offer, Outcome, Policy, Report, Unsigned, Verification, Vetted, verify, vet,
@@ -32,13 +35,23 @@ pub use inventory::{
     PackList, Snapshot,
 };
 pub use keys::{KeyTextError, TrustedKey, TrustedKeys};
+pub use live::{Contracts, LiveAgents, LiveSettings};
 pub use model::{
     AssembledCall, CacheRecipe, Delta, DeltaSink, Exhausted, ExhaustedReason, Fault, Message,
     Model, ModelError, ModelRef, ModelRefError, ModelRequest, ModelTable, Models, NoModel,
     Overflow, Phase, Price, PriceTable, Recovery, RecoveryPath, ResolvedModel, RetryAdvice,
-    Scripted, SemanticRequest, StopReason, TokenUsage, ToolCall, ToolCallAssembly, ToolNames,
-    ToolResult, ToolSpec, Tries, Turn, Verdict, judge, reduce, restore,
+    Scripted, SemanticRequest, StopReason, TokenUsage, ToolCallAssembly, ToolNames, ToolReply,
+    ToolSpec, Tries, Turn, Verdict, WantedCall, judge, reduce, restore,
 };
 pub use pack::{Agent, Pack, Schema, unmet_needs};
+pub use prompt::{
+    AgentPrompts, Binding, Bindings, Bound, Chosen, ComposeError, Composed, Observability,
+    PromptSources, Resolution, Trust, compose, resolve, told_of,
+};
 pub use registry::{Fetch, FetchError, FolderRegistry, Registry};
 pub use signature::{Signature, Sri};
+pub use tool::{
+    AdmittedCall, FixedTools, Granted, Grants, HookRefusal, NotAdmitted, RatePolicy, Tool,
+    ToolDescriptor, ToolFault, ToolHooks, ToolInvocation, ToolOffer, ToolOutput, ToolSurface,
+    ToolUse, Toolbox, Toolboxes, WorkflowTools, args_hash, run_folder, untrusted,
+};

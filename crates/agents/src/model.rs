@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use callboard_core::SecretText;
 use callboard_protocol::Object;
 
 pub use answer::{Exhausted, ExhaustedReason, Recovery, RecoveryPath, Tries, Verdict, judge};
@@ -74,7 +75,7 @@ pub enum Delta {
 }
 
 /// Everything that a model is told in one turn.
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct ModelRequest {
     pub model: ModelRef,
     pub system: Option<String>,
@@ -89,6 +90,8 @@ pub struct ModelRequest {
     pub stop: Vec<String>,
     /// The effect's id, for providers that know a repeated call by it.
     pub idempotency_key: String,
+    /// The run's own key, where it brought one; otherwise the provider is asked with the host's.
+    pub key: Option<SecretText>,
     /// `{invocation}-{step}`: the ids of this turn's tool calls begin with it.
     pub call_prefix: String,
 }
@@ -117,14 +120,14 @@ impl fmt::Debug for ModelRequest {
 #[serde(tag = "role", rename_all = "camelCase")]
 pub enum Message {
     User { text: String },
-    Assistant { text: String, calls: Vec<ToolCall> },
-    Tool { result: ToolResult },
+    Assistant { text: String, calls: Vec<WantedCall> },
+    Tool { result: ToolReply },
 }
 
 /// What a tool gave back, for the model to read.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ToolResult {
+pub struct ToolReply {
     /// Our id of the call.
     pub call_id: String,
     pub name: String,
@@ -142,7 +145,7 @@ pub struct ToolSpec {
 /// A tool that the model wants to be called. Whether it may is for the caller to check.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ToolCall {
+pub struct WantedCall {
     /// Ours: the same when the turn is made again.
     pub id: String,
     /// The provider's, if it has one: it goes back with the result.
@@ -165,7 +168,7 @@ pub struct Turn {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub thinking: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tool_calls: Vec<ToolCall>,
+    pub tool_calls: Vec<WantedCall>,
     pub stop: StopReason,
     /// None where the provider does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -221,7 +224,7 @@ macro_rules! silent {
     )*};
 }
 
-silent!(ToolResult: call_id, ToolSpec: name, ToolCall: id, Turn: stop);
+silent!(ToolReply: call_id, ToolSpec: name, WantedCall: id, Turn: stop);
 
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

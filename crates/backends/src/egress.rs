@@ -3,11 +3,13 @@
 mod address;
 mod guard;
 
+use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
 
@@ -41,6 +43,7 @@ pub struct Outgoing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Get,
+    Head,
     Post,
 }
 
@@ -48,6 +51,8 @@ pub enum Method {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
+    /// Names in small letters; values that are no text are left out.
+    pub headers: BTreeMap<String, String>,
     pub body: Vec<u8>,
     /// Whether there was more than was asked for.
     pub is_cut: bool,
@@ -92,6 +97,7 @@ impl Egress {
         let most = outgoing.most;
         let mut response = self.exchange(outgoing).await?;
         let status = response.status().as_u16();
+        let headers = read_headers(&response);
         let mut body = Vec::new();
         while body.len() <= most
             && let Some(chunk) = response.chunk().await.map_err(|error| explain(&error))?
@@ -100,7 +106,7 @@ impl Egress {
         }
         let is_cut = body.len() > most;
         body.truncate(most);
-        Ok(Answer { status, body, is_cut })
+        Ok(Answer { status, headers, body, is_cut })
     }
 
     /// Up to the answer's head.
@@ -109,6 +115,7 @@ impl Egress {
         let url = self.guard.read(&outgoing.url)?;
         let method = match outgoing.method {
             Method::Get => reqwest::Method::GET,
+            Method::Head => reqwest::Method::HEAD,
             Method::Post => reqwest::Method::POST,
         };
         let mut request =
@@ -117,6 +124,12 @@ impl Egress {
             request = request.header(name, value);
         }
         request.send().await.map_err(|error| explain(&error))
+    }
+
+    /// The client itself, for a protocol that sends all its requests to this one address.
+    pub(crate) fn client_for(&self, url: &str) -> Result<Client, EgressError> {
+        self.guard.read(url)?;
+        self.client().cloned()
     }
 
     fn client(&self) -> Result<&Client, EgressError> {
@@ -134,6 +147,13 @@ impl Egress {
         };
         self.client.get_or_init(build).as_ref().map_err(Clone::clone)
     }
+}
+
+fn read_headers(response: &Response) -> BTreeMap<String, String> {
+    let text = |(name, value): (&HeaderName, &HeaderValue)| {
+        Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+    };
+    response.headers().iter().filter_map(text).collect()
 }
 
 /// Finds what the guard said on the way up, or says in our words what the client said.

@@ -1,16 +1,20 @@
-//! What reaches outside of the host, or stands in for it: guarded requests, model providers, traces, and the scripted
-//! model of conformance tests.
+//! What reaches outside of the host, or stands in for it: guarded requests, model providers, tools, traces, and the
+//! scripted model of conformance tests.
 
 mod egress;
+mod mcp;
 mod mock;
 mod model;
 mod otlp;
 mod secret_echo;
 mod side_effect;
+mod tools;
 
 pub use egress::{Answer, Egress, EgressError, Lookup, Method, Outgoing, Reach, SystemLookup};
+pub use mcp::{McpError, McpServer, McpServers, McpSurroundings, McpWay};
 pub use mock::CallPrompt;
 pub use model::{BaseUrl, BaseUrlError, LiveModel, ProviderKind, ProviderSettings, Timeouts};
 pub use otlp::{Exporter, OtlpError, OtlpProtocol, OtlpSettings};
 pub use secret_echo::{SecretEcho, SeededSecrets};
 pub use side_effect::SideEffect;
+pub use tools::{BrokenSchema, Corpus, MOST_FETCHED, Passage, built_in};

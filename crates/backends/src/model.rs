@@ -221,6 +221,10 @@ impl Model for LiveModel {
         request: &ModelRequest,
         deltas: &mut dyn DeltaSink,
     ) -> Result<Turn, ModelError> {
+        if let Some(key) = &request.key {
+            let own = self.clone().with_key(SecretString::from(key.reveal().to_owned()));
+            return own.turn(&ModelRequest { key: None, ..request.clone() }, deltas).await;
+        }
         let total = self.settings.timeouts.total;
         // The states of a whole exchange are large, and most of a run's time is spent elsewhere.
         match tokio::time::timeout(total, Box::pin(self.ask(request, deltas))).await {

@@ -135,7 +135,8 @@ async fn each_request_looks_its_name_up_once_and_goes_there() {
         let (address, received) = receiver("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
         let url = format!("http://receiver.test:{}/hook", address.port());
         let answer = egress.send(post(url)).await.unwrap();
-        assert_eq!(answer, Answer { status: 200, body: b"ok".to_vec(), is_cut: false });
+        let headers = [("content-length".to_owned(), "2".to_owned())].into();
+        assert_eq!(answer, Answer { status: 200, headers, body: b"ok".to_vec(), is_cut: false });
         let request = received.await.unwrap();
         assert!(request.starts_with("POST /hook HTTP/1.1\r\n"), "{request}");
         assert!(request.contains("x-sign: abc\r\n"), "{request}");
@@ -163,7 +164,7 @@ async fn a_long_answer_is_cut() {
         receiver("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n0123456789").await;
     let egress = Egress::new(Reach::Anywhere, Moving::through(&[]));
     let answer = egress.send(post(format!("http://{address}/"))).await.unwrap();
-    assert_eq!(answer, Answer { status: 200, body: b"01234567".to_vec(), is_cut: true });
+    assert_eq!((answer.body, answer.is_cut), (b"01234567".to_vec(), true));
 }
 
 /// Time jumps as soon as everybody waits, so this takes none.

@@ -39,7 +39,7 @@ fn engine() -> Engine {
             host: "here".into(),
             lease: Duration::from_secs(30),
             heartbeat: Duration::from_secs(10),
-            limits: HostLimits { max_node_executions: 10, max_run_duration_ms: 60_000 },
+            limits: HostLimits { max_node_executions: 10, ..HostLimits::default() },
         },
     });
     engine.start();

@@ -8,7 +8,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use callboard_core::{Birth, Command, Entry, Fact, Plan, Run, RunLimits};
+use callboard_core::{Birth, Command, Confidence, Entry, Fact, Plan, Run, RunLimits};
 use callboard_protocol::{ENGINE_VERSION, Object, Owner, Timestamp};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::{Value, json};
@@ -49,7 +49,12 @@ fn birth() -> Arc<Birth> {
         created_at: now(),
         engine_version: ENGINE_VERSION,
         forced_engine_version: None,
-        limits: RunLimits { node_executions: 100, duration_ms: 3_600_000 },
+        limits: RunLimits {
+            node_executions: 100,
+            duration_ms: 3_600_000,
+            loop_iterations: 100,
+            confidence_floor: Confidence::FLOOR,
+        },
         parent: None,
         unset: Vec::new(),
         fork: None,

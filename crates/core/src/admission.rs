@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use callboard_protocol::{NodeId, Object, TypeId};
 
 use crate::birth::{AgentPin, RunLimits};
+use crate::confidence::Confidence;
 use crate::plan::{ConformanceNodes, Plan};
 
 /// A request for a run that must not be created.
@@ -25,6 +26,22 @@ pub struct Inadmissible {
 pub struct HostLimits {
     pub max_node_executions: u64,
     pub max_run_duration_ms: u64,
+    /// Turns that supervisors of one run may take.
+    pub max_loop_iterations: u64,
+    /// How sure a supervisor must be to be followed without asking; never below the protocol's floor.
+    pub confidence_floor: Confidence,
+}
+
+impl Default for HostLimits {
+    fn default() -> Self {
+        Self {
+            max_node_executions: 100,
+            // A year: an approval may wait for weeks.
+            max_run_duration_ms: 31_536_000_000,
+            max_loop_iterations: 100,
+            confidence_floor: Confidence::FLOOR,
+        }
+    }
 }
 
 /// The mock providers that test keys may route AI calls to.
@@ -88,7 +105,10 @@ impl Plan {
         let workflow_timeout = self.definition().settings.timeout.filter(|millis| *millis > 0);
         let bounds = [timeout, workflow_timeout, Some(host.max_run_duration_ms)];
         let duration_ms = bounds.into_iter().flatten().min().unwrap_or(host.max_run_duration_ms);
-        Ok(RunLimits { node_executions, duration_ms })
+        let loop_iterations = positive(configurable, "maxLoopIterations")?
+            .map_or(host.max_loop_iterations, |limit| limit.min(host.max_loop_iterations));
+        let confidence_floor = host.confidence_floor;
+        Ok(RunLimits { node_executions, duration_ms, loop_iterations, confidence_floor })
     }
 
     fn admit_inputs(&self, inputs: &Object, unset: &[String]) -> Result<(), Inadmissible> {
@@ -140,7 +160,6 @@ fn admit_reserved_keys(configurable: &Object) -> Result<(), Inadmissible> {
         |value| matches!(value.as_str(), Some("summary" | "full" | "off")),
         "summary, full or off",
     )?;
-    positive(configurable, "maxLoopIterations")?;
     match configurable.get("mockProvider") {
         Some(provider) => admit_mock_provider(provider),
         None => Ok(()),

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use callboard_protocol::{
-    ENGINE_VERSION, ForkMode, NodeId, Object, Owner, RunId, Timestamp, WorkflowId,
+    ENGINE_VERSION, ForkMode, InvocationSource, NodeId, Object, Owner, RunId, Timestamp, TypeId,
+    WorkflowId,
 };
 
+use crate::confidence::Confidence;
 use crate::trace::TraceContext;
 
 /// Written once, in the transaction that creates the run, and never changed.
@@ -72,6 +74,8 @@ pub struct AgentPin {
     pub channel: Option<String>,
     #[serde(default)]
     pub task: TaskSource,
+    #[serde(default)]
+    pub source: InvocationSource,
 }
 
 /// Where an agent's task comes from.
@@ -94,6 +98,13 @@ pub struct Parent {
     pub node_id: NodeId,
     /// How many runs lie above this one.
     pub depth: u32,
+    /// The type of that node. Records from before others could start runs do not say.
+    #[serde(default = "sub_workflow")]
+    pub cause: TypeId,
+}
+
+fn sub_workflow() -> TypeId {
+    "core.subWorkflow".into()
 }
 
 /// Where a run left the history of another.
@@ -150,6 +161,20 @@ impl Fork {
 pub struct RunLimits {
     pub node_executions: u64,
     pub duration_ms: u64,
+    /// Turns of supervisors. Records from before there were any never reach it.
+    #[serde(default = "u64_max")]
+    pub loop_iterations: u64,
+    /// How sure a supervisor must be to be followed without asking.
+    #[serde(default = "protocol_floor")]
+    pub confidence_floor: Confidence,
+}
+
+fn u64_max() -> u64 {
+    u64::MAX
+}
+
+fn protocol_floor() -> Confidence {
+    Confidence::FLOOR
 }
 
 impl Birth {

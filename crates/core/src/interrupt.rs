@@ -188,7 +188,9 @@ impl OpenInterrupt {
                 ));
             }
         }
-        let edited = fields.get("editedArtifactData").cloned();
+        // A decision that is put in the place of another is called by its name.
+        let named = fields.get("decision").filter(|decision| decision.is_object());
+        let edited = fields.get("editedArtifactData").or(named).cloned();
         if action == "edit-accept" && edited.is_none() {
             return Err(unfit("edit-accept needs editedArtifactData"));
         }

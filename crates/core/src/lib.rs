@@ -5,13 +5,16 @@ mod admission;
 mod birth;
 mod channel;
 mod child;
+mod confidence;
 mod diff;
 mod expression;
 mod graph;
 mod head;
 mod interrupt;
 mod mask;
+mod mock_agent;
 mod node;
+mod orchestrate;
 mod plan;
 mod retry;
 mod run;
@@ -23,15 +26,17 @@ mod version;
 
 pub use admission::{HostLimits, Inadmissible, MOCK_PROVIDERS};
 pub use birth::{AgentPin, Birth, Departure, Fork, Parent, RunLimits, TaskSource};
+pub use confidence::{Confidence, escalation_threshold, falls_short};
 pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};
 pub use head::Head;
 pub use interrupt::{CastVote, Question};
 pub use node::{STATEMENT, required_capability};
+pub use orchestrate::{DecisionKind, MAX_FAN_OUT, OrchestratorDecision};
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use run::{
     AgentFact, Answered, Attempt, Cause, ChildNews, ChildOrder, Command, Entry, Fact,
-    InterruptView, LiveChild, Outcome, OutsideWrite, Owed, Refusal, Resolution, RetryClass, Run,
-    Task, Via, status_for_parent,
+    InterruptView, Invoked, LiveChild, Outcome, OutsideWrite, Owed, Refusal, Resolution,
+    RetryClass, Run, Task, ToolCalled, ToolReturned, Via, status_for_parent,
 };
 pub use secrets::{Redactor, SecretText, redact, redact_text};
 pub use trace::{

@@ -23,8 +23,14 @@ pub(crate) enum NodeKind {
     Talk,
     /// Starts a run of its own and waits for its end.
     Child,
+    /// Decides what happens next.
+    Supervisor,
+    /// Carries out what a supervisor has decided.
+    Dispatch,
     /// States a fact that the host decided together with the run.
     Statement,
+    /// Tells what an agent might, as it is configured to.
+    MockAgent,
     /// Proposes what its span says about cost; the span keeps what is allowed.
     CostEmit,
     /// Declares a requirement that no host meets: the engine must refuse to run it.
@@ -55,6 +61,9 @@ impl NodeKind {
             "core.approvalGate" | "core.clarificationGate" | "core.interrupt" => Self::Gate,
             "core.conversationGate" => Self::Talk,
             "core.subWorkflow" => Self::Child,
+            "core.orchestrator.supervisor" => Self::Supervisor,
+            "core.dispatch" => Self::Dispatch,
+            "core.conformance.mock-agent" => Self::MockAgent,
             "conformance.cost.emit" => Self::CostEmit,
             "conformance.requiresMissing" => Self::RequiresMissing,
             STATEMENT => Self::Statement,
@@ -67,6 +76,11 @@ impl NodeKind {
         self != Self::Activity
     }
 
+    /// Whether a node of this kind waits for runs of its own, which go their own way meanwhile.
+    pub(crate) fn waits_for_children(self) -> bool {
+        matches!(self, Self::Child | Self::Dispatch)
+    }
+
     /// Whether nobody may write such a node: what it states would be believed.
     pub(crate) fn is_the_hosts_own(self) -> bool {
         self == Self::Statement
@@ -74,7 +88,7 @@ impl NodeKind {
 
     /// Whether the type exists for conformance tests alone.
     pub(crate) fn is_conformance_only(self) -> bool {
-        matches!(self, Self::RequiresMissing | Self::CostEmit)
+        matches!(self, Self::RequiresMissing | Self::CostEmit | Self::MockAgent)
     }
 }
 

@@ -15,8 +15,10 @@ use crate::child::ChildCall;
 use crate::expression::check_expression;
 use crate::graph::{Graph, Link, Loop, NodeIndex};
 use crate::mask::MaskingMode;
+use crate::mock_agent::MockAgent;
 use crate::node::NodeKind;
 use crate::node::required_capability;
+use crate::orchestrate::{DispatchPlan, SupervisorPlan};
 use crate::talk::TalkPlan;
 
 /// A definition that parses but cannot be run.
@@ -81,6 +83,12 @@ pub(crate) struct PlanNode {
     pub(crate) child: Option<ChildCall>,
     /// What a node that holds a conversation is to say.
     pub(crate) talk: Option<TalkPlan>,
+    /// Where a supervisor's decisions come from.
+    pub(crate) supervisor: Option<SupervisorPlan>,
+    /// What a node does with a supervisor's decision.
+    pub(crate) dispatch: Option<DispatchPlan>,
+    /// What the conformance suite's agent tells.
+    pub(crate) mock_agent: Option<MockAgent>,
 }
 
 #[derive(Debug)]
@@ -160,11 +168,18 @@ impl Plan {
         };
         plan.arrange(&graph);
         for node in &mut plan.nodes {
-            if node.kind == NodeKind::Child {
-                node.child = Some(ChildCall::of(&node.node, &plan.definition)?);
-            }
-            if node.kind == NodeKind::Talk {
-                node.talk = Some(TalkPlan::of(&node.node, &plan.definition)?);
+            let definition = &plan.definition;
+            match node.kind {
+                NodeKind::Child => node.child = Some(ChildCall::of(&node.node, definition)?),
+                NodeKind::Talk => node.talk = Some(TalkPlan::of(&node.node, definition)?),
+                NodeKind::Supervisor => {
+                    node.supervisor = Some(SupervisorPlan::of(&node.node, definition)?);
+                }
+                NodeKind::Dispatch => {
+                    node.dispatch = Some(DispatchPlan::of(&node.node, definition)?);
+                }
+                NodeKind::MockAgent => node.mock_agent = Some(MockAgent::of(&node.node)?),
+                _ => {}
             }
         }
         plan.triggers = plan.compile_triggers()?;
@@ -300,6 +315,9 @@ impl Plan {
                 max_retries,
                 child: None,
                 talk: None,
+                supervisor: None,
+                dispatch: None,
+                mock_agent: None,
                 node,
             });
         }

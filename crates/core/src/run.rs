@@ -12,13 +12,19 @@ mod branch;
 mod cause;
 mod child;
 mod command;
+mod dispatch;
+mod fact;
 mod flow;
 mod fold;
+mod handoff;
 mod inputs;
 mod interrupt;
+mod join;
+mod mock_agent;
 mod next;
 mod perform;
 mod replay;
+mod supervise;
 mod talk;
 mod view;
 mod write;
@@ -30,14 +36,14 @@ use serde_json::Value;
 
 use callboard_protocol::{
     CancelRequested, CapBreached, ChannelName, Event, Failure, NodeId, Object, PauseRequested,
-    RunId, RunStatus, Timestamp,
+    RunCost, RunId, RunStatus, Timestamp,
 };
 
-pub use agent::AgentFact;
 pub use answer::Answered;
 pub use cause::Cause;
 pub use child::{ChildNews, ChildOrder, LiveChild, status_for_parent};
 pub use command::{Command, Fact, Outcome, Refusal, RetryClass};
+pub use fact::{AgentFact, Invoked, ToolCalled, ToolReturned};
 pub use interrupt::{InterruptView, Resolution, Via};
 pub use view::{Attempt, Owed, Task};
 pub use write::OutsideWrite;
@@ -106,8 +112,12 @@ pub struct Run {
     agent_at: Option<NodeIndex>,
     /// Agents between which control has passed, which is yet to be told.
     owed_handoff: Option<(NodeIndex, NodeIndex)>,
+    /// What supervisors have decided, and for whom.
+    orchestra: supervise::Orchestra,
     /// What a replay goes through again; empty in every other run.
     script: replay::Script,
+    /// What models have used, once any was asked.
+    cost: Option<RunCost>,
     /// Completed visits whose outputs are an artifact that the log has yet to tell of.
     owed_artifacts: BTreeSet<(NodeIndex, u32)>,
 }
@@ -129,6 +139,10 @@ struct NodeState {
     failures: u32,
     /// Facts recorded within this visit: writes of a pure node, chunks of an activity.
     facts: u32,
+    /// What agents have told within this visit.
+    told: fact::Told,
+    /// How often agents have begun to work on the node in the whole run.
+    invocations: u32,
     /// What the ports held when the attempt started.
     inputs: Object,
     /// Why the ports could not be resolved.
@@ -142,6 +156,10 @@ struct NodeState {
     child: Option<usize>,
     /// The conversation that this visit holds.
     talk: Option<talk::Talk>,
+    /// What a supervisor has decided in this visit.
+    ruling: Option<supervise::Ruling>,
+    /// The decision that this visit carries out.
+    dispatching: Option<dispatch::Dispatching>,
     started_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
 }
@@ -234,7 +252,9 @@ impl Run {
             sensitive: Sensitive::default(),
             agent_at: None,
             owed_handoff: None,
+            orchestra: supervise::Orchestra::default(),
             script: replay::Script::default(),
+            cost: None,
             owed_artifacts: BTreeSet::new(),
             birth,
             plan,
@@ -322,10 +342,13 @@ impl Run {
         Mask { plan: &self.plan, sensitive: &self.sensitive }
     }
 
-    /// How a node comes to its end in this run: one that an agent performs is performed, whatever its type.
+    /// How a node comes to its end in this run: one that an agent performs is performed, whatever its type. Once an
+    /// agent that supervises has decided, the rest is the run's.
     fn kind(&self, index: NodeIndex) -> NodeKind {
         let node = self.plan.node(index);
-        if self.birth.agents.contains_key(&node.node.id) { NodeKind::Activity } else { node.kind }
+        let is_pinned = self.birth.agents.contains_key(&node.node.id);
+        let is_performed = is_pinned && self.nodes[index].ruling.is_none();
+        if is_performed { NodeKind::Activity } else { node.kind }
     }
 
     /// The try that a node is at.
@@ -334,9 +357,13 @@ impl Run {
         Attempt { node: self.node_id(index), visit: state.visit, number: state.attempt }
     }
 
-    /// Whether the run was cancelled, broke a limit or cannot be folded: it stops its nodes, then itself.
+    /// Whether the run was cancelled, broke a limit, cannot be folded or was ended by its supervisor: it stops its
+    /// nodes, then itself.
     fn is_ending(&self) -> bool {
-        self.cancel.is_some() || self.breach.is_some() || self.fault.is_some()
+        self.cancel.is_some()
+            || self.breach.is_some()
+            || self.fault.is_some()
+            || self.orchestra.ended_by.is_some()
     }
 
     fn node_id(&self, index: NodeIndex) -> NodeId {

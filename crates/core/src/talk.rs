@@ -98,6 +98,22 @@ impl TalkPlan {
         Ok(talk)
     }
 
+    /// A conversation of one turn, in which somebody is asked what an agent wants to know.
+    pub(crate) fn asking(prompt: &str, agent: Option<String>) -> Self {
+        Self {
+            lifecycle: Lifecycle::default(),
+            title: prompt.to_owned(),
+            initial_prompt: Some(prompt.to_owned()),
+            prompts: vec![prompt.to_owned()],
+            turn_count: None,
+            outcome_schema: None,
+            agent_id: agent,
+            channel: None,
+            timeout_ms: None,
+            answers_itself: false,
+        }
+    }
+
     /// How many answers it asks for.
     pub(crate) fn turns(&self) -> usize {
         let turns = self.turn_count.and_then(|turns| usize::try_from(turns).ok());

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use callboard_core::{
-    Birth, Command, Entry, Plan, Refusal, Resolution, Run, RunLimits, SpanCode, Via, spans,
+    Birth, Command, Confidence, Entry, Plan, Refusal, Resolution, Run, RunLimits, SpanCode, Via,
+    spans,
 };
 use callboard_protocol::{DrainPolicy, ENGINE_VERSION, Object, Owner, RunStatus, Timestamp};
 
@@ -38,7 +39,12 @@ fn run_of(nodes: Value, edges: Value, settings: Value) -> Run {
         created_at: at(0),
         engine_version: ENGINE_VERSION,
         forced_engine_version: None,
-        limits: RunLimits { node_executions: 100, duration_ms: 31_536_000_000 },
+        limits: RunLimits {
+            node_executions: 100,
+            duration_ms: 31_536_000_000,
+            loop_iterations: 100,
+            confidence_floor: Confidence::FLOOR,
+        },
         parent: None,
         unset: Vec::new(),
         fork: None,

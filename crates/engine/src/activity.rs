@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
 use callboard_core::{AgentPin, Answered, Attempt, Fact, Outcome, Pin, Task, pin_version};
-use callboard_protocol::{Failure, Object, RunId, Tenant, TypeId};
+use callboard_protocol::{Failure, Object, Principal, RunId, Tenant, Timestamp, TypeId};
 
 use crate::clock::Clock;
 use crate::secrets::{Resolved, Secrets};
@@ -59,6 +59,8 @@ impl Activities {
 pub struct Call {
     pub run: RunId,
     pub tenant: Tenant,
+    /// Who created the run.
+    pub principal: Option<Principal>,
     pub attempt: Attempt,
     pub type_id: TypeId,
     pub config: Object,
@@ -100,6 +102,10 @@ impl Call {
                 Ok(version)
             }
         }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// Waits, on the engine's clock.

@@ -6,13 +6,25 @@ use callboard_core::{
     Birth, ChildNews, ChildOrder, Command, LiveChild, Parent, Refusal, Run, TraceContext,
     status_for_parent,
 };
-use callboard_protocol::{ENGINE_VERSION, Failure, RunStatus};
+use callboard_protocol::{ENGINE_VERSION, Failure, NodeId, RunStatus};
 
 use crate::engine::{Engine, EngineError, Newborn};
 use crate::store::KeyMode;
 
 /// How deep runs may lie within runs. A workflow that starts itself without end stops here.
 const MAX_DEPTH: u32 = 16;
+
+/// What a child keeps of the node that starts it.
+fn link(parent: &Run, node: &NodeId, depth: u32) -> Parent {
+    let above = parent.birth();
+    Parent {
+        run_id: above.run_id.clone(),
+        workflow_id: above.workflow_id.clone(),
+        node_id: node.clone(),
+        depth,
+        cause: parent.plan().type_of(node).cloned().unwrap_or_else(|| "core.subWorkflow".into()),
+    }
+}
 
 impl Engine {
     /// The child that an order asks for, ready to be written, or why its node must fail.
@@ -67,12 +79,7 @@ impl Engine {
             engine_version: ENGINE_VERSION,
             forced_engine_version: above.forced_engine_version,
             limits,
-            parent: Some(Parent {
-                run_id: above.run_id.clone(),
-                workflow_id: above.workflow_id.clone(),
-                node_id: attempt.node.clone(),
-                depth,
-            }),
+            parent: Some(link(parent, &attempt.node, depth)),
             unset: order.unset.clone(),
             fork: None,
             agents,

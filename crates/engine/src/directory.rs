@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use callboard_core::{AgentPin, Plan, TaskSource};
-use callboard_protocol::{AgentRef, NodeId, RunId, Tenant, WorkflowId};
+use callboard_protocol::{AgentRef, InvocationSource, NodeId, RunId, Tenant, WorkflowId};
 
 use crate::engine::{Engine, EngineError};
 
@@ -72,10 +72,11 @@ impl Engine {
         tenant: &Tenant,
         run: &RunId,
         agent: &str,
+        source: InvocationSource,
     ) -> Result<BTreeMap<NodeId, AgentPin>, EngineError> {
         let pin = self.inner.directory.pin(tenant, &named(agent), run).await?;
         let pin = pin.ok_or_else(|| EngineError::UnknownAgent(agent.to_owned()))?;
-        let pin = AgentPin { task: TaskSource::Inputs, ..pin };
+        let pin = AgentPin { task: TaskSource::Inputs, source, ..pin };
         Ok(BTreeMap::from([(ONLY_NODE.into(), pin)]))
     }
 }

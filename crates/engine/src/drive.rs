@@ -202,8 +202,8 @@ impl Driver {
                 self.record_with(command, Some(Box::new(child))).await
             }
             Err(failure) => {
-                let outcome = Outcome::Failed { failure, class: RetryClass::Final };
-                self.record(Command::Finish { attempt, outcome }).await
+                let workflow = order.workflow;
+                self.record(Command::Undispatch { attempt, workflow, failure }).await
             }
         }
     }
@@ -419,6 +419,7 @@ impl Driver {
         Call {
             run: birth.run_id.clone(),
             tenant: birth.owner.tenant.clone(),
+            principal: birth.owner.principal.clone(),
             attempt: task.attempt,
             type_id: task.type_id,
             config: task.config,

@@ -12,8 +12,8 @@ use callboard_core::{
     Run, TraceContext,
 };
 use callboard_protocol::{
-    DrainPolicy, ENGINE_VERSION, HostId, NodeId, Object, Owner, Principal, RunId, RunSnapshot,
-    RunStatus, Timestamp, WorkflowId,
+    DrainPolicy, ENGINE_VERSION, HostId, InvocationSource, NodeId, Object, Owner, Principal, RunId,
+    RunSnapshot, RunStatus, Timestamp, WorkflowId,
 };
 
 use crate::activity::Activities;
@@ -106,6 +106,8 @@ pub enum Target {
     Workflow(WorkflowId),
     /// An agent alone; the inputs are its task.
     Agent(String),
+    /// An agent alone, because somebody mentioned it.
+    Mentioned(String),
 }
 
 /// What was done, for the answer to the caller.
@@ -256,8 +258,12 @@ impl Engine {
                 let agents = self.pins(tenant, &run_id, &entry.plan).await?;
                 (id.clone(), entry, agents)
             }
-            Target::Agent(agent) => {
-                let agents = self.pin_alone(tenant, &run_id, agent).await?;
+            Target::Agent(agent) | Target::Mentioned(agent) => {
+                let source = match order.target {
+                    Target::Mentioned(_) => InvocationSource::ChatMention,
+                    _ => InvocationSource::RunApi,
+                };
+                let agents = self.pin_alone(tenant, &run_id, agent, source).await?;
                 (workflow_of(agent), inner.catalog.of_agent(agent)?, agents)
             }
         };

@@ -14,6 +14,7 @@ mod directory;
 mod drive;
 mod effects;
 mod engine;
+mod errand;
 mod fork;
 mod in_memory;
 mod observe;
@@ -39,6 +40,7 @@ pub use effects::{Begun, EffectClaim, EffectId};
 pub use engine::{
     Done, Engine, EngineError, Options, Order, Parts, Remember, Seen, Target, Watcher,
 };
+pub use errand::{Errand, Homecoming, WeakEngine};
 pub use fork::{ForkOrder, Overlay};
 pub use in_memory::InMemoryStore;
 pub use observe::Ended;

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::closed::ensure;
-use crate::pack::{is_scoped_name, is_version};
-use crate::{AgentId, PackName, PackVersion, ShapeError};
+use crate::pack::is_scoped_name;
+use crate::prompt::is_prompt_name;
+use crate::{AgentId, PackName, PackVersion, PromptRef, ShapeError};
 
 /// One entry of a pack's `agents`. Closed, but for `role`, which published packs carry beside the schema.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -146,7 +147,7 @@ impl AgentManifest {
             "must be up to 128 of a-z, 0-9, '.', '_' and '-'".into()
         })?;
         for (kind, prompt) in self.prompt_overrides.iter().flatten() {
-            let known = PROMPT_KINDS.contains(&kind.as_str()) && is_prompt_ref(prompt);
+            let known = PROMPT_KINDS.contains(&kind.as_str()) && PromptRef::read(prompt).is_some();
             ensure(known, &at(&format!("promptOverrides.{kind}")), || {
                 format!("must be a prompt reference under one of {}", PROMPT_KINDS.join(", "))
             })?;
@@ -163,33 +164,6 @@ fn length(text: &str, least: usize, most: usize, path: &str) -> Result<(), Shape
     ensure((least..=most).contains(&text.chars().count()), path, || {
         format!("must have {least} to {most} characters")
     })
-}
-
-fn is_prompt_name(text: &str) -> bool {
-    let is_first = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    text.len() <= 128
-        && text.starts_with(is_first)
-        && text.chars().all(|c| is_first(c) || matches!(c, '.' | '_' | '-'))
-}
-
-/// `prompt:name`, `prompt:name@1.2.3`, or an object that names a template.
-fn is_prompt_ref(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.strip_prefix("prompt:").is_some_and(|text| {
-            let (name, version) = text.split_once('@').unwrap_or((text, "0.0.0"));
-            is_prompt_name(name) && is_version(version)
-        }),
-        Value::Object(fields) => {
-            fields.contains_key("templateId")
-                && fields.iter().all(|(field, value)| match field.as_str() {
-                    "templateId" | "libraryId" => value.as_str().is_some_and(is_prompt_name),
-                    "version" => value.as_str().is_some_and(is_version),
-                    "variableOverrides" => value.is_object(),
-                    _ => false,
-                })
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => false,
-    }
 }
 
 /// `GET /v1/agents`: what the caller may dispatch, by id.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DeploymentState, ForkMode, Object};
+use crate::{DeploymentState, ForkMode, InvocationSource, Object, ToolSource};
 
 /// `GET /.well-known/openwop`. Each family stands at the root; the server mirrors them under `capabilities`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,8 +38,50 @@ pub struct Capabilities {
     /// Absent until something dispatches agents: what is advertised is enforced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<AgentsCapability>,
+    pub tool_catalog: ToolCatalogCapability,
+    /// Absent until every call of a tool goes through them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_hooks: Option<ToolHooksCapability>,
+    /// Absent where requests may reach private addresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_client: Option<HttpClientCapability>,
+    pub orchestrator: OrchestratorCapability,
+    pub dispatch: DispatchCapability,
+    pub multi_agent: MultiAgentCapability,
+    /// Absent outside of tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conformance: Option<ConformanceCapability>,
     pub testing: Testing,
     pub extensions: Object,
+}
+
+/// RFC 0078: which tools there are. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToolCatalogCapability {
+    pub supported: bool,
+    pub sources: Vec<ToolSource>,
+}
+
+/// RFC 0064: what is asked before a tool is called, and told of the call. Closed in the protocol's schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToolHooksCapability {
+    pub supported: bool,
+    pub pre_post_events: bool,
+    pub per_tool_authorization: bool,
+    pub per_tool_rate_limit: bool,
+}
+
+/// How this host fetches for its tools. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HttpClientCapability {
+    pub supported: bool,
+    pub ssrf_guard: bool,
+    pub max_response_body_bytes: u64,
+    pub request_timeout_ms: u64,
+    pub methods: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,9 +134,81 @@ pub struct WebhooksCapability {
 pub struct AgentsCapability {
     pub supported: bool,
     pub manifest_runtime: ManifestRuntime,
+    /// Whether supervisors decide, whether what they decide is carried out, and whether workers are given variables.
+    pub orchestrator: bool,
+    pub dispatch: bool,
+    pub dispatch_mapping: bool,
+    /// Absent where agents are dispatched without asking models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_runtime: Option<LiveRuntime>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<ReasoningCapability>,
     /// Absent where no reference to a channel can be resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentCapability>,
+}
+
+/// RFC 0077: agents of packs work with models and tools. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LiveRuntime {
+    pub supported: bool,
+    pub structured_output: bool,
+    pub confidence_escalation: bool,
+    pub sources: Vec<InvocationSource>,
+}
+
+/// How much of what agents think is told. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReasoningCapability {
+    pub verbosity: String,
+    pub streaming: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OrchestratorCapability {
+    pub supported: bool,
+    pub fan_out_supported: bool,
+}
+
+/// What a dispatching node may be configured to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DispatchCapability {
+    pub supported: bool,
+    pub models: Vec<String>,
+    pub fan_out_supported: bool,
+    pub fan_out_policies: Vec<String>,
+    pub join_modes: Vec<String>,
+    pub on_child_failure_modes: Vec<String>,
+    pub max_fan_out: u32,
+    pub ask_user_routings: Vec<String>,
+}
+
+/// Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MultiAgentCapability {
+    pub execution_model: ExecutionModel,
+}
+
+/// How agents work together; a version promises all that those before it promise. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExecutionModel {
+    pub supported: bool,
+    pub version: u32,
+    pub confidence_escalation_floor: f64,
+    pub confidence_escalation_interrupt_kind: String,
+}
+
+/// Closed in the protocol's schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConformanceCapability {
+    pub mock_agent: bool,
 }
 
 /// RFC 0082: which version of an agent serves. Closed in the protocol's schema.
@@ -134,6 +248,7 @@ pub struct Limits {
     pub envelopes_per_turn: u32,
     pub max_node_executions: u64,
     pub max_run_duration_ms: u64,
+    pub max_loop_iterations: u64,
     pub max_request_body_bytes: u64,
 }
 

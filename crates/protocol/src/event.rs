@@ -4,17 +4,23 @@
 //! [`Event::Other`] and skips it; a new reader defaults fields that an old payload lacks; nobody
 //! rewrites a stored event, so an old writer cannot lose what a new one said.
 
+mod agent;
 mod conversation;
+mod envelope;
+mod orchestration;
 mod payload;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use agent::*;
 pub use conversation::*;
+pub use envelope::*;
+pub use orchestration::*;
 pub use payload::*;
 
-use crate::{EventId, NodeId, RunId, Timestamp};
+use crate::{EventId, NodeId, ProviderUsage, RunId, Timestamp};
 
 /// An event of a kind that this host neither emits nor folds.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,9 +130,26 @@ events! {
     ApprovalReceived(ApprovalReceived) = "approval.received", Update;
     ClarificationRequested(ClarificationRequested) = "clarification.requested", Update;
     ClarificationResolved(ClarificationResolved) = "clarification.resolved", Update;
+    AgentInvocationStarted(AgentInvocationStarted) = "agent.invocation.started", Debug;
+    AgentInvocationCompleted(AgentInvocationCompleted) = "agent.invocation.completed", Debug;
+    AgentPromptResolved(AgentPromptResolved) = "agent.promptResolved", Debug;
+    PromptComposed(PromptComposed) = "prompt.composed", Debug;
+    ProviderUsage(ProviderUsage) = "provider.usage", Debug;
+    AgentReasoningDelta(AgentReasoningDelta) = "agent.reasoning.delta", Debug;
+    AgentToolCalled(AgentToolCalled) = "agent.toolCalled", Debug;
+    AgentToolReturned(AgentToolReturned) = "agent.toolReturned", Debug;
+    EnvelopeTruncated(EnvelopeTruncated) = "envelope.truncated", Debug;
+    EnvelopeRetryAttempted(EnvelopeRetryAttempted) = "envelope.retry.attempted", Debug;
+    EnvelopeRetryExhausted(EnvelopeRetryExhausted) = "envelope.retry.exhausted", Debug;
+    EnvelopeRefusal(EnvelopeRefusal) = "envelope.refusal", Debug;
+    EnvelopeRecoveryApplied(EnvelopeRecoveryApplied) = "envelope.recovery.applied", Debug;
+    LogAppended(LogAppended) = "log.appended", Debug;
     AgentReasoned(AgentReasoned) = "agent.reasoned", Debug;
     AgentDecided(AgentDecided) = "agent.decided", Debug;
     AgentHandoff(AgentHandoff) = "agent.handoff", Debug;
+    RunOrchestratorDecided(RunOrchestratorDecided) = "runOrchestrator.decided", Update;
+    WorkflowChained(WorkflowChained) = "core.workflowChain.event", Debug;
+    ConfidenceEscalated(ConfidenceEscalated) = "core.workflowChain.confidence-escalated", Update;
     ConversationOpened(ConversationOpened) = "conversation.opened", Update;
     ConversationExchanged(ConversationExchanged) = "conversation.exchanged", Update;
     ConversationClosed(ConversationClosed) = "conversation.closed", Update;
@@ -159,9 +182,26 @@ impl Event {
             Self::ApprovalReceived(payload) => Some(&payload.node_id),
             Self::ClarificationRequested(payload) => Some(&payload.node_id),
             Self::ClarificationResolved(payload) => Some(&payload.node_id),
+            Self::AgentInvocationStarted(payload) => payload.node_id.as_ref(),
+            Self::AgentInvocationCompleted(payload) => payload.node_id.as_ref(),
+            Self::AgentPromptResolved(payload) => Some(&payload.node_id),
+            Self::PromptComposed(payload) => Some(&payload.node_id),
+            Self::ProviderUsage(payload) => payload.node_id.as_ref(),
+            Self::AgentReasoningDelta(payload) => payload.node_id.as_ref(),
+            Self::AgentToolCalled(payload) => payload.node_id.as_ref(),
+            Self::AgentToolReturned(payload) => payload.node_id.as_ref(),
+            Self::EnvelopeTruncated(payload) => Some(&payload.node_id),
+            Self::EnvelopeRetryAttempted(payload) => Some(&payload.node_id),
+            Self::EnvelopeRetryExhausted(payload) => Some(&payload.node_id),
+            Self::EnvelopeRefusal(payload) => Some(&payload.node_id),
+            Self::EnvelopeRecoveryApplied(payload) => Some(&payload.node_id),
+            Self::LogAppended(payload) => payload.node_id.as_ref(),
             Self::AgentReasoned(payload) => payload.node_id.as_ref(),
             Self::AgentDecided(payload) => payload.node_id.as_ref(),
             Self::AgentHandoff(payload) => payload.node_id.as_ref(),
+            Self::RunOrchestratorDecided(payload) => payload.node_id.as_ref(),
+            Self::WorkflowChained(payload) => payload.node_id.as_ref(),
+            Self::ConfidenceEscalated(payload) => payload.node_id.as_ref(),
             Self::ConversationOpened(payload) => payload.node_id.as_ref(),
             Self::ConversationExchanged(payload) => payload.node_id.as_ref(),
             Self::ConversationClosed(payload) => payload.node_id.as_ref(),
@@ -193,9 +233,17 @@ impl Event {
         match &mut self {
             Self::InterruptRequested(payload) => payload.node_id = node,
             Self::NodeDispatched(payload) => payload.node_id = node,
+            Self::AgentInvocationStarted(payload) => payload.node_id = node,
+            Self::AgentInvocationCompleted(payload) => payload.node_id = node,
+            Self::AgentReasoningDelta(payload) => payload.node_id = node,
+            Self::AgentToolCalled(payload) => payload.node_id = node,
+            Self::AgentToolReturned(payload) => payload.node_id = node,
             Self::AgentReasoned(payload) => payload.node_id = node,
             Self::AgentDecided(payload) => payload.node_id = node,
             Self::AgentHandoff(payload) => payload.node_id = node,
+            Self::RunOrchestratorDecided(payload) => payload.node_id = node,
+            Self::WorkflowChained(payload) => payload.node_id = node,
+            Self::ConfidenceEscalated(payload) => payload.node_id = node,
             Self::ConversationOpened(payload) => payload.node_id = node,
             Self::ConversationExchanged(payload) => payload.node_id = node,
             Self::ConversationClosed(payload) => payload.node_id = node,

@@ -11,9 +11,11 @@ mod event;
 mod event_types;
 mod ids;
 mod pack;
+mod prompt;
 mod request;
 mod snapshot;
 mod time;
+mod tool;
 mod usage;
 mod workflow;
 
@@ -26,10 +28,13 @@ pub use annotation::{
 };
 pub use capabilities::{
     AgentsCapability, Backpressure, BundleCapability, Capabilities, Compliance,
-    DeploymentCapability, EngineVersionRange, Feedback, IdempotencyCapability, Implementation,
-    InstallScope, Limits, ManifestRuntime, Observability, OtelCapability, PauseResume, Production,
+    ConformanceCapability, DeploymentCapability, DispatchCapability, EngineVersionRange,
+    ExecutionModel, Feedback, HttpClientCapability, IdempotencyCapability, Implementation,
+    InstallScope, Limits, LiveRuntime, ManifestRuntime, MultiAgentCapability, Observability,
+    OrchestratorCapability, OtelCapability, PauseResume, Production, ReasoningCapability,
     ReplayCapability, RestTransport, RunsCapability, SeamCapability, SecretsCapability,
-    SubWorkflowCapability, Supported, Testing, WebhooksCapability,
+    SubWorkflowCapability, Supported, Testing, ToolCatalogCapability, ToolHooksCapability,
+    WebhooksCapability,
 };
 pub use closed::{ShapeError, parse, parse_value};
 pub use deployment::{
@@ -39,15 +44,20 @@ pub use deployment::{
 };
 pub use envelope::ErrorEnvelope;
 pub use event::{
-    AgentDecided, AgentHandoff, AgentReasoned, ApprovalReceived, ApprovalRequested,
-    ArtifactCreated, Ask, CancelRequested, CapBreached, CapKind, ChannelWritten, ChildChanged,
-    ChunkMeta, ClarificationRequested, ClarificationResolved, ConversationClosed,
-    ConversationExchanged, ConversationOpened, ConversationTurn, DivergenceKind, Event, Failure,
-    InterruptKind, InterruptRequested, InterruptResolved, LoopbackLimit, NodeCancelled,
-    NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeStarted,
-    NodeSuspended, OtherEvent, OutputChunk, PauseRequested, ReplayDiverged, RunCancelled,
-    RunCompleted, RunEvent, RunFailed, RunPaused, RunResumed, RunStarted, StreamTier, TurnRole,
-    Usage, VariableChanged, VersionPinned, Vote,
+    AgentDecided, AgentHandoff, AgentInvocationCompleted, AgentInvocationStarted,
+    AgentPromptResolved, AgentReasoned, AgentReasoningDelta, AgentToolCalled, AgentToolReturned,
+    ApprovalReceived, ApprovalRequested, ArtifactCreated, Ask, CancelRequested, CapBreached,
+    CapKind, ChainPhase, ChannelWritten, ChildChanged, ChunkMeta, ClarificationRequested,
+    ClarificationResolved, ConfidenceEscalated, ConversationClosed, ConversationExchanged,
+    ConversationOpened, ConversationTurn, DivergenceKind, EnvelopeRecoveryApplied, EnvelopeRefusal,
+    EnvelopeRetryAttempted, EnvelopeRetryExhausted, EnvelopeTruncated, EscalationKind, Event,
+    Failure, InterruptKind, InterruptRequested, InterruptResolved, InvocationOutcome,
+    InvocationSource, LogAppended, LoopbackLimit, NodeCancelled, NodeCompleted, NodeDispatched,
+    NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeStarted, NodeSuspended, OtherEvent,
+    OutputChunk, PauseRequested, PromptComposed, PromptKind, PromptLayer, ReplayDiverged,
+    RunCancelled, RunCompleted, RunEvent, RunFailed, RunOrchestratorDecided, RunPaused, RunResumed,
+    RunStarted, StreamTier, ToolStatus, TurnRole, Usage, VariableChanged, VersionPinned, Vote,
+    WorkflowChained,
 };
 pub use event_types::EVENT_TYPES;
 pub use ids::{
@@ -58,14 +68,23 @@ pub use pack::{
     NameError, PackManifest, PackName, PackRuntime, PackVersion, PeerDependencyMeta,
     RuntimeLanguage, RuntimeNeed, Signing, SigningMethod, VersionTextError,
 };
+pub use prompt::{
+    LONGEST_PROMPT, ModelHints, PromptMeta, PromptOrigin, PromptRef, PromptSource, PromptTemplate,
+    PromptValueType, PromptVariable, is_prompt_name,
+};
 pub use request::{
     BulkCancel, BulkCancelled, BulkItem, BulkItemError, CancelRun, CreateRun, CreatedRun,
     DrainPolicy, ForkRun, ForkedRun, ParentRun, PauseRun, ResumeRun, RunAncestry, RunOptions,
 };
 pub use snapshot::{
-    ChildRunSnapshot, ForkMode, ForkSnapshot, NodeSnapshot, RunSnapshot, RunStatus,
+    ChildRunSnapshot, ForkMode, ForkSnapshot, NodeSnapshot, RunCost, RunMetrics, RunSnapshot,
+    RunStatus, RunTokens,
 };
 pub use time::Timestamp;
+pub use tool::{
+    SafetyTier, ToolApproval, ToolAuth, ToolEgress, ToolEntry, ToolReplay, ToolSource,
+    ToolTransport,
+};
 pub use usage::ProviderUsage;
 pub use workflow::{
     AgentRef, ChannelAccess, ChannelDeclaration, ConditionType, DefinitionError, EdgeCondition,

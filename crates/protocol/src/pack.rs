@@ -15,7 +15,6 @@ pub use name::{NameError, PackName};
 pub use version::{PackVersion, VersionTextError};
 
 pub(crate) use name::is_scoped_name;
-pub(crate) use version::is_version;
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ForkMode, Object, RunId, RunStatus, Timestamp};
+use crate::{ForkMode, Object, RunId, RunStatus, Timestamp, TypeId};
 
 /// `POST /v1/runs`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -182,12 +182,12 @@ pub struct ParentRun {
 }
 
 impl RunAncestry {
-    /// A run whose parent, if it has one, called it as a sub-workflow on the same host.
-    pub fn of(run_id: RunId, host: &str, parent: Option<RunId>) -> Self {
-        let parent = parent.map(|run_id| ParentRun {
+    /// A run whose parent, if it has one, started it with a node of this type on the same host.
+    pub fn of(run_id: RunId, host: &str, parent: Option<(RunId, TypeId)>) -> Self {
+        let parent = parent.map(|(run_id, cause)| ParentRun {
             run_id,
             host_id: host.to_owned(),
-            cause: "core.subWorkflow".to_owned(),
+            cause: cause.to_string(),
         });
         Self { run_id, host_id: host.to_owned(), parent }
     }

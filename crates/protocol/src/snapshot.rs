@@ -100,18 +100,53 @@ pub struct RunSnapshot {
     /// The agent that works on the run, or did last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentRef>,
+    /// Whose decisions the run follows, from the first of them on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_orchestrator: Option<AgentRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<RunId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_node_id: Option<NodeId>,
+    /// What the parent gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Object>,
     /// The runs that nodes of this one have started, as far as this one knows of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub child_runs: Vec<ChildRunSnapshot>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<ForkSnapshot>,
+    /// What models have used so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<RunMetrics>,
     /// The highest sequence that this snapshot has folded; absent while the log is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_sequence: Option<u64>,
+}
+
+/// Figures of a whole run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunMetrics {
+    pub openwop_cost: RunCost,
+}
+
+/// What the calls of models came to; provider and model are those of the last.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunCost {
+    /// Absent where the price of any call is unknown: a part is no total.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+    pub tokens: RunTokens,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTokens {
+    pub input: u64,
+    pub output: u64,
 }
 
 /// A run that a node has started.

@@ -2,6 +2,10 @@
 
 #![expect(clippy::expect_used, reason = "tests stop at the first surprise")]
 
+#[path = "schemas/agents.rs"]
+mod agents;
+#[path = "schemas/tools.rs"]
+mod tools;
 #[path = "schemas/usage.rs"]
 mod usage;
 
@@ -11,18 +15,19 @@ use std::path::{Path, PathBuf};
 
 use callboard_protocol::{
     AgentDecided, AgentDeployment, AgentHandoff, AgentReasoned, ApprovalReceived,
-    ApprovalRequested, ArtifactCreated, Ask, CancelRequested, CapBreached, CapKind, ChannelWritten,
-    ChildChanged, ChildRunSnapshot, ChunkMeta, ClarificationRequested, ClarificationResolved,
-    ConversationClosed, ConversationExchanged, ConversationOpened, ConversationTurn, CreateRun,
-    DeploymentCanaryAdjusted, DeploymentEvent, DeploymentPromoted, DeploymentRolledBack,
-    DeploymentState, DeploymentStateChanged, DeploymentTransition, DivergenceKind, DrainPolicy,
-    EVENT_TYPES, ErrorEnvelope, Event, EventId, Failure, ForkMode, ForkSnapshot, InterruptKind,
-    InterruptRequested, InterruptResolved, LoopbackLimit, NodeCancelled, NodeCompleted,
-    NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeSnapshot, NodeStarted,
-    NodeSuspended, Object, OutputChunk, Owner, PauseRequested, Reducer, ReplayDiverged,
-    RunCancelled, RunCompleted, RunEvent, RunFailed, RunPaused, RunResumed, RunSnapshot,
-    RunStarted, RunStatus, Timestamp, Transition, TurnRole, Usage, VariableChanged, VersionPinned,
-    Vote, WorkflowDefinition,
+    ApprovalRequested, ArtifactCreated, Ask, CancelRequested, CapBreached, CapKind, ChainPhase,
+    ChannelWritten, ChildChanged, ChildRunSnapshot, ChunkMeta, ClarificationRequested,
+    ClarificationResolved, ConfidenceEscalated, ConversationClosed, ConversationExchanged,
+    ConversationOpened, ConversationTurn, CreateRun, DeploymentCanaryAdjusted, DeploymentEvent,
+    DeploymentPromoted, DeploymentRolledBack, DeploymentState, DeploymentStateChanged,
+    DeploymentTransition, DivergenceKind, DrainPolicy, EVENT_TYPES, ErrorEnvelope, EscalationKind,
+    Event, EventId, Failure, ForkMode, ForkSnapshot, InterruptKind, InterruptRequested,
+    InterruptResolved, LoopbackLimit, NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed,
+    NodeResumed, NodeRetried, NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended, Object,
+    OutputChunk, Owner, PauseRequested, Reducer, ReplayDiverged, RunCancelled, RunCompleted,
+    RunCost, RunEvent, RunFailed, RunMetrics, RunOrchestratorDecided, RunPaused, RunResumed,
+    RunSnapshot, RunStarted, RunStatus, RunTokens, Timestamp, Transition, TurnRole, Usage,
+    VariableChanged, VersionPinned, Vote, WorkflowChained, WorkflowDefinition,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -80,6 +85,8 @@ fn events() -> Vec<Event> {
     let mut events = run_events();
     events.extend(family_events());
     events.extend(agent_events());
+    events.extend(agents::live_events());
+    events.extend(orchestration_events());
     events.extend(node_events());
     events.extend(value_events());
     events.extend(question_events());
@@ -139,15 +146,22 @@ fn question_events() -> Vec<Event> {
                 interrupt_id: "i".into(),
                 questions: vec![json!({ "id": "q", "question": "?" })],
             }),
-            Event::NodeSuspended(NodeSuspended {
-                node_id: "n".into(),
-                interrupt_id: "i".into(),
-                kind: InterruptKind::Approval,
-                key: "r:n:0".into(),
-                reason: Some("conversation-input".into()),
-            }),
+            suspended(),
         ])
         .collect()
+}
+
+fn suspended() -> Event {
+    Event::NodeSuspended(NodeSuspended {
+        node_id: "n".into(),
+        interrupt_id: "i".into(),
+        kind: InterruptKind::LowConfidence,
+        key: "r:n:0".into(),
+        reason: Some("low-confidence".into()),
+        agent_id: Some("core.x.y".into()),
+        threshold: Some(0.7),
+        observed: Some(0.5),
+    })
 }
 
 /// A conversation from its first turn to its last.
@@ -255,6 +269,7 @@ fn agent_events() -> Vec<Event> {
             agent_id: agent_id(),
             reasoning: "because".into(),
             verbosity: Some("summary".into()),
+            torn: true,
         }),
         Event::AgentDecided(AgentDecided {
             node_id: None,
@@ -266,8 +281,51 @@ fn agent_events() -> Vec<Event> {
             node_id: None,
             from_agent_id: agent_id(),
             to_agent_id: agent_id(),
+            reason: Some("why".into()),
         }),
     ]
+}
+
+/// A decision, what nobody was sure enough of in it, and each step of carrying it out.
+fn orchestration_events() -> Vec<Event> {
+    let decision = json!({ "kind": "next-worker", "nextWorkerIds": ["w"], "confidence": 0.3 });
+    let phases = [
+        ChainPhase::DispatchBegan,
+        ChainPhase::DispatchSucceeded,
+        ChainPhase::DispatchFailed,
+        ChainPhase::ChildCompleted,
+        ChainPhase::ChildFailed,
+        ChainPhase::ChildCancelled,
+        ChainPhase::OutputHarvested,
+    ];
+    let chain = phases.map(|phase| {
+        Event::WorkflowChained(WorkflowChained {
+            node_id: None,
+            phase,
+            worker_id: "w".into(),
+            parent_run_id: "r".into(),
+            child_run_id: Some("c".into()),
+            harvested_keys: Some(vec!["k".into()]),
+            error: Some(failure()),
+        })
+    });
+    let decided = Event::RunOrchestratorDecided(RunOrchestratorDecided {
+        node_id: None,
+        agent_id: "core.x.y".into(),
+        decision: decision.clone(),
+    });
+    let escalated = [EscalationKind::Clarify, EscalationKind::Escalate].map(|kind| {
+        Event::ConfidenceEscalated(ConfidenceEscalated {
+            node_id: None,
+            confidence: 0.3,
+            floor: 0.5,
+            escalation_kind: kind,
+            parent_run_id: "r".into(),
+            worker_id: Some("w".into()),
+            original_decision: Some(decision.clone()),
+        })
+    });
+    [decided].into_iter().chain(escalated).chain(chain).collect()
 }
 
 fn family_events() -> Vec<Event> {
@@ -334,12 +392,21 @@ fn run_events() -> Vec<Event> {
             limit: 3,
             observed: 4,
             node_id: Some("n".into()),
+            details: Some(object(json!({ "reason": "dispatch-iterations" }))),
+        }),
+        Event::CapBreached(CapBreached {
+            kind: CapKind::LoopIterations,
+            limit: 3,
+            observed: 4,
+            node_id: None,
+            details: None,
         }),
         Event::CapBreached(CapBreached {
             kind: CapKind::RunDuration,
             limit: 3,
             observed: 4,
             node_id: None,
+            details: None,
         }),
     ]
 }
@@ -364,6 +431,7 @@ fn node_events() -> Vec<Event> {
             attempt: 1,
             delay_ms: 1_000,
             last_error: Some(failure()),
+            postponed: true,
         }),
         Event::NodeSkipped(NodeSkipped { node_id: "n".into(), reason: reason.clone() }),
         Event::NodeCancelled(NodeCancelled { node_id: "n".into(), reason }),
@@ -379,6 +447,7 @@ fn node_events() -> Vec<Event> {
                 usage: Some(Usage { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 }),
                 provider: Some("p".into()),
             }),
+            attempt: Some(1),
         }),
     ]
 }
@@ -537,10 +606,21 @@ fn a_snapshot_matches_the_protocol_in_every_status() {
             tags: vec!["t".into()],
             metadata: Some(object(json!({}))),
             configurable: Some(object(json!({ "recursionLimit": 3 }))),
+            metrics: Some(RunMetrics {
+                openwop_cost: RunCost {
+                    usd: Some(0.1),
+                    tokens: RunTokens { input: 3, output: 4 },
+                    model: Some("m".into()),
+                    provider: Some("p".into()),
+                },
+            }),
             last_sequence: Some(3),
             agent: serde_json::from_value(json!({ "agentId": "core.x.y" })).expect("an agent"),
+            run_orchestrator: serde_json::from_value(json!({ "agentId": "core.x.y" }))
+                .expect("an agent"),
             parent_run_id: Some("p".into()),
             parent_node_id: Some("n".into()),
+            inputs: Some(object(json!({ "x": 1 }))),
             child_runs: vec![ChildRunSnapshot {
                 run_id: "c".into(),
                 workflow_id: "w".into(),

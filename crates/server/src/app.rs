@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Bytes;
-use callboard_agents::{AgentRegistry, DeploymentPolicy, Fetch};
+use callboard_agents::{AgentRegistry, DeploymentPolicy, Fetch, ToolHooks, Toolbox, Toolboxes};
 use callboard_engine::{Annotations, Courier, Deployments, Engine};
 use callboard_protocol::{
-    AgentsCapability, Implementation, InstallScope, ManifestRuntime, Timestamp,
+    AgentsCapability, HttpClientCapability, Implementation, InstallScope, InvocationSource,
+    LiveRuntime, ManifestRuntime, ReasoningCapability, Timestamp, ToolHooksCapability, ToolSource,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +33,7 @@ pub struct App {
     pub agents: Arc<AgentRegistry>,
     pub deployments: Arc<dyn Deployments>,
     pub downloads: Downloads,
+    pub tools: Tools,
     pub config: ServerConfig,
     pub readiness: Arc<dyn Readiness>,
     /// None answers `/metrics` with an empty page.
@@ -51,6 +53,25 @@ pub struct Downloads {
     pub fetch: Arc<dyn Fetch>,
     /// The addresses of registries that the operator named; callers cannot send this host anywhere else.
     pub registries: Vec<String>,
+}
+
+/// What agents may call, and the gate before it.
+#[derive(Debug, Clone)]
+pub struct Tools {
+    pub toolbox: Arc<dyn Toolbox>,
+    pub hooks: Arc<ToolHooks>,
+    /// Which surfaces the toolbox shows.
+    pub sources: Vec<ToolSource>,
+    /// How tools fetch; none where they may reach private addresses.
+    pub http_client: Option<HttpClientCapability>,
+}
+
+impl Default for Tools {
+    /// None at all.
+    fn default() -> Self {
+        let toolbox = Arc::new(Toolboxes::default());
+        Self { toolbox, hooks: Arc::default(), sources: Vec::new(), http_client: None }
+    }
 }
 
 /// What an operator can set about the HTTP surface.
@@ -73,6 +94,37 @@ pub struct ServerConfig {
     pub agents: Option<AgentsCapability>,
     /// What this host offers of deployments. Advertised as [`DeploymentPolicy::capability`] within `agents`.
     pub deployments: DeploymentPolicy,
+    /// What discovery says of the gate before tools; none while nothing goes through it.
+    pub tool_hooks: Option<ToolHooksCapability>,
+}
+
+impl ServerConfig {
+    /// The same for a host whose agents ask models and call tools.
+    #[must_use]
+    pub fn live(mut self) -> Self {
+        if let Some(agents) = &mut self.agents {
+            agents.live_runtime = Some(LiveRuntime {
+                supported: true,
+                structured_output: true,
+                confidence_escalation: true,
+                sources: vec![
+                    InvocationSource::WorkflowNode,
+                    InvocationSource::RunApi,
+                    InvocationSource::ChatMention,
+                ],
+            });
+            agents.reasoning =
+                Some(ReasoningCapability { verbosity: "summary".to_owned(), streaming: true });
+            agents.deployment = Some(self.deployments.capability());
+        }
+        self.tool_hooks = Some(ToolHooksCapability {
+            supported: true,
+            pre_post_events: true,
+            per_tool_authorization: true,
+            per_tool_rate_limit: true,
+        });
+        self
+    }
 }
 
 impl Default for ServerConfig {
@@ -93,10 +145,16 @@ impl Default for ServerConfig {
                     handoff_validation: true,
                     install_scope: InstallScope::Tenant,
                 },
-                // Not before runs say which version a channel led to.
+                orchestrator: true,
+                dispatch: true,
+                dispatch_mapping: true,
+                live_runtime: None,
+                reasoning: None,
+                // Only the bracket of a live agent says which version a channel led to.
                 deployment: None,
             }),
             deployments: DeploymentPolicy::default(),
+            tool_hooks: None,
         }
     }
 }

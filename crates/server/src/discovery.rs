@@ -3,12 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
+use callboard_core::MAX_FAN_OUT;
 use callboard_protocol::{
-    Backpressure, BundleCapability, Capabilities, Compliance, DrainPolicy, ENGINE_VERSION,
-    EVENT_LOG_SCHEMA_VERSION, EngineVersionRange, Feedback, ForkMode, IdempotencyCapability,
-    Limits, Object, Observability, OtelCapability, PROTOCOL_VERSION, PauseResume, Production,
-    ReplayCapability, RestTransport, RunsCapability, SeamCapability, SecretsCapability,
-    SubWorkflowCapability, Supported, Testing, WebhooksCapability, WorkflowId,
+    AgentsCapability, Backpressure, BundleCapability, Capabilities, Compliance,
+    ConformanceCapability, DispatchCapability, DrainPolicy, ENGINE_VERSION,
+    EVENT_LOG_SCHEMA_VERSION, EngineVersionRange, ExecutionModel, Feedback, ForkMode,
+    IdempotencyCapability, InterruptKind, Limits, MultiAgentCapability, Object, Observability,
+    OrchestratorCapability, OtelCapability, PROTOCOL_VERSION, PauseResume, Production,
+    ReasoningCapability, ReplayCapability, RestTransport, RunsCapability, SeamCapability,
+    SecretsCapability, SubWorkflowCapability, Supported, Testing, ToolCatalogCapability,
+    WebhooksCapability, WorkflowId,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -141,13 +145,55 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
         sub_workflow: SubWorkflowCapability { input_mapping: true },
         webhooks: WebhooksCapability { supported: true, signature_algorithms: texts(&["v1"]) },
         conversation_primitive: true,
-        agents: host.app.config.agents.clone(),
+        tool_catalog: ToolCatalogCapability {
+            supported: true,
+            sources: host.app.tools.sources.clone(),
+        },
+        tool_hooks: host.app.config.tool_hooks,
+        http_client: host.app.tools.http_client.clone(),
+        agents: agents(host),
+        orchestrator: OrchestratorCapability { supported: true, fan_out_supported: true },
+        dispatch: dispatch(),
+        multi_agent: MultiAgentCapability { execution_model: execution_model(host) },
+        conformance: (host.app.seams == TestSeams::On)
+            .then_some(ConformanceCapability { mock_agent: true }),
         testing: Testing {
             mock_providers: texts(&callboard_core::MOCK_PROVIDERS),
             test_key_prefix: TEST_PREFIX.to_owned(),
             force_engine_version_range: FORCED_VERSIONS,
         },
         extensions: extensions(host),
+    }
+}
+
+/// Thinking is streamed by the conformance suite's own agent alone, which exists only for it.
+fn agents(host: &Host) -> Option<AgentsCapability> {
+    let reasoning = ReasoningCapability { verbosity: "summary".to_owned(), streaming: true };
+    let reasoning = (host.app.seams == TestSeams::On).then_some(reasoning);
+    let said = host.app.config.agents.clone()?;
+    Some(AgentsCapability { reasoning: said.reasoning.or(reasoning), ..said })
+}
+
+fn dispatch() -> DispatchCapability {
+    DispatchCapability {
+        supported: true,
+        models: texts(&["child-run"]),
+        fan_out_supported: true,
+        fan_out_policies: texts(&["sequential", "reject", "parallel"]),
+        join_modes: texts(&["wait-all", "quorum", "first", "race"]),
+        on_child_failure_modes: texts(&["collect", "fail-fast", "absorb"]),
+        max_fan_out: MAX_FAN_OUT,
+        ask_user_routings: texts(&["conversation", "clarification", "auto"]),
+    }
+}
+
+/// The loop with its handoffs, and the confidence floor with its question. What a later version adds is not said.
+fn execution_model(host: &Host) -> ExecutionModel {
+    ExecutionModel {
+        supported: true,
+        version: 2,
+        confidence_escalation_floor: host.app.engine.limits().confidence_floor.get(),
+        confidence_escalation_interrupt_kind: InterruptKind::Approval.as_str().to_owned(),
     }
 }
 
@@ -194,6 +240,7 @@ fn limits(host: &Host) -> Limits {
         envelopes_per_turn: 5,
         max_node_executions: engine.max_node_executions,
         max_run_duration_ms: engine.max_run_duration_ms,
+        max_loop_iterations: engine.max_loop_iterations,
         max_request_body_bytes: host.app.config.max_body_bytes as u64,
     }
 }
@@ -208,6 +255,14 @@ fn configurable(host: &Host) -> Object {
         "runTimeoutMs": {
             "type": "integer", "min": 1, "max": engine.max_run_duration_ms,
             "description": "Milliseconds after which the run fails.",
+        },
+        "maxLoopIterations": {
+            "type": "integer", "min": 1, "max": engine.max_loop_iterations,
+            "description": "Turns of supervisors after which the run fails; more than the maximum counts as the maximum.",
+        },
+        "escalationThreshold": {
+            "type": "number", "min": 0, "max": 1,
+            "description": "How sure an agent must be to go on without asking.",
         },
         "mockProvider": {
             "type": "object",

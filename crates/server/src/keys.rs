@@ -9,8 +9,10 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use async_trait::async_trait;
+use callboard_agents::{Granted, Grants};
 use callboard_engine::{Digest, KeyMode, Keys, Scope, StoreError, StoredKey};
-use callboard_protocol::{KeyId, Owner, Principal, Timestamp};
+use callboard_protocol::{KeyId, Owner, Principal, Tenant, Timestamp};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +24,9 @@ pub(crate) use text::TEST_PREFIX;
 
 /// Enough of a digest to find its key, too little to be one.
 const PREFIX: usize = 8;
+
+/// Begins the principal of whoever came with a key.
+const KEY_PRINCIPAL: &str = "key:";
 
 /// The tenant of those who name none.
 const DEFAULT_TENANT: &str = "default";
@@ -249,6 +254,24 @@ impl KeyRing {
     }
 }
 
+/// Runs belong to the keys that started them. Whoever is no key, or one that no longer counts, holds nothing.
+#[async_trait]
+impl Grants for KeyRing {
+    async fn granted(&self, tenant: &Tenant, principal: &Principal, at: Timestamp) -> Granted {
+        let Some(id) = principal.as_str().strip_prefix(KEY_PRINCIPAL) else {
+            return Granted::Unknown;
+        };
+        let table = self.table();
+        let is_theirs = |known: &&Known| known.key.id.as_str() == id && known.key.tenant == *tenant;
+        let caller = table.all().find(is_theirs).and_then(|known| self.admit(known, at).ok());
+        match caller.map(|caller| caller.scopes) {
+            Some(Some(scopes)) => Granted::Only(scopes),
+            Some(None) => Granted::Everything,
+            None => Granted::Unknown,
+        }
+    }
+}
+
 impl Table {
     fn insert(&mut self, known: Known) {
         self.by_prefix.entry(prefix(&known.key.digest)).or_default().push(known);
@@ -271,7 +294,7 @@ impl Caller {
 
     /// Opaque: it names the key, not a person.
     pub(crate) fn principal(&self) -> Principal {
-        format!("key:{}", self.key_id).into()
+        format!("{KEY_PRINCIPAL}{}", self.key_id).into()
     }
 
     pub(crate) fn owner(&self) -> Owner {

@@ -27,14 +27,14 @@ mod serve;
 mod token;
 mod turns;
 
-pub use app::{App, Downloads, NotReady, Readiness, ServerConfig};
+pub use app::{App, Downloads, NotReady, Readiness, ServerConfig, Tools};
 pub use keys::{KeyError, KeyRing, KeyText, StaticKey, StaticKeyError, TestKeys};
 pub use metrics::{Metrics, MetricsError};
 pub use observe::Observed;
 pub use operations::{Access, Method, OPERATIONS, Operation, OperationId};
 pub use problem::Code;
 pub use routes::{Surface, router};
-pub use scopes::SCOPES;
+pub use scopes::{SCOPES, is_scope};
 pub use seams::TestSeams;
 pub use serve::serve;
 pub use token::Links;

@@ -20,6 +20,7 @@ mod pause;
 mod read;
 mod secrets;
 mod status;
+mod tools;
 mod webhooks;
 pub(crate) mod workflows;
 
@@ -109,11 +110,13 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::CreateKey => on(method, keys::create),
         OperationId::RevokeKey => on(method, keys::revoke),
         OperationId::RotateKey => on(method, keys::rotate),
+        OperationId::SeamFanOut => on(method, seams::fan_out),
         OperationId::ListSecrets => on(method, secrets::list),
         OperationId::PutSecret => on(method, secrets::put),
         OperationId::RemoveSecret => on(method, secrets::remove),
         OperationId::SeamInstallGate => on(method, seams::install_gate),
         OperationId::SeamDispatch => on(method, seams::dispatch),
+        OperationId::SeamLiveInvoke => on(method, seams::live_invoke),
         OperationId::SeamEvents => on(method, seams::events),
         OperationId::SeamReset => on(method, seams::reset),
         OperationId::SeamToggle => on(method, seams::toggle),
@@ -123,8 +126,12 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::SeamSpans => on(method, seams::spans),
         OperationId::SeamBundle => on(method, seams::bundle),
         OperationId::SeamDeployment => on(method, seams::deployment),
+        OperationId::SeamToolHooks => on(method, seams::tool_hooks),
+        OperationId::SeamSafeFetch => on(method, seams::safe_fetch),
         OperationId::ListAgents => on(method, agents::list),
         OperationId::ReadAgent => on(method, agents::read),
+        OperationId::ListTools => on(method, tools::list),
+        OperationId::ReadTool => on(method, tools::read),
         OperationId::ListDeployments => on(method, deployments::list),
         OperationId::ChangeDeployment => on(method, deployments::change),
         OperationId::ListPacks => on(method, packs::catalog),

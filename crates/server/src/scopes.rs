@@ -27,6 +27,19 @@ pub const SCOPES: [&str; 21] = [
     "triggers:write",
 ];
 
+/// Beside the list, whatever an operator asks for before a tool may be called: `tools:github`.
+const OF_TOOLS: &str = "tools:";
+
+fn is_of_a_tool(name: &str) -> bool {
+    let accepted = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.:".contains(c);
+    name.strip_prefix(OF_TOOLS).is_some_and(|rest| !rest.is_empty() && rest.chars().all(accepted))
+}
+
+/// Whether a key could hold this scope.
+pub fn is_scope(name: &str) -> bool {
+    known([name]).is_ok()
+}
+
 /// A name that is no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown scope {0:?}")]
@@ -36,7 +49,7 @@ pub(crate) struct UnknownScope(pub(crate) String);
 pub(crate) fn known<'a>(
     names: impl IntoIterator<Item = &'a str>,
 ) -> Result<BTreeSet<String>, UnknownScope> {
-    let check = |name: &str| match SCOPES.contains(&name) {
+    let check = |name: &str| match SCOPES.contains(&name) || is_of_a_tool(name) {
         true => Ok(name.to_owned()),
         false => Err(UnknownScope(name.to_owned())),
     };

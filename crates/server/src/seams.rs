@@ -5,9 +5,13 @@
 
 mod deployment;
 mod dispatch;
+mod fanout;
 mod install_gate;
+mod live_invoke;
 mod loose;
 mod overlay;
+mod safe_fetch;
+mod tool_hooks;
 
 use std::sync::Arc;
 
@@ -24,8 +28,9 @@ use crate::extract::{Named, Sent, Shaped, parse};
 use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::operations::OperationId::{
-    SeamBundle, SeamDeployment, SeamDispatch, SeamEvents, SeamInstallGate, SeamReset,
-    SeamSetVariables, SeamSpans, SeamToggle, SeamVariables, SeamWorkflow,
+    SeamBundle, SeamDeployment, SeamDispatch, SeamEvents, SeamFanOut, SeamInstallGate,
+    SeamLiveInvoke, SeamReset, SeamSafeFetch, SeamSetVariables, SeamSpans, SeamToggle,
+    SeamToolHooks, SeamVariables, SeamWorkflow,
 };
 use crate::operations::{Gives, Operation, get, post};
 use crate::problem::{Code, Problem};
@@ -35,8 +40,12 @@ use loose::LooseWorkflow;
 
 pub(crate) use deployment::deployment;
 pub(crate) use dispatch::dispatch;
+pub(crate) use fanout::fan_out;
 pub(crate) use install_gate::install_gate;
+pub(crate) use live_invoke::live_invoke;
 pub(crate) use overlay::Overlay;
+pub(crate) use safe_fetch::safe_fetch;
+pub(crate) use tool_hooks::tool_hooks;
 
 /// Whether the doors are there at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,12 +75,32 @@ pub(crate) static SEAMS: &[Operation] = &[
         .needs("runs:read")
         .takes("Object")
         .gives(OK, Gives::Json("Object")),
+    post(SeamLiveInvoke, "POST /v1/host/sample/agents/live-invoke", "Invoke an agent live")
+        .needs("runs:create")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
     post(SeamDispatch, "POST /v1/host/sample/agents/{agentId}/dispatch", "Dispatch an agent once")
         .needs("runs:create")
         .may_take("Object")
         .gives(OK, Gives::Json("Object")),
     post(SeamInstallGate, "POST /v1/host/sample/packs/install-gate", "Judge a pack's runtime")
         .needs("packs:install")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamToolHooks, "POST /v1/host/sample/toolhooks/invoke", "Ask the gate before tools")
+        .needs("runs:create")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(
+        SeamSafeFetch,
+        "POST /v1/host/sample/http/safe-fetch",
+        "Fetch an address through the guard",
+    )
+    .needs("runs:create")
+    .takes("Object")
+    .gives(OK, Gives::Json("Object")),
+    post(SeamFanOut, "POST /v1/host/sample/dispatch/fanout", "Give work to several at once")
+        .needs("runs:create")
         .takes("Object")
         .gives(OK, Gives::Json("Object")),
     post(SeamReset, "POST /v1/host/sample/test/reset", "Forget what tests have set")

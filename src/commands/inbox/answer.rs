@@ -15,17 +15,18 @@ use crate::question::{Question, approval};
 use crate::{output, prompt};
 
 /// Two seconds: long for a run that begins, short for a person who made a mistake.
-const LOOKS: u32 = 20;
+const LOOKS: u32 = 50;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   callboard inbox answer run_0199f2c4
   callboard inbox answer run_0199f2c4 gate --action reject --feedback 'too early'
+  callboard inbox answer run_0199f2c4 boss --edit '{\"kind\": \"terminate\"}'
   callboard inbox answer run_0199f2c4 ask --value '{\"answers\": {\"q1\": \"blue\"}}'
   echo accept | callboard inbox answer run_0199f2c4
 
-Without --value and --action the question is shown and asked at the prompt; where standard
+Without --value, --action and --edit the question is shown and asked at the prompt; where standard
 input is no terminal, one line of it is the answer.")]
 pub(crate) struct AnswerArgs {
     /// Id of the run
@@ -37,6 +38,9 @@ pub(crate) struct AnswerArgs {
     /// The answer as JSON
     #[arg(long, value_name = "JSON", value_parser = parse_value, conflicts_with_all = ["action", "feedback", "voter"])]
     value: Option<Value>,
+    /// What is to be done in place of what was proposed, as JSON
+    #[arg(long, value_name = "JSON", value_parser = parse_value, conflicts_with_all = ["value", "action"])]
+    edit: Option<Value>,
     /// The decision on an approval: accept, reject, or whatever else it offers
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
@@ -59,9 +63,10 @@ pub(super) async fn run(args: AnswerArgs, earlier: &Connection) -> Result<Exit, 
         (Some(node), Some(value)) => (node.clone(), value),
         (_, typed) => {
             let question = find(&client, &args).await?;
-            let value = match typed {
-                Some(value) => value,
-                None => ask(&question).await?,
+            let value = match (typed, args.edit.clone()) {
+                (Some(value), _) => value,
+                (None, Some(other)) => question.replace(other),
+                (None, None) => ask(&question).await?,
             };
             (question.node_id.to_string(), value)
         }
@@ -112,7 +117,10 @@ async fn questions(client: &Client, args: &AnswerArgs) -> Result<Vec<Question>, 
         if let Some(node) = &args.node {
             open.retain(|question| question.node_id.as_str() == node.as_str());
         }
-        let moves = |status| matches!(status, RunStatus::Pending | RunStatus::Running);
+        // One that waits by now may have begun to ask after it was looked at.
+        let moves = |status: RunStatus| {
+            matches!(status, RunStatus::Pending | RunStatus::Running) || status.is_waiting()
+        };
         if !open.is_empty() || !client.run(&args.run).await.is_ok_and(|(_, run)| moves(run.status))
         {
             return Ok(open);

@@ -158,7 +158,7 @@ fn creation(limit: usize) -> Vec<Refusal> {
             "a gated node type",
             422,
             "capability_required",
-            create(&json!({ "workflowId": "conformance-orchestrator-dispatch" })),
+            create(&json!({ "workflowId": "conformance-envelope-refusal" })),
         )
         .with(|details| {
             details["requiredCapability"].is_string()

@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 
 use callboard_core::{AgentPin, TaskSource};
-use callboard_protocol::{AgentId, AgentRef, PackVersion, RunId, Tenant};
+use callboard_protocol::{AgentId, AgentRef, InvocationSource, PackVersion, RunId, Tenant};
 
 use super::{Deployment, LATEST};
 use crate::inventory::Snapshot;
@@ -87,6 +87,7 @@ pub fn pin(
         version: version.to_string(),
         channel: wanted.channel.clone(),
         task: TaskSource::default(),
+        source: InvocationSource::default(),
     })
 }
 

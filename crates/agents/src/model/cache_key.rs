@@ -161,7 +161,7 @@ fn message<'m>(message: &'m Message, calls: &mut Vec<&'m str>) -> Value {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::{ToolCall, ToolResult, ToolSpec};
+    use super::super::{ToolReply, ToolSpec, WantedCall};
     use super::*;
 
     fn arithmetic() -> SemanticRequest {
@@ -238,14 +238,14 @@ mod tests {
 
     fn request(invocation: &str) -> ModelRequest {
         let call_id = format!("{invocation}-0-0");
-        let call = ToolCall {
+        let call = WantedCall {
             id: call_id.clone(),
             provider_id: Some(format!("toolu_{invocation}")),
             name: "read".into(),
             arguments: Object::new(),
             signatures: Vec::new(),
         };
-        let result = ToolResult { call_id, name: "read".into(), content: "text".into() };
+        let result = ToolReply { call_id, name: "read".into(), content: "text".into() };
         ModelRequest {
             model: "openai/gpt-4".parse().unwrap(),
             system: Some("Be brief.".into()),
@@ -266,6 +266,7 @@ mod tests {
             seed: None,
             stop: Vec::new(),
             idempotency_key: invocation.to_owned(),
+            key: None,
             call_prefix: format!("{invocation}-1"),
         }
     }

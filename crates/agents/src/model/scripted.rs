@@ -11,7 +11,7 @@ use callboard_protocol::Object;
 
 use super::{
     Delta, DeltaSink, Fault, Message, Model, ModelError, ModelRequest, StopReason, TokenUsage,
-    ToolCall, Turn, answer,
+    Turn, WantedCall, answer,
 };
 use directive::{Directive, Times};
 
@@ -110,7 +110,7 @@ impl Script {
     }
 
     /// One tool in each turn, in the order of the directives.
-    fn next_call(&self, request: &ModelRequest) -> Option<ToolCall> {
+    fn next_call(&self, request: &ModelRequest) -> Option<WantedCall> {
         let is_call = |message: &&Message| match message {
             Message::Assistant { calls, .. } => !calls.is_empty(),
             Message::User { .. } | Message::Tool { .. } => false,
@@ -121,7 +121,7 @@ impl Script {
             _ => None,
         });
         let (name, arguments): (&String, &Object) = tools.into_iter().nth(made)?;
-        Some(ToolCall {
+        Some(WantedCall {
             id: request.call_id(0),
             provider_id: None,
             name: name.clone(),

@@ -31,7 +31,7 @@ pub struct Schema {
 
 impl Schema {
     /// Compiles the bytes of a schema file; the error says what is wrong with it.
-    pub(crate) fn compile(bytes: &[u8]) -> Result<Self, String> {
+    pub fn compile(bytes: &[u8]) -> Result<Self, String> {
         if bytes.len() > MOST_BYTES {
             return Err(format!("a schema has at most {MOST_BYTES} bytes"));
         }

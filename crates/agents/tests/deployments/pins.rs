@@ -137,7 +137,7 @@ fn a_pin_outlives_what_it_was_resolved_from() {
     assert_eq!(
         text,
         json!({ "agentId": "vendor.acme.desk.assistant", "version": "2.0.0", "channel": "stable",
-            "task": "ports" })
+            "task": "ports", "source": "workflow-node" })
     );
     let moved = desk.after(&["rollback 2.0.0"]);
     assert_eq!(got(&moved, &stable(), 0).unwrap(), "1.0.0");

@@ -33,6 +33,7 @@ async fn every_published_agent_gets_an_answer_that_its_schema_accepts() {
                 seed: None,
                 stop: Vec::new(),
                 idempotency_key: String::new(),
+                key: None,
                 call_prefix: "inv-0".to_owned(),
             };
             let turn = Scripted.turn(&request, &mut ()).await.unwrap();

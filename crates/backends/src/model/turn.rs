@@ -8,8 +8,8 @@ use genai::chat::{ChatStream, ChatStreamEvent, StopReason as Reason, StreamEnd, 
 use serde_json::Value;
 
 use callboard_agents::{
-    Delta, DeltaSink, Fault, ModelError, ModelRequest, Phase, StopReason, TokenUsage, ToolCall,
-    ToolNames, Turn,
+    Delta, DeltaSink, Fault, ModelError, ModelRequest, Phase, StopReason, TokenUsage, ToolNames,
+    Turn, WantedCall,
 };
 use callboard_protocol::Object;
 
@@ -122,7 +122,7 @@ impl Reader<'_> {
             let Some(arguments) = made.arguments.filter(|_| !made.name.is_empty()) else {
                 return Err(self.failed(Fault::Malformed));
             };
-            turn.tool_calls.push(ToolCall {
+            turn.tool_calls.push(WantedCall {
                 id: self.request.call_id(index),
                 provider_id: made.id,
                 name: self.names.inward(&made.name),

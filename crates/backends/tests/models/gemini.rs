@@ -48,7 +48,7 @@ async fn a_call_keeps_its_signature_for_the_way_back() {
     let mut next = with_tools();
     next.messages[1] = Message::Assistant {
         text: String::new(),
-        calls: vec![callboard_agents::ToolCall { id: "run:inv-0-0".into(), ..call.clone() }],
+        calls: vec![callboard_agents::WantedCall { id: "run:inv-0-0".into(), ..call.clone() }],
     };
     let asked = ask(Gemini, &next, reply(&[json!({ "text": "ok" })], "STOP")).await;
     let sent = asked.seen.body["contents"].to_string();

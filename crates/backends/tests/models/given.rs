@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use callboard_agents::{
-    Delta, Message, Model as _, ModelError, ModelRequest, ToolCall, ToolResult, ToolSpec, Turn,
+    Delta, Message, Model as _, ModelError, ModelRequest, ToolReply, ToolSpec, Turn, WantedCall,
 };
 use callboard_backends::{BaseUrl, LiveModel, ProviderKind, ProviderSettings, Timeouts};
 use serde_json::{Value, json};
@@ -188,24 +188,22 @@ pub(crate) fn request() -> ModelRequest {
         seed: None,
         stop: Vec::new(),
         idempotency_key: "effect-1".into(),
+        key: None,
         call_prefix: "inv-0".into(),
     }
 }
 
 /// The second step of a conversation: a tool was called, and this is what it said.
 pub(crate) fn with_tools() -> ModelRequest {
-    let call = ToolCall {
+    let call = WantedCall {
         id: "run:inv-0-0".into(),
         provider_id: Some("theirs_1".into()),
         name: "mcp:files.read".into(),
         arguments: json!({ "path": "a" }).as_object().cloned().unwrap(),
         signatures: Vec::new(),
     };
-    let result = ToolResult {
-        call_id: call.id.clone(),
-        name: call.name.clone(),
-        content: "contents".into(),
-    };
+    let result =
+        ToolReply { call_id: call.id.clone(), name: call.name.clone(), content: "contents".into() };
     let mut request = request();
     request.messages.push(Message::Assistant { text: String::new(), calls: vec![call] });
     request.messages.push(Message::Tool { result });

@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use callboard_protocol::{Failure, InterruptKind, Object, WorkflowNode};
 
+use crate::confidence::Confidence;
+
 /// The actions of the approval vocabulary, in the protocol's order.
 const ACTIONS: [&str; 5] = ["accept", "reject", "refine", "edit-accept", "ask"];
 /// The profile under which only an authenticated caller may decide.
@@ -48,6 +50,24 @@ impl Question {
             resume_schema: config.get("resumeSchema").and_then(Value::as_object).cloned(),
             timeout_ms: timeout_ms.filter(|millis| *millis > 0),
         })
+    }
+
+    /// What is asked about a proposal that its author is not sure enough of. Accepting ratifies it, rejecting fails the
+    /// node, and any other answer stands in its place.
+    pub fn low_confidence(
+        agent_id: &str,
+        threshold: Confidence,
+        observed: Confidence,
+        decision: Option<Value>,
+    ) -> Self {
+        let mut data = json!({
+            "agentId": agent_id, "threshold": threshold.get(), "observed": observed.get(),
+        });
+        if let Some(decision) = decision {
+            data["decision"] = decision;
+        }
+        let kind = InterruptKind::LowConfidence;
+        Self { kind, data, resume_schema: None, timeout_ms: None }
     }
 
     /// Whether only a caller with a key of its own may decide.

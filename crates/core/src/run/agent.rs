@@ -1,35 +1,13 @@
 //! Agents that perform nodes: what they tell, who works on the run, and when control passes between two of them.
 
-use callboard_protocol::{
-    AgentDecided, AgentHandoff, AgentReasoned, AgentRef, Event, NodeId, Object,
-};
+use callboard_protocol::{AgentHandoff, AgentRef, Event, NodeId, Object, ProviderUsage};
 use serde_json::Value;
 
 use super::Run;
+use super::fact::Teller;
 use super::inputs::named_ports;
 use crate::birth::{AgentPin, TaskSource};
 use crate::graph::NodeIndex;
-
-/// Something that an agent tells within an attempt.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AgentFact {
-    Reasoned { reasoning: String, verbosity: Option<String> },
-    Decided { decision: Value, confidence: Option<f64> },
-}
-
-impl AgentFact {
-    pub(super) fn event(&self, node: NodeId, agent_id: String) -> Event {
-        let node_id = Some(node);
-        match self.clone() {
-            Self::Reasoned { reasoning, verbosity } => {
-                Event::AgentReasoned(AgentReasoned { node_id, agent_id, reasoning, verbosity })
-            }
-            Self::Decided { decision, confidence } => {
-                Event::AgentDecided(AgentDecided { node_id, agent_id, decision, confidence })
-            }
-        }
-    }
-}
 
 impl Run {
     /// The agent that performs a node of this run.
@@ -56,6 +34,44 @@ impl Run {
         }
     }
 
+    /// Tells what agents performed by this node have told before, and turns what is new into events.
+    pub(super) fn teller(&self, index: NodeIndex) -> Option<Teller<'_>> {
+        let state = &self.nodes[index];
+        Some(Teller {
+            run: self.told_id(),
+            node: self.node_id(index),
+            agent: self.pin(index)?.agent_id.clone(),
+            invocations: state.invocations,
+            told: state.told.clone(),
+        })
+    }
+
+    /// Notes what an agent has told.
+    pub(super) fn fold_told(&mut self, event: &Event, sequence: u64) {
+        let index = event.node_id().and_then(|node| self.plan.index(node));
+        let Some(index) = index else { return };
+        let state = &mut self.nodes[index];
+        state.invocations += u32::from(matches!(event, Event::AgentInvocationStarted(_)));
+        state.told.fold(event, sequence);
+    }
+
+    pub(super) fn fold_usage(&mut self, usage: &ProviderUsage) {
+        let is_first = self.cost.is_none();
+        let cost = self.cost.get_or_insert_default();
+        let so_far = if is_first { Some(0.0) } else { cost.usd };
+        cost.usd = so_far.zip(usage.cost_estimate_usd).map(|(sum, call)| sum + call);
+        cost.tokens.input = cost.tokens.input.saturating_add(usage.input_tokens);
+        cost.tokens.output = cost.tokens.output.saturating_add(usage.output_tokens);
+        cost.model = Some(usage.model.clone());
+        cost.provider = Some(usage.provider.clone());
+    }
+
+    /// Where a tool was called that has now returned.
+    pub(super) fn tool_called_at(&self, node: Option<&NodeId>, call_id: &str) -> Option<u64> {
+        let index = node.and_then(|node| self.plan.index(node))?;
+        self.nodes[index].told.called(call_id)
+    }
+
     /// Notes who works now, and that somebody else did before.
     pub(super) fn fold_agent_started(&mut self, index: NodeIndex) {
         if self.plan.node(index).node.agent.is_none() && self.pin(index).is_none() {
@@ -78,7 +94,15 @@ impl Run {
             node_id: Some(self.node_id(to)),
             from_agent_id: self.pin(from)?.agent_id.clone(),
             to_agent_id: self.pin(to)?.agent_id.clone(),
+            reason: None,
         }))
+    }
+
+    /// What the run itself owes is told; what an agent tells of itself is one of its facts.
+    pub(super) fn fold_handoff(&mut self, payload: &AgentHandoff) {
+        if self.owed_handoff.take().is_none() {
+            self.count_fact(payload.node_id.as_ref());
+        }
     }
 
     /// Who works on the run, or did last, or will first.

@@ -32,7 +32,7 @@ impl Answered {
         if self.kind != InterruptKind::LowConfidence {
             return Ok(value.clone());
         }
-        if *value == json!({ "action": "accept" }) {
+        if is_ratification(value) {
             return Ok(self.data.get("decision").cloned().unwrap_or_default());
         }
         if is_rejection(value) {
@@ -47,6 +47,15 @@ impl Answered {
             other => Object::from_iter([("value".to_owned(), other)]),
         })
     }
+}
+
+/// Whether an answer says yes or no to what was proposed, and puts nothing in its place.
+pub(super) fn is_verdict(value: &Value) -> bool {
+    is_ratification(value) || is_rejection(value)
+}
+
+fn is_ratification(value: &Value) -> bool {
+    *value == json!({ "action": "accept" })
 }
 
 /// A rejection may say why; with anything else beside it, it is a decision of its own.

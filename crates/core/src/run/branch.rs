@@ -39,6 +39,12 @@ impl Run {
                 later(not_before);
             }
             state.child = state.child.filter(|child| self.children[*child].status.is_terminal());
+            let workers = state.dispatching.iter_mut().flat_map(|under_way| &mut under_way.workers);
+            for worker in workers {
+                if worker.child.is_some_and(|child| !self.children[child].status.is_terminal()) {
+                    worker.leave();
+                }
+            }
         }
         for child in &mut self.children {
             child.is_left = !child.status.is_terminal();

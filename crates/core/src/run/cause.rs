@@ -1,8 +1,9 @@
 //! What events answer: the protocol's `causationId`.
 
-use callboard_protocol::Event;
+use callboard_protocol::{Event, NodeId};
 
 use super::Run;
+use crate::graph::NodeIndex;
 
 /// What an event answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,10 +17,35 @@ pub enum Cause {
 impl Run {
     /// What the event that comes next answers.
     pub(super) fn cause(&self, event: &Event) -> Option<Cause> {
-        match event {
+        let answers = match event {
             // It stands right behind the suspension that it belongs to.
-            Event::ConversationOpened(_) => self.version.checked_sub(1).map(Cause::Event),
+            Event::ConversationOpened(_) => self.version.checked_sub(1),
+            Event::AgentToolReturned(payload) => {
+                self.tool_called_at(payload.node_id.as_ref(), &payload.call_id)
+            }
+            Event::WorkflowChained(payload) => self.chain_cause(payload),
+            Event::ConfidenceEscalated(payload) => self.ruling_at(payload.node_id.as_ref()),
+            Event::InterruptRequested(payload) => self.ruling_at(payload.node_id.as_ref()),
+            Event::NodeDispatched(payload) => self.ruling_at(payload.node_id.as_ref()),
+            Event::ClarificationRequested(payload) => self.ruling_at(Some(&payload.node_id)),
+            Event::RunCompleted(_) => self.ruling_of(self.orchestra.ended_by?),
             _ => None,
-        }
+        };
+        answers.map(Cause::Event)
+    }
+
+    /// The decision that a node has made or carries out.
+    fn ruling_at(&self, node: Option<&NodeId>) -> Option<u64> {
+        self.ruling_of(self.place(node)?)
+    }
+
+    fn ruling_of(&self, index: NodeIndex) -> Option<u64> {
+        let state = &self.nodes[index];
+        let carried_out = state.dispatching.as_ref().map(|under_way| &under_way.ruling);
+        state.ruling.as_ref().or(carried_out).map(|ruling| ruling.at)
+    }
+
+    fn place(&self, node: Option<&NodeId>) -> Option<NodeIndex> {
+        node.and_then(|node| self.plan.index(node))
     }
 }

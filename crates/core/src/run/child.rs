@@ -6,13 +6,14 @@ use callboard_protocol::{
 };
 use serde_json::{Value, json};
 
-use super::command::Refusal;
+use super::command::{Refusal, RetryClass};
 use super::perform::Step;
 use super::view::Attempt;
 use super::{Phase, Run, Stage};
 use crate::child::{ChildCall, OnChildFailure};
 use crate::graph::NodeIndex;
 use crate::node::NodeKind;
+use crate::orchestrate::Mapping;
 
 /// A run that a node is to start.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,12 +50,14 @@ pub struct ChildNews {
 /// One run that a node has started.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Child {
-    run: RunId,
+    pub(super) run: RunId,
     workflow: WorkflowId,
-    node: NodeIndex,
+    pub(super) node: NodeIndex,
     pub(super) status: RunStatus,
-    outputs: Object,
-    error: Option<Failure>,
+    pub(super) outputs: Object,
+    pub(super) error: Option<Failure>,
+    /// The event that told its last news.
+    pub(super) heard: u64,
     /// Whether it stayed with the source that this run branched from.
     pub(super) is_left: bool,
 }
@@ -67,41 +70,73 @@ impl Run {
         }
         let waiting = self.active.iter().filter(|index| {
             let state = &self.nodes[**index];
-            state.stage == Stage::Active && state.unresolved.is_none() && state.child.is_none()
+            state.stage == Stage::Active && state.unresolved.is_none()
         });
-        waiting.filter_map(|index| self.child_order(*index)).collect()
+        waiting.flat_map(|index| self.child_orders_of(*index)).collect()
     }
 
-    fn child_order(&self, index: NodeIndex) -> Option<ChildOrder> {
-        let node = self.plan.node(index);
-        let (call, state) = (node.child.as_ref()?, &self.nodes[index]);
-        let mut inputs: Object = state
-            .inputs
-            .iter()
-            .filter(|(port, _)| node.node.inputs.contains_key(*port))
-            .map(|(port, value)| (port.clone(), value.clone()))
-            .collect();
+    fn child_orders_of(&self, index: NodeIndex) -> Vec<ChildOrder> {
+        let (node, state) = (self.plan.node(index), &self.nodes[index]);
+        if let Some(call) = node.child.as_ref().filter(|_| state.child.is_none()) {
+            let of_a_port = |(port, _): &(&String, &Value)| node.node.inputs.contains_key(*port);
+            let ports = state.inputs.iter().filter(of_a_port);
+            let inputs = ports.map(|(port, value)| (port.clone(), value.clone())).collect();
+            return vec![self.child_order(index, &call.workflow_id, inputs)];
+        }
+        let workers = state.dispatching.iter().flat_map(|under_way| &under_way.workers);
+        let waiting = workers.filter(|worker| worker.is_waiting());
+        waiting.map(|worker| self.child_order(index, &worker.workflow, Object::new())).collect()
+    }
+
+    fn child_order(
+        &self,
+        index: NodeIndex,
+        workflow: &WorkflowId,
+        mut inputs: Object,
+    ) -> ChildOrder {
         let mut unset = Vec::new();
-        for (theirs, ours) in &call.input_mapping {
+        for (theirs, ours) in self.input_mapping(index, workflow).into_iter().flatten() {
             inputs.remove(theirs);
             match self.variables.get(ours) {
                 Some(value) => drop(inputs.insert(theirs.clone(), value.clone())),
                 None => unset.push(theirs.clone()),
             }
         }
-        let attempt = self.attempt(index);
-        Some(ChildOrder { attempt, workflow: call.workflow_id.clone(), inputs, unset })
+        ChildOrder { attempt: self.attempt(index), workflow: workflow.clone(), inputs, unset }
+    }
+
+    /// Child variable → parent variable.
+    fn input_mapping(&self, index: NodeIndex, workflow: &WorkflowId) -> Option<&Mapping> {
+        let node = self.plan.node(index);
+        let call = node.child.as_ref().map(|call| &call.input_mapping);
+        call.or_else(|| node.dispatch.as_ref().map(|plan| plan.inputs_of(workflow.as_str())))
+    }
+
+    /// Parent variable → child variable.
+    fn output_mapping(&self, index: NodeIndex, workflow: &WorkflowId) -> Option<&Mapping> {
+        let node = self.plan.node(index);
+        let call = node.child.as_ref().map(|call| &call.output_mapping);
+        call.or_else(|| node.dispatch.as_ref().map(|plan| plan.outputs_of(workflow.as_str())))
+    }
+
+    /// The children of a node's visit.
+    fn children_of(&self, index: NodeIndex) -> impl Iterator<Item = &Child> {
+        let state = &self.nodes[index];
+        let workers = state.dispatching.iter().flat_map(|under_way| &under_way.workers);
+        let places = state.child.into_iter().chain(workers.filter_map(|worker| worker.child));
+        places.map(|place| &self.children[place])
     }
 
     /// The inputs of a child as it may have them: what is sensitive here goes only where it stays so.
     pub fn handed_down(&self, order: &ChildOrder, child: &crate::Plan) -> Object {
-        let call = self.plan.index(&order.attempt.node).and_then(|index| self.call(index));
+        let index = self.plan.index(&order.attempt.node);
+        let mapping = index.and_then(|index| self.input_mapping(index, &order.workflow));
         let stays_hidden = |name: &str| {
             let variables = &child.definition().variables;
             variables.iter().any(|variable| variable.name == name && variable.sensitive)
         };
         let hand = |(name, value): (&String, &Value)| {
-            let ours = call.and_then(|call| call.input_mapping.get(name));
+            let ours = mapping.and_then(|mapping| mapping.get(name));
             let is_secret = ours.is_some_and(|ours| self.mask().is_sensitive_variable(ours));
             let value = match is_secret && !stays_hidden(name) {
                 true => self.mask().hide(value).unwrap_or(Value::Null),
@@ -118,22 +153,27 @@ impl Run {
             return Vec::new();
         }
         let live = |index: &NodeIndex| {
-            let child = &self.children[self.nodes[*index].child?];
-            let must_end = self.is_ending() && self.call(*index)?.propagate_cancellation;
-            (!child.status.is_terminal()).then(|| LiveChild {
-                run: child.run.clone(),
-                node: self.node_id(*index),
-                status: child.status,
-                must_end,
+            let must_end =
+                (self.is_ending() && self.takes_along(*index)) || self.has_joined(*index);
+            let node = self.node_id(*index);
+            self.children_of(*index).filter(|child| !child.status.is_terminal()).map(move |child| {
+                LiveChild {
+                    run: child.run.clone(),
+                    node: node.clone(),
+                    status: child.status,
+                    must_end,
+                }
             })
         };
-        self.active.iter().filter_map(live).collect()
+        self.active.iter().flat_map(live).collect()
     }
 
     /// What this run takes over from a child that completed.
     pub fn harvest(&self, node: &NodeId, child: &Run) -> Object {
-        let call = self.plan.index(node).and_then(|index| self.call(index));
-        let mapping = call.into_iter().flat_map(|call| &call.output_mapping);
+        let index = self.plan.index(node);
+        let workflow = &child.birth.workflow_id;
+        let mapping = index.and_then(|index| self.output_mapping(index, workflow));
+        let mapping = mapping.into_iter().flatten();
         let take = |(ours, theirs): (&String, &String)| {
             let value = child.variables.get(theirs)?;
             let is_secret = child.mask().is_sensitive_variable(theirs);
@@ -159,15 +199,23 @@ impl Run {
         if self.birth.is_replay() {
             return false;
         }
-        let child = self.nodes[index].child.map(|child| &self.children[child]);
-        child.is_some_and(|child| !child.status.is_terminal())
-            && self.call(index).is_some_and(|call| call.propagate_cancellation)
+        self.children_of(index).any(|child| !child.status.is_terminal()) && self.takes_along(index)
     }
 
-    /// The status of a child that waits for somebody, which its parent shows as its own.
+    /// Whether the children of a node end with it.
+    fn takes_along(&self, index: NodeIndex) -> bool {
+        self.call(index).is_none_or(|call| call.propagate_cancellation)
+    }
+
+    /// The status of children that wait for somebody, which their parent shows as its own.
     pub(super) fn waiting_child(&self, index: NodeIndex) -> Option<RunStatus> {
-        let child = &self.children[self.nodes[index].child?];
-        child.status.is_waiting().then_some(child.status)
+        let workers = self.nodes[index].dispatching.iter().flat_map(|under_way| &under_way.workers);
+        if workers.into_iter().any(|worker| worker.is_waiting()) {
+            return None;
+        }
+        let mut live = self.children_of(index).filter(|child| !child.status.is_terminal());
+        let first = live.next()?.status;
+        (first.is_waiting() && live.all(|child| child.status.is_waiting())).then_some(first)
     }
 
     /// What a node with a child does next: wait for the end, take over its variables, end itself.
@@ -204,7 +252,8 @@ impl Run {
         workflow: &WorkflowId,
     ) -> Result<Vec<Event>, Refusal> {
         let index = self.current(attempt)?;
-        if self.nodes[index].child.is_some() {
+        let is_call = self.plan.node(index).child.is_some() && self.nodes[index].child.is_none();
+        if !is_call && !self.has_place_for(index, workflow) {
             return Err(Refusal::StaleAttempt { attempt: attempt.clone() });
         }
         Ok(vec![Event::NodeDispatched(NodeDispatched {
@@ -212,6 +261,22 @@ impl Run {
             child_run_id: child.clone(),
             child_workflow_id: workflow.clone(),
         })])
+    }
+
+    /// A child could not be started: the node fails, or one of its workers does.
+    pub(super) fn not_dispatched(
+        &self,
+        attempt: &Attempt,
+        workflow: &WorkflowId,
+        failure: &Failure,
+    ) -> Result<Vec<Event>, Refusal> {
+        let index = self.current(attempt)?;
+        let told = self.undispatched(index, workflow, failure);
+        Ok(vec![
+            told.unwrap_or_else(|| {
+                self.failed_or_retried(index, failure.clone(), RetryClass::Final)
+            }),
+        ])
     }
 
     /// News of a child, unless this run knows them already.
@@ -235,7 +300,9 @@ impl Run {
     pub(super) fn fold_dispatched(&mut self, payload: &NodeDispatched) {
         let index = payload.node_id.as_ref().and_then(|node| self.plan.index(node));
         let Some(index) = index else { return };
-        self.nodes[index].child = Some(self.children.len());
+        if self.plan.node(index).dispatch.is_none() {
+            self.nodes[index].child = Some(self.children.len());
+        }
         self.children.push(Child {
             run: payload.child_run_id.clone(),
             workflow: payload.child_workflow_id.clone(),
@@ -243,16 +310,19 @@ impl Run {
             status: RunStatus::Running,
             outputs: Object::new(),
             error: None,
+            heard: 0,
             is_left: false,
         });
+        self.fold_worker_started(index, payload);
     }
 
-    pub(super) fn fold_child_changed(&mut self, payload: &ChildChanged) {
+    pub(super) fn fold_child_changed(&mut self, payload: &ChildChanged, at: u64) {
         let known = self.children.iter_mut().find(|child| child.run == payload.child_run_id);
         if let Some(child) = known {
             child.status = payload.status;
             child.outputs = payload.outputs.clone();
             child.error = payload.error.clone();
+            child.heard = at;
         }
     }
 
@@ -273,7 +343,7 @@ impl Run {
 }
 
 impl Child {
-    fn failure(&self) -> Failure {
+    pub(super) fn failure(&self) -> Failure {
         let why = self
             .error
             .as_ref()

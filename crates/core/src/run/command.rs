@@ -2,12 +2,12 @@
 
 use callboard_protocol::{
     CancelRequested, ChannelName, ChunkMeta, DrainPolicy, Event, Failure, NodeCompleted, NodeId,
-    Object, OutputChunk, PauseRequested, Principal, RunCancelled, RunId, RunPaused, RunResumed,
-    RunStarted, RunStatus, Timestamp, VersionPinned, WorkflowId,
+    NodeRetried, Object, OutputChunk, PauseRequested, Principal, RunCancelled, RunId, RunPaused,
+    RunResumed, RunStarted, RunStatus, Timestamp, VersionPinned, WorkflowId,
 };
 
-use super::agent::AgentFact;
 use super::child::ChildNews;
+use super::fact::AgentFact;
 use super::interrupt::Resolution;
 use super::view::Attempt;
 use super::write::OutsideWrite;
@@ -57,6 +57,12 @@ pub enum Command {
         child: RunId,
         workflow: WorkflowId,
     },
+    /// A child could not be created.
+    Undispatch {
+        attempt: Attempt,
+        workflow: WorkflowId,
+        failure: Failure,
+    },
     /// A child has moved.
     Hear(ChildNews),
     /// Somebody outside the run writes into one of its channels.
@@ -77,6 +83,11 @@ pub enum Outcome {
     },
     /// Somebody must be asked first; the answer is an input of the next attempt.
     Suspend(Question),
+    /// Somebody outside wants to be left alone until then; the next attempt goes on where this one was.
+    Later {
+        until: Timestamp,
+        failure: Failure,
+    },
 }
 
 /// Whether trying again can help.
@@ -91,8 +102,8 @@ pub enum RetryClass {
 pub enum Fact {
     /// A piece of streamed text. Its index within the visit makes a repetition harmless.
     Chunk { index: u32, text: String, is_last: bool, meta: Option<ChunkMeta> },
-    /// What an agent tells. Its index within the visit makes a repetition harmless.
-    Agent { index: u32, fact: AgentFact },
+    /// What an agent tells. Its place among the facts of its kind within the visit makes a repetition harmless.
+    Agent { place: u32, fact: AgentFact },
     /// A version that this run keeps for a change in the code.
     Pin { change_id: String, version: i64 },
 }
@@ -191,6 +202,9 @@ impl Run {
             Command::Dispatch { attempt, child, workflow } => {
                 self.dispatched(attempt, child, workflow)
             }
+            Command::Undispatch { attempt, workflow, failure } => {
+                self.not_dispatched(attempt, workflow, failure)
+            }
             Command::Hear(news) => Ok(self.heard(news)),
             Command::Write(write) => self.written(write, at),
             Command::SetVariables(variables) => self.variables_set(variables),
@@ -242,12 +256,21 @@ impl Run {
         at: Timestamp,
     ) -> Result<Vec<Event>, Refusal> {
         let index = self.current(attempt)?;
+        let supervises = self.plan.node(index).kind == NodeKind::Supervisor;
         Ok(vec![match outcome {
+            Outcome::Done { outputs } if supervises => self.ruled(index, outputs),
             Outcome::Done { outputs } => self.completed(index, outputs.clone(), at),
             Outcome::Failed { failure, class } => {
                 self.failed_or_retried(index, failure.clone(), *class)
             }
             Outcome::Suspend(question) => self.asked(index, question.clone()),
+            Outcome::Later { until, failure } => Event::NodeRetried(NodeRetried {
+                node_id: self.node_id(index),
+                attempt: self.nodes[index].attempt + 1,
+                delay_ms: super::millis(until.since(at)),
+                last_error: Some(failure.clone()),
+                postponed: true,
+            }),
         }])
     }
 
@@ -255,8 +278,11 @@ impl Run {
         let index = self.current(attempt)?;
         let mut known = self.nodes[index].facts;
         let mut events: Vec<Event> = Vec::new();
+        let mut teller = self.teller(index);
         for fact in facts {
-            if let Some(event) = self.fact(index, known, fact) {
+            if let (Fact::Agent { place, fact }, Some(teller)) = (fact, &mut teller) {
+                events.extend(teller.tell(*place, fact));
+            } else if let Some(event) = self.fact(index, known, fact) {
                 known += u32::from(!matches!(event, Event::VersionPinned(_)));
                 if !events.iter().any(|earlier| is_same_pin(earlier, &event)) {
                     events.push(event);
@@ -270,18 +296,17 @@ impl Run {
     fn fact(&self, index: NodeIndex, known: u32, fact: &Fact) -> Option<Event> {
         let node_id = self.node_id(index);
         match fact {
-            Fact::Chunk { index, .. } | Fact::Agent { index, .. } if *index < known => None,
+            Fact::Chunk { index, .. } if *index < known => None,
             Fact::Chunk { text, is_last, meta, .. } => Some(Event::OutputChunk(OutputChunk {
                 node_id,
                 run_id: self.told_id().clone(),
                 chunk: text.clone(),
                 is_last: *is_last,
                 meta: meta.clone(),
+                attempt: None,
             })),
-            Fact::Agent { fact, .. } => {
-                let agent = self.pin(index)?.agent_id.clone();
-                Some(fact.event(node_id, agent))
-            }
+            // Nobody but an agent has those to tell.
+            Fact::Agent { .. } => None,
             Fact::Pin { change_id, .. } if self.pins.contains_key(change_id) => None,
             Fact::Pin { change_id, version } => Some(Event::VersionPinned(VersionPinned {
                 change_id: change_id.clone(),
@@ -299,7 +324,7 @@ impl Run {
         let is_current = state.stage == Stage::Active
             && state.visit == attempt.visit
             && state.attempt == attempt.number
-            && (!kind.is_pure() || kind == NodeKind::Child);
+            && (!kind.is_pure() || kind.waits_for_children());
         if is_current { Ok(index) } else { Err(stale()) }
     }
 
@@ -357,7 +382,7 @@ impl Run {
     pub(super) fn is_busy(&self) -> bool {
         // A child goes its own way; its end is heard after the pause.
         self.active.iter().any(|index| {
-            self.nodes[*index].stage == Stage::Active && self.kind(*index) != NodeKind::Child
+            self.nodes[*index].stage == Stage::Active && !self.kind(*index).waits_for_children()
         })
     }
 }

@@ -146,6 +146,10 @@ impl Run {
         } else if plan.node(header).kind == NodeKind::Loop {
             let rounds = usize::try_from(state.iterations).unwrap_or(usize::MAX).saturating_add(1);
             if rounds < self.loop_length(header) { Turn::Again } else { Turn::Closed }
+        } else if let Some(supervisor) = &plan.node(header).supervisor {
+            // Its bound is the run's, and it is broken rather than reached.
+            let goes_on = supervisor.goes_on(self.nodes[header].visit + 1);
+            if goes_on { Turn::Again } else { Turn::Closed }
         } else if state.iterations < plan.loopback_limit() {
             Turn::Again
         } else {
@@ -219,6 +223,7 @@ impl Run {
                 visit: if was_reached { old.visit + 1 } else { old.visit },
                 outputs: old.outputs,
                 asked: old.asked,
+                invocations: old.invocations,
                 ..NodeState::default()
             };
             self.ready.remove(member);

@@ -40,13 +40,19 @@ impl Run {
                 }
                 self.variables.insert(payload.name.clone(), payload.next.clone());
                 self.count_fact(payload.node_id.as_ref());
+                if let Some(index) = payload.node_id.as_ref().and_then(|id| self.plan.index(id)) {
+                    self.fold_taken(index);
+                }
             }
             Event::OutputChunk(payload) => self.count_fact(Some(&payload.node_id)),
             Event::VersionPinned(payload) => {
                 self.pins.entry(payload.change_id.clone()).or_insert(payload.version);
             }
             Event::LoopbackLimit(payload) => self.fold_loopback_limit(&payload.node_id),
-            Event::CapBreached(payload) => self.breach = Some(payload.clone()),
+            Event::CapBreached(payload) if payload.kind.ends_the_run() => {
+                self.breach = Some(payload.clone());
+            }
+            Event::CapBreached(_) => {}
             Event::PauseRequested(payload) => self.drain = Some(payload.clone()),
             Event::CancelRequested(payload) => {
                 self.end_pause(at);
@@ -69,11 +75,34 @@ impl Run {
             Event::InterruptResolved(payload) => self.fold_interrupt_resolved(payload),
             Event::NodeResumed(payload) => self.fold_node_resumed(&payload.node_id),
             Event::NodeDispatched(payload) => self.fold_dispatched(payload),
-            Event::ChildChanged(payload) => self.fold_child_changed(payload),
+            Event::ChildChanged(payload) => self.fold_child_changed(payload, entry.sequence),
+            Event::RunOrchestratorDecided(payload) => self.fold_decided(payload, entry.sequence),
+            Event::WorkflowChained(payload) => self.fold_chained(payload, entry.sequence),
+            Event::ConfidenceEscalated(payload) => self.fold_escalated(payload),
             Event::ArtifactCreated(payload) => self.fold_artifact(payload),
-            Event::AgentReasoned(payload) => self.count_fact(payload.node_id.as_ref()),
-            Event::AgentDecided(payload) => self.count_fact(payload.node_id.as_ref()),
-            Event::AgentHandoff(_) => self.owed_handoff = None,
+            Event::ProviderUsage(payload) => {
+                self.fold_usage(payload);
+                self.fold_told(&entry.event, entry.sequence);
+            }
+            Event::AgentInvocationStarted(_)
+            | Event::AgentInvocationCompleted(_)
+            | Event::AgentPromptResolved(_)
+            | Event::PromptComposed(_)
+            | Event::AgentReasoningDelta(_)
+            | Event::AgentReasoned(_)
+            | Event::AgentToolCalled(_)
+            | Event::AgentToolReturned(_)
+            | Event::AgentDecided(_)
+            | Event::EnvelopeTruncated(_)
+            | Event::EnvelopeRetryAttempted(_)
+            | Event::EnvelopeRetryExhausted(_)
+            | Event::EnvelopeRefusal(_)
+            | Event::EnvelopeRecoveryApplied(_)
+            | Event::LogAppended(_) => {
+                self.count_fact(entry.event.node_id());
+                self.fold_told(&entry.event, entry.sequence);
+            }
+            Event::AgentHandoff(payload) => self.fold_handoff(payload),
             Event::Other(other) => self.fold_other(other),
             Event::Ask(_) | Event::ReplayDiverged(_) => {}
         }
@@ -109,7 +138,7 @@ impl Run {
     fn fold_paused(&mut self, at: Timestamp) {
         self.phase = Phase::Paused { since: at };
         self.drain = None;
-        self.interrupt(|kind| kind != NodeKind::Child);
+        self.interrupt(|kind| !kind.waits_for_children());
     }
 
     fn fold_resumed(&mut self, at: Timestamp) {
@@ -154,6 +183,10 @@ impl Run {
         state.attempt = payload.attempt;
         state.started_at = Some(at);
         state.ended_at = None;
+        if payload.attempt == 0 && self.plan.node(index).kind == NodeKind::Supervisor {
+            self.orchestra.turns += 1;
+        }
+        self.fold_dispatch_started(index);
         (self.nodes[index].inputs, self.nodes[index].unresolved) = match self.resolve_inputs(index)
         {
             Ok(inputs) => (inputs, None),
@@ -188,6 +221,7 @@ impl Run {
         }
         self.nodes[index].outputs = payload.outputs.clone();
         self.owe_artifact(index);
+        self.fold_ruling(index);
         self.settle(index, Settled { stage: Stage::Completed, at });
     }
 
@@ -205,7 +239,7 @@ impl Run {
     fn fold_node_retried(&mut self, payload: &NodeRetried, at: Timestamp) {
         let Some(index) = self.plan.index(&payload.node_id) else { return };
         let state = &mut self.nodes[index];
-        state.failures += 1;
+        state.failures += u32::from(!payload.postponed);
         state.stage = Stage::Retrying { not_before: at.plus_millis(payload.delay_ms) };
     }
 
@@ -286,7 +320,7 @@ impl Run {
         }
     }
 
-    fn count_fact(&mut self, node: Option<&NodeId>) {
+    pub(super) fn count_fact(&mut self, node: Option<&NodeId>) {
         if let Some(index) = node.and_then(|node| self.plan.index(node)) {
             self.nodes[index].facts += 1;
         }

@@ -142,6 +142,8 @@ impl Run {
             return Ok(Step::Emit(self.resolved(index, open, decision)));
         }
         if state.stage != Stage::Suspended {
+            let is_unsure = open.question.kind == InterruptKind::LowConfidence;
+            let unsure = is_unsure.then_some(&open.question.data);
             return Ok(Step::Emit(self.legacy_request(index, open).unwrap_or_else(|| {
                 Event::NodeSuspended(NodeSuspended {
                     node_id: self.node_id(index),
@@ -149,6 +151,9 @@ impl Run {
                     kind: open.question.kind,
                     key: open.key.clone(),
                     reason: reason_of(open.question.kind).map(str::to_owned),
+                    agent_id: unsure.and_then(|data| data["agentId"].as_str()).map(str::to_owned),
+                    threshold: unsure.and_then(|data| data["threshold"].as_f64()),
+                    observed: unsure.and_then(|data| data["observed"].as_f64()),
                 })
             })));
         }
@@ -277,7 +282,11 @@ impl Run {
                 return Err(Refusal::KeyRequired { node });
             }
         }
-        let answer = open.judge(&resolution.value).map_err(|unfit| match unfit {
+        let answer = open.judge(&resolution.value).and_then(|answer| {
+            self.check_ruling(index, &answer)?;
+            Ok(answer)
+        });
+        let answer = answer.map_err(|unfit| match unfit {
             Unfit::Invalid(why) => Refusal::InvalidAnswer { node: node.clone(), why },
             Unfit::Uncorrelated(why) => Refusal::Uncorrelated { node: node.clone(), why },
         })?;

@@ -55,6 +55,13 @@ impl Run {
                     duration_ms: self.duration_ms(at),
                 }),
             )
+        } else if let Some(supervisor) = self.orchestra.ended_by.filter(|_| self.fault.is_none()) {
+            let outputs = self.outputs(Some(supervisor));
+            let duration_ms = self.duration_ms(at);
+            (
+                "the supervisor ended the run",
+                Event::RunCompleted(RunCompleted { outputs, duration_ms }),
+            )
         } else {
             let error = self.fault.clone()?;
             (
@@ -87,6 +94,7 @@ impl Run {
                 limit,
                 observed,
                 node_id: None,
+                details: None,
             })
         })
     }
@@ -151,20 +159,49 @@ impl Run {
         if self.kind(index) == NodeKind::RequiresMissing {
             return Event::NodeFailed(lacks_capability(&node.id));
         }
-        let limit = self.birth.limits.node_executions;
-        if self.executions >= limit {
-            return Event::CapBreached(CapBreached {
-                kind: CapKind::NodeExecutions,
-                limit,
-                observed: self.executions + 1,
-                node_id: Some(node.id.clone()),
-            });
+        if let Some(breach) = self.breaks_limit(index, attempt) {
+            return Event::CapBreached(breach);
         }
         Event::NodeStarted(NodeStarted {
             node_id: node.id.clone(),
             type_id: node.type_id.clone(),
             attempt,
             visit,
+        })
+    }
+
+    /// The limit that a node's start would break.
+    fn breaks_limit(&self, index: NodeIndex, attempt: u32) -> Option<CapBreached> {
+        let (node, limits) = (self.plan.node(index), &self.birth.limits);
+        let is_turn = node.kind == NodeKind::Supervisor && attempt == 0;
+        if is_turn && self.orchestra.turns >= limits.loop_iterations {
+            return Some(CapBreached {
+                kind: CapKind::LoopIterations,
+                limit: limits.loop_iterations,
+                observed: self.orchestra.turns + 1,
+                node_id: None,
+                details: None,
+            });
+        }
+        let cap = node.dispatch.as_ref().and_then(|plan| plan.iteration_cap);
+        let cap = cap.map(|cap| u64::from(cap.get())).filter(|_| attempt == 0);
+        if let Some(limit) = cap.filter(|cap| self.orchestra.dispatches >= *cap) {
+            // The protocol's closed list of kinds has none of its own for this.
+            let reason = [("reason".to_owned(), "dispatch-iterations".into())];
+            return Some(CapBreached {
+                kind: CapKind::NodeExecutions,
+                limit,
+                observed: self.orchestra.dispatches + 1,
+                node_id: Some(node.node.id.clone()),
+                details: Some(Object::from_iter(reason)),
+            });
+        }
+        (self.executions >= limits.node_executions).then(|| CapBreached {
+            kind: CapKind::NodeExecutions,
+            limit: limits.node_executions,
+            observed: self.executions + 1,
+            node_id: Some(node.node.id.clone()),
+            details: None,
         })
     }
 
@@ -215,19 +252,22 @@ impl Run {
                 duration_ms,
             }));
         }
-        let mut sinks: Vec<NodeIndex> =
-            (0..self.nodes.len()).filter(|index| self.is_completed_sink(*index)).collect();
-        if sinks.is_empty() {
+        if !(0..self.nodes.len()).any(|index| self.is_completed_sink(index)) {
             let error = Failure::new(
                 "no_path_completed",
                 "every path through the workflow was skipped before its end",
             );
             return Some(Event::RunFailed(RunFailed { error, failed_node_id: None, duration_ms }));
         }
-        sinks.sort_by_key(|index| self.node_id(*index));
-        let outputs =
-            sinks.into_iter().flat_map(|index| self.nodes[index].outputs.clone()).collect();
-        Some(Event::RunCompleted(RunCompleted { outputs, duration_ms }))
+        Some(Event::RunCompleted(RunCompleted { outputs: self.outputs(None), duration_ms }))
+    }
+
+    /// What the completed ends of the graph came to, with the supervisor that put an end to it.
+    fn outputs(&self, ended_by: Option<NodeIndex>) -> Object {
+        let is_end = |index: &NodeIndex| self.is_completed_sink(*index) || ended_by == Some(*index);
+        let mut ends: Vec<NodeIndex> = (0..self.nodes.len()).filter(is_end).collect();
+        ends.sort_by_key(|index| self.node_id(*index));
+        ends.into_iter().flat_map(|index| self.nodes[index].outputs.clone()).collect()
     }
 
     /// A failure is handled when a node directly behind it ran all the same. A node that would only have
@@ -280,6 +320,7 @@ impl Run {
                 attempt: state.attempt + 1,
                 delay_ms: backoff_ms(state.failures),
                 last_error: Some(failure),
+                postponed: false,
             });
         }
         Event::NodeFailed(NodeFailed { node_id, error: failure, attempts: state.attempt + 1 })
@@ -298,6 +339,16 @@ fn lacks_capability(node: &NodeId) -> NodeFailed {
 
 fn breach_failure(breach: &CapBreached) -> Failure {
     match breach.kind {
+        CapKind::NodeExecutions if breach.details.is_some() => Failure::new(
+            "recursion_limit_exceeded",
+            format!("the run would carry out more than {} decisions", breach.limit),
+        )
+        .with_details(breach.details.clone().unwrap_or_default()),
+        CapKind::LoopIterations => Failure::new(
+            "loop_limit_exceeded",
+            format!("the run's supervisor would take more than {} turns", breach.limit),
+        )
+        .with_details(Object::from_iter([("iteration".to_owned(), breach.observed.into())])),
         CapKind::NodeExecutions => Failure::new(
             "recursion_limit_exceeded",
             format!("the run would start more than {} nodes", breach.limit),
@@ -305,5 +356,7 @@ fn breach_failure(breach: &CapBreached) -> Failure {
         CapKind::RunDuration => {
             Failure::new("run_timeout", format!("the run took longer than {} ms", breach.limit))
         }
+        // Ends a node, which says so itself.
+        CapKind::Schema => Failure::new("envelope_invalid", "no answer was valid"),
     }
 }

@@ -47,6 +47,9 @@ impl Run {
             NodeKind::Gate => self.gate(index, at),
             NodeKind::Talk => self.converse(index, at),
             NodeKind::Child => self.child_step(index),
+            NodeKind::Supervisor => self.supervise(index, at),
+            NodeKind::Dispatch => self.dispatch(index, at),
+            NodeKind::MockAgent => self.mock_agent(index, at),
             NodeKind::Statement => Ok(self.statement(index)),
         };
         match step {

@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use callboard_protocol::{
-    DivergenceKind, Event, EventId, Failure, ForkMode, NodeFailed, NodeId, ReplayDiverged, RunId,
-    RunResumed, Timestamp,
+    ChainPhase, DivergenceKind, Event, EventId, Failure, ForkMode, NodeFailed, NodeId,
+    ReplayDiverged, RunId, RunResumed, Timestamp,
 };
 
 use super::{Entry, Phase, Run, Stage};
@@ -175,8 +175,33 @@ impl Run {
             Event::NodeFailed(payload) => self.is_performing(&payload.node_id),
             Event::NodeRetried(payload) => self.is_performing(&payload.node_id),
             Event::OutputChunk(payload) => self.is_performing(&payload.node_id),
-            Event::AgentReasoned(payload) => self.is_performing_at(payload.node_id.as_ref()),
-            Event::AgentDecided(payload) => self.is_performing_at(payload.node_id.as_ref()),
+            Event::AgentInvocationStarted(_)
+            | Event::AgentInvocationCompleted(_)
+            | Event::AgentPromptResolved(_)
+            | Event::PromptComposed(_)
+            | Event::ProviderUsage(_)
+            | Event::AgentReasoningDelta(_)
+            | Event::AgentReasoned(_)
+            | Event::AgentToolCalled(_)
+            | Event::AgentToolReturned(_)
+            | Event::AgentDecided(_)
+            | Event::EnvelopeTruncated(_)
+            | Event::EnvelopeRetryAttempted(_)
+            | Event::EnvelopeRetryExhausted(_)
+            | Event::EnvelopeRefusal(_)
+            | Event::EnvelopeRecoveryApplied(_)
+            | Event::LogAppended(_) => self.is_performing_at(event.node_id()),
+            Event::CapBreached(payload) if !payload.kind.ends_the_run() => {
+                self.is_performing_at(payload.node_id.as_ref())
+            }
+            // What an agent decided is a fact; what a plan says is computed anew.
+            Event::RunOrchestratorDecided(payload) => {
+                self.is_performing_at(payload.node_id.as_ref())
+            }
+            Event::WorkflowChained(payload) => {
+                payload.phase == ChainPhase::DispatchFailed
+                    && self.is_performing_at(payload.node_id.as_ref())
+            }
             Event::InterruptRequested(payload) => self.is_performing_at(payload.node_id.as_ref()),
             Event::Vote(payload) => self.is_asking(&payload.node_id),
             Event::Ask(payload) => self.is_asking(&payload.node_id),
@@ -195,6 +220,7 @@ impl Run {
             Event::ChannelWritten(payload) => payload.node_id.is_none(),
             Event::VariableChanged(payload) => payload.node_id.is_none(),
             Event::VersionPinned(_) | Event::ReplayDiverged(_) | Event::Other(_) => true,
+            Event::AgentHandoff(payload) => self.is_performing_at(payload.node_id.as_ref()),
             Event::RunCompleted(_)
             | Event::RunFailed(_)
             | Event::RunCancelled(_)
@@ -207,7 +233,7 @@ impl Run {
             | Event::LoopbackLimit(_)
             | Event::CapBreached(_)
             | Event::ArtifactCreated(_)
-            | Event::AgentHandoff(_)
+            | Event::ConfidenceEscalated(_)
             | Event::ConversationOpened(_)
             | Event::ApprovalRequested(_)
             | Event::ClarificationRequested(_) => false,
@@ -218,7 +244,7 @@ impl Run {
     fn is_performing(&self, node: &NodeId) -> bool {
         self.plan.index(node).is_some_and(|index: NodeIndex| {
             self.nodes[index].stage == Stage::Active
-                && matches!(self.kind(index), NodeKind::Activity | NodeKind::Child)
+                && (self.kind(index) == NodeKind::Activity || self.kind(index).waits_for_children())
         })
     }
 

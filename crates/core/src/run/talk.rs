@@ -39,7 +39,7 @@ impl Run {
         if self.interrupts.contains_key(&index) || state.stage == Stage::Suspended {
             return self.suspended(index, at);
         }
-        let Some(plan) = &self.plan.node(index).talk else { return Ok(Step::Done(Object::new())) };
+        let Some(plan) = self.talk_plan(index) else { return Ok(Step::Done(Object::new())) };
         let Some(talk) = &state.talk else {
             let id = key_of(self.told_id().as_str(), &self.node_id(index), state.asked);
             return Ok(Step::Emit(self.asked(index, plan.opening(&id))));
@@ -61,7 +61,7 @@ impl Run {
         open: &OpenInterrupt,
         at: Timestamp,
     ) -> Option<Event> {
-        let plan = self.plan.node(index).talk.as_ref()?;
+        let plan = self.talk_plan(index)?;
         match open.question.kind {
             InterruptKind::ConversationStart => Some(self.opened(index, open, plan, at)),
             InterruptKind::ConversationClose => {
@@ -169,7 +169,7 @@ impl Run {
 
     /// The write of a turn that its channel does not hold yet.
     fn unwritten_turn(&self, index: NodeIndex, at: Timestamp) -> Option<Result<Step, Failure>> {
-        let channel = self.plan.node(index).talk.as_ref()?.channel.as_ref()?;
+        let channel = self.talk_plan(index)?.channel.as_ref()?;
         let state = &self.nodes[index];
         let turn = &state.talk.as_ref()?.last;
         // Nothing but turns is written here, one after the other.
@@ -223,13 +223,19 @@ impl Run {
         self.fold_decision(&self.node_id(index), decision);
     }
 
+    /// What a node's conversation is about: its configuration says so, or a supervisor wants to know something.
+    pub(super) fn talk_plan(&self, index: NodeIndex) -> Option<&TalkPlan> {
+        let asked = || self.nodes[index].dispatching.as_ref()?.talk.as_ref();
+        self.plan.node(index).talk.as_ref().or_else(asked)
+    }
+
     fn talking(&self, node: Option<&NodeId>) -> Option<NodeIndex> {
         node.and_then(|node| self.plan.index(node))
     }
 
     /// What is said into a sensitive channel is sensitive wherever it stands.
     fn learn_turn(&mut self, index: NodeIndex, turn: &ConversationTurn) {
-        let channel = self.plan.node(index).talk.as_ref().and_then(|talk| talk.channel.as_ref());
+        let channel = self.talk_plan(index).and_then(|talk| talk.channel.as_ref());
         if channel.is_some_and(|channel| self.mask().is_sensitive_channel(channel.as_str())) {
             self.sensitive.learn(&turn.content);
         }

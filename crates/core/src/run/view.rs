@@ -1,8 +1,8 @@
 //! What others need to know of a run: what it is owed, when to look again, and what readers see.
 
 use callboard_protocol::{
-    EVENT_LOG_SCHEMA_VERSION, Failure, ForkSnapshot, NodeId, NodeSnapshot, Object, RunSnapshot,
-    RunStatus, Timestamp, TypeId,
+    EVENT_LOG_SCHEMA_VERSION, Failure, ForkSnapshot, NodeId, NodeSnapshot, Object, RunMetrics,
+    RunSnapshot, RunStatus, Timestamp, TypeId,
 };
 use serde_json::Value;
 
@@ -155,10 +155,13 @@ impl Run {
             tags: birth.tags.clone(),
             metadata: birth.metadata.clone(),
             configurable: (!birth.configurable.is_empty()).then(|| birth.configurable.clone()),
+            metrics: self.cost.clone().map(|openwop_cost| RunMetrics { openwop_cost }),
             last_sequence: self.version.checked_sub(1),
             agent: self.shown_agent(),
+            run_orchestrator: self.orchestra.agent.clone(),
             parent_run_id: birth.parent.as_ref().map(|parent| parent.run_id.clone()),
             parent_node_id: birth.parent.as_ref().map(|parent| parent.node_id.clone()),
+            inputs: birth.parent.as_ref().map(|_| self.given_inputs()),
             child_runs: self.child_snapshots(),
             fork: birth.fork.as_ref().map(|fork| ForkSnapshot {
                 source_run_id: fork.source.clone(),
@@ -187,6 +190,12 @@ impl Run {
         let mut value = value.clone();
         self.mask().sweep(&mut value);
         value
+    }
+
+    fn given_inputs(&self) -> Object {
+        let mut inputs = self.birth.inputs.clone();
+        self.mask().variables(&mut inputs);
+        self.swept(inputs)
     }
 
     fn visible_variables(&self) -> Object {

@@ -21,6 +21,7 @@ impl Redactor {
             | Command::Resume { .. }
             | Command::Resolve(_)
             | Command::Dispatch { .. }
+            | Command::Undispatch { .. }
             | Command::Hear(_)
             | Command::Write(_)
             | Command::SetVariables(_) => {}
@@ -32,6 +33,7 @@ impl Redactor {
             Outcome::Done { outputs } => self.redact_object(outputs),
             Outcome::Failed { failure, .. } => self.redact_failure(failure),
             Outcome::Suspend(question) => self.redact_question(question),
+            Outcome::Later { until: _, failure } => self.redact_failure(failure),
         }
     }
 
@@ -73,13 +75,38 @@ impl Redactor {
 
     fn redact_agent_fact(&self, fact: &mut AgentFact) {
         match fact {
-            AgentFact::Reasoned { reasoning, verbosity } => {
-                self.redact_text(reasoning);
-                if let Some(verbosity) = verbosity {
-                    self.redact_text(verbosity);
+            AgentFact::Reasoned { reasoning: text, verbosity: _ }
+            | AgentFact::Thinking { delta: text, verbosity: _ }
+            | AgentFact::Text { text, is_last: _, attempt: _ } => self.redact_text(text),
+            AgentFact::Decided { decision, confidence: _ } => self.redact(decision),
+            AgentFact::ToolCalled(called) => self.redact(&mut called.inputs),
+            AgentFact::ToolReturned(returned) => match &mut returned.result {
+                Ok(outcome) => self.redact(outcome),
+                Err(failure) => self.redact_failure(failure),
+            },
+            AgentFact::PromptComposed(composed) => {
+                let texts = [&mut composed.composed, &mut composed.system_prompt];
+                let texts = texts.into_iter().chain([&mut composed.user_prompt]);
+                texts.flatten().for_each(|text| self.redact_text(text));
+                if let Some(bindings) = &mut composed.variable_bindings {
+                    self.redact_object(bindings);
                 }
             }
-            AgentFact::Decided { decision, confidence: _ } => self.redact(decision),
+            AgentFact::Noted { level: _, message, fields } => {
+                self.redact_text(message);
+                self.redact_object(fields);
+            }
+            // These hold names, numbers and digests of the host's own.
+            AgentFact::Invoked(_)
+            | AgentFact::PromptResolved { .. }
+            | AgentFact::AskedAgain
+            | AgentFact::Concluded { .. }
+            | AgentFact::Used(_)
+            | AgentFact::Truncated(_)
+            | AgentFact::RetryAttempted { .. }
+            | AgentFact::RetryExhausted { .. }
+            | AgentFact::Refused(_)
+            | AgentFact::Recovered { .. } => {}
         }
     }
 }

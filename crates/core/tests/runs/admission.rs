@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use callboard_core::{ConformanceNodes, HostLimits, Inadmissible, RunLimits};
+use callboard_core::{Confidence, ConformanceNodes, HostLimits, Inadmissible, RunLimits};
 use callboard_protocol::ENGINE_VERSION;
 use serde_json::{Value, json};
 
 use crate::given::{Do, Given, given, object};
 use crate::story::check_within;
 
-const HOST: HostLimits = HostLimits { max_node_executions: 100, max_run_duration_ms: 60_000 };
+const HOST: HostLimits = HostLimits {
+    max_node_executions: 100,
+    max_run_duration_ms: 60_000,
+    max_loop_iterations: 20,
+    confidence_floor: Confidence::FLOOR,
+};
 
 fn admit(flow: &Given, inputs: Value, configurable: Value) -> Result<RunLimits, Inadmissible> {
     flow.plan().expect("runs").admit(&object(inputs), &object(configurable), HOST)
@@ -71,12 +76,9 @@ fn f23_an_input_named_like_a_channel_is_refused() {
 /// F27: a type that nobody here performs is refused, with what it would need.
 #[test]
 fn f27_a_gated_type_is_refused_by_name() {
-    for (kind, capability) in [
-        ("core.orchestrator.supervisor", "orchestrator"),
-        ("core.dispatch", "dispatch"),
-        ("core.ai.structuredOutput", "aiProviders"),
-        ("vendor.acme.thing", "nodePacks"),
-    ] {
+    for (kind, capability) in
+        [("core.ai.structuredOutput", "aiProviders"), ("vendor.acme.thing", "nodePacks")]
+    {
         let flow = given(&format!("ok:noop gated:{kind}"));
         let plan = flow.plan().expect("a definition");
         let refusal =
@@ -158,6 +160,21 @@ fn an_unknown_mock_provider_is_refused_with_those_that_exist() {
     for config in [json!({ "tokens": [1] }), json!({ "delayMsPerToken": 5_001 }), json!([])] {
         let provider = json!({ "mockProvider": { "id": "stream-text", "config": config } });
         assert!(admit(&given("n:noop"), json!({}), provider).is_err(), "{config}");
+    }
+}
+
+/// M-83: more turns than the host allows count as what it allows; fewer than one are refused.
+#[test]
+fn m83_turns_are_clamped_to_the_hosts() {
+    let flow = given("n:noop");
+    for (asked, expected) in [(5, 5), (1_000, 20)] {
+        let limits = admit(&flow, json!({}), json!({ "maxLoopIterations": asked }));
+        assert_eq!(limits.expect("limits").loop_iterations, expected);
+    }
+    assert_eq!(admit(&flow, json!({}), json!({})).expect("limits").loop_iterations, 20);
+    for wrong in [json!(0), json!(-1), json!(1.5), json!("5")] {
+        let refusal = admit(&flow, json!({}), json!({ "maxLoopIterations": wrong }));
+        assert_eq!(refusal.expect_err("a refusal").path, "configurable.maxLoopIterations");
     }
 }
 

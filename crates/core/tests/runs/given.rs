@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callboard_core::{Birth, Plan, PlanError, Run, RunLimits};
+use callboard_core::{Birth, Confidence, Plan, PlanError, Run, RunLimits};
 use callboard_protocol::{DrainPolicy, ENGINE_VERSION, Object, Owner, Timestamp};
 use serde_json::{Value, json};
 
@@ -14,6 +14,7 @@ pub(crate) const BIRTH: i64 = 1_700_000_000_000;
 pub(crate) struct Given {
     pub(crate) definition: Value,
     inputs: Value,
+    options: Value,
     limits: RunLimits,
 }
 
@@ -32,8 +33,13 @@ pub(crate) fn given(nodes: &str) -> Given {
         "triggers": [{ "id": "manual", "type": "manual" }], "variables": [],
         "metadata": {}, "settings": {},
     });
-    let limits = RunLimits { node_executions: 1_000, duration_ms: 3_600_000 };
-    Given { definition, inputs: json!({}), limits }
+    let limits = RunLimits {
+        node_executions: 1_000,
+        duration_ms: 3_600_000,
+        loop_iterations: 100,
+        confidence_floor: Confidence::FLOOR,
+    };
+    Given { definition, inputs: json!({}), options: json!({}), limits }
 }
 
 fn type_id(kind: &str) -> String {
@@ -91,6 +97,30 @@ impl Given {
         self
     }
 
+    pub(crate) fn options(mut self, options: Value) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// One more node, beside the others.
+    pub(crate) fn extra(mut self, fields: Value) -> Self {
+        let mut node = json!({ "name": fields["id"], "position": { "x": 0, "y": 0 },
+            "config": {}, "inputs": {} });
+        extend(&mut node, fields);
+        self.definition["nodes"].as_array_mut().expect("nodes").push(node);
+        self
+    }
+
+    pub(crate) fn most_turns(mut self, limit: u64) -> Self {
+        self.limits.loop_iterations = limit;
+        self
+    }
+
+    pub(crate) fn floor(mut self, floor: f64) -> Self {
+        self.limits.confidence_floor = Confidence::of(floor).expect("a share");
+        self
+    }
+
     pub(crate) fn most_executions(mut self, limit: u64) -> Self {
         self.limits.node_executions = limit;
         self
@@ -113,7 +143,7 @@ impl Given {
             owner: Owner { tenant: "t".into(), workspace: None, principal: None },
             test: false,
             inputs: object(self.inputs.clone()),
-            configurable: Object::new(),
+            configurable: object(self.options.clone()),
             tags: Vec::new(),
             metadata: None,
             scope_id: None,

@@ -277,12 +277,15 @@ async fn a_pinned_version_is_kept_for_the_run_and_refused_out_of_range() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_type_is_refused_when_the_run_is_created() {
-    let world =
-        world(&[workflow("gated", json!([node("g", "core.dispatch", json!({}))]), json!([]))]);
+    let world = world(&[workflow(
+        "gated",
+        json!([node("g", "core.ai.structuredOutput", json!({}))]),
+        json!([]),
+    )]);
     let refused = world.engine.create(order("gated", Object::new(), Object::new()), None).await;
     let Err(EngineError::Inadmissible(refusal)) = refused else { panic!("{refused:?}") };
     assert_eq!(refusal.code, "capability_required");
-    assert_eq!(refusal.details["offendingTypeId"], json!("core.dispatch"));
+    assert_eq!(refusal.details["offendingTypeId"], json!("core.ai.structuredOutput"));
     assert!(world.engine.catalog().fixtures().is_empty());
 }
 

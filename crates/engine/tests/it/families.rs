@@ -49,8 +49,8 @@ impl Activity for Caller {
 }
 
 /// Hosts on one store, of which the first meets its fate.
-struct Stage {
-    shared: Arc<InMemoryStore>,
+pub(crate) struct Stage {
+    pub(crate) shared: Arc<InMemoryStore>,
     clock: Arc<SimClock>,
     definitions: Vec<String>,
     made: Made,
@@ -58,7 +58,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(definitions: &[Value], on_unknown: OnUnknown) -> Self {
+    pub(crate) fn new(definitions: &[Value], on_unknown: OnUnknown) -> Self {
         Self {
             shared: Arc::new(InMemoryStore::default()),
             clock: SimClock::new(),
@@ -68,7 +68,7 @@ impl Stage {
         }
     }
 
-    fn host(&self, name: &str, fate: Fate) -> (Engine, Arc<DoomedStore>) {
+    pub(crate) fn host(&self, name: &str, fate: Fate) -> (Engine, Arc<DoomedStore>) {
         let store = DoomedStore::new(self.shared.clone(), fate);
         let caller = Caller { made: self.made.clone(), on_unknown: self.on_unknown };
         let activities = Activities::default().with("test.caller", Arc::new(caller));
@@ -83,7 +83,7 @@ impl Stage {
         (engine, store)
     }
 
-    async fn logs(&self) -> Vec<(String, Vec<Recorded>)> {
+    pub(crate) async fn logs(&self) -> Vec<(String, Vec<Recorded>)> {
         let filter = Filter { limit: 100, ..Filter::default() };
         let mut logs = Vec::new();
         for listed in self.shared.list(&scope(), &filter).await.unwrap() {
@@ -95,7 +95,7 @@ impl Stage {
 }
 
 /// A log without what a takeover may change: times, attempts, the marker itself, and ids.
-fn story(log: &[Recorded]) -> Vec<String> {
+pub(crate) fn story(log: &[Recorded]) -> Vec<String> {
     let told =
         log.iter().filter(|event| !["run.resumed", "node.started"].contains(&event.kind.as_str()));
     let mut story: Vec<String> = told
@@ -134,11 +134,11 @@ fn forget(value: &mut Value) {
     }
 }
 
-fn node(id: &str, type_id: &str, config: Value) -> Value {
+pub(crate) fn node(id: &str, type_id: &str, config: Value) -> Value {
     json!({ "id": id, "typeId": type_id, "name": id, "position": { "x": 0, "y": 0 }, "config": config, "inputs": {} })
 }
 
-fn workflow(id: &str, nodes: Value, edges: Value, variables: Value) -> Value {
+pub(crate) fn workflow(id: &str, nodes: Value, edges: Value, variables: Value) -> Value {
     json!({ "id": id, "name": id, "version": "1.0", "nodes": nodes, "edges": edges, "triggers": [],
         "variables": variables, "metadata": {}, "settings": {} })
 }
@@ -181,7 +181,7 @@ async fn run_family(fate: Fate, two: bool) -> (Vec<(String, Vec<Recorded>)>, u64
 }
 
 /// Waits for the run's end; when the first host dies, another one takes over.
-async fn survive(
+pub(crate) async fn survive(
     stage: &Stage,
     first: &Engine,
     doomed: &DoomedStore,
@@ -201,7 +201,7 @@ async fn survive(
     tokio::time::sleep(LEASE * 4).await;
 }
 
-fn fates(appends: u64) -> impl Iterator<Item = Fate> {
+pub(crate) fn fates(appends: u64) -> impl Iterator<Item = Fate> {
     (1..=appends).flat_map(|at| [Fate::DieBefore(at), Fate::DieAfter(at), Fate::Oversleep(at)])
 }
 

@@ -167,6 +167,7 @@ fn answer_to(asked: &InterruptView) -> Value {
         InterruptKind::Approval => {
             json!({ "action": "accept", "voter": format!("voter-{}", asked.votes.len()) })
         }
+        InterruptKind::LowConfidence => json!({ "action": "accept" }),
         InterruptKind::Clarification => {
             let questions = asked.data["questions"].as_array().into_iter().flatten();
             let answers = questions.map(|question| {
@@ -176,7 +177,6 @@ fn answer_to(asked: &InterruptView) -> Value {
         }
         InterruptKind::ExternalEvent => asked.data["correlation"].clone(),
         InterruptKind::Custom
-        | InterruptKind::LowConfidence
         | InterruptKind::ConversationStart
         | InterruptKind::ConversationExchange
         | InterruptKind::ConversationClose => json!({}),

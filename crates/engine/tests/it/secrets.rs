@@ -61,8 +61,8 @@ impl Activity for Gossip {
                 let pin = Fact::Pin { change_id: secret, version: 1 };
                 let facts = vec![
                     chunk,
-                    Fact::Agent { index: 1, fact: reasoned },
-                    Fact::Agent { index: 2, fact: decided },
+                    Fact::Agent { place: 0, fact: reasoned },
+                    Fact::Agent { place: 0, fact: decided },
                     pin,
                 ];
                 call.tell(facts).await.unwrap();

@@ -306,7 +306,7 @@ pub(crate) fn host_with(
             host: name.into(),
             lease: LEASE,
             heartbeat: LEASE / 3,
-            limits: HostLimits { max_node_executions: 100, max_run_duration_ms: 86_400_000 },
+            limits: HostLimits { max_run_duration_ms: 86_400_000, ..HostLimits::default() },
         },
     });
     engine.start();

@@ -119,6 +119,9 @@ payload! {
         delay_ms: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last_error: Option<Failure>,
+        /// Nothing has failed for good: somebody wants to be left alone until then.
+        #[serde(default, skip_serializing_if = "is_false")]
+        postponed: bool,
     }
     NodeSkipped {
         node_id: NodeId,
@@ -161,6 +164,9 @@ payload! {
         is_last: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         meta: Option<ChunkMeta>,
+        /// Which try at the answer it belongs to; the text of a later one replaces that of the earlier.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt: Option<u32>,
     }
     ChunkMeta {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -198,6 +204,9 @@ payload! {
         observed: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node_id: Option<NodeId>,
+        /// Tells apart what shares a kind: `dispatch-iterations` counts as `node-executions`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        details: Option<Object>,
     }
     /// A node asks somebody. The payload is exactly the interrupt; the node stands on the envelope.
     InterruptRequested {
@@ -235,6 +244,13 @@ payload! {
         /// Tells apart what shares a status: `conversation-input`, `low-confidence`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// Who was not sure enough, where that is the reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent_id: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        threshold: Option<f64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        observed: Option<f64>,
     }
     NodeResumed {
         node_id: NodeId,
@@ -299,6 +315,9 @@ payload! {
         reasoning: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         verbosity: Option<String>,
+        /// The host was lost while the agent was thinking: this is as far as it had come.
+        #[serde(default, skip_serializing_if = "is_false")]
+        torn: bool,
     }
     /// What an agent came to. The node stands on the envelope.
     AgentDecided {
@@ -315,6 +334,8 @@ payload! {
         node_id: Option<NodeId>,
         from_agent_id: String,
         to_agent_id: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     }
     /// Ours: one approver of several has decided.
     Vote {
@@ -394,6 +415,19 @@ pub enum DivergenceKind {
 pub enum CapKind {
     NodeExecutions,
     RunDuration,
+    LoopIterations,
+    /// A model was asked too often for one answer.
+    Schema,
+}
+
+impl CapKind {
+    /// Whether the run ends when this is reached; otherwise only the node does.
+    pub fn ends_the_run(self) -> bool {
+        match self {
+            Self::NodeExecutions | Self::RunDuration | Self::LoopIterations => true,
+            Self::Schema => false,
+        }
+    }
 }
 
 /// What an interrupt asks for.
@@ -458,6 +492,14 @@ fn one() -> u32 {
 )]
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde's skip_serializing_if passes a reference"
+)]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// A value that was said, null included: what was not said is not written.

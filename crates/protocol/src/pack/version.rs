@@ -66,10 +66,6 @@ fn numbers(text: &str) -> Option<[u64; 3]> {
     parts.next().is_none().then_some(numbers)
 }
 
-pub(crate) fn is_version(text: &str) -> bool {
-    numbers(text).is_some()
-}
-
 impl Ord for PackVersion {
     fn cmp(&self, other: &Self) -> Ordering {
         self.numbers

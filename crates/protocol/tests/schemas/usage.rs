@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{check, compile, openwop};
 
-fn full() -> ProviderUsage {
+pub(super) fn full() -> ProviderUsage {
     ProviderUsage {
         provider: "anthropic".into(),
         model: "claude-sonnet-4-5".into(),

@@ -6,12 +6,12 @@ use super::OperationId::{
     AnnotateRun, AnswerInterrupt, BulkCancelRuns, CancelRun, ChangeDeployment, CheckHealth,
     CheckReadiness, CreateKey, CreateRun, DiffRuns, ExportPacks, FetchPack, FollowEvents, ForkRun,
     InspectInterrupt, InstallPack, ListAgents, ListAnnotations, ListDeployments,
-    ListInstalledPacks, ListInterrupts, ListKeys, ListPacks, ListRuns, ListSecrets, ListWebhooks,
-    ListWorkflows, PauseRun, PollEvents, PutSecret, ReadAgent, ReadAncestry, ReadArtifact,
-    ReadDeadLetters, ReadDebugBundle, ReadDiscovery, ReadMetrics, ReadOpenApi, ReadRun,
-    ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemovePack, RemoveSecret, RemoveWebhook,
-    RemoveWorkflow, ReplaceWorkflow, ResolveApproval, ResolveInterrupt, ResumeRun, RevokeKey,
-    RotateKey, RotateLinks, WriteChannel,
+    ListInstalledPacks, ListInterrupts, ListKeys, ListPacks, ListRuns, ListSecrets, ListTools,
+    ListWebhooks, ListWorkflows, PauseRun, PollEvents, PutSecret, ReadAgent, ReadAncestry,
+    ReadArtifact, ReadDeadLetters, ReadDebugBundle, ReadDiscovery, ReadMetrics, ReadOpenApi,
+    ReadRun, ReadTool, ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemovePack, RemoveSecret,
+    RemoveWebhook, RemoveWorkflow, ReplaceWorkflow, ResolveApproval, ResolveInterrupt, ResumeRun,
+    RevokeKey, RotateKey, RotateLinks, WriteChannel,
 };
 use super::{Gives, Operation, Parameter, delete, get, parameter, post, put};
 
@@ -100,6 +100,12 @@ const INSTALL_QUERY: &[Parameter] = &[
         "The digest that the archive must have, as its publisher announced it.",
     ),
 ];
+
+const TOOLS_QUERY: &[Parameter] = &[parameter(
+    "source",
+    r#"{"type":"string","enum":["node-pack","workflow","mcp","connector","host-extension"]}"#,
+    "Only tools of this source.",
+)];
 
 /// A promotion, a rollback and a pause are allowed one by one.
 const DEPLOY: &[&str] = &["deploy:promote", "deploy:rollback", "deploy:pause"];
@@ -320,6 +326,13 @@ pub static OPERATIONS: &[Operation] = &[
     get(ReadAgent, "GET /v1/agents/{agentId}", "Read one agent's entry")
         .needs("manifest:read")
         .gives(OK, Gives::Json("AgentInventoryEntry")),
+    get(ListTools, "GET /v1/tools", "List the tools that agents of the caller may be given")
+        .needs("manifest:read")
+        .query(TOOLS_QUERY)
+        .gives(OK, Gives::Json("ToolCatalog")),
+    get(ReadTool, "GET /v1/tools/{toolId}", "Read one tool's description")
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("ToolDescriptor")),
     get(
         ListDeployments,
         "GET /v1/agents/{agentId}/deployments",

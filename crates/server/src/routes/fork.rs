@@ -46,7 +46,7 @@ pub(super) async fn ancestry(
     Named(run): Named<RunId>,
 ) -> Result<Answer, Problem> {
     let parent = host.app.engine.parent(&caller.scope, &run).await?;
-    let parent = parent.map(|parent| parent.run_id);
+    let parent = parent.map(|parent| (parent.run_id, parent.cause));
     Ok(Answer::of(StatusCode::OK, &RunAncestry::of(run, &host.app.config.host_id, parent)))
 }
 

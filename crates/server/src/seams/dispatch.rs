@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use callboard_agents::{InstalledAgent, scripted_answer};
+use callboard_core::Confidence;
 use callboard_engine::{Order, Target};
 use callboard_protocol::{AgentId, Object, RunId};
 use serde::Deserialize;
@@ -17,9 +18,6 @@ use crate::extract::{Named, Shaped};
 use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
-
-/// When no agent and no run says otherwise.
-const THRESHOLD: f64 = 0.7;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -73,7 +71,11 @@ fn order(caller: &Caller, found: &InstalledAgent, body: &Dispatch) -> Order {
     }
 }
 
-async fn ended(host: &Host, caller: &Caller, run: &RunId) -> Result<Vec<Value>, Problem> {
+pub(super) async fn ended(
+    host: &Host,
+    caller: &Caller,
+    run: &RunId,
+) -> Result<Vec<Value>, Problem> {
     loop {
         let page = read_rest(host, caller, run, 0).await?.ok_or_else(|| Problem::no_such("run"))?;
         if page.status.is_terminal() || page.status.is_waiting() {
@@ -99,12 +101,18 @@ fn report(found: &InstalledAgent, body: &Dispatch, events: &[Value]) -> Value {
     let surface: Vec<String> =
         offered.into_iter().filter(|tool| found.agent.tools().contains(tool)).collect();
     let threshold = found.agent.manifest.confidence.and_then(|it| it.default_threshold);
+    let is_asked = of_kind("node.suspended").is_some();
+    let status = match (&error, is_asked) {
+        (Some(_), _) => "failed",
+        (None, true) => "escalated",
+        (None, false) => "completed",
+    };
     let mut report = json!({
         "agentId": found.agent.id(),
-        "status": if error.is_some() { "failed" } else { "completed" },
+        "status": status,
         "toolSurface": surface,
         "confidence": decided.and_then(|decided| decided.get("confidence")),
-        "threshold": threshold.unwrap_or(THRESHOLD),
+        "threshold": threshold.unwrap_or(Confidence::THRESHOLD.get()),
         "events": flat.collect::<Vec<_>>(),
     });
     if let Some(decided) = decided {

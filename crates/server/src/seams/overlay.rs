@@ -60,12 +60,12 @@ impl Overlay {
 /// The capability of a node's type, and those of what its configuration asks for.
 fn needs(node: &Value) -> Vec<String> {
     let type_id = node.get("typeId").and_then(Value::as_str).unwrap_or_default();
-    let has = |key: &str| node.get("config").is_some_and(|config| config.get(key).is_some());
-    let maps = has("inputMapping") || has("outputMapping") || has("perWorkerMappings");
     let mut needed = vec![required_capability(&type_id.into()).to_owned()];
     match type_id {
-        "core.dispatch" if maps => needed.push("agents.dispatchMapping".to_owned()),
-        "core.subWorkflow" if hands_down(node) => {
+        "core.dispatch" if MAPPINGS.iter().any(|key| maps(node, key)) => {
+            needed.push("agents.dispatchMapping".to_owned())
+        }
+        "core.subWorkflow" if maps(node, "inputMapping") => {
             needed.push("subWorkflow.inputMapping".to_owned());
         }
         _ => {}
@@ -73,8 +73,12 @@ fn needs(node: &Value) -> Vec<String> {
     needed
 }
 
+/// Where a node says what its children get and leave behind.
+const MAPPINGS: [&str; 4] =
+    ["inputMapping", "outputMapping", "perWorkerInputMappings", "perWorkerOutputMappings"];
+
 /// An empty mapping asks for nothing.
-fn hands_down(node: &Value) -> bool {
-    let mapping = node.pointer("/config/inputMapping").and_then(Value::as_object);
+fn maps(node: &Value, key: &str) -> bool {
+    let mapping = node.get("config").and_then(|config| config.get(key)).and_then(Value::as_object);
     mapping.is_some_and(|mapping| !mapping.is_empty())
 }

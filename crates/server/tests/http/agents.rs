@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::given::{LIVE, RIVAL, Setup, TestHost, workflow};
 use crate::packs::{install, signed};
 
-const TRIAGER: &str = "community.callboard.starter.triager";
+pub(crate) const TRIAGER: &str = "community.callboard.starter.triager";
 const REVIEWER: &str = "community.callboard.starter.reviewer";
 const FIXTURE: &str = "core.openwop.agent-examples.structured-fixture";
 
@@ -27,13 +27,13 @@ fn starter() -> Installed {
     Installed::new(PackOwner::Host, vetted, Timestamp::default())
 }
 
-async fn host() -> TestHost {
+pub(crate) async fn host() -> TestHost {
     let mut packs = conformance::packs(&Policy::default(), Timestamp::default()).expect("ours");
     packs.push(starter());
     TestHost::of(Setup { packs, seams: TestSeams::On, ..Setup::default() }).await
 }
 
-fn task() -> Value {
+pub(crate) fn task() -> Value {
     json!({ "message": "The printer is on fire." })
 }
 

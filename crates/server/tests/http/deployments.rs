@@ -365,6 +365,10 @@ async fn nobody_else_states_what_was_deployed() {
     assert_eq!(listed(&host, LIVE).await[1], "1.0.0 test");
 }
 
+fn said() -> AgentsCapability {
+    ServerConfig::default().agents.expect("agents are dispatched")
+}
+
 #[tokio::test]
 async fn discovery_says_what_is_accepted() {
     let deployments = DeploymentPolicy { canary: false, ..DeploymentPolicy::default() };
@@ -375,7 +379,10 @@ async fn discovery_says_what_is_accepted() {
             handoff_validation: true,
             install_scope: InstallScope::Tenant,
         },
+        live_runtime: None,
+        reasoning: None,
         deployment: Some(deployments.capability()),
+        ..said()
     });
     let config = ServerConfig { agents, deployments, ..ServerConfig::default() };
     // RFC 0082 §A: a channel has nowhere to lead on a host that does not say so.
@@ -456,7 +463,7 @@ async fn a91_a_run_follows_its_channel_and_keeps_what_it_got() {
         install_scope: InstallScope::Tenant,
     };
     let deployment = Some(DeploymentPolicy::default().capability());
-    let agents = Some(AgentsCapability { supported: true, manifest_runtime: runtime, deployment });
+    let agents = Some(AgentsCapability { manifest_runtime: runtime, deployment, ..said() });
     let config = ServerConfig { agents, ..ServerConfig::default() };
     let host = stocked(Setup { config, ..Setup::default() }).await;
     let mut bound =

@@ -36,11 +36,14 @@ async fn r1_the_document_as_a_whole() {
     insta::assert_json_snapshot!(document, @r#"
     {
       "agents": {
+        "dispatch": true,
+        "dispatchMapping": true,
         "manifestRuntime": {
           "handoffValidation": true,
           "installScope": "tenant",
           "supported": true
         },
+        "orchestrator": true,
         "supported": true
       },
       "webhooks": {
@@ -53,6 +56,18 @@ async fn r1_the_document_as_a_whole() {
         "defaultMode": "mask"
       },
       "configurable": {
+        "escalationThreshold": {
+          "description": "How sure an agent must be to go on without asking.",
+          "max": 1,
+          "min": 0,
+          "type": "number"
+        },
+        "maxLoopIterations": {
+          "description": "Turns of supervisors after which the run fails; more than the maximum counts as the maximum.",
+          "max": 100,
+          "min": 1,
+          "type": "integer"
+        },
         "mockProvider": {
           "description": "Answers AI calls from a script; test keys only.",
           "type": "object"
@@ -72,6 +87,35 @@ async fn r1_the_document_as_a_whole() {
       },
       "conversationPrimitive": true,
       "debugBundle": {
+        "supported": true
+      },
+      "dispatch": {
+        "askUserRoutings": [
+          "conversation",
+          "clarification",
+          "auto"
+        ],
+        "fanOutPolicies": [
+          "sequential",
+          "reject",
+          "parallel"
+        ],
+        "fanOutSupported": true,
+        "joinModes": [
+          "wait-all",
+          "quorum",
+          "first",
+          "race"
+        ],
+        "maxFanOut": 16,
+        "models": [
+          "child-run"
+        ],
+        "onChildFailureModes": [
+          "collect",
+          "fail-fast",
+          "absorb"
+        ],
         "supported": true
       },
       "engineVersion": 1,
@@ -132,10 +176,19 @@ async fn r1_the_document_as_a_whole() {
       "limits": {
         "clarificationRounds": 3,
         "envelopesPerTurn": 5,
+        "maxLoopIterations": 100,
         "maxNodeExecutions": 100,
         "maxRequestBodyBytes": 4194304,
         "maxRunDurationMs": 31536000000,
         "schemaRounds": 2
+      },
+      "multiAgent": {
+        "executionModel": {
+          "confidenceEscalationFloor": 0.5,
+          "confidenceEscalationInterruptKind": "approval",
+          "supported": true,
+          "version": 2
+        }
       },
       "observability": {
         "namespace": "openwop",
@@ -151,6 +204,10 @@ async fn r1_the_document_as_a_whole() {
           "openwop.node.<typeId>.attempt",
           "openwop.interrupt"
         ]
+      },
+      "orchestrator": {
+        "fanOutSupported": true,
+        "supported": true
       },
       "production": {
         "backpressure": {
@@ -220,6 +277,10 @@ async fn r1_the_document_as_a_whole() {
           "stream-text"
         ],
         "testKeyPrefix": "cbtest_"
+      },
+      "toolCatalog": {
+        "sources": [],
+        "supported": true
       }
     }
     "#);

@@ -22,7 +22,7 @@ use callboard_engine::{
 use callboard_protocol::Timestamp;
 use callboard_server::{
     App, Downloads, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, Surface, TestKeys,
-    TestSeams, router,
+    TestSeams, Tools, router,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -68,6 +68,7 @@ pub(crate) struct Setup {
     pub(crate) packs: Vec<Installed>,
     /// Stands for the registry at `https://packs.example`.
     pub(crate) fetch: Arc<dyn Fetch>,
+    pub(crate) tools: Tools,
 }
 
 impl Default for Setup {
@@ -76,7 +77,8 @@ impl Default for Setup {
         let (test_keys, reach) = (TestKeys::ByPrefix, Reach::Public);
         let seams = TestSeams::Off;
         let (packs, fetch) = (Vec::new(), Arc::new(FolderRegistry::new("nowhere")));
-        Self { config, keys: &KEYS, test_keys, metrics: None, reach, seams, packs, fetch }
+        let tools = Tools::default();
+        Self { config, keys: &KEYS, test_keys, metrics: None, reach, seams, packs, fetch, tools }
     }
 }
 
@@ -119,6 +121,7 @@ impl TestHost {
                 fetch: setup.fetch,
                 registries: vec!["https://packs.example".to_owned()],
             },
+            tools: setup.tools,
             config: setup.config,
             readiness: Arc::new(StoreIsThere(Arc::clone(&store))),
             metrics: setup.metrics,
@@ -227,7 +230,7 @@ fn engine(store: &Arc<FlakyStore>, agents: &Arc<AgentRegistry>) -> Engine {
             host: "test-host".into(),
             lease: Duration::from_secs(30),
             heartbeat: Duration::from_secs(10),
-            limits: HostLimits { max_node_executions: 100, max_run_duration_ms: 31_536_000_000 },
+            limits: HostLimits::default(),
         },
     })
 }
@@ -251,7 +254,7 @@ fn definitions() -> Vec<Value> {
         workflow("chain", &[("a", "core.noop"), ("b", "core.noop"), ("c", "core.noop")]),
         workflow("fail", &[("fail", "core.fail")]),
         workflow("chat", &[("ai", "core.ai.callPrompt")]),
-        workflow("gated", &[("gated", "core.dispatch")]),
+        workflow("gated", &[("gated", "core.ai.structuredOutput")]),
         wait,
         strict,
     ]

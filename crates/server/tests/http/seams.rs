@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::given::{RIVAL, Setup, TEST, TestHost, workflow};
 
 const EVENTS: &str = "/v1/host/sample/test/runs/__probe__/events";
-const SEAMS: [(&str, &str); 9] = [
+const SEAMS: [(&str, &str); 10] = [
     ("GET", EVENTS),
     ("GET", "/v1/host/sample/test/runs/__probe__/variables"),
     ("POST", "/v1/host/sample/test/runs/__probe__/variables"),
@@ -16,6 +16,7 @@ const SEAMS: [(&str, &str); 9] = [
     ("POST", "/v1/host/sample/test/capability-toggle"),
     ("POST", "/v1/host/sample/workflows"),
     ("POST", "/v1/host/sample/agents/deployment-transition"),
+    ("POST", "/v1/host/sample/dispatch/fanout"),
 ];
 
 async fn open() -> TestHost {
@@ -87,17 +88,28 @@ async fn s05_a_capability_that_is_switched_off_refuses_the_workflow() {
     let host = open().await;
     let toggle = "/v1/host/sample/test/capability-toggle";
     let chat = json!({ "workflowId": "loose", "nodes": [{ "nodeId": "ai", "typeId": "core.ai.callPrompt" }] });
-    let maps = json!({ "workflowId": "maps", "nodes": [
-        { "nodeId": "d", "typeId": "core.dispatch", "config": { "inputMapping": {} } },
-    ] });
+    let maps = |config: Value| {
+        json!({ "workflowId": "maps", "nodes": [
+        { "nodeId": "s", "typeId": "core.orchestrator.supervisor",
+            "config": { "mockDispatchPlan": [{ "kind": "terminate" }] } },
+        { "nodeId": "d", "typeId": "core.dispatch", "config": config },
+    ] })
+    };
+    let per_worker = maps(json!({ "perWorkerOutputMappings": { "w": { "a": "b" } } }));
+    let maps = [maps(json!({ "inputMapping": { "a": "b" } })), per_worker, maps(json!({}))];
     let off = |name: &str| json!({ "name": name, "value": false });
-    for (name, body) in [("aiProviders", &chat), ("agents.dispatchMapping", &maps)] {
+    for (name, body) in [
+        ("aiProviders", &chat),
+        ("agents.dispatchMapping", &maps[0]),
+        ("agents.dispatchMapping", &maps[1]),
+    ] {
         let reply = host.post(toggle, &off(name)).send().await;
         assert_eq!(reply.json["overlay"][name], json!(false));
         let refused = host.post("/v1/host/sample/workflows", body).send().await;
         assert_eq!((refused.status, &refused.json["error"]), (400, &json!("validation_error")));
         assert_eq!(refused.json["details"]["requiredCapability"], name);
     }
+    assert_eq!(host.post("/v1/host/sample/workflows", &maps[2]).send().await.status, 201);
     let one = host.post(toggle, &json!({ "name": "aiProviders", "value": null })).send().await;
     assert_eq!(one.json["overlay"], json!({ "agents.dispatchMapping": false }));
     assert_eq!(host.post("/v1/host/sample/workflows", &chat).send().await.status, 201);

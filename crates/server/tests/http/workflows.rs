@@ -82,9 +82,10 @@ async fn wrong_definitions_are_refused_with_their_place() {
         "{}",
         reply.message()
     );
-    let gated = host.post(WORKFLOWS, &workflow("sub", &[("s", "core.dispatch")])).send().await;
+    let gated =
+        host.post(WORKFLOWS, &workflow("sub", &[("s", "core.ai.structuredOutput")])).send().await;
     assert_eq!(gated.refusal(), (422, "capability_required"));
-    assert_eq!(gated.json["details"]["offendingTypeId"], "core.dispatch");
+    assert_eq!(gated.json["details"]["offendingTypeId"], "core.ai.structuredOutput");
     let renamed = host
         .call(Method::PUT, &format!("{WORKFLOWS}/other"))
         .json(&workflow("mine", &[("a", "core.noop")]));

@@ -1,6 +1,6 @@
 //! Plain values that scenarios start from.
 
-use callboard_core::{Birth, Head, RunLimits};
+use callboard_core::{Birth, Confidence, Head, RunLimits};
 use callboard_engine::{Append, KeyMode, NewRun, Row, Scope};
 use callboard_protocol::{Object, Owner, RunStatus, Timestamp};
 
@@ -30,7 +30,12 @@ pub(crate) fn new_run(id: &str) -> NewRun {
         created_at: at(1_000),
         engine_version: 1,
         forced_engine_version: None,
-        limits: RunLimits { node_executions: 100, duration_ms: 60_000 },
+        limits: RunLimits {
+            node_executions: 100,
+            duration_ms: 60_000,
+            loop_iterations: 100,
+            confidence_floor: Confidence::FLOOR,
+        },
         parent: None,
         unset: Vec::new(),
         fork: None,

@@ -21,6 +21,7 @@ fn request(task: &str, schema: Option<Value>) -> ModelRequest {
         seed: None,
         stop: Vec::new(),
         idempotency_key: "e".to_owned(),
+        key: None,
         call_prefix: "inv-0".to_owned(),
     }
 }

@@ -1,0 +1,363 @@
+//! Live dispatch (RFC 0077): an agent of a pack works on a task with a model and tools.
+//!
+//! The steps run in the order of the protocol: the task is checked, a model is chosen, the prompt and the tools are put
+//! together, the model is asked and its tools are called until it answers, the answer is checked, doubt is escalated,
+//! the bracket is closed. Every outward call is made once: an attempt that starts afresh walks through the recorded
+//! ones and tells nothing twice.
+
+mod contract;
+mod settings;
+mod speech;
+mod tale;
+mod tools;
+mod turn;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use callboard_core::{
+    AgentFact, AgentPin, Confidence, Invoked, Outcome, Question, RetryClass, escalation_threshold,
+    falls_short,
+};
+use callboard_engine::{Activity, Call, OnceError, Superseded};
+use callboard_protocol::{
+    AgentId, Failure, InterruptKind, InvocationOutcome, Object, PromptKind, SecretName, Tenant,
+};
+
+use crate::conformance;
+use crate::inventory::{AgentRegistry, InstalledAgent};
+use crate::model::{Message, Model, ModelRequest, ModelTable, PriceTable, ResolvedModel};
+use crate::prompt::{AgentPrompts, Bound, Composed, PromptSources, resolve, told_of};
+use crate::tool::{Grants, ToolHooks, ToolSurface, Toolbox};
+
+use contract::Contract;
+use tale::Tale;
+
+pub use contract::Contracts;
+pub use settings::LiveSettings;
+
+/// Performs nodes that an agent is pinned to.
+#[derive(Debug)]
+pub struct LiveAgents {
+    pub registry: Arc<AgentRegistry>,
+    pub models: Arc<dyn Model>,
+    pub table: ModelTable,
+    pub prices: PriceTable,
+    pub toolbox: Arc<dyn Toolbox>,
+    pub hooks: Arc<ToolHooks>,
+    pub grants: Arc<dyn Grants>,
+    pub settings: LiveSettings,
+    pub contracts: Contracts,
+}
+
+/// Why an invocation comes to its end without a result.
+#[derive(Debug)]
+enum End {
+    /// The attempt no longer counts, or a recorded outcome ends it.
+    Once(OnceError),
+    /// The provider wants to be left alone for long: the invocation stays open.
+    Later(Outcome),
+    Failed(Failure),
+    Refused,
+}
+
+impl From<Superseded> for End {
+    fn from(_: Superseded) -> Self {
+        Self::Once(OnceError::Superseded)
+    }
+}
+
+impl From<OnceError> for End {
+    fn from(error: OnceError) -> Self {
+        Self::Once(error)
+    }
+}
+
+/// What an agent came to.
+#[derive(Debug)]
+struct Answer {
+    result: Value,
+    confidence: Option<Confidence>,
+    schema_validated: Option<bool>,
+}
+
+/// One attempt at an invocation, with all that its steps share.
+struct Work<'a> {
+    host: &'a LiveAgents,
+    call: &'a Call,
+    agent: &'a InstalledAgent,
+    contract: Arc<Contract>,
+    tale: Tale<'a>,
+    surface: ToolSurface,
+    /// The secret that holds the run's own key for the model.
+    credential: Option<SecretName>,
+    /// How many outward calls this visit has made so far.
+    calls: u32,
+    /// What the suite wants in place of the model's answer.
+    forced: Option<Value>,
+}
+
+#[async_trait]
+impl Activity for LiveAgents {
+    async fn perform(&self, call: Call) -> Outcome {
+        let Some(pin) = &call.agent else {
+            return failed(Failure::new("internal_error", "no agent is pinned to this node"));
+        };
+        let Some(agent) = self.find(&call.tenant, pin) else {
+            let message = format!("agent {} {} is not installed", pin.agent_id, pin.version);
+            return failed(Failure::new("agent_not_installed", message));
+        };
+        match self.invoke(&call, pin, &agent).await {
+            Ok(outcome) => outcome,
+            // Nobody listens to an attempt that no longer counts.
+            Err(OnceError::Superseded) => Outcome::Done { outputs: Object::new() },
+            Err(OnceError::Ended(outcome)) => outcome,
+        }
+    }
+}
+
+impl LiveAgents {
+    fn find(&self, tenant: &Tenant, pin: &AgentPin) -> Option<InstalledAgent> {
+        let id = AgentId::from(pin.agent_id.as_str());
+        let version = pin.version.parse().ok()?;
+        self.registry.snapshot().find_kept(tenant, &id, &version).cloned()
+    }
+
+    async fn invoke(
+        &self,
+        call: &Call,
+        pin: &AgentPin,
+        agent: &InstalledAgent,
+    ) -> Result<Outcome, OnceError> {
+        let probe = conformance::probe(&pin.agent_id, &call.inputs);
+        let class = agent.agent.manifest.model_class;
+        let model = self.table.resolve(class, &call.configurable);
+        let surface =
+            ToolSurface::assemble(&*self.toolbox, &call.tenant, agent.agent.tools()).await;
+        let mut work = Work {
+            host: self,
+            call,
+            agent,
+            contract: self.contracts.of(pin, agent.agent.result.as_ref()),
+            tale: Tale::new(call),
+            surface,
+            credential: None,
+            calls: 0,
+            forced: probe.result,
+        };
+        let invoked = Invoked {
+            source: pin.source,
+            model_class: class.as_str().to_owned(),
+            model: model.as_ref().ok().map(|it| {
+                let model = it.model.clone();
+                (model.provider, model.model)
+            }),
+            version: pin.version.clone(),
+            channel: pin.channel.clone(),
+            tools: work.surface.len(),
+            memory: false,
+        };
+        work.tale.note(AgentFact::Invoked(invoked.clone()));
+        let answered = match model {
+            Ok(model) => work.answer(model, probe.task).await,
+            Err(none) => Err(End::Failed(Failure::new("no_model_available", none.to_string()))),
+        };
+        match answered {
+            Ok(answer) => work.conclude(answer, invoked).await,
+            Err(End::Once(error)) => work.give_up(error).await,
+            Err(End::Later(outcome)) => Ok(outcome),
+            Err(End::Failed(failure)) => work.fail(InvocationOutcome::Failed, failure).await,
+            Err(End::Refused) => {
+                let failure = Failure::new("envelope_refusal", "the model declined to answer");
+                work.fail(InvocationOutcome::Refused, failure).await
+            }
+        }
+    }
+}
+
+impl Work<'_> {
+    /// Steps 2 to 6: from a checked task to a checked result.
+    async fn answer(&mut self, model: ResolvedModel, task: Object) -> Result<Answer, End> {
+        let task = Value::Object(task);
+        if let Some(schema) = &self.agent.agent.task {
+            check(&schema.violations(&task), "handoff_task_schema_violation", "task")?;
+        }
+        if let Some(name) = &model.credential_ref {
+            self.credential = Some(SecretName::from(name.as_str()));
+        }
+        let request = self.request(model, &task);
+        for name in self.surface.unresolved().to_vec() {
+            let fields = [
+                ("code".to_owned(), "tool_unresolvable".into()),
+                ("tool".to_owned(), name.as_str().into()),
+            ];
+            self.tale.note(AgentFact::Noted {
+                level: "warn".to_owned(),
+                message: format!("this host has no tool {name}"),
+                fields: fields.into_iter().collect(),
+            });
+        }
+        let said = self.converse(request).await?;
+        let said = self.forced.take().unwrap_or(said);
+        let (result, confidence) = self.contract.take_apart(said);
+        let schema = self.agent.agent.result.as_ref();
+        if let Some(schema) = schema {
+            check(&schema.violations(&result), "handoff_return_schema_violation", "result")?;
+        }
+        Ok(Answer { result, confidence, schema_validated: schema.map(|_| true) })
+    }
+
+    /// Step 2: which prompt applies, and all that the model is told in the first turn.
+    fn request(&mut self, model: ResolvedModel, task: &Value) -> ModelRequest {
+        let manifest = &self.agent.agent.manifest;
+        let pin = self.call.agent.as_ref();
+        let prompts = AgentPrompts {
+            agent_id: manifest.agent_id.as_str(),
+            version: pin.map(|pin| pin.version.as_str()),
+            is_prompted: true,
+            overrides: manifest.prompt_overrides.as_ref(),
+            library_default: None,
+        };
+        let sources = PromptSources {
+            run: None,
+            node: &self.call.config,
+            agent: Bound::Agent(prompts),
+            workflow: None,
+            host: None,
+        };
+        let resolution = resolve(PromptKind::System, 0, &sources);
+        self.tale.note(resolution.fact(PromptKind::System));
+        let system =
+            Composed::verbatim(PromptKind::System, prompts.own_ref(), &self.agent.agent.prompt);
+        let observability = self.host.settings.observability;
+        if let Some(composed) = told_of(&[&system], &self.call.attempt.node, observability) {
+            self.tale.note(AgentFact::PromptComposed(composed));
+        }
+        ModelRequest {
+            model: model.model,
+            system: Some(system.text),
+            messages: vec![Message::User { text: task.to_string() }],
+            tools: tools::specs(&self.surface),
+            response_schema: self.contract.asked.clone(),
+            max_output_tokens: self.host.settings.max_output_tokens,
+            temperature: None,
+            top_p: None,
+            seed: None,
+            stop: Vec::new(),
+            idempotency_key: String::new(),
+            key: None,
+            call_prefix: String::new(),
+        }
+    }
+
+    /// Steps 7 and 8: doubt is escalated, anything else is the node's result.
+    async fn conclude(mut self, answer: Answer, invoked: Invoked) -> Result<Outcome, OnceError> {
+        let Answer { result, confidence, schema_validated } = answer;
+        self.decided(&result, confidence);
+        let manifest = &self.agent.agent.manifest;
+        let wanted = manifest.confidence.as_ref().and_then(|it| it.default_threshold);
+        let threshold =
+            escalation_threshold(&self.call.configurable, wanted.and_then(Confidence::of));
+        let Some(observed) = confidence.filter(|_| falls_short(confidence, threshold)) else {
+            self.close(InvocationOutcome::Completed, schema_validated, confidence);
+            self.tale.tell().await?;
+            return Ok(Outcome::Done { outputs: outputs(result) });
+        };
+        self.close(InvocationOutcome::Escalated, schema_validated, confidence);
+        let answered = self.call.answer.as_ref();
+        let Some(answered) = answered.filter(|it| it.kind == InterruptKind::LowConfidence) else {
+            self.tale.tell().await?;
+            let agent_id = manifest.agent_id.as_str();
+            let question = Question::low_confidence(agent_id, threshold, observed, Some(result));
+            return Ok(Outcome::Suspend(question));
+        };
+        let ratified = answered.result();
+        self.tale.note(AgentFact::Invoked(invoked));
+        self.repeat_prompt();
+        match ratified.and_then(|ratified| self.admit_ratified(ratified)) {
+            Ok(ratified) => {
+                self.reasoned("A person decided on what was proposed.".to_owned());
+                self.decided(&ratified, None);
+                self.close(InvocationOutcome::Completed, schema_validated, None);
+                self.tale.tell().await?;
+                Ok(Outcome::Done { outputs: outputs(ratified) })
+            }
+            Err(failure) => self.fail(InvocationOutcome::Failed, failure).await,
+        }
+    }
+
+    /// What a person puts in place of a result must match what the agent promised.
+    fn admit_ratified(&self, ratified: Value) -> Result<Value, Failure> {
+        let schema = self.agent.agent.result.as_ref();
+        let violations = schema.map(|it| it.violations(&ratified)).unwrap_or_default();
+        complaint(&violations, "handoff_return_schema_violation", "answer")
+            .map_or(Ok(ratified), Err)
+    }
+
+    /// The prompt of a ratified invocation is the one that was resolved before.
+    fn repeat_prompt(&mut self) {
+        if let Some(resolved) = self.tale.prompt_resolved() {
+            self.tale.note(resolved);
+        }
+    }
+
+    fn decided(&mut self, result: &Value, confidence: Option<Confidence>) {
+        let confidence = confidence.map(Confidence::get);
+        self.tale.note(AgentFact::Decided { decision: result.clone(), confidence });
+    }
+
+    fn close(
+        &mut self,
+        outcome: InvocationOutcome,
+        schema_validated: Option<bool>,
+        confidence: Option<Confidence>,
+    ) {
+        let confidence = confidence.map(Confidence::get);
+        self.tale.note(AgentFact::Concluded { outcome, schema_validated, confidence });
+    }
+
+    async fn fail(
+        mut self,
+        outcome: InvocationOutcome,
+        failure: Failure,
+    ) -> Result<Outcome, OnceError> {
+        let promised = self.agent.agent.result.is_some();
+        self.close(outcome, promised.then_some(false), None);
+        self.tale.tell().await?;
+        Ok(failed(failure))
+    }
+
+    /// A recorded failure ends the invocation too; a question or a store that cannot write leaves it open.
+    async fn give_up(self, error: OnceError) -> Result<Outcome, OnceError> {
+        match error {
+            OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Final }) => {
+                self.fail(InvocationOutcome::Failed, failure).await
+            }
+            other => Err(other),
+        }
+    }
+}
+
+/// Refuses what its schema does not admit; the complaint names places and rules, never values.
+fn check(violations: &[String], code: &str, of: &str) -> Result<(), End> {
+    complaint(violations, code, of).map_or(Ok(()), |failure| Err(End::Failed(failure)))
+}
+
+fn complaint(violations: &[String], code: &str, of: &str) -> Option<Failure> {
+    let message = || format!("the {of} does not match its schema: {}", violations.join("; "));
+    (!violations.is_empty()).then(|| Failure::new(code, message()))
+}
+
+/// A result's keys are the node's outputs; one that has none stands under `result`.
+fn outputs(result: Value) -> Object {
+    match result {
+        Value::Object(fields) => fields,
+        other => Object::from_iter([("result".to_owned(), other)]),
+    }
+}
+
+fn failed(failure: Failure) -> Outcome {
+    Outcome::Failed { failure, class: RetryClass::Final }
+}

@@ -1,0 +1,40 @@
+//! What an operator decides about live agents.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::prompt::Observability;
+
+/// Bounds of one invocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveSettings {
+    /// How often a model may have tools called before it must answer.
+    pub tool_rounds: u32,
+    /// How often a model is asked for one answer: the protocol's `schemaRounds`.
+    pub schema_rounds: u32,
+    pub max_output_tokens: u32,
+    /// An answer that was cut off is asked for again with at most this budget.
+    pub output_ceiling: u32,
+    pub tool_timeout: Duration,
+    /// More of a tool's result is cut.
+    pub tool_result_bytes: usize,
+    /// Where runs have their folders of files.
+    pub workspaces: PathBuf,
+    /// How much of prompts the log keeps.
+    pub observability: Observability,
+}
+
+impl Default for LiveSettings {
+    fn default() -> Self {
+        Self {
+            tool_rounds: 25,
+            schema_rounds: 3,
+            max_output_tokens: 8_192,
+            output_ceiling: 65_536,
+            tool_timeout: Duration::from_secs(60),
+            tool_result_bytes: 64 << 10,
+            workspaces: std::env::temp_dir(),
+            observability: Observability::default(),
+        }
+    }
+}

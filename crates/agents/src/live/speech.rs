@@ -1,0 +1,86 @@
+//! A model's words on their way into the log while it still speaks.
+
+use async_trait::async_trait;
+
+use callboard_core::{AgentFact, Fact};
+use callboard_engine::Call;
+use callboard_protocol::Timestamp;
+
+use crate::model::{Delta, DeltaSink};
+
+/// Words are told together that come within this time of each other, or as soon as there are so many bytes of them.
+const TOGETHER_MS: i64 = 50;
+const TOGETHER_BYTES: usize = 2 << 10;
+
+/// Listens to one try at a turn. The first words are told at once.
+pub(super) struct Speech<'a> {
+    call: &'a Call,
+    /// How often the model was asked before within this call, if it was.
+    attempt: Option<u32>,
+    verbosity: Option<String>,
+    text: String,
+    thinking: String,
+    told_at: Option<Timestamp>,
+    /// Whether thinking was told that nobody has closed yet.
+    pub(super) is_thinking: bool,
+}
+
+impl<'a> Speech<'a> {
+    /// Without a verbosity, thinking is not told.
+    pub(super) fn new(call: &'a Call, attempt: Option<u32>, verbosity: Option<String>) -> Self {
+        Self {
+            call,
+            attempt,
+            verbosity,
+            text: String::new(),
+            thinking: String::new(),
+            told_at: None,
+            is_thinking: false,
+        }
+    }
+
+    /// Tells what is left. An answer that calls tools is not the last word.
+    pub(super) async fn end(&mut self, is_last: bool) {
+        self.flush(is_last).await;
+    }
+
+    async fn flush(&mut self, is_last: bool) {
+        let mut facts = Vec::new();
+        if !self.thinking.is_empty() {
+            let delta = std::mem::take(&mut self.thinking);
+            facts.push(AgentFact::Thinking { delta, verbosity: self.verbosity.clone() });
+            self.is_thinking = true;
+        }
+        if !self.text.is_empty() || (is_last && self.told_at.is_some()) {
+            let text = std::mem::take(&mut self.text);
+            facts.push(AgentFact::Text { text, is_last, attempt: self.attempt });
+        }
+        if facts.is_empty() {
+            return;
+        }
+        self.told_at = Some(self.call.now());
+        let facts = facts.into_iter().map(|fact| Fact::Agent { place: 0, fact }).collect();
+        // An attempt that no longer counts learns so from its next outward call.
+        let _ = self.call.tell(facts).await;
+    }
+
+    fn is_due(&self) -> bool {
+        let Some(told_at) = self.told_at else { return true };
+        let passed = self.call.now().as_millis() - told_at.as_millis();
+        passed >= TOGETHER_MS || self.text.len() + self.thinking.len() >= TOGETHER_BYTES
+    }
+}
+
+#[async_trait]
+impl DeltaSink for Speech<'_> {
+    async fn tell(&mut self, delta: Delta) {
+        match delta {
+            Delta::Text(text) => self.text.push_str(&text),
+            Delta::Thinking(text) if self.verbosity.is_some() => self.thinking.push_str(&text),
+            Delta::Thinking(_) | Delta::ToolCall { .. } => return,
+        }
+        if self.is_due() {
+            self.flush(false).await;
+        }
+    }
+}

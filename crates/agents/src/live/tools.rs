@@ -1,0 +1,171 @@
+//! Tools that a model has called: allowed, told, called once, told again.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use callboard_core::{AgentFact, RetryClass, ToolCalled, ToolReturned};
+use callboard_engine::{Call, Effect, OnUnknown, Once, Stumble};
+use callboard_protocol::{Failure, Object, Principal, ToolStatus};
+
+use super::{End, LiveAgents, Work};
+use crate::model::{ToolSpec, WantedCall};
+use crate::tool::{
+    AdmittedCall, HookRefusal, ToolDescriptor, ToolInvocation, ToolOffer, ToolOutput, ToolSurface,
+    ToolUse, args_hash, run_folder, untrusted,
+};
+
+/// The tools of an invocation, as a model is told of them.
+pub(super) fn specs(surface: &ToolSurface) -> Vec<ToolSpec> {
+    let spec = |offer: ToolOffer<'_>| ToolSpec {
+        name: offer.name.to_owned(),
+        description: offer.descriptor.description.clone(),
+        parameters: Arc::clone(&offer.descriptor.input.source),
+    };
+    surface.offers().map(spec).collect()
+}
+
+/// What came of a call, as it is kept: an old reader ignores fields that it does not know.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Kept {
+    status: ToolStatus,
+    /// None where the tool was not called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    result: Option<ToolOutput>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fault: Option<Failure>,
+}
+
+impl Work<'_> {
+    /// What the model reads in answer to one call. A call that may not be made is answered with the reason.
+    pub(super) async fn use_tool(&mut self, wanted: &WantedCall) -> Result<String, End> {
+        let arguments = Value::Object(wanted.arguments.clone());
+        let admitted = match self.surface.admit(&wanted.name, arguments) {
+            Ok(admitted) => admitted,
+            // Nothing tells of a call that was never offered, or that no tool could understand.
+            Err(refusal) => return Ok(format!("error: {refusal}")),
+        };
+        let descriptor = admitted.tool.descriptor();
+        let (tool, call_id) = (descriptor.id.clone(), wanted.id.clone());
+        let inputs = Value::Object(admitted.arguments.clone());
+        self.tale.note(AgentFact::ToolCalled(ToolCalled {
+            tool: tool.clone(),
+            call_id: call_id.clone(),
+            args_hash: args_hash(&inputs, |_| {}),
+            inputs,
+            principal: self.call.principal.as_ref().map(ToString::to_string),
+            transport: descriptor.transport.as_str().to_owned(),
+        }));
+        let kept = self.call_once(&admitted).await?;
+        let content = kept.for_model();
+        let Kept { status, duration_ms, result, fault } = kept;
+        let result = match (result, fault) {
+            (Some(result), _) => Ok(result.value),
+            (None, Some(fault)) => Err(fault),
+            (None, None) => Err(Failure::new("tool_failed", "the tool gave no result")),
+        };
+        let returned = ToolReturned { tool, call_id, result, status, duration_ms };
+        self.tale.note(AgentFact::ToolReturned(returned));
+        Ok(content)
+    }
+
+    /// The gate and the call are one effect: what was decided about a call stays decided.
+    async fn call_once(&mut self, admitted: &AdmittedCall) -> Result<Kept, End> {
+        let index = self.next_call();
+        self.tale.tell().await?;
+        let (call, host) = (self.call, self.host);
+        let descriptor = admitted.tool.descriptor();
+        let on_unknown =
+            if descriptor.is_repeatable() { OnUnknown::Repeat } else { OnUnknown::Ask };
+        let effect = Effect { index, provider: &descriptor.id, on_unknown };
+        let made = call.once(effect, |once| async move {
+            let kept = match host.may_use(call, descriptor).await {
+                Ok(()) => host.use_tool(call, admitted, &once).await,
+                Err(refusal) => Kept::refused(&refusal),
+            };
+            serde_json::to_value(kept).map_err(|error| Stumble {
+                failure: Failure::new("internal_error", error.to_string()),
+                class: RetryClass::Final,
+            })
+        });
+        serde_json::from_value(made.await?).map_err(|error| {
+            End::Failed(Failure::new("internal_error", format!("a kept result: {error}")))
+        })
+    }
+}
+
+impl LiveAgents {
+    async fn may_use(&self, call: &Call, tool: &ToolDescriptor) -> Result<(), HookRefusal> {
+        let nobody = Principal::from("anonymous");
+        let principal = call.principal.as_ref().unwrap_or(&nobody);
+        let granted = self.grants.granted(&call.tenant, principal, call.now()).await;
+        let used = ToolUse {
+            tenant: &call.tenant,
+            principal,
+            tool: &tool.id,
+            required_scopes: &tool.required_scopes,
+            granted: &granted,
+        };
+        self.hooks.judge(&used, call.now())
+    }
+
+    async fn use_tool(&self, call: &Call, admitted: &AdmittedCall, once: &Once) -> Kept {
+        let began = call.now();
+        let workspace = run_folder(&self.settings.workspaces, &call.tenant, &call.run);
+        let made = admitted.tool.invoke(ToolInvocation {
+            tenant: &call.tenant,
+            run: &call.run,
+            node: &call.attempt.node,
+            workspace: &workspace,
+            effect: &once.id,
+            arguments: admitted.arguments.clone(),
+            within: self.settings.tool_timeout,
+        });
+        let made = made.await;
+        let took = call.now().since(began);
+        let duration_ms = Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+        match made {
+            Ok(value) => Kept {
+                status: ToolStatus::Ok,
+                duration_ms,
+                result: Some(ToolOutput::bounded(value, self.settings.tool_result_bytes)),
+                fault: None,
+            },
+            Err(fault) => Kept {
+                status: ToolStatus::Error,
+                duration_ms,
+                result: None,
+                fault: Some(Failure::new(fault.code(), fault.to_string())),
+            },
+        }
+    }
+}
+
+impl Kept {
+    fn refused(refusal: &HookRefusal) -> Self {
+        let status = match refusal {
+            HookRefusal::Forbidden { .. } => ToolStatus::Forbidden,
+            HookRefusal::RateLimited { .. } => ToolStatus::RateLimited,
+        };
+        let mut details = Object::from_iter([("scope".to_owned(), "tool".into())]);
+        if let HookRefusal::Forbidden { tool, required_scopes } = refusal {
+            details.insert("toolName".to_owned(), tool.as_str().into());
+            details.insert("requiredScopes".to_owned(), required_scopes.clone().into());
+        }
+        let fault = Failure::new(refusal.code(), refusal.to_string()).with_details(details);
+        Self { status, duration_ms: None, result: None, fault: Some(fault) }
+    }
+
+    fn for_model(&self) -> String {
+        match (&self.result, &self.fault) {
+            (Some(result), _) => result.for_model(),
+            // A tool's complaint is a stranger's words too.
+            (None, Some(fault)) => format!("error:\n{}", untrusted(&fault.message)),
+            (None, None) => "error: the tool gave no result".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Prompts on their way to a model: which one applies, what it says.
+//!
+//! `resolve` names the prompt of a kind for a node; `compose` fills it in. What `Composed` tells of itself is what a
+//! preview shows, so a preview and a call agree on the digest.
+
+mod compose;
+mod resolve;
+
+pub use compose::{
+    Binding, Bindings, ComposeError, Composed, Observability, Trust, compose, told_of,
+};
+pub use resolve::{AgentPrompts, Bound, Chosen, PromptSources, Resolution, resolve};

@@ -1,0 +1,99 @@
+//! A crash at every write of a loop of five calls: the same result, and nothing that is known is paid for again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callboard_engine::{ForkOrder, KeyMode, Overlay, Recorded};
+use callboard_protocol::ForkMode;
+use serde_json::{Value, json};
+
+use crate::given::{
+    Script, World, agent_order, calls, kinds, offered, outputs, results, says, task, told,
+};
+use crate::sim::{DoomedStore, Fate, ended, scope};
+
+/// Two tools, one after the other, between three turns.
+fn five_calls() -> Script {
+    |request| match results(request) {
+        done @ 0..2 => Ok(calls(request, &[(&offered(request, "count"), json!({ "n": done }))])),
+        _ => Ok(says(r#"{"queue":"fire","_confidence":1}"#)),
+    }
+}
+
+async fn under(fate: Fate) -> (World, Vec<Recorded>, u64) {
+    let world = World::new(five_calls()).await;
+    let doomed = DoomedStore::new(Arc::clone(&world.store), fate);
+    let first = world.host("first", Arc::clone(&doomed) as _);
+    let run = first.create(agent_order(task(), json!({})), None).await.unwrap().run;
+    if fate != Fate::Live {
+        tokio::select! {
+            () = doomed.died.notified() => {}
+            _ = ended(&world.store, &run) => {}
+        }
+        first.kill();
+        world.host("second", Arc::clone(&world.store) as _);
+    }
+    let log = ended(&world.store, &run).await;
+    (world, log, doomed.appends())
+}
+
+/// What must be in every log, however often its host died.
+fn facts(log: &[Recorded]) -> BTreeMap<&str, Vec<Value>> {
+    let kinds = [
+        "agent.invocation.started",
+        "agent.promptResolved",
+        "prompt.composed",
+        "agent.toolCalled",
+        "agent.decided",
+        "provider.usage",
+        "agent.invocation.completed",
+    ];
+    let mut facts: BTreeMap<&str, Vec<Value>> =
+        kinds.into_iter().map(|kind| (kind, told(log, kind))).collect();
+    let mut returned = told(log, "agent.toolReturned");
+    for event in &mut returned {
+        event["durationMs"] = json!(0);
+    }
+    facts.insert("agent.toolReturned", returned);
+    facts
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_at_any_write_changes_nothing_that_counts() {
+    let (_, whole, appends) = under(Fate::Live).await;
+    assert!(appends > 10, "{appends}");
+    for at in 1..=appends {
+        for fate in [Fate::DieBefore(at), Fate::DieAfter(at)] {
+            let (world, log, _) = under(fate).await;
+            assert_eq!(outputs(&log), outputs(&whole), "{fate:?}");
+            assert_eq!(facts(&log), facts(&whole), "{fate:?}");
+            // A call whose outcome was not recorded may be made once more, but only that one.
+            assert!(world.asked() <= 4, "{fate:?}: {} turns", world.asked());
+            let made = world.made.lock().unwrap().clone();
+            assert!(made.len() <= 3, "{fate:?}: {made:?}");
+        }
+    }
+}
+
+/// A-51.
+#[tokio::test(start_paused = true)]
+async fn a_replay_asks_nobody_and_tells_the_same_at_the_same_times() {
+    let (world, source, _) = under(Fate::Live).await;
+    let (asked, made) = (world.asked(), world.made.lock().unwrap().len());
+    let host = world.host("again", Arc::clone(&world.store) as _);
+    let fork = ForkOrder {
+        source: source[0].run.clone(),
+        from: 0,
+        mode: ForkMode::Replay,
+        owner: agent_order(task(), json!({})).owner,
+        key_mode: KeyMode::Live,
+        overlay: Overlay::default(),
+    };
+    let replay = host.fork(&scope(), fork, None).await.expect("a replay").run;
+    let log = ended(&world.store, &replay).await;
+    assert_eq!(kinds(&log), kinds(&source));
+    for (ours, theirs) in log.iter().zip(&source) {
+        assert_eq!((ours.at, &ours.payload), (theirs.at, &theirs.payload), "{}", ours.kind);
+    }
+    assert_eq!((world.asked(), world.made.lock().unwrap().len()), (asked, made));
+}

@@ -1,0 +1,312 @@
+//! One agent, a model that follows a script, and tools that count how often they are called.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use callboard_agents::{
+    AgentDirectory, AgentRegistry, Contracts, Delta, DeltaSink, FixedTools, Granted, Grants,
+    Installed, LiveAgents, LiveSettings, Message, Model, ModelError, ModelRef, ModelRequest,
+    ModelTable, Offer, Policy, PriceTable, Report, Schema, StopReason, TokenUsage, Tool,
+    ToolDescriptor, ToolFault, ToolHooks, ToolInvocation, Turn, Unsigned, WantedCall, bundle, vet,
+};
+use callboard_core::{ConformanceNodes, HostLimits};
+use callboard_engine::{
+    Activities, Catalog, Engine, InMemoryStore, Options, Order, PackOwner, Parts, Recorded, Store,
+    Target,
+};
+use callboard_protocol::{
+    Object, Owner, Principal, RunId, SafetyTier, Tenant, Timestamp, ToolEgress, ToolReplay,
+    ToolSource, ToolTransport,
+};
+
+use crate::sim::{CountedIds, LEASE, SimClock, ended, order, scope};
+
+pub(crate) const AGENT: &str = "vendor.acme.desk.triager";
+pub(crate) const COUNT: &str = "openwop:test.count";
+pub(crate) const POST: &str = "openwop:test.post";
+pub(crate) const SECRET_DOOR: &str = "openwop:test.door";
+
+/// What a model answers to a request, which is all that it knows.
+pub(crate) type Script = fn(&ModelRequest) -> Result<Turn, ModelError>;
+
+/// A model that follows a script and remembers what it was asked.
+pub(crate) struct Puppet {
+    script: Script,
+    pub(crate) asked: Mutex<Vec<ModelRequest>>,
+}
+
+impl fmt::Debug for Puppet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Puppet")
+    }
+}
+
+#[async_trait]
+impl Model for Puppet {
+    async fn turn(
+        &self,
+        request: &ModelRequest,
+        deltas: &mut dyn DeltaSink,
+    ) -> Result<Turn, ModelError> {
+        self.asked.lock().unwrap().push(request.clone());
+        let turn = (self.script)(request)?;
+        if !turn.thinking.is_empty() {
+            deltas.tell(Delta::Thinking(turn.thinking.clone())).await;
+        }
+        for word in turn.text.split_inclusive(' ') {
+            deltas.tell(Delta::Text(word.to_owned())).await;
+        }
+        Ok(turn)
+    }
+}
+
+pub(crate) fn says(text: &str) -> Turn {
+    Turn {
+        text: text.to_owned(),
+        thinking: String::new(),
+        tool_calls: Vec::new(),
+        stop: StopReason::Stop,
+        usage: Some(TokenUsage { input: 10, output: 5, ..TokenUsage::default() }),
+        provider_request_id: None,
+    }
+}
+
+/// Calls the tools of these names, with these arguments.
+pub(crate) fn calls(request: &ModelRequest, wanted: &[(&str, Value)]) -> Turn {
+    let call = |(index, (name, arguments)): (usize, &(&str, Value))| WantedCall {
+        id: request.call_id(index),
+        provider_id: None,
+        name: (*name).to_owned(),
+        arguments: arguments.as_object().cloned().unwrap(),
+        signatures: Vec::new(),
+    };
+    let tool_calls = wanted.iter().enumerate().map(call).collect();
+    Turn { tool_calls, stop: StopReason::ToolCalls, ..says("") }
+}
+
+/// How many results of tools the model has seen.
+pub(crate) fn results(request: &ModelRequest) -> usize {
+    request.messages.iter().filter(|it| matches!(it, Message::Tool { .. })).count()
+}
+
+/// The name that a provider knows a tool by.
+pub(crate) fn offered(request: &ModelRequest, part: &str) -> String {
+    let offer = request.tools.iter().find(|tool| tool.name.contains(part));
+    offer.map(|tool| tool.name.clone()).unwrap_or_else(|| part.to_owned())
+}
+
+/// Counts how often each effect was carried out.
+#[derive(Debug)]
+struct Counter {
+    descriptor: ToolDescriptor,
+    made: Arc<Mutex<Vec<String>>>,
+}
+
+#[async_trait]
+impl Tool for Counter {
+    fn descriptor(&self) -> &ToolDescriptor {
+        &self.descriptor
+    }
+
+    async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
+        self.made.lock().unwrap().push(call.effect.to_string());
+        match call.arguments.get("fail").and_then(Value::as_str) {
+            Some(why) => Err(ToolFault::Failed(why.to_owned())),
+            None => Ok(json!({ "counted": call.arguments.get("n") })),
+        }
+    }
+}
+
+fn tool(id: &str, tier: SafetyTier, scopes: &[&str], made: &Arc<Mutex<Vec<String>>>) -> Counter {
+    let input = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+    Counter {
+        descriptor: ToolDescriptor {
+            id: id.to_owned(),
+            title: id.to_owned(),
+            description: "Counts.".to_owned(),
+            input: Schema::compile(input.to_string().as_bytes()).unwrap(),
+            source: ToolSource::HostExtension,
+            tier,
+            transport: ToolTransport::Native,
+            egress: ToolEgress::None,
+            replay: ToolReplay::NonDeterministic,
+            required_scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+        },
+        made: Arc::clone(made),
+    }
+}
+
+#[derive(Debug)]
+struct Nothing;
+
+#[async_trait]
+impl Grants for Nothing {
+    async fn granted(&self, _: &Tenant, _: &Principal, _: Timestamp) -> Granted {
+        Granted::Only(std::collections::BTreeSet::default())
+    }
+}
+
+/// The world of one test: what outlives a host.
+pub(crate) struct World {
+    pub(crate) store: Arc<InMemoryStore>,
+    pub(crate) clock: Arc<SimClock>,
+    pub(crate) model: Arc<Puppet>,
+    /// The effects that tools carried out, in order.
+    pub(crate) made: Arc<Mutex<Vec<String>>>,
+    registry: Arc<AgentRegistry>,
+}
+
+impl World {
+    pub(crate) async fn new(script: Script) -> Self {
+        Self::with(script, |_| {}).await
+    }
+
+    /// With an agent that differs from the usual one.
+    pub(crate) async fn with(script: Script, change: fn(&mut Value)) -> Self {
+        let store = Arc::new(InMemoryStore::new());
+        let policy = Policy { unsigned: Unsigned::Allowed, ..Policy::default() };
+        let installed = pack(&policy, change);
+        let opened = AgentRegistry::open(Arc::clone(&store) as _, policy, vec![installed]).await;
+        Self {
+            registry: Arc::new(opened.expect("the pack loads").0),
+            store,
+            clock: SimClock::new(),
+            model: Arc::new(Puppet { script, asked: Mutex::default() }),
+            made: Arc::default(),
+        }
+    }
+
+    pub(crate) fn host(&self, name: &str, store: Arc<dyn Store>) -> Engine {
+        let tools: Vec<Arc<dyn Tool>> = vec![
+            Arc::new(tool(COUNT, SafetyTier::Read, &[], &self.made)),
+            Arc::new(tool(POST, SafetyTier::Write, &[], &self.made)),
+            Arc::new(tool(SECRET_DOOR, SafetyTier::Read, &["doors:open"], &self.made)),
+        ];
+        let live = LiveAgents {
+            registry: Arc::clone(&self.registry),
+            models: Arc::clone(&self.model) as _,
+            table: ModelTable {
+                default: Some("puppet/one".parse::<ModelRef>().unwrap()),
+                providers: ["puppet".to_owned()].into(),
+                ..ModelTable::default()
+            },
+            prices: PriceTable::default(),
+            toolbox: Arc::new(tools.into_iter().collect::<FixedTools>()),
+            hooks: Arc::new(ToolHooks::default()),
+            grants: Arc::new(Nothing),
+            settings: LiveSettings::default(),
+            contracts: Contracts::default(),
+        };
+        let mut catalog = Catalog::new(Arc::clone(&self.store) as _, ConformanceNodes::Off);
+        catalog.load(&workflow().to_string()).expect("the definition compiles");
+        let engine = Engine::new(Parts {
+            store,
+            catalog,
+            activities: Activities::default().with_agents(Arc::new(live)),
+            directory: Arc::new(AgentDirectory {
+                registry: Arc::clone(&self.registry),
+                deployments: Arc::clone(&self.store) as _,
+            }),
+            secrets: Arc::clone(&self.store) as _,
+            clock: Arc::clone(&self.clock) as _,
+            ids: CountedIds::new(name),
+            options: Options {
+                host: name.into(),
+                lease: LEASE,
+                heartbeat: LEASE / 3,
+                limits: HostLimits { max_run_duration_ms: 86_400_000, ..HostLimits::default() },
+            },
+        });
+        engine.start();
+        engine
+    }
+
+    /// Runs the agent alone to its end.
+    pub(crate) async fn run(&self, task: Value, configurable: Value) -> Vec<Recorded> {
+        let host = self.host("host", Arc::clone(&self.store) as _);
+        let run = host.create(agent_order(task, configurable), None).await.unwrap().run;
+        ended(&self.store, &run).await
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        self.model.asked.lock().unwrap().len()
+    }
+
+    /// The run's log as it stands.
+    pub(crate) async fn log(&self, run: &RunId) -> Vec<Recorded> {
+        let page = self.store.read(&scope(), run, 0, usize::MAX).await.unwrap();
+        page.expect("the run is there").events
+    }
+}
+
+fn workflow() -> Value {
+    json!({
+        "id": "desk", "name": "desk", "version": "1.0", "variables": [], "edges": [],
+        "triggers": [], "metadata": {}, "settings": {},
+        "nodes": [{
+            "id": "agent", "typeId": "core.identity", "name": "agent", "position": { "x": 0, "y": 0 },
+            "config": {}, "inputs": { "text": { "type": "variable", "variableName": "text" } },
+            "agent": { "agentId": AGENT },
+        }],
+    })
+}
+
+fn pack(policy: &Policy, change: fn(&mut Value)) -> Installed {
+    let mut agent = json!({
+        "agentId": AGENT, "persona": "Triager", "modelClass": "classification",
+        "systemPrompt": "Sort it.", "toolAllowlist": [COUNT, POST, SECRET_DOOR],
+        "handoff": { "taskSchemaRef": "task.json", "returnSchemaRef": "result.json" },
+    });
+    change(&mut agent);
+    let manifest = json!({
+        "name": "vendor.acme.desk", "version": "1.0.0", "agents": [agent],
+        "engines": { "openwop": ">=1.1.0 <2.0.0" },
+        "runtime": { "language": "remote", "entry": "pack.json" },
+    });
+    let task = json!({ "type": "object", "required": ["text"] });
+    let result = json!({
+        "type": "object", "required": ["queue"], "additionalProperties": false,
+        "properties": { "queue": { "type": "string" } },
+    });
+    let files = [("pack.json", manifest), ("task.json", task), ("result.json", result)];
+    let files = files.map(|(path, value)| (path.to_owned(), value.to_string().into_bytes().into()));
+    let archive = bundle(&files.into_iter().collect()).expect("an archive");
+    let vetted = vet(Offer::plain(archive.into()), policy, &mut Report::default());
+    Installed::new(PackOwner::Host, vetted.expect("a good pack"), Timestamp::default())
+}
+
+pub(crate) fn agent_order(task: Value, configurable: Value) -> Order {
+    let fields = |value: Value| value.as_object().cloned().unwrap_or_default();
+    let owner =
+        Owner { tenant: "default".into(), workspace: None, principal: Some("key:k".into()) };
+    Order {
+        target: Target::Agent(AGENT.to_owned()),
+        owner,
+        ..order("desk", fields(task), fields(configurable))
+    }
+}
+
+pub(crate) fn task() -> Value {
+    json!({ "text": "the printer burns" })
+}
+
+pub(crate) fn kinds(log: &[Recorded]) -> Vec<&str> {
+    log.iter().map(|event| event.kind.as_str()).collect()
+}
+
+pub(crate) fn payload(event: &Recorded) -> Value {
+    serde_json::from_str(&event.payload).expect("JSON")
+}
+
+/// The payloads of a kind, in order.
+pub(crate) fn told(log: &[Recorded], kind: &str) -> Vec<Value> {
+    log.iter().filter(|event| event.kind == kind).map(payload).collect()
+}
+
+pub(crate) fn outputs(log: &[Recorded]) -> Object {
+    let last = log.last().map(payload).unwrap_or_default();
+    last["outputs"].as_object().cloned().unwrap_or_default()
+}

@@ -1,0 +1,13 @@
+//! Live agents on an engine in memory: what they tell, what they may do, and what a crash costs.
+
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "tests stop at the first surprise")]
+
+mod answers;
+mod bracket;
+mod crashes;
+mod doubt;
+mod given;
+#[expect(dead_code, reason = "the engine's own tests use all of it")]
+#[path = "../../../engine/tests/it/sim.rs"]
+mod sim;
+mod tools;

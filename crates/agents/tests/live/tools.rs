@@ -1,0 +1,111 @@
+//! Tools that a model calls, or would like to.
+
+use callboard_protocol::EventId;
+use serde_json::{Value, json};
+
+use crate::given::{
+    COUNT, SECRET_DOOR, Script, World, calls, kinds, offered, payload, results, says, task, told,
+};
+
+fn answers() -> callboard_agents::Turn {
+    says(r#"{"queue":"fire"}"#)
+}
+
+async fn play(script: Script) -> (World, Vec<callboard_engine::Recorded>) {
+    let world = World::new(script).await;
+    let log = world.run(task(), json!({})).await;
+    (world, log)
+}
+
+/// A-55, A-60.
+#[tokio::test(start_paused = true)]
+async fn a_call_and_its_return_are_a_pair() {
+    let (world, log) = play(|request| match results(request) {
+        0 => Ok(calls(request, &[(&offered(request, "count"), json!({ "n": 7 }))])),
+        _ => Ok(answers()),
+    })
+    .await;
+    let called = log.iter().find(|event| event.kind == "agent.toolCalled").unwrap();
+    let returned = log.iter().find(|event| event.kind == "agent.toolReturned").unwrap();
+    let doc = serde_json::to_value(returned).unwrap();
+    assert_eq!(doc["causationId"], EventId::of(&called.run, called.sequence).as_str());
+    assert_eq!(doc["contentTrust"], "untrusted");
+    let (called, returned) = (payload(called), payload(returned));
+    assert_eq!(called["callId"], returned["callId"]);
+    assert_eq!(called["toolName"], COUNT);
+    assert_eq!(called["transport"], "native");
+    assert_eq!(called["principal"], "key:k");
+    assert_eq!(called["argsHash"].as_str().map(str::len), Some(64));
+    assert_eq!(returned["outcome"], json!({ "counted": 7 }));
+    assert_eq!((&returned["status"], returned["durationMs"].is_u64()), (&json!("ok"), true));
+    assert_eq!(world.made.lock().unwrap().len(), 1);
+    let asked = world.model.asked.lock().unwrap();
+    let reply = serde_json::to_string(&asked[1].messages).unwrap();
+    assert!(reply.contains("<UNTRUSTED>"), "{reply}");
+}
+
+/// A-43, S-09.
+#[tokio::test(start_paused = true)]
+async fn a_tool_outside_the_allowlist_is_neither_called_nor_told() {
+    let (world, log) = play(|request| match results(request) {
+        0 => Ok(calls(request, &[("conformance-disallowed-tool", json!({}))])),
+        _ => Ok(answers()),
+    })
+    .await;
+    assert_eq!(told(&log, "agent.toolCalled"), [Value::Null; 0]);
+    assert_eq!(world.made.lock().unwrap().len(), 0);
+    assert_eq!(kinds(&log).last(), Some(&"run.completed"), "the model is told, and goes on");
+}
+
+/// A-61.
+#[tokio::test(start_paused = true)]
+async fn a_tool_whose_scope_nobody_holds_is_forbidden_and_not_called() {
+    let (world, log) = play(|request| match results(request) {
+        0 => Ok(calls(request, &[(&offered(request, "door"), json!({}))])),
+        _ => Ok(answers()),
+    })
+    .await;
+    let returned = &told(&log, "agent.toolReturned")[0];
+    assert_eq!(returned["status"], "forbidden");
+    assert!(returned.get("durationMs").is_none(), "{returned}");
+    assert_eq!(returned["error"]["details"]["requiredScopes"], json!(["doors:open"]));
+    assert_eq!(told(&log, "agent.toolCalled")[0]["toolName"], SECRET_DOOR);
+    assert_eq!(world.made.lock().unwrap().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_fails_or_is_called_wrongly_is_the_models_to_deal_with() {
+    let (world, log) = play(|request| match results(request) {
+        0 => Ok(calls(request, &[(&offered(request, "count"), json!({ "n": "seven" }))])),
+        1 => Ok(calls(request, &[(&offered(request, "count"), json!({ "fail": "no paper" }))])),
+        _ => Ok(answers()),
+    })
+    .await;
+    let returned = told(&log, "agent.toolReturned");
+    assert_eq!(returned.len(), 1, "arguments that do not fit are no call");
+    assert_eq!(returned[0]["status"], "error");
+    assert_eq!(returned[0]["error"]["code"], "tool_failed");
+    assert_eq!(world.made.lock().unwrap().len(), 1);
+    assert_eq!(kinds(&log).last(), Some(&"run.completed"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_only_ever_calls_tools_is_stopped() {
+    let (world, log) =
+        play(|request| Ok(calls(request, &[(&offered(request, "count"), json!({}))]))).await;
+    assert_eq!(told(&log, "run.failed")[0]["error"]["code"], "tool_rounds_exceeded");
+    assert_eq!(world.made.lock().unwrap().len(), 25);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_the_host_lacks_is_a_warning() {
+    let script: Script = |_| Ok(answers());
+    let world = World::with(script, |agent| {
+        agent["toolAllowlist"] = json!(["openwop:core.nowhere"]);
+    })
+    .await;
+    let log = world.run(task(), json!({})).await;
+    let noted = &told(&log, "log.appended")[0];
+    assert_eq!(noted["fields"]["code"], "tool_unresolvable");
+    assert_eq!(told(&log, "agent.invocation.started")[0]["toolSurfaceCount"], 0);
+}

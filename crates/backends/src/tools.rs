@@ -1,0 +1,122 @@
+//! The tools that every host has, under the names that published packs use.
+
+mod bm25;
+mod compute;
+mod fetch;
+mod files;
+mod retriever;
+mod workspace;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use callboard_agents::{FixedTools, Schema, Tool, ToolDescriptor, ToolFault, ToolInvocation};
+use callboard_protocol::{
+    Object, RunId, SafetyTier, Tenant, ToolEgress, ToolReplay, ToolSource, ToolTransport,
+};
+
+use crate::egress::Egress;
+
+/// How much of a page is fetched at most.
+pub const MOST_FETCHED: usize = fetch::MOST_BODY;
+
+/// Texts that can be searched beside the files of a run.
+#[async_trait]
+pub trait Corpus: fmt::Debug + Send + Sync {
+    async fn passages(&self, tenant: &Tenant, run: &RunId) -> Vec<Passage>;
+}
+
+/// A text with the name under which it is cited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    pub source: String,
+    pub text: String,
+}
+
+/// A tool of ours whose schema does not compile: a mistake in this build.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the schema of {id}: {why}")]
+pub struct BrokenSchema {
+    pub id: String,
+    pub why: String,
+}
+
+/// Every built-in tool. Requests go through `egress`; `corpora` are searched beside the files of a run.
+pub fn built_in(
+    egress: &Egress,
+    corpora: Vec<Arc<dyn Corpus>>,
+) -> Result<FixedTools, BrokenSchema> {
+    let mut tools: Vec<Arc<dyn Tool>> = vec![
+        Arc::new(files::ReadFile(files::READ.descriptor()?)),
+        Arc::new(files::WriteFile(files::WRITE.descriptor()?)),
+        Arc::new(fetch::Fetch { descriptor: fetch::FETCH.descriptor()?, egress: egress.clone() }),
+        Arc::new(retriever::Retriever { descriptor: retriever::RETRIEVER.descriptor()?, corpora }),
+    ];
+    for (card, compute) in compute::TOOLS {
+        tools.push(Arc::new(Computed { descriptor: card.descriptor()?, compute: *compute }));
+    }
+    Ok(tools.into_iter().collect())
+}
+
+/// What is written about a tool of ours.
+struct Card {
+    id: &'static str,
+    title: &'static str,
+    description: &'static str,
+    input: &'static str,
+    tier: SafetyTier,
+    transport: ToolTransport,
+    egress: ToolEgress,
+}
+
+impl Card {
+    fn descriptor(&self) -> Result<ToolDescriptor, BrokenSchema> {
+        let input = Schema::compile(self.input.as_bytes())
+            .map_err(|why| BrokenSchema { id: self.id.to_owned(), why })?;
+        Ok(ToolDescriptor {
+            id: self.id.to_owned(),
+            title: self.title.to_owned(),
+            description: self.description.to_owned(),
+            input,
+            source: ToolSource::NodePack,
+            tier: self.tier,
+            transport: self.transport,
+            egress: self.egress,
+            replay: match self.tier {
+                SafetyTier::Pure => ToolReplay::Deterministic,
+                SafetyTier::Read | SafetyTier::Write | SafetyTier::Exec => {
+                    ToolReplay::NonDeterministic
+                }
+            },
+            required_scopes: Vec::new(),
+        })
+    }
+}
+
+type Compute = fn(&Object) -> Result<Value, ToolFault>;
+
+/// A tool that touches nothing: a function of its arguments.
+#[derive(Debug)]
+struct Computed {
+    descriptor: ToolDescriptor,
+    compute: Compute,
+}
+
+#[async_trait]
+impl Tool for Computed {
+    fn descriptor(&self) -> &ToolDescriptor {
+        &self.descriptor
+    }
+
+    async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
+        (self.compute)(&call.arguments)
+    }
+}
+
+/// A text among the arguments. The schema has seen to it that a required one is there.
+fn text<'a>(arguments: &'a Object, name: &str) -> Option<&'a str> {
+    arguments.get(name).and_then(Value::as_str)
+}

@@ -1,0 +1,154 @@
+//! Fetching a page: through the guard, with every redirect judged like the first address.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use reqwest::Url;
+use serde_json::{Value, json};
+
+use callboard_agents::{Tool, ToolDescriptor, ToolFault, ToolInvocation};
+use callboard_protocol::{Object, SafetyTier, ToolEgress, ToolTransport};
+
+use super::{Card, text};
+use crate::egress::{Answer, Egress, EgressError, Method, Outgoing};
+
+/// What a model can take in of a page, several times over.
+pub(super) const MOST_BODY: usize = 1 << 20;
+/// As many as browsers need for pages that move politely.
+const MOST_REDIRECTS: usize = 5;
+/// What an answer's reader may want to know. Cookies and the like stay out.
+const SHOWN_HEADERS: [&str; 5] =
+    ["content-type", "content-language", "last-modified", "etag", "retry-after"];
+
+pub(super) static FETCH: Card = Card {
+    id: "openwop:core.openwop.http.fetch",
+    title: "Fetch a page",
+    description: "Reads one address of the public internet over https. Returns { url, status, headers, body, truncated }; JSON comes parsed, other text as text, anything else as null.",
+    input: r#"{"type":"object","required":["url"],"properties":{
+        "url":{"type":"string","minLength":1,"maxLength":2048},
+        "method":{"type":"string","enum":["GET","HEAD"],"default":"GET"},
+        "headers":{"type":"object","properties":{
+            "accept":{"type":"string","maxLength":200},
+            "accept-language":{"type":"string","maxLength":200},
+            "if-none-match":{"type":"string","maxLength":200},
+            "if-modified-since":{"type":"string","maxLength":200}
+        },"additionalProperties":false}
+    },"additionalProperties":false}"#,
+    tier: SafetyTier::Read,
+    transport: ToolTransport::Http,
+    egress: ToolEgress::SafeFetch,
+};
+
+#[derive(Debug)]
+pub(super) struct Fetch {
+    pub(super) descriptor: ToolDescriptor,
+    pub(super) egress: Egress,
+}
+
+#[async_trait]
+impl Tool for Fetch {
+    fn descriptor(&self) -> &ToolDescriptor {
+        &self.descriptor
+    }
+
+    async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
+        let fetched = tokio::time::timeout(call.within, self.follow(&call)).await;
+        let (url, answer) = fetched
+            .map_err(|_| ToolFault::Unanswered("no answer in time".to_owned()))?
+            .map_err(explain)?;
+        Ok(show(&url, &answer))
+    }
+}
+
+impl Fetch {
+    async fn follow(&self, call: &ToolInvocation<'_>) -> Result<(String, Answer), EgressError> {
+        let method = match text(&call.arguments, "method") {
+            Some("HEAD") => Method::Head,
+            _ => Method::Get,
+        };
+        let mut url = text(&call.arguments, "url").unwrap_or_default().to_owned();
+        for _ in 0..=MOST_REDIRECTS {
+            let outgoing = Outgoing {
+                method,
+                url: url.clone(),
+                headers: headers(&call.arguments),
+                body: Vec::new(),
+                within: call.within,
+                most: MOST_BODY,
+            };
+            let answer = self.egress.send(outgoing).await?;
+            match next(&url, &answer)? {
+                Some(elsewhere) => url = elsewhere,
+                None => return Ok((url, answer)),
+            }
+        }
+        Err(EgressError::Refused("the address leads around in circles".to_owned()))
+    }
+}
+
+/// Where a redirect leads, if it is one. The guard judges it when it is sent to.
+fn next(url: &str, answer: &Answer) -> Result<Option<String>, EgressError> {
+    if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let Some(location) = answer.headers.get("location") else { return Ok(None) };
+    let refused = |why: &str| EgressError::Refused(why.to_owned());
+    let from = Url::parse(url).map_err(|_| refused("the address is no URL"))?;
+    let to = from.join(location).map_err(|_| refused("the address leads to no address"))?;
+    if from.scheme() == "https" && to.scheme() != "https" {
+        return Err(refused("the address leads to one without encryption"));
+    }
+    Ok(Some(to.into()))
+}
+
+/// The schema has let through only headers that ask for a form of the page.
+fn headers(arguments: &Object) -> Vec<(String, String)> {
+    let given = arguments.get("headers").and_then(Value::as_object);
+    let mut headers = vec![("user-agent".to_owned(), "callboard".to_owned())];
+    for (name, value) in given.into_iter().flatten() {
+        headers.extend(value.as_str().map(|value| (name.clone(), value.to_owned())));
+    }
+    headers
+}
+
+fn show(url: &str, answer: &Answer) -> Value {
+    let shown: BTreeMap<&str, &String> =
+        SHOWN_HEADERS.iter().filter_map(|name| Some((*name, answer.headers.get(*name)?))).collect();
+    json!({
+        "url": url,
+        "status": answer.status,
+        "headers": shown,
+        "body": body(answer),
+        "truncated": answer.is_cut,
+    })
+}
+
+fn body(answer: &Answer) -> Value {
+    if answer.body.is_empty() {
+        return Value::Null;
+    }
+    let kind = answer.headers.get("content-type").map_or("", String::as_str);
+    if kind.contains("json")
+        && !answer.is_cut
+        && let Ok(parsed) = serde_json::from_slice(&answer.body)
+    {
+        return parsed;
+    }
+    match std::str::from_utf8(&answer.body) {
+        Ok(text) => text.into(),
+        // A cut may go through a letter; what came before it is text all the same.
+        Err(error) if answer.is_cut && error.error_len().is_none() => {
+            String::from_utf8_lossy(&answer.body[..error.valid_up_to()]).into()
+        }
+        Err(_) if kind.starts_with("text/") => String::from_utf8_lossy(&answer.body).into(),
+        Err(_) => Value::Null,
+    }
+}
+
+/// A page can be asked for again, so silence is never more than silence.
+fn explain(error: EgressError) -> ToolFault {
+    match error {
+        EgressError::Refused(why) => ToolFault::Refused(why),
+        EgressError::NoAnswer(why) => ToolFault::Unavailable(why),
+    }
+}

@@ -1,0 +1,348 @@
+//! What agents tell within an attempt, and how often each kind was told before.
+//!
+//! A fact is known by its kind and its place among those of its kind within the visit. An attempt that starts afresh
+//! goes through its finished calls again and tells the same facts in the same places, so those are skipped. Pieces of
+//! text and of thinking have no place: they are told while a model is asked, and nobody asks for the same answer twice.
+
+use std::collections::BTreeMap;
+
+use callboard_protocol::{
+    AgentDecided, AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved,
+    AgentReasoned, AgentReasoningDelta, AgentToolCalled, AgentToolReturned, CapBreached, CapKind,
+    EnvelopeRecoveryApplied, EnvelopeRefusal, EnvelopeRetryAttempted, EnvelopeRetryExhausted,
+    EnvelopeTruncated, Event, Failure, InvocationOutcome, InvocationSource, LogAppended, NodeId,
+    Object, OutputChunk, PromptComposed, PromptKind, PromptLayer, ProviderUsage, RunId, ToolStatus,
+};
+use serde_json::Value;
+
+/// Something that an agent tells within an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentFact {
+    Invoked(Invoked),
+    PromptResolved {
+        kind: PromptKind,
+        chain: Vec<PromptLayer>,
+        resolved: Option<String>,
+    },
+    PromptComposed(PromptComposed),
+    /// A piece of an answer while it is written.
+    Text {
+        text: String,
+        is_last: bool,
+        attempt: Option<u32>,
+    },
+    /// A piece of thinking while it is thought.
+    Thinking {
+        delta: String,
+        verbosity: Option<String>,
+    },
+    /// A model is asked again: a block of thinking that a lost host left open is closed as it stands.
+    AskedAgain,
+    Reasoned {
+        reasoning: String,
+        verbosity: Option<String>,
+    },
+    ToolCalled(ToolCalled),
+    ToolReturned(ToolReturned),
+    Decided {
+        decision: Value,
+        confidence: Option<f64>,
+    },
+    Concluded {
+        outcome: InvocationOutcome,
+        schema_validated: Option<bool>,
+        confidence: Option<f64>,
+    },
+    Used(ProviderUsage),
+    Truncated(EnvelopeTruncated),
+    RetryAttempted {
+        attempt: u32,
+        reason: String,
+    },
+    RetryExhausted {
+        attempts: u32,
+        reason: String,
+        limit: u32,
+    },
+    Refused(EnvelopeRefusal),
+    Recovered {
+        path: String,
+        byte_offset: u64,
+    },
+    Noted {
+        level: String,
+        message: String,
+        fields: Object,
+    },
+}
+
+/// An agent begins to work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Invoked {
+    pub source: InvocationSource,
+    pub model_class: String,
+    /// None where no model could be found.
+    pub model: Option<(String, String)>,
+    pub version: String,
+    pub channel: Option<String>,
+    pub tools: usize,
+    pub memory: bool,
+}
+
+/// A tool is about to be used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCalled {
+    pub tool: String,
+    pub call_id: String,
+    pub inputs: Value,
+    pub args_hash: String,
+    pub principal: Option<String>,
+    pub transport: String,
+}
+
+/// A tool was used, or was not allowed to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolReturned {
+    pub tool: String,
+    pub call_id: String,
+    pub result: Result<Value, Failure>,
+    pub status: ToolStatus,
+    pub duration_ms: Option<u64>,
+}
+
+/// What the agents of one node have told in its current visit.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Told {
+    counts: BTreeMap<String, u32>,
+    /// The block of thinking that is open, and how many pieces it has.
+    thinking: Option<(String, u32)>,
+    /// The invocation that is open.
+    invocation: Option<String>,
+    /// Where calls of tools stand in the log.
+    calls: BTreeMap<String, u64>,
+}
+
+impl Told {
+    pub(super) fn fold(&mut self, event: &Event, sequence: u64) {
+        match event {
+            Event::AgentReasoningDelta(payload) => {
+                let (text, pieces) = self.thinking.get_or_insert_default();
+                text.push_str(&payload.delta);
+                *pieces += 1;
+                return;
+            }
+            Event::AgentReasoned(payload) => {
+                self.thinking = None;
+                if payload.torn {
+                    return;
+                }
+            }
+            Event::AgentInvocationStarted(payload) => {
+                self.invocation = Some(payload.invocation_id.clone());
+            }
+            Event::AgentInvocationCompleted(_) => self.invocation = None,
+            Event::AgentToolCalled(payload) => {
+                self.calls.insert(payload.call_id.clone(), sequence);
+            }
+            _ => {}
+        }
+        *self.counts.entry(event.kind().to_owned()).or_default() += 1;
+    }
+
+    /// Where the call stands that a tool has answered.
+    pub(super) fn called(&self, call_id: &str) -> Option<u64> {
+        self.calls.get(call_id).copied()
+    }
+}
+
+/// The events of facts, one after the other.
+#[derive(Debug)]
+pub(super) struct Teller<'a> {
+    pub(super) run: &'a RunId,
+    pub(super) node: NodeId,
+    pub(super) agent: String,
+    /// How many invocations the node has had in the whole run.
+    pub(super) invocations: u32,
+    pub(super) told: Told,
+}
+
+impl Teller<'_> {
+    /// The events that a fact stands for: none if it was told before.
+    pub(super) fn tell(&mut self, place: u32, fact: &AgentFact) -> Vec<Event> {
+        let Some(event) = self.event(fact) else { return Vec::new() };
+        let has_place = !matches!(
+            fact,
+            AgentFact::Text { .. } | AgentFact::Thinking { .. } | AgentFact::AskedAgain
+        );
+        let known = self.told.counts.get(event.kind()).copied().unwrap_or_default();
+        if has_place && place < known {
+            return Vec::new();
+        }
+        if matches!(event, Event::AgentInvocationStarted(_)) {
+            self.invocations += 1;
+        }
+        self.told.fold(&event, 0);
+        let mut events = vec![event];
+        if let AgentFact::RetryExhausted { attempts, limit, .. } = fact {
+            events.push(Event::CapBreached(CapBreached {
+                kind: CapKind::Schema,
+                limit: (*limit).into(),
+                observed: (*attempts).into(),
+                node_id: Some(self.node.clone()),
+                details: None,
+            }));
+        }
+        events
+    }
+
+    fn event(&self, fact: &AgentFact) -> Option<Event> {
+        let (node_id, agent_id) = (Some(self.node.clone()), self.agent.clone());
+        let node = self.node.clone();
+        Some(match fact.clone() {
+            AgentFact::Invoked(invoked) => self.started(invoked),
+            AgentFact::PromptResolved { kind, chain, resolved } => {
+                let agent_id = Some(agent_id);
+                Event::AgentPromptResolved(AgentPromptResolved {
+                    node_id: node,
+                    kind,
+                    agent_id,
+                    chain,
+                    resolved,
+                })
+            }
+            AgentFact::PromptComposed(composed) => {
+                Event::PromptComposed(PromptComposed { node_id: node, ..composed })
+            }
+            AgentFact::Text { text, is_last, attempt } => Event::OutputChunk(OutputChunk {
+                node_id: node,
+                run_id: self.run.clone(),
+                chunk: text,
+                is_last,
+                meta: None,
+                attempt,
+            }),
+            AgentFact::Thinking { delta, verbosity } => {
+                let sequence = self.told.thinking.as_ref().map_or(0, |(_, pieces)| *pieces);
+                Event::AgentReasoningDelta(AgentReasoningDelta {
+                    node_id,
+                    agent_id,
+                    delta,
+                    sequence,
+                    verbosity,
+                })
+            }
+            AgentFact::AskedAgain => {
+                let (reasoning, _) = self.told.thinking.clone()?;
+                let verbosity = None;
+                Event::AgentReasoned(AgentReasoned {
+                    node_id,
+                    agent_id,
+                    reasoning,
+                    verbosity,
+                    torn: true,
+                })
+            }
+            AgentFact::Reasoned { reasoning, verbosity } => Event::AgentReasoned(AgentReasoned {
+                node_id,
+                agent_id,
+                reasoning,
+                verbosity,
+                torn: false,
+            }),
+            AgentFact::ToolCalled(called) => self.called(called),
+            AgentFact::ToolReturned(returned) => self.returned(returned),
+            AgentFact::Decided { decision, confidence } => {
+                Event::AgentDecided(AgentDecided { node_id, agent_id, decision, confidence })
+            }
+            AgentFact::Concluded { outcome, schema_validated, confidence } => {
+                Event::AgentInvocationCompleted(AgentInvocationCompleted {
+                    node_id,
+                    invocation_id: self.told.invocation.clone().unwrap_or_default(),
+                    agent_id,
+                    outcome,
+                    schema_validated,
+                    confidence,
+                })
+            }
+            AgentFact::Used(usage) => Event::ProviderUsage(ProviderUsage { node_id, ..usage }),
+            AgentFact::Truncated(truncated) => {
+                Event::EnvelopeTruncated(EnvelopeTruncated { node_id: node, ..truncated })
+            }
+            AgentFact::RetryAttempted { attempt, reason } => {
+                Event::EnvelopeRetryAttempted(EnvelopeRetryAttempted {
+                    node_id: node,
+                    attempt,
+                    reason,
+                })
+            }
+            AgentFact::RetryExhausted { attempts, reason, .. } => {
+                Event::EnvelopeRetryExhausted(EnvelopeRetryExhausted {
+                    node_id: node,
+                    total_attempts: attempts,
+                    final_reason: reason,
+                })
+            }
+            AgentFact::Refused(refusal) => {
+                Event::EnvelopeRefusal(EnvelopeRefusal { node_id: node, ..refusal })
+            }
+            AgentFact::Recovered { path, byte_offset } => {
+                let byte_offset = Some(byte_offset);
+                Event::EnvelopeRecoveryApplied(EnvelopeRecoveryApplied {
+                    node_id: node,
+                    path,
+                    byte_offset,
+                })
+            }
+            AgentFact::Noted { level, message, fields } => {
+                Event::LogAppended(LogAppended { node_id, level, message, fields })
+            }
+        })
+    }
+
+    fn started(&self, invoked: Invoked) -> Event {
+        let (resolved_provider, resolved_model) = invoked.model.unzip();
+        Event::AgentInvocationStarted(AgentInvocationStarted {
+            node_id: Some(self.node.clone()),
+            invocation_id: format!("{}:{}:{}", self.run, self.node, self.invocations),
+            agent_id: self.agent.clone(),
+            source: invoked.source,
+            model_class: Some(invoked.model_class),
+            resolved_model,
+            resolved_provider,
+            resolved_agent_version: Some(invoked.version),
+            resolved_channel: invoked.channel,
+            tool_surface_count: invoked.tools,
+            memory_bound: invoked.memory,
+        })
+    }
+
+    fn called(&self, called: ToolCalled) -> Event {
+        Event::AgentToolCalled(AgentToolCalled {
+            node_id: Some(self.node.clone()),
+            agent_id: self.agent.clone(),
+            tool_name: called.tool,
+            call_id: called.call_id,
+            inputs: Some(called.inputs),
+            args_hash: Some(called.args_hash),
+            principal: called.principal,
+            transport: Some(called.transport),
+        })
+    }
+
+    fn returned(&self, returned: ToolReturned) -> Event {
+        let (outcome, error) = match returned.result {
+            Ok(outcome) => (Some(outcome), None),
+            Err(error) => (None, Some(error)),
+        };
+        Event::AgentToolReturned(AgentToolReturned {
+            node_id: Some(self.node.clone()),
+            agent_id: self.agent.clone(),
+            tool_name: returned.tool,
+            call_id: returned.call_id,
+            outcome,
+            error,
+            status: Some(returned.status),
+            duration_ms: returned.duration_ms,
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! Runs that a node of another run starts and waits for: one per effect, whoever asks for it how often.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use callboard_core::Inadmissible;
+use callboard_protocol::{NodeId, Object, RunId, RunStatus, WorkflowId};
+
+use crate::effects::EffectId;
+use crate::engine::{Engine, EngineError, Inner, Order, Target};
+use crate::store::{Digest, Outcome, Scope, StoreError};
+
+/// How many runs may lie between a run and the first that sent somebody.
+const MAX_DEPTH: u64 = 8;
+/// Where a run keeps how deep it lies. A caller who writes it himself only shortens his own way.
+const DEPTH: &str = "callboard.errandDepth";
+/// Longer than any run that could ask again.
+const REMEMBERED: Duration = Duration::from_secs(366 * 86_400);
+
+/// A workflow that a node wants to have run.
+#[derive(Debug, Clone)]
+pub struct Errand<'a> {
+    pub run: &'a RunId,
+    pub node: &'a NodeId,
+    pub effect: &'a EffectId,
+    pub workflow: &'a WorkflowId,
+    pub inputs: Object,
+}
+
+/// How a run that was sent ended, as readers may see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Homecoming {
+    pub status: RunStatus,
+    /// The payload of the run's last event.
+    pub last: Object,
+}
+
+/// An engine that others hold without keeping it alive.
+#[derive(Debug, Clone)]
+pub struct WeakEngine(Weak<Inner>);
+
+impl WeakEngine {
+    pub fn upgrade(&self) -> Option<Engine> {
+        self.0.upgrade().map(|inner| Engine { inner })
+    }
+}
+
+impl Engine {
+    pub fn downgrade(&self) -> WeakEngine {
+        WeakEngine(Arc::downgrade(&self.inner))
+    }
+
+    /// Starts the run, for the same owner as the one that sends it. The same effect again finds the same run.
+    pub async fn send(&self, errand: Errand<'_>) -> Result<RunId, EngineError> {
+        let above = self.open(errand.run).await?;
+        let above = above.ok_or_else(|| EngineError::UnknownRun(errand.run.clone()))?;
+        let birth = above.birth();
+        let depth = birth.metadata.as_ref().and_then(|kept| kept.get(DEPTH));
+        let depth = depth.and_then(Value::as_u64).unwrap_or(0) + 1;
+        if depth > MAX_DEPTH {
+            return Err(EngineError::Inadmissible(Inadmissible {
+                code: "recursion_limit_exceeded",
+                path: String::new(),
+                message: format!("runs send runs more than {MAX_DEPTH} deep"),
+                details: Object::new(),
+            }));
+        }
+        let sender = json!({ "runId": errand.run, "nodeId": errand.node });
+        let order = Order {
+            target: Target::Workflow(errand.workflow.clone()),
+            owner: birth.owner.clone(),
+            mode: Scope::of(birth).mode,
+            inputs: errand.inputs,
+            configurable: Object::new(),
+            tags: Vec::new(),
+            metadata: Some(Object::from_iter([
+                (DEPTH.to_owned(), depth.into()),
+                ("callboard.sentBy".to_owned(), sender),
+            ])),
+            scope_id: None,
+            callback_url: None,
+            forced_engine_version: birth.forced_engine_version,
+            exclusive: false,
+            trace: None,
+        };
+        let key = key_of(errand.effect);
+        let expires_at = self.inner.clock.now().plus(REMEMBERED);
+        let remember = Arc::new(move |done: &crate::engine::Done| Outcome {
+            key,
+            request: key,
+            status: 201,
+            body: done.run.to_string(),
+            expires_at,
+        });
+        match self.create(order, Some(remember)).await {
+            Ok(done) => Ok(done.run),
+            Err(EngineError::Store(StoreError::AlreadyDone(outcome))) => Ok(outcome.body.into()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until a run that was sent by another has ended.
+    pub async fn homecoming(&self, sender: &RunId, run: &RunId) -> Result<Homecoming, EngineError> {
+        let unknown = || EngineError::UnknownRun(run.clone());
+        let scope = self.scope_of(sender).await?.ok_or_else(unknown)?;
+        loop {
+            let found = self.inner.store.find(&scope, run).await?.ok_or_else(unknown)?;
+            let version = found.head.version;
+            if found.head.status.is_terminal() {
+                let last = version.saturating_sub(1);
+                let page =
+                    self.inner.store.read(&scope, run, last, 1).await?.ok_or_else(unknown)?;
+                let last = page.events.last().map(|event| event.payload.as_str());
+                let last = last.and_then(|payload| serde_json::from_str(payload).ok());
+                return Ok(Homecoming { status: page.status, last: last.unwrap_or_default() });
+            }
+            self.inner.store.changed(run, version).await;
+        }
+    }
+}
+
+/// Apart from the keys of callers, which are digests of other things.
+fn key_of(effect: &EffectId) -> Digest {
+    let mut hash = Sha256::new();
+    hash.update("callboard:errand\0");
+    hash.update(effect.as_str());
+    hash.finalize().into()
+}

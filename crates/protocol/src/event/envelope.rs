@@ -1,0 +1,71 @@
+//! What became of a model's answer on its way to a result, and notes beside it. Free of anything that was said.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{NodeId, Object};
+
+/// An answer ended because its budget did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvelopeTruncated {
+    pub node_id: NodeId,
+    pub provider: String,
+    pub model: String,
+    pub stop_reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial_payload_available: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_token_count: Option<u64>,
+}
+
+/// A model is asked once more for one answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvelopeRetryAttempted {
+    pub node_id: NodeId,
+    /// The first answer is attempt 1, so this begins with 2.
+    pub attempt: u32,
+    pub reason: String,
+}
+
+/// A model was asked as often as it may be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvelopeRetryExhausted {
+    pub node_id: NodeId,
+    pub total_attempts: u32,
+    pub final_reason: String,
+}
+
+/// A model declined to answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvelopeRefusal {
+    pub node_id: NodeId,
+    pub provider: String,
+    pub model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safety_category: Option<String>,
+}
+
+/// An answer was found in a text that was not only the answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvelopeRecoveryApplied {
+    pub node_id: NodeId,
+    pub path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub byte_offset: Option<u64>,
+}
+
+/// A note for whoever reads the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogAppended {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    pub level: String,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    pub fields: Object,
+}

@@ -1,0 +1,168 @@
+//! One of each event that a live agent tells.
+
+use callboard_protocol::{
+    AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved, AgentReasoningDelta,
+    AgentToolCalled, AgentToolReturned, EnvelopeRecoveryApplied, EnvelopeRefusal,
+    EnvelopeRetryAttempted, EnvelopeRetryExhausted, EnvelopeTruncated, Event, Failure,
+    InvocationOutcome, InvocationSource, LogAppended, PromptComposed, PromptKind, PromptLayer,
+    ToolStatus,
+};
+use serde_json::json;
+
+pub(super) fn live_events() -> Vec<Event> {
+    let agent_id = || "core.x.y".to_owned();
+    let text = |text: &str| Some(text.to_owned());
+    let mut events = vec![
+        Event::ProviderUsage(super::usage::full()),
+        Event::AgentPromptResolved(AgentPromptResolved {
+            node_id: "n".into(),
+            kind: PromptKind::System,
+            agent_id: text("core.x.y"),
+            chain: vec![
+                PromptLayer {
+                    layer: "node".into(),
+                    applied: false,
+                    source: None,
+                    reason: text("none"),
+                },
+                PromptLayer {
+                    layer: "agent-intrinsic".into(),
+                    applied: true,
+                    source: text("prompt:agent-intrinsic.core.x.y@1.0.0"),
+                    reason: None,
+                },
+            ],
+            resolved: text("prompt:agent-intrinsic.core.x.y@1.0.0"),
+        }),
+        Event::PromptComposed(PromptComposed {
+            node_id: "n".into(),
+            refs: vec!["prompt:agent-intrinsic.core.x.y@1.0.0".into()],
+            kind: "system+user".into(),
+            hash: format!("sha256:{}", "0".repeat(64)),
+            composed: text("Be kind."),
+            system_prompt: text("Be kind."),
+            user_prompt: None,
+            variable_bindings: json!({ "tone": "kind" }).as_object().cloned(),
+            variable_hashes: None,
+            content_trust: text("untrusted"),
+        }),
+        Event::AgentReasoningDelta(AgentReasoningDelta {
+            node_id: None,
+            agent_id: agent_id(),
+            delta: "so".into(),
+            sequence: 0,
+            verbosity: text("full"),
+        }),
+        Event::AgentToolCalled(AgentToolCalled {
+            node_id: None,
+            agent_id: agent_id(),
+            tool_name: "openwop:core.files.read".into(),
+            call_id: "c".into(),
+            inputs: Some(json!({ "path": "a" })),
+            args_hash: Some("0".repeat(64)),
+            principal: text("key:k"),
+            transport: text("native"),
+        }),
+        Event::LogAppended(LogAppended {
+            node_id: Some("n".into()),
+            level: "warn".into(),
+            message: "no tool x".into(),
+            fields: [("code".to_owned(), json!("tool_unresolvable"))].into_iter().collect(),
+        }),
+    ];
+    events.extend(brackets());
+    events.extend(returns());
+    events.extend(answers());
+    events
+}
+
+fn brackets() -> Vec<Event> {
+    let sources =
+        [InvocationSource::WorkflowNode, InvocationSource::RunApi, InvocationSource::ChatMention];
+    let outcomes = [
+        InvocationOutcome::Completed,
+        InvocationOutcome::HandedOff,
+        InvocationOutcome::Escalated,
+        InvocationOutcome::Refused,
+        InvocationOutcome::Failed,
+    ];
+    let started = sources.map(|source| {
+        Event::AgentInvocationStarted(AgentInvocationStarted {
+            node_id: None,
+            invocation_id: "r:n:0".into(),
+            agent_id: "core.x.y".into(),
+            source,
+            model_class: Some("general".into()),
+            resolved_model: Some("m".into()),
+            resolved_provider: Some("p".into()),
+            resolved_agent_version: Some("1.0.0".into()),
+            resolved_channel: Some("stable".into()),
+            tool_surface_count: 2,
+            memory_bound: true,
+        })
+    });
+    let completed = outcomes.map(|outcome| {
+        Event::AgentInvocationCompleted(AgentInvocationCompleted {
+            node_id: None,
+            invocation_id: "r:n:0".into(),
+            agent_id: "core.x.y".into(),
+            outcome,
+            schema_validated: Some(true),
+            confidence: Some(0.5),
+        })
+    });
+    started.into_iter().chain(completed).collect()
+}
+
+fn returns() -> Vec<Event> {
+    let statuses =
+        [ToolStatus::Ok, ToolStatus::Error, ToolStatus::Forbidden, ToolStatus::RateLimited];
+    let returned = statuses.map(|status| {
+        let is_ok = status == ToolStatus::Ok;
+        Event::AgentToolReturned(AgentToolReturned {
+            node_id: None,
+            agent_id: "core.x.y".into(),
+            tool_name: "openwop:core.files.read".into(),
+            call_id: "c".into(),
+            outcome: is_ok.then(|| json!("text")),
+            error: (!is_ok).then(|| Failure::new("forbidden", "no")),
+            status: Some(status),
+            duration_ms: is_ok.then_some(3),
+        })
+    });
+    returned.into()
+}
+
+fn answers() -> Vec<Event> {
+    vec![
+        Event::EnvelopeTruncated(EnvelopeTruncated {
+            node_id: "n".into(),
+            provider: "p".into(),
+            model: "m".into(),
+            stop_reason: "max_tokens".into(),
+            partial_payload_available: Some(true),
+            output_token_count: Some(50),
+        }),
+        Event::EnvelopeRetryAttempted(EnvelopeRetryAttempted {
+            node_id: "n".into(),
+            attempt: 2,
+            reason: "truncation".into(),
+        }),
+        Event::EnvelopeRetryExhausted(EnvelopeRetryExhausted {
+            node_id: "n".into(),
+            total_attempts: 3,
+            final_reason: "schema-violation".into(),
+        }),
+        Event::EnvelopeRefusal(EnvelopeRefusal {
+            node_id: "n".into(),
+            provider: "p".into(),
+            model: "m".into(),
+            safety_category: Some("safety".into()),
+        }),
+        Event::EnvelopeRecoveryApplied(EnvelopeRecoveryApplied {
+            node_id: "n".into(),
+            path: "markdown-fence".into(),
+            byte_offset: Some(8),
+        }),
+    ]
+}

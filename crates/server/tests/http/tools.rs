@@ -1,0 +1,339 @@
+//! The catalogue of tools and the gate before them, S-19, and workflows as tools.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_agents::{
+    RatePolicy, Tool, ToolDescriptor, ToolFault, ToolHooks, ToolInvocation, Toolbox, Toolboxes,
+    WorkflowTools,
+};
+use callboard_backends::{Egress, Reach, SystemLookup, built_in};
+use callboard_core::Attempt;
+use callboard_engine::EffectId;
+use callboard_protocol::{NodeId, RunId, Tenant, ToolSource};
+use callboard_server::{TestSeams, Tools};
+use serde_json::{Value, json};
+
+use crate::given::{READER, RIVAL, Setup, TestHost, workflow};
+
+/// One tool that needs a scope.
+#[derive(Debug)]
+struct Guarded(ToolDescriptor);
+
+#[async_trait::async_trait]
+impl Tool for Guarded {
+    fn descriptor(&self) -> &ToolDescriptor {
+        &self.0
+    }
+
+    async fn invoke(&self, _: ToolInvocation<'_>) -> Result<Value, ToolFault> {
+        Ok(Value::Null)
+    }
+}
+
+#[derive(Debug)]
+struct OneGuarded(Arc<Guarded>);
+
+#[async_trait::async_trait]
+impl Toolbox for OneGuarded {
+    async fn find(&self, _: &Tenant, name: &str) -> Option<Arc<dyn Tool>> {
+        (name == self.0.0.id).then(|| Arc::clone(&self.0) as _)
+    }
+
+    async fn list(&self, _: &Tenant) -> Vec<ToolDescriptor> {
+        vec![self.0.0.clone()]
+    }
+}
+
+const HELD: &str = "cb_held";
+const KEYS: [&str; 4] = [
+    "cb_live=acme",
+    "cb_rival=rival",
+    "cb_reader=acme+manifest:read",
+    "cb_held=acme+manifest:read+tools:mail",
+];
+
+async fn host() -> (TestHost, Arc<WorkflowTools>) {
+    let built_in = built_in(&Egress::new(Reach::Public, Arc::new(SystemLookup)), Vec::new());
+    let built_in = built_in.expect("our own schemas");
+    let hash = built_in.find(&"acme".into(), "openwop:core.crypto.hash").await.expect("a tool");
+    let guarded = Guarded(ToolDescriptor {
+        id: "mcp:mail.send".to_owned(),
+        source: ToolSource::Mcp,
+        required_scopes: vec!["tools:mail".to_owned()],
+        ..hash.descriptor().clone()
+    });
+    let workflows = Arc::new(WorkflowTools::default());
+    let boxes: Vec<Arc<dyn Toolbox>> =
+        vec![Arc::new(built_in), Arc::new(OneGuarded(Arc::new(guarded))), workflows.clone()];
+    let tools = Tools {
+        toolbox: Arc::new(Toolboxes(boxes)),
+        hooks: Arc::new(ToolHooks::new(RatePolicy { calls_per_minute: 3 })),
+        sources: vec![ToolSource::NodePack],
+        http_client: None,
+    };
+    let host =
+        TestHost::of(Setup { tools, keys: &KEYS, seams: TestSeams::On, ..Setup::default() }).await;
+    workflows.attach(&host.engine);
+    (host, workflows)
+}
+
+fn ids(tools: &Value) -> Vec<&str> {
+    let tools = tools.as_array().expect("a list");
+    tools.iter().filter_map(|tool| tool["toolId"].as_str()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_catalogue_lists_what_the_caller_may_use() {
+    let (host, _) = host().await;
+    let all = host.get("/v1/tools").send().await;
+    assert_eq!(all.status, 200);
+    assert!(ids(&all.json).contains(&"mcp:mail.send"));
+    let file = &all.json[1];
+    assert_eq!(
+        (&file["toolId"], &file["safetyTier"]),
+        (&json!("openwop:core.crypto.hash"), &json!("pure"))
+    );
+    assert_eq!(file["inputSchema"]["required"], json!(["data"]));
+
+    let held = host.get("/v1/tools?source=mcp").key(HELD).send().await;
+    assert_eq!(ids(&held.json), ["mcp:mail.send"]);
+    assert_eq!(held.json[0]["auth"], json!({ "scopes": ["tools:mail"] }));
+    let without = host.get("/v1/tools").key(READER).send().await;
+    assert!(!ids(&without.json).contains(&"mcp:mail.send"));
+    assert_eq!(host.get("/v1/tools").anonymous().send().await.status, 401);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_one_may_not_use_looks_like_one_that_is_not_there() {
+    let (host, _) = host().await;
+    let read = host.get("/v1/tools/openwop%3Acore.files.read").send().await;
+    assert_eq!((read.status, &read.json["toolId"]), (200, &json!("openwop:core.files.read")));
+    let plain = host.get("/v1/tools/openwop:core.files.read").send().await;
+    assert_eq!(plain.json, read.json);
+    let held = host.get("/v1/tools/mcp:mail.send").key(HELD).send().await;
+    assert_eq!(held.status, 200);
+    let hidden = host.get("/v1/tools/mcp:mail.send").key(READER).send().await;
+    let unknown = host.get("/v1/tools/mcp:mail.gone").key(READER).send().await;
+    assert_eq!((hidden.status, &hidden.json), (404, &unknown.json));
+}
+
+#[tokio::test(start_paused = true)]
+async fn discovery_advertises_the_catalogue_and_no_gate_that_nothing_goes_through() {
+    let (host, _) = host().await;
+    let document = host.get("/.well-known/openwop").anonymous().send().await.json;
+    assert_eq!(document["toolCatalog"], json!({ "supported": true, "sources": ["node-pack"] }));
+    assert_eq!(document["capabilities"]["toolCatalog"], document["toolCatalog"]);
+    assert_eq!(document.get("toolHooks"), None);
+    assert_eq!(document.get("httpClient"), None);
+}
+
+async fn ask(host: &TestHost, body: Value) -> (u16, Value) {
+    let reply = host.post("/v1/host/sample/toolhooks/invoke", &body).send().await;
+    (reply.status, reply.json)
+}
+
+/// S-19, first leg; A-60.
+#[tokio::test(start_paused = true)]
+async fn a_call_is_told_of_without_its_arguments() {
+    let (host, _) = host().await;
+    let secret = format!("sk-{}", "canary-rfc0064-do-not-leak-xyz789");
+    let args = json!({ "apiKey": secret, "q": "openwop" });
+    let body = json!({ "principal": "core.system", "toolName": "web.search", "args": args, "transport": "mcp" });
+    let (status, told) = ask(&host, body).await;
+    assert_eq!(status, 200);
+    assert_eq!(
+        told["toolReturned"],
+        json!({ "toolName": "web.search", "status": "ok", "durationMs": 0 })
+    );
+    let called = &told["toolCalled"];
+    assert_eq!(
+        (&called["transport"], &called["principal"]),
+        (&json!("mcp"), &json!("core.system"))
+    );
+    assert_eq!(called["argsHash"].as_str().map(str::len), Some(64));
+    assert!(!told.to_string().contains(&secret[3..]), "{told}");
+    let (_, bare) = ask(&host, json!({ "principal": "p", "toolName": "x" })).await;
+    let empty = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
+    assert_eq!(bare["toolCalled"]["argsHash"], empty);
+}
+
+/// S-19, second leg; A-61.
+#[tokio::test(start_paused = true)]
+async fn a_scope_that_is_missing_or_unknown_forbids_the_call() {
+    let (host, _) = host().await;
+    let asked = |principal: &str, granted: Option<&[&str]>| {
+        let mut body = json!({ "principal": principal, "toolName": "db.delete", "requiredScopes": ["tools:mail"] });
+        if let Some(granted) = granted {
+            body["grantedScopes"] = json!(granted);
+        }
+        body
+    };
+    for body in [
+        asked("conformance-unprivileged", None),
+        asked("conformance-unprivileged", Some(&[])),
+        asked("key:static-3", None),
+        // A key of another tenant, and one that does not exist.
+        asked("key:static-2", None),
+        asked("key:static-9", None),
+    ] {
+        let (_, told) = ask(&host, body).await;
+        assert_eq!(told["toolReturned"], json!({ "toolName": "db.delete", "status": "forbidden" }));
+        let details =
+            json!({ "scope": "tool", "toolName": "db.delete", "requiredScopes": ["tools:mail"] });
+        assert_eq!(
+            (&told["error"]["error"], &told["error"]["details"]),
+            (&json!("forbidden"), &details)
+        );
+    }
+    for body in [
+        asked("anybody", Some(&["tools:mail"])),
+        asked("key:static-1", None),
+        asked("key:static-4", None),
+    ] {
+        let (status, told) = ask(&host, body).await;
+        assert_eq!((status, &told["toolReturned"]["status"]), (200, &json!("ok")));
+    }
+}
+
+/// S-19, third leg; A-62.
+#[tokio::test(start_paused = true)]
+async fn a_used_up_bucket_limits_one_principal_and_one_tool() {
+    let (host, _) = host().await;
+    let body = |principal: &str, tool: &str, exhausted: bool| json!({ "principal": principal, "toolName": tool, "simulateRateLimitExhausted": exhausted });
+    let (_, told) = ask(&host, body("p", "x", true)).await;
+    assert_eq!(told["toolReturned"], json!({ "toolName": "x", "status": "rate_limited" }));
+    let details = json!({ "scope": "tool", "toolName": "x", "retryAfterMs": 20_000 });
+    assert_eq!(told["error"]["details"], details);
+    for (principal, tool) in [("p", "y"), ("q", "x")] {
+        let (_, told) = ask(&host, body(principal, tool, false)).await;
+        assert_eq!(told["toolReturned"]["status"], "ok");
+    }
+    let (_, told) = ask(&host, body("p", "x", false)).await;
+    assert_eq!(told["toolReturned"]["status"], "rate_limited");
+}
+
+/// an executable handler is no part of anything that a caller can send.
+#[tokio::test(start_paused = true)]
+async fn a_handler_cannot_be_sent_along() {
+    let (host, _) = host().await;
+    let body = json!({ "principal": "p", "toolName": "x", "handler": "() => 1" });
+    let (status, told) = ask(&host, body).await;
+    assert_eq!((status, &told["error"]), (400, &json!("validation_error")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_guard_blocks_private_addresses_names_that_move_there_and_upgrades() {
+    let (host, _) = host().await;
+    for (body, why) in [
+        (json!({ "url": "http://169.254.169.254/latest/meta-data/" }), "ssrf"),
+        (json!({ "url": "https://127.0.0.1/" }), "ssrf"),
+        (json!({ "url": "https://example.com/", "simulateRebindTo": "10.0.0.1" }), "ssrf"),
+        (json!({ "url": "https://example.com/a", "simulateRebindTo": "::1" }), "ssrf"),
+        (
+            json!({ "url": "https://example.com/", "init": { "headers": { "Connection": "Upgrade" } } }),
+            "upgrade",
+        ),
+    ] {
+        let reply = host.post("/v1/host/sample/http/safe-fetch", &body).send().await;
+        assert_eq!(reply.json, json!({ "outcome": "blocked", "blocked": why }), "{body}");
+    }
+}
+
+struct Calling {
+    tenant: Tenant,
+    run: RunId,
+    node: NodeId,
+}
+
+impl Calling {
+    async fn call(
+        &self,
+        tool: &dyn Tool,
+        index: u32,
+        within: Duration,
+        arguments: Value,
+    ) -> Result<Value, ToolFault> {
+        let attempt = Attempt { node: self.node.clone(), visit: 0, number: 0 };
+        let effect = EffectId::new(&self.tenant, &self.run, &attempt, index, "workflow");
+        let Value::Object(arguments) = arguments else { panic!("an object") };
+        tool.invoke(ToolInvocation {
+            tenant: &self.tenant,
+            run: &self.run,
+            node: &self.node,
+            workspace: std::path::Path::new(""),
+            effect: &effect,
+            arguments,
+            within,
+        })
+        .await
+    }
+}
+
+const WORKFLOWS: &str = "/v1/host/callboard/workflows";
+const SOON: Duration = Duration::from_secs(30);
+
+/// A-59, and the half of it that is a tool's.
+#[tokio::test(start_paused = true)]
+async fn a_workflow_is_called_like_a_tool_and_once_per_effect() {
+    let (host, tools) = host().await;
+    for id in ["above", "below"] {
+        let registered = host.post(WORKFLOWS, &workflow(id, &[("a", "core.noop")])).send().await;
+        assert_eq!(registered.status, 201, "{registered:?}");
+    }
+    let run = host.run("above", json!({})).await;
+    let calling = Calling { tenant: "acme".into(), run: run.as_str().into(), node: "a".into() };
+    assert!(tools.find(&"rival".into(), "openwop:workflow.below").await.is_none());
+    let tool = tools.find(&calling.tenant, "openwop:workflow.below").await.expect("a tool");
+    let first = calling.call(&*tool, 0, SOON, json!({})).await.expect("a result");
+    let again = calling.call(&*tool, 0, SOON, json!({})).await.expect("a result");
+    let other = calling.call(&*tool, 1, SOON, json!({})).await.expect("a result");
+    assert_eq!(first, again);
+    assert_ne!(first["runId"], other["runId"]);
+    let below = first["runId"].as_str().expect("a run");
+    let shown = host.get(&format!("/v1/runs/{below}")).send().await;
+    assert_eq!((shown.status, &shown.json["status"]), (200, &json!("completed")));
+    assert_eq!(shown.json["metadata"]["callboard.sentBy"]["runId"], json!(run));
+    let theirs = host.get(&format!("/v1/runs/{below}")).key(RIVAL).send().await;
+    assert_eq!(theirs.status, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workflow_that_fails_or_takes_long_says_so() {
+    let (host, tools) = host().await;
+    let run = host.run("noop", json!({})).await;
+    let calling = Calling { tenant: "acme".into(), run: run.as_str().into(), node: "only".into() };
+    let fail = tools.find(&calling.tenant, "openwop:workflow.fail").await.expect("a tool");
+    let failed = calling.call(&*fail, 0, SOON, json!({})).await;
+    assert!(matches!(failed, Err(ToolFault::Failed(_))), "{failed:?}");
+
+    let wait = tools.find(&calling.tenant, "openwop:workflow.wait").await.expect("a tool");
+    let schema = &wait.descriptor().input;
+    assert!(schema.violations(&json!({ "delayMs": "long" })).len() == 1);
+    let arguments = json!({ "delayMs": 60_000 });
+    let late = calling.call(&*wait, 1, Duration::from_secs(1), arguments.clone()).await;
+    assert!(matches!(late, Err(ToolFault::Unanswered(_))), "{late:?}");
+    // Asking again finds the run that goes on.
+    let ended =
+        calling.call(&*wait, 1, Duration::from_secs(3600), arguments).await.expect("a result");
+    assert!(late.unwrap_err().to_string().contains(ended["runId"].as_str().expect("a run")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn workflows_that_send_themselves_stop_somewhere() {
+    let (host, tools) = host().await;
+    let mut run = host.run("noop", json!({})).await;
+    let mut sent = 0;
+    loop {
+        let calling =
+            Calling { tenant: "acme".into(), run: run.as_str().into(), node: "only".into() };
+        let noop = tools.find(&calling.tenant, "openwop:workflow.noop").await.expect("a tool");
+        match calling.call(&*noop, 0, SOON, json!({})).await {
+            Ok(result) => run = result["runId"].as_str().expect("a run").to_owned(),
+            Err(ToolFault::Refused(_)) => break,
+            Err(other) => panic!("{other:?}"),
+        }
+        sent += 1;
+    }
+    assert_eq!(sent, 8);
+}

@@ -1,0 +1,103 @@
+//! `[orchestration]`: how sure supervisors must be to be followed without asking.
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use callboard_core::Confidence;
+
+use super::Source;
+use crate::exit::CommandError;
+
+/// The section as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Orchestration {
+    /// Never below the protocol's own; a stricter one is advertised.
+    pub(crate) confidence_floor: Confidence,
+}
+
+impl Default for Orchestration {
+    fn default() -> Self {
+        Self { confidence_floor: Confidence::FLOOR }
+    }
+}
+
+impl Orchestration {
+    const KEYS: [&str; 1] = ["confidence_floor"];
+}
+
+type Value<'v> = Spanned<DeValue<'v>>;
+
+impl Source<'_> {
+    pub(super) fn orchestration(&self, value: &Value<'_>) -> Result<Orchestration, CommandError> {
+        let Some(table) = value.get_ref().as_table() else {
+            return Err(self.wrong(value, "orchestration", "a section"));
+        };
+        let mut orchestration = Orchestration::default();
+        for (key, value) in table {
+            match key.get_ref().as_ref() {
+                "confidence_floor" => orchestration.confidence_floor = self.floor(value)?,
+                name => {
+                    let path = format!("orchestration.{name}");
+                    return Err(self.unknown(key.span().start, &path, name, &Orchestration::KEYS));
+                }
+            }
+        }
+        Ok(orchestration)
+    }
+
+    fn floor(&self, value: &Value<'_>) -> Result<Confidence, CommandError> {
+        let path = "orchestration.confidence_floor";
+        let text = match value.get_ref() {
+            DeValue::Float(number) => number.as_str().to_owned(),
+            DeValue::Integer(number) => number.as_str().to_owned(),
+            _ => return Err(self.wrong(value, path, "a number from 0.5 to 1")),
+        };
+        let floor = text.replace('_', "").parse().ok().and_then(Confidence::of);
+        floor.filter(|floor| *floor >= Confidence::FLOOR).ok_or_else(|| {
+            let place = self.place(value.span().start);
+            CommandError::usage(format!("{place}: {path} must be 0.5 to 1, not {text}"))
+                .hint("the protocol allows hosts to be stricter than 0.5, and not more lenient")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+
+    fn read(text: &str) -> Result<f64, String> {
+        let config = Config::parse("c.toml", text);
+        let floor = config.map(|config| config.orchestration.confidence_floor.get());
+        floor.map_err(|error| error.what)
+    }
+
+    #[test]
+    fn the_floor_is_read() {
+        assert_eq!(read(""), Ok(0.5));
+        assert_eq!(read("[orchestration]\nconfidence_floor = 0.75"), Ok(0.75));
+        assert_eq!(read("[orchestration]\nconfidence_floor = 1"), Ok(1.0));
+    }
+
+    /// M-34.
+    #[test]
+    fn m34_a_floor_below_the_protocols_is_refused() {
+        for (text, expected) in [
+            ("orchestration = 1", "c.toml:1: orchestration must be a section, not an integer"),
+            ("[orchestration]\nfloor = 0.5", "c.toml:2: unknown key orchestration.floor"),
+            (
+                "[orchestration]\nconfidence_floor = 0.49",
+                "c.toml:2: orchestration.confidence_floor must be 0.5 to 1, not 0.49",
+            ),
+            (
+                "[orchestration]\nconfidence_floor = nan",
+                "c.toml:2: orchestration.confidence_floor must be 0.5 to 1, not nan",
+            ),
+            (
+                "[orchestration]\nconfidence_floor = \"high\"",
+                "c.toml:2: orchestration.confidence_floor must be a number from 0.5 to 1, not a string",
+            ),
+        ] {
+            assert_eq!(read(text), Err(expected.to_owned()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Who performs nodes that an agent is pinned to.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_agents::{
+    AgentDispatch, AgentRegistry, Contracts, LiveAgents, LiveSettings, Models, PriceTable,
+};
+use callboard_backends::LiveModel;
+use callboard_engine::Activity;
+use callboard_server::{KeyRing, Tools};
+
+use super::Settings;
+use crate::args::environment;
+use crate::exit::CommandError;
+
+/// The folder of the files of runs, below the host's data.
+const WORKSPACES: &str = "workspaces";
+
+/// What performs agents here.
+#[derive(Debug)]
+pub(super) struct Dispatch {
+    pub(super) activity: Arc<dyn Activity>,
+    /// Whether models are asked, or only the floor of RFC 0070 is there.
+    pub(super) is_live: bool,
+}
+
+pub(super) fn dispatch(
+    settings: &Settings,
+    registry: Arc<AgentRegistry>,
+    tools: &Tools,
+    keys: &KeyRing,
+) -> Result<Dispatch, CommandError> {
+    let config = &settings.config;
+    let providers = config.provider_settings(&environment)?;
+    let table = config.model_table(&providers, environment)?;
+    if !config.agents.is_live(&table, settings.test_seams) {
+        let activity = Arc::new(AgentDispatch::new(registry));
+        return Ok(Dispatch { activity, is_live: false });
+    }
+    let models = providers.into_iter().fold(Models::default(), |models, provider| {
+        let name = provider.name.clone();
+        models.with(&name, Arc::new(LiveModel::new(provider)))
+    });
+    let activity = Arc::new(LiveAgents {
+        registry,
+        models: Arc::new(models),
+        table,
+        prices: PriceTable::default(),
+        toolbox: Arc::clone(&tools.toolbox),
+        hooks: Arc::clone(&tools.hooks),
+        grants: Arc::new(keys.clone()),
+        settings: LiveSettings {
+            tool_timeout: Duration::from_millis(config.limits.tool_timeout_ms),
+            workspaces: Path::new(&settings.data).join(WORKSPACES),
+            ..LiveSettings::default()
+        },
+        contracts: Contracts::default(),
+    });
+    Ok(Dispatch { activity, is_live: true })
+}

@@ -1,0 +1,63 @@
+//! The tools of a host: those that are built in, those of MCP servers, and its workflows.
+
+use std::sync::Arc;
+
+use callboard_agents::{ToolHooks, Toolbox, Toolboxes, WorkflowTools};
+use callboard_backends::{Egress, MOST_FETCHED, McpServers, McpSurroundings, Reach, built_in};
+use callboard_engine::SystemClock;
+use callboard_protocol::{HttpClientCapability, ToolSource};
+use callboard_server::Tools;
+
+use crate::config::Config;
+use crate::exit::CommandError;
+
+/// Everything about tools that has to be started, attached or stopped.
+#[derive(Debug)]
+pub(crate) struct ToolParts {
+    pub(crate) served: Tools,
+    pub(crate) mcp: Arc<McpServers>,
+    pub(crate) workflows: Arc<WorkflowTools>,
+}
+
+pub(crate) fn assemble(config: &Config, egress: &Egress) -> Result<ToolParts, CommandError> {
+    let built_in =
+        built_in(egress, Vec::new()).map_err(|error| CommandError::failed(error.to_string()))?;
+    let mcp = Arc::new(servers(config, egress));
+    let workflows = Arc::new(WorkflowTools::default());
+    let boxes: Vec<Arc<dyn Toolbox>> = vec![Arc::new(built_in), mcp.clone(), workflows.clone()];
+    let mut sources = vec![ToolSource::NodePack, ToolSource::Workflow];
+    if !mcp.is_empty() {
+        sources.push(ToolSource::Mcp);
+    }
+    let served = Tools {
+        toolbox: Arc::new(Toolboxes(boxes)),
+        hooks: Arc::new(ToolHooks::new(config.tools.rate)),
+        sources,
+        http_client: http_client(config, egress),
+    };
+    Ok(ToolParts { served, mcp, workflows })
+}
+
+/// The servers of the file, not started yet.
+pub(crate) fn servers(config: &Config, egress: &Egress) -> McpServers {
+    let surroundings = McpSurroundings {
+        egress: egress.clone(),
+        // What is no text is of no use to a program either.
+        environment: std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect(),
+        clock: Arc::new(SystemClock),
+    };
+    McpServers::new(config.mcp.clone(), &surroundings)
+}
+
+/// A guard that lets private addresses through is none.
+fn http_client(config: &Config, egress: &Egress) -> Option<HttpClientCapability> {
+    (egress.reach() == Reach::Public).then(|| HttpClientCapability {
+        supported: true,
+        ssrf_guard: true,
+        max_response_body_bytes: MOST_FETCHED as u64,
+        request_timeout_ms: config.limits.tool_timeout_ms,
+        methods: vec!["GET".to_owned(), "HEAD".to_owned()],
+    })
+}

@@ -2,6 +2,7 @@
 
 mod agents;
 mod folder;
+mod models;
 mod packs;
 pub(crate) mod tools;
 
@@ -39,6 +40,7 @@ use crate::exit::{CommandError, Exit};
 use crate::{disk, words};
 use agents::Dispatch;
 use folder::Candidate;
+use models::Minds;
 
 /// What running steps get to reach their next recorded event.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -79,6 +81,7 @@ pub(crate) struct Host {
 impl Host {
     /// Returns once requests are served. What may be wrong with the settings comes first, so that a start
     /// that cannot succeed leaves nothing behind.
+    #[expect(clippy::too_many_lines, reason = "one line for each part of a host")]
     pub(crate) async fn start(settings: Settings) -> Result<Self, CommandError> {
         let exporter = exporter().map_err(|error| CommandError::usage(error.to_string()))?;
         let definitions = folder::read(&settings.workflows)?;
@@ -91,15 +94,17 @@ impl Host {
         let metrics =
             Metrics::install().map_err(|error| CommandError::failed(error.to_string()))?;
         let agents = open_agents(&settings, packs, policy, store.clone()).await?;
+        let minds = Minds::new(&settings, store.clone(), agents.clone())?;
         let egress = Egress::new(settings.reach, Arc::new(SystemLookup));
         let tools = tools::assemble(&settings.config, &egress)?;
         let test_keys = if settings.test_seams { TestKeys::All } else { TestKeys::ByPrefix };
         let keys = KeyRing::load(store.clone(), settings.api_keys.clone(), test_keys)
             .await
             .map_err(|error| unread(&error))?;
-        let dispatch = agents::dispatch(&settings, agents.clone(), &tools.served, &keys)?;
+        let dispatch = agents::dispatch(&settings, agents.clone(), &tools.served, &keys, &minds);
         let is_live = dispatch.is_live;
-        let engine = build_engine(&settings, definitions, store.clone(), agents.clone(), dispatch);
+        let engine =
+            build_engine(&settings, definitions, store.clone(), agents.clone(), dispatch, &minds);
         tools.workflows.attach(&engine);
         let first_key = keys
             .bootstrap(SystemClock.now())
@@ -114,6 +119,9 @@ impl Host {
             config: server_config(&settings.config, &store, is_live),
             agents,
             deployments: store.clone(),
+            prompts: minds.desk,
+            envelopes: store.clone(),
+            mock: minds.mock,
             downloads: Downloads {
                 fetch: Arc::new(Download::new()?),
                 registries: settings.config.packs.registries.clone(),
@@ -197,6 +205,7 @@ fn build_engine(
     store: Arc<SqliteStore>,
     agents: Arc<AgentRegistry>,
     dispatch: Dispatch,
+    minds: &Minds,
 ) -> Engine {
     let conformance =
         if settings.test_seams { ConformanceNodes::On } else { ConformanceNodes::Off };
@@ -207,6 +216,7 @@ fn build_engine(
         .with("core.ai.callPrompt", Arc::new(CallPrompt))
         .with_agents(dispatch.activity);
     let mut secrets: Arc<dyn Secrets> = store.clone();
+    activities = minds.perform(activities, settings.test_seams);
     if settings.test_seams {
         activities = activities
             .with("core.conformance.side-effect", Arc::new(SideEffect))

@@ -5,15 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_agents::{
-    AgentDispatch, AgentRegistry, Contracts, LiveAgents, LiveSettings, Models, PriceTable,
+    AgentDispatch, AgentRegistry, Contracts, LiveAgents, LiveSettings, PriceTable,
 };
-use callboard_backends::LiveModel;
 use callboard_engine::Activity;
 use callboard_server::{KeyRing, Tools};
 
 use super::Settings;
-use crate::args::environment;
-use crate::exit::CommandError;
+use super::models::Minds;
 
 /// The folder of the files of runs, below the host's data.
 const WORKSPACES: &str = "workspaces";
@@ -31,21 +29,17 @@ pub(super) fn dispatch(
     registry: Arc<AgentRegistry>,
     tools: &Tools,
     keys: &KeyRing,
-) -> Result<Dispatch, CommandError> {
+    minds: &Minds,
+) -> Dispatch {
     let config = &settings.config;
-    let providers = config.provider_settings(&environment)?;
-    let table = config.model_table(&providers, environment)?;
+    let table = minds.table.clone();
     if !config.agents.is_live(&table, settings.test_seams) {
         let activity = Arc::new(AgentDispatch::new(registry));
-        return Ok(Dispatch { activity, is_live: false });
+        return Dispatch { activity, is_live: false };
     }
-    let models = providers.into_iter().fold(Models::default(), |models, provider| {
-        let name = provider.name.clone();
-        models.with(&name, Arc::new(LiveModel::new(provider)))
-    });
     let activity = Arc::new(LiveAgents {
         registry,
-        models: Arc::new(models),
+        models: Arc::clone(&minds.models),
         table,
         prices: PriceTable::default(),
         toolbox: Arc::clone(&tools.toolbox),
@@ -54,9 +48,10 @@ pub(super) fn dispatch(
         settings: LiveSettings {
             tool_timeout: Duration::from_millis(config.limits.tool_timeout_ms),
             workspaces: Path::new(&settings.data).join(WORKSPACES),
+            observability: minds.desk.observability,
             ..LiveSettings::default()
         },
         contracts: Contracts::default(),
     });
-    Ok(Dispatch { activity, is_live: true })
+    Dispatch { activity, is_live: true }
 }

@@ -6,6 +6,7 @@ mod discovery;
 mod expectations;
 mod families;
 mod fixtures;
+mod models;
 mod observations;
 mod orchestras;
 mod questions;
@@ -78,6 +79,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         families::check(&mut session).await?;
         talks::check(&mut session).await?;
         orchestras::check(&mut session).await?;
+        models::check(&mut session).await?;
         streams::check(&mut session).await?;
         requests::check(&mut session).await?;
         transitions::check(&mut session).await?;

@@ -1,5 +1,7 @@
 //! The packs whose agents the protocol's fixtures name. They are there only where an operator asked for test seams.
 
+mod prompts;
+
 use serde_json::{Value, json};
 
 use callboard_engine::PackOwner;
@@ -10,6 +12,8 @@ use crate::archive::Files;
 use crate::author::{AuthorError, bundle};
 use crate::error::PackError;
 use crate::inventory::Installed;
+
+pub use prompts::{CANARY, Parrot, prompts};
 
 macro_rules! pack {
     ($folder:literal, $($file:literal),*) => {

@@ -7,6 +7,7 @@ pub mod conformance;
 mod degrade;
 mod deployment;
 mod dispatch;
+mod envelope;
 mod error;
 mod inventory;
 mod keys;
@@ -16,6 +17,7 @@ mod pack;
 mod prompt;
 mod registry;
 mod signature;
+mod structured;
 mod tool;
 
 pub use admission::{
@@ -29,6 +31,10 @@ pub use deployment::{
     PinError, Surroundings, pin, tell_change, tell_refusal,
 };
 pub use dispatch::{AgentDirectory, AgentDispatch, scripted_answer};
+pub use envelope::{
+    Counter, Counters, EnvelopeOutcome, NormalizedMeta, Prior, RefusalMode, Strictness, Terms,
+    UNIVERSAL_KINDS, accept, project,
+};
 pub use error::PackError;
 pub use inventory::{
     AgentRegistry, InstallError, Installed, InstalledAgent, Left, PackCatalog, PackExport,
@@ -37,19 +43,22 @@ pub use inventory::{
 pub use keys::{KeyTextError, TrustedKey, TrustedKeys};
 pub use live::{Contracts, LiveAgents, LiveSettings};
 pub use model::{
-    AssembledCall, CacheRecipe, Delta, DeltaSink, Exhausted, ExhaustedReason, Fault, Message,
-    Model, ModelError, ModelRef, ModelRefError, ModelRequest, ModelTable, Models, NoModel,
-    Overflow, Phase, Price, PriceTable, Recovery, RecoveryPath, ResolvedModel, RetryAdvice,
-    Scripted, SemanticRequest, StopReason, TokenUsage, ToolCallAssembly, ToolNames, ToolReply,
-    ToolSpec, Tries, Turn, Verdict, WantedCall, judge, reduce, restore,
+    AssembledCall, BUDGET_MULTIPLIER, CacheRecipe, Delta, DeltaSink, Demands, Exhausted,
+    ExhaustedReason, Fault, Gate, MODEL_CAPABILITIES, Message, Model, ModelError, ModelRef,
+    ModelRefError, ModelRequest, ModelTable, Models, NoModel, Overflow, Phase, Price, PriceTable,
+    Recovery, RecoveryPath, ResolvedModel, RetryAdvice, SCHEMA_ROUNDS, Scripted, SemanticRequest,
+    StopReason, Substitution, TokenUsage, ToolCallAssembly, ToolNames, ToolReply, ToolSpec, Tries,
+    Turn, Verdict, WantedCall, capabilities_of, gate, judge, reduce, restore,
 };
 pub use pack::{Agent, Pack, Schema, unmet_needs};
 pub use prompt::{
-    AgentPrompts, Binding, Bindings, Bound, Chosen, ComposeError, Composed, Observability,
-    PromptSources, Resolution, Trust, compose, resolve, told_of,
+    AgentPrompts, Binding, Bindings, Bound, Chosen, ComposeError, Composed, LibraryError,
+    Observability, Prepared, PromptDesk, PromptLibrary, PromptSources, Reader, Resolution, Trust,
+    built_in_prompts, compose, resolve, told_of,
 };
 pub use registry::{Fetch, FetchError, FolderRegistry, Registry};
 pub use signature::{Signature, Sri};
+pub use structured::{MockAi, MockEntry, MockText, StructuredOutput};
 pub use tool::{
     AdmittedCall, FixedTools, Granted, Grants, HookRefusal, NotAdmitted, RatePolicy, Tool,
     ToolDescriptor, ToolFault, ToolHooks, ToolInvocation, ToolOffer, ToolOutput, ToolSurface,

@@ -8,7 +8,7 @@
 mod contract;
 mod settings;
 mod speech;
-mod tale;
+pub(crate) mod tale;
 mod tools;
 mod turn;
 

@@ -3,6 +3,7 @@
 mod answer;
 mod assembly;
 mod cache_key;
+mod capability;
 mod error;
 mod names;
 mod price;
@@ -21,9 +22,13 @@ use serde_json::Value;
 use callboard_core::SecretText;
 use callboard_protocol::Object;
 
-pub use answer::{Exhausted, ExhaustedReason, Recovery, RecoveryPath, Tries, Verdict, judge};
+pub use answer::{
+    BUDGET_MULTIPLIER, Exhausted, ExhaustedReason, Recovery, RecoveryPath, SCHEMA_ROUNDS, Tries,
+    Verdict, judge,
+};
 pub use assembly::{AssembledCall, Overflow, ToolCallAssembly};
 pub use cache_key::{CacheRecipe, SemanticRequest};
+pub use capability::{Demands, Gate, MODEL_CAPABILITIES, Substitution, capabilities_of, gate};
 pub use error::{Fault, ModelError, Phase, RetryAdvice};
 pub use names::ToolNames;
 pub use price::{Price, PriceTable};

@@ -4,9 +4,13 @@
 //! preview shows, so a preview and a call agree on the digest.
 
 mod compose;
+mod library;
+mod node;
 mod resolve;
 
 pub use compose::{
     Binding, Bindings, ComposeError, Composed, Observability, Trust, compose, told_of,
 };
+pub use library::{LibraryError, PromptLibrary, Reader, built_in_prompts};
+pub use node::{Prepared, PromptDesk};
 pub use resolve::{AgentPrompts, Bound, Chosen, PromptSources, Resolution, resolve};

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
 use callboard_core::{AgentPin, Answered, Attempt, Fact, Outcome, Pin, Task, pin_version};
-use callboard_protocol::{Failure, Object, Principal, RunId, Tenant, Timestamp, TypeId};
+use callboard_protocol::{Failure, Object, Principal, RunId, Tenant, Timestamp, TypeId, Workspace};
 
 use crate::clock::Clock;
 use crate::secrets::{Resolved, Secrets};
@@ -66,6 +66,10 @@ pub struct Call {
     pub config: Object,
     pub inputs: Object,
     pub configurable: Object,
+    /// The workspace of the run's owner.
+    pub workspace: Option<Workspace>,
+    /// The prompts that the definition names for its nodes: kind → ref.
+    pub prompt_defaults: Option<Object>,
     /// The agent that is to perform it, in the version that the run keeps.
     pub agent: Option<AgentPin>,
     /// How many facts earlier attempts of this visit have recorded: those need not be told again.

@@ -425,6 +425,8 @@ impl Driver {
             config: task.config,
             inputs: task.inputs,
             configurable: birth.configurable.clone(),
+            workspace: birth.owner.workspace.clone(),
+            prompt_defaults: self.run.prompt_defaults().cloned(),
             agent: task.agent,
             told: task.told,
             answer: task.answer,

@@ -6,9 +6,11 @@
 mod annotations;
 mod deployments;
 mod effects;
+mod envelopes;
 mod inbox;
 mod links;
 mod packs;
+mod prompts;
 mod secrets;
 mod webhooks;
 
@@ -20,13 +22,16 @@ use async_trait::async_trait;
 
 use callboard_core::{Birth, Entry, Head, InterruptView, SecretText};
 use callboard_protocol::{
-    AgentId, Annotation, Event, HostId, KeyId, RunId, SecretName, Tenant, Timestamp, WorkflowId,
+    AgentId, Annotation, Event, HostId, KeyId, PromptTemplate, RunId, SecretName, Tenant,
+    Timestamp, WorkflowId,
 };
 
 use crate::changes::Changes;
 use crate::deployments::StoredDeployment;
 use crate::effects::{Begun, EffectClaim, EffectId};
+use crate::envelopes::{EnvelopeId, KeptEnvelope, ProjectedEvent};
 use crate::packs::{PackId, StoredPack};
+use crate::prompts::PromptShelf;
 use crate::registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
 use crate::secrets::StoredSecret;
 use crate::store::{
@@ -87,6 +92,9 @@ struct Tables {
     annotations: BTreeMap<RunId, Vec<Annotation>>,
     packs: BTreeMap<PackId, (StoredPack, Arc<[u8]>)>,
     deployments: BTreeMap<(Tenant, AgentId), StoredDeployment>,
+    prompts: BTreeMap<(PromptShelf, String), Vec<PromptTemplate>>,
+    envelopes: BTreeMap<EnvelopeId, KeptEnvelope>,
+    projected: BTreeMap<(Tenant, RunId), Vec<ProjectedEvent>>,
     secrets: BTreeMap<(Tenant, SecretName), (StoredSecret, SecretText)>,
 }
 

@@ -14,6 +14,7 @@ mod directory;
 mod drive;
 mod effects;
 mod engine;
+mod envelopes;
 mod errand;
 mod fork;
 mod in_memory;
@@ -21,6 +22,7 @@ mod observe;
 mod once;
 mod outside;
 mod packs;
+mod prompts;
 mod record;
 mod registry;
 mod secrets;
@@ -40,12 +42,14 @@ pub use effects::{Begun, EffectClaim, EffectId};
 pub use engine::{
     Done, Engine, EngineError, Options, Order, Parts, Remember, Seen, Target, Watcher,
 };
+pub use envelopes::{EnvelopeId, Envelopes, KeptEnvelope, ProjectedEvent};
 pub use errand::{Errand, Homecoming, WeakEngine};
 pub use fork::{ForkOrder, Overlay};
 pub use in_memory::InMemoryStore;
 pub use observe::Ended;
 pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};
 pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
+pub use prompts::{PromptShelf, Prompts};
 pub use registry::{Keys, LinkSecrets, Put, StoredKey, StoredWorkflow, Workflows};
 pub use secrets::{SecretError, Secrets, StoredSecret};
 pub use store::{

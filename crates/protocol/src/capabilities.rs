@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DeploymentState, ForkMode, InvocationSource, Object, ToolSource};
+use crate::{
+    DeploymentState, ForkMode, InvocationSource, Object, PromptKind, PromptSource, ToolSource,
+};
 
 /// `GET /.well-known/openwop`. Each family stands at the root; the server mirrors them under `capabilities`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +47,10 @@ pub struct Capabilities {
     /// Absent where requests may reach private addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_client: Option<HttpClientCapability>,
+    pub prompts: PromptsCapability,
+    pub envelopes: EnvelopesCapability,
+    pub model_capabilities: ModelCapabilities,
+    pub provider_usage: UsageCapability,
     pub orchestrator: OrchestratorCapability,
     pub dispatch: DispatchCapability,
     pub multi_agent: MultiAgentCapability,
@@ -82,6 +88,60 @@ pub struct HttpClientCapability {
     pub max_response_body_bytes: u64,
     pub request_timeout_ms: u64,
     pub methods: Vec<String>,
+}
+
+/// The prompt library. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PromptsCapability {
+    pub supported: bool,
+    pub endpoints_supported: bool,
+    pub template_kinds: Vec<PromptKind>,
+    pub variable_sources: Vec<PromptSource>,
+    pub max_template_bytes: usize,
+    pub observability: String,
+    pub mutable_library: bool,
+    pub agent_bindings: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvelopesCapability {
+    pub reliability: ReliabilityCapability,
+}
+
+/// Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReliabilityCapability {
+    pub supported: bool,
+    pub events: Vec<String>,
+    pub max_retry_attempts: u32,
+    pub completion: CompletionCapability,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CompletionCapability {
+    pub distinguishes_truncation: bool,
+    pub truncation_budget_multiplier: u32,
+}
+
+/// Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ModelCapabilities {
+    pub supported: bool,
+    pub advertised: Vec<String>,
+    pub substitution_supported: bool,
+}
+
+/// Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UsageCapability {
+    pub supported: bool,
+    pub cost_estimates: bool,
+    pub currency: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

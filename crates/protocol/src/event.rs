@@ -143,6 +143,9 @@ events! {
     EnvelopeRetryExhausted(EnvelopeRetryExhausted) = "envelope.retry.exhausted", Debug;
     EnvelopeRefusal(EnvelopeRefusal) = "envelope.refusal", Debug;
     EnvelopeRecoveryApplied(EnvelopeRecoveryApplied) = "envelope.recovery.applied", Debug;
+    EnvelopeNlToFormatEngaged(EnvelopeNlToFormatEngaged) = "envelope.nlToFormat.engaged", Debug;
+    ModelCapabilitySubstituted(ModelCapabilitySubstituted) = "model.capability.substituted", Debug;
+    ModelCapabilityInsufficient(ModelCapabilityInsufficient) = "model.capability.insufficient", Debug;
     LogAppended(LogAppended) = "log.appended", Debug;
     AgentReasoned(AgentReasoned) = "agent.reasoned", Debug;
     AgentDecided(AgentDecided) = "agent.decided", Debug;
@@ -165,6 +168,7 @@ events! {
 
 impl Event {
     /// The node that the event is about, lifted onto the envelope.
+    #[expect(clippy::too_many_lines, reason = "one line for each event")]
     pub fn node_id(&self) -> Option<&NodeId> {
         match self {
             Self::NodeStarted(payload) => Some(&payload.node_id),
@@ -195,6 +199,9 @@ impl Event {
             Self::EnvelopeRetryExhausted(payload) => Some(&payload.node_id),
             Self::EnvelopeRefusal(payload) => Some(&payload.node_id),
             Self::EnvelopeRecoveryApplied(payload) => Some(&payload.node_id),
+            Self::EnvelopeNlToFormatEngaged(payload) => Some(&payload.node_id),
+            Self::ModelCapabilitySubstituted(payload) => Some(&payload.node_id),
+            Self::ModelCapabilityInsufficient(payload) => Some(&payload.node_id),
             Self::LogAppended(payload) => payload.node_id.as_ref(),
             Self::AgentReasoned(payload) => payload.node_id.as_ref(),
             Self::AgentDecided(payload) => payload.node_id.as_ref(),

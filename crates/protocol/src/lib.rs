@@ -2,6 +2,7 @@
 //! the error envelope. Shapes only: nothing here waits, reads or decides.
 
 mod agent;
+mod ai_envelope;
 mod annotation;
 mod capabilities;
 mod closed;
@@ -23,18 +24,20 @@ pub use agent::{
     AgentInventory, AgentInventoryEntry, AgentManifest, AgentRole, Confidence, Handoff,
     MemoryDimension, MemoryShape, ModelClass,
 };
+pub use ai_envelope::{AiEnvelope, ContentTrust, EnvelopeMeta, EnvelopeSource, PartialEnvelope};
 pub use annotation::{
     Actor, Anchor, Annotation, AnnotationTarget, CreateAnnotation, Signal, SignalKind,
 };
 pub use capabilities::{
-    AgentsCapability, Backpressure, BundleCapability, Capabilities, Compliance,
-    ConformanceCapability, DeploymentCapability, DispatchCapability, EngineVersionRange,
-    ExecutionModel, Feedback, HttpClientCapability, IdempotencyCapability, Implementation,
-    InstallScope, Limits, LiveRuntime, ManifestRuntime, MultiAgentCapability, Observability,
-    OrchestratorCapability, OtelCapability, PauseResume, Production, ReasoningCapability,
+    AgentsCapability, Backpressure, BundleCapability, Capabilities, CompletionCapability,
+    Compliance, ConformanceCapability, DeploymentCapability, DispatchCapability,
+    EngineVersionRange, EnvelopesCapability, ExecutionModel, Feedback, HttpClientCapability,
+    IdempotencyCapability, Implementation, InstallScope, Limits, LiveRuntime, ManifestRuntime,
+    ModelCapabilities, MultiAgentCapability, Observability, OrchestratorCapability, OtelCapability,
+    PauseResume, Production, PromptsCapability, ReasoningCapability, ReliabilityCapability,
     ReplayCapability, RestTransport, RunsCapability, SeamCapability, SecretsCapability,
     SubWorkflowCapability, Supported, Testing, ToolCatalogCapability, ToolHooksCapability,
-    WebhooksCapability,
+    UsageCapability, WebhooksCapability,
 };
 pub use closed::{ShapeError, parse, parse_value};
 pub use deployment::{
@@ -49,15 +52,16 @@ pub use event::{
     ApprovalReceived, ApprovalRequested, ArtifactCreated, Ask, CancelRequested, CapBreached,
     CapKind, ChainPhase, ChannelWritten, ChildChanged, ChunkMeta, ClarificationRequested,
     ClarificationResolved, ConfidenceEscalated, ConversationClosed, ConversationExchanged,
-    ConversationOpened, ConversationTurn, DivergenceKind, EnvelopeRecoveryApplied, EnvelopeRefusal,
-    EnvelopeRetryAttempted, EnvelopeRetryExhausted, EnvelopeTruncated, EscalationKind, Event,
-    Failure, InterruptKind, InterruptRequested, InterruptResolved, InvocationOutcome,
-    InvocationSource, LogAppended, LoopbackLimit, NodeCancelled, NodeCompleted, NodeDispatched,
-    NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeStarted, NodeSuspended, OtherEvent,
-    OutputChunk, PauseRequested, PromptComposed, PromptKind, PromptLayer, ReplayDiverged,
-    RunCancelled, RunCompleted, RunEvent, RunFailed, RunOrchestratorDecided, RunPaused, RunResumed,
-    RunStarted, StreamTier, ToolStatus, TurnRole, Usage, VariableChanged, VersionPinned, Vote,
-    WorkflowChained,
+    ConversationOpened, ConversationTurn, DivergenceKind, EnvelopeNlToFormatEngaged,
+    EnvelopeRecoveryApplied, EnvelopeRefusal, EnvelopeRetryAttempted, EnvelopeRetryExhausted,
+    EnvelopeTruncated, EscalationKind, Event, Failure, InterruptKind, InterruptRequested,
+    InterruptResolved, InvocationOutcome, InvocationSource, LogAppended, LoopbackLimit,
+    ModelCapabilityInsufficient, ModelCapabilitySubstituted, NodeCancelled, NodeCompleted,
+    NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeStarted, NodeSuspended,
+    OtherEvent, OutputChunk, PauseRequested, PromptComposed, PromptKind, PromptLayer,
+    ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed, RunOrchestratorDecided,
+    RunPaused, RunResumed, RunStarted, StreamTier, ToolStatus, TurnRole, Usage, VariableChanged,
+    VersionPinned, Vote, WorkflowChained,
 };
 pub use event_types::EVENT_TYPES;
 pub use ids::{

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Bytes;
-use callboard_agents::{AgentRegistry, DeploymentPolicy, Fetch, ToolHooks, Toolbox, Toolboxes};
-use callboard_engine::{Annotations, Courier, Deployments, Engine};
+use callboard_agents::{
+    AgentRegistry, DeploymentPolicy, Fetch, MockAi, PromptDesk, ToolHooks, Toolbox, Toolboxes,
+};
+use callboard_engine::{Annotations, Courier, Deployments, Engine, Envelopes};
 use callboard_protocol::{
     AgentsCapability, HttpClientCapability, Implementation, InstallScope, InvocationSource,
     LiveRuntime, ManifestRuntime, ReasoningCapability, Timestamp, ToolHooksCapability, ToolSource,
@@ -32,6 +34,11 @@ pub struct App {
     pub keys: KeyRing,
     pub agents: Arc<AgentRegistry>,
     pub deployments: Arc<dyn Deployments>,
+    /// What prompts of nodes are made from.
+    pub prompts: PromptDesk,
+    pub envelopes: Arc<dyn Envelopes>,
+    /// The mock provider, where tests may say what it answers.
+    pub mock: Option<MockAi>,
     pub downloads: Downloads,
     pub tools: Tools,
     pub config: ServerConfig,

@@ -3,16 +3,18 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
+use callboard_agents::{BUDGET_MULTIPLIER, MODEL_CAPABILITIES, SCHEMA_ROUNDS, UNIVERSAL_KINDS};
 use callboard_core::MAX_FAN_OUT;
 use callboard_protocol::{
-    AgentsCapability, Backpressure, BundleCapability, Capabilities, Compliance,
-    ConformanceCapability, DispatchCapability, DrainPolicy, ENGINE_VERSION,
-    EVENT_LOG_SCHEMA_VERSION, EngineVersionRange, ExecutionModel, Feedback, ForkMode,
-    IdempotencyCapability, InterruptKind, Limits, MultiAgentCapability, Object, Observability,
-    OrchestratorCapability, OtelCapability, PROTOCOL_VERSION, PauseResume, Production,
-    ReasoningCapability, ReplayCapability, RestTransport, RunsCapability, SeamCapability,
-    SecretsCapability, SubWorkflowCapability, Supported, Testing, ToolCatalogCapability,
-    WebhooksCapability, WorkflowId,
+    AgentsCapability, Backpressure, BundleCapability, Capabilities, CompletionCapability,
+    Compliance, ConformanceCapability, DispatchCapability, DrainPolicy, ENGINE_VERSION,
+    EVENT_LOG_SCHEMA_VERSION, EngineVersionRange, EnvelopesCapability, ExecutionModel, Feedback,
+    ForkMode, IdempotencyCapability, InterruptKind, LONGEST_PROMPT, Limits, ModelCapabilities,
+    MultiAgentCapability, Object, Observability, OrchestratorCapability, OtelCapability,
+    PROTOCOL_VERSION, PauseResume, Production, PromptKind, PromptSource, PromptsCapability,
+    ReasoningCapability, ReliabilityCapability, ReplayCapability, RestTransport, RunsCapability,
+    SeamCapability, SecretsCapability, SubWorkflowCapability, Supported, Testing,
+    ToolCatalogCapability, UsageCapability, WebhooksCapability, WorkflowId,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -94,6 +96,7 @@ fn tag(bytes: &[u8]) -> String {
     format!("\"{hex}\"")
 }
 
+#[expect(clippy::too_many_lines, reason = "a few lines for each family")]
 fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
     Capabilities {
         protocol_version: PROTOCOL_VERSION.to_owned(),
@@ -101,8 +104,11 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
         implementation: host.implementation(),
         engine_version: ENGINE_VERSION,
         event_log_schema_version: EVENT_LOG_SCHEMA_VERSION,
-        supported_envelopes: texts(&["clarification.request"]),
-        schema_versions: object(json!({ "clarification.request": 1 })),
+        supported_envelopes: texts(&UNIVERSAL_KINDS),
+        schema_versions: UNIVERSAL_KINDS
+            .iter()
+            .map(|kind| ((*kind).to_owned(), 1.into()))
+            .collect(),
         supported_transports: texts(&["rest"]),
         limits: limits(host),
         configurable: configurable(host),
@@ -145,6 +151,18 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
         sub_workflow: SubWorkflowCapability { input_mapping: true },
         webhooks: WebhooksCapability { supported: true, signature_algorithms: texts(&["v1"]) },
         conversation_primitive: true,
+        prompts: prompts(host),
+        envelopes: EnvelopesCapability { reliability: reliability() },
+        model_capabilities: ModelCapabilities {
+            supported: true,
+            advertised: texts(&MODEL_CAPABILITIES),
+            substitution_supported: true,
+        },
+        provider_usage: UsageCapability {
+            supported: true,
+            cost_estimates: true,
+            currency: "USD".to_owned(),
+        },
         tool_catalog: ToolCatalogCapability {
             supported: true,
             sources: host.app.tools.sources.clone(),
@@ -163,6 +181,38 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
             force_engine_version_range: FORCED_VERSIONS,
         },
         extensions: extensions(host),
+    }
+}
+
+fn prompts(host: &Host) -> PromptsCapability {
+    PromptsCapability {
+        supported: true,
+        endpoints_supported: true,
+        template_kinds: PromptKind::ALL.to_vec(),
+        variable_sources: vec![PromptSource::Input, PromptSource::Secret, PromptSource::Context],
+        max_template_bytes: LONGEST_PROMPT,
+        observability: host.app.prompts.observability.as_str().to_owned(),
+        mutable_library: true,
+        agent_bindings: true,
+    }
+}
+
+fn reliability() -> ReliabilityCapability {
+    ReliabilityCapability {
+        supported: true,
+        events: texts(&[
+            "envelope.retry.attempted",
+            "envelope.retry.exhausted",
+            "envelope.refusal",
+            "envelope.truncated",
+            "envelope.nlToFormat.engaged",
+            "envelope.recovery.applied",
+        ]),
+        max_retry_attempts: SCHEMA_ROUNDS,
+        completion: CompletionCapability {
+            distinguishes_truncation: true,
+            truncation_budget_multiplier: BUDGET_MULTIPLIER,
+        },
     }
 }
 
@@ -236,7 +286,7 @@ fn limits(host: &Host) -> Limits {
     let engine = host.app.engine.limits();
     Limits {
         clarification_rounds: 3,
-        schema_rounds: 2,
+        schema_rounds: SCHEMA_ROUNDS,
         envelopes_per_turn: 5,
         max_node_executions: engine.max_node_executions,
         max_run_duration_ms: engine.max_run_duration_ms,

@@ -40,6 +40,12 @@ macro_rules! codes {
 
 codes! {
     ValidationError = "validation_error", BAD_REQUEST, "The request itself is wrong; the message says where.";
+    PromptVariableUnresolved = "prompt_variable_unresolved", BAD_REQUEST, "A variable that the prompt needs has no value; details.variable names it.";
+    PromptRefInvalid = "prompt_ref_invalid", BAD_REQUEST, "The reference names no prompt.";
+    InvalidArgument = "invalid_argument", BAD_REQUEST, "A door of the test suite was asked for something that it cannot make sense of.";
+    ProviderUsageCredentialLeak = "provider_usage_credential_leak", BAD_REQUEST, "A report of usage must not hold anything like a credential.";
+    EnvelopeReliabilityCredentialLeak = "envelope_reliability_credential_leak", BAD_REQUEST, "An event about an answer must not hold anything like a credential.";
+    EnvelopeRecoveryContentLeak = "envelope_recovery_content_leak", BAD_REQUEST, "An event about a recovered answer must not hold anything of the answer.";
     UnsupportedStreamMode = "unsupported_stream_mode", BAD_REQUEST, "The stream mode does not exist or cannot be mixed.";
     UnsupportedMockProvider = "unsupported_mock_provider", BAD_REQUEST, "No mock provider has this id.";
     UnsupportedForceEngineVersion = "unsupported_force_engine_version", BAD_REQUEST, "The forced engine version is outside the advertised range.";
@@ -53,10 +59,14 @@ codes! {
     MockProviderForbidden = "mock_provider_forbidden", FORBIDDEN, "Mock providers answer test keys only.";
     ForceEngineVersionForbidden = "force_engine_version_forbidden", FORBIDDEN, "Only test keys may force an engine version.";
     TenantMembershipRequired = "tenant_membership_required", FORBIDDEN, "The key belongs to another tenant than tenantId.";
+    WorkspaceMembershipRequired = "workspace_membership_required", FORBIDDEN, "The key does not belong to the workspace of workspaceId.";
+    PromptReadOnly = "prompt_read_only", FORBIDDEN, "The prompt is the host's own or a pack's, and does not change.";
     NotFound = "not_found", NOT_FOUND, "There is no such thing, or none that the caller may see.";
     SubscriptionNotFound = "subscription_not_found", NOT_FOUND, "There is no such webhook, or none that the caller may see.";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The path exists, the method does not; see the Allow header.";
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The body did not arrive in time.";
+    TemplateNotFound = "template_not_found", NOT_FOUND, "There is no such prompt template, or none that the caller may see.";
+    PromptConflict = "prompt_conflict", CONFLICT, "The prompt exists already, its version is not greater than the stored one, or somebody else was faster.";
     RunAlreadyActive = "run_already_active", CONFLICT, "Another run of the same scope is active.";
     RunTerminal = "run_terminal", CONFLICT, "The run has ended.";
     RunStateConflict = "run_state_conflict", CONFLICT, "The run's status does not allow this; details.runStatus says which it is.";

@@ -17,6 +17,7 @@ mod keys;
 mod list;
 mod packs;
 mod pause;
+pub(crate) mod prompts;
 mod read;
 mod secrets;
 mod status;
@@ -128,6 +129,22 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::SeamDeployment => on(method, seams::deployment),
         OperationId::SeamToolHooks => on(method, seams::tool_hooks),
         OperationId::SeamSafeFetch => on(method, seams::safe_fetch),
+        OperationId::ListPrompts => on(method, prompts::list),
+        OperationId::CreatePrompt => on(method, prompts::create),
+        OperationId::ReadPrompt => on(method, prompts::read),
+        OperationId::UpdatePrompt => on(method, prompts::update),
+        OperationId::RemovePrompt => on(method, prompts::remove),
+        OperationId::RenderPrompt => on(method, prompts::render),
+        OperationId::SeamResolvePrompt => on(method, seams::resolve_prompt),
+        OperationId::SeamComposePrompt => on(method, seams::compose_prompt),
+        OperationId::SeamWrapPrompt => on(method, seams::wrap),
+        OperationId::SeamMockProgram => on(method, seams::program),
+        OperationId::SeamMockBudget => on(method, seams::last_budget),
+        OperationId::SeamCacheKey => on(method, seams::cache_key),
+        OperationId::SeamModelGate => on(method, seams::capability_gate),
+        OperationId::SeamAcceptEnvelope => on(method, seams::accept_envelope),
+        OperationId::SeamEmitUsage => on(method, seams::emit_usage),
+        OperationId::SeamEmitReliability => on(method, seams::emit_reliability),
         OperationId::ListAgents => on(method, agents::list),
         OperationId::ReadAgent => on(method, agents::read),
         OperationId::ListTools => on(method, tools::list),

@@ -5,11 +5,14 @@
 
 mod deployment;
 mod dispatch;
+mod envelopes;
 mod fanout;
 mod install_gate;
 mod live_invoke;
 mod loose;
+mod models;
 mod overlay;
+mod prompts;
 mod safe_fetch;
 mod tool_hooks;
 
@@ -28,9 +31,11 @@ use crate::extract::{Named, Sent, Shaped, parse};
 use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::operations::OperationId::{
-    SeamBundle, SeamDeployment, SeamDispatch, SeamEvents, SeamFanOut, SeamInstallGate,
-    SeamLiveInvoke, SeamReset, SeamSafeFetch, SeamSetVariables, SeamSpans, SeamToggle,
-    SeamToolHooks, SeamVariables, SeamWorkflow,
+    SeamAcceptEnvelope, SeamBundle, SeamCacheKey, SeamComposePrompt, SeamDeployment, SeamDispatch,
+    SeamEmitReliability, SeamEmitUsage, SeamEvents, SeamFanOut, SeamInstallGate, SeamLiveInvoke,
+    SeamMockBudget, SeamMockProgram, SeamModelGate, SeamReset, SeamResolvePrompt, SeamSafeFetch,
+    SeamSetVariables, SeamSpans, SeamToggle, SeamToolHooks, SeamVariables, SeamWorkflow,
+    SeamWrapPrompt,
 };
 use crate::operations::{Gives, Operation, get, post};
 use crate::problem::{Code, Problem};
@@ -40,10 +45,13 @@ use loose::LooseWorkflow;
 
 pub(crate) use deployment::deployment;
 pub(crate) use dispatch::dispatch;
+pub(crate) use envelopes::{accept_envelope, emit_reliability, emit_usage};
 pub(crate) use fanout::fan_out;
 pub(crate) use install_gate::install_gate;
 pub(crate) use live_invoke::live_invoke;
+pub(crate) use models::{cache_key, capability_gate, last_budget, program};
 pub(crate) use overlay::Overlay;
+pub(crate) use prompts::{compose_prompt, resolve_prompt, wrap};
 pub(crate) use safe_fetch::safe_fetch;
 pub(crate) use tool_hooks::tool_hooks;
 
@@ -123,6 +131,65 @@ pub(crate) static SEAMS: &[Operation] = &[
     .needs("admin")
     .takes("Object")
     .gives(OK, Gives::Json("Object")),
+    post(SeamResolvePrompt, "POST /v1/host/sample/prompt/resolve", "Say which prompt applies")
+        .needs("manifest:read")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamComposePrompt, "POST /v1/host/sample/prompt/compose", "Fill in a prompt")
+        .needs("manifest:read")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamWrapPrompt, "POST /v1/host/sample/test/llm-prompt-wrap", "Mark a stranger's words")
+        .needs("manifest:read")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(
+        SeamMockProgram,
+        "POST /v1/host/sample/test/mock-ai/program",
+        "Say what the mock provider answers",
+    )
+    .needs("runs:create")
+    .takes("Object")
+    .gives(OK, Gives::Json("Object")),
+    post(SeamCacheKey, "POST /v1/host/sample/test/llm-cache-key", "Compute the key of a request")
+        .needs("manifest:read")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(
+        SeamModelGate,
+        "POST /v1/host/sample/test/evaluate-model-capability-gate",
+        "Judge demands on a model",
+    )
+    .needs("manifest:read")
+    .takes("Object")
+    .gives(OK, Gives::Json("Object")),
+    post(SeamAcceptEnvelope, "POST /v1/host/sample/envelope/accept", "Judge an envelope")
+        .needs("runs:create")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(
+        SeamEmitUsage,
+        "POST /v1/host/sample/test/emit-provider-usage",
+        "Project a report of usage",
+    )
+    .needs("runs:create")
+    .takes("Object")
+    .gives(OK, Gives::Json("Object")),
+    post(
+        SeamEmitReliability,
+        "POST /v1/host/sample/test/emit-envelope-reliability",
+        "Project an event about an answer",
+    )
+    .needs("runs:create")
+    .takes("Object")
+    .gives(OK, Gives::Json("Object")),
+    get(
+        SeamMockBudget,
+        "GET /v1/host/sample/test/mock-ai/last-dispatch-budget",
+        "Read the budget of the mock provider's last turn",
+    )
+    .needs("runs:read")
+    .gives(OK, Gives::Json("Object")),
 ];
 
 /// A run that is unknown or somebody else's has no events; the suite probes with one.
@@ -135,6 +202,7 @@ pub(crate) async fn events(
     let query = Parameters::open(&uri)?;
     let page = read_rest(&host, &caller, &run, 0).await?;
     let mut events = documents(&page.map(|page| page.events).unwrap_or_default())?;
+    events.extend(envelopes::projected_documents(&host, &caller, &run).await?);
     for name in ["type", "nodeId", "causationId", "correlationId"] {
         let Some(wanted) = query.get(name) else { continue };
         let holds = |place: Option<&Value>| place.and_then(Value::as_str) == Some(wanted);
@@ -146,9 +214,17 @@ pub(crate) async fn events(
 }
 
 /// Runs stay: what they are is in their logs.
-pub(crate) async fn reset(State(host): State<Arc<Host>>) -> Answer {
+pub(crate) async fn reset(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+) -> Result<Answer, Problem> {
     host.overlay.reset();
-    Answer::of(OK, &json!({ "ok": true }))
+    let tenant = &caller.scope.tenant;
+    host.app.envelopes.forget_projected(tenant).await?;
+    if let Some(mock) = &host.app.mock {
+        mock.reset(tenant);
+    }
+    Ok(Answer::of(OK, &json!({ "ok": true })))
 }
 
 #[derive(Debug, Deserialize)]

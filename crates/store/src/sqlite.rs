@@ -11,6 +11,7 @@ mod definitions;
 mod deliveries;
 mod deployments;
 mod effects;
+mod envelopes;
 mod fault;
 mod inbox;
 mod list;
@@ -20,6 +21,7 @@ mod outcome;
 mod packs;
 #[cfg(test)]
 mod plans;
+mod prompts;
 mod read;
 mod readers;
 mod recent;

@@ -8,6 +8,8 @@ mod claims;
 mod deployments;
 #[path = "contract/effects.rs"]
 mod effects;
+#[path = "contract/envelopes.rs"]
+mod envelopes;
 #[path = "contract/families.rs"]
 mod families;
 mod given;
@@ -21,6 +23,8 @@ mod logs;
 mod outcomes;
 #[path = "contract/packs.rs"]
 mod packs;
+#[path = "contract/prompts.rs"]
+mod prompts;
 #[path = "contract/rows.rs"]
 mod rows;
 #[path = "contract/secrets.rs"]
@@ -29,15 +33,25 @@ mod secrets;
 mod webhooks;
 
 use callboard_engine::{
-    Annotations, Deployments, InMemoryStore, Keys, LinkSecrets, Packs, Secrets, Store, Webhooks,
-    Workflows,
+    Annotations, Deployments, Envelopes, InMemoryStore, Keys, LinkSecrets, Packs, Prompts, Secrets,
+    Store, Webhooks, Workflows,
 };
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
 
 /// Every port to the database.
 trait Ports:
-    Store + Workflows + Keys + Webhooks + LinkSecrets + Annotations + Packs + Deployments + Secrets
+    Store
+    + Workflows
+    + Keys
+    + Webhooks
+    + LinkSecrets
+    + Annotations
+    + Packs
+    + Deployments
+    + Prompts
+    + Envelopes
+    + Secrets
 {
 }
 
@@ -50,6 +64,8 @@ impl<T> Ports for T where
         + Annotations
         + Packs
         + Deployments
+        + Prompts
+        + Envelopes
         + Secrets
 {
 }
@@ -208,6 +224,13 @@ contract! {
         of_changes_at_once_one_is_kept
         a_deployment_is_its_tenants_own
         a_repeated_request_to_deploy_gets_its_first_outcome;
+    prompts:
+        every_version_of_a_prompt_stays
+        of_prompts_put_at_once_one_is_kept
+        a_prompt_is_its_shelfs_own;
+    envelopes:
+        the_first_outcome_of_an_envelope_stays_with_its_events
+        envelopes_are_their_tenants_own;
     secrets:
         a_secret_is_kept_replaced_and_removed
         a_secret_is_its_tenants_own;

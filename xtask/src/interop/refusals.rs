@@ -158,7 +158,7 @@ fn creation(limit: usize) -> Vec<Refusal> {
             "a gated node type",
             422,
             "capability_required",
-            create(&json!({ "workflowId": "conformance-envelope-refusal" })),
+            create(&json!({ "workflowId": "conformance-a2a-task-roundtrip" })),
         )
         .with(|details| {
             details["requiredCapability"].is_string()

@@ -35,7 +35,7 @@ const EXCEPTIONS: [Exception; 2] = [
 ];
 
 /// Schemas that whole bodies are checked against.
-const BODIES: [&str; 10] = [
+const BODIES: [&str; 11] = [
     "capabilities",
     "run-event",
     "run-snapshot",
@@ -46,6 +46,7 @@ const BODIES: [&str; 10] = [
     "run-diff-response",
     "run-ancestry-response",
     "annotation",
+    "prompt-template",
 ];
 
 const PAYLOADS: &str = "run-event-payloads";

@@ -1,4 +1,4 @@
-//! What an invocation tells, each fact in its place among those of its kind.
+//! What a call of a model tells, each fact in its place among those of its kind.
 
 use std::mem::{Discriminant, discriminant, take};
 
@@ -7,7 +7,7 @@ use callboard_engine::{Call, Superseded};
 
 /// Collects facts until they must be on disk. An attempt that starts afresh tells the same ones in the same places, and
 /// core leaves out what it knows.
-pub(super) struct Tale<'a> {
+pub(crate) struct Tale<'a> {
     call: &'a Call,
     places: Vec<(Discriminant<AgentFact>, u32)>,
     waiting: Vec<Fact>,
@@ -15,12 +15,12 @@ pub(super) struct Tale<'a> {
 }
 
 impl<'a> Tale<'a> {
-    pub(super) fn new(call: &'a Call) -> Self {
+    pub(crate) fn new(call: &'a Call) -> Self {
         Self { call, places: Vec::new(), waiting: Vec::new(), prompt: None }
     }
 
     /// Adds a fact to those that are told next.
-    pub(super) fn note(&mut self, fact: AgentFact) {
+    pub(crate) fn note(&mut self, fact: AgentFact) {
         let kind = discriminant(&fact);
         let known = self.places.iter_mut().find(|(known, _)| *known == kind);
         let place = match known {
@@ -40,7 +40,7 @@ impl<'a> Tale<'a> {
     }
 
     /// Records what was noted; returns once it is on disk.
-    pub(super) async fn tell(&mut self) -> Result<(), Superseded> {
+    pub(crate) async fn tell(&mut self) -> Result<(), Superseded> {
         match take(&mut self.waiting) {
             facts if facts.is_empty() => Ok(()),
             facts => self.call.tell(facts).await,
@@ -48,7 +48,7 @@ impl<'a> Tale<'a> {
     }
 
     /// The prompt that was resolved last.
-    pub(super) fn prompt_resolved(&self) -> Option<AgentFact> {
+    pub(crate) fn prompt_resolved(&self) -> Option<AgentFact> {
         self.prompt.clone()
     }
 }

@@ -5,8 +5,10 @@ use serde_json::Value;
 use super::{ModelRequest, StopReason, Turn, restore};
 use crate::pack::Schema;
 
+/// How often a model is asked for one answer that fits: the limit `schemaRounds`.
+pub const SCHEMA_ROUNDS: u32 = 3;
 /// How much larger the budget of the next try is after an answer was cut off.
-const LONGER: u32 = 2;
+pub const BUDGET_MULTIPLIER: u32 = 2;
 /// The walker tries this many places before it calls an answer unreadable.
 const MOST_STARTS: usize = 64;
 /// Opens the text that asks for a repair.
@@ -125,7 +127,8 @@ pub fn judge(turn: &Turn, schema: Option<&Schema>, tries: Tries) -> Verdict {
 }
 
 fn longer(tries: Tries) -> Verdict {
-    let max_output_tokens = tries.max_output_tokens.saturating_mul(LONGER).min(tries.ceiling);
+    let max_output_tokens =
+        tries.max_output_tokens.saturating_mul(BUDGET_MULTIPLIER).min(tries.ceiling);
     if tries.made >= tries.most || max_output_tokens <= tries.max_output_tokens {
         let attempts = tries.made;
         return Verdict::Exhausted(Exhausted { reason: ExhaustedReason::Truncation, attempts });

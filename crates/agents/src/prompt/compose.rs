@@ -184,7 +184,8 @@ fn fill(
     let given = given.cloned().map(|mut binding| {
         // Whatever fills the hole of a secret is one, whoever brought it.
         if variable.source == Some(PromptSource::Secret) {
-            binding.secret.get_or_insert_with(|| variable.name.clone());
+            let named = binding.value.as_str().and_then(marked).map(str::to_owned);
+            binding.secret.get_or_insert_with(|| named.unwrap_or_else(|| variable.name.clone()));
         }
         binding
     });
@@ -223,6 +224,11 @@ fn holes(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 fn marker(secret: &str) -> String {
     format!("[REDACTED:{secret}]")
+}
+
+/// The secret that a marker stands for.
+fn marked(text: &str) -> Option<&str> {
+    text.strip_prefix("[REDACTED:")?.strip_suffix(']')
 }
 
 fn digest(text: &str) -> String {

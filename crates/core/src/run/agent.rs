@@ -34,16 +34,16 @@ impl Run {
         }
     }
 
-    /// Tells what agents performed by this node have told before, and turns what is new into events.
-    pub(super) fn teller(&self, index: NodeIndex) -> Option<Teller<'_>> {
+    /// Knows what was told of this node before, and turns what is new into events.
+    pub(super) fn teller(&self, index: NodeIndex) -> Teller<'_> {
         let state = &self.nodes[index];
-        Some(Teller {
+        Teller {
             run: self.told_id(),
             node: self.node_id(index),
-            agent: self.pin(index)?.agent_id.clone(),
+            agent: self.pin(index).map(|pin| pin.agent_id.clone()),
             invocations: state.invocations,
             told: state.told.clone(),
-        })
+        }
     }
 
     /// Notes what an agent has told.

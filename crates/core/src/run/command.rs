@@ -280,7 +280,7 @@ impl Run {
         let mut events: Vec<Event> = Vec::new();
         let mut teller = self.teller(index);
         for fact in facts {
-            if let (Fact::Agent { place, fact }, Some(teller)) = (fact, &mut teller) {
+            if let Fact::Agent { place, fact } = fact {
                 events.extend(teller.tell(*place, fact));
             } else if let Some(event) = self.fact(index, known, fact) {
                 known += u32::from(!matches!(event, Event::VersionPinned(_)));
@@ -305,7 +305,6 @@ impl Run {
                 meta: meta.clone(),
                 attempt: None,
             })),
-            // Nobody but an agent has those to tell.
             Fact::Agent { .. } => None,
             Fact::Pin { change_id, .. } if self.pins.contains_key(change_id) => None,
             Fact::Pin { change_id, version } => Some(Event::VersionPinned(VersionPinned {

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use callboard_protocol::{
     AgentDecided, AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved,
     AgentReasoned, AgentReasoningDelta, AgentToolCalled, AgentToolReturned, CapBreached, CapKind,
-    EnvelopeRecoveryApplied, EnvelopeRefusal, EnvelopeRetryAttempted, EnvelopeRetryExhausted,
-    EnvelopeTruncated, Event, Failure, InvocationOutcome, InvocationSource, LogAppended, NodeId,
-    Object, OutputChunk, PromptComposed, PromptKind, PromptLayer, ProviderUsage, RunId, ToolStatus,
+    EnvelopeNlToFormatEngaged, EnvelopeRecoveryApplied, EnvelopeRefusal, EnvelopeRetryAttempted,
+    EnvelopeRetryExhausted, EnvelopeTruncated, Event, Failure, InvocationOutcome, InvocationSource,
+    LogAppended, ModelCapabilityInsufficient, ModelCapabilitySubstituted, NodeId, Object,
+    OutputChunk, PromptComposed, PromptKind, PromptLayer, ProviderUsage, RunId, ToolStatus,
 };
 use serde_json::Value;
 
@@ -69,6 +70,13 @@ pub enum AgentFact {
         path: String,
         byte_offset: u64,
     },
+    /// A model that only chats is asked once more, to put what it said into form.
+    Reformatted {
+        envelope_type: String,
+        calls: u32,
+    },
+    Substituted(ModelCapabilitySubstituted),
+    Insufficient(ModelCapabilityInsufficient),
     Noted {
         level: String,
         message: String,
@@ -160,7 +168,8 @@ impl Told {
 pub(super) struct Teller<'a> {
     pub(super) run: &'a RunId,
     pub(super) node: NodeId,
-    pub(super) agent: String,
+    /// None where no agent performs the node: then only what any call of a model comes to can be told.
+    pub(super) agent: Option<String>,
     /// How many invocations the node has had in the whole run.
     pub(super) invocations: u32,
     pub(super) told: Told,
@@ -195,13 +204,13 @@ impl Teller<'_> {
         events
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each fact")]
     fn event(&self, fact: &AgentFact) -> Option<Event> {
         let (node_id, agent_id) = (Some(self.node.clone()), self.agent.clone());
         let node = self.node.clone();
         Some(match fact.clone() {
-            AgentFact::Invoked(invoked) => self.started(invoked),
+            AgentFact::Invoked(invoked) => self.started(agent_id?, invoked),
             AgentFact::PromptResolved { kind, chain, resolved } => {
-                let agent_id = Some(agent_id);
                 Event::AgentPromptResolved(AgentPromptResolved {
                     node_id: node,
                     kind,
@@ -225,7 +234,7 @@ impl Teller<'_> {
                 let sequence = self.told.thinking.as_ref().map_or(0, |(_, pieces)| *pieces);
                 Event::AgentReasoningDelta(AgentReasoningDelta {
                     node_id,
-                    agent_id,
+                    agent_id: agent_id?,
                     delta,
                     sequence,
                     verbosity,
@@ -236,7 +245,7 @@ impl Teller<'_> {
                 let verbosity = None;
                 Event::AgentReasoned(AgentReasoned {
                     node_id,
-                    agent_id,
+                    agent_id: agent_id?,
                     reasoning,
                     verbosity,
                     torn: true,
@@ -244,21 +253,24 @@ impl Teller<'_> {
             }
             AgentFact::Reasoned { reasoning, verbosity } => Event::AgentReasoned(AgentReasoned {
                 node_id,
-                agent_id,
+                agent_id: agent_id?,
                 reasoning,
                 verbosity,
                 torn: false,
             }),
-            AgentFact::ToolCalled(called) => self.called(called),
-            AgentFact::ToolReturned(returned) => self.returned(returned),
-            AgentFact::Decided { decision, confidence } => {
-                Event::AgentDecided(AgentDecided { node_id, agent_id, decision, confidence })
-            }
+            AgentFact::ToolCalled(called) => self.called(agent_id?, called),
+            AgentFact::ToolReturned(returned) => self.returned(agent_id?, returned),
+            AgentFact::Decided { decision, confidence } => Event::AgentDecided(AgentDecided {
+                node_id,
+                agent_id: agent_id?,
+                decision,
+                confidence,
+            }),
             AgentFact::Concluded { outcome, schema_validated, confidence } => {
                 Event::AgentInvocationCompleted(AgentInvocationCompleted {
                     node_id,
                     invocation_id: self.told.invocation.clone().unwrap_or_default(),
-                    agent_id,
+                    agent_id: agent_id?,
                     outcome,
                     schema_validated,
                     confidence,
@@ -293,18 +305,37 @@ impl Teller<'_> {
                     byte_offset,
                 })
             }
+            AgentFact::Reformatted { envelope_type, calls } => {
+                Event::EnvelopeNlToFormatEngaged(EnvelopeNlToFormatEngaged {
+                    node_id: node,
+                    original_envelope_type: envelope_type,
+                    fallback_calls: Some(calls),
+                })
+            }
+            AgentFact::Substituted(substituted) => {
+                Event::ModelCapabilitySubstituted(ModelCapabilitySubstituted {
+                    node_id: node,
+                    ..substituted
+                })
+            }
+            AgentFact::Insufficient(insufficient) => {
+                Event::ModelCapabilityInsufficient(ModelCapabilityInsufficient {
+                    node_id: node,
+                    ..insufficient
+                })
+            }
             AgentFact::Noted { level, message, fields } => {
                 Event::LogAppended(LogAppended { node_id, level, message, fields })
             }
         })
     }
 
-    fn started(&self, invoked: Invoked) -> Event {
+    fn started(&self, agent_id: String, invoked: Invoked) -> Event {
         let (resolved_provider, resolved_model) = invoked.model.unzip();
         Event::AgentInvocationStarted(AgentInvocationStarted {
             node_id: Some(self.node.clone()),
             invocation_id: format!("{}:{}:{}", self.run, self.node, self.invocations),
-            agent_id: self.agent.clone(),
+            agent_id,
             source: invoked.source,
             model_class: Some(invoked.model_class),
             resolved_model,
@@ -316,10 +347,10 @@ impl Teller<'_> {
         })
     }
 
-    fn called(&self, called: ToolCalled) -> Event {
+    fn called(&self, agent_id: String, called: ToolCalled) -> Event {
         Event::AgentToolCalled(AgentToolCalled {
             node_id: Some(self.node.clone()),
-            agent_id: self.agent.clone(),
+            agent_id,
             tool_name: called.tool,
             call_id: called.call_id,
             inputs: Some(called.inputs),
@@ -329,14 +360,14 @@ impl Teller<'_> {
         })
     }
 
-    fn returned(&self, returned: ToolReturned) -> Event {
+    fn returned(&self, agent_id: String, returned: ToolReturned) -> Event {
         let (outcome, error) = match returned.result {
             Ok(outcome) => (Some(outcome), None),
             Err(error) => (None, Some(error)),
         };
         Event::AgentToolReturned(AgentToolReturned {
             node_id: Some(self.node.clone()),
-            agent_id: self.agent.clone(),
+            agent_id,
             tool_name: returned.tool,
             call_id: returned.call_id,
             outcome,

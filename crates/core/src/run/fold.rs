@@ -98,6 +98,9 @@ impl Run {
             | Event::EnvelopeRetryExhausted(_)
             | Event::EnvelopeRefusal(_)
             | Event::EnvelopeRecoveryApplied(_)
+            | Event::EnvelopeNlToFormatEngaged(_)
+            | Event::ModelCapabilitySubstituted(_)
+            | Event::ModelCapabilityInsufficient(_)
             | Event::LogAppended(_) => {
                 self.count_fact(entry.event.node_id());
                 self.fold_told(&entry.event, entry.sequence);

@@ -166,6 +166,7 @@ impl Run {
     }
 
     /// Whether an event of the source is a fact from outside that can be folded here.
+    #[expect(clippy::too_many_lines, reason = "one line for each event")]
     fn takes(&self, event: &Event) -> bool {
         match event {
             Event::RunStarted(_) => self.phase == Phase::Pending,
@@ -190,6 +191,9 @@ impl Run {
             | Event::EnvelopeRetryExhausted(_)
             | Event::EnvelopeRefusal(_)
             | Event::EnvelopeRecoveryApplied(_)
+            | Event::EnvelopeNlToFormatEngaged(_)
+            | Event::ModelCapabilitySubstituted(_)
+            | Event::ModelCapabilityInsufficient(_)
             | Event::LogAppended(_) => self.is_performing_at(event.node_id()),
             Event::CapBreached(payload) if !payload.kind.ends_the_run() => {
                 self.is_performing_at(payload.node_id.as_ref())

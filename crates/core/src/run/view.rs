@@ -76,6 +76,11 @@ impl Run {
         })
     }
 
+    /// The prompts that the definition names for its nodes: kind → ref.
+    pub fn prompt_defaults(&self) -> Option<&Object> {
+        self.plan.definition().defaults.as_ref()?.prompt_refs.as_ref()
+    }
+
     /// When the run's own clock moves it next, if nobody else does.
     pub fn wakes_at(&self) -> Option<Timestamp> {
         if self.phase == Phase::Pending {

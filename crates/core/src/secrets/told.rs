@@ -78,6 +78,7 @@ impl Redactor {
             AgentFact::Reasoned { reasoning: text, verbosity: _ }
             | AgentFact::Thinking { delta: text, verbosity: _ }
             | AgentFact::Text { text, is_last: _, attempt: _ } => self.redact_text(text),
+            AgentFact::Reformatted { envelope_type: text, calls: _ } => self.redact_text(text),
             AgentFact::Decided { decision, confidence: _ } => self.redact(decision),
             AgentFact::ToolCalled(called) => self.redact(&mut called.inputs),
             AgentFact::ToolReturned(returned) => match &mut returned.result {
@@ -106,7 +107,9 @@ impl Redactor {
             | AgentFact::RetryAttempted { .. }
             | AgentFact::RetryExhausted { .. }
             | AgentFact::Refused(_)
-            | AgentFact::Recovered { .. } => {}
+            | AgentFact::Recovered { .. }
+            | AgentFact::Substituted(_)
+            | AgentFact::Insufficient(_) => {}
         }
     }
 }

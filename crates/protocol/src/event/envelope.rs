@@ -58,6 +58,40 @@ pub struct EnvelopeRecoveryApplied {
     pub byte_offset: Option<u64>,
 }
 
+/// A model that only chats is asked to put what it said into form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvelopeNlToFormatEngaged {
+    pub node_id: NodeId,
+    pub original_envelope_type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_calls: Option<u32>,
+}
+
+/// Another model is asked, because the one at hand lacks something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelCapabilitySubstituted {
+    pub node_id: NodeId,
+    pub original_provider: String,
+    pub original_model: String,
+    pub fallback_provider: String,
+    pub fallback_model: String,
+    pub missing_capabilities: Vec<String>,
+}
+
+/// No model is asked, because the one at hand lacks something that no other has to offer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelCapabilityInsufficient {
+    pub node_id: NodeId,
+    pub provider: String,
+    pub model: String,
+    pub missing_capabilities: Vec<String>,
+    #[serde(default)]
+    pub fallback_attempted: bool,
+}
+
 /// A note for whoever reads the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -2,13 +2,14 @@
 
 use callboard_protocol::{
     AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved, AgentReasoningDelta,
-    AgentToolCalled, AgentToolReturned, EnvelopeRecoveryApplied, EnvelopeRefusal,
-    EnvelopeRetryAttempted, EnvelopeRetryExhausted, EnvelopeTruncated, Event, Failure,
-    InvocationOutcome, InvocationSource, LogAppended, PromptComposed, PromptKind, PromptLayer,
-    ToolStatus,
+    AgentToolCalled, AgentToolReturned, EnvelopeNlToFormatEngaged, EnvelopeRecoveryApplied,
+    EnvelopeRefusal, EnvelopeRetryAttempted, EnvelopeRetryExhausted, EnvelopeTruncated, Event,
+    Failure, InvocationOutcome, InvocationSource, LogAppended, ModelCapabilityInsufficient,
+    ModelCapabilitySubstituted, PromptComposed, PromptKind, PromptLayer, ToolStatus,
 };
 use serde_json::json;
 
+#[expect(clippy::too_many_lines, reason = "one of each event")]
 pub(super) fn live_events() -> Vec<Event> {
     let agent_id = || "core.x.y".to_owned();
     let text = |text: &str| Some(text.to_owned());
@@ -158,6 +159,26 @@ fn answers() -> Vec<Event> {
             provider: "p".into(),
             model: "m".into(),
             safety_category: Some("safety".into()),
+        }),
+        Event::EnvelopeNlToFormatEngaged(EnvelopeNlToFormatEngaged {
+            node_id: "n".into(),
+            original_envelope_type: "x".into(),
+            fallback_calls: Some(1),
+        }),
+        Event::ModelCapabilitySubstituted(ModelCapabilitySubstituted {
+            node_id: "n".into(),
+            original_provider: "p".into(),
+            original_model: "m".into(),
+            fallback_provider: "q".into(),
+            fallback_model: "o".into(),
+            missing_capabilities: vec!["reasoning".into()],
+        }),
+        Event::ModelCapabilityInsufficient(ModelCapabilityInsufficient {
+            node_id: "n".into(),
+            provider: "p".into(),
+            model: "m".into(),
+            missing_capabilities: vec!["reasoning".into()],
+            fallback_attempted: true,
         }),
         Event::EnvelopeRecoveryApplied(EnvelopeRecoveryApplied {
             node_id: "n".into(),

@@ -4,14 +4,15 @@ use axum::http::StatusCode;
 
 use super::OperationId::{
     AnnotateRun, AnswerInterrupt, BulkCancelRuns, CancelRun, ChangeDeployment, CheckHealth,
-    CheckReadiness, CreateKey, CreateRun, DiffRuns, ExportPacks, FetchPack, FollowEvents, ForkRun,
-    InspectInterrupt, InstallPack, ListAgents, ListAnnotations, ListDeployments,
-    ListInstalledPacks, ListInterrupts, ListKeys, ListPacks, ListRuns, ListSecrets, ListTools,
-    ListWebhooks, ListWorkflows, PauseRun, PollEvents, PutSecret, ReadAgent, ReadAncestry,
-    ReadArtifact, ReadDeadLetters, ReadDebugBundle, ReadDiscovery, ReadMetrics, ReadOpenApi,
-    ReadRun, ReadTool, ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemovePack, RemoveSecret,
-    RemoveWebhook, RemoveWorkflow, ReplaceWorkflow, ResolveApproval, ResolveInterrupt, ResumeRun,
-    RevokeKey, RotateKey, RotateLinks, WriteChannel,
+    CheckReadiness, CreateKey, CreatePrompt, CreateRun, DiffRuns, ExportPacks, FetchPack,
+    FollowEvents, ForkRun, InspectInterrupt, InstallPack, ListAgents, ListAnnotations,
+    ListDeployments, ListInstalledPacks, ListInterrupts, ListKeys, ListPacks, ListPrompts,
+    ListRuns, ListSecrets, ListTools, ListWebhooks, ListWorkflows, PauseRun, PollEvents, PutSecret,
+    ReadAgent, ReadAncestry, ReadArtifact, ReadDeadLetters, ReadDebugBundle, ReadDiscovery,
+    ReadMetrics, ReadOpenApi, ReadPrompt, ReadRun, ReadTool, ReadWorkflow, RegisterWebhook,
+    RegisterWorkflow, RemovePack, RemovePrompt, RemoveSecret, RemoveWebhook, RemoveWorkflow,
+    RenderPrompt, ReplaceWorkflow, ResolveApproval, ResolveInterrupt, ResumeRun, RevokeKey,
+    RotateKey, RotateLinks, UpdatePrompt, WriteChannel,
 };
 use super::{Gives, Operation, Parameter, delete, get, parameter, post, put};
 
@@ -106,6 +107,29 @@ const TOOLS_QUERY: &[Parameter] = &[parameter(
     r#"{"type":"string","enum":["node-pack","workflow","mcp","connector","host-extension"]}"#,
     "Only tools of this source.",
 )];
+
+const PROMPTS_QUERY: &[Parameter] = &[
+    parameter(
+        "kind",
+        r#"{"type":"string","enum":["system","user","few-shot","schema-hint"]}"#,
+        "Only prompts of this kind.",
+    ),
+    parameter("tag", r#"{"type":"string"}"#, "Only prompts with this tag."),
+    parameter("modelClass", r#"{"type":"string"}"#, "Only prompts that hint at this class."),
+    parameter(
+        "source",
+        r#"{"type":"string","enum":["host","pack","user"]}"#,
+        "Only prompts of this origin.",
+    ),
+    parameter("workspaceId", r#"{"type":"string"}"#, "The key's own workspace, or none."),
+    parameter("limit", r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#, "How many."),
+    parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
+];
+
+const PROMPT_QUERY: &[Parameter] = &[
+    parameter("version", r#"{"type":"string"}"#, "This version; the newest if it is left out."),
+    parameter("workspaceId", r#"{"type":"string"}"#, "The key's own workspace, or none."),
+];
 
 /// A promotion, a rollback and a pause are allowed one by one.
 const DEPLOY: &[&str] = &["deploy:promote", "deploy:rollback", "deploy:pause"];
@@ -326,6 +350,29 @@ pub static OPERATIONS: &[Operation] = &[
     get(ReadAgent, "GET /v1/agents/{agentId}", "Read one agent's entry")
         .needs("manifest:read")
         .gives(OK, Gives::Json("AgentInventoryEntry")),
+    get(ListPrompts, "GET /v1/prompts", "List the prompts that the caller may use")
+        .needs("manifest:read")
+        .query(PROMPTS_QUERY)
+        .gives(OK, Gives::Json("PromptList")),
+    post(CreatePrompt, "POST /v1/prompts", "Add a prompt")
+        .needs("workflows:write")
+        .takes("PromptTemplate")
+        .gives(CREATED, Gives::Json("PromptTemplate")),
+    get(ReadPrompt, "GET /v1/prompts/{templateId}", "Read a prompt")
+        .needs("manifest:read")
+        .query(PROMPT_QUERY)
+        .gives(OK, Gives::Json("PromptTemplate")),
+    put(UpdatePrompt, "PUT /v1/prompts/{templateId}", "Add a newer version of a prompt")
+        .needs("workflows:write")
+        .takes("PromptTemplate")
+        .gives(OK, Gives::Json("PromptTemplate")),
+    delete(RemovePrompt, "DELETE /v1/prompts/{templateId}", "Remove a prompt with its versions")
+        .needs("workflows:write")
+        .gives(NO_CONTENT, Gives::Nothing),
+    post(RenderPrompt, "POST /v1/prompts:render", "Show what a prompt would say")
+        .needs("manifest:read")
+        .takes("RenderPrompt")
+        .gives(OK, Gives::Json("RenderedPrompt")),
     get(ListTools, "GET /v1/tools", "List the tools that agents of the caller may be given")
         .needs("manifest:read")
         .query(TOOLS_QUERY)

@@ -29,6 +29,11 @@ impl Overlay {
         self.lock().clone()
     }
 
+    /// Whether a test has switched a capability off.
+    pub(super) fn is_off(&self, name: &str) -> bool {
+        self.lock().get(name) == Some(&false)
+    }
+
     /// Refuses a definition that needs something which is switched off.
     pub(crate) fn check(&self, definition: &[u8]) -> Result<(), Problem> {
         let off: Vec<String> = {

@@ -119,6 +119,24 @@ async fn r1_the_document_as_a_whole() {
         "supported": true
       },
       "engineVersion": 1,
+      "envelopes": {
+        "reliability": {
+          "completion": {
+            "distinguishesTruncation": true,
+            "truncationBudgetMultiplier": 2
+          },
+          "events": [
+            "envelope.retry.attempted",
+            "envelope.retry.exhausted",
+            "envelope.refusal",
+            "envelope.truncated",
+            "envelope.nlToFormat.engaged",
+            "envelope.recovery.applied"
+          ],
+          "maxRetryAttempts": 3,
+          "supported": true
+        }
+      },
       "eventLogSchemaVersion": 2,
       "extensions": {
         "callboard": {
@@ -180,7 +198,18 @@ async fn r1_the_document_as_a_whole() {
         "maxNodeExecutions": 100,
         "maxRequestBodyBytes": 4194304,
         "maxRunDurationMs": 31536000000,
-        "schemaRounds": 2
+        "schemaRounds": 3
+      },
+      "modelCapabilities": {
+        "advertised": [
+          "structured-output",
+          "discriminator-enum",
+          "long-context",
+          "reasoning",
+          "function-calling"
+        ],
+        "substitutionSupported": true,
+        "supported": true
       },
       "multiAgent": {
         "executionModel": {
@@ -221,11 +250,35 @@ async fn r1_the_document_as_a_whole() {
         },
         "supported": false
       },
+      "prompts": {
+        "agentBindings": true,
+        "endpointsSupported": true,
+        "maxTemplateBytes": 65536,
+        "mutableLibrary": true,
+        "observability": "hashed",
+        "supported": true,
+        "templateKinds": [
+          "system",
+          "user",
+          "few-shot",
+          "schema-hint"
+        ],
+        "variableSources": [
+          "input",
+          "secret",
+          "context"
+        ]
+      },
       "protocolVersion": "1.1",
       "protocolVersions": [
         "1.0",
         "1.1"
       ],
+      "providerUsage": {
+        "costEstimates": true,
+        "currency": "USD",
+        "supported": true
+      },
       "replay": {
         "modes": [
           "replay",
@@ -250,7 +303,10 @@ async fn r1_the_document_as_a_whole() {
         }
       },
       "schemaVersions": {
-        "clarification.request": 1
+        "clarification.request": 1,
+        "error": 1,
+        "schema.request": 1,
+        "schema.response": 1
       },
       "secrets": {
         "resolution": "host-managed",
@@ -263,7 +319,10 @@ async fn r1_the_document_as_a_whole() {
         "inputMapping": true
       },
       "supportedEnvelopes": [
-        "clarification.request"
+        "clarification.request",
+        "schema.request",
+        "schema.response",
+        "error"
       ],
       "supportedTransports": [
         "rest"

@@ -10,9 +10,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::body::Body;
 use axum::http::{Method, Request};
+use callboard_agents::conformance::{self, Parrot};
 use callboard_agents::{
-    AgentDirectory, AgentDispatch, AgentRegistry, Fetch, FolderRegistry, Installed, Policy,
-    SigningKey, TrustedKey, TrustedKeys,
+    AgentDirectory, AgentDispatch, AgentRegistry, Fetch, FolderRegistry, Installed, MockAi,
+    ModelTable, Models, Observability, Policy, PriceTable, PromptDesk, PromptLibrary, SigningKey,
+    StructuredOutput, TrustedKey, TrustedKeys, built_in_prompts,
 };
 use callboard_backends::{CallPrompt, Egress, Reach, SecretEcho, SystemLookup};
 use callboard_core::{ConformanceNodes, HostLimits};
@@ -102,7 +104,10 @@ impl TestHost {
     pub(crate) async fn of(setup: Setup) -> Self {
         let store = Arc::new(FlakyStore::default());
         let agents = agents(setup.packs).await;
-        let engine = engine(&store, &agents);
+        let memory = Arc::new(InMemoryStore::new());
+        let mock = (setup.seams == TestSeams::On).then(MockAi::default);
+        let desk = desk(&memory, &agents, setup.seams);
+        let engine = engine(&store, &agents, &desk, mock.as_ref());
         engine.start();
         let configured = setup.keys.iter().map(|key| key.parse().expect("a key")).collect();
         let ring = KeyRing::load(Arc::clone(&store) as _, configured, setup.test_keys).await;
@@ -117,6 +122,9 @@ impl TestHost {
             keys: keys.clone(),
             agents,
             deployments: Arc::clone(&store) as _,
+            prompts: desk,
+            envelopes: memory,
+            mock,
             downloads: Downloads {
                 fetch: setup.fetch,
                 registries: vec!["https://packs.example".to_owned()],
@@ -207,7 +215,36 @@ async fn agents(loaded: Vec<Installed>) -> Arc<AgentRegistry> {
     Arc::new(opened.expect("the packs load").0)
 }
 
-fn engine(store: &Arc<FlakyStore>, agents: &Arc<AgentRegistry>) -> Engine {
+fn desk(memory: &Arc<InMemoryStore>, agents: &Arc<AgentRegistry>, seams: TestSeams) -> PromptDesk {
+    let mut templates = built_in_prompts();
+    let mut observability = Observability::Hashed;
+    if seams == TestSeams::On {
+        templates.extend(conformance::prompts());
+        observability = Observability::Full;
+    }
+    let library = PromptLibrary::new(Arc::clone(memory) as _, templates);
+    PromptDesk { library, agents: Arc::clone(agents), observability }
+}
+
+fn engine(
+    store: &Arc<FlakyStore>,
+    agents: &Arc<AgentRegistry>,
+    desk: &PromptDesk,
+    mock: Option<&MockAi>,
+) -> Engine {
+    let mut models = Models::default();
+    let mut table = ModelTable::default();
+    if let Some(mock) = mock {
+        models = models.with(MockAi::PROVIDER, Arc::new(mock.clone()));
+        table.providers.insert(MockAi::PROVIDER.to_owned());
+    }
+    let asks = StructuredOutput {
+        models: Arc::new(models),
+        table,
+        prices: PriceTable::default(),
+        desk: desk.clone(),
+        required: Vec::new(),
+    };
     let mut catalog = Catalog::new(Arc::clone(store) as _, ConformanceNodes::Off);
     for definition in definitions() {
         catalog.load(&definition.to_string()).expect("the definition compiles");
@@ -217,6 +254,8 @@ fn engine(store: &Arc<FlakyStore>, agents: &Arc<AgentRegistry>) -> Engine {
         catalog,
         activities: Activities::default()
             .with("core.ai.callPrompt", Arc::new(CallPrompt))
+            .with("core.ai.structuredOutput", Arc::new(asks))
+            .with("local.sample.demo.mock-ai", Arc::new(Parrot { desk: desk.clone() }))
             .with("conformance.secret.echo", Arc::new(SecretEcho))
             .with_agents(Arc::new(AgentDispatch::new(Arc::clone(agents)))),
         directory: Arc::new(AgentDirectory {
@@ -254,7 +293,7 @@ fn definitions() -> Vec<Value> {
         workflow("chain", &[("a", "core.noop"), ("b", "core.noop"), ("c", "core.noop")]),
         workflow("fail", &[("fail", "core.fail")]),
         workflow("chat", &[("ai", "core.ai.callPrompt")]),
-        workflow("gated", &[("gated", "core.ai.structuredOutput")]),
+        workflow("gated", &[("gated", "core.ai.embed")]),
         wait,
         strict,
     ]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::given::{RIVAL, Setup, TEST, TestHost, workflow};
 
 const EVENTS: &str = "/v1/host/sample/test/runs/__probe__/events";
-const SEAMS: [(&str, &str); 10] = [
+const SEAMS: [(&str, &str); 20] = [
     ("GET", EVENTS),
     ("GET", "/v1/host/sample/test/runs/__probe__/variables"),
     ("POST", "/v1/host/sample/test/runs/__probe__/variables"),
@@ -16,6 +16,16 @@ const SEAMS: [(&str, &str); 10] = [
     ("POST", "/v1/host/sample/test/capability-toggle"),
     ("POST", "/v1/host/sample/workflows"),
     ("POST", "/v1/host/sample/agents/deployment-transition"),
+    ("POST", "/v1/host/sample/prompt/resolve"),
+    ("POST", "/v1/host/sample/prompt/compose"),
+    ("POST", "/v1/host/sample/test/llm-prompt-wrap"),
+    ("POST", "/v1/host/sample/test/mock-ai/program"),
+    ("GET", "/v1/host/sample/test/mock-ai/last-dispatch-budget?nodeId=n"),
+    ("POST", "/v1/host/sample/test/llm-cache-key"),
+    ("POST", "/v1/host/sample/test/evaluate-model-capability-gate"),
+    ("POST", "/v1/host/sample/envelope/accept"),
+    ("POST", "/v1/host/sample/test/emit-provider-usage"),
+    ("POST", "/v1/host/sample/test/emit-envelope-reliability"),
     ("POST", "/v1/host/sample/dispatch/fanout"),
 ];
 

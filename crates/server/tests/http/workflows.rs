@@ -82,10 +82,9 @@ async fn wrong_definitions_are_refused_with_their_place() {
         "{}",
         reply.message()
     );
-    let gated =
-        host.post(WORKFLOWS, &workflow("sub", &[("s", "core.ai.structuredOutput")])).send().await;
+    let gated = host.post(WORKFLOWS, &workflow("sub", &[("s", "core.ai.embed")])).send().await;
     assert_eq!(gated.refusal(), (422, "capability_required"));
-    assert_eq!(gated.json["details"]["offendingTypeId"], "core.ai.structuredOutput");
+    assert_eq!(gated.json["details"]["offendingTypeId"], "core.ai.embed");
     let renamed = host
         .call(Method::PUT, &format!("{WORKFLOWS}/other"))
         .json(&workflow("mine", &[("a", "core.noop")]));

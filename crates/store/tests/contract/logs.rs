@@ -42,7 +42,8 @@ pub(crate) async fn an_event_keeps_what_it_answers(subject: Subject) -> anyhow::
     let folded: Vec<_> =
         store.tail(&"r1".into(), 0).await?.into_iter().map(|entry| entry.cause).collect();
     assert_eq!(folded, causes);
-    let page = store.read(&acme(), &"r1".into(), 0, 10).await?.expect("there");
+    let page =
+        store.read(&acme(), &"r1".into(), 0, 10).await?.ok_or_else(|| anyhow::anyhow!("no run"))?;
     let told = serde_json::to_value(&page.events)?;
     let ids: Vec<_> = (0..3).map(|place| told[place]["causationId"].clone()).collect();
     assert_eq!(ids, [json!(null), told[0]["eventId"].clone(), json!("delivery-7")]);

@@ -91,6 +91,9 @@ fn a_digest_depends_on_what_is_shown_alone() {
         compose(&template, &bound([("apiKey", Binding::secret("k", value))])).unwrap().hash()
     };
     assert_eq!(hash("one"), hash("another"));
+    // Whoever previews has no secret, only its marker.
+    let marker = trusted(json!("[REDACTED:k]"));
+    assert_eq!(compose(&template, &bound([("apiKey", marker)])).unwrap().hash(), hash("one"));
 }
 
 #[test]

@@ -1,0 +1,221 @@
+//! The prompts of a node that calls a model: each kind resolved, composed, told.
+
+use callboard_core::AgentFact;
+use callboard_engine::Call;
+use callboard_protocol::{AgentId, Failure, Object, PromptKind, PromptSource, PromptTemplate};
+use serde_json::{Value, json};
+
+use super::library::{LibraryError, PromptLibrary, Reader};
+use super::{
+    AgentPrompts, Binding, Bindings, Bound, Chosen, Composed, Observability, PromptSources,
+    Resolution, Trust, compose, resolve, told_of,
+};
+use crate::inventory::{AgentRegistry, InstalledAgent};
+
+/// What prompts of nodes are made from.
+#[derive(Debug, Clone)]
+pub struct PromptDesk {
+    pub library: PromptLibrary,
+    pub agents: std::sync::Arc<AgentRegistry>,
+    pub observability: Observability,
+}
+
+/// The prompts of one call, with what the log is told of them.
+#[derive(Debug, Default)]
+pub struct Prepared {
+    pub facts: Vec<AgentFact>,
+    pub parts: Vec<Composed>,
+}
+
+impl Prepared {
+    /// The words for the system: its prompt, then hints about the shape of the answer.
+    pub fn system(&self) -> Option<String> {
+        self.joined([PromptKind::System, PromptKind::SchemaHint])
+    }
+
+    /// The words of the user: examples, then the task.
+    pub fn user(&self) -> Option<String> {
+        self.joined([PromptKind::FewShot, PromptKind::User])
+    }
+
+    fn joined(&self, kinds: [PromptKind; 2]) -> Option<String> {
+        let of = |kind| self.parts.iter().filter(move |part| part.kind == kind);
+        let texts: Vec<&str> =
+            kinds.into_iter().flat_map(of).map(|part| part.text.as_str()).collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+}
+
+/// The siblings of refs that hold words instead.
+const INLINE: [(PromptKind, &str); 2] =
+    [(PromptKind::System, "systemPrompt"), (PromptKind::User, "userPrompt")];
+
+impl PromptDesk {
+    /// Prepares the prompts of every kind that is named anywhere. An error is what the node fails with.
+    pub async fn prepare(&self, call: &Call) -> Result<Prepared, Failure> {
+        let mut prepared = Prepared::default();
+        let agent = call.config.get("agentId").and_then(Value::as_str);
+        let installed = agent.and_then(|agent| self.installed(call, agent));
+        if let (Some(agent), None) = (agent, &installed) {
+            let message = format!("agent {agent} is not installed, so its prompts do not apply");
+            prepared.facts.push(warning("agent_binding_unresolvable", message));
+        }
+        for kind in PromptKind::ALL {
+            for slot in 0..slots(kind, &call.config) {
+                let found = self.resolve(call, kind, slot, agent, installed.as_ref());
+                if found.chosen.is_none() && !is_asked_for(kind, call) {
+                    continue;
+                }
+                self.compose(call, kind, found, installed.as_ref(), &mut prepared).await?;
+            }
+        }
+        for (kind, inline) in INLINE {
+            let both = prepared.parts.iter().any(|part| part.kind == kind);
+            if both && call.config.contains_key(inline) {
+                let message = format!("config.{inline} gives way to the {} ref", kind.as_str());
+                prepared.facts.push(warning("prompt_ref_supersedes_inline", message));
+            }
+        }
+        Ok(prepared)
+    }
+
+    fn installed(&self, call: &Call, agent: &str) -> Option<InstalledAgent> {
+        let agent: AgentId = agent.into();
+        self.agents.snapshot().find(&call.tenant, &agent, None).cloned()
+    }
+
+    fn resolve(
+        &self,
+        call: &Call,
+        kind: PromptKind,
+        slot: usize,
+        named: Option<&str>,
+        installed: Option<&InstalledAgent>,
+    ) -> Resolution {
+        let agent = match (named, installed) {
+            (None, _) => Bound::Nobody,
+            (Some(_), None) => Bound::Unknown,
+            (Some(_), Some(found)) => Bound::Agent(AgentPrompts {
+                agent_id: found.agent.id().as_str(),
+                version: Some(found.version().as_str()),
+                is_prompted: true,
+                overrides: found.agent.manifest.prompt_overrides.as_ref(),
+                library_default: None,
+            }),
+        };
+        let sources = PromptSources {
+            run: call.configurable.get("promptOverrides").and_then(Value::as_object),
+            node: &call.config,
+            agent,
+            workflow: call.prompt_defaults.as_ref(),
+            host: None,
+        };
+        resolve(kind, slot, &sources)
+    }
+
+    /// Puts the tenant's secrets into the holes that are for secrets, and nothing else. One that is not there leaves its
+    /// hole empty.
+    async fn secrets(&self, call: &Call, template: &PromptTemplate, bindings: &mut Bindings) {
+        for variable in &template.variables {
+            if variable.source != Some(PromptSource::Secret) {
+                continue;
+            }
+            bindings.remove(&variable.name);
+            if let Ok(secret) = call.secret(&variable.name.as_str().into()).await {
+                let binding = Binding::secret(&variable.name, secret.reveal());
+                bindings.insert(variable.name.clone(), binding);
+            }
+        }
+    }
+
+    async fn compose(
+        &self,
+        call: &Call,
+        kind: PromptKind,
+        found: Resolution,
+        installed: Option<&InstalledAgent>,
+        prepared: &mut Prepared,
+    ) -> Result<(), Failure> {
+        prepared.facts.push(found.fact(kind));
+        let composed = match (found.chosen, installed) {
+            (None, _) => return Ok(()),
+            (Some(Chosen::Intrinsic { reference }), Some(found)) => {
+                Composed::verbatim(kind, reference, &found.agent.prompt)
+            }
+            (Some(Chosen::Intrinsic { reference }), None) => {
+                Composed::verbatim(kind, reference, "")
+            }
+            (Some(Chosen::Template(reference)), _) => {
+                let reader = Reader { tenant: &call.tenant, workspace: call.workspace.as_ref() };
+                let template = self.library.find(reader, &reference).await.map_err(missing)?;
+                let mut bindings = bindings(call);
+                self.secrets(call, &template, &mut bindings).await;
+                for (name, value) in &reference.overrides {
+                    bindings.insert(name.clone(), Binding::new(value.clone(), Trust::Trusted));
+                }
+                compose(&template, &bindings)
+                    .map_err(|error| Failure::new(error.code(), error.to_string()))?
+            }
+        };
+        if let Some(told) = told_of(&[&composed], &call.attempt.node, self.observability) {
+            prepared.facts.push(AgentFact::PromptComposed(told));
+        }
+        prepared.parts.push(composed);
+        Ok(())
+    }
+}
+
+/// How many prompts of a kind a node has room for.
+fn slots(kind: PromptKind, config: &Object) -> usize {
+    let named = config.get("fewShotPromptRefs").and_then(Value::as_array).map_or(0, Vec::len);
+    if kind == PromptKind::FewShot { named.max(1) } else { 1 }
+}
+
+/// Whether a node names a prompt of this kind, be it one that leads nowhere.
+fn is_asked_for(kind: PromptKind, call: &Call) -> bool {
+    let key = match kind {
+        PromptKind::System => "systemPromptRef",
+        PromptKind::User => "userPromptRef",
+        PromptKind::FewShot => "fewShotPromptRefs",
+        PromptKind::SchemaHint => "schemaHintPromptRef",
+    };
+    call.config.contains_key(key)
+}
+
+/// What fills holes: the node's inputs, over what the host knows of the run.
+fn bindings(call: &Call) -> Bindings {
+    let context = [
+        ("runId", call.run.as_str()),
+        ("tenantId", call.tenant.as_str()),
+        ("nodeId", call.attempt.node.as_str()),
+    ];
+    let context = context.map(|(name, value)| (name.to_owned(), value.into(), Trust::Trusted));
+    let inputs = call.inputs.iter().map(|(name, value)| {
+        let is_stranger = value["meta"]["contentTrust"] == "untrusted";
+        let trust = if is_stranger { Trust::Untrusted } else { Trust::Trusted };
+        (name.clone(), value.clone(), trust)
+    });
+    let all = context.into_iter().chain(inputs);
+    all.map(|(name, value, trust)| (name, Binding::new(value, trust))).collect()
+}
+
+fn missing(error: LibraryError) -> Failure {
+    match error {
+        LibraryError::NotFound(_) => Failure::new("prompt_template_not_found", error.to_string()),
+        LibraryError::Exists(_)
+        | LibraryError::ReadOnly(_)
+        | LibraryError::NotNewer { .. }
+        | LibraryError::Store(_) => {
+            Failure::new("service_unavailable", "the prompt library cannot be read")
+        }
+    }
+}
+
+fn warning(code: &str, message: String) -> AgentFact {
+    let fields = json!({ "code": code });
+    AgentFact::Noted {
+        level: "warn".to_owned(),
+        message,
+        fields: fields.as_object().cloned().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,156 @@
+//! `core.ai.structuredOutput`: a model is asked until its answer fits a schema.
+
+mod ask;
+mod mock;
+mod settings;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use callboard_core::{Outcome, RetryClass};
+use callboard_engine::{Activity, Call, Superseded};
+use callboard_protocol::{Failure, Object};
+
+use crate::live::tale::Tale;
+use crate::model::{
+    Demands, Gate, Model, ModelTable, PriceTable, ResolvedModel, Substitution, gate,
+};
+use crate::prompt::PromptDesk;
+use ask::Ask;
+use settings::Settings;
+
+pub use mock::{MockAi, MockEntry, MockText};
+
+/// Asks models for JSON.
+#[derive(Debug, Clone)]
+pub struct StructuredOutput {
+    pub models: Arc<dyn Model>,
+    pub table: ModelTable,
+    pub prices: PriceTable,
+    pub desk: PromptDesk,
+    /// What every node of the type demands, beside its own configuration.
+    pub required: Vec<String>,
+}
+
+/// Why no answer came.
+pub(super) enum Stop {
+    /// Nobody listens any more.
+    Superseded,
+    Ended(Outcome),
+}
+
+impl From<Superseded> for Stop {
+    fn from(_: Superseded) -> Self {
+        Self::Superseded
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Ended(Outcome::Failed { failure, class: RetryClass::Final })
+    }
+}
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Superseded => f.write_str("Superseded"),
+            Self::Ended(_) => f.write_str("Ended"),
+        }
+    }
+}
+
+#[async_trait]
+impl Activity for StructuredOutput {
+    async fn perform(&self, call: Call) -> Outcome {
+        match self.answer(&call).await {
+            Ok(outputs) => Outcome::Done { outputs },
+            Err(Stop::Superseded) => Outcome::Done { outputs: Object::new() },
+            Err(Stop::Ended(outcome)) => outcome,
+        }
+    }
+}
+
+impl StructuredOutput {
+    async fn answer(&self, call: &Call) -> Result<Object, Stop> {
+        let settings = Settings::read(&call.config)?;
+        let mut tale = Tale::new(call);
+        let ResolvedModel { model, credential_ref } =
+            self.model(call, &settings, &mut tale).await?;
+        let prepared = self.desk.prepare(call).await;
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(failure) => {
+                tale.tell().await?;
+                return Err(failure.into());
+            }
+        };
+        for fact in &prepared.facts {
+            tale.note(fact.clone());
+        }
+        tale.tell().await?;
+        let request = settings.request(call, &model, &prepared)?;
+        let mut ask = Ask::new(self, call, &settings, request, tale);
+        ask.credential = credential_ref.map(|name| name.as_str().into());
+        let value = ask.until_it_fits().await?;
+        let mut outputs = Object::new();
+        outputs.insert("data".into(), value);
+        outputs.insert("provider".into(), model.provider.into());
+        outputs.insert("model".into(), model.model.into());
+        Ok(outputs)
+    }
+
+    /// The model to ask: what the run wishes, else what the node names, else the host's; or the node's own fallback.
+    async fn model(
+        &self,
+        call: &Call,
+        settings: &Settings,
+        tale: &mut Tale<'_>,
+    ) -> Result<ResolvedModel, Stop> {
+        let table = match &settings.model {
+            Some(model) => ModelTable {
+                default: Some(model.clone()),
+                classes: std::collections::BTreeMap::new(),
+                providers: self.table.providers.clone(),
+            },
+            None => self.table.clone(),
+        };
+        let class = callboard_protocol::ModelClass::General;
+        let resolved = table.resolve(class, &call.configurable);
+        let resolved =
+            resolved.map_err(|error| Failure::new("no_model_available", error.to_string()))?;
+        let active = resolved.model.clone();
+        let mut required = self.required.clone();
+        required.extend(settings.required.iter().cloned());
+        let demands = Demands { required, fallback: settings.fallback.clone() };
+        let can_ask = |provider: &str| {
+            provider == crate::model::Scripted::PROVIDER || self.table.providers.contains(provider)
+        };
+        let host = Substitution { is_allowed: true, can_ask: &can_ask };
+        let decided = gate(&active, &demands, host);
+        if let Some(fact) = decided.fact(&active, &call.attempt.node) {
+            tale.note(fact);
+        }
+        match decided {
+            Gate::Dispatch => Ok(resolved),
+            // The run's own key is for the model that it named.
+            Gate::Substitute { fallback, .. } => {
+                Ok(ResolvedModel { model: fallback, credential_ref: None })
+            }
+            Gate::Refuse { missing, .. } => {
+                tale.tell().await?;
+                let message = format!("{active} lacks {}", missing.join(", "));
+                let details = serde_json::json!({ "capability": missing.first() });
+                let failure = Failure::new("capability_not_provided", message);
+                Err(failure.with_details(details.as_object().cloned().unwrap_or_default()).into())
+            }
+        }
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}

@@ -1,0 +1,78 @@
+//! The models of a host, and what their prompts are made from.
+
+use std::sync::Arc;
+
+use callboard_agents::conformance::{self, Parrot};
+use callboard_agents::{
+    AgentRegistry, MockAi, Model, ModelTable, Models, Observability, PriceTable, PromptDesk,
+    PromptLibrary, StructuredOutput, built_in_prompts,
+};
+use callboard_backends::LiveModel;
+use callboard_engine::Activities;
+use callboard_store::SqliteStore;
+
+use super::Settings;
+use crate::args::environment;
+use crate::exit::CommandError;
+
+/// What `conformance.modelCapability.insufficient` demands: nobody has it.
+const NEVER_PROVIDED: &str = "nonexistent-capability-9b3f";
+
+/// Whom this host can ask, and with which words.
+#[derive(Debug, Clone)]
+pub(super) struct Minds {
+    pub(super) models: Arc<dyn Model>,
+    pub(super) table: ModelTable,
+    pub(super) desk: PromptDesk,
+    pub(super) mock: Option<MockAi>,
+}
+
+impl Minds {
+    pub(super) fn new(
+        settings: &Settings,
+        store: Arc<SqliteStore>,
+        agents: Arc<AgentRegistry>,
+    ) -> Result<Self, CommandError> {
+        let providers = settings.config.provider_settings(environment)?;
+        let mut table = settings.config.model_table(&providers, environment)?;
+        let mut models = Models::default();
+        for provider in providers {
+            let name = provider.name.clone();
+            models = models.with(&name, Arc::new(LiveModel::new(provider)));
+        }
+        let mock = settings.test_seams.then(MockAi::default);
+        if let Some(mock) = &mock {
+            models = models.with(MockAi::PROVIDER, Arc::new(mock.clone()));
+            table.providers.insert(MockAi::PROVIDER.to_owned());
+        }
+        let mut templates = built_in_prompts();
+        // The suite reads what prompts say; nobody else's words go into a log.
+        let mut observability = Observability::Hashed;
+        if settings.test_seams {
+            templates.extend(conformance::prompts());
+            observability = Observability::Full;
+        }
+        let library = PromptLibrary::new(store, templates);
+        let desk = PromptDesk { library, agents, observability };
+        Ok(Self { models: Arc::new(models), table, desk, mock })
+    }
+
+    /// Adds the node types that ask models.
+    pub(super) fn perform(&self, activities: Activities, test_seams: bool) -> Activities {
+        let asks = StructuredOutput {
+            models: Arc::clone(&self.models),
+            table: self.table.clone(),
+            prices: PriceTable::default(),
+            desk: self.desk.clone(),
+            required: Vec::new(),
+        };
+        let activities = activities.with("core.ai.structuredOutput", Arc::new(asks.clone()));
+        if !test_seams {
+            return activities;
+        }
+        let demanding = StructuredOutput { required: vec![NEVER_PROVIDED.to_owned()], ..asks };
+        activities
+            .with("conformance.modelCapability.insufficient", Arc::new(demanding))
+            .with("local.sample.demo.mock-ai", Arc::new(Parrot { desk: self.desk.clone() }))
+    }
+}

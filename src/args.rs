@@ -6,7 +6,8 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    agents, completions, demo, doctor, inbox, keys, packs, run, runs, secrets, serve, workflows,
+    agents, completions, demo, doctor, inbox, keys, memory, packs, run, runs, secrets, serve,
+    workflows,
 };
 use crate::exit::{CommandError, Exit};
 use crate::output;
@@ -88,6 +89,8 @@ pub(crate) enum Command {
     Workflows(workflows::WorkflowsArgs),
     /// API keys: create, list, revoke, rotate, rotate-links
     Keys(keys::KeysArgs),
+    /// What is remembered: list, get, history, restore, forget
+    Memory(memory::MemoryArgs),
     /// Secrets for runs: set, list, remove
     Secrets(secrets::SecretsArgs),
     /// Agents that came in packs: list, show, deploy

@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod inbox;
 pub(crate) mod keys;
+pub(crate) mod memory;
 pub(crate) mod packs;
 pub(crate) mod run;
 pub(crate) mod runs;

@@ -23,7 +23,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use args::{Cli, Command, Read};
 use commands::{
-    agents, completions, demo, doctor, inbox, keys, packs, run, runs, secrets, serve, workflows,
+    agents, completions, demo, doctor, inbox, keys, memory, packs, run, runs, secrets, serve,
+    workflows,
 };
 use exit::{CommandError, Exit};
 
@@ -66,6 +67,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Inbox(args) => Box::pin(inbox::run(args, &connection)).await,
         Command::Workflows(args) => Box::pin(workflows::run(args, &connection)).await,
         Command::Keys(args) => Box::pin(keys::run(args, &connection)).await,
+        Command::Memory(args) => Box::pin(memory::run(args, &connection)).await,
         Command::Secrets(args) => Box::pin(secrets::run(args, &connection)).await,
         Command::Agents(args) => Box::pin(agents::run(args, &connection)).await,
         Command::Packs(args) => Box::pin(packs::run(args, &connection)).await,

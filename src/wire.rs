@@ -18,8 +18,8 @@ use tokio_util::task::TaskTracker;
 
 use callboard_agents::{AgentDirectory, AgentRegistry, Policy, conformance};
 use callboard_backends::{
-    CallPrompt, Egress, Exporter, OtlpError, OtlpSettings, Reach, SecretEcho, SeededSecrets,
-    SideEffect, SystemLookup,
+    CallPrompt, Egress, Exporter, MemoryNode, OtlpError, OtlpSettings, Reach, SecretEcho,
+    SeededSecrets, SideEffect, SystemLookup,
 };
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
@@ -214,6 +214,7 @@ fn build_engine(
     let limits = &settings.config.limits;
     let mut activities = Activities::default()
         .with("core.ai.callPrompt", Arc::new(CallPrompt))
+        .with("core.identity", Arc::new(MemoryNode))
         .with_agents(dispatch.activity);
     let mut secrets: Arc<dyn Secrets> = store.clone();
     activities = minds.perform(activities, settings.test_seams);
@@ -225,6 +226,7 @@ fn build_engine(
     }
     let directory = Arc::new(AgentDirectory { registry: agents, deployments: store.clone() });
     Engine::new(Parts {
+        memory: store.clone(),
         store,
         catalog,
         activities,

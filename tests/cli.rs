@@ -4,6 +4,8 @@
 mod deployments;
 #[path = "cli/forks.rs"]
 mod forks;
+#[path = "cli/memory.rs"]
+mod memory;
 #[path = "cli/packs.rs"]
 mod packs;
 #[path = "cli/questions.rs"]
@@ -61,6 +63,12 @@ fn every_command_has_help_with_an_example() -> Result<()> {
         "keys revoke",
         "keys rotate",
         "keys rotate-links",
+        "memory",
+        "memory list",
+        "memory get",
+        "memory history",
+        "memory restore",
+        "memory forget",
         "secrets",
         "secrets set",
         "secrets list",

@@ -6,6 +6,7 @@ mod discovery;
 mod expectations;
 mod families;
 mod fixtures;
+mod memory;
 mod models;
 mod observations;
 mod orchestras;
@@ -78,6 +79,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         questions::check(&mut session).await?;
         families::check(&mut session).await?;
         talks::check(&mut session).await?;
+        memory::check(&mut session).await?;
         orchestras::check(&mut session).await?;
         models::check(&mut session).await?;
         streams::check(&mut session).await?;

@@ -28,11 +28,12 @@ pub struct Host {
 }
 
 impl Default for Host {
-    /// The floor: agents of packs on some model. Most published packs ask for the swarm runtime
-    /// without using it, so that alone may be missing.
+    /// The floor: agents of packs on some model, that remember. Most published packs ask for the swarm
+    /// runtime without using it, so that alone may be missing.
     fn default() -> Self {
+        let has = ["aiProviders", MANIFEST_RUNTIME, MEMORY, MEMORY_BACKENDS];
         Self {
-            capabilities: BTreeSet::from(["aiProviders".to_owned(), MANIFEST_RUNTIME.to_owned()]),
+            capabilities: has.map(str::to_owned).into(),
             degrade: BTreeSet::from([AGENT_RUNTIME.to_owned()]),
             tools: BTreeSet::new(),
             model_classes: None,

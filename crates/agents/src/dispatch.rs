@@ -17,6 +17,7 @@ use callboard_protocol::{AgentId, AgentRef, Failure, Object, RunId, Tenant};
 use crate::conformance;
 use crate::deployment::{Deployment, Draw, PinError, pin};
 use crate::inventory::{AgentRegistry, InstalledAgent};
+use crate::memory::bind;
 use crate::pack::Schema;
 
 pub use script::answer as scripted_answer;
@@ -120,7 +121,7 @@ impl Activity for AgentDispatch {
             Some(observed) if falls_short(Some(observed), threshold) => Outcome::Suspend(
                 Question::low_confidence(&pin.agent_id, threshold, observed, Some(result)),
             ),
-            _ => Outcome::Done { outputs: outputs(result) },
+            _ => conclude(&call, &found, result).await,
         }
     }
 }
@@ -139,6 +140,16 @@ async fn ratified(call: &Call, found: &InstalledAgent, answered: &Answered) -> O
     let fact = Fact::Agent { place: 1, fact: decided };
     if call.tell(vec![fact]).await.is_err() {
         return Outcome::Done { outputs: Object::new() };
+    }
+    conclude(call, found, result).await
+}
+
+/// The result is the node's, and what the agent remembers of it.
+async fn conclude(call: &Call, found: &InstalledAgent, result: Value) -> Outcome {
+    if let Some(memory) = bind(call, &found.agent.manifest)
+        && let Err(error) = memory.keep(&result).await
+    {
+        return error.outcome();
     }
     Outcome::Done { outputs: outputs(result) }
 }

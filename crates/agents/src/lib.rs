@@ -12,6 +12,7 @@ mod error;
 mod inventory;
 mod keys;
 mod live;
+mod memory;
 mod model;
 mod pack;
 mod prompt;
@@ -42,6 +43,7 @@ pub use inventory::{
 };
 pub use keys::{KeyTextError, TrustedKey, TrustedKeys};
 pub use live::{Contracts, LiveAgents, LiveSettings};
+pub use memory::{AgentMemory, Notebook, bind};
 pub use model::{
     AssembledCall, BUDGET_MULTIPLIER, CacheRecipe, Delta, DeltaSink, Demands, Exhausted,
     ExhaustedReason, Fault, Gate, MODEL_CAPABILITIES, Message, Model, ModelError, ModelRef,
@@ -62,5 +64,5 @@ pub use structured::{MockAi, MockEntry, MockText, StructuredOutput};
 pub use tool::{
     AdmittedCall, FixedTools, Granted, Grants, HookRefusal, NotAdmitted, RatePolicy, Tool,
     ToolDescriptor, ToolFault, ToolHooks, ToolInvocation, ToolOffer, ToolOutput, ToolSurface,
-    ToolUse, Toolbox, Toolboxes, WorkflowTools, args_hash, run_folder, untrusted,
+    ToolUse, Toolbox, Toolboxes, WorkflowTools, args_hash, memory_tools, run_folder, untrusted,
 };

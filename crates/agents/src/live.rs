@@ -6,6 +6,7 @@
 //! ones and tells nothing twice.
 
 mod contract;
+mod memory;
 mod settings;
 mod speech;
 pub(crate) mod tale;
@@ -28,6 +29,7 @@ use callboard_protocol::{
 
 use crate::conformance;
 use crate::inventory::{AgentRegistry, InstalledAgent};
+use crate::memory::{AgentMemory, bind};
 use crate::model::{Message, Model, ModelRequest, ModelTable, PriceTable, ResolvedModel};
 use crate::prompt::{AgentPrompts, Bound, Composed, PromptSources, resolve, told_of};
 use crate::tool::{Grants, ToolHooks, ToolSurface, Toolbox};
@@ -91,6 +93,8 @@ struct Work<'a> {
     contract: Arc<Contract>,
     tale: Tale<'a>,
     surface: ToolSurface,
+    /// What the agent remembers from run to run, if its manifest asks for that.
+    memory: Option<AgentMemory>,
     /// The secret that holds the run's own key for the model.
     credential: Option<SecretName>,
     /// How many outward calls this visit has made so far.
@@ -143,6 +147,7 @@ impl LiveAgents {
             contract: self.contracts.of(pin, agent.agent.result.as_ref()),
             tale: Tale::new(call),
             surface,
+            memory: bind(call, &agent.agent.manifest),
             credential: None,
             calls: 0,
             forced: probe.result,
@@ -157,7 +162,7 @@ impl LiveAgents {
             version: pin.version.clone(),
             channel: pin.channel.clone(),
             tools: work.surface.len(),
-            memory: false,
+            memory: work.memory.is_some(),
         };
         work.tale.note(AgentFact::Invoked(invoked.clone()));
         let answered = match model {
@@ -187,7 +192,8 @@ impl Work<'_> {
         if let Some(name) = &model.credential_ref {
             self.credential = Some(SecretName::from(name.as_str()));
         }
-        let request = self.request(model, &task);
+        let remembered = self.remembered().await?;
+        let request = self.request(model, &task, remembered);
         for name in self.surface.unresolved().to_vec() {
             let fields = [
                 ("code".to_owned(), "tool_unresolvable".into()),
@@ -210,7 +216,12 @@ impl Work<'_> {
     }
 
     /// Step 2: which prompt applies, and all that the model is told in the first turn.
-    fn request(&mut self, model: ResolvedModel, task: &Value) -> ModelRequest {
+    fn request(
+        &mut self,
+        model: ResolvedModel,
+        task: &Value,
+        remembered: Option<String>,
+    ) -> ModelRequest {
         let manifest = &self.agent.agent.manifest;
         let pin = self.call.agent.as_ref();
         let prompts = AgentPrompts {
@@ -237,7 +248,10 @@ impl Work<'_> {
         }
         ModelRequest {
             model: model.model,
-            system: Some(system.text),
+            system: Some(match remembered {
+                Some(block) => format!("{}\n\n{block}", system.text),
+                None => system.text,
+            }),
             messages: vec![Message::User { text: task.to_string() }],
             tools: tools::specs(&self.surface),
             response_schema: self.contract.asked.clone(),
@@ -261,6 +275,7 @@ impl Work<'_> {
         let threshold =
             escalation_threshold(&self.call.configurable, wanted.and_then(Confidence::of));
         let Some(observed) = confidence.filter(|_| falls_short(confidence, threshold)) else {
+            self.remember(&result).await?;
             self.close(InvocationOutcome::Completed, schema_validated, confidence);
             self.tale.tell().await?;
             return Ok(Outcome::Done { outputs: outputs(result) });
@@ -280,6 +295,7 @@ impl Work<'_> {
             Ok(ratified) => {
                 self.reasoned("A person decided on what was proposed.".to_owned());
                 self.decided(&ratified, None);
+                self.remember(&ratified).await?;
                 self.close(InvocationOutcome::Completed, schema_validated, None);
                 self.tale.tell().await?;
                 Ok(Outcome::Done { outputs: outputs(ratified) })

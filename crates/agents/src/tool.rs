@@ -3,6 +3,7 @@
 mod arguments;
 mod folder;
 mod hooks;
+mod memory;
 mod name;
 mod result;
 mod surface;
@@ -23,11 +24,13 @@ use callboard_protocol::{
     ToolReplay, ToolSource, ToolTransport,
 };
 
+use crate::memory::Notebook;
 use crate::pack::Schema;
 
 pub use arguments::args_hash;
 pub use folder::run_folder;
 pub use hooks::{Granted, Grants, HookRefusal, RatePolicy, ToolHooks, ToolUse};
+pub use memory::memory_tools;
 pub use result::{ToolOutput, untrusted};
 pub use surface::{AdmittedCall, NotAdmitted, ToolOffer, ToolSurface};
 pub use workflow::WorkflowTools;
@@ -96,6 +99,8 @@ pub struct ToolInvocation<'a> {
     pub workspace: &'a Path,
     /// The key under which this call is one call, however often it is made.
     pub effect: &'a EffectId,
+    /// The memory of the agent that calls; none where no agent does.
+    pub notebook: Option<Notebook<'a>>,
     pub arguments: Object,
     /// How long the call may take.
     pub within: Duration,

@@ -3,6 +3,7 @@
 
 mod egress;
 mod mcp;
+mod memory_node;
 mod mock;
 mod model;
 mod otlp;
@@ -12,6 +13,7 @@ mod tools;
 
 pub use egress::{Answer, Egress, EgressError, Lookup, Method, Outgoing, Reach, SystemLookup};
 pub use mcp::{McpError, McpServer, McpServers, McpSurroundings, McpWay};
+pub use memory_node::MemoryNode;
 pub use mock::CallPrompt;
 pub use model::{BaseUrl, BaseUrlError, LiveModel, ProviderKind, ProviderSettings, Timeouts};
 pub use otlp::{Exporter, OtlpError, OtlpProtocol, OtlpSettings};

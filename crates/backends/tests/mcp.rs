@@ -94,7 +94,18 @@ async fn invoke(tool: &dyn Tool, arguments: Value, within: Duration) -> Result<V
     let Value::Object(arguments) = arguments else { panic!("an object") };
     let workspace = std::path::Path::new("/nowhere");
     let (tenant, run, node, effect) = (&tenant, &run, &node, &effect);
-    tool.invoke(ToolInvocation { tenant, run, node, workspace, effect, arguments, within }).await
+    let notebook = None;
+    tool.invoke(ToolInvocation {
+        tenant,
+        run,
+        node,
+        workspace,
+        effect,
+        notebook,
+        arguments,
+        within,
+    })
+    .await
 }
 
 #[tokio::test]

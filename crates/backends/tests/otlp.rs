@@ -28,6 +28,7 @@ fn engine() -> Engine {
     });
     catalog.load(&definition.to_string()).expect("a definition");
     let engine = Engine::new(Parts {
+        memory: store.clone(),
         secrets: store.clone(),
         store,
         catalog,

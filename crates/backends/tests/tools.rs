@@ -72,6 +72,7 @@ impl Given {
             node: &node,
             workspace: &self.folder.path().join("run"),
             effect: &effect,
+            notebook: None,
             arguments: admitted.arguments,
             within: Duration::from_secs(5),
         };

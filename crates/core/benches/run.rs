@@ -59,6 +59,7 @@ fn birth() -> Arc<Birth> {
         unset: Vec::new(),
         fork: None,
         agents: std::collections::BTreeMap::new(),
+        memory: callboard_core::MemoryBirth::default(),
         trace: None,
     })
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use callboard_protocol::{
-    ENGINE_VERSION, ForkMode, InvocationSource, NodeId, Object, Owner, RunId, Timestamp, TypeId,
-    WorkflowId,
+    ENGINE_VERSION, ForkMode, InvocationSource, NodeId, Object, Owner, Remembered, RunId,
+    Timestamp, TypeId, WorkflowId,
 };
 
 use crate::confidence::Confidence;
@@ -61,6 +61,27 @@ pub struct Birth {
     /// The agents that perform nodes of this run, each in the version that it keeps.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<NodeId, AgentPin>,
+    /// What the run sees of memory. A run from before there was any sees none.
+    #[serde(default)]
+    pub memory: MemoryBirth,
+}
+
+/// The memory that a run begins with: nothing that others write later is in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemoryBirth {
+    /// Which of the tenant's memories: the caller's scope id, empty for the one that all others share.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub scope_id: String,
+    /// The oldest run above this one, itself included: what its members write is seen when they join.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<RunId>,
+    /// The journal's position when the run began.
+    #[serde(default)]
+    pub as_of: u64,
+    /// What runs whose history or place this one continues had written by then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Remembered>,
 }
 
 /// An installed agent, as a run keeps it whatever is installed later.

@@ -25,6 +25,19 @@ pub(crate) struct ChildCall {
     pub(crate) output_mapping: BTreeMap<String, String>,
     #[serde(default = "yes")]
     pub(crate) propagate_cancellation: bool,
+    #[serde(default)]
+    pub(crate) memory_scope_isolation: MemoryScope,
+}
+
+/// Whose memory a child reads and writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryScope {
+    /// Its parent's, as the parent sees it when the child begins.
+    #[default]
+    Inherit,
+    /// One of its own, which begins empty.
+    Isolated,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]

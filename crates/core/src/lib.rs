@@ -25,7 +25,8 @@ mod trace;
 mod version;
 
 pub use admission::{HostLimits, Inadmissible, MOCK_PROVIDERS};
-pub use birth::{AgentPin, Birth, Departure, Fork, Parent, RunLimits, TaskSource};
+pub use birth::{AgentPin, Birth, Departure, Fork, MemoryBirth, Parent, RunLimits, TaskSource};
+pub use child::MemoryScope;
 pub use confidence::{Confidence, escalation_threshold, falls_short};
 pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};
 pub use head::Head;
@@ -35,8 +36,8 @@ pub use orchestrate::{DecisionKind, MAX_FAN_OUT, OrchestratorDecision};
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use run::{
     AgentFact, Answered, Attempt, Cause, ChildNews, ChildOrder, Command, Entry, Fact,
-    InterruptView, Invoked, LiveChild, Outcome, OutsideWrite, Owed, Refusal, Resolution,
-    RetryClass, Run, Task, ToolCalled, ToolReturned, Via, status_for_parent,
+    InterruptView, Invoked, LiveChild, MemoryView, Outcome, OutsideWrite, Owed, Refusal,
+    Resolution, RetryClass, Run, Task, ToolCalled, ToolReturned, Via, status_for_parent,
 };
 pub use secrets::{Redactor, SecretText, redact, redact_text};
 pub use trace::{

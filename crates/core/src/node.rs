@@ -1,7 +1,7 @@
 //! What this host knows about node types: which core computes itself, which an activity performs,
 //! and which need a capability that nobody here has.
 
-use callboard_protocol::TypeId;
+use callboard_protocol::{TypeId, WorkflowNode};
 
 /// How a node comes to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(crate) enum NodeKind {
     CostEmit,
     /// Declares a requirement that no host meets: the engine must refuse to run it.
     RequiresMissing,
+    /// Reads or writes memory, and passes on what came of it.
+    Memory,
     /// Somebody outside core performs it.
     Activity,
 }
@@ -42,12 +44,16 @@ pub(crate) enum NodeKind {
 /// The requirement of `conformance.requiresMissing`. Nothing may ever provide it.
 pub(crate) const NEVER_PROVIDED: &str = "conformance.never-provided";
 
+/// What `core.identity` is configured with where it is to read or write memory.
+const MEMORY_ACTION: &str = "memoryAction";
+
 /// The type of nodes that only the host's own definitions have: `config.type` and `config.payload` are an event.
 pub const STATEMENT: &str = "callboard.statement";
 
 impl NodeKind {
-    pub(crate) fn of(type_id: &TypeId) -> Self {
-        match type_id.as_str() {
+    pub(crate) fn of(node: &WorkflowNode) -> Self {
+        match node.type_id.as_str() {
+            "core.identity" if node.config.contains_key(MEMORY_ACTION) => Self::Memory,
             "core.start" | "core.end" | "core.parallel" | "core.merge" => Self::Pass,
             "core.noop" => Self::Noop,
             "core.identity" => Self::Identity,
@@ -73,7 +79,12 @@ impl NodeKind {
 
     /// Whether core itself computes the outcome.
     pub(crate) fn is_pure(self) -> bool {
-        self != Self::Activity
+        !self.is_performed()
+    }
+
+    /// Whether an activity comes to the outcome.
+    pub(crate) fn is_performed(self) -> bool {
+        matches!(self, Self::Activity | Self::Memory)
     }
 
     /// Whether a node of this kind waits for runs of its own, which go their own way meanwhile.

@@ -305,7 +305,7 @@ impl Plan {
             let max_retries =
                 retries(&node).unwrap_or(self.definition.settings.max_retries.unwrap_or(0));
             self.nodes.push(PlanNode {
-                kind: NodeKind::of(&node.type_id),
+                kind: NodeKind::of(&node),
                 incoming: Vec::new(),
                 outgoing: Vec::new(),
                 returning: Vec::new(),

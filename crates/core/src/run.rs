@@ -20,6 +20,7 @@ mod handoff;
 mod inputs;
 mod interrupt;
 mod join;
+mod memory;
 mod mock_agent;
 mod next;
 mod perform;
@@ -36,7 +37,7 @@ use serde_json::Value;
 
 use callboard_protocol::{
     CancelRequested, CapBreached, ChannelName, Event, Failure, NodeId, Object, PauseRequested,
-    RunCost, RunId, RunStatus, Timestamp,
+    Remembered, RunCost, RunId, RunStatus, Timestamp,
 };
 
 pub use answer::Answered;
@@ -45,6 +46,7 @@ pub use child::{ChildNews, ChildOrder, LiveChild, status_for_parent};
 pub use command::{Command, Fact, Outcome, Refusal, RetryClass};
 pub use fact::{AgentFact, Invoked, ToolCalled, ToolReturned};
 pub use interrupt::{InterruptView, Resolution, Via};
+pub use memory::MemoryView;
 pub use view::{Attempt, Owed, Task};
 pub use write::OutsideWrite;
 
@@ -120,6 +122,8 @@ pub struct Run {
     cost: Option<RunCost>,
     /// Completed visits whose outputs are an artifact that the log has yet to tell of.
     owed_artifacts: BTreeSet<(NodeIndex, u32)>,
+    /// What this run has remembered, with what came from children that completed.
+    remembered: BTreeSet<Remembered>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -256,6 +260,7 @@ impl Run {
             script: replay::Script::default(),
             cost: None,
             owed_artifacts: BTreeSet::new(),
+            remembered: BTreeSet::new(),
             birth,
             plan,
         };

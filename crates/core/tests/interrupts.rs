@@ -49,6 +49,7 @@ fn run_of(nodes: Value, edges: Value, settings: Value) -> Run {
         unset: Vec::new(),
         fork: None,
         agents: std::collections::BTreeMap::new(),
+        memory: callboard_core::MemoryBirth::default(),
         trace: None,
     };
     Run::new(Arc::new(birth), plan)

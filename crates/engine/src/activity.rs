@@ -8,9 +8,12 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
 use callboard_core::{AgentPin, Answered, Attempt, Fact, Outcome, Pin, Task, pin_version};
-use callboard_protocol::{Failure, Object, Principal, RunId, Tenant, Timestamp, TypeId, Workspace};
+use callboard_protocol::{
+    AgentRef, Failure, Object, Principal, Remembered, RunId, Tenant, Timestamp, TypeId, Workspace,
+};
 
 use crate::clock::Clock;
+use crate::memory::{MemoryAccess, MemoryDraft};
 use crate::secrets::{Resolved, Secrets};
 use crate::store::{Claim, Store};
 
@@ -72,10 +75,13 @@ pub struct Call {
     pub prompt_defaults: Option<Object>,
     /// The agent that is to perform it, in the version that the run keeps.
     pub agent: Option<AgentPin>,
+    /// The agent that the definition names, installed or not.
+    pub named: Option<AgentRef>,
     /// How many facts earlier attempts of this visit have recorded: those need not be told again.
     pub told: u32,
     /// How the last question of an earlier attempt was settled.
     pub answer: Option<Answered>,
+    pub memory: MemoryAccess,
     pub(crate) claim: Claim,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) secrets: Arc<dyn Secrets>,
@@ -88,7 +94,10 @@ pub struct Call {
 impl Call {
     /// Records facts and returns once they are on disk. An error means that this attempt no longer counts.
     pub async fn tell(&self, facts: Vec<Fact>) -> Result<(), Superseded> {
-        self.teller.tell(self.attempt.clone(), facts).await
+        match self.teller.tell(self.attempt.clone(), facts, Vec::new()).await {
+            Ok(()) => Ok(()),
+            Err(Untold::Superseded(_) | Untold::Moved) => Err(Superseded),
+        }
     }
 
     /// Which side of a change in the code this run is on. The first answer is the newest and is kept for good.
@@ -144,16 +153,32 @@ pub struct Superseded;
 pub(crate) struct Told {
     pub(crate) attempt: Attempt,
     pub(crate) facts: Vec<Fact>,
-    pub(crate) recorded: oneshot::Sender<Result<(), Superseded>>,
+    /// What the facts that tell of memory are about.
+    pub(crate) memory: Vec<(Remembered, MemoryDraft)>,
+    pub(crate) recorded: oneshot::Sender<Result<(), Untold>>,
+}
+
+/// Why a fact was not recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Untold {
+    Superseded(Superseded),
+    /// An entry of memory has moved on.
+    Moved,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Teller(pub(crate) mpsc::Sender<Told>);
 
 impl Teller {
-    async fn tell(&self, attempt: Attempt, facts: Vec<Fact>) -> Result<(), Superseded> {
+    pub(crate) async fn tell(
+        &self,
+        attempt: Attempt,
+        facts: Vec<Fact>,
+        memory: Vec<(Remembered, MemoryDraft)>,
+    ) -> Result<(), Untold> {
+        let gone = Untold::Superseded(Superseded);
         let (recorded, answer) = oneshot::channel();
-        self.0.send(Told { attempt, facts, recorded }).await.map_err(|_| Superseded)?;
-        answer.await.map_err(|_| Superseded)?
+        self.0.send(Told { attempt, facts, memory, recorded }).await.map_err(|_| gone)?;
+        answer.await.map_err(|_| gone)?
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use callboard_core::{AgentPin, Birth, RunLimits};
+use callboard_core::{AgentPin, Birth, MemoryBirth, RunLimits};
 use callboard_protocol::{ENGINE_VERSION, NodeId, RunId, Timestamp, WorkflowId};
 
 use crate::engine::Order;
@@ -18,6 +18,11 @@ impl Order {
         limits: RunLimits,
         at: Timestamp,
     ) -> Birth {
+        let memory = MemoryBirth {
+            scope_id: self.scope_id.clone().unwrap_or_default(),
+            family: Some(run_id.clone()),
+            ..MemoryBirth::default()
+        };
         Birth {
             run_id,
             workflow_id,
@@ -38,6 +43,7 @@ impl Order {
             unset: Vec::new(),
             fork: None,
             agents,
+            memory,
             trace: self.trace,
         }
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use callboard_core::{
-    Birth, ChildNews, ChildOrder, Command, LiveChild, Parent, Refusal, Run, TraceContext,
-    status_for_parent,
+    Birth, ChildNews, ChildOrder, Command, LiveChild, MemoryBirth, MemoryScope, Parent, Refusal,
+    Run, TraceContext, status_for_parent,
 };
-use callboard_protocol::{ENGINE_VERSION, Failure, NodeId, RunStatus};
+use callboard_protocol::{ENGINE_VERSION, Failure, NodeId, RunId, RunStatus};
 
 use crate::engine::{Engine, EngineError, Newborn};
 use crate::store::KeyMode;
@@ -63,6 +63,7 @@ impl Engine {
             }
         };
         let at = self.inner.clock.now();
+        let memory = self.memory_of_child(parent, order.memory, &run_id).await?;
         let birth = Birth {
             run_id,
             workflow_id: order.workflow.clone(),
@@ -83,10 +84,31 @@ impl Engine {
             unset: order.unset.clone(),
             fork: None,
             agents,
+            memory,
             trace: Some(TraceContext::below(above, &attempt.node, attempt.visit)),
         };
         let run = Run::new(Arc::new(birth), entry.plan.clone());
         Ok(Ok(self.newborn(run, entry.source.clone(), at)))
+    }
+
+    /// What a child sees of memory: its parent's, or one of its own that begins empty.
+    async fn memory_of_child(
+        &self,
+        parent: &Run,
+        scope: MemoryScope,
+        child: &RunId,
+    ) -> Result<MemoryBirth, EngineError> {
+        Ok(match scope {
+            MemoryScope::Inherit => MemoryBirth {
+                as_of: self.inner.memory.memory_position().await?,
+                ..parent.memory_handed_on()
+            },
+            MemoryScope::Isolated => MemoryBirth {
+                scope_id: child.to_string(),
+                family: Some(child.clone()),
+                ..MemoryBirth::default()
+            },
+        })
     }
 
     /// Ends a child with its parent. One that has ended already needs nothing.
@@ -127,7 +149,11 @@ impl Engine {
             RunStatus::Completed => parent.harvest(&child.node, &run),
             _ => Default::default(),
         };
+        let memory = match status {
+            RunStatus::Completed => run.memory_left(),
+            _ => Vec::new(),
+        };
         let error = run.snapshot().error;
-        Ok(Some(ChildNews { run: child.run.clone(), status, outputs, error }))
+        Ok(Some(ChildNews { run: child.run.clone(), status, outputs, error, memory }))
     }
 }

@@ -8,12 +8,13 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
-    Attempt, ChildNews, ChildOrder, Command, Outcome, RetryClass, Run, SpanContext, Task,
+    Attempt, ChildNews, ChildOrder, Command, Entry, Outcome, RetryClass, Run, SpanContext, Task,
 };
-use callboard_protocol::{Failure, Timestamp};
+use callboard_protocol::{Event, Failure, Remembered, Timestamp};
 
-use crate::activity::{Call, Superseded, Teller, Told};
+use crate::activity::{Call, Superseded, Teller, Told, Untold};
 use crate::engine::{Engine, EngineError, Newborn};
+use crate::memory::{MemoryAccess, MemoryDraft, Shared, rows_of};
 use crate::observe::run_created;
 use crate::record::append_of;
 use crate::secrets::Resolved;
@@ -49,6 +50,15 @@ struct Driver {
     told: mpsc::Receiver<Told>,
     /// Whether children are being looked after: the run does not rest meanwhile.
     is_tending: bool,
+    /// What attempts see of memory.
+    memory: Shared,
+}
+
+/// What is written together with what a command decides.
+#[derive(Default)]
+struct With {
+    child: Option<Box<Newborn>>,
+    memory: Vec<(Remembered, MemoryDraft)>,
 }
 
 impl Engine {
@@ -97,6 +107,7 @@ impl Engine {
             resolved: Resolved::default(),
             told,
             is_tending: false,
+            memory: Shared::default(),
         };
         // Large, and wrapped several times: only its address is moved.
         match lost.run_until_cancelled(Box::pin(driver.go())).await {
@@ -131,6 +142,7 @@ impl Engine {
 impl Driver {
     async fn go(mut self) -> Result<Left, EngineError> {
         let first = self.first_command();
+        self.memory.set(self.run.memory_view());
         // Children may have moved before this claim: the run must not rest before they were heard.
         self.is_tending = !self.run.live_children().is_empty();
         let mut left = self.record(first).await?;
@@ -199,7 +211,8 @@ impl Driver {
                     child: child.run.id().clone(),
                     workflow: order.workflow,
                 };
-                self.record_with(command, Some(Box::new(child))).await
+                let with = With { child: Some(Box::new(child)), ..With::default() };
+                self.record_with(command, with).await
             }
             Err(failure) => {
                 let workflow = order.workflow;
@@ -246,28 +259,43 @@ impl Driver {
         let is_current = self.run.tasks().any(|task| task.attempt == told.attempt);
         if !is_current {
             // Its sender may be gone; then there is nobody to tell.
-            let _gone = told.recorded.send(Err(Superseded));
+            let _gone = told.recorded.send(Err(Untold::Superseded(Superseded)));
             return Ok(None);
         }
         let attempt = told.attempt.clone();
-        let left = self.record(Command::Tell { attempt: told.attempt, facts: told.facts }).await?;
+        let command = Command::Tell { attempt: told.attempt, facts: told.facts };
+        let with = With { memory: told.memory, ..With::default() };
+        let left = match self.record_with(command, with).await {
+            Err(EngineError::Store(StoreError::Moved { .. })) => {
+                // What was decided is not written; the attempt goes on and may decide anew.
+                self.read_again().await?;
+                let _gone = told.recorded.send(Err(Untold::Moved));
+                return Ok(None);
+            }
+            recorded => recorded?,
+        };
         let still_current = self.run.tasks().any(|task| task.attempt == attempt);
-        let _gone = told.recorded.send(if still_current { Ok(()) } else { Err(Superseded) });
+        let superseded = Err(Untold::Superseded(Superseded));
+        let _gone = told.recorded.send(if still_current { Ok(()) } else { superseded });
         Ok(left)
     }
 
     async fn record(&mut self, command: Command) -> Result<Option<Left>, EngineError> {
-        self.record_with(command, None).await
+        self.record_with(command, With::default()).await
     }
 
-    /// Records a command under this claim, with the child that begins with it. A refusal means that
-    /// the run has moved on without us. What an activity says is cleaned here, before anything is made of it.
+    /// Records a command under this claim, with what belongs to it. A refusal means that the run has
+    /// moved on without us. What an activity says is cleaned here, before anything is made of it.
     async fn record_with(
         &mut self,
         mut command: Command,
-        mut child: Option<Box<Newborn>>,
+        mut with: With,
     ) -> Result<Option<Left>, EngineError> {
-        self.resolved.known().redact_command(&mut command);
+        {
+            let known = self.resolved.known();
+            known.redact_command(&mut command);
+            with.memory.iter_mut().for_each(|(_, draft)| draft.redact(&known));
+        }
         loop {
             let now = self.engine.inner.clock.now();
             let entries = match self.run.decide(&command, now) {
@@ -283,7 +311,8 @@ impl Driver {
             let then = self.then(now);
             let fence = Fence { claim: self.claim.clone(), then };
             let mut append = append_of(&self.run, &entries, Some(fence));
-            append.child = child.as_ref().map(|child| Box::new(child.record.clone()));
+            append.child = with.child.as_ref().map(|child| Box::new(child.record.clone()));
+            append.memory = rows_of(&self.run, &entries, &with.memory);
             let wakes = append.wakes.is_some();
             match self.engine.inner.store.append(append).await {
                 Ok(()) => {
@@ -291,10 +320,11 @@ impl Driver {
                     if wakes {
                         self.engine.inner.nudge.notify_one();
                     }
-                    if let Some(child) = child.take() {
+                    if let Some(child) = with.child.take() {
                         self.engine.drive_child(*child);
                     }
                     self.engine.inner.appended.notify_one();
+                    self.share_memory(&entries);
                     self.stop_superseded();
                     return Ok((then == Then::Release).then_some(Left::Released));
                 }
@@ -311,9 +341,11 @@ impl Driver {
 
     /// Somebody else appended: cancel, pause, an answer.
     async fn catch_up(&mut self) -> Result<Option<Left>, EngineError> {
-        for entry in self.engine.inner.store.tail(self.run.id(), self.run.version()).await? {
-            self.run.apply(&entry);
+        let entries = self.engine.inner.store.tail(self.run.id(), self.run.version()).await?;
+        for entry in &entries {
+            self.run.apply(entry);
         }
+        self.share_memory(&entries);
         self.stop_superseded();
         if self.run.status().is_terminal() {
             return Ok(Some(Left::Released));
@@ -325,6 +357,7 @@ impl Driver {
         let id = self.run.id().clone();
         if let Some(run) = self.engine.open(&id).await? {
             self.run = run;
+            self.memory.set(self.run.memory_view());
         }
         self.stop_superseded();
         Ok(())
@@ -414,8 +447,24 @@ impl Driver {
         }
     }
 
+    /// Lets attempts see what was just remembered, here or by a child that completed.
+    fn share_memory(&self, entries: &[Entry]) {
+        let remembers =
+            |entry: &Entry| matches!(entry.event, Event::MemoryWritten(_) | Event::ChildChanged(_));
+        if entries.iter().any(remembers) {
+            self.memory.set(self.run.memory_view());
+        }
+    }
+
     fn call(&self, task: Task) -> Call {
         let birth = self.run.birth();
+        let inner = &self.engine.inner;
+        let pinned = task.agent.as_ref().map(|pin| pin.agent_id.clone());
+        let agent = pinned.or_else(|| task.named.as_ref().map(|named| named.agent_id.clone()));
+        let way = (self.teller.clone(), self.memory.clone());
+        let (journal, clock) = (inner.memory.clone(), inner.clock.clone());
+        let attempt = task.attempt.clone();
+        let memory = MemoryAccess::new(&self.run, attempt, agent, journal, clock, way);
         Call {
             run: birth.run_id.clone(),
             tenant: birth.owner.tenant.clone(),
@@ -428,8 +477,10 @@ impl Driver {
             workspace: birth.owner.workspace.clone(),
             prompt_defaults: self.run.prompt_defaults().cloned(),
             agent: task.agent,
+            named: task.named,
             told: task.told,
             answer: task.answer,
+            memory,
             claim: self.claim.clone(),
             store: self.engine.inner.store.clone(),
             secrets: self.engine.inner.secrets.clone(),

@@ -21,6 +21,7 @@ use crate::catalog::Catalog;
 use crate::claim::Driving;
 use crate::clock::{Clock, Ids};
 use crate::directory::{Directory, workflow_of};
+use crate::memory::Memory;
 use crate::observe::{Ended, run_created};
 use crate::secrets::Secrets;
 use crate::store::{Claim, ClaimOrigin, KeyMode, Lease, NewRun, Outcome, Scope, Store, StoreError};
@@ -38,6 +39,7 @@ pub(crate) struct Inner {
     pub(crate) catalog: Catalog,
     pub(crate) activities: Activities,
     pub(crate) directory: Arc<dyn Directory>,
+    pub(crate) memory: Arc<dyn Memory>,
     pub(crate) secrets: Arc<dyn Secrets>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
@@ -65,6 +67,7 @@ pub struct Parts {
     pub catalog: Catalog,
     pub activities: Activities,
     pub directory: Arc<dyn Directory>,
+    pub memory: Arc<dyn Memory>,
     pub secrets: Arc<dyn Secrets>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
@@ -141,6 +144,9 @@ pub enum EngineError {
     /// A fork must leave its source's history at one of its events.
     #[error("run {run} has no event {from} to fork at; its log holds {until}")]
     NoSuchEvent { run: RunId, from: u64, until: u64 },
+    /// What the source saw of memory cannot be told any more, so nobody can see it again.
+    #[error("what run {run} saw of memory at event {from} is not available")]
+    NoMemorySnapshot { run: RunId, from: u64, reason: SnapshotLoss },
     /// The run's state does not allow it.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -149,6 +155,15 @@ pub enum EngineError {
     FutureVersion { run: RunId, persisted: u32, current: u32 },
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Why a snapshot of memory is not available.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotLoss {
+    /// It was let go of in time.
+    RetentionExpired,
+    /// It cannot be read.
+    EventLogUnavailable,
 }
 
 /// A run before it is written, with the claim that its creator takes.
@@ -180,6 +195,7 @@ impl Engine {
                 catalog: parts.catalog,
                 activities: parts.activities,
                 directory: parts.directory,
+                memory: parts.memory,
                 secrets: parts.secrets,
                 clock: parts.clock,
                 ids: parts.ids,
@@ -277,7 +293,9 @@ impl Engine {
         let limits = entry.plan.admit(&order.inputs, &order.configurable, inner.options.limits)?;
         let at = inner.clock.now();
         let exclusive = order.exclusive;
-        let birth = order.birth(run_id, workflow_id, entry.digest.clone(), agents, limits, at);
+        let digest = entry.digest.clone();
+        let mut birth = order.birth(run_id, workflow_id, digest, agents, limits, at);
+        birth.memory.as_of = inner.memory.memory_position().await?;
         let run = Run::new(Arc::new(birth), entry.plan);
         let mut newborn = self.newborn(run, entry.source, at);
         newborn.record.exclusive = exclusive;
@@ -460,6 +478,10 @@ impl Engine {
 
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
+    }
+
+    pub fn memory(&self) -> &Arc<dyn Memory> {
+        &self.inner.memory
     }
 
     pub fn secrets(&self) -> &Arc<dyn Secrets> {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use callboard_core::{Birth, Fork, Run};
+use callboard_core::{Birth, Fork, MemoryView, Run};
 use callboard_protocol::{ENGINE_VERSION, ForkMode, Object, Owner, RunId};
 
-use crate::engine::{Done, Engine, EngineError, Remember};
-use crate::store::{KeyMode, Scope};
+use crate::engine::{Done, Engine, EngineError, Remember, SnapshotLoss};
+use crate::memory::{MemoryQuery, Place, Seen};
+use crate::store::{KeyMode, Opened, Scope, StoreError};
 
 /// A fork to be made.
 #[derive(Debug, Clone)]
@@ -40,7 +41,7 @@ impl Engine {
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
         let inner = &self.inner;
-        let opened = inner.store.open(&order.source).await?;
+        let opened = self.open_source(scope, &order).await?;
         let opened = opened.filter(|opened| scope.sees(&opened.birth));
         let opened = opened.ok_or_else(|| EngineError::UnknownRun(order.source.clone()))?;
         let source = &opened.birth;
@@ -55,6 +56,7 @@ impl Engine {
         if order.from >= until.max(1) {
             return Err(EngineError::NoSuchEvent { run: order.source, from: order.from, until });
         }
+        self.refuse_without_memory(scope, &order, source).await?;
         let plan = inner.catalog.plan(&source.definition, &opened.definition)?;
         let mut configurable = source.configurable.clone();
         configurable.extend(order.overlay.configurable.clone());
@@ -83,9 +85,58 @@ impl Engine {
         let newborn = self.newborn(run, opened.definition, at);
         self.bring_up(newborn, remember, at).await
     }
+
+    /// A log that is there and cannot be read cannot say what its run saw either.
+    async fn open_source(
+        &self,
+        scope: &Scope,
+        order: &ForkOrder,
+    ) -> Result<Option<Opened>, EngineError> {
+        match self.inner.store.open(&order.source).await {
+            Err(error @ StoreError::Unreadable { .. }) => {
+                if self.inner.store.find(scope, &order.source).await?.is_none() {
+                    return Ok(None);
+                }
+                tracing::error!(%error, run = %order.source, "log not readable; fork refused");
+                Err(order.without_memory(SnapshotLoss::EventLogUnavailable))
+            }
+            opened => Ok(opened?),
+        }
+    }
+
+    /// A fork must see the memory that its source saw, so that memory is read once before there is a fork.
+    async fn refuse_without_memory(
+        &self,
+        scope: &Scope,
+        order: &ForkOrder,
+        source: &Birth,
+    ) -> Result<(), EngineError> {
+        let memory = &self.inner.memory;
+        let view = MemoryView { as_of: source.memory.as_of, also: source.memory.also.clone() };
+        let seen = Seen { view, family: source.memory.family.clone() };
+        let query = MemoryQuery::new(Place::Anywhere, self.inner.clock.now(), 1);
+        let query = MemoryQuery { seen: Some(seen), ..query };
+        let probe = async {
+            let is_kept = memory.has_snapshot(&order.source).await?;
+            memory.recall(scope, &query).await?;
+            Ok::<bool, StoreError>(is_kept)
+        };
+        match probe.await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(order.without_memory(SnapshotLoss::RetentionExpired)),
+            Err(error) => {
+                tracing::warn!(%error, run = %order.source, "memory not readable; fork refused");
+                Err(order.without_memory(SnapshotLoss::EventLogUnavailable))
+            }
+        }
+    }
 }
 
 impl ForkOrder {
+    fn without_memory(&self, reason: SnapshotLoss) -> EngineError {
+        EngineError::NoMemorySnapshot { run: self.source.clone(), from: self.from, reason }
+    }
+
     /// The source's record with what a fork has of its own.
     fn birth(self, source: &Birth, until: u64) -> Birth {
         let workspace = self.owner.workspace.or_else(|| source.owner.workspace.clone());

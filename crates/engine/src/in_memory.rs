@@ -9,6 +9,7 @@ mod effects;
 mod envelopes;
 mod inbox;
 mod links;
+mod memory;
 mod packs;
 mod prompts;
 mod secrets;
@@ -40,6 +41,7 @@ use crate::store::{
     StoreError, Then,
 };
 use effects::StoredEffect;
+use memory::Journal;
 use webhooks::Subscribed;
 
 /// Every port to the database, in memory.
@@ -95,6 +97,7 @@ struct Tables {
     prompts: BTreeMap<(PromptShelf, String), Vec<PromptTemplate>>,
     envelopes: BTreeMap<EnvelopeId, KeptEnvelope>,
     projected: BTreeMap<(Tenant, RunId), Vec<ProjectedEvent>>,
+    journal: Journal,
     secrets: BTreeMap<(Tenant, SecretName), (StoredSecret, SecretText)>,
 }
 
@@ -295,6 +298,7 @@ impl Tables {
             snapshot,
             interrupts,
             outcome,
+            memory,
             child,
             wakes,
         } = append;
@@ -306,10 +310,14 @@ impl Tables {
         if run.head.version != expected {
             return Err(StoreError::Conflict { run: id });
         }
+        self.journal.refuse_moved(&Scope::of(&run.birth), &memory)?;
         if let Some(child) = child {
             self.create(*child)?;
         }
         let run = self.runs.get_mut(&id).ok_or_else(|| unknown(&id))?;
+        for row in memory {
+            self.journal.write(&Scope::of(&run.birth), row);
+        }
         run.rows.extend(rows);
         let version = run.rows.len() as u64;
         self.log.extend((expected..version).map(|sequence| (id.clone(), sequence)));

@@ -18,6 +18,7 @@ mod envelopes;
 mod errand;
 mod fork;
 mod in_memory;
+mod memory;
 mod observe;
 mod once;
 mod outside;
@@ -40,12 +41,17 @@ pub use deployments::{DeploymentChange, Deployments, StoredDeployment, Telling};
 pub use directory::{Directory, NoAgents};
 pub use effects::{Begun, EffectClaim, EffectId};
 pub use engine::{
-    Done, Engine, EngineError, Options, Order, Parts, Remember, Seen, Target, Watcher,
+    Done, Engine, EngineError, Options, Order, Parts, Remember, Seen, SnapshotLoss, Target, Watcher,
 };
 pub use envelopes::{EnvelopeId, Envelopes, KeptEnvelope, ProjectedEvent};
 pub use errand::{Errand, Homecoming, WeakEngine};
 pub use fork::{ForkOrder, Overlay};
 pub use in_memory::InMemoryStore;
+pub use memory::{
+    Lifetime, MAX_MEMORY_BYTES, Memory, MemoryAccess, MemoryAuthor, MemoryDraft, MemoryError,
+    MemoryQuery, MemoryRecord, MemoryRow, Place, Seen as MemorySeen, Wanted, check_memory_ref,
+    next_expiry, unreached, words,
+};
 pub use observe::Ended;
 pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};
 pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};

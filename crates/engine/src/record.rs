@@ -29,6 +29,7 @@ pub(crate) fn append_of(run: &Run, entries: &[Entry], fence: Option<Fence>) -> A
         snapshot,
         interrupts: run.questions_after(entries),
         outcome: None,
+        memory: Vec::new(),
         child: None,
         wakes: waiting_parent(run, entries),
     }

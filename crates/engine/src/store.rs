@@ -15,6 +15,7 @@ use callboard_protocol::{
 };
 
 use crate::effects::{Begun, EffectClaim, EffectId};
+use crate::memory::MemoryRow;
 
 /// Everything that runs need from a database. One contract suite holds for every implementation.
 #[async_trait]
@@ -201,6 +202,8 @@ pub struct Append {
     /// Every question that the run asks after this append, as readers may see it; none leaves them as they were.
     pub interrupts: Option<Vec<InterruptView>>,
     pub outcome: Option<Outcome>,
+    /// What the run remembers with this append.
+    pub memory: Vec<MemoryRow>,
     /// A run that begins with this append.
     pub child: Option<Box<NewRun>>,
     /// A run that waits for what is told here, to be looked at again at once.

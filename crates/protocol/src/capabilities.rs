@@ -40,6 +40,7 @@ pub struct Capabilities {
     /// Absent until something dispatches agents: what is advertised is enforced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<AgentsCapability>,
+    pub memory: MemoryCapability,
     pub tool_catalog: ToolCatalogCapability,
     /// Absent until every call of a tool goes through them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -194,6 +195,8 @@ pub struct WebhooksCapability {
 pub struct AgentsCapability {
     pub supported: bool,
     pub manifest_runtime: ManifestRuntime,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory_backends: Vec<String>,
     /// Whether supervisors decide, whether what they decide is carried out, and whether workers are given variables.
     pub orchestrator: bool,
     pub dispatch: bool,
@@ -206,6 +209,39 @@ pub struct AgentsCapability {
     /// Absent where no reference to a channel can be resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentCapability>,
+}
+
+/// What runs can remember. Its parts are closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemoryCapability {
+    pub supported: bool,
+    pub max_entry_size_bytes: u64,
+    pub ttl_supported: bool,
+    pub search: MemorySearch,
+    pub retention: MemoryRetention,
+    pub attribution: MemoryAttribution,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemorySearch {
+    pub supported: bool,
+    pub modes: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryRetention {
+    pub ttl: bool,
+    pub forget: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MemoryAttribution {
+    pub supported: bool,
+    pub emits_write_events: bool,
 }
 
 /// RFC 0077: agents of packs work with models and tools. Closed in the protocol's schema.

@@ -7,6 +7,7 @@
 mod agent;
 mod conversation;
 mod envelope;
+mod memory;
 mod orchestration;
 mod payload;
 
@@ -17,6 +18,7 @@ use serde_json::Value;
 pub use agent::*;
 pub use conversation::*;
 pub use envelope::*;
+pub use memory::*;
 pub use orchestration::*;
 pub use payload::*;
 
@@ -158,6 +160,7 @@ events! {
     ConversationClosed(ConversationClosed) = "conversation.closed", Update;
     ArtifactCreated(ArtifactCreated) = "artifact.created", Update;
     NodeDispatched(NodeDispatched) = "node.dispatched", Update;
+    MemoryWritten(MemoryWritten) = "memory.written", Debug;
     ReplayDiverged(ReplayDiverged) = "replay.diverged", Debug;
     ChildChanged(ChildChanged) = "callboard.child.changed", Debug;
     Vote(Vote) = "callboard.vote", Debug;
@@ -218,6 +221,7 @@ impl Event {
             Self::Vote(payload) => Some(&payload.node_id),
             Self::Ask(payload) => Some(&payload.node_id),
             Self::LoopbackLimit(payload) => Some(&payload.node_id),
+            Self::MemoryWritten(payload) => payload.node_id.as_ref(),
             Self::ChannelWritten(payload) => payload.node_id.as_ref(),
             Self::VariableChanged(payload) => payload.node_id.as_ref(),
             Self::VersionPinned(payload) => payload.node_id.as_ref(),

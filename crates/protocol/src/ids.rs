@@ -71,6 +71,8 @@ id! {
     HostId;
     /// One subscription to events.
     WebhookId;
+    /// One entry of a tenant's memory, the same in all of its versions.
+    MemoryId;
     /// One secret of a tenant; safe to tell, unlike its value.
     SecretName;
 }

@@ -11,6 +11,7 @@ mod envelope;
 mod event;
 mod event_types;
 mod ids;
+mod memory;
 mod pack;
 mod prompt;
 mod request;
@@ -33,11 +34,12 @@ pub use capabilities::{
     Compliance, ConformanceCapability, DeploymentCapability, DispatchCapability,
     EngineVersionRange, EnvelopesCapability, ExecutionModel, Feedback, HttpClientCapability,
     IdempotencyCapability, Implementation, InstallScope, Limits, LiveRuntime, ManifestRuntime,
-    ModelCapabilities, MultiAgentCapability, Observability, OrchestratorCapability, OtelCapability,
-    PauseResume, Production, PromptsCapability, ReasoningCapability, ReliabilityCapability,
-    ReplayCapability, RestTransport, RunsCapability, SeamCapability, SecretsCapability,
-    SubWorkflowCapability, Supported, Testing, ToolCatalogCapability, ToolHooksCapability,
-    UsageCapability, WebhooksCapability,
+    MemoryAttribution, MemoryCapability, MemoryRetention, MemorySearch, ModelCapabilities,
+    MultiAgentCapability, Observability, OrchestratorCapability, OtelCapability, PauseResume,
+    Production, PromptsCapability, ReasoningCapability, ReliabilityCapability, ReplayCapability,
+    RestTransport, RunsCapability, SeamCapability, SecretsCapability, SubWorkflowCapability,
+    Supported, Testing, ToolCatalogCapability, ToolHooksCapability, UsageCapability,
+    WebhooksCapability,
 };
 pub use closed::{ShapeError, parse, parse_value};
 pub use deployment::{
@@ -56,18 +58,19 @@ pub use event::{
     EnvelopeRecoveryApplied, EnvelopeRefusal, EnvelopeRetryAttempted, EnvelopeRetryExhausted,
     EnvelopeTruncated, EscalationKind, Event, Failure, InterruptKind, InterruptRequested,
     InterruptResolved, InvocationOutcome, InvocationSource, LogAppended, LoopbackLimit,
-    ModelCapabilityInsufficient, ModelCapabilitySubstituted, NodeCancelled, NodeCompleted,
-    NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeStarted, NodeSuspended,
-    OtherEvent, OutputChunk, PauseRequested, PromptComposed, PromptKind, PromptLayer,
-    ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed, RunOrchestratorDecided,
-    RunPaused, RunResumed, RunStarted, StreamTier, ToolStatus, TurnRole, Usage, VariableChanged,
-    VersionPinned, Vote, WorkflowChained,
+    MemoryWritten, ModelCapabilityInsufficient, ModelCapabilitySubstituted, NodeCancelled,
+    NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeStarted,
+    NodeSuspended, OtherEvent, OutputChunk, PauseRequested, PromptComposed, PromptKind,
+    PromptLayer, ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed,
+    RunOrchestratorDecided, RunPaused, RunResumed, RunStarted, StreamTier, ToolStatus, TurnRole,
+    Usage, VariableChanged, VersionPinned, Vote, WorkflowChained,
 };
 pub use event_types::EVENT_TYPES;
 pub use ids::{
-    AgentId, ChannelName, EventId, HostId, KeyId, NodeId, Owner, Principal, RunId, SecretName,
-    Tenant, TypeId, WebhookId, WorkflowId, Workspace,
+    AgentId, ChannelName, EventId, HostId, KeyId, MemoryId, NodeId, Owner, Principal, RunId,
+    SecretName, Tenant, TypeId, WebhookId, WorkflowId, Workspace,
 };
+pub use memory::{MemoryEntry, Remembered};
 pub use pack::{
     NameError, PackManifest, PackName, PackRuntime, PackVersion, PeerDependencyMeta,
     RuntimeLanguage, RuntimeNeed, Signing, SigningMethod, VersionTextError,

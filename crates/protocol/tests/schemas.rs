@@ -22,12 +22,12 @@ use callboard_protocol::{
     DeploymentPromoted, DeploymentRolledBack, DeploymentState, DeploymentStateChanged,
     DeploymentTransition, DivergenceKind, DrainPolicy, EVENT_TYPES, ErrorEnvelope, EscalationKind,
     Event, EventId, Failure, ForkMode, ForkSnapshot, InterruptKind, InterruptRequested,
-    InterruptResolved, LoopbackLimit, NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed,
-    NodeResumed, NodeRetried, NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended, Object,
-    OutputChunk, Owner, PauseRequested, Reducer, ReplayDiverged, RunCancelled, RunCompleted,
-    RunCost, RunEvent, RunFailed, RunMetrics, RunOrchestratorDecided, RunPaused, RunResumed,
-    RunSnapshot, RunStarted, RunStatus, RunTokens, Timestamp, Transition, TurnRole, Usage,
-    VariableChanged, VersionPinned, Vote, WorkflowChained, WorkflowDefinition,
+    InterruptResolved, LoopbackLimit, MemoryWritten, NodeCancelled, NodeCompleted, NodeDispatched,
+    NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended,
+    Object, OutputChunk, Owner, PauseRequested, Reducer, Remembered, ReplayDiverged, RunCancelled,
+    RunCompleted, RunCost, RunEvent, RunFailed, RunMetrics, RunOrchestratorDecided, RunPaused,
+    RunResumed, RunSnapshot, RunStarted, RunStatus, RunTokens, Timestamp, Transition, TurnRole,
+    Usage, VariableChanged, VersionPinned, Vote, WorkflowChained, WorkflowDefinition,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -341,6 +341,15 @@ fn family_events() -> Vec<Event> {
             status: RunStatus::Completed,
             outputs: object(json!({ "x": 1 })),
             error: Some(failure()),
+            memory: vec![Remembered { id: "mem_1".into(), version: 2 }],
+        }),
+        Event::MemoryWritten(MemoryWritten {
+            memory_ref: "desk/notes".into(),
+            memory_id: "mem_1".into(),
+            version: 2,
+            node_id: Some("n".into()),
+            agent_id: Some("vendor.acme.desk".into()),
+            tags: vec!["source:run".into()],
         }),
         Event::ReplayDiverged(ReplayDiverged {
             source_run_id: "r".into(),

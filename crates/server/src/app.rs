@@ -152,6 +152,7 @@ impl Default for ServerConfig {
                     handoff_validation: true,
                     install_scope: InstallScope::Tenant,
                 },
+                memory_backends: vec!["long-term".to_owned()],
                 orchestrator: true,
                 dispatch: true,
                 dispatch_mapping: true,

@@ -5,16 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::body::Bytes;
 use callboard_agents::{BUDGET_MULTIPLIER, MODEL_CAPABILITIES, SCHEMA_ROUNDS, UNIVERSAL_KINDS};
 use callboard_core::MAX_FAN_OUT;
+use callboard_engine::MAX_MEMORY_BYTES;
 use callboard_protocol::{
     AgentsCapability, Backpressure, BundleCapability, Capabilities, CompletionCapability,
     Compliance, ConformanceCapability, DispatchCapability, DrainPolicy, ENGINE_VERSION,
     EVENT_LOG_SCHEMA_VERSION, EngineVersionRange, EnvelopesCapability, ExecutionModel, Feedback,
-    ForkMode, IdempotencyCapability, InterruptKind, LONGEST_PROMPT, Limits, ModelCapabilities,
-    MultiAgentCapability, Object, Observability, OrchestratorCapability, OtelCapability,
-    PROTOCOL_VERSION, PauseResume, Production, PromptKind, PromptSource, PromptsCapability,
-    ReasoningCapability, ReliabilityCapability, ReplayCapability, RestTransport, RunsCapability,
-    SeamCapability, SecretsCapability, SubWorkflowCapability, Supported, Testing,
-    ToolCatalogCapability, UsageCapability, WebhooksCapability, WorkflowId,
+    ForkMode, IdempotencyCapability, InterruptKind, LONGEST_PROMPT, Limits, MemoryAttribution,
+    MemoryCapability, MemoryRetention, MemorySearch, ModelCapabilities, MultiAgentCapability,
+    Object, Observability, OrchestratorCapability, OtelCapability, PROTOCOL_VERSION, PauseResume,
+    Production, PromptKind, PromptSource, PromptsCapability, ReasoningCapability,
+    ReliabilityCapability, ReplayCapability, RestTransport, RunsCapability, SeamCapability,
+    SecretsCapability, SubWorkflowCapability, Supported, Testing, ToolCatalogCapability,
+    UsageCapability, WebhooksCapability, WorkflowId,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -163,6 +165,7 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
             cost_estimates: true,
             currency: "USD".to_owned(),
         },
+        memory: memory(),
         tool_catalog: ToolCatalogCapability {
             supported: true,
             sources: host.app.tools.sources.clone(),
@@ -213,6 +216,18 @@ fn reliability() -> ReliabilityCapability {
             distinguishes_truncation: true,
             truncation_budget_multiplier: BUDGET_MULTIPLIER,
         },
+    }
+}
+
+fn memory() -> MemoryCapability {
+    MemoryCapability {
+        supported: true,
+        max_entry_size_bytes: MAX_MEMORY_BYTES as u64,
+        ttl_supported: true,
+        // Words and tags, nothing that guesses what was meant.
+        search: MemorySearch { supported: true, modes: texts(&["filter"]) },
+        retention: MemoryRetention { ttl: true, forget: true },
+        attribution: MemoryAttribution { supported: true, emits_write_events: true },
     }
 }
 

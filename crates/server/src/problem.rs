@@ -4,7 +4,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use callboard_agents::{DeploymentRefusal, InstallError, PackError};
 use callboard_core::{Inadmissible, Refusal};
-use callboard_engine::{EngineError, StoreError};
+use callboard_engine::{EngineError, SnapshotLoss, StoreError};
 use callboard_protocol::{ErrorEnvelope, Object, RunStatus, ShapeError};
 use serde_json::{Value, json};
 
@@ -74,12 +74,14 @@ codes! {
     IdempotencyKeyMismatch = "idempotency_key_mismatch", CONFLICT, "The idempotency key was used for another request.";
     WorkflowReserved = "workflow_reserved", CONFLICT, "The workflow was loaded by the host and cannot be changed over HTTP.";
     KeyReserved = "key_reserved", CONFLICT, "The key is part of the host's configuration and cannot be changed over HTTP.";
+    MemoryConflict = "memory_conflict", CONFLICT, "Somebody changed the entry since it was read.";
     InterruptNotFound = "interrupt_not_found", NOT_FOUND, "The node asks nothing, or the link is none of ours.";
     InterruptAlreadyResolved = "interrupt_already_resolved", CONFLICT, "The question has its answer already.";
     InterruptExpired = "interrupt_expired", GONE, "The link's time is over.";
     InterruptGone = "interrupt_gone", GONE, "The run was cancelled, and its questions with it.";
     AgentNotFound = "agent_not_found", NOT_FOUND, "There is no such agent, or none that the caller may see.";
     ForkPointUnknown = "fork_point_unknown", UNPROCESSABLE_ENTITY, "The run has no event with this sequence to fork at.";
+    ReplayMemorySnapshotUnavailable = "replay_memory_snapshot_unavailable", UNPROCESSABLE_ENTITY, "What the run saw of memory is not there any more, so it cannot be forked.";
     UnknownChildWorkflow = "unknown_child_workflow", UNPROCESSABLE_ENTITY, "A node starts a workflow that does not exist.";
     CorrelationMismatch = "correlation_mismatch", UNPROCESSABLE_ENTITY, "The event is not the one that the run waits for.";
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is larger than limits.maxRequestBodyBytes.";
@@ -336,6 +338,16 @@ impl From<EngineError> for Problem {
                     .with("sourceRunId", run.as_str())
                     .with("fromSeq", from)
                     .with("boundary", until)
+            }
+            EngineError::NoMemorySnapshot { ref run, from, reason } => {
+                let reason = match reason {
+                    SnapshotLoss::RetentionExpired => "retention_expired",
+                    SnapshotLoss::EventLogUnavailable => "event_log_unavailable",
+                };
+                Self::new(Code::ReplayMemorySnapshotUnavailable, error.to_string())
+                    .with("sourceRunId", run.as_str())
+                    .with("fromSeq", from)
+                    .with("reason", reason)
             }
             EngineError::Refused(refusal) => refusal.into(),
             EngineError::FutureVersion { run, persisted, current } => {

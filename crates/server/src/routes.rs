@@ -15,6 +15,7 @@ mod inbox;
 mod interrupts;
 mod keys;
 mod list;
+mod memory;
 mod packs;
 mod pause;
 pub(crate) mod prompts;
@@ -145,6 +146,13 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::SeamAcceptEnvelope => on(method, seams::accept_envelope),
         OperationId::SeamEmitUsage => on(method, seams::emit_usage),
         OperationId::SeamEmitReliability => on(method, seams::emit_reliability),
+        OperationId::SeamExpireSnapshots => on(method, seams::expire_snapshots),
+        OperationId::SeamMemoryRoundtrip => on(method, seams::roundtrip),
+        OperationId::ListMemory => on(method, memory::list),
+        OperationId::ReadMemory => on(method, memory::read),
+        OperationId::ReadMemoryHistory => on(method, memory::history),
+        OperationId::RestoreMemory => on(method, memory::restore),
+        OperationId::ForgetMemory => on(method, memory::forget),
         OperationId::ListAgents => on(method, agents::list),
         OperationId::ReadAgent => on(method, agents::read),
         OperationId::ListTools => on(method, tools::list),

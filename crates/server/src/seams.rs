@@ -10,6 +10,7 @@ mod fanout;
 mod install_gate;
 mod live_invoke;
 mod loose;
+mod memory;
 mod models;
 mod overlay;
 mod prompts;
@@ -32,10 +33,10 @@ use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::operations::OperationId::{
     SeamAcceptEnvelope, SeamBundle, SeamCacheKey, SeamComposePrompt, SeamDeployment, SeamDispatch,
-    SeamEmitReliability, SeamEmitUsage, SeamEvents, SeamFanOut, SeamInstallGate, SeamLiveInvoke,
-    SeamMockBudget, SeamMockProgram, SeamModelGate, SeamReset, SeamResolvePrompt, SeamSafeFetch,
-    SeamSetVariables, SeamSpans, SeamToggle, SeamToolHooks, SeamVariables, SeamWorkflow,
-    SeamWrapPrompt,
+    SeamEmitReliability, SeamEmitUsage, SeamEvents, SeamExpireSnapshots, SeamFanOut,
+    SeamInstallGate, SeamLiveInvoke, SeamMemoryRoundtrip, SeamMockBudget, SeamMockProgram,
+    SeamModelGate, SeamReset, SeamResolvePrompt, SeamSafeFetch, SeamSetVariables, SeamSpans,
+    SeamToggle, SeamToolHooks, SeamVariables, SeamWorkflow, SeamWrapPrompt,
 };
 use crate::operations::{Gives, Operation, get, post};
 use crate::problem::{Code, Problem};
@@ -49,6 +50,7 @@ pub(crate) use envelopes::{accept_envelope, emit_reliability, emit_usage};
 pub(crate) use fanout::fan_out;
 pub(crate) use install_gate::install_gate;
 pub(crate) use live_invoke::live_invoke;
+pub(crate) use memory::{expire_snapshots, roundtrip};
 pub(crate) use models::{cache_key, capability_gate, last_budget, program};
 pub(crate) use overlay::Overlay;
 pub(crate) use prompts::{compose_prompt, resolve_prompt, wrap};
@@ -147,6 +149,22 @@ pub(crate) static SEAMS: &[Operation] = &[
         SeamMockProgram,
         "POST /v1/host/sample/test/mock-ai/program",
         "Say what the mock provider answers",
+    )
+    .needs("runs:create")
+    .takes("Object")
+    .gives(OK, Gives::Json("Object")),
+    post(
+        SeamExpireSnapshots,
+        "POST /v1/host/sample/test/memory/expire-snapshots",
+        "Let go of what a run saw of memory",
+    )
+    .needs("admin")
+    .takes("Object")
+    .gives(StatusCode::NO_CONTENT, Gives::Nothing),
+    post(
+        SeamMemoryRoundtrip,
+        "POST /v1/host/sample/test/memory/cross-run-ttl-roundtrip",
+        "Let a child remember something for a while, and its parent see it",
     )
     .needs("runs:create")
     .takes("Object")

@@ -15,6 +15,7 @@ mod envelopes;
 mod fault;
 mod inbox;
 mod list;
+mod memory;
 mod migrate;
 mod open;
 mod outcome;
@@ -50,7 +51,7 @@ use callboard_engine::{
 use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WorkflowId};
 
 use crate::seal::Seal;
-use append::SealedAppend;
+use append::{SealedAppend, Written};
 use create::SealedRun;
 use definitions::{Definitions, Name};
 use readers::Readers;
@@ -64,6 +65,7 @@ pub struct SqliteStore {
     changes: Arc<Changes>,
     recent: Arc<Recent>,
     definitions: Definitions,
+    memory: memory::Position,
     readers: Readers,
     writer: Writer,
     /// Freed last, when nothing of ours touches the folder any more.
@@ -134,17 +136,20 @@ impl Store for SqliteStore {
     async fn append(&self, append: Append) -> Result<(), StoreError> {
         let sealed = SealedAppend::seal(append, &self.seal)?;
         let (changes, recent) = (Arc::clone(&self.changes), Arc::clone(&self.recent));
+        let position = self.memory.clone();
         let write = move |db: &Connection, sealed: &SealedAppend| {
-            let version = append::append(db, sealed)?;
-            Ok((version, recent.hold(&sealed.append.run)))
+            let written = append::append(db, sealed)?;
+            Ok((written, recent.hold(&sealed.append.run)))
         };
-        let announce = move |SealedAppend { append, .. },
-                             (version, log): (u64, Option<HeldLog>)| {
-            if let Some(mut log) = log {
-                log.extend(append.rows, append.head.status);
-            }
-            changes.announce(&append.run, version);
-        };
+        let announce =
+            move |SealedAppend { append, .. },
+                  (Written { version, memory }, log): (Written, Option<HeldLog>)| {
+                position.reach(memory);
+                if let Some(mut log) = log {
+                    log.extend(append.rows, append.head.status);
+                }
+                changes.announce(&append.run, version);
+            };
         self.writer.write_then(sealed, write, announce).await
     }
 

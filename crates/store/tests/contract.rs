@@ -19,6 +19,8 @@ mod inbox;
 mod isolation;
 #[path = "contract/logs.rs"]
 mod logs;
+#[path = "contract/memory.rs"]
+mod memory;
 #[path = "contract/outcomes.rs"]
 mod outcomes;
 #[path = "contract/packs.rs"]
@@ -33,8 +35,8 @@ mod secrets;
 mod webhooks;
 
 use callboard_engine::{
-    Annotations, Deployments, Envelopes, InMemoryStore, Keys, LinkSecrets, Packs, Prompts, Secrets,
-    Store, Webhooks, Workflows,
+    Annotations, Deployments, Envelopes, InMemoryStore, Keys, LinkSecrets, Memory, Packs, Prompts,
+    Secrets, Store, Webhooks, Workflows,
 };
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
@@ -51,6 +53,7 @@ trait Ports:
     + Deployments
     + Prompts
     + Envelopes
+    + Memory
     + Secrets
 {
 }
@@ -66,6 +69,7 @@ impl<T> Ports for T where
         + Deployments
         + Prompts
         + Envelopes
+        + Memory
         + Secrets
 {
 }
@@ -231,6 +235,19 @@ contract! {
     envelopes:
         the_first_outcome_of_an_envelope_stays_with_its_events
         envelopes_are_their_tenants_own;
+    memory:
+        what_a_run_remembers_is_written_with_its_log
+        a_version_that_has_moved_on_writes_nothing
+        a_list_shows_the_newest_entries_first
+        text_is_found_by_its_words
+        what_has_expired_is_not_there
+        a_run_sees_what_was_there_and_what_is_named
+        relatives_are_seen_when_they_are_named
+        memory_stays_in_its_tenant_workspace_and_mode
+        a_name_finds_a_scope_or_a_reference
+        a_person_amends_what_has_not_moved
+        what_is_forgotten_is_nowhere
+        a_snapshot_is_let_go_of_by_its_owner;
     secrets:
         a_secret_is_kept_replaced_and_removed
         a_secret_is_its_tenants_own;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::session::Session;
-use super::{families, fixtures, models, orchestras, questions, talks};
+use super::{families, fixtures, memory, models, orchestras, questions, talks};
 use crate::wire::Request;
 
 const PATH: &str = "/.well-known/openwop";
@@ -71,6 +71,7 @@ fn mirror(document: &Value) -> Result<()> {
 fn listed(document: &Value) -> Result<()> {
     let fixtures = document["fixtures"].as_array().context("no fixtures")?;
     let expected = fixtures::names().into_iter().chain(questions::names());
+    let expected = expected.chain(memory::names());
     let expected = expected.chain(families::names()).chain(talks::names());
     for name in expected.chain(orchestras::names()).chain(models::names()) {
         let times = fixtures.iter().filter(|held| *held == name).count();

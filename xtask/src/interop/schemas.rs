@@ -40,6 +40,7 @@ const BODIES: [&str; 11] = [
     "run-event",
     "run-snapshot",
     "agent-inventory-response",
+    "memory-entry",
     "error-envelope",
     "workflow-definition",
     "debug-bundle",

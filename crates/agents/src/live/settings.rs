@@ -18,6 +18,8 @@ pub struct LiveSettings {
     pub tool_timeout: Duration,
     /// More of a tool's result is cut.
     pub tool_result_bytes: usize,
+    /// More of what an agent remembers is not shown to it unasked.
+    pub memory_bytes: usize,
     /// Where runs have their folders of files.
     pub workspaces: PathBuf,
     /// How much of prompts the log keeps.
@@ -33,6 +35,7 @@ impl Default for LiveSettings {
             output_ceiling: 65_536,
             tool_timeout: Duration::from_secs(60),
             tool_result_bytes: 64 << 10,
+            memory_bytes: 16 << 10,
             workspaces: std::env::temp_dir(),
             observability: Observability::default(),
         }

@@ -10,6 +10,7 @@ use callboard_engine::{Call, Effect, OnUnknown, Once, Stumble};
 use callboard_protocol::{Failure, Object, Principal, ToolStatus};
 
 use super::{End, LiveAgents, Work};
+use crate::memory::{AgentMemory, Notebook};
 use crate::model::{ToolSpec, WantedCall};
 use crate::tool::{
     AdmittedCall, HookRefusal, ToolDescriptor, ToolInvocation, ToolOffer, ToolOutput, ToolSurface,
@@ -78,13 +79,16 @@ impl Work<'_> {
         let index = self.next_call();
         self.tale.tell().await?;
         let (call, host) = (self.call, self.host);
+        let memory = AgentMemory::of(call, self.agent.agent.manifest.agent_id.as_str());
+        // What the run found is the first that a visit saves.
+        let notebook = Notebook { memory: &memory, ordinal: index + 1 };
         let descriptor = admitted.tool.descriptor();
         let on_unknown =
             if descriptor.is_repeatable() { OnUnknown::Repeat } else { OnUnknown::Ask };
         let effect = Effect { index, provider: &descriptor.id, on_unknown };
         let made = call.once(effect, |once| async move {
             let kept = match host.may_use(call, descriptor).await {
-                Ok(()) => host.use_tool(call, admitted, &once).await,
+                Ok(()) => host.use_tool(call, admitted, &once, notebook).await,
                 Err(refusal) => Kept::refused(&refusal),
             };
             serde_json::to_value(kept).map_err(|error| Stumble {
@@ -113,7 +117,13 @@ impl LiveAgents {
         self.hooks.judge(&used, call.now())
     }
 
-    async fn use_tool(&self, call: &Call, admitted: &AdmittedCall, once: &Once) -> Kept {
+    async fn use_tool(
+        &self,
+        call: &Call,
+        admitted: &AdmittedCall,
+        once: &Once,
+        notebook: Notebook<'_>,
+    ) -> Kept {
         let began = call.now();
         let workspace = run_folder(&self.settings.workspaces, &call.tenant, &call.run);
         let made = admitted.tool.invoke(ToolInvocation {
@@ -122,6 +132,7 @@ impl LiveAgents {
             node: &call.attempt.node,
             workspace: &workspace,
             effect: &once.id,
+            notebook: Some(notebook),
             arguments: admitted.arguments.clone(),
             within: self.settings.tool_timeout,
         });

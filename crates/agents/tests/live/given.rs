@@ -10,7 +10,8 @@ use callboard_agents::{
     AgentDirectory, AgentRegistry, Contracts, Delta, DeltaSink, FixedTools, Granted, Grants,
     Installed, LiveAgents, LiveSettings, Message, Model, ModelError, ModelRef, ModelRequest,
     ModelTable, Offer, Policy, PriceTable, Report, Schema, StopReason, TokenUsage, Tool,
-    ToolDescriptor, ToolFault, ToolHooks, ToolInvocation, Turn, Unsigned, WantedCall, bundle, vet,
+    ToolDescriptor, ToolFault, ToolHooks, ToolInvocation, Toolboxes, Turn, Unsigned, WantedCall,
+    bundle, memory_tools, vet,
 };
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
@@ -194,7 +195,10 @@ impl World {
                 ..ModelTable::default()
             },
             prices: PriceTable::default(),
-            toolbox: Arc::new(tools.into_iter().collect::<FixedTools>()),
+            toolbox: Arc::new(Toolboxes(vec![
+                Arc::new(tools.into_iter().collect::<FixedTools>()),
+                Arc::new(memory_tools().expect("the schemas compile")),
+            ])),
             hooks: Arc::new(ToolHooks::default()),
             grants: Arc::new(Nothing),
             settings: LiveSettings::default(),
@@ -211,6 +215,7 @@ impl World {
                 deployments: Arc::clone(&self.store) as _,
             }),
             secrets: Arc::clone(&self.store) as _,
+            memory: Arc::clone(&self.store) as _,
             clock: Arc::clone(&self.clock) as _,
             ids: CountedIds::new(name),
             options: Options {

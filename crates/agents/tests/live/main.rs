@@ -7,6 +7,7 @@ mod bracket;
 mod crashes;
 mod doubt;
 mod given;
+mod memory;
 #[expect(dead_code, reason = "the engine's own tests use all of it")]
 #[path = "../../../engine/tests/it/sim.rs"]
 mod sim;

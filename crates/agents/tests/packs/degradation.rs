@@ -75,9 +75,9 @@ fn a_level_that_cannot_be_judged_is_not_met() {
 fn memory_backends_are_known_under_both_spellings() {
     for key in ["openwop.agents.memoryBackends", "agents.memoryBackends"] {
         let draft = needing(json!({ (key): ">=longTerm" }));
-        let error = on(Host::default(), &draft).unwrap_err();
+        on(Host::default(), &draft).unwrap();
+        let error = on(host(&[], &[]), &draft).unwrap_err();
         assert_eq!(error.required_capability(), Some(key));
-        on(host(&["agents.memoryBackends"], &[]), &draft).unwrap();
         let vetted = on(host(&[], &["agents.memoryBackends"]), &draft).unwrap();
         assert_eq!(of_triager(&vetted).capabilities, [key]);
         assert_eq!(of_triager(&vetted).memory, [], "the agent itself asks for no such memory");
@@ -88,17 +88,17 @@ fn memory_backends_are_known_under_both_spellings() {
 fn long_term_memory_is_refused_or_degraded_dimension_by_dimension() {
     let mut draft = good();
     draft.agent()["memoryShape"]["longTerm"] = json!(true);
-    let error = on(Host::default(), &draft).unwrap_err();
+    let floor = "agents.manifestRuntime";
+    let error = on(host(&[floor], &[]), &draft).unwrap_err();
     assert_eq!(error.code(), "unsupported_capability");
     assert_eq!(error.required_capability(), Some("agents.memoryBackends"));
 
     use MemoryDimension::{LongTermDurability, Read, Write};
-    let floor = "agents.manifestRuntime";
     let none = on(host(&[floor], &["agents.memoryBackends"]), &draft).unwrap();
     assert_eq!(of_triager(&none).memory, [Read, Write, LongTermDurability]);
     let some = on(host(&[floor, "memory"], &["agents.memoryBackends"]), &draft).unwrap();
     assert_eq!(of_triager(&some).memory, [LongTermDurability]);
-    let all = on(host(&[floor, "agents.memoryBackends"], &[]), &draft).unwrap();
+    let all = on(Host::default(), &draft).unwrap();
     assert_eq!(of_triager(&all), &Degradation::default());
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use callboard_protocol::{ChannelName, WorkflowDefinition, WorkflowNode, parse_value};
 
 use super::{MAX_FAN_OUT, OrchestratorDecision};
+use crate::child::MemoryScope;
 use crate::confidence::Confidence;
 use crate::plan::PlanError;
 
@@ -115,9 +116,8 @@ pub(crate) struct DispatchPlan {
     per_worker_input_mappings: BTreeMap<String, Mapping>,
     #[serde(default)]
     per_worker_output_mappings: BTreeMap<String, Mapping>,
-    /// Read where a child's memory is opened; here it only has to make sense.
-    #[serde(default, rename = "memoryScopeIsolation")]
-    _memory: MemoryScopeIsolation,
+    #[serde(default)]
+    pub(crate) memory_scope_isolation: MemoryScope,
 }
 
 pub(crate) type Mapping = BTreeMap<String, String>;
@@ -137,14 +137,6 @@ pub(crate) enum AskUserRouting {
 enum WorkerDispatchModel {
     #[default]
     ChildRun,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum MemoryScopeIsolation {
-    #[default]
-    Inherit,
-    Isolated,
 }
 
 /// What becomes of a decision that names several workers.

@@ -1,8 +1,8 @@
 //! Nodes that start runs of their own: which are to be started, watched or cancelled, and what comes of their ends.
 
 use callboard_protocol::{
-    ChildChanged, ChildRunSnapshot, Event, Failure, NodeDispatched, NodeId, Object, RunId,
-    RunStatus, VariableChanged, WorkflowId,
+    ChildChanged, ChildRunSnapshot, Event, Failure, NodeDispatched, NodeId, Object, Remembered,
+    RunId, RunStatus, VariableChanged, WorkflowId,
 };
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::command::{Refusal, RetryClass};
 use super::perform::Step;
 use super::view::Attempt;
 use super::{Phase, Run, Stage};
-use crate::child::{ChildCall, OnChildFailure};
+use crate::child::{ChildCall, MemoryScope, OnChildFailure};
 use crate::graph::NodeIndex;
 use crate::node::NodeKind;
 use crate::orchestrate::Mapping;
@@ -24,6 +24,7 @@ pub struct ChildOrder {
     pub inputs: Object,
     /// Variables that stay without a value, whatever the child declares.
     pub unset: Vec<String>,
+    pub memory: MemoryScope,
 }
 
 /// A child that has not ended as far as its parent knows.
@@ -45,6 +46,8 @@ pub struct ChildNews {
     /// What the parent takes over, by the names of its own variables.
     pub outputs: Object,
     pub error: Option<Failure>,
+    /// What the parent sees of memory from now on.
+    pub memory: Vec<Remembered>,
 }
 
 /// One run that a node has started.
@@ -102,7 +105,17 @@ impl Run {
                 None => unset.push(theirs.clone()),
             }
         }
-        ChildOrder { attempt: self.attempt(index), workflow: workflow.clone(), inputs, unset }
+        let attempt = self.attempt(index);
+        let memory = self.memory_scope(index);
+        ChildOrder { attempt, workflow: workflow.clone(), inputs, unset, memory }
+    }
+
+    /// Whose memory the children of a node read.
+    fn memory_scope(&self, index: NodeIndex) -> MemoryScope {
+        let node = self.plan.node(index);
+        let call = node.child.as_ref().map(|call| call.memory_scope_isolation);
+        call.or_else(|| node.dispatch.as_ref().map(|plan| plan.memory_scope_isolation))
+            .unwrap_or_default()
     }
 
     /// Child variable → parent variable.
@@ -294,6 +307,7 @@ impl Run {
             status: news.status,
             outputs: news.outputs.clone(),
             error: news.error.clone(),
+            memory: news.memory.clone(),
         })]
     }
 
@@ -324,6 +338,7 @@ impl Run {
             child.error = payload.error.clone();
             child.heard = at;
         }
+        self.fold_memory(payload.memory.iter().cloned());
     }
 
     pub(super) fn child_snapshots(&self) -> Vec<ChildRunSnapshot> {

@@ -1,9 +1,10 @@
 //! What can be asked of a run, and why it may be refused.
 
 use callboard_protocol::{
-    CancelRequested, ChannelName, ChunkMeta, DrainPolicy, Event, Failure, NodeCompleted, NodeId,
-    NodeRetried, Object, OutputChunk, PauseRequested, Principal, RunCancelled, RunId, RunPaused,
-    RunResumed, RunStarted, RunStatus, Timestamp, VersionPinned, WorkflowId,
+    CancelRequested, ChannelName, ChunkMeta, DrainPolicy, Event, Failure, MemoryWritten,
+    NodeCompleted, NodeId, NodeRetried, Object, OutputChunk, PauseRequested, Principal,
+    RunCancelled, RunId, RunPaused, RunResumed, RunStarted, RunStatus, Timestamp, VersionPinned,
+    WorkflowId,
 };
 
 use super::child::ChildNews;
@@ -106,6 +107,9 @@ pub enum Fact {
     Agent { place: u32, fact: AgentFact },
     /// A version that this run keeps for a change in the code.
     Pin { change_id: String, version: i64 },
+    /// Something to remember, which is written to the journal with this. Its entry and version make a repetition
+    /// harmless.
+    Memory(MemoryWritten),
 }
 
 /// Core's answer to a command that the state does not allow.
@@ -283,8 +287,9 @@ impl Run {
             if let Fact::Agent { place, fact } = fact {
                 events.extend(teller.tell(*place, fact));
             } else if let Some(event) = self.fact(index, known, fact) {
-                known += u32::from(!matches!(event, Event::VersionPinned(_)));
-                if !events.iter().any(|earlier| is_same_pin(earlier, &event)) {
+                let is_named = matches!(event, Event::VersionPinned(_) | Event::MemoryWritten(_));
+                known += u32::from(!is_named);
+                if !events.iter().any(|earlier| is_same_named(earlier, &event)) {
                     events.push(event);
                 }
             }
@@ -312,6 +317,7 @@ impl Run {
                 version: *version,
                 node_id: Some(node_id),
             })),
+            Fact::Memory(written) => self.memory_fact(written),
         }
     }
 
@@ -386,10 +392,14 @@ impl Run {
     }
 }
 
-fn is_same_pin(earlier: &Event, later: &Event) -> bool {
+/// Whether two facts that need no index, because they have names, are the same.
+fn is_same_named(earlier: &Event, later: &Event) -> bool {
     match (earlier, later) {
         (Event::VersionPinned(earlier), Event::VersionPinned(later)) => {
             earlier.change_id == later.change_id
+        }
+        (Event::MemoryWritten(earlier), Event::MemoryWritten(later)) => {
+            earlier.remembered() == later.remembered()
         }
         _ => false,
     }

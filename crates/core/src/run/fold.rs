@@ -79,6 +79,7 @@ impl Run {
             Event::RunOrchestratorDecided(payload) => self.fold_decided(payload, entry.sequence),
             Event::WorkflowChained(payload) => self.fold_chained(payload, entry.sequence),
             Event::ConfidenceEscalated(payload) => self.fold_escalated(payload),
+            Event::MemoryWritten(payload) => self.fold_memory([payload.remembered()]),
             Event::ArtifactCreated(payload) => self.fold_artifact(payload),
             Event::ProviderUsage(payload) => {
                 self.fold_usage(payload);
@@ -212,7 +213,7 @@ impl Run {
                 self.sensitive.learn(value);
             }
         }
-        if self.kind(index) == NodeKind::Identity {
+        if matches!(self.kind(index), NodeKind::Identity | NodeKind::Memory) {
             for (port, value) in &payload.outputs {
                 self.variables.insert(port.clone(), value.clone());
             }

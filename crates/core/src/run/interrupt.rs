@@ -15,7 +15,6 @@ use crate::graph::NodeIndex;
 use crate::interrupt::{
     Answer, ApprovalAnswer, CastVote, Decision, OpenInterrupt, Question, Unfit, key_of, may_decide,
 };
-use crate::node::NodeKind;
 
 /// The reason of a question that nobody answered in time.
 const TIMEOUT: &str = "timeout";
@@ -432,7 +431,7 @@ impl Run {
     pub(super) fn fold_node_resumed(&mut self, node: &NodeId) {
         let Some(index) = self.plan.index(node) else { return };
         self.nodes[index].stage = Stage::Active;
-        if self.kind(index) == NodeKind::Activity {
+        if self.kind(index).is_performed() {
             // Its last attempt ended with the question; the answer is an input of the next.
             self.nodes[index].attempt += 1;
         }

@@ -31,7 +31,7 @@ impl Run {
             return Some(self.failed_or_retried(index, failure.clone(), RetryClass::Final));
         }
         let step = match self.kind(index) {
-            NodeKind::Activity => return self.activity_step(index, at),
+            NodeKind::Activity | NodeKind::Memory => return self.activity_step(index, at),
             NodeKind::Noop | NodeKind::CostEmit | NodeKind::RequiresMissing => {
                 Ok(Step::Done(Object::new()))
             }

@@ -16,7 +16,6 @@ use callboard_protocol::{
 use super::{Entry, Phase, Run, Stage};
 use crate::birth::Fork;
 use crate::graph::NodeIndex;
-use crate::node::NodeKind;
 
 /// What a replay reads from, and how far it has come.
 #[derive(Debug, Clone, Default)]
@@ -213,6 +212,7 @@ impl Run {
             Event::ClarificationResolved(payload) => self.is_asking(&payload.node_id),
             Event::InterruptResolved(payload) => self.is_asking(&payload.node_id),
             Event::NodeDispatched(payload) => self.is_performing_at(payload.node_id.as_ref()),
+            Event::MemoryWritten(payload) => self.is_performing_at(payload.node_id.as_ref()),
             Event::ChildChanged(payload) => self.knows_child(&payload.child_run_id),
             Event::ConversationExchanged(payload) => {
                 payload.node_id.as_ref().is_some_and(|node| self.is_asking(node))
@@ -248,7 +248,7 @@ impl Run {
     fn is_performing(&self, node: &NodeId) -> bool {
         self.plan.index(node).is_some_and(|index: NodeIndex| {
             self.nodes[index].stage == Stage::Active
-                && (self.kind(index) == NodeKind::Activity || self.kind(index).waits_for_children())
+                && (self.kind(index).is_performed() || self.kind(index).waits_for_children())
         })
     }
 

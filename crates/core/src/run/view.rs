@@ -1,8 +1,8 @@
 //! What others need to know of a run: what it is owed, when to look again, and what readers see.
 
 use callboard_protocol::{
-    EVENT_LOG_SCHEMA_VERSION, Failure, ForkSnapshot, NodeId, NodeSnapshot, Object, RunMetrics,
-    RunSnapshot, RunStatus, Timestamp, TypeId,
+    AgentRef, EVENT_LOG_SCHEMA_VERSION, Failure, ForkSnapshot, NodeId, NodeSnapshot, Object,
+    RunMetrics, RunSnapshot, RunStatus, Timestamp, TypeId,
 };
 use serde_json::Value;
 
@@ -37,6 +37,8 @@ pub struct Task {
     pub inputs: Object,
     /// The agent that is to perform it.
     pub agent: Option<AgentPin>,
+    /// The agent that the definition names, installed or not.
+    pub named: Option<AgentRef>,
     /// How many facts the visit has recorded before.
     pub told: u32,
     /// How the last question that an earlier attempt asked was settled.
@@ -62,7 +64,7 @@ impl Run {
             let (node, state) = (self.plan.node(*index), &self.nodes[*index]);
             let is_owed = state.stage == Stage::Active
                 && state.unresolved.is_none()
-                && self.kind(*index) == NodeKind::Activity
+                && self.kind(*index).is_performed()
                 && !self.interrupts.contains_key(index);
             is_owed.then(|| Task {
                 attempt: self.attempt(*index),
@@ -70,6 +72,7 @@ impl Run {
                 config: node.node.config.clone(),
                 inputs: self.performed_inputs(*index),
                 agent: self.pin(*index).cloned(),
+                named: node.node.agent.clone(),
                 told: state.facts,
                 answer: state.resumed.clone(),
             })

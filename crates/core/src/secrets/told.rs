@@ -63,6 +63,10 @@ impl Redactor {
             }
             Fact::Agent { fact, .. } => self.redact_agent_fact(fact),
             Fact::Pin { change_id, .. } => self.redact_text(change_id),
+            Fact::Memory(written) => {
+                self.redact_text(&mut written.memory_ref);
+                written.tags.iter_mut().for_each(|tag| self.redact_text(tag));
+            }
         }
     }
 

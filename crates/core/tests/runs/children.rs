@@ -53,7 +53,7 @@ impl Family {
 
     fn hear(&mut self, status: RunStatus, outputs: Value, error: Option<Failure>) {
         let run: RunId = "run-child".into();
-        let news = ChildNews { run, status, outputs: object(outputs), error };
+        let news = ChildNews { run, status, outputs: object(outputs), error, memory: Vec::new() };
         self.decide(50, &Command::Hear(news));
     }
 

@@ -1,9 +1,10 @@
 //! What an activity tells on its way: chunks and version pins (F53, F54).
 
-use callboard_core::{Pin, pin_version};
+use callboard_core::{Command, Fact, Pin, pin_version};
+use callboard_protocol::MemoryWritten;
 use serde_json::json;
 
-use crate::given::{Do, given};
+use crate::given::{Do, at, given};
 use crate::story::{check, check_within, play};
 
 /// Chunks are told in their order; told again, they are recorded once.
@@ -96,4 +97,40 @@ fn only_an_activity_can_tell_or_finish() {
         (3, Do::Done("ghost", json!({}))),
     ];
     check_within(&flow, &steps, &["refused: stale w", "refused: stale w", "refused: stale ghost"]);
+}
+
+/// What is remembered has a name, so telling it again tells nothing, and it takes no other fact's place.
+#[test]
+fn what_is_remembered_is_told_once() {
+    let mut run = play(&given("a:ai"), &[(0, Do::Start)]).run;
+    let attempt = run.tasks().next().expect("a is owed").attempt;
+    let written = |id: &str, version: u64| {
+        Fact::Memory(MemoryWritten {
+            memory_ref: "desk".to_owned(),
+            memory_id: id.into(),
+            version,
+            node_id: Some("a".into()),
+            agent_id: None,
+            tags: Vec::new(),
+        })
+    };
+    let chunk =
+        |index: u32| Fact::Chunk { index, text: format!("c{index}"), is_last: false, meta: None };
+    let mut tell = |facts: Vec<Fact>| -> Vec<String> {
+        let command = Command::Tell { attempt: attempt.clone(), facts };
+        let told = run.decide(&command, at(5)).expect("a current attempt");
+        told.iter().map(|entry| entry.event.kind().to_owned()).collect()
+    };
+    let first = vec![written("m1", 1), chunk(0), written("m1", 1), written("m2", 1)];
+    assert_eq!(tell(first.clone()), ["memory.written", "output.chunk", "memory.written"]);
+    assert_eq!(tell(first), [""; 0]);
+    assert_eq!(tell(vec![written("m1", 2), chunk(1)]), ["memory.written", "output.chunk"]);
+    let seen: Vec<(String, u64)> = run
+        .memory_view()
+        .also
+        .into_iter()
+        .map(|seen| (seen.id.to_string(), seen.version))
+        .collect();
+    let expected = [("m1", 1), ("m1", 2), ("m2", 1)];
+    assert_eq!(seen, expected.map(|(id, version)| (id.to_owned(), version)));
 }

@@ -156,6 +156,7 @@ impl Given {
             unset: Vec::new(),
             fork: None,
             agents: std::collections::BTreeMap::new(),
+            memory: callboard_core::MemoryBirth::default(),
             trace: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callboard_core::{Cause, ChildNews, Command, Entry, Resolution, Run, Via};
+use callboard_core::{Cause, ChildNews, Command, Entry, MemoryScope, Resolution, Run, Via};
 use callboard_protocol::{Failure, RunStatus};
 use serde_json::{Value, json};
 
@@ -69,7 +69,13 @@ impl Played {
 
     fn hear(&mut self, child: &str, status: RunStatus, outputs: Value) {
         let error = (status == RunStatus::Failed).then(|| Failure::new("broke", "it broke"));
-        let news = ChildNews { run: child.into(), status, outputs: object(outputs), error };
+        let news = ChildNews {
+            run: child.into(),
+            status,
+            outputs: object(outputs),
+            error,
+            memory: Vec::new(),
+        };
         self.decide(&Command::Hear(news));
     }
 
@@ -486,6 +492,17 @@ fn m11_a_definition_that_makes_no_sense_is_refused() {
         assert!(refused.starts_with("nodes.boss.config.mockDispatchPlan[0]"), "{refused}");
     }
     assert!(plan(given("boss:core.orchestrator.supervisor")).contains("needs an agent"));
-    let isolated = orchestra(fine(), json!({ "memoryScopeIsolation": "isolated" }));
-    assert!(isolated.plan().is_ok());
+}
+
+#[test]
+fn workers_get_the_memory_that_their_dispatch_says() {
+    for (config, scope) in [
+        (json!({}), MemoryScope::Inherit),
+        (json!({ "memoryScopeIsolation": "inherit" }), MemoryScope::Inherit),
+        (json!({ "memoryScopeIsolation": "isolated" }), MemoryScope::Isolated),
+    ] {
+        let played = Played::start(&orchestra(json!([next(&["a"])]), config));
+        let orders = played.run.child_orders();
+        assert_eq!(orders.iter().map(|order| order.memory).collect::<Vec<_>>(), [scope]);
+    }
 }

@@ -6,6 +6,7 @@ mod deployments;
 mod engine;
 mod families;
 mod gates;
+mod memory;
 mod orchestras;
 mod replays;
 mod secrets;

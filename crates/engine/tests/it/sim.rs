@@ -289,6 +289,7 @@ pub(crate) fn host_with(
     definitions: &[String],
     activities: Activities,
 ) -> Engine {
+    let memory = Arc::clone(&workflows);
     let secrets = workflows.clone();
     let mut catalog = Catalog::new(workflows, ConformanceNodes::On);
     for definition in definitions {
@@ -299,6 +300,7 @@ pub(crate) fn host_with(
         catalog,
         activities,
         directory: Arc::new(NoAgents),
+        memory,
         secrets,
         clock,
         ids: CountedIds::new(name),

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    ChannelName, DrainPolicy, EventId, NodeId, Object, Owner, Principal, Reducer, RunId, RunStatus,
-    Timestamp, TypeId, WorkflowId,
+    ChannelName, DrainPolicy, EventId, NodeId, Object, Owner, Principal, Reducer, Remembered,
+    RunId, RunStatus, Timestamp, TypeId, WorkflowId,
 };
 
 /// Why something failed, as the log, the snapshot and `run.failed` tell it.
@@ -382,6 +382,9 @@ payload! {
         outputs: Object,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Failure>,
+        /// What the child remembered, which the parent sees from now on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        memory: Vec<Remembered>,
     }
     /// A replay came to something else than its source recorded.
     ReplayDiverged {

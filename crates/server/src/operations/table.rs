@@ -5,14 +5,15 @@ use axum::http::StatusCode;
 use super::OperationId::{
     AnnotateRun, AnswerInterrupt, BulkCancelRuns, CancelRun, ChangeDeployment, CheckHealth,
     CheckReadiness, CreateKey, CreatePrompt, CreateRun, DiffRuns, ExportPacks, FetchPack,
-    FollowEvents, ForkRun, InspectInterrupt, InstallPack, ListAgents, ListAnnotations,
-    ListDeployments, ListInstalledPacks, ListInterrupts, ListKeys, ListPacks, ListPrompts,
-    ListRuns, ListSecrets, ListTools, ListWebhooks, ListWorkflows, PauseRun, PollEvents, PutSecret,
-    ReadAgent, ReadAncestry, ReadArtifact, ReadDeadLetters, ReadDebugBundle, ReadDiscovery,
-    ReadMetrics, ReadOpenApi, ReadPrompt, ReadRun, ReadTool, ReadWorkflow, RegisterWebhook,
-    RegisterWorkflow, RemovePack, RemovePrompt, RemoveSecret, RemoveWebhook, RemoveWorkflow,
-    RenderPrompt, ReplaceWorkflow, ResolveApproval, ResolveInterrupt, ResumeRun, RevokeKey,
-    RotateKey, RotateLinks, UpdatePrompt, WriteChannel,
+    FollowEvents, ForgetMemory, ForkRun, InspectInterrupt, InstallPack, ListAgents,
+    ListAnnotations, ListDeployments, ListInstalledPacks, ListInterrupts, ListKeys, ListMemory,
+    ListPacks, ListPrompts, ListRuns, ListSecrets, ListTools, ListWebhooks, ListWorkflows,
+    PauseRun, PollEvents, PutSecret, ReadAgent, ReadAncestry, ReadArtifact, ReadDeadLetters,
+    ReadDebugBundle, ReadDiscovery, ReadMemory, ReadMemoryHistory, ReadMetrics, ReadOpenApi,
+    ReadPrompt, ReadRun, ReadTool, ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemovePack,
+    RemovePrompt, RemoveSecret, RemoveWebhook, RemoveWorkflow, RenderPrompt, ReplaceWorkflow,
+    ResolveApproval, ResolveInterrupt, RestoreMemory, ResumeRun, RevokeKey, RotateKey, RotateLinks,
+    UpdatePrompt, WriteChannel,
 };
 use super::{Gives, Operation, Parameter, delete, get, parameter, post, put};
 
@@ -85,6 +86,14 @@ const INBOX_QUERY: &[Parameter] = &[
     parameter("kind", r#"{"type":"string"}"#, "Only interrupts of this kind."),
     parameter("workflowId", r#"{"type":"string"}"#, "Only those of runs of this workflow."),
     parameter("runId", r#"{"type":"string"}"#, "Only those of this run."),
+    parameter("limit", r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#, "How many."),
+    parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
+];
+
+const MEMORY_QUERY: &[Parameter] = &[
+    parameter("scopeId", r#"{"type":"string"}"#, "Only entries of this scope or reference."),
+    parameter("tag", r#"{"type":"string"}"#, "Only entries with this tag."),
+    parameter("text", r#"{"type":"string"}"#, "Only entries in which all of these words occur."),
     parameter("limit", r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#, "How many."),
     parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
 ];
@@ -344,6 +353,35 @@ pub static OPERATIONS: &[Operation] = &[
     )
     .needs("admin")
     .gives(NO_CONTENT, Gives::Nothing),
+    get(ListMemory, "GET /v1/host/callboard/memory", "List what is remembered, newest first")
+        .needs("runs:read")
+        .query(MEMORY_QUERY)
+        .gives(OK, Gives::Json("MemoryList")),
+    get(ReadMemory, "GET /v1/host/callboard/memory/{memoryId}", "Read an entry as it stands")
+        .needs("runs:read")
+        .gives(OK, Gives::Json("MemoryRecord")),
+    delete(
+        ForgetMemory,
+        "DELETE /v1/host/callboard/memory/{memoryId}",
+        "Erase an entry with all of its versions",
+    )
+    .needs("runs:create")
+    .gives(NO_CONTENT, Gives::Nothing),
+    get(
+        ReadMemoryHistory,
+        "GET /v1/host/callboard/memory/{memoryId}/history",
+        "Read every version of an entry, newest first",
+    )
+    .needs("runs:read")
+    .gives(OK, Gives::Json("MemoryHistory")),
+    post(
+        RestoreMemory,
+        "POST /v1/host/callboard/memory/{memoryId}/restore",
+        "Write an old version's content anew",
+    )
+    .needs("runs:create")
+    .takes("RestoreMemory")
+    .gives(OK, Gives::Json("MemoryRecord")),
     get(ListAgents, "GET /v1/agents", "List the agents that the caller can dispatch")
         .needs("manifest:read")
         .gives(OK, Gives::Json("AgentInventory")),

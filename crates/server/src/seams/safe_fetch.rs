@@ -60,6 +60,7 @@ pub(crate) async fn safe_fetch(
         node: &node,
         workspace: Path::new(""),
         effect: &EffectId::new(tenant, &run, &attempt, 0, FETCH),
+        notebook: None,
         arguments: admitted.arguments,
         within: WITHIN,
     };

@@ -43,6 +43,9 @@ async fn r1_the_document_as_a_whole() {
           "installScope": "tenant",
           "supported": true
         },
+        "memoryBackends": [
+          "long-term"
+        ],
         "orchestrator": true,
         "supported": true
       },
@@ -210,6 +213,25 @@ async fn r1_the_document_as_a_whole() {
         ],
         "substitutionSupported": true,
         "supported": true
+      },
+      "memory": {
+        "attribution": {
+          "emitsWriteEvents": true,
+          "supported": true
+        },
+        "maxEntrySizeBytes": 65536,
+        "retention": {
+          "forget": true,
+          "ttl": true
+        },
+        "search": {
+          "modes": [
+            "filter"
+          ],
+          "supported": true
+        },
+        "supported": true,
+        "ttlSupported": true
       },
       "multiAgent": {
         "executionModel": {

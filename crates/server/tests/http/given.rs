@@ -16,7 +16,7 @@ use callboard_agents::{
     ModelTable, Models, Observability, Policy, PriceTable, PromptDesk, PromptLibrary, SigningKey,
     StructuredOutput, TrustedKey, TrustedKeys, built_in_prompts,
 };
-use callboard_backends::{CallPrompt, Egress, Reach, SecretEcho, SystemLookup};
+use callboard_backends::{CallPrompt, Egress, MemoryNode, Reach, SecretEcho, SystemLookup};
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
     Activities, Catalog, Courier, Engine, InMemoryStore, Options, Parts, RandomIds,
@@ -256,12 +256,14 @@ fn engine(
             .with("core.ai.callPrompt", Arc::new(CallPrompt))
             .with("core.ai.structuredOutput", Arc::new(asks))
             .with("local.sample.demo.mock-ai", Arc::new(Parrot { desk: desk.clone() }))
+            .with("core.identity", Arc::new(MemoryNode))
             .with("conformance.secret.echo", Arc::new(SecretEcho))
             .with_agents(Arc::new(AgentDispatch::new(Arc::clone(agents)))),
         directory: Arc::new(AgentDirectory {
             registry: Arc::clone(agents),
             deployments: Arc::clone(store) as _,
         }),
+        memory: Arc::clone(store) as _,
         secrets: Arc::clone(store) as _,
         clock: Arc::new(VirtualClock::new()),
         ids: Arc::new(RandomIds),

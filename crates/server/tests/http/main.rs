@@ -24,6 +24,7 @@ mod inbox;
 mod interrupts;
 mod keys;
 mod load;
+mod memory;
 mod models;
 mod observe;
 mod orchestras;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::given::{RIVAL, Setup, TEST, TestHost, workflow};
 
 const EVENTS: &str = "/v1/host/sample/test/runs/__probe__/events";
-const SEAMS: [(&str, &str); 20] = [
+const SEAMS: [(&str, &str); 22] = [
     ("GET", EVENTS),
     ("GET", "/v1/host/sample/test/runs/__probe__/variables"),
     ("POST", "/v1/host/sample/test/runs/__probe__/variables"),
@@ -26,6 +26,8 @@ const SEAMS: [(&str, &str); 20] = [
     ("POST", "/v1/host/sample/envelope/accept"),
     ("POST", "/v1/host/sample/test/emit-provider-usage"),
     ("POST", "/v1/host/sample/test/emit-envelope-reliability"),
+    ("POST", "/v1/host/sample/test/memory/expire-snapshots"),
+    ("POST", "/v1/host/sample/test/memory/cross-run-ttl-roundtrip"),
     ("POST", "/v1/host/sample/dispatch/fanout"),
 ];
 

@@ -205,6 +205,7 @@ async fn append(host: &TestHost, run: &str, kind: &str) {
         snapshot: None,
         interrupts: None,
         outcome: None,
+        memory: Vec::new(),
         child: None,
         wakes: None,
     };

@@ -263,6 +263,7 @@ impl Calling {
             node: &self.node,
             workspace: std::path::Path::new(""),
             effect: &effect,
+            notebook: None,
             arguments,
             within,
         })

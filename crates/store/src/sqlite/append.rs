@@ -9,7 +9,7 @@ use callboard_protocol::RunId;
 use super::create::{self, SealedRun};
 use super::fault::Fault;
 use super::rows::{cause_text, execute, millis, signed};
-use super::{inbox, outcome};
+use super::{inbox, memory, outcome};
 use crate::seal::Seal;
 
 /// An append as it goes to the disk.
@@ -43,8 +43,15 @@ impl SealedAppend {
     }
 }
 
-/// Answers the log's new version.
-pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Fault> {
+/// What an append came to.
+pub(super) struct Written {
+    /// How many events the log holds now.
+    pub(super) version: u64,
+    /// The last position of what was remembered; zero where nothing was.
+    pub(super) memory: u64,
+}
+
+pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<Written, Fault> {
     let SealedAppend { append, sealed, child } = sealed;
     if let Some(outcome) = &append.outcome {
         outcome::keep(db, outcome, append.head.updated_at)?;
@@ -56,6 +63,7 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Faul
     if before.version != signed(append.expected) {
         return Err(StoreError::Conflict { run: append.run.clone() }.into());
     }
+    memory::refuse_moved(db, before.id, &append.memory)?;
     let version = append.expected + append.rows.len() as u64;
     insert_events(db, before.id, append, sealed)?;
     update_head(db, &before, append, version)?;
@@ -75,7 +83,8 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Faul
     if let Some(interrupts) = &append.interrupts {
         inbox::replace(db, before.id, interrupts)?;
     }
-    Ok(version)
+    let memory = memory::write(db, before.id, &append.memory)?;
+    Ok(Written { version, memory })
 }
 
 /// Makes a run due at once, or as soon as its holder gives it back.

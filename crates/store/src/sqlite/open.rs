@@ -20,7 +20,7 @@ use super::fault::is_damage;
 use super::readers::{READERS, Readers};
 use super::recent::Recent;
 use super::writer::Writer;
-use super::{SqliteStore, claim, deliveries, migrate, read};
+use super::{SqliteStore, claim, deliveries, memory, migrate, read};
 use crate::seal::{self, Seal};
 
 const DATABASE: &str = "callboard.db";
@@ -145,6 +145,8 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
     settle(&db, &key_check).map_err(|error| OpenError::of_sqlite(&path, &error))?;
     let readers = (0..READERS).map(|_| open_reader(&path)).collect::<Result<_, _>>();
     let readers = readers.map_err(|error| OpenError::of_sqlite(&path, &error))?;
+    let memory =
+        memory::Position::read(&db).map_err(|error| OpenError::of_sqlite(&path, &error))?;
     let writer =
         Writer::start(db).map_err(|why| OpenError::Database { path, why: why.to_string() })?;
     Ok(SqliteStore {
@@ -153,6 +155,7 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
         changes: Arc::new(Changes::default()),
         recent: Arc::new(Recent::default()),
         definitions: Definitions::default(),
+        memory,
         readers: Readers::new(readers),
         writer,
         _lock: lock,

@@ -2,9 +2,13 @@
 
 use rusqlite::Connection;
 
-use callboard_engine::{Filter, InboxFilter, InboxPlace, KeyMode, Scope};
+use callboard_core::MemoryView;
+use callboard_engine::{
+    Filter, InboxFilter, InboxPlace, KeyMode, MemoryQuery, MemorySeen, Place, Scope,
+};
 use callboard_protocol::Timestamp;
 
+use super::memory::{self, Where};
 use super::{claim, create, deliveries, inbox, list, migrate};
 
 /// How SQLite would go about a statement.
@@ -67,5 +71,102 @@ fn a_page_of_an_inbox_is_read_in_the_order_of_its_index() -> anyhow::Result<()> 
     let plan = plan(&sql)?;
     assert!(plan.contains("INDEX interrupts_listed (tenant=? AND test=? AND "), "{plan}");
     assert!(!plan.contains("FOR ORDER BY"), "{plan}");
+    Ok(())
+}
+
+/// A read must cost the same whether there are a hundred entries or a hundred thousand.
+#[test]
+fn memory_is_read_in_the_order_of_its_indexes() -> anyhow::Result<()> {
+    let scope = Scope { tenant: "acme".into(), workspace: None, mode: KeyMode::Live };
+    let now = MemoryQuery::new(Place::Anywhere, Timestamp::default(), 10);
+    let view = MemoryView { as_of: 7, also: Vec::new() };
+    let seen = MemoryQuery { seen: Some(MemorySeen { view, family: None }), ..now.clone() };
+    let tag = |query: &MemoryQuery| MemoryQuery { tag: Some("t".to_owned()), ..query.clone() };
+    let placed =
+        "INDEX memory_placed (tenant=? AND test=? AND scope_id=? AND memory_ref=? AND first<?)";
+    for (query, place, index) in [
+        (&seen, Where::Both("s", "r"), placed),
+        (&now, Where::Anywhere, "INDEX memory_listed (tenant=? AND test=?)"),
+        (&now, Where::Scope("s"), "INDEX memory_in_scope (tenant=? AND test=? AND scope_id=?)"),
+        (&now, Where::Ref("r"), "INDEX memory_under_ref (tenant=? AND test=? AND memory_ref=?)"),
+        (
+            &tag(&seen),
+            Where::Both("s", "r"),
+            "PRIMARY KEY (tenant=? AND test=? AND tag=? AND first<?)",
+        ),
+    ] {
+        let plan = plan(&memory::statement(&scope, query, &place).0)?;
+        assert!(plan.contains(index) && !plan.contains("FOR ORDER BY"), "{plan}");
+    }
+    let text = memory::text_statement(&scope, &seen, &Where::Both("s", "r"), "tea");
+    let plan = plan(&text.expect("a text with words").0)?;
+    assert!(plan.starts_with("SCAN memory_text VIRTUAL TABLE INDEX"), "{plan}");
+    assert!(plan.contains("SEARCH memory USING INTEGER PRIMARY KEY"), "{plan}");
+    assert!(!plan.contains("FOR ORDER BY"), "{plan}");
+    Ok(())
+}
+
+/// A database with so many notes, of which every tenth has a tag.
+fn remembering(entries: u32) -> anyhow::Result<Connection> {
+    let mut db = Connection::open_in_memory()?;
+    migrate::runner().run(&mut db)?;
+    db.execute(
+        "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+         INSERT INTO memory (tenant, test, scope_id, memory_ref, entry_id, version, first, content, tags, created_at,
+             written_at, author, sources)
+         SELECT 'acme', 0, 's', 'r', 'm' || i, 1, i, 'note ' || i, '[]', i, i, '{}', '[]' FROM n",
+        [entries],
+    )?;
+    db.execute_batch(
+        "INSERT INTO memory_tags (tenant, test, tag, first, position)
+             SELECT tenant, test, 't', first, position FROM memory WHERE first % 10 = 0;
+         INSERT INTO memory_text (rowid, owner, content) SELECT position, 'live61636d65', content FROM memory;",
+    )?;
+    Ok(db)
+}
+
+/// How many steps SQLite takes to answer.
+fn steps(
+    db: &Connection,
+    (sql, values): (String, Vec<rusqlite::types::Value>),
+) -> anyhow::Result<i32> {
+    let mut select = db.prepare(&sql)?;
+    let mut rows = select.query(rusqlite::params_from_iter(values))?;
+    let mut found = 0;
+    while rows.next()?.is_some() {
+        found += 1;
+    }
+    anyhow::ensure!(found > 0, "nothing found by {sql}");
+    drop(rows);
+    Ok(select.get_status(rusqlite::StatementStatus::VmStep))
+}
+
+/// Counted, not timed: what a read does among a hundred entries it does among twenty thousand.
+#[test]
+fn a_read_of_memory_does_not_grow_with_what_is_remembered() -> anyhow::Result<()> {
+    let scope = Scope { tenant: "acme".into(), workspace: None, mode: KeyMode::Live };
+    let place = Where::Both("s", "r");
+    let read = |as_of: u64| {
+        let view = MemoryView { as_of, also: Vec::new() };
+        let query = MemoryQuery::new(Place::Anywhere, Timestamp::default(), 10);
+        MemoryQuery { seen: Some(MemorySeen { view, family: None }), ..query }
+    };
+    let mut counted = Vec::new();
+    for entries in [100, 20_000] {
+        let db = remembering(entries)?;
+        let newest = read(u64::from(entries));
+        let past = read(50);
+        let tagged = MemoryQuery { tag: Some("t".to_owned()), ..newest.clone() };
+        let one = MemoryQuery { id: Some("m7".into()), ..newest.clone() };
+        let text = memory::text_statement(&scope, &newest, &place, "note");
+        counted.push([
+            steps(&db, memory::statement(&scope, &newest, &place))?,
+            steps(&db, memory::statement(&scope, &past, &place))?,
+            steps(&db, memory::statement(&scope, &tagged, &place))?,
+            steps(&db, memory::statement(&scope, &one, &place))?,
+            steps(&db, text.ok_or_else(|| anyhow::anyhow!("a text without words"))?)?,
+        ]);
+    }
+    assert_eq!(counted[0], counted[1]);
     Ok(())
 }

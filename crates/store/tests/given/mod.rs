@@ -40,6 +40,7 @@ pub(crate) fn new_run(id: &str) -> NewRun {
         unset: Vec::new(),
         fork: None,
         agents: std::collections::BTreeMap::new(),
+        memory: callboard_core::MemoryBirth::default(),
         trace: None,
     };
     NewRun {
@@ -79,6 +80,7 @@ pub(crate) fn append(run: &str, expected: u64) -> Append {
         snapshot: None,
         interrupts: None,
         outcome: None,
+        memory: Vec::new(),
         child: None,
         wakes: None,
     }

@@ -8,12 +8,14 @@ use callboard_core::{Entry, SecretText};
 use callboard_engine::{
     Annotated, Annotations, Append, Begun, Claim, ClaimRequest, Claimed, DeadLetter,
     DeploymentChange, Deployments, Digest, EffectClaim, EffectId, Filter, Found, InMemoryStore,
-    InboxFilter, InboxItem, Keys, LinkSecrets, Listed, NewRun, Opened, Outcome, Page, Plan, Put,
-    Scope, Secret, Secrets, Settlement, Store, StoreError, StoredDeployment, StoredKey,
-    StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned, Webhook, Webhooks, Workflows,
+    InboxFilter, InboxItem, Keys, LinkSecrets, Listed, Memory, MemoryQuery, MemoryRecord,
+    MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put, Scope, Secret, Secrets, Settlement, Store,
+    StoreError, StoredDeployment, StoredKey, StoredSecret, StoredWorkflow, TakeRequest, Taken,
+    Unplanned, Webhook, Webhooks, Workflows,
 };
 use callboard_protocol::{
-    AgentId, Annotation, KeyId, RunId, SecretName, Tenant, Timestamp, WebhookId, WorkflowId,
+    AgentId, Annotation, KeyId, MemoryId, RunId, SecretName, Tenant, Timestamp, WebhookId,
+    WorkflowId,
 };
 
 /// What goes wrong with writes.
@@ -189,6 +191,45 @@ impl Deployments for FlakyStore {
     async fn deploy(&self, change: DeploymentChange, run: NewRun) -> Result<(), StoreError> {
         self.write()?;
         self.inner.deploy(change, run).await
+    }
+}
+
+#[async_trait]
+impl Memory for FlakyStore {
+    async fn memory_position(&self) -> Result<u64, StoreError> {
+        self.inner.memory_position().await
+    }
+    async fn recall(
+        &self,
+        scope: &Scope,
+        query: &MemoryQuery,
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        self.inner.recall(scope, query).await
+    }
+    async fn memory_history(
+        &self,
+        scope: &Scope,
+        id: &MemoryId,
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        self.inner.memory_history(scope, id).await
+    }
+    async fn amend(&self, scope: &Scope, row: MemoryRow) -> Result<MemoryRecord, StoreError> {
+        self.write()?;
+        self.inner.amend(scope, row).await
+    }
+    async fn forget(&self, scope: &Scope, id: &MemoryId) -> Result<bool, StoreError> {
+        self.write()?;
+        self.inner.forget(scope, id).await
+    }
+    async fn expire_snapshot(&self, scope: &Scope, run: &RunId) -> Result<bool, StoreError> {
+        self.write()?;
+        self.inner.expire_snapshot(scope, run).await
+    }
+    async fn has_snapshot(&self, run: &RunId) -> Result<bool, StoreError> {
+        if self.fault() == Fault::Damaged {
+            self.write()?;
+        }
+        self.inner.has_snapshot(run).await
     }
 }
 

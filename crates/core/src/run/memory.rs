@@ -1,0 +1,45 @@
+//! What a run sees of memory: what stood there when it began, what it wrote itself, and what children left that
+//! completed. Nothing that anybody else writes meanwhile.
+
+use callboard_protocol::{Event, MemoryWritten, Remembered};
+
+use super::Run;
+use crate::birth::MemoryBirth;
+
+/// Which versions of which entries exist for a reader: those of the journal up to a position, and some beyond it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MemoryView {
+    pub as_of: u64,
+    pub also: Vec<Remembered>,
+}
+
+impl Run {
+    /// What a read sees now.
+    pub fn memory_view(&self) -> MemoryView {
+        let MemoryBirth { as_of, also, .. } = self.memory_handed_on();
+        MemoryView { as_of, also }
+    }
+
+    /// What a run that begins here sees of memory: a child, or a branch.
+    pub fn memory_handed_on(&self) -> MemoryBirth {
+        let before = &self.birth.memory;
+        let mut also = self.remembered.clone();
+        also.extend(before.also.iter().cloned());
+        MemoryBirth { also: also.into_iter().collect(), ..before.clone() }
+    }
+
+    /// What a parent takes over from this run when it completes.
+    pub fn memory_left(&self) -> Vec<Remembered> {
+        self.remembered.iter().cloned().collect()
+    }
+
+    /// A write is known by its entry and version, so that telling it again tells nothing.
+    pub(super) fn memory_fact(&self, written: &MemoryWritten) -> Option<Event> {
+        let is_known = self.remembered.contains(&written.remembered());
+        (!is_known).then(|| Event::MemoryWritten(written.clone()))
+    }
+
+    pub(super) fn fold_memory(&mut self, written: impl IntoIterator<Item = Remembered>) {
+        self.remembered.extend(written);
+    }
+}

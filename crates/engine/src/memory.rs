@@ -1,0 +1,254 @@
+//! The port to what a tenant remembers: a journal of versions, in which nothing is overwritten.
+
+mod draft;
+mod recall;
+
+use std::fmt;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use callboard_core::MemoryView;
+use callboard_protocol::{MemoryEntry, MemoryId, NodeId, Principal, RunId, Timestamp};
+
+use crate::store::{Scope, StoreError};
+
+pub use draft::{
+    Lifetime, MAX_MEMORY_BYTES, MemoryDraft, MemoryError, check_memory_ref, unreached,
+};
+pub use recall::{MemoryAccess, Wanted};
+pub(crate) use recall::{Shared, rows_of};
+
+/// What is remembered, per tenant. Runs write to it through [`crate::Append`] alone, so that a row and the event
+/// that tells of it are committed together.
+#[async_trait]
+pub trait Memory: fmt::Debug + Send + Sync {
+    /// How far the journal has come. Every later row stands behind this.
+    async fn memory_position(&self) -> Result<u64, StoreError>;
+
+    /// Finds entries that the caller may see and that have not expired, as `query` orders them.
+    async fn recall(
+        &self,
+        scope: &Scope,
+        query: &MemoryQuery,
+    ) -> Result<Vec<MemoryRecord>, StoreError>;
+
+    /// Every version of an entry, newest first; none for an entry that the caller may not see.
+    async fn memory_history(
+        &self,
+        scope: &Scope,
+        id: &MemoryId,
+    ) -> Result<Vec<MemoryRecord>, StoreError>;
+
+    /// Writes a version of an entry that exists, from outside a run. [`StoreError::Moved`] where the entry is not at
+    /// the version that this was decided on.
+    async fn amend(&self, scope: &Scope, row: MemoryRow) -> Result<MemoryRecord, StoreError>;
+
+    /// Erases every version of an entry, also for forks of the past. Answers whether there was one.
+    async fn forget(&self, scope: &Scope, id: &MemoryId) -> Result<bool, StoreError>;
+
+    /// Lets go of what a run saw of memory: it cannot be forked any more. Answers whether there is such a run.
+    async fn expire_snapshot(&self, scope: &Scope, run: &RunId) -> Result<bool, StoreError>;
+
+    /// Whether what a run saw of memory can still be told.
+    async fn has_snapshot(&self, run: &RunId) -> Result<bool, StoreError>;
+}
+
+/// One version of an entry, as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryRow {
+    pub id: MemoryId,
+    /// The version that this was decided on; zero for an entry that is new.
+    pub expected: u64,
+    /// Which of the tenant's memories.
+    pub scope_id: String,
+    /// The name within it.
+    pub memory_ref: String,
+    /// The oldest run above the one that writes: until they join, its relatives do not see this.
+    pub family: Option<RunId>,
+    pub content: String,
+    pub tags: Vec<String>,
+    /// By the writer's own clock.
+    pub at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub author: MemoryAuthor,
+    /// The entries that this one was made from.
+    pub sources: Vec<MemoryId>,
+}
+
+/// Who wrote a version.
+///
+/// Stored as JSON. An old reader ignores fields that it does not know; a new reader defaults those that an old row
+/// lacks; nobody rewrites a row.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemoryAuthor {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    /// A person, where no run wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
+}
+
+/// One version of an entry, as it stands in the journal. Serialises as people read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemoryRecord {
+    pub id: MemoryId,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub scope_id: String,
+    pub memory_ref: String,
+    pub content: String,
+    pub tags: Vec<String>,
+    pub created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    pub version: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_version: Option<u64>,
+    pub written_at: Timestamp,
+    pub author: MemoryAuthor,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<MemoryId>,
+    #[serde(skip)]
+    pub family: Option<RunId>,
+    #[serde(skip)]
+    pub position: u64,
+    /// The position of the entry's first version, which is its place in a list.
+    #[serde(skip)]
+    pub first: u64,
+}
+
+impl MemoryRecord {
+    /// The entry as the protocol knows it.
+    pub fn entry(self) -> MemoryEntry {
+        MemoryEntry {
+            id: self.id,
+            content: self.content,
+            tags: self.tags,
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+        }
+    }
+
+    /// Whether the entry still is there for somebody who looks at that time.
+    pub fn lives_at(&self, at: Timestamp) -> bool {
+        self.expires_at.is_none_or(|expires_at| expires_at > at)
+    }
+
+    /// Whether the entry is what a query asks for, but for who asks and when.
+    pub fn answers(&self, query: &MemoryQuery) -> bool {
+        let place = match &query.place {
+            Place::Anywhere => true,
+            Place::Exactly { scope_id, memory_ref } => {
+                self.scope_id == *scope_id && self.memory_ref == *memory_ref
+            }
+            Place::Named(name) => self.scope_id == *name || self.memory_ref == *name,
+        };
+        place
+            && self.lives_at(query.at)
+            && query.id.as_ref().is_none_or(|id| *id == self.id)
+            && query.tag.as_ref().is_none_or(|tag| self.tags.contains(tag))
+            && query.before.is_none_or(|before| query.place_of(self) < before)
+            && query.text.as_ref().is_none_or(|text| mentions(&self.content, text))
+    }
+}
+
+/// Which entries somebody wants.
+#[derive(Debug, Clone)]
+pub struct MemoryQuery {
+    pub place: Place,
+    pub id: Option<MemoryId>,
+    pub tag: Option<String>,
+    /// Words that must all occur in the content. One without words finds nothing.
+    pub text: Option<String>,
+    /// Only entries that stand after this place in the list.
+    pub before: Option<u64>,
+    pub limit: usize,
+    /// When it is asked: what has expired by then is not there.
+    pub at: Timestamp,
+    /// What a run sees; none for what stands there now.
+    pub seen: Option<Seen>,
+}
+
+/// Where to look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// In everything that the caller may see.
+    Anywhere,
+    Exactly {
+        scope_id: String,
+        memory_ref: String,
+    },
+    /// In the scope or under the reference of that name.
+    Named(String),
+}
+
+/// A run's own view, and the family whose unfinished members it does not hear.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    pub view: MemoryView,
+    pub family: Option<RunId>,
+}
+
+impl MemoryQuery {
+    pub fn new(place: Place, at: Timestamp, limit: usize) -> Self {
+        let (id, tag, text, before, seen) = (None, None, None, None, None);
+        Self { place, id, tag, text, before, limit, at, seen }
+    }
+
+    /// What orders the answer, greatest first: an entry's age, or, in a search for text, its last change.
+    pub fn place_of(&self, record: &MemoryRecord) -> u64 {
+        if self.text.is_some() { record.position } else { record.first }
+    }
+}
+
+/// Entries expire when their writer said, and no later version makes them last longer.
+pub fn next_expiry(before: Option<Timestamp>, asked: Option<Timestamp>) -> Option<Timestamp> {
+    match (before, asked) {
+        (Some(before), Some(asked)) => Some(before.min(asked)),
+        (before, asked) => before.or(asked),
+    }
+}
+
+/// The words of a text, as searches compare them.
+pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+    let parts = text.split(|character: char| !character.is_alphanumeric());
+    parts.filter(|part| !part.is_empty()).map(str::to_lowercase)
+}
+
+fn mentions(content: &str, text: &str) -> bool {
+    let said: std::collections::BTreeSet<String> = words(content).collect();
+    let mut asked = words(text).peekable();
+    asked.peek().is_some() && asked.all(|word| said.contains(&word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_version_makes_an_entry_last_longer() {
+        let at = |millis| Some(Timestamp::from_millis(millis));
+        assert_eq!(next_expiry(None, None), None);
+        assert_eq!(next_expiry(at(5), None), at(5));
+        assert_eq!(next_expiry(None, at(7)), at(7));
+        assert_eq!(next_expiry(at(5), at(7)), at(5));
+        assert_eq!(next_expiry(at(5), at(3)), at(3));
+    }
+
+    #[test]
+    fn a_search_compares_whole_words_in_any_order() {
+        let content = "The invoice of Müller & Söhne, 42 EUR";
+        for text in ["invoice", "söhne MÜLLER", "42"] {
+            assert!(mentions(content, text), "{text}");
+        }
+        for text in ["", "-- !", "invoi", "invoice 43"] {
+            assert!(!mentions(content, text), "{text}");
+        }
+    }
+}

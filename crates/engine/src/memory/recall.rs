@@ -1,0 +1,202 @@
+//! An attempt's way to memory: it reads what its run sees, and writes through the run's log.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+
+use callboard_core::{Attempt, Entry, Fact, MemoryView, Run, redact_text};
+use callboard_protocol::{Event, MemoryEntry, MemoryId, MemoryWritten, RunId, Timestamp};
+
+use super::{
+    Memory, MemoryAuthor, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord, MemoryRow, Place,
+    Seen, check_memory_ref,
+};
+use crate::activity::{Teller, Untold};
+use crate::clock::Clock;
+use crate::store::{Scope, StoreError};
+
+/// How many entries a read gets that asks for no number.
+const USUAL_LIMIT: usize = 100;
+/// How much of a digest names an entry: enough that no two ever share it.
+const ID_BYTES: usize = 18;
+
+/// What the run sees now, kept true by whoever drives it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shared(Arc<RwLock<MemoryView>>);
+
+impl Shared {
+    pub(crate) fn set(&self, view: MemoryView) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = view;
+    }
+
+    fn get(&self) -> MemoryView {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Reads and writes memory for one attempt.
+#[derive(Debug, Clone)]
+pub struct MemoryAccess {
+    journal: Arc<dyn Memory>,
+    clock: Arc<dyn Clock>,
+    teller: Teller,
+    shared: Shared,
+    scope: Scope,
+    scope_id: String,
+    family: Option<RunId>,
+    run: RunId,
+    attempt: Attempt,
+    agent: Option<String>,
+}
+
+/// What a read asks for. Empty fields filter nothing; no limit is the usual one.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    pub tag: Option<String>,
+    pub text: Option<String>,
+    pub limit: usize,
+}
+
+impl MemoryAccess {
+    pub(crate) fn new(
+        run: &Run,
+        attempt: Attempt,
+        agent: Option<String>,
+        journal: Arc<dyn Memory>,
+        clock: Arc<dyn Clock>,
+        (teller, shared): (Teller, Shared),
+    ) -> Self {
+        let birth = run.birth();
+        Self {
+            journal,
+            clock,
+            teller,
+            shared,
+            scope: Scope::of(birth),
+            scope_id: birth.memory.scope_id.clone(),
+            family: birth.memory.family.clone(),
+            run: birth.run_id.clone(),
+            attempt,
+            agent,
+        }
+    }
+
+    /// The entries under a name, newest first. A malformed name has none.
+    pub async fn list(
+        &self,
+        memory_ref: &str,
+        wanted: Wanted,
+    ) -> Result<Vec<MemoryEntry>, StoreError> {
+        let limit = if wanted.limit == 0 { USUAL_LIMIT } else { wanted.limit };
+        let Some(query) = self.query(memory_ref, limit.min(USUAL_LIMIT)) else {
+            return Ok(Vec::new());
+        };
+        let query = MemoryQuery { tag: wanted.tag, text: wanted.text, ..query };
+        let found = self.journal.recall(&self.scope, &query).await?;
+        Ok(found.into_iter().map(MemoryRecord::entry).collect())
+    }
+
+    /// One entry, in the version that the run sees.
+    pub async fn get(
+        &self,
+        memory_ref: &str,
+        id: &MemoryId,
+    ) -> Result<Option<MemoryRecord>, StoreError> {
+        let Some(query) = self.query(memory_ref, 1) else { return Ok(None) };
+        let query = MemoryQuery { id: Some(id.clone()), ..query };
+        Ok(self.journal.recall(&self.scope, &query).await?.into_iter().next())
+    }
+
+    /// Remembers something, once: the `ordinal`-th write of a visit is the same write when the attempt is made
+    /// again. What looks like a credential does not get as far as the journal.
+    pub async fn put(&self, ordinal: u32, draft: MemoryDraft) -> Result<MemoryEntry, MemoryError> {
+        let mut draft = draft.checked(self.clock.now())?;
+        draft.content = redact_text(&draft.content);
+        draft.tags.iter_mut().for_each(|tag| *tag = redact_text(tag));
+        let (id, version) = match &draft.replaces {
+            Some(replaced) => (replaced.id.clone(), replaced.version + 1),
+            None => (self.new_id(ordinal), 1),
+        };
+        let written = MemoryWritten {
+            memory_ref: draft.memory_ref.clone(),
+            memory_id: id.clone(),
+            version,
+            node_id: Some(self.attempt.node.clone()),
+            agent_id: self.agent.clone(),
+            tags: draft.tags.clone(),
+        };
+        let draft = (written.remembered(), draft);
+        let facts = vec![Fact::Memory(written)];
+        match self.teller.tell(self.attempt.clone(), facts, vec![draft]).await {
+            Ok(()) => {}
+            Err(Untold::Superseded(superseded)) => return Err(superseded.into()),
+            Err(Untold::Moved) => return Err(MemoryError::Moved(id)),
+        }
+        let query = self.seeing(Place::Anywhere, 1);
+        // Something that lives for a moment was written all the same.
+        let query = MemoryQuery { id: Some(id.clone()), at: Timestamp::default(), ..query };
+        // Somebody may have forgotten it at once; that is theirs to say.
+        let kept = self.journal.recall(&self.scope, &query).await?.into_iter().next();
+        kept.map(MemoryRecord::entry).ok_or(MemoryError::Moved(id))
+    }
+
+    fn query(&self, memory_ref: &str, limit: usize) -> Option<MemoryQuery> {
+        check_memory_ref(memory_ref).ok()?;
+        let (scope_id, memory_ref) = (self.scope_id.clone(), memory_ref.to_owned());
+        Some(self.seeing(Place::Exactly { scope_id, memory_ref }, limit))
+    }
+
+    fn seeing(&self, place: Place, limit: usize) -> MemoryQuery {
+        let seen = Seen { view: self.shared.get(), family: self.family.clone() };
+        MemoryQuery { seen: Some(seen), ..MemoryQuery::new(place, self.clock.now(), limit) }
+    }
+
+    /// Follows from the place of the write, so that writing again after a crash is writing the same entry.
+    fn new_id(&self, ordinal: u32) -> MemoryId {
+        let (visit, ordinal) = (self.attempt.visit.to_string(), ordinal.to_string());
+        let tenant = self.scope.tenant.as_str();
+        let parts = [tenant, self.run.as_str(), self.attempt.node.as_str(), &visit, &ordinal];
+        let mut hash = Sha256::new();
+        hash.update("callboard:memory:v1");
+        for part in parts {
+            hash.update([0]);
+            hash.update(part);
+        }
+        let digest = hash.finalize();
+        format!("mem_{}", BASE64_URL_SAFE_NO_PAD.encode(&digest[..ID_BYTES])).into()
+    }
+}
+
+/// The journal's rows that belong to what was just decided.
+pub(crate) fn rows_of(
+    run: &Run,
+    entries: &[Entry],
+    drafts: &[(callboard_protocol::Remembered, MemoryDraft)],
+) -> Vec<MemoryRow> {
+    let memory = &run.birth().memory;
+    let row = |entry: &Entry| {
+        let Event::MemoryWritten(written) = &entry.event else { return None };
+        let (_, draft) = drafts.iter().find(|(named, _)| *named == written.remembered())?;
+        Some(MemoryRow {
+            id: written.memory_id.clone(),
+            expected: written.version - 1,
+            scope_id: memory.scope_id.clone(),
+            memory_ref: draft.memory_ref.clone(),
+            family: memory.family.clone(),
+            content: draft.content.clone(),
+            tags: draft.tags.clone(),
+            at: entry.at,
+            expires_at: draft.lifetime.expires_at(entry.at),
+            author: MemoryAuthor {
+                run_id: Some(run.id().clone()),
+                node_id: written.node_id.clone(),
+                agent_id: written.agent_id.clone(),
+                principal: None,
+            },
+            sources: draft.sources.clone(),
+        })
+    };
+    entries.iter().filter_map(row).collect()
+}

@@ -1,0 +1,159 @@
+//! What is remembered, for people: found, read with its history, put back, forgotten.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use callboard_engine::{MemoryAuthor, MemoryQuery, MemoryRecord, MemoryRow, Place, StoreError};
+use callboard_protocol::MemoryId;
+use serde::{Deserialize, Serialize};
+
+use super::list::{DEFAULT_LIMIT, in_range};
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::extract::{Named, Shaped};
+use crate::keys::Caller;
+use crate::problem::{Code, Problem};
+use crate::query::Parameters;
+
+const KNOWN: [&str; 5] = ["scopeId", "tag", "text", "limit", "cursor"];
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EntryList {
+    entries: Vec<MemoryRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+struct History {
+    versions: Vec<MemoryRecord>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Restore {
+    /// The version whose content comes back.
+    version: u64,
+    /// The version that the caller believes to be the current one.
+    expected_version: Option<u64>,
+}
+
+pub(super) async fn list(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    let asked = Parameters::closed(&uri, &KNOWN)?;
+    let limit = asked.read("limit", "an integer from 1 to 200", in_range)?.unwrap_or(DEFAULT_LIMIT);
+    let place = match asked.get("scopeId") {
+        Some(name) => Place::Named(name.to_owned()),
+        None => Place::Anywhere,
+    };
+    let query = MemoryQuery {
+        tag: asked.get("tag").map(str::to_owned),
+        text: asked.get("text").map(str::to_owned),
+        before: asked.read("cursor", "a cursor that a list gave", place_of)?,
+        // One more than shown tells whether there is a next page.
+        ..MemoryQuery::new(place, host.now(), limit + 1)
+    };
+    let mut entries = host.app.engine.memory().recall(&caller.scope, &query).await?;
+    let has_more = entries.len() > limit;
+    entries.truncate(limit);
+    let last = entries.last().filter(|_| has_more);
+    let next_cursor = last.map(|entry| URL_SAFE_NO_PAD.encode(query.place_of(entry).to_string()));
+    Answer::json(StatusCode::OK, &EntryList { entries, next_cursor })
+}
+
+pub(super) async fn read(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<MemoryId>,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let versions = living(&host, &caller, &id).await?;
+    Answer::json(StatusCode::OK, &versions[0])
+}
+
+pub(super) async fn history(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<MemoryId>,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let versions = living(&host, &caller, &id).await?;
+    Answer::json(StatusCode::OK, &History { versions })
+}
+
+/// Writes an old version's content anew. What stood there meanwhile stays in the history.
+pub(super) async fn restore(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<MemoryId>,
+    uri: Uri,
+    Shaped(body): Shaped<Restore>,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let versions = living(&host, &caller, &id).await?;
+    let current = versions[0].version;
+    let expected = body.expected_version.unwrap_or(current);
+    let old = versions.into_iter().find(|old| old.version == body.version);
+    let old = old.ok_or_else(|| Problem::invalid_at("version", "is no version of this entry"))?;
+    if expected != current {
+        return Err(moved().with("currentVersion", current));
+    }
+    let row = MemoryRow {
+        id,
+        expected,
+        scope_id: old.scope_id,
+        memory_ref: old.memory_ref,
+        family: None,
+        content: old.content,
+        tags: old.tags,
+        at: host.now(),
+        expires_at: None,
+        author: MemoryAuthor { principal: Some(caller.principal()), ..MemoryAuthor::default() },
+        sources: old.sources,
+    };
+    match host.app.engine.memory().amend(&caller.scope, row).await {
+        Ok(record) => Answer::json(StatusCode::OK, &record),
+        Err(StoreError::Moved { .. }) => Err(moved()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) async fn forget(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<MemoryId>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    Parameters::closed(&uri, &[])?;
+    match host.app.engine.memory().forget(&caller.scope, &id).await? {
+        true => Ok(StatusCode::NO_CONTENT.into_response()),
+        false => Err(Problem::no_such("memory entry")),
+    }
+}
+
+/// The versions of an entry that has not expired, newest first; at least one.
+async fn living(host: &Host, caller: &Caller, id: &MemoryId) -> Result<Vec<MemoryRecord>, Problem> {
+    let versions = host.app.engine.memory().memory_history(&caller.scope, id).await?;
+    match versions.first().is_some_and(|newest| newest.lives_at(host.now())) {
+        true => Ok(versions),
+        false => Err(Problem::no_such("memory entry")),
+    }
+}
+
+fn moved() -> Problem {
+    Problem::new(Code::MemoryConflict, "somebody changed the entry; read it and try again")
+}
+
+fn place_of(cursor: &str) -> Option<u64> {
+    String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?.parse().ok()
+}

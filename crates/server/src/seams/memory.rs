@@ -1,0 +1,185 @@
+//! The doors to memory: a family that remembers, and snapshots that are let go of before their time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use callboard_engine::{Filter, Order, Target};
+use callboard_protocol::{Object, RunId};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::extract::Shaped;
+use crate::follow::read_rest;
+use crate::keys::Caller;
+use crate::problem::{Code, Problem};
+use crate::routes::workflows;
+
+const PARENT: &str = "callboard-sample-memory-parent";
+const CHILD: &str = "callboard-sample-memory-child";
+/// Longer than any test waits for an answer.
+const LATEST_WRITE_MS: u64 = 15_000;
+/// What a run may take beyond the wait that was asked for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Roundtrip {
+    ttl_seconds: u64,
+    #[serde(default)]
+    child_write_offset_ms: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ExpireSnapshots {
+    run_id: RunId,
+}
+
+pub(crate) async fn expire_snapshots(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Shaped(body): Shaped<ExpireSnapshots>,
+) -> Result<Response, Problem> {
+    match host.app.engine.memory().expire_snapshot(&caller.scope, &body.run_id).await? {
+        true => Ok(StatusCode::NO_CONTENT.into_response()),
+        false => Err(Problem::no_such("run")),
+    }
+}
+
+/// A parent, its child that remembers something a while after the parent began, and what the parent then sees.
+pub(crate) async fn roundtrip(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Shaped(body): Shaped<Roundtrip>,
+) -> Result<Answer, Problem> {
+    if body.child_write_offset_ms > LATEST_WRITE_MS {
+        let message = format!("must be at most {LATEST_WRITE_MS}");
+        return Err(Problem::invalid_at("childWriteOffsetMs", &message));
+    }
+    for definition in [child(), parent()] {
+        workflows::store(&host, &caller, definition.to_string().as_bytes()).await?;
+    }
+    let run = start(&host, &caller, &body).await?;
+    let patience = PATIENCE + Duration::from_millis(body.child_write_offset_ms);
+    let parent = ended(&host, &caller, &run, patience).await?;
+    let seen = host.app.engine.snapshot(&caller.scope, &run).await?;
+    let snapshot: Value = seen
+        .and_then(|seen| serde_json::from_str(&seen.json).ok())
+        .ok_or_else(|| Problem::no_such("run"))?;
+    let child = child_of(&host, &caller, &run).await?;
+    let child = ended(&host, &caller, &child, patience).await?;
+    let at = |events: &[Value], kind: &str| {
+        let told = events.iter().find(|event| event["type"] == kind);
+        told.map_or(Value::Null, |event| event["timestamp"].clone())
+    };
+    let shown = json!({
+        "entry": snapshot["variables"]["memoryList"][0],
+        "childWroteAt": at(&child, "memory.written"),
+        "parentStartedAt": at(&parent, "run.started"),
+        "runId": run,
+    });
+    Answer::json(StatusCode::OK, &shown)
+}
+
+async fn start(host: &Host, caller: &Caller, body: &Roundtrip) -> Result<RunId, Problem> {
+    let inputs = json!({ "ttlSeconds": body.ttl_seconds, "offsetMs": body.child_write_offset_ms });
+    let order = Order {
+        target: Target::Workflow(PARENT.into()),
+        owner: caller.owner(),
+        mode: caller.scope.mode,
+        inputs: inputs.as_object().cloned().unwrap_or_default(),
+        configurable: Object::new(),
+        tags: Vec::new(),
+        metadata: None,
+        // A memory of its own, so that two of these at once see nothing of each other.
+        scope_id: Some(uuid::Uuid::now_v7().to_string()),
+        callback_url: None,
+        forced_engine_version: None,
+        exclusive: false,
+        trace: None,
+    };
+    Ok(host.app.engine.create(order, None).await?.run)
+}
+
+async fn child_of(host: &Host, caller: &Caller, parent: &RunId) -> Result<RunId, Problem> {
+    let filter = Filter { workflow: Some(CHILD.into()), limit: 50, ..Filter::default() };
+    for listed in host.app.engine.store().list(&caller.scope, &filter).await? {
+        let above = host.app.engine.parent(&caller.scope, &listed.run_id).await?;
+        if above.is_some_and(|above| above.run_id == *parent) {
+            return Ok(listed.run_id);
+        }
+    }
+    Err(Problem::no_such("run"))
+}
+
+/// The log of a run that has come to its end in time.
+async fn ended(
+    host: &Host,
+    caller: &Caller,
+    run: &RunId,
+    patience: Duration,
+) -> Result<Vec<Value>, Problem> {
+    let (store, clock) = (host.app.engine.store(), host.app.engine.clock());
+    let until = clock.now().plus(patience);
+    loop {
+        let page = read_rest(host, caller, run, 0).await?.ok_or_else(|| Problem::no_such("run"))?;
+        if page.status.is_terminal() {
+            return crate::bundle::documents(&page.events);
+        }
+        if clock.now() >= until {
+            let message = "the run did not come to its end in time";
+            return Err(Problem::new(Code::ServiceUnavailable, message));
+        }
+        tokio::select! {
+            () = store.changed(run, page.version) => {}
+            () = clock.sleep_until(until) => {}
+        }
+    }
+}
+
+fn variable(name: &str) -> Value {
+    json!({ "type": "variable", "variableName": name })
+}
+
+fn definition(id: &str, nodes: &Value, edge: [&str; 2]) -> Value {
+    let variables = ["ttlSeconds", "offsetMs"]
+        .map(|name| json!({ "name": name, "type": "number", "defaultValue": 0 }));
+    json!({
+        "id": id, "name": id, "version": "1.0", "nodes": nodes, "triggers": [],
+        "edges": [{ "id": "then", "sourceNodeId": edge[0], "targetNodeId": edge[1] }],
+        "variables": variables, "metadata": {}, "settings": {},
+    })
+}
+
+fn node(id: &str, type_id: &str, config: &Value, inputs: &Value) -> Value {
+    json!({ "id": id, "typeId": type_id, "name": id, "position": { "x": 0, "y": 0 },
+        "config": config, "inputs": inputs })
+}
+
+fn child() -> Value {
+    let nodes = json!([
+        node("wait", "core.delay", &json!({}), &json!({ "delayMs": variable("offsetMs") })),
+        node(
+            "write",
+            "core.identity",
+            &json!({ "memoryAction": "write" }),
+            &json!({ "ttlSeconds": variable("ttlSeconds") }),
+        ),
+    ]);
+    definition(CHILD, &nodes, ["wait", "write"])
+}
+
+fn parent() -> Value {
+    let mapping = json!({ "ttlSeconds": "ttlSeconds", "offsetMs": "offsetMs" });
+    let call = json!({ "workflowId": CHILD, "inputMapping": mapping });
+    let nodes = json!([
+        node("call", "core.subWorkflow", &call, &json!({})),
+        node("read", "core.identity", &json!({ "memoryAction": "list" }), &json!({})),
+    ]);
+    definition(PARENT, &nodes, ["call", "read"])
+}

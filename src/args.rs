@@ -6,8 +6,8 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    agents, completions, demo, doctor, inbox, keys, memory, packs, run, runs, secrets, serve,
-    workflows,
+    agents, chat, completions, demo, doctor, inbox, keys, memory, packs, roster, run, runs,
+    secrets, serve, workflows,
 };
 use crate::exit::{CommandError, Exit};
 use crate::output;
@@ -81,6 +81,8 @@ pub(crate) enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Start a run, and watch it with --follow
     Run(run::RunArgs),
+    /// Say something to a member or an agent, and watch what it does
+    Chat(chat::ChatArgs),
     /// What happened, and time travel: list, show, events, fork and more
     Runs(runs::RunsArgs),
     /// What runs ask of people: list, answer
@@ -95,6 +97,8 @@ pub(crate) enum Command {
     Secrets(secrets::SecretsArgs),
     /// Agents that came in packs: list, show, deploy
     Agents(agents::AgentsArgs),
+    /// Standing members: hire, show, pause, fire, work and more
+    Roster(roster::RosterArgs),
     /// Agent packs: new, pack, sign, verify, install, list, remove
     Packs(packs::PacksArgs),
     /// Check configuration, data folder, host, key and clock

@@ -2,6 +2,7 @@
 
 mod deployments;
 mod memory;
+mod roster;
 mod secrets;
 
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! One module per command: what may be typed for it, and what it does.
 
 pub(crate) mod agents;
+pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
@@ -8,6 +9,7 @@ pub(crate) mod inbox;
 pub(crate) mod keys;
 pub(crate) mod memory;
 pub(crate) mod packs;
+pub(crate) mod roster;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod secrets;

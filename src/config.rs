@@ -7,6 +7,7 @@ mod models;
 mod orchestration;
 mod packs;
 mod providers;
+mod roster;
 mod tools;
 
 use std::ops::Range;
@@ -25,6 +26,7 @@ pub(crate) use models::Models;
 pub(crate) use orchestration::Orchestration;
 pub(crate) use packs::Packs;
 pub(crate) use providers::Providers;
+pub(crate) use roster::Roster;
 pub(crate) use tools::Tools;
 
 /// Read when it is there and no other file is named.
@@ -42,6 +44,7 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) packs: Packs,
     pub(crate) deployments: Deployments,
+    pub(crate) roster: Roster,
     pub(crate) agents: Agents,
     pub(crate) models: Models,
     pub(crate) providers: Providers,
@@ -135,6 +138,7 @@ impl Config {
                 "limits" => config.limits = source.limits(value)?,
                 "packs" => config.packs = source.packs(value)?,
                 "deployments" => config.deployments = source.deployments(value)?,
+                "roster" => config.roster = source.roster(value)?,
                 "agents" => config.agents = source.agents(value)?,
                 "models" => config.models = source.models(value)?,
                 "providers" => config.providers = source.providers(value)?,
@@ -154,6 +158,7 @@ impl Config {
                         "limits",
                         "packs",
                         "deployments",
+                        "roster",
                         "agents",
                         "models",
                         "providers",
@@ -297,7 +302,7 @@ mod tests {
             Err((
                 "c.toml:2: unknown key server",
                 Some(
-                    "known here: limits, packs, deployments, agents, models, providers, mcp, tools, orchestration",
+                    "known here: limits, packs, deployments, roster, agents, models, providers, mcp, tools, orchestration",
                 ),
             )),
         );

@@ -23,8 +23,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use args::{Cli, Command, Read};
 use commands::{
-    agents, completions, demo, doctor, inbox, keys, memory, packs, run, runs, secrets, serve,
-    workflows,
+    agents, chat, completions, demo, doctor, inbox, keys, memory, packs, roster, run, runs,
+    secrets, serve, workflows,
 };
 use exit::{CommandError, Exit};
 
@@ -63,6 +63,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
     match command {
         Command::Serve(args) => Box::pin(serve::run(*args)).await,
         Command::Run(args) => Box::pin(run::run(args, &connection)).await,
+        Command::Chat(args) => Box::pin(chat::run(args, &connection)).await,
         Command::Runs(args) => Box::pin(runs::run(args, &connection)).await,
         Command::Inbox(args) => Box::pin(inbox::run(args, &connection)).await,
         Command::Workflows(args) => Box::pin(workflows::run(args, &connection)).await,
@@ -70,6 +71,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Memory(args) => Box::pin(memory::run(args, &connection)).await,
         Command::Secrets(args) => Box::pin(secrets::run(args, &connection)).await,
         Command::Agents(args) => Box::pin(agents::run(args, &connection)).await,
+        Command::Roster(args) => Box::pin(roster::run(args, &connection)).await,
         Command::Packs(args) => Box::pin(packs::run(args, &connection)).await,
         Command::Doctor(args) => Box::pin(doctor::run(args, &connection)).await,
         Command::Demo(args) => Box::pin(demo::run(args)).await,

@@ -225,6 +225,10 @@ impl Timeline {
             Event::RunStarted(started) => {
                 told(GOES, "run started", started.workflow_id.to_string())
             }
+            Event::RosterRunInitiated(whose) => {
+                let fired = format!("{} ({})", whose.roster_id, whose.trigger_source);
+                told(GOES, format!("for {}", whose.persona), fired)
+            }
             Event::RunPaused(paused) => told(HELD, "run paused", said(&paused.reason)),
             Event::RunResumed(resumed) => told(GOES, "run resumed", said(&resumed.reason)),
             Event::PauseRequested(asked) => told(HELD, "pause requested", said(&asked.reason)),

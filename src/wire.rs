@@ -86,6 +86,7 @@ impl Host {
         let exporter = exporter().map_err(|error| CommandError::usage(error.to_string()))?;
         let definitions = folder::read(&settings.workflows)?;
         let policy = settings.config.packs.policy()?;
+        let server = server_config(&settings.config)?;
         let packs = packs::find(&settings.packs)?;
         let (listener, address) = bind(&settings.listen).await?;
         let store = Arc::new(
@@ -110,18 +111,21 @@ impl Host {
             .bootstrap(SystemClock.now())
             .await
             .map_err(|error| CommandError::failed(error.to_string()))?;
+        let server = ServerConfig { host_id: format!("callboard-{}", store.name()), ..server };
         let shutdown = CancellationToken::new();
         let courier = Courier::new(engine.clone(), store.clone(), Arc::new(egress));
         let router = callboard_server::router(App {
             engine: engine.clone(),
             courier: courier.clone(),
             keys,
-            config: server_config(&settings.config, &store, is_live),
+            config: if is_live { server.live() } else { server },
             agents,
             deployments: store.clone(),
             prompts: minds.desk,
             envelopes: store.clone(),
             mock: minds.mock,
+            logs: store.clone(),
+            work: store.clone(),
             downloads: Downloads {
                 fetch: Arc::new(Download::new()?),
                 registries: settings.config.packs.registries.clone(),
@@ -227,6 +231,7 @@ fn build_engine(
     let directory = Arc::new(AgentDirectory { registry: agents, deployments: store.clone() });
     Engine::new(Parts {
         memory: store.clone(),
+        roster: store.clone(),
         store,
         catalog,
         activities,
@@ -275,18 +280,18 @@ fn host_id() -> HostId {
     format!("host-{}-{}", std::process::id(), words::now().as_millis()).into()
 }
 
-fn server_config(config: &Config, store: &SqliteStore, is_live: bool) -> ServerConfig {
+fn server_config(config: &Config) -> Result<ServerConfig, CommandError> {
     let limits = &config.limits;
-    let server = ServerConfig {
+    let usual = ServerConfig::default();
+    Ok(ServerConfig {
         max_body_bytes: usize::try_from(limits.max_body_bytes).unwrap_or(usize::MAX),
         inflight: usize::try_from(limits.inflight).unwrap_or(usize::MAX),
         requests_per_second: u32::try_from(limits.requests_per_second).unwrap_or(u32::MAX),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        host_id: format!("callboard-{}", store.name()),
         deployments: config.deployments.policy(),
-        ..ServerConfig::default()
-    };
-    if is_live { server.live() } else { server }
+        agents: config.roster.advertise(usual.agents.clone())?,
+        ..usual
+    })
 }
 
 /// A database cannot always tell that the disk is full; the disk can.

@@ -10,6 +10,8 @@ mod memory;
 mod packs;
 #[path = "cli/questions.rs"]
 mod questions;
+#[path = "cli/roster.rs"]
+mod roster;
 #[path = "cli/secrets.rs"]
 mod secrets;
 #[path = "cli/signals.rs"]
@@ -84,6 +86,21 @@ fn every_command_has_help_with_an_example() -> Result<()> {
         "agents deploy deprecate",
         "agents deploy rollback",
         "agents deploy canary",
+        "roster",
+        "roster list",
+        "roster hire",
+        "roster show",
+        "roster update",
+        "roster pause",
+        "roster resume",
+        "roster dismiss",
+        "roster fire",
+        "roster work",
+        "roster work add",
+        "roster work list",
+        "roster work claim",
+        "roster work done",
+        "roster work back",
         "packs",
         "packs new",
         "packs pack",

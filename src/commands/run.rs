@@ -4,9 +4,9 @@ use std::io::Read;
 
 use clap::Args;
 use owo_colors::OwoColorize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use callboard_protocol::{CreateRun, Object, RunId, RunStatus};
+use callboard_protocol::{CreateRun, FireMember, Object, RosterId, RunId, RunStatus};
 
 use crate::answers::Answers;
 use crate::args::Connection;
@@ -25,18 +25,22 @@ const WHOLE_LOG: &str = "debug";
   callboard run community.callboard.starter.triager --input '{\"message\": \"Help!\"}' --follow
   echo '{\"day\": \"2026-01-31\"}' | callboard run nightly-report --input @-
   echo accept | callboard run release --follow
+  callboard run nightly-report --as host:sally-1a2b3c4d
 
 With --follow the exit code is 1 when the run failed or was cancelled. Ctrl-C stops
 the watching, not the run. What the run asks is answered at the prompt; where standard
 input is no terminal, each question takes one line of it: accept, reject, the answer to
 a single question, or JSON.")]
 pub(crate) struct RunArgs {
-    /// Id of the workflow or of the agent; an agent's has dots in it
+    /// Id of the workflow, of the agent or of a standing member; an agent's has dots in it
     #[arg(value_name = "WORKFLOW|AGENT")]
     name: String,
     /// Inputs: a JSON object, @FILE, or @- for standard input
     #[arg(long, value_name = "JSON|@FILE")]
     input: Option<String>,
+    /// Run it for this standing member, who must own the workflow or be that agent
+    #[arg(long = "as", value_name = "MEMBER", conflicts_with_all = ["tags", "configurable"])]
+    member: Option<String>,
     /// Label to find the run by; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
@@ -58,26 +62,59 @@ pub(crate) struct RunArgs {
 
 pub(crate) async fn run(args: RunArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.clone().or(earlier))?;
-    let body = order(&args)?;
+    let mut body = order(&args)?;
     let definition = find_definition(&client, &args.name).await?;
-    let created = client.create_run(&body, args.idempotency_key.as_deref()).await?;
-    if !args.follow {
-        return announce(&created, args.json);
+    let key = args.idempotency_key.as_deref();
+    let run = match &args.member {
+        Some(member) if !is_agent(&args.name) => {
+            let inputs = body.inputs.unwrap_or_default();
+            let fire = FireMember { workflow_id: args.name.as_str().into(), inputs };
+            client.fire(member, &fire, key).await?
+        }
+        Some(member) => {
+            must_be(&client, member, &args.name).await?;
+            body.agent_id = Some(member.clone());
+            client.create_run(&body, key).await?.run_id
+        }
+        None => {
+            let created = client.create_run(&body, key).await?;
+            if args.json && !args.follow {
+                output::json(&created)?;
+                return Ok(Exit::Done);
+            }
+            created.run_id
+        }
+    };
+    match args.follow {
+        true => watch(&client, &run, definition.as_deref(), args.json).await,
+        false => announce(&run, args.json),
     }
-    let audience = if args.json { Audience::Machines } else { Audience::People };
-    if !args.json {
-        output::line(&format!("{} {}", "run".bold(), created.run_id))?;
+}
+
+/// Watches a run to its end.
+pub(crate) async fn watch(
+    client: &Client,
+    run: &RunId,
+    definition: Option<&str>,
+    as_json: bool,
+) -> Result<Exit, CommandError> {
+    let audience = if as_json { Audience::Machines } else { Audience::People };
+    if !as_json {
+        output::line(&format!("{} {run}", "run".bold()))?;
     }
-    let ending = Box::pin(follow::follow(
-        &client,
-        &created.run_id,
-        WHOLE_LOG,
-        audience,
-        definition.as_deref(),
-        answers(args.json),
-    ))
-    .await?;
-    Ok(conclude(&created.run_id, ending, audience))
+    let followed = follow::follow(client, run, WHOLE_LOG, audience, definition, answers(as_json));
+    let ending = Box::pin(followed).await?;
+    Ok(conclude(run, ending, audience))
+}
+
+/// Whoever runs an agent as a member runs the agent that the member is.
+async fn must_be(client: &Client, member: &str, agent: &str) -> Result<(), CommandError> {
+    let entry = client.member(member).await?;
+    if entry.agent_ref.agent_id.as_str() == agent || member == agent {
+        return Ok(());
+    }
+    Err(CommandError::usage(format!("{member} is no {agent} but {}", entry.agent_ref.agent_id))
+        .hint(format!("leave the agent out: `callboard run {member}`")))
 }
 
 /// Machines that read events get no forms between them.
@@ -89,10 +126,16 @@ pub(crate) fn answers(as_json: bool) -> Answers {
 }
 
 /// Resolves the name first. A key that may start runs but not read definitions goes without the nodes' names.
-async fn find_definition(client: &Client, name: &str) -> Result<Option<String>, CommandError> {
-    let found = match is_agent(name) {
-        true => client.agent(name).await.map(|_| None),
-        false => client.workflow(name).await.map(Some),
+pub(crate) async fn find_definition(
+    client: &Client,
+    name: &str,
+) -> Result<Option<String>, CommandError> {
+    let found = if RosterId::is_meant_by(name) {
+        client.member(name).await.map(|_| None)
+    } else if is_agent(name) {
+        client.agent(name).await.map(|_| None)
+    } else {
+        client.workflow(name).await.map(Some)
     };
     match found {
         Ok(definition) => Ok(definition),
@@ -101,9 +144,9 @@ async fn find_definition(client: &Client, name: &str) -> Result<Option<String>, 
     }
 }
 
-/// No workflow has a dot in its id, and every agent has one.
+/// No workflow has a dot in its id, and every agent has one; members begin with a word of their own.
 fn is_agent(name: &str) -> bool {
-    name.contains('.')
+    name.contains('.') || RosterId::is_meant_by(name)
 }
 
 fn order(args: &RunArgs) -> Result<CreateRun, CommandError> {
@@ -118,16 +161,13 @@ fn order(args: &RunArgs) -> Result<CreateRun, CommandError> {
     })
 }
 
-fn announce(created: &callboard_protocol::CreatedRun, as_json: bool) -> Result<Exit, CommandError> {
+pub(crate) fn announce(run: &RunId, as_json: bool) -> Result<Exit, CommandError> {
     if as_json {
-        output::json(created)?;
+        output::json(&json!({ "runId": run }))?;
     } else {
-        output::line(created.run_id.as_str())?;
+        output::line(run.as_str())?;
         if output::is_terminal() {
-            output::hint(&format!(
-                "watch it with `callboard runs events {} --follow`",
-                created.run_id
-            ));
+            output::hint(&format!("watch it with `callboard runs events {run} --follow`"));
         }
     }
     Ok(Exit::Done)
@@ -151,7 +191,7 @@ pub(crate) fn conclude(run: &RunId, ending: Ending, audience: Audience) -> Exit 
     }
 }
 
-fn read_inputs(text: &str) -> Result<Object, CommandError> {
+pub(crate) fn read_inputs(text: &str) -> Result<Object, CommandError> {
     let source = match text.strip_prefix('@') {
         None => text.to_owned(),
         Some("-") => {
@@ -182,8 +222,6 @@ pub(crate) fn parse_option(text: &str) -> Result<(String, Value), String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

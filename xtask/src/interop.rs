@@ -13,6 +13,7 @@ mod orchestras;
 mod questions;
 mod refusals;
 mod requests;
+mod roster;
 mod schemas;
 mod session;
 mod streams;
@@ -88,6 +89,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         observations::check(&mut session).await?;
         refusals::check(&mut session).await?;
         agents::check(&mut session, &binary, &data.join("registry")).await?;
+        roster::check(&mut session).await?;
         session.close();
         let book = session.book;
         if book.failed > 0 {

@@ -80,6 +80,7 @@ impl InstalledAgent {
             degraded: without.capabilities,
             memory_degraded: (!without.memory.is_empty()).then_some(true),
             degraded_memory_dimensions: without.memory,
+            roster: Vec::new(),
         }
     }
 }

@@ -13,6 +13,7 @@ mod inventory;
 mod keys;
 mod live;
 mod memory;
+mod mention;
 mod model;
 mod pack;
 mod prompt;
@@ -44,6 +45,7 @@ pub use inventory::{
 pub use keys::{KeyTextError, TrustedKey, TrustedKeys};
 pub use live::{Contracts, LiveAgents, LiveSettings};
 pub use memory::{AgentMemory, Notebook, bind};
+pub use mention::{Mention, mentioned};
 pub use model::{
     AssembledCall, BUDGET_MULTIPLIER, CacheRecipe, Delta, DeltaSink, Demands, Exhausted,
     ExhaustedReason, Fault, Gate, MODEL_CAPABILITIES, Message, Model, ModelError, ModelRef,

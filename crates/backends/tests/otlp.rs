@@ -29,6 +29,7 @@ fn engine() -> Engine {
     catalog.load(&definition.to_string()).expect("a definition");
     let engine = Engine::new(Parts {
         memory: store.clone(),
+        roster: store.clone(),
         secrets: store.clone(),
         store,
         catalog,
@@ -65,6 +66,7 @@ async fn start_traced(engine: &Engine, trace: Option<TraceContext>) -> String {
         forced_engine_version: None,
         exclusive: false,
         trace,
+        acting: None,
     };
     engine.create(order, None).await.expect("a run").run.to_string()
 }

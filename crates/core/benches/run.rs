@@ -60,6 +60,7 @@ fn birth() -> Arc<Birth> {
         fork: None,
         agents: std::collections::BTreeMap::new(),
         memory: callboard_core::MemoryBirth::default(),
+        attribution: None,
         trace: None,
     })
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use callboard_protocol::{
-    ENGINE_VERSION, ForkMode, InvocationSource, NodeId, Object, Owner, Remembered, RunId,
-    Timestamp, TypeId, WorkflowId,
+    ENGINE_VERSION, ForkMode, InvocationSource, NodeId, Object, Owner, Remembered,
+    RosterRunInitiated, RunId, Timestamp, TypeId, WorkflowId,
 };
 
 use crate::confidence::Confidence;
@@ -61,6 +61,9 @@ pub struct Birth {
     /// The agents that perform nodes of this run, each in the version that it keeps.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<NodeId, AgentPin>,
+    /// The standing member that the run is for, as it was then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribution: Option<RosterRunInitiated>,
     /// What the run sees of memory. A run from before there was any sees none.
     #[serde(default)]
     pub memory: MemoryBirth,
@@ -95,6 +98,9 @@ pub struct AgentPin {
     pub channel: Option<String>,
     #[serde(default)]
     pub task: TaskSource,
+    /// The name of the standing member that it acts as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persona: Option<String>,
     #[serde(default)]
     pub source: InvocationSource,
 }

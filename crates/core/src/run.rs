@@ -8,6 +8,7 @@
 mod agent;
 mod answer;
 mod artifact;
+mod attribution;
 mod branch;
 mod cause;
 mod child;
@@ -110,6 +111,8 @@ pub struct Run {
     /// Failed nodes in the order of their failing.
     failed: Vec<NodeIndex>,
     sensitive: Sensitive,
+    /// Whether the log says for whom the run is.
+    is_attributed: bool,
     /// The node whose agent works on the run, or did last.
     agent_at: Option<NodeIndex>,
     /// Agents between which control has passed, which is yet to be told.
@@ -254,6 +257,7 @@ impl Run {
             has_asked: false,
             failed: Vec::new(),
             sensitive: Sensitive::default(),
+            is_attributed: false,
             agent_at: None,
             owed_handoff: None,
             orchestra: supervise::Orchestra::default(),

@@ -50,6 +50,7 @@ fn run_of(nodes: Value, edges: Value, settings: Value) -> Run {
         fork: None,
         agents: std::collections::BTreeMap::new(),
         memory: callboard_core::MemoryBirth::default(),
+        attribution: None,
         trace: None,
     };
     Run::new(Arc::new(birth), plan)

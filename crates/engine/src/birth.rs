@@ -1,10 +1,9 @@
 //! The record of a run that begins with an order.
 
-use std::collections::BTreeMap;
+use callboard_core::{Birth, MemoryBirth, RunLimits};
+use callboard_protocol::{ENGINE_VERSION, RunId, Timestamp, WorkflowId};
 
-use callboard_core::{AgentPin, Birth, MemoryBirth, RunLimits};
-use callboard_protocol::{ENGINE_VERSION, NodeId, RunId, Timestamp, WorkflowId};
-
+use crate::directory::Cast;
 use crate::engine::Order;
 use crate::store::KeyMode;
 
@@ -14,7 +13,7 @@ impl Order {
         run_id: RunId,
         workflow_id: WorkflowId,
         definition: String,
-        agents: BTreeMap<NodeId, AgentPin>,
+        cast: Cast,
         limits: RunLimits,
         at: Timestamp,
     ) -> Birth {
@@ -24,6 +23,7 @@ impl Order {
             ..MemoryBirth::default()
         };
         Birth {
+            attribution: cast.acting.map(|acting| acting.attribution(&workflow_id)),
             run_id,
             workflow_id,
             definition,
@@ -42,7 +42,7 @@ impl Order {
             parent: None,
             unset: Vec::new(),
             fork: None,
-            agents,
+            agents: cast.pins,
             memory,
             trace: self.trace,
         }

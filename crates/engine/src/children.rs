@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use callboard_core::{
-    Birth, ChildNews, ChildOrder, Command, LiveChild, MemoryBirth, MemoryScope, Parent, Refusal,
-    Run, TraceContext, status_for_parent,
+    Birth, ChildNews, ChildOrder, Command, Inadmissible, LiveChild, MemoryBirth, MemoryScope,
+    Parent, Refusal, Run, TraceContext, status_for_parent,
 };
 use callboard_protocol::{ENGINE_VERSION, Failure, NodeId, RunId, RunStatus};
 
@@ -51,16 +51,16 @@ impl Engine {
         };
         let inputs = parent.handed_down(order, &entry.plan);
         let run_id = self.inner.ids.run_id();
-        let agents = self.pins(&above.owner.tenant, &run_id, &entry.plan).await?;
-        let admitted = self.inner.catalog.admit_types(&entry.plan, &agents).and_then(|()| {
+        let cast = match self.cast(&above.owner, &run_id, &entry.plan, None).await {
+            Ok(cast) => cast,
+            Err(error) => return uncast(error).map(Err),
+        };
+        let admitted = self.inner.catalog.admit_types(&entry.plan, &cast.pins).and_then(|()| {
             entry.plan.admit_child(&inputs, &order.unset, &configurable, self.limits())
         });
         let limits = match admitted {
             Ok(limits) => limits,
-            Err(refusal) => {
-                let failure = Failure::new(refusal.code, refusal.to_string());
-                return Ok(Err(failure.with_details(refusal.details)));
-            }
+            Err(refusal) => return Ok(Err(inadmissible(refusal))),
         };
         let at = self.inner.clock.now();
         let memory = self.memory_of_child(parent, order.memory, &run_id).await?;
@@ -83,7 +83,8 @@ impl Engine {
             parent: Some(link(parent, &attempt.node, depth)),
             unset: order.unset.clone(),
             fork: None,
-            agents,
+            agents: cast.pins,
+            attribution: cast.acting.map(|acting| acting.attribution(&order.workflow)),
             memory,
             trace: Some(TraceContext::below(above, &attempt.node, attempt.visit)),
         };
@@ -155,5 +156,18 @@ impl Engine {
         };
         let error = run.snapshot().error;
         Ok(Some(ChildNews { run: child.run.clone(), status, outputs, error, memory }))
+    }
+}
+
+fn inadmissible(refusal: Inadmissible) -> Failure {
+    Failure::new(refusal.code, refusal.to_string()).with_details(refusal.details)
+}
+
+/// Why a child whose agents are not to be had fails its node; any other error is the machine's.
+fn uncast(error: EngineError) -> Result<Failure, EngineError> {
+    match error {
+        EngineError::Inadmissible(refusal) => Ok(inadmissible(refusal)),
+        EngineError::UnknownAgent(_) => Ok(Failure::new("unknown_agent", error.to_string())),
+        error => Err(error),
     }
 }

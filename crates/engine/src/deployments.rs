@@ -1,6 +1,5 @@
 //! Which versions of agents serve: the port, with the runs that tell of a change.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use async_trait::async_trait;
 use callboard_core::Run;
 use callboard_protocol::{AgentId, Object, Owner, RunStatus, Tenant, Timestamp, WorkflowId};
 
+use crate::directory::Cast;
 use crate::engine::{Done, Engine, EngineError, Newborn, Order, Remember, Target};
 use crate::observe::run_created;
 use crate::store::{KeyMode, NewRun, StoreError};
@@ -100,10 +100,11 @@ impl Engine {
             forced_engine_version: None,
             exclusive: false,
             trace: None,
+            acting: None,
         };
         let limits = plan.admit(&order.inputs, &order.configurable, self.limits())?;
         let run = self.inner.ids.run_id();
-        let birth = order.birth(run, workflow, digest, BTreeMap::new(), limits, at);
+        let birth = order.birth(run, workflow, digest, Cast::default(), limits, at);
         Ok(self.newborn(Run::new(Arc::new(birth), plan), definition, at))
     }
 }

@@ -8,9 +8,13 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use callboard_core::{AgentPin, Plan, TaskSource};
-use callboard_protocol::{AgentRef, InvocationSource, NodeId, RunId, Tenant, WorkflowId};
+use callboard_protocol::{
+    AgentRef, AgentRosterEntry, InvocationSource, NodeId, Owner, RosterId, RunId, Tenant,
+    WorkflowId,
+};
 
 use crate::engine::{Engine, EngineError};
+use crate::fire::Acting;
 
 /// Resolves names of agents. One rule says who sees which, here as in every list.
 #[async_trait]
@@ -44,40 +48,92 @@ impl Directory for NoAgents {
 /// The one node of a run that is an agent's alone.
 const ONLY_NODE: &str = "agent";
 
+/// Who performs what in a run, and for whom the run is.
+#[derive(Debug, Default)]
+pub(crate) struct Cast {
+    pub(crate) pins: BTreeMap<NodeId, AgentPin>,
+    pub(crate) acting: Option<Acting>,
+}
+
+impl Cast {
+    /// A run that is an agent's alone needs the agent, and gives it the caller's inputs.
+    pub(crate) fn play_alone(
+        &mut self,
+        agent: &str,
+        source: InvocationSource,
+    ) -> Result<(), EngineError> {
+        let pin = self.pins.get_mut(&NodeId::from(ONLY_NODE));
+        let pin = pin.ok_or_else(|| EngineError::UnknownAgent(agent.to_owned()))?;
+        pin.task = TaskSource::Inputs;
+        pin.source = source;
+        Ok(())
+    }
+}
+
 impl Engine {
-    /// The agents that perform nodes of a plan.
-    pub(crate) async fn pins(
+    /// The agents that perform nodes of a plan. The run is for whom it was fired, or else for the first member
+    /// that a node names.
+    pub(crate) async fn cast(
         &self,
-        tenant: &Tenant,
+        owner: &Owner,
         run: &RunId,
         plan: &Plan,
-    ) -> Result<BTreeMap<NodeId, AgentPin>, EngineError> {
-        let mut pins = BTreeMap::new();
+        fired: Option<&Acting>,
+    ) -> Result<Cast, EngineError> {
+        let mut cast = Cast { pins: BTreeMap::new(), acting: fired.cloned() };
         for (node, agent) in plan.agents() {
-            if let Some(pin) = self.inner.directory.pin(tenant, agent, run).await? {
-                pins.insert(node.clone(), pin);
+            if let Some(pin) = self.pin(owner, run, agent, fired, &mut cast.acting).await? {
+                cast.pins.insert(node.clone(), pin);
             }
         }
         if let Some((node, agent)) = plan.required_agent()
-            && let Some(pin) = self.inner.directory.pin(tenant, &named(agent), run).await?
+            && let Some(pin) = self.pin(owner, run, &named(agent), fired, &mut cast.acting).await?
         {
-            pins.insert(node.clone(), AgentPin { task: TaskSource::Inputs, ..pin });
+            cast.pins.insert(node.clone(), AgentPin { task: TaskSource::Inputs, ..pin });
         }
-        Ok(pins)
+        Ok(cast)
     }
 
-    /// The pin of an agent that a run is for, which must exist.
-    pub(crate) async fn pin_alone(
+    async fn pin(
         &self,
-        tenant: &Tenant,
+        owner: &Owner,
         run: &RunId,
-        agent: &str,
-        source: InvocationSource,
-    ) -> Result<BTreeMap<NodeId, AgentPin>, EngineError> {
-        let pin = self.inner.directory.pin(tenant, &named(agent), run).await?;
-        let pin = pin.ok_or_else(|| EngineError::UnknownAgent(agent.to_owned()))?;
-        let pin = AgentPin { task: TaskSource::Inputs, source, ..pin };
-        Ok(BTreeMap::from([(ONLY_NODE.into(), pin)]))
+        agent: &AgentRef,
+        fired: Option<&Acting>,
+        acting: &mut Option<Acting>,
+    ) -> Result<Option<AgentPin>, EngineError> {
+        let tenant = &owner.tenant;
+        let Some(member) = self.meant_member(owner, agent, fired).await? else {
+            return self.inner.directory.pin(tenant, agent, run).await;
+        };
+        let bound = member.agent_ref.to_agent_ref();
+        let pin = self.inner.directory.pin(tenant, &bound, run).await?;
+        // A member stands for one agent: without it there is nobody, and no other takes its place.
+        let pin = pin.ok_or(EngineError::UnknownAgent(bound.agent_id))?;
+        let persona = Some(member.persona.clone());
+        acting.get_or_insert_with(|| Acting::by_hand(member));
+        Ok(Some(AgentPin { persona, ..pin }))
+    }
+
+    /// The member that a reference means: by its id, or by its agent in a run that is fired for it.
+    async fn meant_member(
+        &self,
+        owner: &Owner,
+        agent: &AgentRef,
+        fired: Option<&Acting>,
+    ) -> Result<Option<AgentRosterEntry>, EngineError> {
+        if RosterId::is_meant_by(&agent.agent_id) {
+            let id = RosterId::from(agent.agent_id.as_str());
+            let found = self.inner.roster.member(owner, &id).await?;
+            let found = found.ok_or_else(|| EngineError::UnknownAgent(id.to_string()))?;
+            return Ok(Some(found.entry));
+        }
+        let is_left_open = agent.version.is_none() && agent.channel.is_none();
+        let fired = fired.map(|acting| &acting.member);
+        let is_hers = |member: &&AgentRosterEntry| {
+            is_left_open && member.agent_ref.agent_id.as_str() == agent.agent_id
+        };
+        Ok(fired.filter(is_hers).cloned())
     }
 }
 

@@ -323,7 +323,7 @@ impl Driver {
                     if let Some(child) = with.child.take() {
                         self.engine.drive_child(*child);
                     }
-                    self.engine.inner.appended.notify_one();
+                    self.engine.inner.log_grew();
                     self.share_memory(&entries);
                     self.stop_superseded();
                     return Ok((then == Then::Release).then_some(Left::Released));

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
@@ -21,8 +21,10 @@ use crate::catalog::Catalog;
 use crate::claim::Driving;
 use crate::clock::{Clock, Ids};
 use crate::directory::{Directory, workflow_of};
+use crate::fire::Acting;
 use crate::memory::Memory;
 use crate::observe::{Ended, run_created};
+use crate::roster::Roster;
 use crate::secrets::Secrets;
 use crate::store::{Claim, ClaimOrigin, KeyMode, Lease, NewRun, Outcome, Scope, Store, StoreError};
 use crate::tasks::Tasks;
@@ -40,6 +42,7 @@ pub(crate) struct Inner {
     pub(crate) activities: Activities,
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) memory: Arc<dyn Memory>,
+    pub(crate) roster: Arc<dyn Roster>,
     pub(crate) secrets: Arc<dyn Secrets>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
@@ -49,6 +52,8 @@ pub(crate) struct Inner {
     pub(crate) nudge: Notify,
     /// Says that a log has grown.
     pub(crate) appended: Notify,
+    /// The same to any number of readers.
+    pub(crate) growth: watch::Sender<u64>,
     /// No new work; drivers give their runs back.
     pub(crate) stop: CancellationToken,
     /// Drivers give their runs back at once, whatever is under way.
@@ -68,6 +73,7 @@ pub struct Parts {
     pub activities: Activities,
     pub directory: Arc<dyn Directory>,
     pub memory: Arc<dyn Memory>,
+    pub roster: Arc<dyn Roster>,
     pub secrets: Arc<dyn Secrets>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
@@ -101,15 +107,17 @@ pub struct Order {
     pub exclusive: bool,
     /// The caller's trace.
     pub trace: Option<TraceContext>,
+    /// The standing member that a fire is for. Where it is none, a member that the target or a node names is it.
+    pub acting: Option<Acting>,
 }
 
 /// What a run is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     Workflow(WorkflowId),
-    /// An agent alone; the inputs are its task.
+    /// An agent or a standing member alone; the inputs are its task.
     Agent(String),
-    /// An agent alone, because somebody mentioned it.
+    /// The same, because somebody mentioned it.
     Mentioned(String),
 }
 
@@ -196,6 +204,7 @@ impl Engine {
                 activities: parts.activities,
                 directory: parts.directory,
                 memory: parts.memory,
+                roster: parts.roster,
                 secrets: parts.secrets,
                 clock: parts.clock,
                 ids: parts.ids,
@@ -203,6 +212,7 @@ impl Engine {
                 driving: Driving::default(),
                 nudge: Notify::new(),
                 appended: Notify::new(),
+                growth: watch::Sender::new(0),
                 stop: CancellationToken::new(),
                 hurry: CancellationToken::new(),
                 tasks: Tasks::default(),
@@ -264,26 +274,36 @@ impl Engine {
         order: Order,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
+        let newborn = self.conceive(order).await?;
+        let at = newborn.record.birth.created_at;
+        self.bring_up(newborn, remember, at).await
+    }
+
+    /// A run as an order asks for it, checked and not yet written: whoever asked writes it together with what
+    /// must be true with it.
+    pub(crate) async fn conceive(&self, order: Order) -> Result<Newborn, EngineError> {
         let inner = &self.inner;
         let tenant = &order.owner.tenant;
         let run_id = inner.ids.run_id();
-        let (workflow_id, entry, agents) = match &order.target {
+        let (workflow_id, entry) = match &order.target {
             Target::Workflow(id) => {
                 let entry = inner.catalog.find(tenant, id).await?;
-                let entry = entry.ok_or_else(|| EngineError::UnknownWorkflow(id.clone()))?;
-                let agents = self.pins(tenant, &run_id, &entry.plan).await?;
-                (id.clone(), entry, agents)
+                (id.clone(), entry.ok_or_else(|| EngineError::UnknownWorkflow(id.clone()))?)
             }
             Target::Agent(agent) | Target::Mentioned(agent) => {
-                let source = match order.target {
-                    Target::Mentioned(_) => InvocationSource::ChatMention,
-                    _ => InvocationSource::RunApi,
-                };
-                let agents = self.pin_alone(tenant, &run_id, agent, source).await?;
-                (workflow_of(agent), inner.catalog.of_agent(agent)?, agents)
+                // A name that no workflow could hold is nobody's.
+                let entry = inner.catalog.of_agent(agent);
+                let entry = entry.map_err(|_| EngineError::UnknownAgent(agent.clone()))?;
+                (workflow_of(agent), entry)
             }
         };
-        inner.catalog.admit_types(&entry.plan, &agents)?;
+        let mut cast = self.cast(&order.owner, &run_id, &entry.plan, order.acting.as_ref()).await?;
+        match &order.target {
+            Target::Workflow(_) => {}
+            Target::Agent(agent) => cast.play_alone(agent, InvocationSource::RunApi)?,
+            Target::Mentioned(agent) => cast.play_alone(agent, InvocationSource::ChatMention)?,
+        }
+        inner.catalog.admit_types(&entry.plan, &cast.pins)?;
         for (node, workflow) in entry.plan.children() {
             if inner.catalog.find(tenant, workflow).await?.is_none() {
                 let (node, workflow) = (node.clone(), workflow.clone());
@@ -294,12 +314,12 @@ impl Engine {
         let at = inner.clock.now();
         let exclusive = order.exclusive;
         let digest = entry.digest.clone();
-        let mut birth = order.birth(run_id, workflow_id, digest, agents, limits, at);
+        let mut birth = order.birth(run_id, workflow_id, digest, cast, limits, at);
         birth.memory.as_of = inner.memory.memory_position().await?;
         let run = Run::new(Arc::new(birth), entry.plan);
         let mut newborn = self.newborn(run, entry.source, at);
         newborn.record.exclusive = exclusive;
-        self.bring_up(newborn, remember, at).await
+        Ok(newborn)
     }
 
     /// A run that is about to be written. Its creator drives it too, unless it is about to stop.
@@ -490,6 +510,10 @@ impl Engine {
 
     pub fn catalog(&self) -> &Catalog {
         &self.inner.catalog
+    }
+
+    pub fn roster(&self) -> &Arc<dyn Roster> {
+        &self.inner.roster
     }
 
     pub fn clock(&self) -> &Arc<dyn Clock> {

@@ -85,6 +85,7 @@ impl Engine {
             forced_engine_version: birth.forced_engine_version,
             exclusive: false,
             trace: None,
+            acting: None,
         };
         let key = key_of(errand.effect);
         let expires_at = self.inner.clock.now().plus(REMEMBERED);

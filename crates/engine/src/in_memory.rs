@@ -9,11 +9,14 @@ mod effects;
 mod envelopes;
 mod inbox;
 mod links;
+mod logs;
 mod memory;
 mod packs;
 mod prompts;
+mod roster;
 mod secrets;
 mod webhooks;
+mod work;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +26,7 @@ use async_trait::async_trait;
 
 use callboard_core::{Birth, Entry, Head, InterruptView, SecretText};
 use callboard_protocol::{
-    AgentId, Annotation, Event, HostId, KeyId, PromptTemplate, RunId, SecretName, Tenant,
+    AgentId, Annotation, Event, HostId, KeyId, PromptTemplate, RosterId, RunId, SecretName, Tenant,
     Timestamp, WorkflowId,
 };
 
@@ -34,12 +37,14 @@ use crate::envelopes::{EnvelopeId, KeptEnvelope, ProjectedEvent};
 use crate::packs::{PackId, StoredPack};
 use crate::prompts::PromptShelf;
 use crate::registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
+use crate::roster::StoredMember;
 use crate::secrets::StoredSecret;
 use crate::store::{
     Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,
     InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Recorded, Row, Scope, Store,
     StoreError, Then,
 };
+use crate::work::StoredWork;
 use effects::StoredEffect;
 use memory::Journal;
 use webhooks::Subscribed;
@@ -98,6 +103,8 @@ struct Tables {
     envelopes: BTreeMap<EnvelopeId, KeptEnvelope>,
     projected: BTreeMap<(Tenant, RunId), Vec<ProjectedEvent>>,
     journal: Journal,
+    roster: Vec<StoredMember>,
+    work: Vec<(Tenant, StoredWork)>,
     secrets: BTreeMap<(Tenant, SecretName), (StoredSecret, SecretText)>,
 }
 
@@ -193,6 +200,10 @@ impl StoredRun {
         }
     }
 
+    fn member(&self) -> Option<&RosterId> {
+        self.birth.attribution.as_ref().map(|attribution| &attribution.roster_id)
+    }
+
     fn listed(&self) -> Listed {
         Listed {
             run_id: self.birth.run_id.clone(),
@@ -200,6 +211,8 @@ impl StoredRun {
             status: self.head.status,
             created_at: self.birth.created_at,
             updated_at: self.head.updated_at,
+            roster_id: self.member().cloned(),
+            trigger_source: self.birth.attribution.as_ref().map(|it| it.trigger_source.clone()),
             tags: self.birth.tags.clone(),
         }
     }
@@ -207,6 +220,7 @@ impl StoredRun {
     fn passes(&self, filter: &Filter) -> bool {
         filter.status.is_none_or(|status| status == self.head.status)
             && filter.workflow.as_ref().is_none_or(|workflow| *workflow == self.birth.workflow_id)
+            && filter.member.as_ref().is_none_or(|member| self.member() == Some(member))
             && filter.tag.as_ref().is_none_or(|tag| self.birth.tags.contains(tag))
             && filter.since.is_none_or(|since| self.birth.created_at >= since)
             && filter.until.is_none_or(|until| self.birth.created_at < until)

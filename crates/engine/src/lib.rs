@@ -16,8 +16,10 @@ mod effects;
 mod engine;
 mod envelopes;
 mod errand;
+mod fire;
 mod fork;
 mod in_memory;
+mod logs;
 mod memory;
 mod observe;
 mod once;
@@ -26,10 +28,12 @@ mod packs;
 mod prompts;
 mod record;
 mod registry;
+mod roster;
 mod secrets;
 mod store;
 mod tasks;
 mod webhooks;
+mod work;
 
 pub use activity::{Activities, Activity, Call, Superseded, VersionError};
 pub use annotations::{Annotated, Annotations};
@@ -45,8 +49,10 @@ pub use engine::{
 };
 pub use envelopes::{EnvelopeId, Envelopes, KeptEnvelope, ProjectedEvent};
 pub use errand::{Errand, Homecoming, WeakEngine};
+pub use fire::{Acting, Fire};
 pub use fork::{ForkOrder, Overlay};
 pub use in_memory::InMemoryStore;
+pub use logs::{Logs, Window};
 pub use memory::{
     Lifetime, MAX_MEMORY_BYTES, Memory, MemoryAccess, MemoryAuthor, MemoryDraft, MemoryError,
     MemoryQuery, MemoryRecord, MemoryRow, Place, Seen as MemorySeen, Wanted, check_memory_ref,
@@ -57,6 +63,7 @@ pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};
 pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
 pub use prompts::{PromptShelf, Prompts};
 pub use registry::{Keys, LinkSecrets, Put, StoredKey, StoredWorkflow, Workflows};
+pub use roster::{Roster, Spent, StoredMember, USAGE};
 pub use secrets::{SecretError, Secrets, StoredSecret};
 pub use store::{
     Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,
@@ -68,3 +75,4 @@ pub use webhooks::{
     Plan, Planned, Registration, RegistrationError, Secret, Settlement, TakeRequest, Taken,
     UnknownPattern, Unplanned, Webhook, Webhooks,
 };
+pub use work::{StoredWork, Work, WorkChange};

@@ -136,7 +136,7 @@ impl Engine {
                 Ok(()) => {
                     self.observe(&state, &entries);
                     self.inner.nudge.notify_one();
-                    self.inner.appended.notify_one();
+                    self.inner.log_grew();
                     return Ok(done);
                 }
                 Err(StoreError::Conflict { .. }) => {}

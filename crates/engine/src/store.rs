@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use callboard_core::{Birth, Cause, Entry, Head, InterruptView};
 use callboard_protocol::{
-    EVENT_SCHEMA_VERSION, Event, EventId, HostId, InterruptKind, NodeId, RunId, RunStatus, Tenant,
-    Timestamp, WorkflowId, Workspace,
+    EVENT_SCHEMA_VERSION, Event, EventId, HostId, InterruptKind, NodeId, RosterId, RunId,
+    RunStatus, Tenant, Timestamp, WorkflowId, Workspace,
 };
 
 use crate::effects::{Begun, EffectClaim, EffectId};
@@ -319,6 +319,8 @@ impl Serialize for Recorded {
 pub struct Filter {
     pub status: Option<RunStatus>,
     pub workflow: Option<WorkflowId>,
+    /// The standing member that runs are attributed to.
+    pub member: Option<RosterId>,
     pub tag: Option<String>,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
@@ -336,6 +338,12 @@ pub struct Listed {
     pub status: RunStatus,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    /// The standing member that the run is attributed to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roster_id: Option<RosterId>,
+    /// What fired it for that member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger_source: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
 }
@@ -346,6 +354,8 @@ pub struct InboxFilter {
     pub kind: Option<InterruptKind>,
     pub workflow: Option<WorkflowId>,
     pub run: Option<RunId>,
+    /// The standing member that the runs are attributed to.
+    pub member: Option<RosterId>,
     /// Only questions that stand after this place in the list.
     pub after: Option<InboxPlace>,
     pub limit: usize,

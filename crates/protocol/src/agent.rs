@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::closed::ensure;
 use crate::pack::is_scoped_name;
 use crate::prompt::is_prompt_name;
-use crate::{AgentId, PackName, PackVersion, PromptRef, ShapeError};
+use crate::{AgentId, PackName, PackVersion, PromptRef, RosterLine, ShapeError};
 
 /// One entry of a pack's `agents`. Closed, but for `role`, which published packs carry beside the schema.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -206,6 +206,9 @@ pub struct AgentInventoryEntry {
     pub memory_degraded: Option<bool>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded_memory_dimensions: Vec<MemoryDimension>,
+    /// The standing members that are instances of it, as far as the caller sees them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roster: Vec<RosterLine>,
 }
 
 /// A part of memory that a host may lack. The protocol names more; these are the ones we can lack.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     DeploymentState, ForkMode, InvocationSource, Object, PromptKind, PromptSource, ToolSource,
+    TriggerSource,
 };
 
 /// `GET /.well-known/openwop`. Each family stands at the root; the server mirrors them under `capabilities`.
@@ -209,6 +210,49 @@ pub struct AgentsCapability {
     /// Absent where no reference to a channel can be resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentCapability>,
+    /// Absent where nobody can be hired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roster: Option<RosterCapability>,
+}
+
+/// RFC 0086: standing members. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RosterCapability {
+    pub supported: bool,
+    pub install_scope: InstallScope,
+    /// What fires the workflows of members here; nothing else does.
+    pub portfolio_trigger_sources: Vec<TriggerSource>,
+}
+
+/// An advertisement that contradicts itself.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RosterContradiction {
+    #[error(
+        "agents.roster needs agents.manifestRuntime: a member is an instance of an installed agent"
+    )]
+    NoAgents,
+    #[error(
+        "agents.roster.installScope is {} and that of agents.manifestRuntime {}; they must be equal", roster.as_str(), agents.as_str()
+    )]
+    Scopes { roster: InstallScope, agents: InstallScope },
+}
+
+impl AgentsCapability {
+    /// A roster stands on the agents that its members are instances of.
+    pub fn check(&self) -> Result<(), RosterContradiction> {
+        let Some(roster) = self.roster.as_ref().filter(|roster| roster.supported) else {
+            return Ok(());
+        };
+        let agents = self.manifest_runtime.install_scope;
+        match self.manifest_runtime.supported {
+            false => Err(RosterContradiction::NoAgents),
+            true if roster.install_scope != agents => {
+                Err(RosterContradiction::Scopes { roster: roster.install_scope, agents })
+            }
+            true => Ok(()),
+        }
+    }
 }
 
 /// What runs can remember. Its parts are closed in the protocol's schema.
@@ -333,6 +377,15 @@ pub struct ManifestRuntime {
 pub enum InstallScope {
     Host,
     Tenant,
+}
+
+impl InstallScope {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Tenant => "tenant",
+        }
+    }
 }
 
 /// Closed in the protocol's schema: no key but these may ever appear.

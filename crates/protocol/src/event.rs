@@ -10,6 +10,7 @@ mod envelope;
 mod memory;
 mod orchestration;
 mod payload;
+mod roster;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ pub use envelope::*;
 pub use memory::*;
 pub use orchestration::*;
 pub use payload::*;
+pub use roster::*;
 
 use crate::{EventId, NodeId, ProviderUsage, RunId, Timestamp};
 
@@ -107,6 +109,7 @@ macro_rules! events {
 
 events! {
     RunStarted(RunStarted) = "run.started", Update;
+    RosterRunInitiated(RosterRunInitiated) = "roster.run.initiated", Update;
     RunCompleted(RunCompleted) = "run.completed", Update;
     RunFailed(RunFailed) = "run.failed", Update;
     RunCancelled(RunCancelled) = "run.cancelled", Update;
@@ -228,6 +231,7 @@ impl Event {
             Self::CapBreached(payload) => payload.node_id.as_ref(),
             Self::Other(other) => other.node_id.as_ref(),
             Self::RunStarted(_)
+            | Self::RosterRunInitiated(_)
             | Self::RunCompleted(_)
             | Self::RunFailed(_)
             | Self::RunCancelled(_)

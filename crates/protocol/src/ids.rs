@@ -55,6 +55,8 @@ id! {
     WorkflowId;
     /// One agent of an installed pack: `vendor.acme.desk.triager`.
     AgentId;
+    /// One standing member of a roster, also as a reference to an agent: `host:sally-1a2b3c4d`.
+    RosterId;
     /// A typed state channel of a run.
     ChannelName;
     /// One event of one run's log.

@@ -15,10 +15,12 @@ mod memory;
 mod pack;
 mod prompt;
 mod request;
+mod roster;
 mod snapshot;
 mod time;
 mod tool;
 mod usage;
+mod work;
 mod workflow;
 
 pub use agent::{
@@ -37,9 +39,9 @@ pub use capabilities::{
     MemoryAttribution, MemoryCapability, MemoryRetention, MemorySearch, ModelCapabilities,
     MultiAgentCapability, Observability, OrchestratorCapability, OtelCapability, PauseResume,
     Production, PromptsCapability, ReasoningCapability, ReliabilityCapability, ReplayCapability,
-    RestTransport, RunsCapability, SeamCapability, SecretsCapability, SubWorkflowCapability,
-    Supported, Testing, ToolCatalogCapability, ToolHooksCapability, UsageCapability,
-    WebhooksCapability,
+    RestTransport, RosterCapability, RosterContradiction, RunsCapability, SeamCapability,
+    SecretsCapability, SubWorkflowCapability, Supported, Testing, ToolCatalogCapability,
+    ToolHooksCapability, UsageCapability, WebhooksCapability,
 };
 pub use closed::{ShapeError, parse, parse_value};
 pub use deployment::{
@@ -61,14 +63,14 @@ pub use event::{
     MemoryWritten, ModelCapabilityInsufficient, ModelCapabilitySubstituted, NodeCancelled,
     NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeStarted,
     NodeSuspended, OtherEvent, OutputChunk, PauseRequested, PromptComposed, PromptKind,
-    PromptLayer, ReplayDiverged, RunCancelled, RunCompleted, RunEvent, RunFailed,
-    RunOrchestratorDecided, RunPaused, RunResumed, RunStarted, StreamTier, ToolStatus, TurnRole,
-    Usage, VariableChanged, VersionPinned, Vote, WorkflowChained,
+    PromptLayer, ReplayDiverged, RosterRunInitiated, RunCancelled, RunCompleted, RunEvent,
+    RunFailed, RunOrchestratorDecided, RunPaused, RunResumed, RunStarted, StreamTier, ToolStatus,
+    TurnRole, Usage, VariableChanged, VersionPinned, Vote, WorkflowChained,
 };
 pub use event_types::EVENT_TYPES;
 pub use ids::{
-    AgentId, ChannelName, EventId, HostId, KeyId, MemoryId, NodeId, Owner, Principal, RunId,
-    SecretName, Tenant, TypeId, WebhookId, WorkflowId, Workspace,
+    AgentId, ChannelName, EventId, HostId, KeyId, MemoryId, NodeId, Owner, Principal, RosterId,
+    RunId, SecretName, Tenant, TypeId, WebhookId, WorkflowId, Workspace,
 };
 pub use memory::{MemoryEntry, Remembered};
 pub use pack::{
@@ -80,8 +82,12 @@ pub use prompt::{
     PromptValueType, PromptVariable, is_prompt_name,
 };
 pub use request::{
-    BulkCancel, BulkCancelled, BulkItem, BulkItemError, CancelRun, CreateRun, CreatedRun,
+    BulkCancel, BulkCancelled, BulkItem, BulkItemError, CancelRun, Chat, CreateRun, CreatedRun,
     DrainPolicy, ForkRun, ForkedRun, ParentRun, PauseRun, ResumeRun, RunAncestry, RunOptions,
+};
+pub use roster::{
+    AgentRoster, AgentRosterEntry, ChangeMember, FireMember, HireMember, RosterAgentRef,
+    RosterLine, RosterOwner, TriggerSource,
 };
 pub use snapshot::{
     ChildRunSnapshot, ForkMode, ForkSnapshot, NodeSnapshot, RunCost, RunMetrics, RunSnapshot,
@@ -93,6 +99,7 @@ pub use tool::{
     ToolTransport,
 };
 pub use usage::ProviderUsage;
+pub use work::{AddWork, MoveWork, WorkItem, WorkState};
 pub use workflow::{
     AgentRef, ChannelAccess, ChannelDeclaration, ConditionType, DefinitionError, EdgeCondition,
     PortValue, Position, Reducer, TriggerRule, TriggerType, VariableType, WorkflowDefinition,

@@ -163,6 +163,13 @@ impl ForkedRun {
     }
 }
 
+/// `POST …/chat`: a text that mentions somebody.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Chat {
+    pub text: String,
+}
+
 /// `GET /v1/runs/{runId}/ancestry`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

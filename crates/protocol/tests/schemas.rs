@@ -14,20 +14,22 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use callboard_protocol::{
-    AgentDecided, AgentDeployment, AgentHandoff, AgentReasoned, ApprovalReceived,
-    ApprovalRequested, ArtifactCreated, Ask, CancelRequested, CapBreached, CapKind, ChainPhase,
-    ChannelWritten, ChildChanged, ChildRunSnapshot, ChunkMeta, ClarificationRequested,
-    ClarificationResolved, ConfidenceEscalated, ConversationClosed, ConversationExchanged,
-    ConversationOpened, ConversationTurn, CreateRun, DeploymentCanaryAdjusted, DeploymentEvent,
-    DeploymentPromoted, DeploymentRolledBack, DeploymentState, DeploymentStateChanged,
-    DeploymentTransition, DivergenceKind, DrainPolicy, EVENT_TYPES, ErrorEnvelope, EscalationKind,
-    Event, EventId, Failure, ForkMode, ForkSnapshot, InterruptKind, InterruptRequested,
-    InterruptResolved, LoopbackLimit, MemoryWritten, NodeCancelled, NodeCompleted, NodeDispatched,
-    NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended,
-    Object, OutputChunk, Owner, PauseRequested, Reducer, Remembered, ReplayDiverged, RunCancelled,
-    RunCompleted, RunCost, RunEvent, RunFailed, RunMetrics, RunOrchestratorDecided, RunPaused,
-    RunResumed, RunSnapshot, RunStarted, RunStatus, RunTokens, Timestamp, Transition, TurnRole,
-    Usage, VariableChanged, VersionPinned, Vote, WorkflowChained, WorkflowDefinition,
+    AgentDecided, AgentDeployment, AgentHandoff, AgentReasoned, AgentRoster, AgentRosterEntry,
+    ApprovalReceived, ApprovalRequested, ArtifactCreated, Ask, CancelRequested, CapBreached,
+    CapKind, ChainPhase, ChannelWritten, ChildChanged, ChildRunSnapshot, ChunkMeta,
+    ClarificationRequested, ClarificationResolved, ConfidenceEscalated, ConversationClosed,
+    ConversationExchanged, ConversationOpened, ConversationTurn, CreateRun,
+    DeploymentCanaryAdjusted, DeploymentEvent, DeploymentPromoted, DeploymentRolledBack,
+    DeploymentState, DeploymentStateChanged, DeploymentTransition, DivergenceKind, DrainPolicy,
+    EVENT_TYPES, ErrorEnvelope, EscalationKind, Event, EventId, Failure, ForkMode, ForkSnapshot,
+    InterruptKind, InterruptRequested, InterruptResolved, LoopbackLimit, MemoryWritten,
+    NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried,
+    NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended, Object, OutputChunk, Owner,
+    PauseRequested, Reducer, Remembered, ReplayDiverged, RosterAgentRef, RosterId, RosterOwner,
+    RosterRunInitiated, RunCancelled, RunCompleted, RunCost, RunEvent, RunFailed, RunMetrics,
+    RunOrchestratorDecided, RunPaused, RunResumed, RunSnapshot, RunStarted, RunStatus, RunTokens,
+    Timestamp, Transition, TriggerSource, TurnRole, Usage, VariableChanged, VersionPinned, Vote,
+    WorkflowChained, WorkflowDefinition,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -372,6 +374,14 @@ fn run_events() -> Vec<Event> {
             owner: Some(owner()),
             tags: vec!["t".into()],
             metadata: Some(object(json!({ "m": {} }))),
+        }),
+        Event::RosterRunInitiated(RosterRunInitiated {
+            roster_id: "host:sally-1".into(),
+            persona: "Sally".into(),
+            agent_id: "vendor.acme.desk.writer".into(),
+            workflow_id: "w".into(),
+            trigger_source: TriggerSource::Queue.as_str().into(),
+            trigger_subscription_id: Some("sub".into()),
         }),
         Event::RunCompleted(RunCompleted { outputs: object(json!({ "x": 1 })), duration_ms: 5 }),
         Event::RunFailed(RunFailed {
@@ -928,5 +938,93 @@ fn deployments_are_read_and_written_as_the_protocol_does() {
         let read = callboard_protocol::parse_value::<DeploymentTransition>(sent.clone());
         let is_fine = read.is_ok_and(|read| read.check().is_ok());
         assert!(!is_fine && !request.is_valid(&sent), "{sent}");
+    }
+}
+
+fn member() -> AgentRosterEntry {
+    AgentRosterEntry {
+        roster_id: RosterId::named("Sally", "1a2b3c4d"),
+        persona: "Sally".into(),
+        agent_ref: RosterAgentRef {
+            agent_id: "vendor.acme.desk.writer".into(),
+            version: None,
+            channel: Some("stable".into()),
+        },
+        workflows: vec!["campaign".into(), "posts".into()],
+        owner: RosterOwner { tenant_id: "acme".into(), workspace_id: Some("growth".into()) },
+        enabled: false,
+        label: Some("Writer".into()),
+        description: Some("Owns campaigns.".into()),
+    }
+}
+
+#[test]
+fn a_roster_is_written_as_the_protocol_does() {
+    let Some(folder) = openwop() else { return };
+    let full = member();
+    let least = AgentRosterEntry {
+        agent_ref: RosterAgentRef { channel: None, ..full.agent_ref.clone() },
+        workflows: Vec::new(),
+        owner: RosterOwner { workspace_id: None, ..full.owner.clone() },
+        label: None,
+        description: None,
+        ..full.clone()
+    };
+    let entry = schema(&folder, "agent-roster-entry.schema.json");
+    for shown in [&full, &least] {
+        assert_eq!(shown.check(), Ok(()));
+        check(&entry, "an entry", &serde_json::to_value(shown).expect("JSON"));
+    }
+    let roster = serde_json::to_value(AgentRoster::from(vec![full, least])).expect("JSON");
+    check(&schema(&folder, "agent-roster-response.schema.json"), "the roster", &roster);
+}
+
+/// What the schema refuses, we refuse too: at reading or in the check after it.
+#[test]
+fn an_entry_that_the_schema_refuses_is_refused() {
+    let Some(folder) = openwop() else { return };
+    let entry = schema(&folder, "agent-roster-entry.schema.json");
+    for (path, wrong) in [
+        ("/persona", json!("")),
+        ("/persona", json!("x".repeat(201))),
+        ("/agentRef/version", json!("1.0.0")),
+        ("/agentRef/agentId", json!("ab")),
+        ("/agentRef/channel", json!("")),
+        ("/agentRef/persona", json!("Sally")),
+        ("/workflows", json!(["a", "a"])),
+        ("/workflows", json!([7])),
+        ("/workflows", json!([""])),
+        ("/workflows", json!(["x".repeat(129)])),
+        ("/owner/tenant", json!("acme")),
+        ("/label", json!("")),
+        ("/description", json!("x".repeat(501))),
+        ("/schedule", json!("0 9 * * MON-FRI")),
+    ] {
+        let mut sent = serde_json::to_value(member()).expect("JSON");
+        let (above, field) = path.rsplit_once('/').expect("a path");
+        sent.pointer_mut(above).expect("a place")[field] = wrong.clone();
+        assert!(!entry.is_valid(&sent), "the schema admits {path} = {wrong}");
+        let read = callboard_protocol::parse_value::<AgentRosterEntry>(sent);
+        assert!(read.and_then(|entry| entry.check()).is_err(), "{path} = {wrong}");
+    }
+}
+
+/// `roster-attribution-no-content`: nothing beyond names fits into an attribution.
+#[test]
+fn an_attribution_has_no_room_for_content() {
+    let Some(folder) = openwop() else { return };
+    let place = "run-event-payloads.schema.json#/$defs/rosterRunInitiated";
+    let place = format!("https://openwop.dev/spec/v1/{place}");
+    let payload = compile(&folder, &json!({ "$ref": place }));
+    let told = events().into_iter().find(|event| event.kind() == "roster.run.initiated");
+    let told = told.expect("an attribution").payload();
+    check(&payload, "an attribution", &told);
+    for field in ["body", "prompt", "input", "payload", "apiKey", "secret", "credentials", "token"]
+    {
+        let mut spoilt = told.clone();
+        spoilt[field] = json!("x");
+        assert!(!payload.is_valid(&spoilt), "{field}");
+        let written = Event::read("roster.run.initiated", None, spoilt).payload();
+        assert_eq!(written, told, "what does not belong there is not written again");
     }
 }

@@ -9,10 +9,11 @@ use axum::body::Bytes;
 use callboard_agents::{
     AgentRegistry, DeploymentPolicy, Fetch, MockAi, PromptDesk, ToolHooks, Toolbox, Toolboxes,
 };
-use callboard_engine::{Annotations, Courier, Deployments, Engine, Envelopes};
+use callboard_engine::{Annotations, Courier, Deployments, Engine, Envelopes, Logs, Work};
 use callboard_protocol::{
     AgentsCapability, HttpClientCapability, Implementation, InstallScope, InvocationSource,
-    LiveRuntime, ManifestRuntime, ReasoningCapability, Timestamp, ToolHooksCapability, ToolSource,
+    LiveRuntime, ManifestRuntime, ReasoningCapability, RosterCapability, Timestamp,
+    ToolHooksCapability, ToolSource, TriggerSource,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +40,10 @@ pub struct App {
     pub envelopes: Arc<dyn Envelopes>,
     /// The mock provider, where tests may say what it answers.
     pub mock: Option<MockAi>,
+    /// Every log at once.
+    pub logs: Arc<dyn Logs>,
+    /// What people put before standing members.
+    pub work: Arc<dyn Work>,
     pub downloads: Downloads,
     pub tools: Tools,
     pub config: ServerConfig,
@@ -160,10 +165,20 @@ impl Default for ServerConfig {
                 reasoning: None,
                 // Only the bracket of a live agent says which version a channel led to.
                 deployment: None,
+                roster: Some(roster()),
             }),
             deployments: DeploymentPolicy::default(),
             tool_hooks: None,
         }
+    }
+}
+
+/// Standing members, as this build offers them.
+fn roster() -> RosterCapability {
+    RosterCapability {
+        supported: true,
+        install_scope: InstallScope::Tenant,
+        portfolio_trigger_sources: vec![TriggerSource::Queue, TriggerSource::Manual],
     }
 }
 

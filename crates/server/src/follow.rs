@@ -3,7 +3,7 @@
 //! Nobody feeds a stream. It reads pages at its own pace, so a slow client slows only itself, and an
 //! idle one costs a cursor and a timer.
 
-mod frames;
+pub(crate) mod frames;
 
 use std::io;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const PAGE: usize = 256;
 /// Snapshots may be large, so a page that turns into them is short.
 const VALUES_PAGE: usize = 16;
 
-const KEEP_ALIVE: &str = ":keepalive\n\n";
+pub(crate) const KEEP_ALIVE: &str = ":keepalive\n\n";
 
 /// What a client asked to follow.
 #[derive(Debug)]
@@ -272,7 +272,7 @@ impl Follow {
 }
 
 /// The client sees a broken connection, not an end: it will come back with the last id it saw.
-fn broken(problem: Problem) -> io::Error {
+pub(crate) fn broken(problem: Problem) -> io::Error {
     io::Error::other(problem.message)
 }
 

@@ -104,6 +104,21 @@ pub enum OperationId {
     InstallPack,
     FetchPack,
     RemovePack,
+    ListRoster,
+    ReadMember,
+    ManageRoster,
+    HireMember,
+    ShowMember,
+    ChangeMember,
+    DismissMember,
+    FireMember,
+    SayChat,
+    ReadActivity,
+    ListWork,
+    AddWork,
+    MoveWork,
+    FollowEverything,
+    SeamRosterFire,
 }
 
 /// One row of the table.
@@ -134,6 +149,7 @@ pub enum Method {
     Get,
     Post,
     Put,
+    Patch,
     Delete,
 }
 
@@ -196,6 +212,7 @@ impl Method {
             Self::Get => "GET",
             Self::Post => "POST",
             Self::Put => "PUT",
+            Self::Patch => "PATCH",
             Self::Delete => "DELETE",
         }
     }
@@ -210,6 +227,7 @@ impl Method {
             Self::Get => MethodFilter::GET,
             Self::Post => MethodFilter::POST,
             Self::Put => MethodFilter::PUT,
+            Self::Patch => MethodFilter::PATCH,
             Self::Delete => MethodFilter::DELETE,
         }
     }
@@ -306,6 +324,7 @@ const fn name_split(method: Method) -> usize {
     match method {
         Method::Get | Method::Put => 4,
         Method::Post => 5,
+        Method::Patch => 6,
         Method::Delete => 7,
     }
 }
@@ -320,6 +339,10 @@ pub(crate) const fn post(id: OperationId, name: &'static str, summary: &'static 
 
 pub(crate) const fn put(id: OperationId, name: &'static str, summary: &'static str) -> Operation {
     Operation::new(id, Method::Put, name, summary)
+}
+
+pub(crate) const fn patch(id: OperationId, name: &'static str, summary: &'static str) -> Operation {
+    Operation::new(id, Method::Patch, name, summary)
 }
 
 pub(crate) const fn delete(

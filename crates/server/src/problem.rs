@@ -59,8 +59,9 @@ codes! {
     MockProviderForbidden = "mock_provider_forbidden", FORBIDDEN, "Mock providers answer test keys only.";
     ForceEngineVersionForbidden = "force_engine_version_forbidden", FORBIDDEN, "Only test keys may force an engine version.";
     TenantMembershipRequired = "tenant_membership_required", FORBIDDEN, "The key belongs to another tenant than tenantId.";
-    WorkspaceMembershipRequired = "workspace_membership_required", FORBIDDEN, "The key does not belong to the workspace of workspaceId.";
+    WorkspaceMembershipRequired = "workspace_membership_required", FORBIDDEN, "The key does not belong to the workspace of workspaceId, or a member's workflow is not one that its owner can run.";
     PromptReadOnly = "prompt_read_only", FORBIDDEN, "The prompt is the host's own or a pack's, and does not change.";
+    NotInPortfolio = "not_in_portfolio", FORBIDDEN, "The workflow is not one that the member owns.";
     NotFound = "not_found", NOT_FOUND, "There is no such thing, or none that the caller may see.";
     SubscriptionNotFound = "subscription_not_found", NOT_FOUND, "There is no such webhook, or none that the caller may see.";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The path exists, the method does not; see the Allow header.";
@@ -119,6 +120,8 @@ codes! {
     NoActiveDeployment = "no_active_deployment", BAD_REQUEST, "No active version of the agent serves on the channel.";
     EvalGateUnmet = "eval_gate_unmet", FORBIDDEN, "The promotion needs a finished evaluation that passed, and names none.";
     DeploymentConflict = "deployment_conflict", CONFLICT, "The version's state does not allow the transition, or somebody else was faster.";
+    MemberPaused = "member_paused", CONFLICT, "The member is paused, and nothing fires its workflows before it is resumed.";
+    WorkConflict = "work_conflict", CONFLICT, "The work item is in that state already, or its member does not own its workflow any more.";
     RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The key asks too often; Retry-After says when to come back.";
     InternalError = "internal_error", INTERNAL_SERVER_ERROR, "Something broke on this side; details.correlationId finds it in the log.";
     CapabilityNotProvided = "capability_not_provided", NOT_IMPLEMENTED, "The protocol knows this, this host does not do it.";

@@ -1,15 +1,18 @@
 //! The router, built from the table of operations: a row without a handler does not compile, a route without a row cannot exist.
 
+mod activity;
 mod agents;
 mod annotations;
 mod artifacts;
 mod bundle;
 mod cancel;
 mod channels;
+mod chat;
 mod create;
 pub(crate) mod deployments;
 mod diff;
 mod events;
+mod everything;
 mod fork;
 mod inbox;
 mod interrupts;
@@ -20,10 +23,12 @@ mod packs;
 mod pause;
 pub(crate) mod prompts;
 mod read;
+pub(crate) mod roster;
 mod secrets;
 mod status;
 mod tools;
 mod webhooks;
+pub(crate) mod work;
 pub(crate) mod workflows;
 
 use std::sync::Arc;
@@ -165,6 +170,21 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::InstallPack => on(method, packs::install),
         OperationId::FetchPack => on(method, packs::fetch),
         OperationId::RemovePack => on(method, packs::remove),
+        OperationId::ListRoster => on(method, roster::list),
+        OperationId::ReadMember => on(method, roster::read),
+        OperationId::ManageRoster => on(method, roster::list_closed),
+        OperationId::HireMember => on(method, roster::hire),
+        OperationId::ShowMember => on(method, roster::read_closed),
+        OperationId::ChangeMember => on(method, roster::change),
+        OperationId::DismissMember => on(method, roster::dismiss),
+        OperationId::FireMember => on(method, roster::fire),
+        OperationId::SayChat => on(method, chat::say),
+        OperationId::ReadActivity => on(method, activity::read),
+        OperationId::ListWork => on(method, work::list),
+        OperationId::AddWork => on(method, work::add),
+        OperationId::MoveWork => on(method, work::move_item),
+        OperationId::FollowEverything => on(method, everything::follow),
+        OperationId::SeamRosterFire => on(method, seams::roster_fire),
     }
 }
 

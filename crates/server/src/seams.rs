@@ -14,6 +14,7 @@ mod memory;
 mod models;
 mod overlay;
 mod prompts;
+mod roster;
 mod safe_fetch;
 mod tool_hooks;
 
@@ -35,8 +36,8 @@ use crate::operations::OperationId::{
     SeamAcceptEnvelope, SeamBundle, SeamCacheKey, SeamComposePrompt, SeamDeployment, SeamDispatch,
     SeamEmitReliability, SeamEmitUsage, SeamEvents, SeamExpireSnapshots, SeamFanOut,
     SeamInstallGate, SeamLiveInvoke, SeamMemoryRoundtrip, SeamMockBudget, SeamMockProgram,
-    SeamModelGate, SeamReset, SeamResolvePrompt, SeamSafeFetch, SeamSetVariables, SeamSpans,
-    SeamToggle, SeamToolHooks, SeamVariables, SeamWorkflow, SeamWrapPrompt,
+    SeamModelGate, SeamReset, SeamResolvePrompt, SeamRosterFire, SeamSafeFetch, SeamSetVariables,
+    SeamSpans, SeamToggle, SeamToolHooks, SeamVariables, SeamWorkflow, SeamWrapPrompt,
 };
 use crate::operations::{Gives, Operation, get, post};
 use crate::problem::{Code, Problem};
@@ -54,6 +55,7 @@ pub(crate) use memory::{expire_snapshots, roundtrip};
 pub(crate) use models::{cache_key, capability_gate, last_budget, program};
 pub(crate) use overlay::Overlay;
 pub(crate) use prompts::{compose_prompt, resolve_prompt, wrap};
+pub(crate) use roster::roster_fire;
 pub(crate) use safe_fetch::safe_fetch;
 pub(crate) use tool_hooks::tool_hooks;
 
@@ -95,6 +97,10 @@ pub(crate) static SEAMS: &[Operation] = &[
         .gives(OK, Gives::Json("Object")),
     post(SeamInstallGate, "POST /v1/host/sample/packs/install-gate", "Judge a pack's runtime")
         .needs("packs:install")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamRosterFire, "POST /v1/host/sample/roster/fire", "Fire a member's workflow")
+        .needs("runs:create")
         .takes("Object")
         .gives(OK, Gives::Json("Object")),
     post(SeamToolHooks, "POST /v1/host/sample/toolhooks/invoke", "Ask the gate before tools")

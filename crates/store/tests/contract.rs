@@ -27,6 +27,8 @@ mod outcomes;
 mod packs;
 #[path = "contract/prompts.rs"]
 mod prompts;
+#[path = "contract/roster.rs"]
+mod roster;
 #[path = "contract/rows.rs"]
 mod rows;
 #[path = "contract/secrets.rs"]
@@ -35,8 +37,8 @@ mod secrets;
 mod webhooks;
 
 use callboard_engine::{
-    Annotations, Deployments, Envelopes, InMemoryStore, Keys, LinkSecrets, Memory, Packs, Prompts,
-    Secrets, Store, Webhooks, Workflows,
+    Annotations, Deployments, Envelopes, InMemoryStore, Keys, LinkSecrets, Logs, Memory, Packs,
+    Prompts, Roster, Secrets, Store, Webhooks, Work, Workflows,
 };
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
@@ -54,6 +56,9 @@ trait Ports:
     + Prompts
     + Envelopes
     + Memory
+    + Roster
+    + Work
+    + Logs
     + Secrets
 {
 }
@@ -70,6 +75,9 @@ impl<T> Ports for T where
         + Prompts
         + Envelopes
         + Memory
+        + Roster
+        + Work
+        + Logs
         + Secrets
 {
 }
@@ -248,6 +256,15 @@ contract! {
         a_person_amends_what_has_not_moved
         what_is_forgotten_is_nowhere
         a_snapshot_is_let_go_of_by_its_owner;
+    roster:
+        members_are_kept_in_the_order_of_their_hiring
+        of_changes_to_a_member_one_is_kept
+        members_are_their_tenants_and_workspaces_own
+        the_runs_of_a_member_are_listed_also_when_it_is_gone
+        what_a_member_spent_is_summed_over_its_runs
+        a_work_item_is_kept_with_its_run_or_not_at_all
+        of_moves_of_an_item_one_fires
+        all_logs_are_read_in_the_order_of_commits;
     secrets:
         a_secret_is_kept_replaced_and_removed
         a_secret_is_its_tenants_own;

@@ -22,6 +22,9 @@ pub(crate) struct ListArgs {
     /// Only runs of this workflow
     #[arg(long, value_name = "ID")]
     workflow: Option<String>,
+    /// Only runs of this standing member
+    #[arg(long, value_name = "MEMBER")]
+    member: Option<String>,
     /// Only runs with this tag
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
@@ -96,6 +99,7 @@ fn query(args: &ListArgs) -> Vec<(&'static str, String)> {
     let given = [
         ("status", args.status.map(|status| status.as_str().to_owned())),
         ("workflowId", args.workflow.clone()),
+        ("rosterId", args.member.clone()),
         ("tag", args.tag.clone()),
         ("since", args.since.map(|at| at.to_string())),
         ("until", args.until.map(|at| at.to_string())),

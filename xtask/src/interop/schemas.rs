@@ -35,7 +35,7 @@ const EXCEPTIONS: [Exception; 2] = [
 ];
 
 /// Schemas that whole bodies are checked against.
-const BODIES: [&str; 11] = [
+const BODIES: [&str; 12] = [
     "capabilities",
     "run-event",
     "run-snapshot",

@@ -87,6 +87,7 @@ pub fn pin(
         version: version.to_string(),
         channel: wanted.channel.clone(),
         task: TaskSource::default(),
+        persona: None,
         source: InvocationSource::default(),
     })
 }

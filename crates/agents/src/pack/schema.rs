@@ -50,6 +50,14 @@ impl Schema {
         Ok(Self { source: Arc::new(source), validator: Arc::new(validator), deepest })
     }
 
+    /// The first property that must be there and is a text.
+    pub fn first_text(&self) -> Option<&str> {
+        let required = self.source.get("required")?.as_array()?.iter().filter_map(Value::as_str);
+        let properties = self.source.get("properties")?;
+        let is_text = |name: &&str| properties[*name]["type"] == "string";
+        required.into_iter().find(is_text)
+    }
+
     /// What a value lacks, each with its place; empty when it matches.
     pub fn violations(&self, value: &Value) -> Vec<String> {
         if let Some(deepest) = self.deepest.filter(|deepest| depth(value) > *deepest) {

@@ -214,6 +214,7 @@ impl World {
                 registry: Arc::clone(&self.registry),
                 deployments: Arc::clone(&self.store) as _,
             }),
+            roster: Arc::clone(&self.store) as _,
             secrets: Arc::clone(&self.store) as _,
             memory: Arc::clone(&self.store) as _,
             clock: Arc::clone(&self.clock) as _,

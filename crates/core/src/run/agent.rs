@@ -113,6 +113,9 @@ impl Run {
         let index = self.agent_at.or_else(|| (0..self.nodes.len()).find(named))?;
         let asked = self.plan.node(index).node.agent.clone();
         let Some(pin) = self.pin(index) else { return asked };
+        if pin.persona.is_some() {
+            return Some(acting(pin));
+        }
         let asked = asked.unwrap_or_else(|| AgentRef {
             agent_id: pin.agent_id.clone(),
             name: None,
@@ -126,5 +129,18 @@ impl Run {
         let version = pin.channel.is_none().then(|| pin.version.clone());
         let source_manifest_id = asked.source_manifest_id.or_else(|| Some(pin.agent_id.clone()));
         Some(AgentRef { version, channel: pin.channel.clone(), source_manifest_id, ..asked })
+    }
+}
+
+/// An agent that works as a standing member: under the member's name, and still the agent that it is.
+fn acting(pin: &AgentPin) -> AgentRef {
+    AgentRef {
+        agent_id: pin.agent_id.clone(),
+        name: pin.persona.clone(),
+        model_class: None,
+        memory_ref: None,
+        version: None,
+        channel: None,
+        source_manifest_id: Some(pin.agent_id.clone()),
     }
 }

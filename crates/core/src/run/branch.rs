@@ -10,14 +10,12 @@ impl Run {
         let Some(fork) = self.birth.fork.as_ref().filter(|fork| fork.from == self.version) else {
             return Vec::new();
         };
-        match self.phase {
-            Phase::Pending => vec![self.started()],
-            Phase::Running | Phase::Paused { .. } => {
-                let reason = format!("branched from {} at {}", fork.source, fork.from);
-                vec![Event::RunResumed(RunResumed { reason: Some(reason) })]
-            }
-            Phase::Ended { .. } => Vec::new(),
+        let mut events = self.opening();
+        if matches!(self.phase, Phase::Running | Phase::Paused { .. }) {
+            let reason = format!("branched from {} at {}", fork.source, fork.from);
+            events.push(Event::RunResumed(RunResumed { reason: Some(reason) }));
         }
+        events
     }
 
     /// The time between the source's last event and the branch's first did not pass for the run, and

@@ -189,7 +189,7 @@ impl Run {
                 Err(Refusal::IsReplay)
             }
             Command::Start if self.phase != Phase::Pending => Err(Refusal::AlreadyStarted),
-            Command::Start => Ok(vec![self.started()]),
+            Command::Start => Ok(self.opening()),
             Command::Adopt => Ok(self.adopted()),
             Command::Branch => Ok(self.branched()),
             Command::Continue => Ok(Vec::new()),
@@ -238,19 +238,13 @@ impl Run {
         })
     }
 
-    /// Whatever asks something of a pending run starts it first, in the same append.
-    pub(super) fn started_if_pending(&self) -> Vec<Event> {
-        if self.phase == Phase::Pending { vec![self.started()] } else { Vec::new() }
-    }
-
     fn adopted(&self) -> Vec<Event> {
-        match self.phase {
-            Phase::Pending => vec![self.started()],
-            Phase::Running => vec![Event::RunResumed(RunResumed {
-                reason: Some("taken over from a lost holder".into()),
-            })],
-            Phase::Paused { .. } | Phase::Ended { .. } => Vec::new(),
+        let mut events = self.opening();
+        if self.phase == Phase::Running {
+            let reason = Some("taken over from a lost holder".into());
+            events.push(Event::RunResumed(RunResumed { reason }));
         }
+        events
     }
 
     fn finished(
@@ -334,7 +328,7 @@ impl Run {
     }
 
     fn cancelled(&self, request: CancelRequested, at: Timestamp) -> Vec<Event> {
-        let mut events = self.started_if_pending();
+        let mut events = self.opening();
         if self.cancel.is_some() {
             return events;
         }
@@ -364,7 +358,7 @@ impl Run {
         {
             return Err(Refusal::CannotPause { status, paused_at });
         }
-        let mut events = self.started_if_pending();
+        let mut events = self.opening();
         if drain == DrainPolicy::DrainCurrentNode && self.is_busy() {
             events.push(Event::PauseRequested(PauseRequested { reason: reason.cloned() }));
         } else {

@@ -20,6 +20,7 @@ impl Run {
         self.leave_source(entry);
         match &entry.event {
             Event::RunStarted(_) => self.fold_started(at),
+            Event::RosterRunInitiated(_) => self.is_attributed = true,
             Event::RunCompleted(_) => self.fold_ended(RunStatus::Completed, at, None),
             Event::RunFailed(payload) => {
                 self.fold_ended(RunStatus::Failed, at, Some(payload.error.clone()))

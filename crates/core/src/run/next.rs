@@ -18,6 +18,9 @@ impl Run {
         if self.phase != Phase::Running {
             return None;
         }
+        if let Some(attribution) = self.next_attribution() {
+            return Some(attribution);
+        }
         if let Some(owed) = self.next_artifact().or_else(|| self.next_handoff()) {
             return Some(owed);
         }

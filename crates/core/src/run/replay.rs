@@ -169,6 +169,7 @@ impl Run {
     fn takes(&self, event: &Event) -> bool {
         match event {
             Event::RunStarted(_) => self.phase == Phase::Pending,
+            Event::RosterRunInitiated(_) => !self.is_attributed,
             Event::RunPaused(_) | Event::PauseRequested(_) => self.phase == Phase::Running,
             Event::RunResumed(_) => matches!(self.phase, Phase::Running | Phase::Paused { .. }),
             Event::NodeCompleted(payload) => self.is_performing(&payload.node_id),

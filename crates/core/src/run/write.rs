@@ -135,7 +135,7 @@ impl Run {
         self.check_fold(channel, &reducer, bounds_of(declared), &write.value, at).map_err(
             |failure| Refusal::InvalidWrite { channel: channel.clone(), why: failure.message },
         )?;
-        let mut events = self.started_if_pending();
+        let mut events = self.opening();
         events.push(Event::ChannelWritten(ChannelWritten {
             channel: channel.clone(),
             value: write.value.clone(),
@@ -156,7 +156,7 @@ impl Run {
         if let Some(name) = variables.keys().find(is_channel) {
             return Err(Refusal::NotAVariable { name: name.clone() });
         }
-        let mut events = self.started_if_pending();
+        let mut events = self.opening();
         events.extend(variables.iter().map(|(name, next)| {
             Event::VariableChanged(VariableChanged {
                 name: name.clone(),

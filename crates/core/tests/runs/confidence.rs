@@ -243,6 +243,7 @@ fn an_agents_result_is_a_decision() {
         channel: None,
         task: TaskSource::Ports,
         source: callboard_protocol::InvocationSource::default(),
+        persona: None,
     };
     let birth = Birth { agents: [("boss".into(), pin)].into(), ..flow.birth() };
     let mut run = Run::new(birth.into(), flow.plan().expect("a plan").into());

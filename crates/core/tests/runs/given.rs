@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use callboard_core::{Birth, Confidence, Plan, PlanError, Run, RunLimits};
-use callboard_protocol::{DrainPolicy, ENGINE_VERSION, Object, Owner, Timestamp};
+use callboard_protocol::{
+    DrainPolicy, ENGINE_VERSION, Object, Owner, RosterRunInitiated, Timestamp,
+};
 use serde_json::{Value, json};
 
 /// When every run of these tests is created; steps count milliseconds from here.
@@ -16,6 +18,7 @@ pub(crate) struct Given {
     inputs: Value,
     options: Value,
     limits: RunLimits,
+    attribution: Option<RosterRunInitiated>,
 }
 
 /// `"a:noop b:core.ai.callPrompt"`: ids and types, `core.` understood where no dot stands.
@@ -39,7 +42,7 @@ pub(crate) fn given(nodes: &str) -> Given {
         loop_iterations: 100,
         confidence_floor: Confidence::FLOOR,
     };
-    Given { definition, inputs: json!({}), options: json!({}), limits }
+    Given { definition, inputs: json!({}), options: json!({}), limits, attribution: None }
 }
 
 fn type_id(kind: &str) -> String {
@@ -94,6 +97,12 @@ impl Given {
 
     pub(crate) fn inputs(mut self, inputs: Value) -> Self {
         self.inputs = inputs;
+        self
+    }
+
+    /// The run is a standing member's.
+    pub(crate) fn made_for(mut self, attribution: RosterRunInitiated) -> Self {
+        self.attribution = Some(attribution);
         self
     }
 
@@ -157,6 +166,7 @@ impl Given {
             fork: None,
             agents: std::collections::BTreeMap::new(),
             memory: callboard_core::MemoryBirth::default(),
+            attribution: self.attribution.clone(),
             trace: None,
         }
     }

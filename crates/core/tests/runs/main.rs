@@ -7,6 +7,7 @@
 
 mod admission;
 mod artifacts;
+mod attribution;
 mod cancel;
 mod channels;
 mod children;

@@ -5,7 +5,10 @@ use crate::store::{InboxFilter, InboxItem, Scope};
 
 impl Tables {
     pub(super) fn inbox(&self, scope: &Scope, filter: &InboxFilter) -> Vec<InboxItem> {
-        let runs = self.runs.values().filter(|run| scope.sees(&run.birth));
+        let is_theirs = |run: &&StoredRun| {
+            filter.member.as_ref().is_none_or(|member| run.member() == Some(member))
+        };
+        let runs = self.runs.values().filter(|run| scope.sees(&run.birth)).filter(is_theirs);
         let mut items: Vec<InboxItem> =
             runs.flat_map(StoredRun::questions).filter(|item| passes(item, filter)).collect();
         items.sort_by_key(InboxItem::place);

@@ -9,6 +9,7 @@ mod gates;
 mod memory;
 mod orchestras;
 mod replays;
+mod roster;
 mod secrets;
 mod sim;
 mod simulation;

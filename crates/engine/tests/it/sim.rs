@@ -290,6 +290,7 @@ pub(crate) fn host_with(
     activities: Activities,
 ) -> Engine {
     let memory = Arc::clone(&workflows);
+    let roster = workflows.clone();
     let secrets = workflows.clone();
     let mut catalog = Catalog::new(workflows, ConformanceNodes::On);
     for definition in definitions {
@@ -301,6 +302,7 @@ pub(crate) fn host_with(
         activities,
         directory: Arc::new(NoAgents),
         memory,
+        roster,
         secrets,
         clock,
         ids: CountedIds::new(name),
@@ -333,6 +335,7 @@ pub(crate) fn order(workflow: &str, inputs: Object, configurable: Object) -> Ord
         forced_engine_version: None,
         exclusive: false,
         trace: None,
+        acting: None,
     }
 }
 

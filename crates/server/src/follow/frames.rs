@@ -10,14 +10,14 @@ use crate::problem::Problem;
 
 /// The id that a client resumes from, the name, and JSON on one line.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(crate) struct Frame {
     id: Option<u64>,
     name: String,
     data: String,
 }
 
 impl Frame {
-    pub(super) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         let id = self.id.map(|id| format!("id: {id}\n")).unwrap_or_default();
         format!("{id}event: {}\ndata: {}\n\n", self.name, self.data)
     }
@@ -26,6 +26,11 @@ impl Frame {
 pub(super) fn event(event: &Recorded) -> Result<Frame, Problem> {
     let data = serde_json::to_string(event).map_err(|error| Problem::internal(&error))?;
     Ok(Frame { id: Some(event.sequence), name: event.kind.clone(), data })
+}
+
+/// An event under its place in all logs.
+pub(crate) fn placed(position: u64, recorded: &Recorded) -> Result<Frame, Problem> {
+    Ok(Frame { id: Some(position), ..event(recorded)? })
 }
 
 pub(super) fn chunk(event: &Recorded) -> Frame {

@@ -3,19 +3,21 @@
 use axum::http::StatusCode;
 
 use super::OperationId::{
-    AnnotateRun, AnswerInterrupt, BulkCancelRuns, CancelRun, ChangeDeployment, CheckHealth,
-    CheckReadiness, CreateKey, CreatePrompt, CreateRun, DiffRuns, ExportPacks, FetchPack,
-    FollowEvents, ForgetMemory, ForkRun, InspectInterrupt, InstallPack, ListAgents,
-    ListAnnotations, ListDeployments, ListInstalledPacks, ListInterrupts, ListKeys, ListMemory,
-    ListPacks, ListPrompts, ListRuns, ListSecrets, ListTools, ListWebhooks, ListWorkflows,
-    PauseRun, PollEvents, PutSecret, ReadAgent, ReadAncestry, ReadArtifact, ReadDeadLetters,
-    ReadDebugBundle, ReadDiscovery, ReadMemory, ReadMemoryHistory, ReadMetrics, ReadOpenApi,
-    ReadPrompt, ReadRun, ReadTool, ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemovePack,
-    RemovePrompt, RemoveSecret, RemoveWebhook, RemoveWorkflow, RenderPrompt, ReplaceWorkflow,
-    ResolveApproval, ResolveInterrupt, RestoreMemory, ResumeRun, RevokeKey, RotateKey, RotateLinks,
-    UpdatePrompt, WriteChannel,
+    AddWork, AnnotateRun, AnswerInterrupt, BulkCancelRuns, CancelRun, ChangeDeployment,
+    ChangeMember, CheckHealth, CheckReadiness, CreateKey, CreatePrompt, CreateRun, DiffRuns,
+    DismissMember, ExportPacks, FetchPack, FireMember, FollowEvents, FollowEverything,
+    ForgetMemory, ForkRun, HireMember, InspectInterrupt, InstallPack, ListAgents, ListAnnotations,
+    ListDeployments, ListInstalledPacks, ListInterrupts, ListKeys, ListMemory, ListPacks,
+    ListPrompts, ListRoster, ListRuns, ListSecrets, ListTools, ListWebhooks, ListWork,
+    ListWorkflows, ManageRoster, MoveWork, PauseRun, PollEvents, PutSecret, ReadActivity,
+    ReadAgent, ReadAncestry, ReadArtifact, ReadDeadLetters, ReadDebugBundle, ReadDiscovery,
+    ReadMember, ReadMemory, ReadMemoryHistory, ReadMetrics, ReadOpenApi, ReadPrompt, ReadRun,
+    ReadTool, ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemovePack, RemovePrompt,
+    RemoveSecret, RemoveWebhook, RemoveWorkflow, RenderPrompt, ReplaceWorkflow, ResolveApproval,
+    ResolveInterrupt, RestoreMemory, ResumeRun, RevokeKey, RotateKey, RotateLinks, SayChat,
+    ShowMember, UpdatePrompt, WriteChannel,
 };
-use super::{Gives, Operation, Parameter, delete, get, parameter, post, put};
+use super::{Gives, Operation, Parameter, delete, get, parameter, patch, post, put};
 
 const OK: StatusCode = StatusCode::OK;
 const CREATED: StatusCode = StatusCode::CREATED;
@@ -60,6 +62,7 @@ const BUNDLE_QUERY: &[Parameter] = &[parameter(
 const LIST_QUERY: &[Parameter] = &[
     parameter("status", r#"{"type":"string"}"#, "Only runs with this status."),
     parameter("workflowId", r#"{"type":"string"}"#, "Only runs of this workflow."),
+    parameter("rosterId", r#"{"type":"string"}"#, "Only runs of this standing member."),
     parameter("tag", r#"{"type":"string"}"#, "Only runs with this tag."),
     parameter(
         "since",
@@ -86,6 +89,7 @@ const INBOX_QUERY: &[Parameter] = &[
     parameter("kind", r#"{"type":"string"}"#, "Only interrupts of this kind."),
     parameter("workflowId", r#"{"type":"string"}"#, "Only those of runs of this workflow."),
     parameter("runId", r#"{"type":"string"}"#, "Only those of this run."),
+    parameter("rosterId", r#"{"type":"string"}"#, "Only those of this standing member's runs."),
     parameter("limit", r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#, "How many."),
     parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
 ];
@@ -110,6 +114,26 @@ const INSTALL_QUERY: &[Parameter] = &[
         "The digest that the archive must have, as its publisher announced it.",
     ),
 ];
+
+const ACTIVITY_QUERY: &[Parameter] = &[
+    parameter(
+        "since",
+        r#"{"type":"string","format":"date-time"}"#,
+        "Only what began then or later; a day ago if it is left out.",
+    ),
+    parameter(
+        "limit",
+        r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#,
+        "How many runs.",
+    ),
+    parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
+];
+
+const WORK_QUERY: &[Parameter] = &[parameter(
+    "state",
+    r#"{"type":"string","enum":["todo","doing","done"]}"#,
+    "Only items in this state.",
+)];
 
 const TOOLS_QUERY: &[Parameter] = &[parameter(
     "source",
@@ -433,6 +457,92 @@ pub static OPERATIONS: &[Operation] = &[
     .needs_one_of(DEPLOY)
     .takes("AgentDeploymentTransition")
     .gives(OK, Gives::Json("AgentDeployment")),
+    get(ListRoster, "GET /v1/agents/roster", "List the standing members, by id")
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("AgentRoster")),
+    get(ReadMember, "GET /v1/agents/roster/{rosterId}", "Read one standing member")
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("AgentRosterEntry")),
+    get(ManageRoster, "GET /v1/host/callboard/roster", "List the standing members, by id")
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("AgentRoster")),
+    post(HireMember, "POST /v1/host/callboard/roster", "Hire a standing member")
+        .needs("roster:write")
+        .takes("HireMember")
+        .gives(CREATED, Gives::Json("AgentRosterEntry")),
+    get(ShowMember, "GET /v1/host/callboard/roster/{rosterId}", "Read one standing member")
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("AgentRosterEntry")),
+    patch(
+        ChangeMember,
+        "PATCH /v1/host/callboard/roster/{rosterId}",
+        "Change a standing member; what is not named stays",
+    )
+    .needs("roster:write")
+    .takes("ChangeMember")
+    .gives(OK, Gives::Json("AgentRosterEntry")),
+    delete(
+        DismissMember,
+        "DELETE /v1/host/callboard/roster/{rosterId}",
+        "Dismiss a standing member; its runs go on, and what they say stays",
+    )
+    .needs("roster:write")
+    .gives(NO_CONTENT, Gives::Nothing),
+    post(
+        FireMember,
+        "POST /v1/host/callboard/roster/{rosterId}/fire",
+        "Run a workflow of a member's portfolio for it, now",
+    )
+    .needs("runs:create")
+    .takes("FireMember")
+    .gives(CREATED, Gives::Json("FiredRun")),
+    post(
+        SayChat,
+        "POST /v1/host/callboard/chat",
+        "Run the agent or the member that a text mentions",
+    )
+    .needs("runs:create")
+    .takes("Chat")
+    .gives(CREATED, Gives::Json("FiredRun")),
+    get(
+        ReadActivity,
+        "GET /v1/host/callboard/roster/{rosterId}/activity",
+        "What a member did, what waits for an answer, what it cost",
+    )
+    .needs("runs:read")
+    .query(ACTIVITY_QUERY)
+    .gives(OK, Gives::Json("MemberActivity")),
+    get(
+        ListWork,
+        "GET /v1/host/callboard/roster/{rosterId}/work",
+        "List a member's work, oldest first",
+    )
+    .needs("runs:read")
+    .query(WORK_QUERY)
+    .gives(OK, Gives::Json("WorkList")),
+    post(
+        AddWork,
+        "POST /v1/host/callboard/roster/{rosterId}/work",
+        "Put work before a member; it begins at once unless the member is paused",
+    )
+    .needs("runs:create")
+    .takes("AddWork")
+    .gives(CREATED, Gives::Json("WorkItem")),
+    patch(
+        MoveWork,
+        "PATCH /v1/host/callboard/roster/{rosterId}/work/{workId}",
+        "Claim an item, finish it, or move it back, which begins it again",
+    )
+    .needs("runs:create")
+    .takes("MoveWork")
+    .gives(OK, Gives::Json("WorkItem")),
+    get(
+        FollowEverything,
+        "GET /v1/host/callboard/events",
+        "Follow the events of every run that the caller may see",
+    )
+    .needs("runs:read")
+    .gives(OK, Gives::Events("RunEvent")),
     get(ListPacks, "GET /v1/packs", "List packs in their latest version")
         .needs("manifest:read")
         .gives(OK, Gives::Json("PackCatalog")),

@@ -6,15 +6,20 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use callboard_protocol::{AgentId, AgentInventory};
 
+use super::roster;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Named;
 use crate::keys::Caller;
 use crate::problem::Problem;
 
-pub(super) async fn list(State(host): State<Arc<Host>>, caller: Caller) -> Answer {
-    let agents = host.app.agents.snapshot().list(&caller.scope.tenant);
-    Answer::of(StatusCode::OK, &AgentInventory::from(agents))
+pub(super) async fn list(State(host): State<Arc<Host>>, caller: Caller) -> Result<Answer, Problem> {
+    let mut agents = host.app.agents.snapshot().list(&caller.scope.tenant);
+    let mut lines = roster::lines(&host, &caller).await?;
+    for agent in &mut agents {
+        agent.roster = lines.remove(&agent.agent_id).unwrap_or_default();
+    }
+    Ok(Answer::of(StatusCode::OK, &AgentInventory::from(agents)))
 }
 
 pub(super) async fn read(
@@ -24,6 +29,7 @@ pub(super) async fn read(
 ) -> Result<Answer, Problem> {
     let snapshot = host.app.agents.snapshot();
     let agent = snapshot.find(&caller.scope.tenant, &id, None);
-    let agent = agent.ok_or_else(|| Problem::no_such("agent"))?;
-    Ok(Answer::of(StatusCode::OK, &agent.entry()))
+    let mut entry = agent.ok_or_else(|| Problem::no_such("agent"))?.entry();
+    entry.roster = roster::lines(&host, &caller).await?.remove(&id).unwrap_or_default();
+    Ok(Answer::of(StatusCode::OK, &entry))
 }

@@ -86,6 +86,7 @@ fn order(caller: &Caller, headers: &HeaderMap, body: CreateRun) -> Result<Order,
         callback_url: body.callback_url,
         forced_engine_version: forced_version(caller, headers)?,
         trace: trace(headers),
+        acting: None,
     })
 }
 

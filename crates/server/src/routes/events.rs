@@ -61,7 +61,7 @@ pub(super) async fn follow(
     Ok(event_stream(follow.into_body()))
 }
 
-fn event_stream(body: Body) -> Response {
+pub(super) fn event_stream(body: Body) -> Response {
     let mut response = body.into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -167,7 +167,7 @@ fn wants_json(headers: &HeaderMap) -> bool {
 }
 
 /// An empty header is what some clients send before they have seen anything.
-fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(value) = headers.get("last-event-id").filter(|value| !value.is_empty()) else {
         return Ok(None);
     };

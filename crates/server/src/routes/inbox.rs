@@ -19,7 +19,7 @@ use crate::keys::Caller;
 use crate::problem::Problem;
 use crate::query::Parameters;
 
-const KNOWN: [&str; 5] = ["kind", "workflowId", "runId", "limit", "cursor"];
+const KNOWN: [&str; 6] = ["kind", "workflowId", "runId", "rosterId", "limit", "cursor"];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -62,6 +62,7 @@ pub(super) async fn list(
         kind: query.read("kind", "the kind of an interrupt", InterruptKind::from_name)?,
         workflow: query.get("workflowId").map(Into::into),
         run: query.get("runId").map(Into::into),
+        member: query.get("rosterId").map(Into::into),
         after: query.read("cursor", "a cursor that a list gave", place_of)?,
         // One more than shown tells whether there is a next page.
         limit: limit + 1,

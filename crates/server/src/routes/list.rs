@@ -18,7 +18,8 @@ use crate::query::Parameters;
 
 pub(super) const DEFAULT_LIMIT: usize = 50;
 const HIGHEST_LIMIT: usize = 200;
-const KNOWN: [&str; 7] = ["status", "workflowId", "tag", "since", "until", "limit", "cursor"];
+const KNOWN: [&str; 8] =
+    ["status", "workflowId", "rosterId", "tag", "since", "until", "limit", "cursor"];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -39,6 +40,7 @@ pub(super) async fn list(
     let filter = Filter {
         status: query.read("status", "the status of a run", RunStatus::from_name)?,
         workflow: query.get("workflowId").map(Into::into),
+        member: query.get("rosterId").map(Into::into),
         tag: query.get("tag").map(str::to_owned),
         since: query.read("since", "an RFC 3339 time", time)?,
         until: query.read("until", "an RFC 3339 time", time)?,
@@ -58,11 +60,11 @@ pub(super) fn in_range(text: &str) -> Option<usize> {
 }
 
 /// Opaque to clients, so that it can become something else.
-fn cursor_of(run: &RunId) -> String {
+pub(super) fn cursor_of(run: &RunId) -> String {
     URL_SAFE_NO_PAD.encode(run.as_str())
 }
 
-fn run_of(cursor: &str) -> Option<RunId> {
+pub(super) fn run_of(cursor: &str) -> Option<RunId> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     String::from_utf8(bytes).ok().map(RunId::from)
 }

@@ -68,6 +68,7 @@ fn order(caller: &Caller, found: &InstalledAgent, body: &Dispatch) -> Order {
         forced_engine_version: None,
         exclusive: false,
         trace: None,
+        acting: None,
     }
 }
 

@@ -80,6 +80,7 @@ async fn play(
         forced_engine_version: None,
         exclusive: false,
         trace: None,
+        acting: None,
     };
     let run = host.app.engine.create(order, None).await?.run;
     let events = ended(host, caller, &run).await?;

@@ -73,6 +73,7 @@ pub(crate) async fn live_invoke(
         forced_engine_version: None,
         exclusive: false,
         trace: None,
+        acting: None,
     };
     let run = host.app.engine.create(order, None).await?.run;
     let events = ended(&host, &caller, &run).await?;

@@ -102,6 +102,7 @@ async fn start(host: &Host, caller: &Caller, body: &Roundtrip) -> Result<RunId, 
         forced_engine_version: None,
         exclusive: false,
         trace: None,
+        acting: None,
     };
     Ok(host.app.engine.create(order, None).await?.run)
 }

@@ -14,11 +14,11 @@ use crate::given::{LIVE, RIVAL, Setup, TestHost, workflow};
 use crate::packs::{install, signed};
 
 pub(crate) const TRIAGER: &str = "community.callboard.starter.triager";
-const REVIEWER: &str = "community.callboard.starter.reviewer";
+pub(crate) const REVIEWER: &str = "community.callboard.starter.reviewer";
 const FIXTURE: &str = "core.openwop.agent-examples.structured-fixture";
 
 /// The pack that ships in the repository, for every tenant.
-fn starter() -> Installed {
+pub(crate) fn starter() -> Installed {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packs/starter");
     let archive = collect(&folder).expect("a pack").into();
     let offer = Offer { archive, expected: None, integrity: None, signature: None };
@@ -37,7 +37,7 @@ pub(crate) fn task() -> Value {
     json!({ "message": "The printer is on fire." })
 }
 
-fn kinds(events: &[Value]) -> Vec<&str> {
+pub(crate) fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().filter_map(|event| event["type"].as_str()).collect()
 }
 

@@ -47,6 +47,14 @@ async fn r1_the_document_as_a_whole() {
           "long-term"
         ],
         "orchestrator": true,
+        "roster": {
+          "installScope": "tenant",
+          "portfolioTriggerSources": [
+            "queue",
+            "callboard.manual"
+          ],
+          "supported": true
+        },
         "supported": true
       },
       "webhooks": {

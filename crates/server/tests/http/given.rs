@@ -125,6 +125,8 @@ impl TestHost {
             prompts: desk,
             envelopes: memory,
             mock,
+            logs: store.inner(),
+            work: store.inner(),
             downloads: Downloads {
                 fetch: setup.fetch,
                 registries: vec!["https://packs.example".to_owned()],
@@ -264,6 +266,7 @@ fn engine(
             deployments: Arc::clone(store) as _,
         }),
         memory: Arc::clone(store) as _,
+        roster: store.inner(),
         secrets: Arc::clone(store) as _,
         clock: Arc::new(VirtualClock::new()),
         ids: Arc::new(RandomIds),

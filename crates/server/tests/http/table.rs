@@ -23,6 +23,8 @@ fn example(path: &str) -> String {
         .replace("{name}", "vendor.acme.none")
         .replace("{secretName}", "none")
         .replace("{version}", "1.0.0")
+        .replace("{rosterId}", "host:none")
+        .replace("{workId}", "work_0")
 }
 
 #[tokio::test]

@@ -85,6 +85,7 @@ pub(super) fn statement(scope: &Scope, filter: &InboxFilter) -> (String, Vec<Val
     also("asked.kind = ?", one(filter.kind.map(InterruptKind::as_str)));
     also("runs.workflow_id = ?", one(filter.workflow.as_ref().map(|id| id.as_str())));
     also("runs.run_id = ?", one(filter.run.as_ref().map(|id| id.as_str())));
+    also("runs.roster_id = ?", one(filter.member.as_ref().map(|id| id.as_str())));
     let place = filter.after.as_ref().map(|after| {
         vec![after.requested_at.as_millis().into(), after.interrupt_id.clone().into()]
     });

@@ -24,7 +24,7 @@ pub(super) fn statement(scope: &Scope, filter: &Filter) -> (String, Vec<Value>) 
     let (conditions, mut values) = conditions(scope, filter);
     values.push(signed(filter.limit as u64).into());
     let sql = format!(
-        "SELECT run_id, workflow_id, status, created_at, updated_at,
+        "SELECT run_id, workflow_id, status, created_at, updated_at, roster_id, trigger_source,
              (SELECT json_group_array(tag ORDER BY place) FROM run_tags WHERE run = runs.id)
          FROM runs WHERE {conditions} ORDER BY created_at DESC, id DESC LIMIT ?"
     );
@@ -44,6 +44,7 @@ fn conditions(scope: &Scope, filter: &Filter) -> (String, Vec<Value>) {
     };
     also("status = ?", filter.status.map(|status| status.as_str().to_owned().into()));
     also("workflow_id = ?", filter.workflow.as_ref().map(|workflow| workflow.to_string().into()));
+    also("roster_id = ?", filter.member.as_ref().map(|member| member.to_string().into()));
     also("id IN (SELECT run FROM run_tags WHERE tag = ?)", filter.tag.clone().map(Value::from));
     also("created_at >= ?", filter.since.map(|since| since.as_millis().into()));
     also("created_at < ?", filter.until.map(|until| until.as_millis().into()));
@@ -71,13 +72,15 @@ fn in_scope(scope: &Scope) -> (String, Vec<Value>) {
 }
 
 fn line(row: &Row<'_>) -> Result<Listed, Fault> {
-    let tags: String = row.get(5)?;
+    let tags: String = row.get(7)?;
     Ok(Listed {
         run_id: row.get::<_, String>(0)?.into(),
         workflow_id: row.get::<_, String>(1)?.into(),
         status: status(row, 2)?,
         created_at: time(row, 3)?,
         updated_at: time(row, 4)?,
+        roster_id: row.get::<_, Option<String>>(5)?.map(Into::into),
+        trigger_source: row.get(6)?,
         tags: serde_json::from_str(&tags)
             .map_err(|error| Fault::unreadable("the tags of a run", error))?,
     })

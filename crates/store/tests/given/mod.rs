@@ -41,6 +41,7 @@ pub(crate) fn new_run(id: &str) -> NewRun {
         fork: None,
         agents: std::collections::BTreeMap::new(),
         memory: callboard_core::MemoryBirth::default(),
+        attribution: None,
         trace: None,
     };
     NewRun {

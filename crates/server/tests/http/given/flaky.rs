@@ -32,11 +32,16 @@ pub(crate) enum Fault {
 
 #[derive(Debug, Default)]
 pub(crate) struct FlakyStore {
-    inner: InMemoryStore,
+    inner: Arc<InMemoryStore>,
     fault: Mutex<Fault>,
 }
 
 impl FlakyStore {
+    /// The store itself, for what never fails in these tests.
+    pub(crate) fn inner(&self) -> Arc<InMemoryStore> {
+        Arc::clone(&self.inner)
+    }
+
     pub(crate) fn fail(&self, fault: Fault) {
         *self.fault.lock().expect("no poison") = fault;
     }

@@ -1,0 +1,107 @@
+//! Standing members, in memory.
+
+use async_trait::async_trait;
+
+use callboard_protocol::{AgentRosterEntry, Owner, RosterId, Tenant, Timestamp, WorkflowId};
+
+use super::{InMemoryStore, Tables};
+use crate::roster::{Roster, Spent, StoredMember, USAGE};
+use crate::store::{Scope, StoreError};
+
+impl Tables {
+    /// In the order of their hiring, which is the order of the list.
+    fn visible_members(&self, viewer: &Owner) -> impl Iterator<Item = &StoredMember> {
+        self.roster.iter().filter(move |member| member.is_visible_to(viewer))
+    }
+
+    pub(super) fn place_of(&self, tenant: &Tenant, id: &RosterId) -> Option<usize> {
+        self.roster.iter().position(|member| {
+            member.entry.owner.tenant_id == *tenant && member.entry.roster_id == *id
+        })
+    }
+}
+
+#[async_trait]
+impl Roster for InMemoryStore {
+    async fn member(
+        &self,
+        viewer: &Owner,
+        id: &RosterId,
+    ) -> Result<Option<StoredMember>, StoreError> {
+        let tables = self.tables();
+        let found = tables.visible_members(viewer).find(|member| member.entry.roster_id == *id);
+        Ok(found.cloned())
+    }
+
+    async fn members(&self, viewer: &Owner) -> Result<Vec<StoredMember>, StoreError> {
+        Ok(self.tables().visible_members(viewer).cloned().collect())
+    }
+
+    async fn owners_of(
+        &self,
+        viewer: &Owner,
+        workflow: &WorkflowId,
+    ) -> Result<Vec<StoredMember>, StoreError> {
+        let tables = self.tables();
+        let owners = tables.visible_members(viewer).filter(|member| member.entry.owns(workflow));
+        Ok(owners.cloned().collect())
+    }
+
+    async fn hire(&self, entry: AgentRosterEntry, at: Timestamp) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        if tables.place_of(&entry.owner.tenant_id, &entry.roster_id).is_some() {
+            return Err(StoreError::Moved { what: entry.roster_id.to_string() });
+        }
+        tables.roster.push(StoredMember { entry, version: 1, hired_at: at });
+        Ok(())
+    }
+
+    async fn change(
+        &self,
+        entry: AgentRosterEntry,
+        expected: u64,
+        _at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        let place = tables.place_of(&entry.owner.tenant_id, &entry.roster_id);
+        let place = place.filter(|place| tables.roster[*place].version == expected);
+        let Some(place) = place else {
+            return Err(StoreError::Moved { what: entry.roster_id.to_string() });
+        };
+        let hired_at = tables.roster[place].hired_at;
+        tables.roster[place] = StoredMember { entry, version: expected + 1, hired_at };
+        Ok(())
+    }
+
+    async fn spent(
+        &self,
+        scope: &Scope,
+        member: &RosterId,
+        since: Timestamp,
+    ) -> Result<Spent, StoreError> {
+        let tables = self.tables();
+        let runs = tables.runs.values().filter(|run| {
+            scope.sees(&run.birth)
+                && run.member() == Some(member)
+                && run.birth.created_at >= since
+                && !run.birth.is_replay()
+        });
+        let usages = runs.flat_map(|run| run.rows.iter().filter(|row| row.kind == USAGE));
+        let mut spent = Spent::default();
+        for row in usages {
+            let told: serde_json::Value = serde_json::from_str(&row.payload).unwrap_or_default();
+            spent.input_tokens += told["inputTokens"].as_u64().unwrap_or(0);
+            spent.output_tokens += told["outputTokens"].as_u64().unwrap_or(0);
+            spent.cost_usd += told["costEstimateUsd"].as_f64().unwrap_or(0.0);
+        }
+        Ok(spent)
+    }
+
+    async fn dismiss(&self, tenant: &Tenant, id: &RosterId) -> Result<bool, StoreError> {
+        let mut tables = self.tables();
+        let Some(place) = tables.place_of(tenant, id) else { return Ok(false) };
+        tables.roster.remove(place);
+        tables.forget_work(tenant, id);
+        Ok(true)
+    }
+}

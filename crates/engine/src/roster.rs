@@ -1,0 +1,84 @@
+//! The port to standing members: plain rows with a version, one roster for each tenant.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use serde::Serialize;
+
+use callboard_protocol::{AgentRosterEntry, Owner, RosterId, Tenant, Timestamp, WorkflowId};
+
+use crate::store::{Scope, StoreError};
+
+/// Members by tenant and id. Reads ask who looks: a caller with a workspace sees that workspace's members, one
+/// without sees all of its tenant's.
+#[async_trait]
+pub trait Roster: fmt::Debug + Send + Sync {
+    async fn member(
+        &self,
+        viewer: &Owner,
+        id: &RosterId,
+    ) -> Result<Option<StoredMember>, StoreError>;
+
+    /// All of them, in the order in which they were hired.
+    async fn members(&self, viewer: &Owner) -> Result<Vec<StoredMember>, StoreError>;
+
+    /// Those whose portfolio holds a workflow, in the order in which they were hired.
+    async fn owners_of(
+        &self,
+        viewer: &Owner,
+        workflow: &WorkflowId,
+    ) -> Result<Vec<StoredMember>, StoreError>;
+
+    /// Keeps a new member. An id that is taken is [`StoreError::Moved`].
+    async fn hire(&self, entry: AgentRosterEntry, at: Timestamp) -> Result<(), StoreError>;
+
+    /// Replaces an entry that was decided on `expected`; on any other version it is [`StoreError::Moved`].
+    async fn change(
+        &self,
+        entry: AgentRosterEntry,
+        expected: u64,
+        at: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// What the models of a member's runs were paid since then. A replay pays nobody.
+    async fn spent(
+        &self,
+        scope: &Scope,
+        member: &RosterId,
+        since: Timestamp,
+    ) -> Result<Spent, StoreError>;
+
+    /// Answers whether there was such a member. What its runs say of it stays; its queue of work goes.
+    async fn dismiss(&self, tenant: &Tenant, id: &RosterId) -> Result<bool, StoreError>;
+}
+
+/// The event that tells of one call of a model.
+pub const USAGE: &str = "provider.usage";
+
+/// Sums of what runs used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spent {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// As far as the prices are known; an estimate.
+    pub cost_usd: f64,
+}
+
+/// A member as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredMember {
+    pub entry: AgentRosterEntry,
+    /// Grows by one with every change; the first is one.
+    pub version: u64,
+    pub hired_at: Timestamp,
+}
+
+impl StoredMember {
+    /// The rule of visibility, for lists, reads and dispatch alike.
+    pub fn is_visible_to(&self, viewer: &Owner) -> bool {
+        let owner = &self.entry.owner;
+        owner.tenant_id == viewer.tenant
+            && (viewer.workspace.is_none() || viewer.workspace == owner.workspace_id)
+    }
+}

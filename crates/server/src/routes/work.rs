@@ -1,0 +1,201 @@
+//! Members' queues of work: put something before a member, take it, finish it, move it back.
+//!
+//! An item that comes to the top of the queue fires its workflow once for that move, over a subscription of the
+//! source `queue` that stands for the member's queue. A member that is paused takes nothing: its items wait.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use callboard_engine::{Done, StoreError, StoredMember, StoredWork, WorkChange};
+use callboard_protocol::{
+    AddWork, MoveWork, RosterId, TriggerSource, WorkItem, WorkState, WorkflowId,
+};
+use serde::{Deserialize, Serialize};
+
+use super::roster::{self, Fired};
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::extract::{MaybeKeyed, Named, Shaped};
+use crate::idempotency::{Keyed, settle};
+use crate::keys::Caller;
+use crate::problem::{Code, Problem};
+use crate::query::Parameters;
+
+const LONGEST_TITLE: usize = 200;
+
+#[derive(Serialize)]
+struct WorkList {
+    work: Vec<WorkItem>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Place {
+    roster_id: RosterId,
+    work_id: String,
+}
+
+pub(super) async fn list(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<RosterId>,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    let query = Parameters::closed(&uri, &["state"])?;
+    let state = query.read("state", "todo, doing or done", WorkState::from_name)?;
+    roster::find(&host, &caller, &id).await?;
+    let stored = host.app.work.work(&caller.scope.tenant, &id).await?;
+    let mut work = Vec::new();
+    for StoredWork { item, .. } in stored {
+        if state.is_some_and(|state| state != item.state) {
+            continue;
+        }
+        let run_status = match &item.run_id {
+            Some(run) => host.app.engine.store().find(&caller.scope, run).await?,
+            None => None,
+        };
+        work.push(WorkItem { run_status: run_status.map(|found| found.head.status), ..item });
+    }
+    Ok(Answer::of(StatusCode::OK, &WorkList { work }))
+}
+
+pub(super) async fn add(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<RosterId>,
+    MaybeKeyed(keyed): MaybeKeyed,
+    Shaped(body): Shaped<AddWork>,
+) -> Result<Response, Problem> {
+    let member = roster::find(&host, &caller, &id).await?;
+    if !(1..=LONGEST_TITLE).contains(&body.title.chars().count()) {
+        return Err(Problem::invalid_at("title", "must have 1 to 200 characters"));
+    }
+    let workflow_id = workflow(&member, body.workflow_id)?;
+    let at = host.now();
+    let item = WorkItem {
+        work_id: format!("work_{}", uuid::Uuid::now_v7().simple()),
+        roster_id: id,
+        title: body.title,
+        workflow_id,
+        inputs: body.inputs,
+        state: WorkState::Todo,
+        claimed_by: None,
+        moves: 1,
+        run_id: None,
+        run_status: None,
+        created_at: at,
+        updated_at: at,
+    };
+    let change = WorkChange { tenant: caller.scope.tenant.clone(), item, expected: 0 };
+    put_first(&host, &caller, keyed, change, StatusCode::CREATED).await
+}
+
+/// The workflow that an item is for: the one named, or the only one that the member owns.
+fn workflow(member: &StoredMember, named: Option<WorkflowId>) -> Result<WorkflowId, Problem> {
+    let owned = &member.entry.workflows;
+    match (named, owned.as_slice()) {
+        (Some(named), _) if owned.contains(&named) => Ok(named),
+        (Some(named), _) => {
+            let what = "the member does not own the workflow";
+            Err(Problem::new(Code::NotInPortfolio, what).with("workflowId", named.as_str()))
+        }
+        (None, [only]) => Ok(only.clone()),
+        (None, []) => Err(Problem::invalid_at("workflowId", "the member owns no workflow")),
+        (None, _) => Err(Problem::invalid_at("workflowId", "must say which of the member's")),
+    }
+}
+
+pub(super) async fn move_item(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Path(place): Path<Place>,
+    MaybeKeyed(keyed): MaybeKeyed,
+    Shaped(body): Shaped<MoveWork>,
+) -> Result<Response, Problem> {
+    roster::find(&host, &caller, &place.roster_id).await?;
+    let tenant = caller.scope.tenant.clone();
+    let found = host.app.work.work_item(&tenant, &place.roster_id, &place.work_id).await?;
+    let StoredWork { mut item, version } = found.ok_or_else(|| Problem::no_such("work item"))?;
+    let has_fired = item.run_id.is_some();
+    if item.state == body.state && (body.state != WorkState::Todo || has_fired) {
+        let what = format!("the item is {} already", item.state.as_str());
+        return Err(Problem::new(Code::WorkConflict, what));
+    }
+    item.updated_at = host.now();
+    // Back at the top it may fire again; what has not fired yet fires for the move that it is at.
+    item.moves += u32::from(body.state == WorkState::Todo && item.state != WorkState::Todo);
+    item.state = body.state;
+    match body.state {
+        WorkState::Todo => (item.claimed_by, item.run_id) = (None, None),
+        WorkState::Doing => item.claimed_by = Some(caller.principal().to_string()),
+        WorkState::Done => {}
+    }
+    let change = WorkChange { tenant, item, expected: version };
+    match body.state {
+        WorkState::Todo => put_first(&host, &caller, keyed, change, StatusCode::OK).await,
+        WorkState::Doing | WorkState::Done => keep(&host, change, StatusCode::OK).await,
+    }
+}
+
+/// Puts an item at the top of the queue, where its member takes it at once unless it is paused.
+async fn put_first(
+    host: &Host,
+    caller: &Caller,
+    keyed: Option<Keyed>,
+    mut change: WorkChange,
+    status: StatusCode,
+) -> Result<Response, Problem> {
+    let item = &change.item;
+    let fire = Fired {
+        workflow: item.workflow_id.clone(),
+        inputs: item.inputs.clone(),
+        source: TriggerSource::Queue,
+        over: Some(subscription(&item.roster_id)),
+    };
+    let order = match roster::order(host, caller, &item.roster_id, fire).await {
+        Ok(order) => order,
+        Err(problem) if problem.code == Code::MemberPaused => {
+            return keep(host, change, status).await;
+        }
+        Err(problem) if problem.code == Code::NotInPortfolio => {
+            return Err(Problem { code: Code::WorkConflict, ..problem });
+        }
+        Err(problem) => return Err(problem),
+    };
+    change.item.state = WorkState::Doing;
+    change.item.claimed_by = Some(change.item.roster_id.to_string());
+    let taken = change.item.clone();
+    let describe = move |done: &Done| {
+        Answer::of(status, &WorkItem { run_id: Some(done.run.clone()), ..taken.clone() })
+    };
+    let work = Arc::clone(&host.app.work);
+    let fired = settle(keyed.as_ref(), describe, |remember| {
+        host.app.engine.fire_work(work, change, order, remember)
+    });
+    fired.await.map_err(|problem| match problem.code {
+        Code::DeploymentConflict => moved(),
+        _ => problem,
+    })
+}
+
+async fn keep(host: &Host, change: WorkChange, status: StatusCode) -> Result<Response, Problem> {
+    let answer = Answer::of(status, &change.item);
+    match host.app.work.put_work(change, None).await {
+        Ok(()) => Ok(answer.into_response()),
+        Err(StoreError::Moved { .. }) => Err(moved()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn moved() -> Problem {
+    let what = "somebody else moves this item; look at it and try again";
+    Problem::new(Code::WorkConflict, what)
+}
+
+/// The subscription that stands for a member's queue of work.
+pub(crate) fn subscription(member: &RosterId) -> String {
+    let name = member.as_str().strip_prefix(RosterId::PREFIX).unwrap_or(member.as_str());
+    format!("work-{name}")
+}

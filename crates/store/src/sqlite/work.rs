@@ -1,0 +1,108 @@
+//! Members' work items, each kept with the run that it fires.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use callboard_engine::{NewRun, StoreError, StoredWork, Work, WorkChange};
+use callboard_protocol::{RosterId, Tenant};
+
+use super::SqliteStore;
+use super::create::{self, SealedRun};
+use super::fault::Fault;
+use super::rows::{execute, signed, unsigned};
+
+#[async_trait]
+impl Work for SqliteStore {
+    async fn work(
+        &self,
+        tenant: &Tenant,
+        member: &RosterId,
+    ) -> Result<Vec<StoredWork>, StoreError> {
+        let (tenant, member) = (tenant.clone(), member.clone());
+        self.readers.read(move |db| list(db, &tenant, &member)).await
+    }
+
+    async fn work_item(
+        &self,
+        tenant: &Tenant,
+        member: &RosterId,
+        id: &str,
+    ) -> Result<Option<StoredWork>, StoreError> {
+        let (tenant, member, id) = (tenant.clone(), member.clone(), id.to_owned());
+        self.readers.read(move |db| find(db, &tenant, &member, &id)).await
+    }
+
+    async fn put_work(&self, change: WorkChange, run: Option<NewRun>) -> Result<(), StoreError> {
+        let run = run.map(|run| SealedRun::seal(run, &self.seal)).transpose()?;
+        let changes = Arc::clone(&self.changes);
+        let announce = move |run: Option<SealedRun>, ()| {
+            if let Some(run) = run {
+                changes.announce(&run.birth.run_id, 0);
+            }
+        };
+        self.writer.write_then(run, move |db, run| put(db, &change, run.as_ref()), announce).await
+    }
+}
+
+const ITEMS: &str = "SELECT work_items.version, work_items.item FROM work_items
+     JOIN roster ON roster.id = work_items.member WHERE roster.tenant = ?1 AND roster.roster_id = ?2";
+
+fn list(db: &Connection, tenant: &Tenant, member: &RosterId) -> Result<Vec<StoredWork>, Fault> {
+    let mut select = db.prepare_cached(&format!("{ITEMS} ORDER BY work_items.id"))?;
+    let mut rows = select.query([tenant.as_str(), member.as_str()])?;
+    let mut items = Vec::new();
+    while let Some(row) = rows.next()? {
+        items.push(item(row)?);
+    }
+    Ok(items)
+}
+
+fn find(
+    db: &Connection,
+    tenant: &Tenant,
+    member: &RosterId,
+    id: &str,
+) -> Result<Option<StoredWork>, Fault> {
+    let mut select = db.prepare_cached(&format!("{ITEMS} AND work_id = ?3"))?;
+    let mut rows = select.query([tenant.as_str(), member.as_str(), id])?;
+    rows.next()?.map(item).transpose()
+}
+
+fn item(row: &Row<'_>) -> Result<StoredWork, Fault> {
+    let text: String = row.get(1)?;
+    let item =
+        serde_json::from_str(&text).map_err(|error| Fault::unreadable("a work item", error))?;
+    Ok(StoredWork { item, version: unsigned(row, 0)? })
+}
+
+/// The run comes first: a repetition of its request must learn what the first came to, not that it lost.
+fn put(db: &Connection, change: &WorkChange, run: Option<&SealedRun>) -> Result<(), Fault> {
+    if let Some(run) = run {
+        create::create(db, run)?;
+    }
+    let moved = || StoreError::Moved { what: format!("work item {}", change.item.work_id) };
+    let member: Option<i64> = db
+        .prepare_cached("SELECT id FROM roster WHERE tenant = ?1 AND roster_id = ?2")?
+        .query_row([change.tenant.as_str(), change.item.roster_id.as_str()], |row| row.get(0))
+        .optional()?;
+    let member = member.ok_or_else(moved)?;
+    let text = serde_json::to_string(&change.item)
+        .map_err(|error| Fault::unreadable("a work item", error))?;
+    let written = match change.expected {
+        0 => execute(
+            db,
+            "INSERT INTO work_items (member, work_id, version, item) VALUES (?1, ?2, 1, ?3)
+             ON CONFLICT (member, work_id) DO NOTHING",
+            params![member, change.item.work_id, text],
+        )?,
+        expected => execute(
+            db,
+            "UPDATE work_items SET version = version + 1, item = ?3
+             WHERE member = ?1 AND work_id = ?2 AND version = ?4",
+            params![member, change.item.work_id, text, signed(expected)],
+        )?,
+    };
+    if written == 0 { Err(moved().into()) } else { Ok(()) }
+}

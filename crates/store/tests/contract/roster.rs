@@ -1,0 +1,276 @@
+//! Standing members: rows that one change at a time moves on, and the runs that are theirs.
+
+use callboard_core::Birth;
+use callboard_engine::{
+    Append, Filter, InboxFilter, LogPosition, NewRun, Row, Spent, StoreError, StoredMember,
+    StoredWork, WorkChange,
+};
+use callboard_protocol::{
+    AgentRosterEntry, Object, Owner, RosterAgentRef, RosterOwner, RosterRunInitiated, WorkItem,
+    WorkState, WorkflowId,
+};
+use futures_util::future::join_all;
+
+use crate::Subject;
+use crate::given::{acme, append, at, new_run, row};
+
+pub(crate) fn entry(id: &str, workflows: &[&str]) -> AgentRosterEntry {
+    AgentRosterEntry {
+        roster_id: id.into(),
+        persona: "Sally".to_owned(),
+        agent_ref: RosterAgentRef {
+            agent_id: "vendor.acme.desk.writer".into(),
+            version: None,
+            channel: Some("stable".to_owned()),
+        },
+        workflows: workflows.iter().map(|workflow| WorkflowId::from(*workflow)).collect(),
+        owner: RosterOwner { tenant_id: "acme".into(), workspace_id: None },
+        enabled: true,
+        label: None,
+        description: Some("Owns campaigns.".to_owned()),
+    }
+}
+
+pub(crate) fn viewer(tenant: &str, workspace: Option<&str>) -> Owner {
+    Owner { tenant: tenant.into(), workspace: workspace.map(Into::into), principal: None }
+}
+
+fn ids(members: Vec<StoredMember>) -> Vec<String> {
+    members.into_iter().map(|member| member.entry.roster_id.to_string()).collect()
+}
+
+pub(crate) async fn members_are_kept_in_the_order_of_their_hiring(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.hire(entry("host:z", &["a", "b"]), at(2_000)).await?;
+    store.hire(entry("host:a", &["b"]), at(2_000)).await?;
+    let taken = store.hire(entry("host:a", &[]), at(3_000)).await;
+    assert!(matches!(taken, Err(StoreError::Moved { .. })), "{taken:?}");
+    subject.restart()?;
+    let store = subject.ports()?;
+    let us = viewer("acme", None);
+    assert_eq!(ids(store.members(&us).await?), ["host:z", "host:a"]);
+    assert_eq!(ids(store.owners_of(&us, &"b".into()).await?), ["host:z", "host:a"]);
+    assert_eq!(ids(store.owners_of(&us, &"a".into()).await?), ["host:z"]);
+    assert_eq!(ids(store.owners_of(&us, &"c".into()).await?), [""; 0]);
+    let found = store.member(&us, &"host:z".into()).await?;
+    let kept =
+        StoredMember { entry: entry("host:z", &["a", "b"]), version: 1, hired_at: at(2_000) };
+    assert_eq!(found, Some(kept));
+    Ok(())
+}
+
+pub(crate) async fn of_changes_to_a_member_one_is_kept(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.hire(entry("host:a", &["a"]), at(2_000)).await?;
+    let tried = join_all((0..8).map(|index| {
+        let changed = entry("host:a", &[["b", "c"][index % 2]]);
+        store.change(AgentRosterEntry { persona: format!("P{index}"), ..changed }, 1, at(3_000))
+    }))
+    .await;
+    let kept: Vec<usize> = (0..8).filter(|index| tried[*index].is_ok()).collect();
+    assert_eq!(kept.len(), 1, "{tried:?}");
+    let us = viewer("acme", None);
+    let found = store.member(&us, &"host:a".into()).await?;
+    let found = found.ok_or_else(|| anyhow::anyhow!("the member is gone"))?;
+    assert_eq!((found.version, found.hired_at), (2, at(2_000)));
+    assert_eq!(found.entry.persona, format!("P{}", kept[0]));
+    // The portfolio by workflow moves with the entry.
+    assert_eq!(ids(store.owners_of(&us, &"a".into()).await?), [""; 0]);
+    assert_eq!(ids(store.owners_of(&us, &found.entry.workflows[0]).await?), ["host:a"]);
+    let gone = store.change(entry("host:gone", &[]), 1, at(3_000)).await;
+    assert!(matches!(gone, Err(StoreError::Moved { .. })), "{gone:?}");
+    Ok(())
+}
+
+pub(crate) async fn members_are_their_tenants_and_workspaces_own(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let of = |tenant: &str, workspace: Option<&str>| RosterOwner {
+        tenant_id: tenant.into(),
+        workspace_id: workspace.map(Into::into),
+    };
+    for (id, owner) in [
+        ("host:a", of("acme", None)),
+        ("host:b", of("acme", Some("growth"))),
+        ("host:c", of("globex", None)),
+        ("host:a", of("globex", None)),
+    ] {
+        store.hire(AgentRosterEntry { owner, ..entry(id, &["w"]) }, at(2_000)).await?;
+    }
+    for (who, sees) in [
+        (viewer("acme", None), vec!["host:a", "host:b"]),
+        (viewer("acme", Some("growth")), vec!["host:b"]),
+        (viewer("acme", Some("sales")), vec![]),
+        (viewer("globex", None), vec!["host:c", "host:a"]),
+    ] {
+        assert_eq!(ids(store.members(&who).await?), sees, "{who:?}");
+        assert_eq!(ids(store.owners_of(&who, &"w".into()).await?), sees, "{who:?}");
+        for id in ["host:a", "host:b", "host:c"] {
+            let found = store.member(&who, &id.into()).await?;
+            assert_eq!(found.is_some(), sees.contains(&id), "{who:?} {id}");
+        }
+    }
+    assert!(!store.dismiss(&"acme".into(), &"host:c".into()).await?);
+    assert!(store.dismiss(&"acme".into(), &"host:a".into()).await?);
+    assert!(!store.dismiss(&"acme".into(), &"host:a".into()).await?);
+    assert_eq!(ids(store.owners_of(&viewer("globex", None), &"w".into()).await?).len(), 2);
+    Ok(())
+}
+
+pub(crate) async fn the_runs_of_a_member_are_listed_also_when_it_is_gone(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.hire(entry("host:a", &["greet"]), at(500)).await?;
+    for (run, member) in [("r1", Some("host:a")), ("r2", None), ("r3", Some("host:b"))] {
+        store.create(run_of(run, member)).await?;
+    }
+    store.dismiss(&"acme".into(), &"host:a".into()).await?;
+    let filter = Filter { member: Some("host:a".into()), limit: 10, ..Filter::default() };
+    let listed = store.list(&acme(), &filter).await?;
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!((&listed[0].run_id, &listed[0].roster_id), (&"r1".into(), &Some("host:a".into())));
+    assert_eq!(listed[0].trigger_source.as_deref(), Some("schedule"));
+    let inbox = InboxFilter { member: Some("host:a".into()), limit: 10, ..InboxFilter::default() };
+    assert_eq!(store.inbox(&acme(), &inbox).await?, []);
+    let opened = store.open(&"r1".into()).await?;
+    let attribution = opened.and_then(|opened| opened.birth.attribution);
+    assert_eq!(attribution.map(|told| told.persona), Some("Sally".to_owned()));
+    Ok(())
+}
+
+/// A run that is attributed to a member, or to nobody.
+fn run_of(run: &str, member: Option<&str>) -> NewRun {
+    let attribution = member.map(|member| RosterRunInitiated {
+        roster_id: member.into(),
+        persona: "Sally".to_owned(),
+        agent_id: "vendor.acme.desk.writer".to_owned(),
+        workflow_id: "greet".into(),
+        trigger_source: "schedule".to_owned(),
+        trigger_subscription_id: None,
+    });
+    let new = new_run(run);
+    NewRun { birth: Birth { attribution, ..new.birth }, ..new }
+}
+
+pub(crate) async fn what_a_member_spent_is_summed_over_its_runs(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let usage =
+        r#"{"provider":"p","model":"m","inputTokens":10,"outputTokens":3,"costEstimateUsd":0.25}"#;
+    let unpriced = r#"{"provider":"p","model":"m","inputTokens":1,"outputTokens":1}"#;
+    for (run, member) in [("r1", Some("host:a")), ("r2", Some("host:a")), ("r3", None)] {
+        store.create(run_of(run, member)).await?;
+        let told = |payload: &str| Row { kind: "provider.usage".to_owned(), ..row(payload) };
+        let rows = vec![told(usage), told(unpriced), row("{\"inputTokens\":99}")];
+        store.append(Append { rows, ..append(run, 0) }).await?;
+    }
+    let since = async |millis| store.spent(&acme(), &"host:a".into(), at(millis)).await;
+    let spent = Spent { input_tokens: 22, output_tokens: 8, cost_usd: 0.5 };
+    assert_eq!(since(1_000).await?, spent);
+    assert_eq!(since(1_001).await?, Spent::default(), "only runs that began then or later");
+    let theirs = callboard_engine::Scope { tenant: "globex".into(), ..acme() };
+    assert_eq!(store.spent(&theirs, &"host:a".into(), at(0)).await?, Spent::default());
+    Ok(())
+}
+
+fn item(work: &str) -> WorkItem {
+    WorkItem {
+        work_id: work.to_owned(),
+        roster_id: "host:a".into(),
+        title: "Printer".to_owned(),
+        workflow_id: "greet".into(),
+        inputs: Object::new(),
+        state: WorkState::Doing,
+        claimed_by: None,
+        moves: 1,
+        run_id: None,
+        run_status: None,
+        created_at: at(2_000),
+        updated_at: at(2_000),
+    }
+}
+
+fn change(work: &str, expected: u64) -> WorkChange {
+    WorkChange { tenant: "acme".into(), item: item(work), expected }
+}
+
+pub(crate) async fn a_work_item_is_kept_with_its_run_or_not_at_all(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let nobody = store.put_work(change("w1", 0), Some(new_run("r0"))).await;
+    assert!(matches!(nobody, Err(StoreError::Moved { .. })), "{nobody:?}");
+    store.hire(entry("host:a", &["greet"]), at(500)).await?;
+    store.put_work(change("w1", 0), Some(new_run("r1"))).await?;
+    store.put_work(change("w2", 0), None).await?;
+    for expected in [0, 2] {
+        let late = store.put_work(change("w1", expected), Some(new_run("r2"))).await;
+        assert!(matches!(late, Err(StoreError::Moved { .. })), "{late:?}");
+    }
+    subject.restart()?;
+    let store = subject.ports()?;
+    for (run, is_there) in [("r0", false), ("r1", true), ("r2", false)] {
+        assert_eq!(store.find(&acme(), &run.into()).await?.is_some(), is_there, "{run}");
+    }
+    let (us, member) = ("acme".into(), "host:a".into());
+    let kept = |work: &str, version| StoredWork { item: item(work), version };
+    assert_eq!(store.work(&us, &member).await?, [kept("w1", 1), kept("w2", 1)]);
+    store.put_work(change("w1", 1), None).await?;
+    assert_eq!(store.work_item(&us, &member, "w1").await?, Some(kept("w1", 2)));
+    assert_eq!(store.work_item(&"globex".into(), &member, "w1").await?, None);
+    store.dismiss(&us, &member).await?;
+    assert_eq!(store.work(&us, &member).await?, []);
+    Ok(())
+}
+
+pub(crate) async fn of_moves_of_an_item_one_fires(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.hire(entry("host:a", &["greet"]), at(500)).await?;
+    store.put_work(change("w1", 0), None).await?;
+    let tried = join_all(
+        (0..8).map(|index| store.put_work(change("w1", 1), Some(new_run(&format!("r{index}"))))),
+    )
+    .await;
+    assert_eq!(tried.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{tried:?}");
+    let filter = Filter { limit: 10, ..Filter::default() };
+    assert_eq!(store.list(&acme(), &filter).await?.len(), 1);
+    Ok(())
+}
+
+pub(crate) async fn all_logs_are_read_in_the_order_of_commits(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let start = store.newest().await?;
+    let mut foreign = new_run("theirs");
+    foreign.birth.owner.tenant = "globex".into();
+    store.create(foreign).await?;
+    store.create(new_run("r1")).await?;
+    store.create(new_run("r2")).await?;
+    for (run, expected) in [("r1", 0), ("theirs", 0), ("r2", 0), ("theirs", 1), ("r1", 1)] {
+        store.append(append(run, expected)).await?;
+    }
+    let newest = store.newest().await?;
+    assert!(newest > start);
+    let (mut after, mut seen) = (start, Vec::new());
+    loop {
+        let window = store.read_all(&acme(), after, 2).await?;
+        if window.until == after {
+            break;
+        }
+        let shown = window.events.iter();
+        seen.extend(shown.map(|(_, event)| format!("{} {}", event.run, event.sequence)));
+        assert!(window.events.iter().all(|(place, _)| *place > after && *place <= window.until));
+        after = window.until;
+    }
+    assert_eq!(after, newest);
+    assert_eq!(seen, ["r1 0", "r2 0", "r1 1"]);
+    let beyond = LogPosition(newest.0 + 100);
+    assert_eq!(store.read_all(&acme(), beyond, 2).await?.until, beyond);
+    Ok(())
+}

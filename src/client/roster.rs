@@ -1,0 +1,131 @@
+//! What the client asks about standing members.
+
+use reqwest::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use callboard_protocol::{
+    AddWork, AgentRosterEntry, Chat, FireMember, HireMember, MoveWork, RunId, WorkItem,
+};
+
+use super::{Client, EXTENSION, or_not_found, segment, without_nulls};
+use crate::exit::CommandError;
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Fired {
+    run_id: RunId,
+}
+
+impl Client {
+    pub(crate) async fn roster(&self) -> Result<Value, CommandError> {
+        self.json(self.request(Method::GET, &format!("{EXTENSION}/roster"))).await
+    }
+
+    pub(crate) async fn hire(&self, body: &HireMember) -> Result<AgentRosterEntry, CommandError> {
+        let request = self.request(Method::POST, &format!("{EXTENSION}/roster"));
+        self.json(request.json(&without_nulls(body))).await
+    }
+
+    pub(crate) async fn member(&self, id: &str) -> Result<AgentRosterEntry, CommandError> {
+        self.of_member(Method::GET, id, "", None::<&()>).await
+    }
+
+    pub(crate) async fn change_member(
+        &self,
+        id: &str,
+        change: &Value,
+    ) -> Result<AgentRosterEntry, CommandError> {
+        self.of_member(Method::PATCH, id, "", Some(change)).await
+    }
+
+    pub(crate) async fn dismiss(&self, id: &str) -> Result<(), CommandError> {
+        let request = self.request(Method::DELETE, &path(id, ""));
+        self.send(request).await.map(drop).map_err(|error| no_member(error, id))
+    }
+
+    /// Runs a workflow of a member for it.
+    pub(crate) async fn fire(
+        &self,
+        id: &str,
+        body: &FireMember,
+        key: Option<&str>,
+    ) -> Result<RunId, CommandError> {
+        let mut request = self.request(Method::POST, &path(id, "/fire")).json(body);
+        if let Some(key) = key {
+            request = request.header("Idempotency-Key", key);
+        }
+        let fired: Result<Fired, CommandError> = self.json(request).await;
+        fired.map(|fired| fired.run_id).map_err(|error| no_member(error, id))
+    }
+
+    /// Says something to whom it mentions.
+    pub(crate) async fn chat(&self, text: String) -> Result<RunId, CommandError> {
+        let request = self.request(Method::POST, &format!("{EXTENSION}/chat")).json(&Chat { text });
+        let fired: Result<Fired, CommandError> = self.json(request).await;
+        fired.map(|fired| fired.run_id).map_err(|error| {
+            let hint = "write @NAME; `callboard roster list` and `callboard agents list` show whom";
+            or_not_found(error, "nobody here is mentioned in the text", hint)
+        })
+    }
+
+    pub(crate) async fn activity(&self, id: &str, since: &str) -> Result<Value, CommandError> {
+        let since = format!("/activity?since={}", segment(since));
+        self.of_member(Method::GET, id, &since, None::<&()>).await
+    }
+
+    pub(crate) async fn work(&self, id: &str) -> Result<Vec<WorkItem>, CommandError> {
+        #[derive(serde::Deserialize)]
+        struct WorkList {
+            work: Vec<WorkItem>,
+        }
+        let list: WorkList = self.of_member(Method::GET, id, "/work", None::<&()>).await?;
+        Ok(list.work)
+    }
+
+    pub(crate) async fn add_work(
+        &self,
+        id: &str,
+        body: &AddWork,
+    ) -> Result<WorkItem, CommandError> {
+        self.of_member(Method::POST, id, "/work", Some(body)).await
+    }
+
+    pub(crate) async fn move_work(
+        &self,
+        id: &str,
+        work: &str,
+        body: &MoveWork,
+    ) -> Result<WorkItem, CommandError> {
+        let item = format!("{}/{}", path(id, "/work"), segment(work));
+        let moved = self.json(self.request(Method::PATCH, &item).json(body)).await;
+        moved.map_err(|error| {
+            let hint = format!("`callboard roster work list {id}` shows what there is");
+            or_not_found(error, &format!("no work item {work} of {id}"), &hint)
+        })
+    }
+
+    async fn of_member<B: Serialize, T: DeserializeOwned>(
+        &self,
+        method: Method,
+        id: &str,
+        suffix: &str,
+        body: Option<&B>,
+    ) -> Result<T, CommandError> {
+        let mut request = self.request(method, &path(id, suffix));
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        self.json(request).await.map_err(|error| no_member(error, id))
+    }
+}
+
+fn path(id: &str, suffix: &str) -> String {
+    format!("{EXTENSION}/roster/{}{suffix}", segment(id))
+}
+
+fn no_member(error: CommandError, id: &str) -> CommandError {
+    let hint = "`callboard roster list` shows those that this key can see";
+    or_not_found(error, &format!("no member {id}"), hint)
+}

@@ -1,0 +1,32 @@
+//! `callboard chat`: says something to whom it mentions, and shows what comes of it.
+
+use clap::Args;
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::commands::run;
+use crate::exit::{CommandError, Exit};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard chat '@Sally The printer is on fire.'
+  callboard chat 'Whose is this, @community.callboard.starter.triager? Where is my parcel?'
+
+The exit code is 1 when the run failed or was cancelled. Ctrl-C stops the watching, not
+the run. What the run asks is answered as with `callboard run --follow`.")]
+pub(crate) struct ChatArgs {
+    /// What to say; the name or id of a member or an agent after an @ says to whom
+    #[arg(value_name = "TEXT", required = true)]
+    text: Vec<String>,
+    /// Print JSON: one event per line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) async fn run(args: ChatArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.clone().or(earlier))?;
+    let run = client.chat(args.text.join(" ")).await?;
+    run::watch(&client, &run, None, args.json).await
+}

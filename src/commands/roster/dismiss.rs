@@ -1,0 +1,29 @@
+//! `callboard roster dismiss`: a member leaves.
+
+use clap::Args;
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::exit::{CommandError, Exit};
+use crate::output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard roster dismiss host:sally-1a2b3c4d
+
+Its queue of work goes too. Its runs go on, and what they say of it stays:
+`callboard runs list --member host:sally-1a2b3c4d`.")]
+pub(crate) struct DismissArgs {
+    /// Id of the member
+    #[arg(value_name = "MEMBER")]
+    member: String,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(super) async fn run(args: DismissArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.or(earlier))?;
+    client.dismiss(&args.member).await?;
+    output::line(&format!("{} is dismissed", args.member))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,75 @@
+//! `callboard roster hire`: an agent gets a name and something to answer for.
+
+use clap::Args;
+
+use callboard_protocol::{HireMember, RosterAgentRef, WorkflowId};
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::exit::{CommandError, Exit};
+use crate::output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard roster hire --persona Sally --agent community.callboard.starter.triager --workflow inbox
+  callboard roster hire --persona Sam --agent vendor.acme.desk.writer --version 1.2.0 --json
+
+Prints the member's id, which stands wherever an agent's id may stand.")]
+pub(crate) struct HireArgs {
+    /// The name that people use
+    #[arg(long, value_name = "NAME")]
+    persona: String,
+    /// Id of the installed agent that works under this name
+    #[arg(long, value_name = "AGENT")]
+    agent: String,
+    /// Keep to this version of the agent; the highest if left out
+    #[arg(long, value_name = "VERSION", conflicts_with = "channel")]
+    version: Option<String>,
+    /// Take whatever version serves on this channel
+    #[arg(long, value_name = "CHANNEL")]
+    channel: Option<String>,
+    /// Id of a workflow that the member owns; repeatable
+    #[arg(long = "workflow", value_name = "WORKFLOW")]
+    workflows: Vec<String>,
+    /// A short label; the persona if left out
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    /// What the member is there for, in one line
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Hire the member paused
+    #[arg(long)]
+    paused: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(super) async fn run(args: HireArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.or(earlier))?;
+    let member = client
+        .hire(&HireMember {
+            persona: args.persona,
+            agent_ref: RosterAgentRef {
+                agent_id: args.agent.into(),
+                version: args.version,
+                channel: args.channel,
+            },
+            workflows: args.workflows.into_iter().map(WorkflowId::from).collect(),
+            enabled: !args.paused,
+            label: args.label,
+            description: args.description,
+        })
+        .await?;
+    if args.json {
+        output::json(&member)?;
+        return Ok(Exit::Done);
+    }
+    output::line(member.roster_id.as_str())?;
+    if output::is_terminal() {
+        output::hint(&format!("`callboard roster show {}` is the member's page", member.roster_id));
+    }
+    Ok(Exit::Done)
+}

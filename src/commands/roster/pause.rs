@@ -1,0 +1,34 @@
+//! `callboard roster pause` with its opposite: whether a member's workflows may fire.
+
+use clap::Args;
+use serde_json::json;
+
+use super::Target;
+use crate::args::Connection;
+use crate::exit::{CommandError, Exit};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard roster pause host:sally-1a2b3c4d
+  callboard roster resume host:sally-1a2b3c4d
+
+A paused member stays on the roster. Nothing fires its workflows; runs that have begun go on, and a
+person can still run its agent.")]
+pub(crate) struct PauseArgs {
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(super) async fn pause(args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let change = json!({ "enabled": false });
+    let client = args.target.client(earlier)?;
+    let member = client.change_member(&args.target.member, &change).await?;
+    args.target.tell(&member, "is paused")
+}
+
+pub(super) async fn resume(args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let change = json!({ "enabled": true });
+    let client = args.target.client(earlier)?;
+    let member = client.change_member(&args.target.member, &change).await?;
+    args.target.tell(&member, "works")
+}

@@ -1,0 +1,164 @@
+//! `callboard roster show`: the page that an operator wants of a member.
+
+use clap::Args;
+use comfy_table::Cell;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use callboard_protocol::{
+    AgentRosterEntry, InterruptKind, NodeId, RunId, RunStatus, Timestamp, WorkItem, WorkState,
+    WorkflowId,
+};
+
+use super::{Target, agent_of, workflows_of};
+use crate::args::Connection;
+use crate::exit::{CommandError, Exit};
+use crate::{output, words};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard roster show host:sally-1a2b3c4d
+  callboard roster show host:sally-1a2b3c4d --since 7d --json")]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    target: Target,
+    /// How far to look back: a time, or an age like 15m, 2h, 7d
+    #[arg(long, value_name = "WHEN", default_value = "24h", value_parser = words::parse_moment)]
+    since: Timestamp,
+}
+
+#[derive(Deserialize)]
+struct Activity {
+    member: AgentRosterEntry,
+    runs: Vec<Done>,
+    waiting: Vec<Waiting>,
+    spent: Spent,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Done {
+    run_id: RunId,
+    workflow_id: WorkflowId,
+    status: RunStatus,
+    created_at: Timestamp,
+    trigger_source: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Waiting {
+    run_id: RunId,
+    node_id: NodeId,
+    kind: InterruptKind,
+    requested_at: Timestamp,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spent {
+    input_tokens: u64,
+    output_tokens: u64,
+    cost_usd: f64,
+}
+
+pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = args.target.client(earlier)?;
+    let since = args.since.to_string();
+    let found = client.activity(&args.target.member, &since).await?;
+    let work = client.work(&args.target.member).await?;
+    if args.target.json {
+        output::json(&page(found, &work))?;
+        return Ok(Exit::Done);
+    }
+    let activity: Activity = serde_json::from_value(found).map_err(|error| {
+        CommandError::failed(format!("the host's answer cannot be read: {error}"))
+    })?;
+    who(&activity.member)?;
+    queue(&work)?;
+    spent(&activity.spent)?;
+    did(&activity.runs)?;
+    waits(&activity.waiting)?;
+    Ok(Exit::Done)
+}
+
+/// The member's own fields at the top, what it did below.
+fn page(mut found: Value, work: &[WorkItem]) -> Value {
+    let mut page = found["member"].take();
+    if let (Some(fields), Some(activity)) = (page.as_object_mut(), found.as_object_mut()) {
+        activity.remove("member");
+        fields.insert("activity".to_owned(), found);
+        fields.insert("work".to_owned(), json!(work));
+    }
+    page
+}
+
+fn who(member: &AgentRosterEntry) -> Result<(), CommandError> {
+    output::field("member", member.roster_id.as_str())?;
+    output::field("persona", &words::plain(&member.persona))?;
+    if let Some(description) = &member.description {
+        output::field("does", &words::plain(description))?;
+    }
+    output::field("agent", &agent_of(member))?;
+    let state = if member.enabled { "works" } else { "paused: nothing fires its workflows" };
+    output::field("state", state)?;
+    let owns = workflows_of(member);
+    output::field("owns", if owns.is_empty() { "no workflow" } else { &owns })
+}
+
+fn queue(work: &[WorkItem]) -> Result<(), CommandError> {
+    if work.is_empty() {
+        return Ok(());
+    }
+    let count = |state| work.iter().filter(|item| item.state == state).count();
+    let (todo, doing) = (count(WorkState::Todo), count(WorkState::Doing));
+    let done = count(WorkState::Done);
+    output::field("work", &format!("{todo} to do, {doing} begun, {done} done"))
+}
+
+fn spent(spent: &Spent) -> Result<(), CommandError> {
+    let tokens = spent.input_tokens + spent.output_tokens;
+    let cost = match tokens {
+        0 => "nothing".to_owned(),
+        _ => format!("about {:.4} USD for {tokens} tokens", spent.cost_usd),
+    };
+    output::field("cost", &cost)
+}
+
+fn did(runs: &[Done]) -> Result<(), CommandError> {
+    if runs.is_empty() {
+        return output::field("runs", "none in this time");
+    }
+    let failed = runs.iter().filter(|run| run.status == RunStatus::Failed).count();
+    let also = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+    output::field("runs", &format!("{}{also}", runs.len()))?;
+    output::line("")?;
+    let rows = runs.iter().map(|run| {
+        [
+            Cell::new(&run.run_id),
+            Cell::new(&run.workflow_id),
+            words::status_cell(run.status),
+            Cell::new(words::moment(run.created_at)),
+            Cell::new(run.trigger_source.as_deref().unwrap_or_default()),
+        ]
+    });
+    output::table(["run", "workflow", "status", "began", "fired by"], rows.collect())
+}
+
+fn waits(waiting: &[Waiting]) -> Result<(), CommandError> {
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    output::line("")?;
+    let rows = waiting.iter().map(|asked| {
+        [
+            Cell::new(&asked.run_id),
+            Cell::new(&asked.node_id),
+            Cell::new(asked.kind.as_str()),
+            Cell::new(words::moment(asked.requested_at)),
+        ]
+    });
+    output::table(["waits", "node", "kind", "since"], rows.collect())?;
+    output::hint("`callboard inbox answer RUN NODE` answers one");
+    Ok(())
+}

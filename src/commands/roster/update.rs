@@ -1,0 +1,85 @@
+//! `callboard roster update`: another name, another agent, other workflows.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Target;
+use crate::args::Connection;
+use crate::exit::{CommandError, Exit};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard roster update host:sally-1a2b3c4d --persona Sal
+  callboard roster update host:sally-1a2b3c4d --workflow inbox --workflow reports
+  callboard roster update host:sally-1a2b3c4d --no-workflows
+
+What is not named stays. Runs keep what they were born with.")]
+pub(crate) struct UpdateArgs {
+    /// The name that people use
+    #[arg(long, value_name = "NAME")]
+    persona: Option<String>,
+    /// Id of the installed agent that works under this name
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// Keep to this version of the agent
+    #[arg(long, value_name = "VERSION", conflicts_with = "channel")]
+    version: Option<String>,
+    /// Take whatever version serves on this channel
+    #[arg(long, value_name = "CHANNEL")]
+    channel: Option<String>,
+    /// Everything that the member owns from now on; repeatable
+    #[arg(long = "workflow", value_name = "WORKFLOW")]
+    workflows: Vec<String>,
+    /// The member owns nothing from now on
+    #[arg(long, conflicts_with = "workflows")]
+    no_workflows: bool,
+    /// A short label; an empty one is taken away
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    /// What the member is there for; an empty text is taken away
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(super) async fn run(args: UpdateArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = args.target.client(earlier)?;
+    let mut change = change(&args);
+    if args.agent.is_some() || args.version.is_some() || args.channel.is_some() {
+        let agent = match &args.agent {
+            Some(agent) => agent.clone(),
+            None => client.member(&args.target.member).await?.agent_ref.agent_id.to_string(),
+        };
+        let mut agent = json!({ "agentId": agent });
+        for (field, value) in [("version", &args.version), ("channel", &args.channel)] {
+            if let Some(value) = value {
+                agent[field] = json!(value);
+            }
+        }
+        change["agentRef"] = agent;
+    }
+    if change.as_object().is_none_or(serde_json::Map::is_empty) {
+        return Err(CommandError::usage("nothing to change")
+            .hint("name what is to be other, as in --persona Sal"));
+    }
+    let member = client.change_member(&args.target.member, &change).await?;
+    args.target.tell(&member, "is changed")
+}
+
+/// What the flags change, except for the agent.
+fn change(args: &UpdateArgs) -> Value {
+    let mut change = json!({});
+    if let Some(persona) = &args.persona {
+        change["persona"] = json!(persona);
+    }
+    if args.no_workflows || !args.workflows.is_empty() {
+        change["workflows"] = json!(args.workflows);
+    }
+    for (field, text) in [("label", &args.label), ("description", &args.description)] {
+        if let Some(text) = text {
+            change[field] = if text.is_empty() { Value::Null } else { json!(text) };
+        }
+    }
+    change
+}

@@ -1,0 +1,101 @@
+//! `callboard roster work`: a member's queue.
+
+mod add;
+mod list;
+
+use clap::{Args, Subcommand};
+
+use callboard_protocol::{MoveWork, WorkItem, WorkState};
+
+use super::Target;
+use crate::args::Connection;
+use crate::exit::{CommandError, Exit};
+use crate::{output, words};
+
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Examples:
+  callboard roster work add host:sally-1a2b3c4d \"The printer is on fire\" --input '{\"message\": \"Help!\"}'
+  callboard roster work list host:sally-1a2b3c4d
+  callboard roster work done host:sally-1a2b3c4d work_01
+
+A member takes an item at once and runs its workflow; a paused one lets it wait."
+)]
+pub(crate) struct WorkArgs {
+    #[command(subcommand)]
+    command: WorkCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum WorkCommand {
+    /// Put something before a member
+    Add(add::AddArgs),
+    /// List a member's work, oldest first
+    List(list::ListArgs),
+    /// Take an item yourself
+    Claim(MoveArgs),
+    /// Say that an item is done
+    Done(MoveArgs),
+    /// Move an item back to the top, where it begins again
+    Back(MoveArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard roster work claim host:sally-1a2b3c4d work_01
+  callboard roster work done host:sally-1a2b3c4d work_01
+  callboard roster work back host:sally-1a2b3c4d work_01 --json")]
+struct MoveArgs {
+    #[command(flatten)]
+    target: Target,
+    /// Id of the item
+    #[arg(value_name = "WORK")]
+    work: String,
+}
+
+pub(super) async fn run(args: WorkArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    match args.command {
+        WorkCommand::Add(args) => add::run(args, earlier).await,
+        WorkCommand::List(args) => list::run(args, earlier).await,
+        WorkCommand::Claim(args) => move_to(args, WorkState::Doing, earlier).await,
+        WorkCommand::Done(args) => move_to(args, WorkState::Done, earlier).await,
+        WorkCommand::Back(args) => move_to(args, WorkState::Todo, earlier).await,
+    }
+}
+
+async fn move_to(
+    args: MoveArgs,
+    state: WorkState,
+    earlier: &Connection,
+) -> Result<Exit, CommandError> {
+    let client = args.target.client(earlier)?;
+    let moved = client.move_work(&args.target.member, &args.work, &MoveWork { state }).await?;
+    tell(&moved, args.target.json)
+}
+
+/// How an item stands after what was asked.
+fn tell(item: &WorkItem, as_json: bool) -> Result<Exit, CommandError> {
+    if as_json {
+        output::json(item)?;
+        return Ok(Exit::Done);
+    }
+    let run = item.run_id.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
+    output::line(&format!("{} is {}{run}", item.work_id, said(item.state)))?;
+    if item.state == WorkState::Todo {
+        output::hint("the member is paused; it takes nothing before it is resumed");
+    }
+    Ok(Exit::Done)
+}
+
+fn said(state: WorkState) -> &'static str {
+    match state {
+        WorkState::Todo => "to do",
+        WorkState::Doing => "begun",
+        WorkState::Done => "done",
+    }
+}
+
+fn title(item: &WorkItem) -> String {
+    words::plain(&item.title)
+}

@@ -1,0 +1,39 @@
+//! `callboard roster work add`: one more thing to do.
+
+use clap::Args;
+
+use callboard_protocol::AddWork;
+
+use super::super::Target;
+use super::tell;
+use crate::args::Connection;
+use crate::commands::run::read_inputs;
+use crate::exit::{CommandError, Exit};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard roster work add host:sally-1a2b3c4d \"The printer is on fire\" --input '{\"message\": \"Help!\"}'")]
+pub(crate) struct AddArgs {
+    #[command(flatten)]
+    target: Target,
+    /// What it is about, in one line
+    #[arg(value_name = "TITLE")]
+    title: String,
+    /// Id of the workflow that does it; may be left out for a member that owns one
+    #[arg(long, value_name = "WORKFLOW")]
+    workflow: Option<String>,
+    /// Inputs of its run: a JSON object, @FILE, or @- for standard input
+    #[arg(long, value_name = "JSON|@FILE")]
+    input: Option<String>,
+}
+
+pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = args.target.client(earlier)?;
+    let body = AddWork {
+        inputs: args.input.as_deref().map(read_inputs).transpose()?.unwrap_or_default(),
+        workflow_id: args.workflow.map(Into::into),
+        title: args.title,
+    };
+    let item = client.add_work(&args.target.member, &body).await?;
+    tell(&item, args.target.json)
+}

@@ -1,0 +1,45 @@
+//! `callboard roster work list`: what is before a member.
+
+use clap::Args;
+use comfy_table::Cell;
+use serde_json::json;
+
+use super::super::Target;
+use super::{said, title};
+use crate::args::Connection;
+use crate::exit::{CommandError, Exit};
+use crate::{output, words};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard roster work list host:sally-1a2b3c4d --json")]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = args.target.client(earlier)?;
+    let work = client.work(&args.target.member).await?;
+    if args.target.json {
+        output::json(&json!({ "work": work }))?;
+        return Ok(Exit::Done);
+    }
+    if work.is_empty() {
+        output::note("no work");
+        return Ok(Exit::Done);
+    }
+    let rows = work.iter().map(|item| {
+        let run = item.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+        let status = item.run_status.map_or_else(|| Cell::new(""), words::status_cell);
+        [
+            Cell::new(&item.work_id),
+            Cell::new(said(item.state)),
+            Cell::new(title(item)),
+            Cell::new(run),
+            status,
+        ]
+    });
+    output::table(["work", "state", "title", "run", "status"], rows.collect())?;
+    Ok(Exit::Done)
+}

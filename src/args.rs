@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     agents, chat, completions, demo, doctor, inbox, keys, memory, packs, roster, run, runs,
-    secrets, serve, workflows,
+    schedules, secrets, serve, triggers, workflows,
 };
 use crate::exit::{CommandError, Exit};
 use crate::output;
@@ -89,6 +89,10 @@ pub(crate) enum Command {
     Inbox(inbox::InboxArgs),
     /// Workflow definitions: list, show, apply, validate
     Workflows(workflows::WorkflowsArgs),
+    /// When workflows run by themselves: list, add, next, pause and more
+    Schedules(schedules::SchedulesArgs),
+    /// What starts workflows from outside: list, add, deliver, dead-letters and more
+    Triggers(triggers::TriggersArgs),
     /// API keys: create, list, revoke, rotate, rotate-links
     Keys(keys::KeysArgs),
     /// What is remembered: list, get, history, restore, forget

@@ -3,7 +3,9 @@
 mod deployments;
 mod memory;
 mod roster;
+mod schedules;
 mod secrets;
+mod triggers;
 
 use std::time::Duration;
 
@@ -355,6 +357,10 @@ impl Client {
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.authorized(self.http.request(method, format!("{}{path}", self.base)))
             .timeout(REQUEST_TIMEOUT)
+    }
+
+    fn get_url(&self, url: Url) -> RequestBuilder {
+        self.authorized(self.http.get(url)).timeout(REQUEST_TIMEOUT)
     }
 
     fn authorized(&self, request: RequestBuilder) -> RequestBuilder {

@@ -12,6 +12,8 @@ pub(crate) mod packs;
 pub(crate) mod roster;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod schedules;
 pub(crate) mod secrets;
 pub(crate) mod serve;
+pub(crate) mod triggers;
 pub(crate) mod workflows;

@@ -24,7 +24,7 @@ use tokio::runtime::{Builder, Runtime};
 use args::{Cli, Command, Read};
 use commands::{
     agents, chat, completions, demo, doctor, inbox, keys, memory, packs, roster, run, runs,
-    secrets, serve, workflows,
+    schedules, secrets, serve, triggers, workflows,
 };
 use exit::{CommandError, Exit};
 
@@ -67,6 +67,8 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Runs(args) => Box::pin(runs::run(args, &connection)).await,
         Command::Inbox(args) => Box::pin(inbox::run(args, &connection)).await,
         Command::Workflows(args) => Box::pin(workflows::run(args, &connection)).await,
+        Command::Schedules(args) => Box::pin(schedules::run(args, &connection)).await,
+        Command::Triggers(args) => Box::pin(triggers::run(args, &connection)).await,
         Command::Keys(args) => Box::pin(keys::run(args, &connection)).await,
         Command::Memory(args) => Box::pin(memory::run(args, &connection)).await,
         Command::Secrets(args) => Box::pin(secrets::run(args, &connection)).await,

@@ -7,7 +7,6 @@ mod packs;
 pub(crate) mod tools;
 
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,10 +22,10 @@ use callboard_backends::{
 };
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
-    Activities, Catalog, Clock, Courier, Engine, Options, Parts, RandomIds, Secrets, StoreError,
-    SystemClock,
+    Activities, Bridge, Catalog, Clock, Courier, Engine, KeyMode, Options, Parts, RandomIds,
+    Scheduler, Secrets, StoreError, SystemClock,
 };
-use callboard_protocol::HostId;
+use callboard_protocol::{HostId, Owner};
 use callboard_server::{
     App, Downloads, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, StaticKey,
     TestKeys, TestSeams,
@@ -88,7 +87,7 @@ impl Host {
         let policy = settings.config.packs.policy()?;
         let server = server_config(&settings.config)?;
         let packs = packs::find(&settings.packs)?;
-        let (listener, address) = bind(&settings.listen).await?;
+        let (listener, url) = bind(&settings.listen).await?;
         let store = Arc::new(
             SqliteStore::open(&settings.data).map_err(|error| unopened(&settings.data, &error))?,
         );
@@ -114,9 +113,12 @@ impl Host {
         let server = ServerConfig { host_id: format!("callboard-{}", store.name()), ..server };
         let shutdown = CancellationToken::new();
         let courier = Courier::new(engine.clone(), store.clone(), Arc::new(egress));
+        let (scheduler, bridge) = standing(&engine, &store, settings.test_seams).await?;
         let router = callboard_server::router(App {
             engine: engine.clone(),
             courier: courier.clone(),
+            scheduler: scheduler.clone(),
+            bridge: bridge.clone(),
             keys,
             config: if is_live { server.live() } else { server },
             agents,
@@ -146,10 +148,11 @@ impl Host {
         tasks.spawn(tools.mcp.run(quiet.clone()));
         engine.start();
         courier.start();
+        scheduler.start();
+        bridge.start();
         tasks.spawn(metrics.keep_up(shutdown.clone()));
         tasks.spawn(callboard_server::serve(listener, router, shutdown.clone()));
         let first_key = first_key.map(|key| ApiKey::from(key.reveal().to_owned()));
-        let url = format!("http://{address}");
         Ok(Self { url, first_key, store, engine, shutdown, quiet, tasks })
     }
 
@@ -185,7 +188,8 @@ fn exporter() -> Result<Option<Exporter>, OtlpError> {
     OtlpSettings::read(environment)?.map(Exporter::new).transpose()
 }
 
-async fn bind(listen: &str) -> Result<(TcpListener, SocketAddr), CommandError> {
+/// Answers where the host can be reached, too.
+async fn bind(listen: &str) -> Result<(TcpListener, String), CommandError> {
     let refuse = |error: io::Error| {
         let refused = |exit| CommandError::new(exit, format!("cannot listen on {listen}: {error}"));
         match error.kind() {
@@ -200,7 +204,7 @@ async fn bind(listen: &str) -> Result<(TcpListener, SocketAddr), CommandError> {
     };
     let listener = TcpListener::bind(listen).await.map_err(refuse)?;
     let address = listener.local_addr().map_err(refuse)?;
-    Ok((listener, address))
+    Ok((listener, format!("http://{address}")))
 }
 
 fn build_engine(
@@ -251,6 +255,22 @@ fn build_engine(
             },
         },
     })
+}
+
+/// What starts runs without a caller. Definitions that were loaded for everybody fire for the tenant of those who name
+/// none.
+async fn standing(
+    engine: &Engine,
+    store: &Arc<SqliteStore>,
+    test_seams: bool,
+) -> Result<(Scheduler, Bridge), CommandError> {
+    let scheduler = Scheduler::new(engine.clone(), store.clone());
+    let owner = Owner { tenant: "default".into(), workspace: None, principal: Some("host".into()) };
+    let mode = if test_seams { KeyMode::Test } else { KeyMode::Live };
+    scheduler.declare_loaded(&owner, mode).await.map_err(|error| {
+        CommandError::failed(format!("the schedules of workflows cannot be kept: {error}"))
+    })?;
+    Ok((scheduler, Bridge::new(engine.clone(), store.clone())))
 }
 
 async fn open_agents(

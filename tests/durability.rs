@@ -8,6 +8,8 @@ mod families;
 mod ledger;
 #[path = "support/receiver.rs"]
 mod receiver;
+#[path = "durability/schedules.rs"]
+mod schedules;
 mod support;
 
 use std::process::{Command, Stdio};

@@ -61,6 +61,7 @@ fn birth() -> Arc<Birth> {
         agents: std::collections::BTreeMap::new(),
         memory: callboard_core::MemoryBirth::default(),
         attribution: None,
+        delivery: None,
         trace: None,
     })
 }

@@ -64,6 +64,9 @@ pub struct Birth {
     /// The standing member that the run is for, as it was then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<RosterRunInitiated>,
+    /// The delivery that started the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Delivered>,
     /// What the run sees of memory. A run from before there was any sees none.
     #[serde(default)]
     pub memory: MemoryBirth,
@@ -85,6 +88,24 @@ pub struct MemoryBirth {
     /// What runs whose history or place this one continues had written by then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Remembered>,
+}
+
+/// What came in over the trigger bridge, as a run keeps it: for itself and its replays, never for its log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Delivered {
+    pub subscription_id: String,
+    pub dedup_key: String,
+    pub attempt: u32,
+    /// A `TriggerEvent`; readers of the run do not see it.
+    pub event: Object,
+}
+
+impl Birth {
+    /// Where the log tells of the delivery that started the run: right behind for whom the run is.
+    pub fn delivery_place(&self) -> u64 {
+        1 + u64::from(self.attribution.is_some())
+    }
 }
 
 /// An installed agent, as a run keeps it whatever is installed later.

@@ -18,6 +18,7 @@ mod orchestrate;
 mod plan;
 mod retry;
 mod run;
+mod schedule;
 mod secrets;
 pub mod stream;
 mod talk;
@@ -25,7 +26,9 @@ mod trace;
 mod version;
 
 pub use admission::{HostLimits, Inadmissible, MOCK_PROVIDERS};
-pub use birth::{AgentPin, Birth, Departure, Fork, MemoryBirth, Parent, RunLimits, TaskSource};
+pub use birth::{
+    AgentPin, Birth, Delivered, Departure, Fork, MemoryBirth, Parent, RunLimits, TaskSource,
+};
 pub use child::MemoryScope;
 pub use confidence::{Confidence, escalation_threshold, falls_short};
 pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};
@@ -39,6 +42,7 @@ pub use run::{
     InterruptView, Invoked, LiveChild, MemoryView, Outcome, OutsideWrite, Owed, Refusal,
     Resolution, RetryClass, Run, Task, ToolCalled, ToolReturned, Via, status_for_parent,
 };
+pub use schedule::{Cron, HORIZON, HORIZON_TEXT, ScheduleError, within_horizon};
 pub use secrets::{Redactor, SecretText, redact, redact_text};
 pub use trace::{
     Span, SpanCode, SpanContext, SpanEvent, SpanKind, SpanStatus, TraceContext, cost_attributes,

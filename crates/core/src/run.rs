@@ -113,6 +113,8 @@ pub struct Run {
     sensitive: Sensitive,
     /// Whether the log says for whom the run is.
     is_attributed: bool,
+    /// Whether the log tells of the delivery that started the run.
+    is_delivered: bool,
     /// The node whose agent works on the run, or did last.
     agent_at: Option<NodeIndex>,
     /// Agents between which control has passed, which is yet to be told.
@@ -258,6 +260,7 @@ impl Run {
             failed: Vec::new(),
             sensitive: Sensitive::default(),
             is_attributed: false,
+            is_delivered: false,
             agent_at: None,
             owed_handoff: None,
             orchestra: supervise::Orchestra::default(),

@@ -51,6 +51,7 @@ fn run_of(nodes: Value, edges: Value, settings: Value) -> Run {
         agents: std::collections::BTreeMap::new(),
         memory: callboard_core::MemoryBirth::default(),
         attribution: None,
+        delivery: None,
         trace: None,
     };
     Run::new(Arc::new(birth), plan)

@@ -44,6 +44,7 @@ impl Order {
             fork: None,
             agents: cast.pins,
             memory,
+            delivery: None,
             trace: self.trace,
         }
     }

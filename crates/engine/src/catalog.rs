@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sha2::{Digest as _, Sha256};
 
 use callboard_core::{AgentPin, ConformanceNodes, Inadmissible, Plan, PlanError};
-use callboard_protocol::{NodeId, Tenant, Timestamp, TypeId, WorkflowId};
+use callboard_protocol::{NodeId, Owner, Tenant, Timestamp, TypeId, WorkflowId};
 
 use crate::directory;
 use crate::registry::{Put, Workflows};
-use crate::store::StoreError;
+use crate::schedules::{DeclaredError, declared_schedules};
+use crate::store::{KeyMode, StoreError};
 
 /// Plans kept compiled. A plan is small; a host that sees more different definitions than this
 /// compiles again, which costs a millisecond.
@@ -52,6 +53,9 @@ pub enum RegisterError {
     Invalid(#[from] PlanError),
     #[error(transparent)]
     Inadmissible(#[from] Inadmissible),
+    /// It declares a schedule that cannot be.
+    #[error(transparent)]
+    Declared(#[from] DeclaredError),
     /// The host loaded a workflow of this id for everybody.
     #[error("workflow {0} was loaded by the host and cannot be replaced")]
     Reserved(WorkflowId),
@@ -111,10 +115,11 @@ impl Catalog {
         Ok(entries.into_values().collect())
     }
 
-    /// Checks a definition and keeps it for the tenant. Runs in flight keep the one that they started with.
+    /// Checks a definition and keeps it for the owner's tenant; the runs of its schedules are the owner's. Runs in flight keep the one that they started with.
     pub async fn register(
         &self,
-        tenant: &Tenant,
+        owner: &Owner,
+        mode: KeyMode,
         source: &[u8],
         at: Timestamp,
     ) -> Result<(WorkflowId, Put), RegisterError> {
@@ -126,13 +131,19 @@ impl Catalog {
         if self.loaded.contains_key(&id) {
             return Err(RegisterError::Reserved(id));
         }
-        let put = self.store.put_workflow(tenant, &id, text.into(), at).await?;
+        let declared = declared_schedules(&plan, owner, mode, at)?;
+        let put = self.store.put_workflow(&owner.tenant, &id, text.into(), declared, at).await?;
         Ok((id, put))
     }
 
     /// Answers whether the tenant had registered it.
     pub async fn remove(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
         self.store.delete_workflow(tenant, id).await
+    }
+
+    /// What the host loaded for everybody.
+    pub(crate) fn loaded(&self) -> impl Iterator<Item = &CatalogEntry> {
+        self.loaded.values()
     }
 
     /// The loaded conformance workflows that this host truly runs.

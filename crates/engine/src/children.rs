@@ -83,6 +83,7 @@ impl Engine {
             parent: Some(link(parent, &attempt.node, depth)),
             unset: order.unset.clone(),
             fork: None,
+            delivery: None,
             agents: cast.pins,
             attribution: cast.acting.map(|acting| acting.attribution(&order.workflow)),
             memory,

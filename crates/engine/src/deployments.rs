@@ -84,7 +84,7 @@ impl Engine {
         self.bring_up(newborn, None, at).await
     }
 
-    fn telling(&self, telling: Telling, at: Timestamp) -> Result<Newborn, EngineError> {
+    pub(crate) fn telling(&self, telling: Telling, at: Timestamp) -> Result<Newborn, EngineError> {
         let Telling { workflow, definition, owner, mode, tags } = telling;
         let (digest, plan) = self.inner.catalog.plan_of(&definition)?;
         let order = Order {

@@ -8,8 +8,8 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
-    Birth, Command, Entry, HostLimits, Inadmissible, InterruptView, Parent, Refusal, Resolution,
-    Run, TraceContext,
+    Birth, Command, Delivered, Entry, HostLimits, Inadmissible, InterruptView, Parent, Refusal,
+    Resolution, Run, TraceContext,
 };
 use callboard_protocol::{
     DrainPolicy, ENGINE_VERSION, HostId, InvocationSource, NodeId, Object, Owner, Principal, RunId,
@@ -282,6 +282,15 @@ impl Engine {
     /// A run as an order asks for it, checked and not yet written: whoever asked writes it together with what
     /// must be true with it.
     pub(crate) async fn conceive(&self, order: Order) -> Result<Newborn, EngineError> {
+        self.conceive_delivered(order, |_| None).await
+    }
+
+    /// The same for a run that something delivers; what the run keeps of it may name the run itself.
+    pub(crate) async fn conceive_delivered(
+        &self,
+        order: Order,
+        delivery: impl FnOnce(&Birth) -> Option<Delivered> + Send,
+    ) -> Result<Newborn, EngineError> {
         let inner = &self.inner;
         let tenant = &order.owner.tenant;
         let run_id = inner.ids.run_id();
@@ -316,6 +325,7 @@ impl Engine {
         let digest = entry.digest.clone();
         let mut birth = order.birth(run_id, workflow_id, digest, cast, limits, at);
         birth.memory.as_of = inner.memory.memory_position().await?;
+        birth.delivery = delivery(&birth);
         let run = Run::new(Arc::new(birth), entry.plan);
         let mut newborn = self.newborn(run, entry.source, at);
         newborn.record.exclusive = exclusive;

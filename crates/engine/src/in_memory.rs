@@ -13,8 +13,11 @@ mod logs;
 mod memory;
 mod packs;
 mod prompts;
+mod registry;
 mod roster;
+mod schedules;
 mod secrets;
+mod triggers;
 mod webhooks;
 mod work;
 
@@ -26,8 +29,8 @@ use async_trait::async_trait;
 
 use callboard_core::{Birth, Entry, Head, InterruptView, SecretText};
 use callboard_protocol::{
-    AgentId, Annotation, Event, HostId, KeyId, PromptTemplate, RosterId, RunId, SecretName, Tenant,
-    Timestamp, WorkflowId,
+    AgentId, Annotation, Event, HostId, KeyId, PromptTemplate, RosterId, RunId, ScheduleId,
+    SecretName, Tenant, Timestamp, WorkflowId,
 };
 
 use crate::changes::Changes;
@@ -36,8 +39,9 @@ use crate::effects::{Begun, EffectClaim, EffectId};
 use crate::envelopes::{EnvelopeId, KeptEnvelope, ProjectedEvent};
 use crate::packs::{PackId, StoredPack};
 use crate::prompts::PromptShelf;
-use crate::registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
+use crate::registry::{StoredKey, StoredWorkflow};
 use crate::roster::StoredMember;
+use crate::schedules::Schedule;
 use crate::secrets::StoredSecret;
 use crate::store::{
     Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,
@@ -47,6 +51,7 @@ use crate::store::{
 use crate::work::StoredWork;
 use effects::StoredEffect;
 use memory::Journal;
+use triggers::Inbound;
 use webhooks::Subscribed;
 
 /// Every port to the database, in memory.
@@ -103,6 +108,10 @@ struct Tables {
     envelopes: BTreeMap<EnvelopeId, KeptEnvelope>,
     projected: BTreeMap<(Tenant, RunId), Vec<ProjectedEvent>>,
     journal: Journal,
+    schedules: BTreeMap<ScheduleId, Schedule>,
+    /// The slots that have fired.
+    fires: BTreeMap<(ScheduleId, Timestamp), RunId>,
+    inbound: Inbound,
     roster: Vec<StoredMember>,
     work: Vec<(Tenant, StoredWork)>,
     secrets: BTreeMap<(Tenant, SecretName), (StoredSecret, SecretText)>,
@@ -535,69 +544,5 @@ impl Store for InMemoryStore {
         tables.refuse_repetition(Some(&outcome), at)?;
         tables.keep(Some(outcome));
         Ok(())
-    }
-}
-
-#[async_trait]
-impl Workflows for InMemoryStore {
-    async fn workflow(
-        &self,
-        tenant: &Tenant,
-        id: &WorkflowId,
-    ) -> Result<Option<StoredWorkflow>, StoreError> {
-        Ok(self.tables().workflows.get(&(tenant.clone(), id.clone())).cloned())
-    }
-
-    async fn workflows(&self, tenant: &Tenant) -> Result<Vec<StoredWorkflow>, StoreError> {
-        let tables = self.tables();
-        Ok(tables
-            .workflows
-            .iter()
-            .filter(|((owner, _), _)| owner == tenant)
-            .map(|(_, stored)| stored.clone())
-            .collect())
-    }
-
-    async fn put_workflow(
-        &self,
-        tenant: &Tenant,
-        id: &WorkflowId,
-        source: Arc<str>,
-        at: Timestamp,
-    ) -> Result<Put, StoreError> {
-        let stored = StoredWorkflow { id: id.clone(), source, updated_at: at };
-        let replaced = self.tables().workflows.insert((tenant.clone(), id.clone()), stored);
-        Ok(if replaced.is_some() { Put::Replaced } else { Put::Created })
-    }
-
-    async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
-        Ok(self.tables().workflows.remove(&(tenant.clone(), id.clone())).is_some())
-    }
-}
-
-#[async_trait]
-impl Keys for InMemoryStore {
-    async fn all_keys(&self) -> Result<Vec<StoredKey>, StoreError> {
-        Ok(self.tables().keys.values().cloned().collect())
-    }
-
-    async fn put_key(&self, key: StoredKey) -> Result<(), StoreError> {
-        self.tables().keys.insert(key.id.clone(), key);
-        Ok(())
-    }
-
-    async fn revoke_key(
-        &self,
-        tenant: &Tenant,
-        id: &KeyId,
-        at: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let mut tables = self.tables();
-        let Some(key) = tables.keys.get_mut(id).filter(|key| key.tenant == *tenant) else {
-            return Ok(false);
-        };
-        // Revoking twice keeps the time at which the key really stopped working.
-        key.revoked_at.get_or_insert(at);
-        Ok(true)
     }
 }

@@ -29,9 +29,11 @@ mod prompts;
 mod record;
 mod registry;
 mod roster;
+mod schedules;
 mod secrets;
 mod store;
 mod tasks;
+mod triggers;
 mod webhooks;
 mod work;
 
@@ -64,11 +66,21 @@ pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
 pub use prompts::{PromptShelf, Prompts};
 pub use registry::{Keys, LinkSecrets, Put, StoredKey, StoredWorkflow, Workflows};
 pub use roster::{Roster, Spent, StoredMember, USAGE};
+pub use schedules::{
+    BookError, DeclaredError, DueSchedules, LastTurn, MissedFire, NewSchedule, Overlap, Schedule,
+    ScheduleChange, ScheduleFilter, ScheduleState, Scheduler, Schedules, Timing, TurnOutcome,
+    declared_schedules,
+};
 pub use secrets::{SecretError, Secrets, StoredSecret};
 pub use store::{
     Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,
     InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun, Opened, Outcome, Page, Recorded, Row,
     Scope, Store, StoreError, Then,
+};
+pub use triggers::{
+    Arrival, ArrivalState, Bridge, BridgeError, DeadReason, DueArrivals, Incoming, Kept,
+    NewSubscription, Settled, SignatureError, Signed, SigningSecret, SigningSecrets, Subscription,
+    SubscriptionBody, TriggerDelivery, Triggers, Verification,
 };
 pub use webhooks::{
     Care, Circuit, Courier, DeadLetter, Delivery, EventFilter, Fate, LogPosition, Logged, Others,

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use callboard_protocol::{KeyId, Tenant, Timestamp, WorkflowId, Workspace};
 
+use crate::schedules::Schedule;
 use crate::store::{Digest, StoreError};
 
 /// Registered workflow definitions, per tenant, each with a version that grows with every change.
@@ -19,15 +20,16 @@ pub trait Workflows: fmt::Debug + Send + Sync {
         id: &WorkflowId,
     ) -> Result<Option<StoredWorkflow>, StoreError>;
     async fn workflows(&self, tenant: &Tenant) -> Result<Vec<StoredWorkflow>, StoreError>;
-    /// Stores the text verbatim; answers whether the id was new.
+    /// Stores the text verbatim, with the schedules that it declares; answers whether the id was new.
     async fn put_workflow(
         &self,
         tenant: &Tenant,
         id: &WorkflowId,
         source: Arc<str>,
+        declared: Vec<Schedule>,
         at: Timestamp,
     ) -> Result<Put, StoreError>;
-    /// Answers whether there was one.
+    /// Forgets it with the schedules that it declares; answers whether there was one.
     async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError>;
 }
 

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DeploymentState, ForkMode, InvocationSource, Object, PromptKind, PromptSource, ToolSource,
-    TriggerSource,
+    DeploymentState, ForkMode, InvocationSource, Object, PromptKind, PromptSource, RetryPolicy,
+    SubscriptionState, ToolSource, TriggerSource,
 };
 
 /// `GET /.well-known/openwop`. Each family stands at the root; the server mirrors them under `capabilities`.
@@ -59,6 +59,8 @@ pub struct Capabilities {
     /// Absent outside of tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conformance: Option<ConformanceCapability>,
+    pub scheduling: SchedulingCapability,
+    pub trigger_bridge: TriggerBridgeCapability,
     pub testing: Testing,
     pub extensions: Object,
 }
@@ -188,6 +190,49 @@ pub struct WebhooksCapability {
     pub supported: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signature_algorithms: Vec<String>,
+}
+
+/// RFC 0083 with 0099, 0230 and 0232.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TriggerBridgeCapability {
+    pub supported: bool,
+    pub subscription_states: Vec<SubscriptionState>,
+    pub dedup: bool,
+    pub retry_policy: RetryPolicy,
+    pub sources: Vec<TriggerSource>,
+    pub ingestion: IngestionCapability,
+    pub dead_letter: TriggerDeadLetterCapability,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct IngestionCapability {
+    pub external_sources: Vec<TriggerSource>,
+    pub max_body_bytes: u64,
+    pub verification: Vec<String>,
+    pub registration_endpoint: bool,
+    pub inbound_signing: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TriggerDeadLetterCapability {
+    pub retention_days: u32,
+    pub max_page_size: u32,
+}
+
+/// RFC 0052. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SchedulingCapability {
+    pub supported: bool,
+    pub cron: bool,
+    /// A single run at a given time.
+    pub delayed: bool,
+    pub calendar: bool,
+    /// An ISO 8601 duration.
+    pub max_future_horizon: String,
 }
 
 /// What the host does with agents of packs.

@@ -11,6 +11,7 @@ mod memory;
 mod orchestration;
 mod payload;
 mod roster;
+mod trigger;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,7 @@ pub use memory::*;
 pub use orchestration::*;
 pub use payload::*;
 pub use roster::*;
+pub use trigger::*;
 
 use crate::{EventId, NodeId, ProviderUsage, RunId, Timestamp};
 
@@ -110,6 +112,7 @@ macro_rules! events {
 events! {
     RunStarted(RunStarted) = "run.started", Update;
     RosterRunInitiated(RosterRunInitiated) = "roster.run.initiated", Update;
+    TriggerDeliveryAttempted(TriggerDeliveryAttempted) = "trigger.delivery.attempted", Update;
     RunCompleted(RunCompleted) = "run.completed", Update;
     RunFailed(RunFailed) = "run.failed", Update;
     RunCancelled(RunCancelled) = "run.cancelled", Update;
@@ -232,6 +235,7 @@ impl Event {
             Self::Other(other) => other.node_id.as_ref(),
             Self::RunStarted(_)
             | Self::RosterRunInitiated(_)
+            | Self::TriggerDeliveryAttempted(_)
             | Self::RunCompleted(_)
             | Self::RunFailed(_)
             | Self::RunCancelled(_)

@@ -75,6 +75,8 @@ id! {
     WebhookId;
     /// One entry of a tenant's memory, the same in all of its versions.
     MemoryId;
+    /// One schedule of runs.
+    ScheduleId;
     /// One secret of a tenant; safe to tell, unlike its value.
     SecretName;
 }

@@ -19,6 +19,7 @@ mod roster;
 mod snapshot;
 mod time;
 mod tool;
+mod trigger;
 mod usage;
 mod work;
 mod workflow;
@@ -35,13 +36,14 @@ pub use capabilities::{
     AgentsCapability, Backpressure, BundleCapability, Capabilities, CompletionCapability,
     Compliance, ConformanceCapability, DeploymentCapability, DispatchCapability,
     EngineVersionRange, EnvelopesCapability, ExecutionModel, Feedback, HttpClientCapability,
-    IdempotencyCapability, Implementation, InstallScope, Limits, LiveRuntime, ManifestRuntime,
-    MemoryAttribution, MemoryCapability, MemoryRetention, MemorySearch, ModelCapabilities,
-    MultiAgentCapability, Observability, OrchestratorCapability, OtelCapability, PauseResume,
-    Production, PromptsCapability, ReasoningCapability, ReliabilityCapability, ReplayCapability,
-    RestTransport, RosterCapability, RosterContradiction, RunsCapability, SeamCapability,
-    SecretsCapability, SubWorkflowCapability, Supported, Testing, ToolCatalogCapability,
-    ToolHooksCapability, UsageCapability, WebhooksCapability,
+    IdempotencyCapability, Implementation, IngestionCapability, InstallScope, Limits, LiveRuntime,
+    ManifestRuntime, MemoryAttribution, MemoryCapability, MemoryRetention, MemorySearch,
+    ModelCapabilities, MultiAgentCapability, Observability, OrchestratorCapability, OtelCapability,
+    PauseResume, Production, PromptsCapability, ReasoningCapability, ReliabilityCapability,
+    ReplayCapability, RestTransport, RosterCapability, RosterContradiction, RunsCapability,
+    SchedulingCapability, SeamCapability, SecretsCapability, SubWorkflowCapability, Supported,
+    Testing, ToolCatalogCapability, ToolHooksCapability, TriggerBridgeCapability,
+    TriggerDeadLetterCapability, UsageCapability, WebhooksCapability,
 };
 pub use closed::{ShapeError, parse, parse_value};
 pub use deployment::{
@@ -56,21 +58,22 @@ pub use event::{
     ApprovalReceived, ApprovalRequested, ArtifactCreated, Ask, CancelRequested, CapBreached,
     CapKind, ChainPhase, ChannelWritten, ChildChanged, ChunkMeta, ClarificationRequested,
     ClarificationResolved, ConfidenceEscalated, ConversationClosed, ConversationExchanged,
-    ConversationOpened, ConversationTurn, DivergenceKind, EnvelopeNlToFormatEngaged,
-    EnvelopeRecoveryApplied, EnvelopeRefusal, EnvelopeRetryAttempted, EnvelopeRetryExhausted,
-    EnvelopeTruncated, EscalationKind, Event, Failure, InterruptKind, InterruptRequested,
-    InterruptResolved, InvocationOutcome, InvocationSource, LogAppended, LoopbackLimit,
-    MemoryWritten, ModelCapabilityInsufficient, ModelCapabilitySubstituted, NodeCancelled,
-    NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeStarted,
-    NodeSuspended, OtherEvent, OutputChunk, PauseRequested, PromptComposed, PromptKind,
-    PromptLayer, ReplayDiverged, RosterRunInitiated, RunCancelled, RunCompleted, RunEvent,
-    RunFailed, RunOrchestratorDecided, RunPaused, RunResumed, RunStarted, StreamTier, ToolStatus,
+    ConversationOpened, ConversationTurn, DeliveryOutcome, DivergenceKind,
+    EnvelopeNlToFormatEngaged, EnvelopeRecoveryApplied, EnvelopeRefusal, EnvelopeRetryAttempted,
+    EnvelopeRetryExhausted, EnvelopeTruncated, EscalationKind, Event, Failure, InterruptKind,
+    InterruptRequested, InterruptResolved, InvocationOutcome, InvocationSource, LogAppended,
+    LoopbackLimit, MemoryWritten, ModelCapabilityInsufficient, ModelCapabilitySubstituted,
+    NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried,
+    NodeSkipped, NodeStarted, NodeSuspended, OtherEvent, OutputChunk, PauseRequested,
+    PromptComposed, PromptKind, PromptLayer, ReplayDiverged, RosterRunInitiated, RunCancelled,
+    RunCompleted, RunEvent, RunFailed, RunOrchestratorDecided, RunPaused, RunResumed, RunStarted,
+    StateReason, StreamTier, ToolStatus, TriggerDeliveryAttempted, TriggerSubscriptionStateChanged,
     TurnRole, Usage, VariableChanged, VersionPinned, Vote, WorkflowChained,
 };
 pub use event_types::EVENT_TYPES;
 pub use ids::{
     AgentId, ChannelName, EventId, HostId, KeyId, MemoryId, NodeId, Owner, Principal, RosterId,
-    RunId, SecretName, Tenant, TypeId, WebhookId, WorkflowId, Workspace,
+    RunId, ScheduleId, SecretName, Tenant, TypeId, WebhookId, WorkflowId, Workspace,
 };
 pub use memory::{MemoryEntry, Remembered};
 pub use pack::{
@@ -97,6 +100,10 @@ pub use time::Timestamp;
 pub use tool::{
     SafetyTier, ToolApproval, ToolAuth, ToolEgress, ToolEntry, ToolReplay, ToolSource,
     ToolTransport,
+};
+pub use trigger::{
+    AttachmentRef, Backoff, EmailContent, FormContent, RetryPolicy, SubscriptionState,
+    TriggerEvent, TriggerSubscription, WebhookContent,
 };
 pub use usage::ProviderUsage;
 pub use work::{AddWork, MoveWork, WorkItem, WorkState};

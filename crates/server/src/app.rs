@@ -9,7 +9,9 @@ use axum::body::Bytes;
 use callboard_agents::{
     AgentRegistry, DeploymentPolicy, Fetch, MockAi, PromptDesk, ToolHooks, Toolbox, Toolboxes,
 };
-use callboard_engine::{Annotations, Courier, Deployments, Engine, Envelopes, Logs, Work};
+use callboard_engine::{
+    Annotations, Bridge, Courier, Deployments, Engine, Envelopes, Logs, Scheduler, Work,
+};
 use callboard_protocol::{
     AgentsCapability, HttpClientCapability, Implementation, InstallScope, InvocationSource,
     LiveRuntime, ManifestRuntime, ReasoningCapability, RosterCapability, Timestamp,
@@ -32,6 +34,10 @@ pub struct App {
     pub engine: Engine,
     /// Knows the webhooks.
     pub courier: Courier,
+    /// Knows the schedules.
+    pub scheduler: Scheduler,
+    /// Knows the trigger subscriptions.
+    pub bridge: Bridge,
     pub keys: KeyRing,
     pub agents: Arc<AgentRegistry>,
     pub deployments: Arc<dyn Deployments>,

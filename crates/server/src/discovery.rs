@@ -4,19 +4,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
 use callboard_agents::{BUDGET_MULTIPLIER, MODEL_CAPABILITIES, SCHEMA_ROUNDS, UNIVERSAL_KINDS};
-use callboard_core::MAX_FAN_OUT;
-use callboard_engine::MAX_MEMORY_BYTES;
+use callboard_core::{HORIZON_TEXT, MAX_FAN_OUT};
+use callboard_engine::{Bridge, MAX_MEMORY_BYTES};
 use callboard_protocol::{
     AgentsCapability, Backpressure, BundleCapability, Capabilities, CompletionCapability,
     Compliance, ConformanceCapability, DispatchCapability, DrainPolicy, ENGINE_VERSION,
     EVENT_LOG_SCHEMA_VERSION, EngineVersionRange, EnvelopesCapability, ExecutionModel, Feedback,
-    ForkMode, IdempotencyCapability, InterruptKind, LONGEST_PROMPT, Limits, MemoryAttribution,
-    MemoryCapability, MemoryRetention, MemorySearch, ModelCapabilities, MultiAgentCapability,
-    Object, Observability, OrchestratorCapability, OtelCapability, PROTOCOL_VERSION, PauseResume,
-    Production, PromptKind, PromptSource, PromptsCapability, ReasoningCapability,
-    ReliabilityCapability, ReplayCapability, RestTransport, RunsCapability, SeamCapability,
-    SecretsCapability, SubWorkflowCapability, Supported, Testing, ToolCatalogCapability,
-    UsageCapability, WebhooksCapability, WorkflowId,
+    ForkMode, IdempotencyCapability, IngestionCapability, InterruptKind, LONGEST_PROMPT, Limits,
+    MemoryAttribution, MemoryCapability, MemoryRetention, MemorySearch, ModelCapabilities,
+    MultiAgentCapability, Object, Observability, OrchestratorCapability, OtelCapability,
+    PROTOCOL_VERSION, PauseResume, Production, PromptKind, PromptSource, PromptsCapability,
+    ReasoningCapability, ReliabilityCapability, ReplayCapability, RestTransport, RetryPolicy,
+    RunsCapability, SchedulingCapability, SeamCapability, SecretsCapability, SubWorkflowCapability,
+    SubscriptionState, Supported, Testing, ToolCatalogCapability, TriggerBridgeCapability,
+    TriggerDeadLetterCapability, TriggerSource, UsageCapability, WebhooksCapability, WorkflowId,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -25,6 +26,7 @@ use crate::app::Host;
 use crate::idempotency::RETENTION_SECONDS;
 use crate::keys::TEST_PREFIX;
 use crate::problem::Problem;
+use crate::routes::triggers::MOST_DEAD_LETTERS;
 use crate::seams::TestSeams;
 
 /// The versions that a test may ask to have stamped: one below and one above this build's.
@@ -178,6 +180,8 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
         multi_agent: MultiAgentCapability { execution_model: execution_model(host) },
         conformance: (host.app.seams == TestSeams::On)
             .then_some(ConformanceCapability { mock_agent: true }),
+        scheduling: scheduling(),
+        trigger_bridge: trigger_bridge(host),
         testing: Testing {
             mock_providers: texts(&callboard_core::MOCK_PROVIDERS),
             test_key_prefix: TEST_PREFIX.to_owned(),
@@ -268,6 +272,14 @@ fn extensions(host: &Host) -> Object {
         "callboard": {
             "basePath": "/v1/host/callboard",
             "durableWebhooks": "on-request",
+            // The protocol has no seat for these; docs/schedules.md says what each means.
+            "schedules": {
+                "fields": [5, 6],
+                "timezones": "iana",
+                "missedFirePolicies": ["skip", "fire-once", "fire-all"],
+                "mostCatchUps": 1,
+                "overlap": ["skip", "allow", "queue", "cancel"],
+            },
             "packs": { "degrade": host.app.agents.policy().host.degrade },
         },
         "interrupts": {
@@ -294,6 +306,41 @@ fn observability(host: &Host) -> Observability {
             "openwop.interrupt",
         ]),
         test_seams: (host.app.seams == TestSeams::On).then_some(seams),
+    }
+}
+
+fn scheduling() -> SchedulingCapability {
+    SchedulingCapability {
+        supported: true,
+        cron: true,
+        delayed: true,
+        calendar: false,
+        max_future_horizon: HORIZON_TEXT.to_owned(),
+    }
+}
+
+/// The protocol has no seat yet for the last two; they are what RFC 0230 and RFC 0232 add.
+fn trigger_bridge(host: &Host) -> TriggerBridgeCapability {
+    let external = vec![TriggerSource::Webhook, TriggerSource::Email, TriggerSource::Form];
+    let mut sources = external.clone();
+    sources.push(TriggerSource::Queue);
+    TriggerBridgeCapability {
+        supported: true,
+        subscription_states: SubscriptionState::ALL.to_vec(),
+        dedup: true,
+        retry_policy: RetryPolicy::default(),
+        sources,
+        ingestion: IngestionCapability {
+            external_sources: external,
+            max_body_bytes: host.app.config.max_body_bytes as u64,
+            verification: texts(&["webhook-signature"]),
+            registration_endpoint: true,
+            inbound_signing: texts(&["standard-webhooks-1"]),
+        },
+        dead_letter: TriggerDeadLetterCapability {
+            retention_days: Bridge::RETENTION_DAYS,
+            max_page_size: MOST_DEAD_LETTERS,
+        },
     }
 }
 

@@ -1,5 +1,6 @@
 //! Everything that this host answers, as one table: routes, scopes, idempotency, metrics and OpenAPI read from it.
 
+mod queries;
 mod table;
 
 use axum::http::StatusCode;
@@ -92,6 +93,19 @@ pub enum OperationId {
     ReadMemoryHistory,
     RestoreMemory,
     ForgetMemory,
+    SeamScheduling,
+    SeamDeliver,
+    SeamIngest,
+    ListSubscriptions,
+    ReadSubscription,
+    RegisterSubscription,
+    IngestTrigger,
+    ReadTriggerDeadLetters,
+    CreateSubscription,
+    ChangeSubscription,
+    DeliverToQueue,
+    RotateSubscription,
+    ReplayDeadLetter,
     ListAgents,
     ReadAgent,
     ListTools,
@@ -104,6 +118,13 @@ pub enum OperationId {
     InstallPack,
     FetchPack,
     RemovePack,
+    ListSchedules,
+    CreateSchedule,
+    ReadSchedule,
+    ChangeSchedule,
+    RemoveSchedule,
+    NextFires,
+    RunScheduleNow,
     ListRoster,
     ReadMember,
     ManageRoster,
@@ -246,6 +267,11 @@ impl Operation {
     /// Whether an idempotency key means anything to it.
     pub(crate) fn is_remembered(&self) -> bool {
         self.method.is_mutating() && self.repetition == Repetition::Remembered
+    }
+
+    /// Whether its body must be what its schema says.
+    pub fn takes_a_body(&self) -> bool {
+        self.takes.is_some()
     }
 
     const fn new(

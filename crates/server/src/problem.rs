@@ -52,9 +52,12 @@ codes! {
     ChannelCrossEngineWriteForbidden = "channel_cross_engine_write_forbidden", BAD_REQUEST, "The channel's reducer takes writes of the run's own nodes only.";
     ChannelAccessDenied = "channel_access_denied", BAD_REQUEST, "The channel lists its writers, and the caller is not among them.";
     WebhookUrlRejected = "webhook_url_rejected", BAD_REQUEST, "This host does not send to the webhook's address; the message says why.";
+    InvalidTimezone = "invalid_timezone", BAD_REQUEST, "No time zone has this name.";
+    ScheduleHorizonExceeded = "schedule_horizon_exceeded", BAD_REQUEST, "The schedule would fire later than details.maxFutureHorizon from now.";
     Unauthenticated = "unauthenticated", UNAUTHORIZED, "No key was sent, or none that this host knows.";
     KeyExpired = "key_expired", UNAUTHORIZED, "The key's time is over.";
     KeyRevoked = "key_revoked", UNAUTHORIZED, "The key was taken back.";
+    SignatureInvalid = "signature_invalid", UNAUTHORIZED, "The post is not signed with the subscription's secret, or its time is too far from ours.";
     Forbidden = "forbidden", FORBIDDEN, "The key does not allow this; details.scopeRequired names what is missing.";
     MockProviderForbidden = "mock_provider_forbidden", FORBIDDEN, "Mock providers answer test keys only.";
     ForceEngineVersionForbidden = "force_engine_version_forbidden", FORBIDDEN, "Only test keys may force an engine version.";
@@ -62,6 +65,7 @@ codes! {
     WorkspaceMembershipRequired = "workspace_membership_required", FORBIDDEN, "The key does not belong to the workspace of workspaceId, or a member's workflow is not one that its owner can run.";
     PromptReadOnly = "prompt_read_only", FORBIDDEN, "The prompt is the host's own or a pack's, and does not change.";
     NotInPortfolio = "not_in_portfolio", FORBIDDEN, "The workflow is not one that the member owns.";
+    NotYetARun = "delivery_not_startable", UNPROCESSABLE_ENTITY, "What was delivered still cannot become a run; the message says why.";
     NotFound = "not_found", NOT_FOUND, "There is no such thing, or none that the caller may see.";
     SubscriptionNotFound = "subscription_not_found", NOT_FOUND, "There is no such webhook, or none that the caller may see.";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The path exists, the method does not; see the Allow header.";
@@ -74,6 +78,8 @@ codes! {
     EngineVersionMismatch = "engine_version_mismatch", CONFLICT, "A newer build started the run; this one must not touch it.";
     IdempotencyKeyMismatch = "idempotency_key_mismatch", CONFLICT, "The idempotency key was used for another request.";
     WorkflowReserved = "workflow_reserved", CONFLICT, "The workflow was loaded by the host and cannot be changed over HTTP.";
+    ScheduleReserved = "schedule_reserved", CONFLICT, "A workflow's own definition declares the schedule; change the definition.";
+    SubscriptionNotActive = "subscription_not_active", CONFLICT, "The trigger subscription takes nothing now.";
     KeyReserved = "key_reserved", CONFLICT, "The key is part of the host's configuration and cannot be changed over HTTP.";
     MemoryConflict = "memory_conflict", CONFLICT, "Somebody changed the entry since it was read.";
     InterruptNotFound = "interrupt_not_found", NOT_FOUND, "The node asks nothing, or the link is none of ours.";

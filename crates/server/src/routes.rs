@@ -24,9 +24,11 @@ mod pause;
 pub(crate) mod prompts;
 mod read;
 pub(crate) mod roster;
+pub(crate) mod schedules;
 mod secrets;
 mod status;
 mod tools;
+pub(crate) mod triggers;
 mod webhooks;
 pub(crate) mod work;
 pub(crate) mod workflows;
@@ -158,6 +160,7 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::ReadMemoryHistory => on(method, memory::history),
         OperationId::RestoreMemory => on(method, memory::restore),
         OperationId::ForgetMemory => on(method, memory::forget),
+        OperationId::SeamScheduling => on(method, seams::scheduling),
         OperationId::ListAgents => on(method, agents::list),
         OperationId::ReadAgent => on(method, agents::read),
         OperationId::ListTools => on(method, tools::list),
@@ -170,6 +173,25 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::InstallPack => on(method, packs::install),
         OperationId::FetchPack => on(method, packs::fetch),
         OperationId::RemovePack => on(method, packs::remove),
+        OperationId::ListSubscriptions => on(method, triggers::list),
+        OperationId::ReadSubscription => on(method, triggers::read),
+        OperationId::RegisterSubscription => on(method, triggers::register),
+        OperationId::CreateSubscription => on(method, triggers::create),
+        OperationId::IngestTrigger => on(method, triggers::ingest),
+        OperationId::ReadTriggerDeadLetters => on(method, triggers::dead_letters),
+        OperationId::ChangeSubscription => on(method, triggers::change),
+        OperationId::DeliverToQueue => on(method, triggers::deliver),
+        OperationId::RotateSubscription => on(method, triggers::rotate),
+        OperationId::ReplayDeadLetter => on(method, triggers::replay),
+        OperationId::SeamDeliver => on(method, seams::trigger_deliver),
+        OperationId::SeamIngest => on(method, seams::trigger_ingest),
+        OperationId::ListSchedules => on(method, schedules::list),
+        OperationId::CreateSchedule => on(method, schedules::create),
+        OperationId::ReadSchedule => on(method, schedules::read),
+        OperationId::ChangeSchedule => on(method, schedules::change),
+        OperationId::RemoveSchedule => on(method, schedules::remove),
+        OperationId::NextFires => on(method, schedules::next),
+        OperationId::RunScheduleNow => on(method, schedules::run_now),
         OperationId::ListRoster => on(method, roster::list),
         OperationId::ReadMember => on(method, roster::read),
         OperationId::ManageRoster => on(method, roster::list_closed),

@@ -16,7 +16,9 @@ mod overlay;
 mod prompts;
 mod roster;
 mod safe_fetch;
+mod scheduling;
 mod tool_hooks;
+mod triggers;
 
 use std::sync::Arc;
 
@@ -33,11 +35,12 @@ use crate::extract::{Named, Sent, Shaped, parse};
 use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::operations::OperationId::{
-    SeamAcceptEnvelope, SeamBundle, SeamCacheKey, SeamComposePrompt, SeamDeployment, SeamDispatch,
-    SeamEmitReliability, SeamEmitUsage, SeamEvents, SeamExpireSnapshots, SeamFanOut,
-    SeamInstallGate, SeamLiveInvoke, SeamMemoryRoundtrip, SeamMockBudget, SeamMockProgram,
-    SeamModelGate, SeamReset, SeamResolvePrompt, SeamRosterFire, SeamSafeFetch, SeamSetVariables,
-    SeamSpans, SeamToggle, SeamToolHooks, SeamVariables, SeamWorkflow, SeamWrapPrompt,
+    SeamAcceptEnvelope, SeamBundle, SeamCacheKey, SeamComposePrompt, SeamDeliver, SeamDeployment,
+    SeamDispatch, SeamEmitReliability, SeamEmitUsage, SeamEvents, SeamExpireSnapshots, SeamFanOut,
+    SeamIngest, SeamInstallGate, SeamLiveInvoke, SeamMemoryRoundtrip, SeamMockBudget,
+    SeamMockProgram, SeamModelGate, SeamReset, SeamResolvePrompt, SeamRosterFire, SeamSafeFetch,
+    SeamScheduling, SeamSetVariables, SeamSpans, SeamToggle, SeamToolHooks, SeamVariables,
+    SeamWorkflow, SeamWrapPrompt,
 };
 use crate::operations::{Gives, Operation, get, post};
 use crate::problem::{Code, Problem};
@@ -57,7 +60,9 @@ pub(crate) use overlay::Overlay;
 pub(crate) use prompts::{compose_prompt, resolve_prompt, wrap};
 pub(crate) use roster::roster_fire;
 pub(crate) use safe_fetch::safe_fetch;
+pub(crate) use scheduling::scheduling;
 pub(crate) use tool_hooks::tool_hooks;
+pub(crate) use triggers::{trigger_deliver, trigger_ingest};
 
 /// Whether the doors are there at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +136,22 @@ pub(crate) static SEAMS: &[Operation] = &[
         .needs("workflows:write")
         .takes("Object")
         .gives(StatusCode::CREATED, Gives::Json("Object")),
+    post(
+        SeamDeliver,
+        "POST /v1/host/sample/trigger-bridge/deliver",
+        "Play a scenario of deliveries",
+    )
+    .needs("triggers:write")
+    .takes("Object")
+    .gives(OK, Gives::Json("Object")),
+    post(SeamIngest, "POST /v1/host/sample/trigger-bridge/ingest", "Take something in and show it")
+        .needs("triggers:write")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamScheduling, "POST /v1/host/sample/scheduling/tick", "Let slots come due")
+        .needs("triggers:write")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
     post(
         SeamDeployment,
         "POST /v1/host/sample/agents/deployment-transition",

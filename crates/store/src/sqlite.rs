@@ -5,6 +5,7 @@
 
 mod annotations;
 mod append;
+mod arrivals;
 mod claim;
 mod create;
 mod definitions;
@@ -30,7 +31,9 @@ mod recent;
 mod registry;
 mod roster;
 mod rows;
+mod schedules;
 mod secrets;
+mod triggers;
 mod webhooks;
 mod work;
 mod writer;
@@ -49,7 +52,7 @@ use callboard_core::Entry;
 use callboard_engine::{
     Append, Begun, Changes, Claim, ClaimRequest, Claimed, Digest, EffectClaim, EffectId, Filter,
     Found, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, NewRun, Opened, Outcome, Page, Put,
-    Scope, Store, StoreError, StoredKey, StoredWorkflow, Workflows,
+    Schedule, Scope, Store, StoreError, StoredKey, StoredWorkflow, Workflows,
 };
 use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WorkflowId};
 
@@ -59,6 +62,7 @@ use create::SealedRun;
 use definitions::{Definitions, Name};
 use readers::Readers;
 use recent::{HeldLog, Recent};
+use schedules::SealedSchedule;
 use writer::Writer;
 
 /// The embedded store. Dropping it finishes what was asked for and frees the folder.
@@ -286,10 +290,13 @@ impl Workflows for SqliteStore {
         tenant: &Tenant,
         id: &WorkflowId,
         source: Arc<str>,
+        declared: Vec<Schedule>,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
+        let declared = SealedSchedule::seal_all(declared, &self.seal)?;
         let (known, name) = (self.definitions.changing().await, (tenant.clone(), id.clone()));
         let write = move |db: &Connection, (tenant, id): &Name| {
+            schedules::declare(db, tenant, id, &declared)?;
             registry::put_workflow(db, tenant, id, &source, at)
         };
         let forget = move |name: Name, put| {
@@ -302,7 +309,11 @@ impl Workflows for SqliteStore {
     async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
         let (known, name) = (self.definitions.changing().await, (tenant.clone(), id.clone()));
         let write =
-            |db: &Connection, (tenant, id): &Name| registry::delete_workflow(db, tenant, id);
+            |db: &Connection, (tenant, id): &Name| match registry::delete_workflow(db, tenant, id)?
+            {
+                true => schedules::declare(db, tenant, id, &[]).map(|()| true),
+                false => Ok(false),
+            };
         let forget = move |name: Name, deleted| {
             known.forget(&name);
             deleted

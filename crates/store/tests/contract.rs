@@ -31,14 +31,18 @@ mod prompts;
 mod roster;
 #[path = "contract/rows.rs"]
 mod rows;
+#[path = "contract/schedules.rs"]
+mod schedules;
 #[path = "contract/secrets.rs"]
 mod secrets;
+#[path = "contract/triggers.rs"]
+mod triggers;
 #[path = "contract/webhooks.rs"]
 mod webhooks;
 
 use callboard_engine::{
     Annotations, Deployments, Envelopes, InMemoryStore, Keys, LinkSecrets, Logs, Memory, Packs,
-    Prompts, Roster, Secrets, Store, Webhooks, Work, Workflows,
+    Prompts, Roster, Schedules, Secrets, Store, Triggers, Webhooks, Work, Workflows,
 };
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
@@ -59,6 +63,8 @@ trait Ports:
     + Roster
     + Work
     + Logs
+    + Schedules
+    + Triggers
     + Secrets
 {
 }
@@ -75,6 +81,8 @@ impl<T> Ports for T where
         + Prompts
         + Envelopes
         + Memory
+        + Schedules
+        + Triggers
         + Roster
         + Work
         + Logs
@@ -256,6 +264,23 @@ contract! {
         a_person_amends_what_has_not_moved
         what_is_forgotten_is_nowhere
         a_snapshot_is_let_go_of_by_its_owner;
+    schedules:
+        a_schedule_is_kept_changed_and_removed_in_its_scope_only
+        due_schedules_come_in_order_and_no_more_than_asked_for
+        a_slot_and_its_run_are_written_together
+        of_many_who_fire_a_slot_one_does
+        a_slot_that_fired_does_not_fire_under_a_later_version
+        declared_schedules_follow_their_definition
+        a_list_of_schedules_is_read_page_by_page;
+    triggers:
+        a_subscription_is_kept_changed_and_seen_in_its_scope_only
+        secrets_come_back_only_to_who_opens_a_subscription
+        an_arrival_and_its_run_are_kept_once
+        an_inactive_subscription_keeps_nothing
+        a_settlement_takes_what_it_was_decided_on
+        giving_up_takes_the_subscription_and_what_waits_with_it
+        refused_posts_are_kept_within_bounds_and_dead_letters_read_page_by_page
+        old_arrivals_are_forgotten;
     roster:
         members_are_kept_in_the_order_of_their_hiring
         of_changes_to_a_member_one_is_kept

@@ -19,7 +19,19 @@ struct Exception {
     reason: &'static str,
 }
 
-const EXCEPTIONS: [Exception; 2] = [
+const EXCEPTIONS: [Exception; 4] = [
+    Exception {
+        schema: "capabilities",
+        at: "/triggerBridge",
+        about: "'deadLetter'",
+        reason: "RFC 0232 adds `deadLetter` to the bridge; the stored schema is closed and older",
+    },
+    Exception {
+        schema: "capabilities",
+        at: "/triggerBridge/ingestion",
+        about: "'inboundSigning'",
+        reason: "RFC 0230 adds `inboundSigning`; the stored schema is closed and older",
+    },
     Exception {
         schema: "channel.written",
         at: "/reducer",

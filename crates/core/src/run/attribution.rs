@@ -1,6 +1,6 @@
-//! Tells for whom a run is: once, before anything but the start.
+//! Tells for whom a run is, with what delivered it: once, before anything but the start.
 
-use callboard_protocol::Event;
+use callboard_protocol::{DeliveryOutcome, Event, TriggerDeliveryAttempted};
 
 use super::{Phase, Run};
 
@@ -9,11 +9,23 @@ impl Run {
     /// first, in the same append.
     pub(super) fn opening(&self) -> Vec<Event> {
         let started = (self.phase == Phase::Pending).then(|| self.started());
-        started.into_iter().chain(self.next_attribution()).collect()
+        let told = self.next_attribution().into_iter().chain(self.next_delivery());
+        started.into_iter().chain(told).collect()
     }
 
     pub(super) fn next_attribution(&self) -> Option<Event> {
         let owed = self.birth.attribution.clone().filter(|_| !self.is_attributed);
         owed.map(Event::RosterRunInitiated)
+    }
+
+    pub(super) fn next_delivery(&self) -> Option<Event> {
+        let owed = self.birth.delivery.as_ref().filter(|_| !self.is_delivered)?;
+        Some(Event::TriggerDeliveryAttempted(TriggerDeliveryAttempted {
+            subscription_id: owed.subscription_id.clone(),
+            dedup_key: owed.dedup_key.clone(),
+            attempt: owed.attempt,
+            outcome: DeliveryOutcome::Delivered,
+            run_id: Some(self.told_id().clone()),
+        }))
     }
 }

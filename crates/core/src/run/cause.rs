@@ -8,7 +8,7 @@ use crate::graph::NodeIndex;
 /// What an event answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// An earlier event of the same log, by its sequence.
+    /// Another event of the same log, by its sequence.
     Event(u64),
     /// Something outside the log that has an id of its own.
     Outside(String),
@@ -29,6 +29,10 @@ impl Run {
             Event::NodeDispatched(payload) => self.ruling_at(payload.node_id.as_ref()),
             Event::ClarificationRequested(payload) => self.ruling_at(Some(&payload.node_id)),
             Event::RunCompleted(_) => self.ruling_of(self.orchestra.ended_by?),
+            // The delivery is told of in the same append, a few events further on.
+            Event::RunStarted(_) if self.birth.delivery.is_some() => {
+                Some(self.birth.delivery_place())
+            }
             _ => None,
         };
         answers.map(Cause::Event)

@@ -21,6 +21,7 @@ impl Run {
         match &entry.event {
             Event::RunStarted(_) => self.fold_started(at),
             Event::RosterRunInitiated(_) => self.is_attributed = true,
+            Event::TriggerDeliveryAttempted(_) => self.is_delivered = true,
             Event::RunCompleted(_) => self.fold_ended(RunStatus::Completed, at, None),
             Event::RunFailed(payload) => {
                 self.fold_ended(RunStatus::Failed, at, Some(payload.error.clone()))

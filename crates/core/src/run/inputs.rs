@@ -22,7 +22,8 @@ impl Run {
         Ok(inputs)
     }
 
-    /// Names that expressions may use: the variables, `inputs` and `nodes`.
+    /// Names that expressions may use: the variables, `inputs`, `nodes`, and `ctx.triggerData` where something
+    /// delivered the run.
     pub(super) fn names(&self) -> Object {
         let mut names = self.variables.clone();
         let nodes: Object = (0..self.nodes.len())
@@ -33,6 +34,9 @@ impl Run {
             .collect();
         names.insert("inputs".into(), Value::Object(self.birth.inputs.clone()));
         names.insert("nodes".into(), Value::Object(nodes));
+        if let Some(delivery) = &self.birth.delivery {
+            names.insert("ctx".into(), json!({ "triggerData": delivery.event }));
+        }
         names
     }
 

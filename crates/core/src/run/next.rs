@@ -18,8 +18,8 @@ impl Run {
         if self.phase != Phase::Running {
             return None;
         }
-        if let Some(attribution) = self.next_attribution() {
-            return Some(attribution);
+        if let Some(opening) = self.next_attribution().or_else(|| self.next_delivery()) {
+            return Some(opening);
         }
         if let Some(owed) = self.next_artifact().or_else(|| self.next_handoff()) {
             return Some(owed);

@@ -170,6 +170,7 @@ impl Run {
         match event {
             Event::RunStarted(_) => self.phase == Phase::Pending,
             Event::RosterRunInitiated(_) => !self.is_attributed,
+            Event::TriggerDeliveryAttempted(_) => !self.is_delivered,
             Event::RunPaused(_) | Event::PauseRequested(_) => self.phase == Phase::Running,
             Event::RunResumed(_) => matches!(self.phase, Phase::Running | Phase::Paused { .. }),
             Event::NodeCompleted(payload) => self.is_performing(&payload.node_id),

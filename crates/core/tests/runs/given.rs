@@ -146,6 +146,7 @@ impl Given {
 
     pub(crate) fn birth(&self) -> Birth {
         Birth {
+            delivery: None,
             run_id: "run-1".into(),
             workflow_id: "w".into(),
             definition: "digest".into(),

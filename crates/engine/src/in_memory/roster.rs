@@ -102,6 +102,7 @@ impl Roster for InMemoryStore {
         let Some(place) = tables.place_of(tenant, id) else { return Ok(false) };
         tables.roster.remove(place);
         tables.forget_work(tenant, id);
+        tables.forget_triggers(tenant, id);
         Ok(true)
     }
 }

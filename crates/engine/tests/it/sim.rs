@@ -114,7 +114,7 @@ impl DoomedStore {
     }
 
     /// Writes, unless the process meets its fate at this write.
-    async fn write<T>(
+    pub(crate) async fn write<T>(
         &self,
         write: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
@@ -137,7 +137,7 @@ impl DoomedStore {
     }
 
     /// A dead process does nothing more, and one that is asleep does nothing now.
-    async fn live(&self) {
+    pub(crate) async fn live(&self) {
         if self.is_dead.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }

@@ -4,165 +4,33 @@ use axum::http::StatusCode;
 
 use super::OperationId::{
     AddWork, AnnotateRun, AnswerInterrupt, BulkCancelRuns, CancelRun, ChangeDeployment,
-    ChangeMember, CheckHealth, CheckReadiness, CreateKey, CreatePrompt, CreateRun, DiffRuns,
+    ChangeMember, ChangeSchedule, ChangeSubscription, CheckHealth, CheckReadiness, CreateKey,
+    CreatePrompt, CreateRun, CreateSchedule, CreateSubscription, DeliverToQueue, DiffRuns,
     DismissMember, ExportPacks, FetchPack, FireMember, FollowEvents, FollowEverything,
-    ForgetMemory, ForkRun, HireMember, InspectInterrupt, InstallPack, ListAgents, ListAnnotations,
-    ListDeployments, ListInstalledPacks, ListInterrupts, ListKeys, ListMemory, ListPacks,
-    ListPrompts, ListRoster, ListRuns, ListSecrets, ListTools, ListWebhooks, ListWork,
-    ListWorkflows, ManageRoster, MoveWork, PauseRun, PollEvents, PutSecret, ReadActivity,
-    ReadAgent, ReadAncestry, ReadArtifact, ReadDeadLetters, ReadDebugBundle, ReadDiscovery,
-    ReadMember, ReadMemory, ReadMemoryHistory, ReadMetrics, ReadOpenApi, ReadPrompt, ReadRun,
-    ReadTool, ReadWorkflow, RegisterWebhook, RegisterWorkflow, RemovePack, RemovePrompt,
-    RemoveSecret, RemoveWebhook, RemoveWorkflow, RenderPrompt, ReplaceWorkflow, ResolveApproval,
-    ResolveInterrupt, RestoreMemory, ResumeRun, RevokeKey, RotateKey, RotateLinks, SayChat,
-    ShowMember, UpdatePrompt, WriteChannel,
+    ForgetMemory, ForkRun, HireMember, IngestTrigger, InspectInterrupt, InstallPack, ListAgents,
+    ListAnnotations, ListDeployments, ListInstalledPacks, ListInterrupts, ListKeys, ListMemory,
+    ListPacks, ListPrompts, ListRoster, ListRuns, ListSchedules, ListSecrets, ListSubscriptions,
+    ListTools, ListWebhooks, ListWork, ListWorkflows, ManageRoster, MoveWork, NextFires, PauseRun,
+    PollEvents, PutSecret, ReadActivity, ReadAgent, ReadAncestry, ReadArtifact, ReadDeadLetters,
+    ReadDebugBundle, ReadDiscovery, ReadMember, ReadMemory, ReadMemoryHistory, ReadMetrics,
+    ReadOpenApi, ReadPrompt, ReadRun, ReadSchedule, ReadSubscription, ReadTool,
+    ReadTriggerDeadLetters, ReadWorkflow, RegisterSubscription, RegisterWebhook, RegisterWorkflow,
+    RemovePack, RemovePrompt, RemoveSchedule, RemoveSecret, RemoveWebhook, RemoveWorkflow,
+    RenderPrompt, ReplaceWorkflow, ReplayDeadLetter, ResolveApproval, ResolveInterrupt,
+    RestoreMemory, ResumeRun, RevokeKey, RotateKey, RotateLinks, RotateSubscription,
+    RunScheduleNow, SayChat, ShowMember, UpdatePrompt, WriteChannel,
 };
-use super::{Gives, Operation, Parameter, delete, get, parameter, patch, post, put};
+use super::queries::{
+    ACTIVITY_QUERY, BUNDLE_QUERY, DEAD_LETTER_QUERY, DIFF_QUERY, INBOX_QUERY, INSTALL_QUERY,
+    LIST_QUERY, MEMORY_QUERY, NEXT_QUERY, POLL_QUERY, PROMPT_QUERY, PROMPTS_QUERY, SCHEDULE_QUERY,
+    STREAM_QUERY, TENANT_QUERY, TOOLS_QUERY, TRIGGER_DEAD_LETTER_QUERY, WORK_QUERY,
+};
+use super::{Gives, Operation, delete, get, patch, post, put};
 
 const OK: StatusCode = StatusCode::OK;
 const CREATED: StatusCode = StatusCode::CREATED;
 const ACCEPTED: StatusCode = StatusCode::ACCEPTED;
 const NO_CONTENT: StatusCode = StatusCode::NO_CONTENT;
-
-const STREAM_QUERY: &[Parameter] = &[
-    parameter(
-        "streamMode",
-        r#"{"type":"string","default":"updates"}"#,
-        "updates, values, messages, debug, or a mixture such as updates,messages.",
-    ),
-    parameter(
-        "bufferMs",
-        r#"{"type":"integer","minimum":0,"maximum":5000,"default":0}"#,
-        "Collects events for so long into one batch frame.",
-    ),
-];
-
-const POLL_QUERY: &[Parameter] = &[
-    parameter(
-        "lastSequence",
-        r#"{"type":"integer"}"#,
-        "The highest sequence seen; later events are answered. Absent or 0 is from the start.",
-    ),
-    parameter(
-        "timeout",
-        r#"{"type":"integer","minimum":1,"maximum":60,"default":30}"#,
-        "Seconds to wait for a new event.",
-    ),
-];
-
-const DIFF_QUERY: &[Parameter] =
-    &[parameter("against", r#"{"type":"string"}"#, "The run to compare with; required.")];
-
-const BUNDLE_QUERY: &[Parameter] = &[parameter(
-    "maxEvents",
-    r#"{"type":"integer","minimum":0}"#,
-    "Keeps only so many events, from the first.",
-)];
-
-const LIST_QUERY: &[Parameter] = &[
-    parameter("status", r#"{"type":"string"}"#, "Only runs with this status."),
-    parameter("workflowId", r#"{"type":"string"}"#, "Only runs of this workflow."),
-    parameter("rosterId", r#"{"type":"string"}"#, "Only runs of this standing member."),
-    parameter("tag", r#"{"type":"string"}"#, "Only runs with this tag."),
-    parameter(
-        "since",
-        r#"{"type":"string","format":"date-time"}"#,
-        "Only runs created then or later.",
-    ),
-    parameter("until", r#"{"type":"string","format":"date-time"}"#, "Only runs created before."),
-    parameter("limit", r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#, "How many."),
-    parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
-];
-
-const TENANT_QUERY: &[Parameter] = &[parameter(
-    "tenantId",
-    r#"{"type":"string"}"#,
-    "The webhook's tenant; the key's own if it is left out.",
-)];
-
-const DEAD_LETTER_QUERY: &[Parameter] = &[parameter(
-    "limit",
-    r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#,
-    "How many.",
-)];
-const INBOX_QUERY: &[Parameter] = &[
-    parameter("kind", r#"{"type":"string"}"#, "Only interrupts of this kind."),
-    parameter("workflowId", r#"{"type":"string"}"#, "Only those of runs of this workflow."),
-    parameter("runId", r#"{"type":"string"}"#, "Only those of this run."),
-    parameter("rosterId", r#"{"type":"string"}"#, "Only those of this standing member's runs."),
-    parameter("limit", r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#, "How many."),
-    parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
-];
-
-const MEMORY_QUERY: &[Parameter] = &[
-    parameter("scopeId", r#"{"type":"string"}"#, "Only entries of this scope or reference."),
-    parameter("tag", r#"{"type":"string"}"#, "Only entries with this tag."),
-    parameter("text", r#"{"type":"string"}"#, "Only entries in which all of these words occur."),
-    parameter("limit", r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#, "How many."),
-    parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
-];
-
-const INSTALL_QUERY: &[Parameter] = &[
-    parameter(
-        "allowUnsigned",
-        r#"{"type":"string","enum":["1"]}"#,
-        "Let in a pack that nobody known has signed; needs the scope admin.",
-    ),
-    parameter(
-        "integrity",
-        r#"{"type":"string","pattern":"^sha256-[A-Za-z0-9+/]{43}=$"}"#,
-        "The digest that the archive must have, as its publisher announced it.",
-    ),
-];
-
-const ACTIVITY_QUERY: &[Parameter] = &[
-    parameter(
-        "since",
-        r#"{"type":"string","format":"date-time"}"#,
-        "Only what began then or later; a day ago if it is left out.",
-    ),
-    parameter(
-        "limit",
-        r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#,
-        "How many runs.",
-    ),
-    parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
-];
-
-const WORK_QUERY: &[Parameter] = &[parameter(
-    "state",
-    r#"{"type":"string","enum":["todo","doing","done"]}"#,
-    "Only items in this state.",
-)];
-
-const TOOLS_QUERY: &[Parameter] = &[parameter(
-    "source",
-    r#"{"type":"string","enum":["node-pack","workflow","mcp","connector","host-extension"]}"#,
-    "Only tools of this source.",
-)];
-
-const PROMPTS_QUERY: &[Parameter] = &[
-    parameter(
-        "kind",
-        r#"{"type":"string","enum":["system","user","few-shot","schema-hint"]}"#,
-        "Only prompts of this kind.",
-    ),
-    parameter("tag", r#"{"type":"string"}"#, "Only prompts with this tag."),
-    parameter("modelClass", r#"{"type":"string"}"#, "Only prompts that hint at this class."),
-    parameter(
-        "source",
-        r#"{"type":"string","enum":["host","pack","user"]}"#,
-        "Only prompts of this origin.",
-    ),
-    parameter("workspaceId", r#"{"type":"string"}"#, "The key's own workspace, or none."),
-    parameter("limit", r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#, "How many."),
-    parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
-];
-
-const PROMPT_QUERY: &[Parameter] = &[
-    parameter("version", r#"{"type":"string"}"#, "This version; the newest if it is left out."),
-    parameter("workspaceId", r#"{"type":"string"}"#, "The key's own workspace, or none."),
-];
 
 /// A promotion, a rollback and a pause are allowed one by one.
 const DEPLOY: &[&str] = &["deploy:promote", "deploy:rollback", "deploy:pause"];
@@ -572,4 +440,120 @@ pub static OPERATIONS: &[Operation] = &[
     )
     .needs("packs:install")
     .gives(NO_CONTENT, Gives::Nothing),
+    get(ListSchedules, "GET /v1/host/callboard/schedules", "List schedules")
+        .needs("runs:read")
+        .query(SCHEDULE_QUERY)
+        .gives(OK, Gives::Json("ScheduleList")),
+    post(
+        CreateSchedule,
+        "POST /v1/host/callboard/schedules",
+        "Start runs of a workflow by a cron pattern, or one run at a time",
+    )
+    .needs("triggers:write")
+    .takes("NewSchedule")
+    .gives(CREATED, Gives::Json("Schedule")),
+    get(ReadSchedule, "GET /v1/host/callboard/schedules/{scheduleId}", "Read one schedule")
+        .needs("runs:read")
+        .gives(OK, Gives::Json("Schedule")),
+    patch(
+        ChangeSchedule,
+        "PATCH /v1/host/callboard/schedules/{scheduleId}",
+        "Change, pause or resume a schedule",
+    )
+    .needs("triggers:write")
+    .takes("ScheduleChange")
+    .gives(OK, Gives::Json("Schedule")),
+    delete(
+        RemoveSchedule,
+        "DELETE /v1/host/callboard/schedules/{scheduleId}",
+        "Remove a schedule; its runs go on",
+    )
+    .needs("triggers:write")
+    .gives(NO_CONTENT, Gives::Nothing),
+    get(
+        NextFires,
+        "GET /v1/host/callboard/schedules/{scheduleId}/next",
+        "When a schedule fires next",
+    )
+    .needs("runs:read")
+    .query(NEXT_QUERY)
+    .gives(OK, Gives::Json("NextFires")),
+    post(
+        RunScheduleNow,
+        "POST /v1/host/callboard/schedules/{scheduleId}/run-now",
+        "Start a run of a schedule beside its own times",
+    )
+    .needs("triggers:write")
+    .gives(ACCEPTED, Gives::Json("StartedRun")),
+    get(ListSubscriptions, "GET /v1/trigger-subscriptions", "List trigger subscriptions")
+        .needs("webhooks:manage")
+        .gives(OK, Gives::Json("TriggerSubscriptionList")),
+    get(
+        ReadSubscription,
+        "GET /v1/trigger-subscriptions/{subscriptionId}",
+        "Read one trigger subscription",
+    )
+    .needs("webhooks:manage")
+    .gives(OK, Gives::Json("TriggerSubscriptionRead")),
+    post(
+        RegisterSubscription,
+        "POST /v1/trigger-subscriptions",
+        "Let webhooks, forms or mail start a workflow; the secret is shown once",
+    )
+    .needs("webhooks:manage")
+    .takes("RegisterTriggerSubscription")
+    .gives(CREATED, Gives::Json("RegisteredTriggerSubscription")),
+    post(
+        IngestTrigger,
+        "POST /v1/trigger-subscriptions/{subscriptionId}/ingest",
+        "Take what a sender posts; it proves itself by its signature",
+    )
+    .by_link()
+    .gives(ACCEPTED, Gives::Json("TriggerDelivery")),
+    get(
+        ReadTriggerDeadLetters,
+        "GET /v1/trigger-subscriptions/{subscriptionId}/dead-letters",
+        "Read what could not become a run, newest first",
+    )
+    .needs("webhooks:manage")
+    .query(TRIGGER_DEAD_LETTER_QUERY)
+    .gives(OK, Gives::Json("TriggerDeadLetters")),
+    post(
+        CreateSubscription,
+        "POST /v1/host/callboard/trigger-subscriptions",
+        "Let any source start a workflow, a queue of the host included",
+    )
+    .needs("triggers:write")
+    .takes("CreateTriggerSubscription")
+    .gives(CREATED, Gives::Json("RegisteredTriggerSubscription")),
+    patch(
+        ChangeSubscription,
+        "PATCH /v1/host/callboard/trigger-subscriptions/{subscriptionId}",
+        "Pause or resume a trigger subscription",
+    )
+    .needs("triggers:write")
+    .takes("ChangeTriggerSubscription")
+    .gives(OK, Gives::Json("TriggerSubscriptionRead")),
+    post(
+        DeliverToQueue,
+        "POST /v1/host/callboard/trigger-subscriptions/{subscriptionId}/deliver",
+        "Put something into a queue; the same id again: 200",
+    )
+    .needs("triggers:write")
+    .takes("QueueDelivery")
+    .gives(ACCEPTED, Gives::Json("TriggerDelivery")),
+    post(
+        RotateSubscription,
+        "POST /v1/host/callboard/trigger-subscriptions/{subscriptionId}/rotate-secret",
+        "Make a new signing secret; the last one works for another day",
+    )
+    .needs("triggers:write")
+    .gives(OK, Gives::Json("RegisteredTriggerSubscription")),
+    post(
+        ReplayDeadLetter,
+        "POST /v1/host/callboard/trigger-subscriptions/{subscriptionId}/dead-letters/{deliveryId}/replay",
+        "Start a run of what was given up",
+    )
+    .needs("triggers:write")
+    .gives(ACCEPTED, Gives::Json("StartedRun")),
 ];

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use callboard_engine::{CatalogEntry, Origin, Put, RegisterError};
+use callboard_engine::{CatalogEntry, DeclaredError, Origin, Put, RegisterError};
 use callboard_protocol::WorkflowId;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::schedules::unfit;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{Named, Sent};
@@ -97,12 +98,17 @@ pub(super) async fn replace(
 pub(crate) async fn store(host: &Host, caller: &Caller, source: &[u8]) -> Result<Answer, Problem> {
     host.overlay.check(source)?;
     refuse_channels(host, source)?;
-    let registered =
-        host.app.engine.catalog().register(&caller.scope.tenant, source, host.now()).await;
+    let registered = host
+        .app
+        .engine
+        .catalog()
+        .register(&caller.owner(), caller.scope.mode, source, host.now())
+        .await;
     let status = match registered.map_err(problem)?.1 {
         Put::Created => StatusCode::CREATED,
         Put::Replaced => StatusCode::OK,
     };
+    host.app.scheduler.wake();
     Ok(Answer { status, body: String::from_utf8_lossy(source).into_owned() })
 }
 
@@ -131,6 +137,7 @@ fn problem(error: RegisterError) -> Problem {
             if error.path.is_empty() { problem } else { problem.with("path", error.path) }
         }
         RegisterError::Inadmissible(error) => error.into(),
+        RegisterError::Declared(DeclaredError { path, why }) => unfit(&why, &path, &path),
         RegisterError::Reserved(_) => reserved(),
         RegisterError::Store(error) => error.into(),
     }

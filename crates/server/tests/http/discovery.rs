@@ -157,6 +157,25 @@ async fn r1_the_document_as_a_whole() {
             "degrade": [
               "host.agentRuntime"
             ]
+          },
+          "schedules": {
+            "fields": [
+              5,
+              6
+            ],
+            "missedFirePolicies": [
+              "skip",
+              "fire-once",
+              "fire-all"
+            ],
+            "mostCatchUps": 1,
+            "overlap": [
+              "skip",
+              "allow",
+              "queue",
+              "cancel"
+            ],
+            "timezones": "iana"
           }
         },
         "interrupts": {
@@ -331,6 +350,13 @@ async fn r1_the_document_as_a_whole() {
           ],
           "supported": true
         }
+      },
+      "scheduling": {
+        "calendar": false,
+        "cron": true,
+        "delayed": true,
+        "maxFutureHorizon": "P1826D",
+        "supported": true
       },
       "schemaVersions": {
         "clarification.request": 1,

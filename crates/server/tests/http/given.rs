@@ -2,6 +2,7 @@
 
 mod clock;
 mod flaky;
+mod flaky_triggers;
 mod reply;
 
 use std::sync::Arc;
@@ -19,7 +20,8 @@ use callboard_agents::{
 use callboard_backends::{CallPrompt, Egress, MemoryNode, Reach, SecretEcho, SystemLookup};
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
-    Activities, Catalog, Courier, Engine, InMemoryStore, Options, Parts, RandomIds,
+    Activities, Bridge, Catalog, Courier, Engine, InMemoryStore, Options, Parts, RandomIds,
+    Scheduler,
 };
 use callboard_protocol::Timestamp;
 use callboard_server::{
@@ -116,9 +118,15 @@ impl TestHost {
         let egress = Arc::new(Egress::new(setup.reach, Arc::new(SystemLookup)));
         let courier = Courier::new(engine.clone(), Arc::clone(&store) as _, egress);
         courier.start();
+        let scheduler = Scheduler::new(engine.clone(), Arc::clone(&store) as _);
+        scheduler.start();
+        let bridge = Bridge::new(engine.clone(), Arc::clone(&store) as _);
+        bridge.start();
         let app = App {
             engine: engine.clone(),
             courier,
+            scheduler,
+            bridge,
             keys: keys.clone(),
             agents,
             deployments: Arc::clone(&store) as _,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::given::{RIVAL, Setup, TEST, TestHost, workflow};
 
 const EVENTS: &str = "/v1/host/sample/test/runs/__probe__/events";
-const SEAMS: [(&str, &str); 22] = [
+const SEAMS: [(&str, &str); 25] = [
     ("GET", EVENTS),
     ("GET", "/v1/host/sample/test/runs/__probe__/variables"),
     ("POST", "/v1/host/sample/test/runs/__probe__/variables"),
@@ -29,6 +29,9 @@ const SEAMS: [(&str, &str); 22] = [
     ("POST", "/v1/host/sample/test/memory/expire-snapshots"),
     ("POST", "/v1/host/sample/test/memory/cross-run-ttl-roundtrip"),
     ("POST", "/v1/host/sample/dispatch/fanout"),
+    ("POST", "/v1/host/sample/scheduling/tick"),
+    ("POST", "/v1/host/sample/trigger-bridge/deliver"),
+    ("POST", "/v1/host/sample/trigger-bridge/ingest"),
 ];
 
 async fn open() -> TestHost {

@@ -307,7 +307,7 @@ mod tests {
         let folder = tempfile::tempdir()?;
         let (tenant, id) = ("acme".into(), "greet".into());
         let store = open(folder.path(), &migrate::runner())?;
-        store.put_workflow(&tenant, &id, "{}".into(), Timestamp::default()).await?;
+        store.put_workflow(&tenant, &id, "{}".into(), Vec::new(), Timestamp::default()).await?;
         drop(store);
 
         let today = migrate::newest(&migrate::runner());

@@ -9,7 +9,7 @@ use callboard_engine::{
 use callboard_protocol::Timestamp;
 
 use super::memory::{self, Where};
-use super::{claim, create, deliveries, inbox, list, migrate};
+use super::{claim, create, deliveries, inbox, list, migrate, schedules};
 
 /// How SQLite would go about a statement.
 fn plan(sql: &str) -> anyhow::Result<String> {
@@ -27,6 +27,15 @@ fn the_queue_is_read_by_its_index() -> anyhow::Result<()> {
     for sql in [claim::DUE, claim::NEXT, claim::VOID] {
         let plan = plan(sql)?;
         assert!(plan.contains("INDEX runs_due") && !plan.contains("TEMP B-TREE"), "{plan}");
+    }
+    Ok(())
+}
+
+#[test]
+fn due_schedules_are_read_by_their_index_however_many_wait() -> anyhow::Result<()> {
+    for sql in [schedules::due_statement(), schedules::NEXT.to_owned()] {
+        let plan = plan(&sql)?;
+        assert!(plan.contains("INDEX schedules_due") && !plan.contains("TEMP B-TREE"), "{plan}");
     }
     Ok(())
 }

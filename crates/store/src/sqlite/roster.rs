@@ -184,7 +184,10 @@ fn spent(
 
 fn dismiss(db: &Connection, tenant: &Tenant, id: &RosterId) -> Result<bool, Fault> {
     let sql = "DELETE FROM roster WHERE tenant = ?1 AND roster_id = ?2";
-    Ok(execute(db, sql, params![tenant.as_str(), id.as_str()])? > 0)
+    let was_there = execute(db, sql, params![tenant.as_str(), id.as_str()])? > 0;
+    let sql = "DELETE FROM schedules WHERE tenant = ?1 AND roster_id = ?2";
+    execute(db, sql, params![tenant.as_str(), id.as_str()])?;
+    Ok(was_there)
 }
 
 fn text(entry: &AgentRosterEntry) -> Result<String, Fault> {

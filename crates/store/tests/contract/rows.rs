@@ -12,12 +12,24 @@ pub(crate) async fn workflows_are_kept_per_tenant(subject: Subject) -> anyhow::R
     let store = subject.ports()?;
     let (acme, globex, greet): (Tenant, Tenant, WorkflowId) =
         ("acme".into(), "globex".into(), "greet".into());
-    assert_eq!(store.put_workflow(&acme, &"part".into(), "{ }".into(), at(1)).await?, Put::Created);
+    assert_eq!(
+        store.put_workflow(&acme, &"part".into(), "{ }".into(), Vec::new(), at(1)).await?,
+        Put::Created
+    );
     assert_eq!(store.workflow(&acme, &greet).await?, None);
-    assert_eq!(store.put_workflow(&acme, &greet, "{}".into(), at(1)).await?, Put::Created);
+    assert_eq!(
+        store.put_workflow(&acme, &greet, "{}".into(), Vec::new(), at(1)).await?,
+        Put::Created
+    );
     assert_eq!(store.workflow(&acme, &greet).await?.map(|first| first.updated_at), Some(at(1)));
-    assert_eq!(store.put_workflow(&acme, &greet, "{\"v\": 2}".into(), at(2)).await?, Put::Replaced);
-    assert_eq!(store.put_workflow(&globex, &greet, "{}".into(), at(3)).await?, Put::Created);
+    assert_eq!(
+        store.put_workflow(&acme, &greet, "{\"v\": 2}".into(), Vec::new(), at(2)).await?,
+        Put::Replaced
+    );
+    assert_eq!(
+        store.put_workflow(&globex, &greet, "{}".into(), Vec::new(), at(3)).await?,
+        Put::Created
+    );
 
     let stored =
         StoredWorkflow { id: greet.clone(), source: "{\"v\": 2}".into(), updated_at: at(2) };
@@ -29,7 +41,10 @@ pub(crate) async fn workflows_are_kept_per_tenant(subject: Subject) -> anyhow::R
     assert!(store.delete_workflow(&acme, &greet).await?);
     assert!(!store.delete_workflow(&acme, &greet).await?);
     assert_eq!(store.workflow(&acme, &greet).await?, None);
-    assert_eq!(store.put_workflow(&acme, &greet, "{}".into(), at(4)).await?, Put::Created);
+    assert_eq!(
+        store.put_workflow(&acme, &greet, "{}".into(), Vec::new(), at(4)).await?,
+        Put::Created
+    );
     assert_eq!(store.workflows(&globex).await?.len(), 1);
     Ok(())
 }

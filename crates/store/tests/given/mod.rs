@@ -42,6 +42,7 @@ pub(crate) fn new_run(id: &str) -> NewRun {
         agents: std::collections::BTreeMap::new(),
         memory: callboard_core::MemoryBirth::default(),
         attribution: None,
+        delivery: None,
         trace: None,
     };
     NewRun {

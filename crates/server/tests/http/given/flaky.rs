@@ -7,15 +7,15 @@ use async_trait::async_trait;
 use callboard_core::{Entry, SecretText};
 use callboard_engine::{
     Annotated, Annotations, Append, Begun, Claim, ClaimRequest, Claimed, DeadLetter,
-    DeploymentChange, Deployments, Digest, EffectClaim, EffectId, Filter, Found, InMemoryStore,
-    InboxFilter, InboxItem, Keys, LinkSecrets, Listed, Memory, MemoryQuery, MemoryRecord,
-    MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put, Scope, Secret, Secrets, Settlement, Store,
-    StoreError, StoredDeployment, StoredKey, StoredSecret, StoredWorkflow, TakeRequest, Taken,
-    Unplanned, Webhook, Webhooks, Workflows,
+    DeploymentChange, Deployments, Digest, DueSchedules, EffectClaim, EffectId, Filter, Found,
+    InMemoryStore, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, Memory, MemoryQuery,
+    MemoryRecord, MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put, Schedule, ScheduleFilter,
+    Schedules, Scope, Secret, Secrets, Settlement, Store, StoreError, StoredDeployment, StoredKey,
+    StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned, Webhook, Webhooks, Workflows,
 };
 use callboard_protocol::{
-    AgentId, Annotation, KeyId, MemoryId, RunId, SecretName, Tenant, Timestamp, WebhookId,
-    WorkflowId,
+    AgentId, Annotation, KeyId, MemoryId, RunId, ScheduleId, SecretName, Tenant, Timestamp,
+    WebhookId, WorkflowId,
 };
 
 /// What goes wrong with writes.
@@ -50,7 +50,7 @@ impl FlakyStore {
         *self.fault.lock().expect("no poison")
     }
 
-    fn write(&self) -> Result<(), StoreError> {
+    pub(super) fn write(&self) -> Result<(), StoreError> {
         match self.fault() {
             Fault::None | Fault::Panic => Ok(()),
             Fault::Away => Err(StoreError::Unavailable("secret-host:5432 refused".to_owned())),
@@ -154,10 +154,11 @@ impl Workflows for FlakyStore {
         tenant: &Tenant,
         id: &WorkflowId,
         source: Arc<str>,
+        declared: Vec<Schedule>,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
         self.write()?;
-        self.inner.put_workflow(tenant, id, source, at).await
+        self.inner.put_workflow(tenant, id, source, declared, at).await
     }
     async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
         self.inner.delete_workflow(tenant, id).await
@@ -235,6 +236,57 @@ impl Memory for FlakyStore {
             self.write()?;
         }
         self.inner.has_snapshot(run).await
+    }
+}
+
+#[async_trait]
+impl Schedules for FlakyStore {
+    async fn add_schedule(&self, schedule: Schedule) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.add_schedule(schedule).await
+    }
+    async fn change_schedule(&self, schedule: Schedule, expected: u64) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.change_schedule(schedule, expected).await
+    }
+    async fn remove_schedule(&self, scope: &Scope, id: &ScheduleId) -> Result<bool, StoreError> {
+        self.write()?;
+        self.inner.remove_schedule(scope, id).await
+    }
+    async fn schedule(
+        &self,
+        scope: &Scope,
+        id: &ScheduleId,
+    ) -> Result<Option<Schedule>, StoreError> {
+        self.inner.schedule(scope, id).await
+    }
+    async fn schedules(
+        &self,
+        scope: &Scope,
+        filter: &ScheduleFilter,
+    ) -> Result<Vec<Schedule>, StoreError> {
+        self.inner.schedules(scope, filter).await
+    }
+    async fn due_schedules(&self, at: Timestamp, most: usize) -> Result<DueSchedules, StoreError> {
+        self.inner.due_schedules(at, most).await
+    }
+    async fn advance_schedule(
+        &self,
+        schedule: Schedule,
+        expected: u64,
+        fired: Option<(Timestamp, NewRun)>,
+    ) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.advance_schedule(schedule, expected, fired).await
+    }
+    async fn declare_schedules(
+        &self,
+        tenant: &Tenant,
+        workflow: &WorkflowId,
+        declared: Vec<Schedule>,
+    ) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.declare_schedules(tenant, workflow, declared).await
     }
 }
 

@@ -1,0 +1,84 @@
+//! Workflow definitions and keys in memory.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use callboard_protocol::{KeyId, Tenant, Timestamp, WorkflowId};
+
+use super::InMemoryStore;
+use crate::registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
+use crate::schedules::Schedule;
+use crate::store::StoreError;
+
+#[async_trait]
+impl Workflows for InMemoryStore {
+    async fn workflow(
+        &self,
+        tenant: &Tenant,
+        id: &WorkflowId,
+    ) -> Result<Option<StoredWorkflow>, StoreError> {
+        Ok(self.tables().workflows.get(&(tenant.clone(), id.clone())).cloned())
+    }
+
+    async fn workflows(&self, tenant: &Tenant) -> Result<Vec<StoredWorkflow>, StoreError> {
+        let tables = self.tables();
+        Ok(tables
+            .workflows
+            .iter()
+            .filter(|((owner, _), _)| owner == tenant)
+            .map(|(_, stored)| stored.clone())
+            .collect())
+    }
+
+    async fn put_workflow(
+        &self,
+        tenant: &Tenant,
+        id: &WorkflowId,
+        source: Arc<str>,
+        declared: Vec<Schedule>,
+        at: Timestamp,
+    ) -> Result<Put, StoreError> {
+        let stored = StoredWorkflow { id: id.clone(), source, updated_at: at };
+        let mut tables = self.tables();
+        tables.declare(tenant, id, declared);
+        let replaced = tables.workflows.insert((tenant.clone(), id.clone()), stored);
+        Ok(if replaced.is_some() { Put::Replaced } else { Put::Created })
+    }
+
+    async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
+        let mut tables = self.tables();
+        let removed = tables.workflows.remove(&(tenant.clone(), id.clone())).is_some();
+        if removed {
+            tables.declare(tenant, id, Vec::new());
+        }
+        Ok(removed)
+    }
+}
+
+#[async_trait]
+impl Keys for InMemoryStore {
+    async fn all_keys(&self) -> Result<Vec<StoredKey>, StoreError> {
+        Ok(self.tables().keys.values().cloned().collect())
+    }
+
+    async fn put_key(&self, key: StoredKey) -> Result<(), StoreError> {
+        self.tables().keys.insert(key.id.clone(), key);
+        Ok(())
+    }
+
+    async fn revoke_key(
+        &self,
+        tenant: &Tenant,
+        id: &KeyId,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut tables = self.tables();
+        let Some(key) = tables.keys.get_mut(id).filter(|key| key.tenant == *tenant) else {
+            return Ok(false);
+        };
+        // Revoking twice keeps the time at which the key really stopped working.
+        key.revoked_at.get_or_insert(at);
+        Ok(true)
+    }
+}

@@ -1,0 +1,146 @@
+//! The schedules that a workflow's own definition declares.
+
+use sha2::{Digest as _, Sha256};
+
+use callboard_core::{Cron, Plan, ScheduleError};
+use callboard_protocol::{Object, Owner, ScheduleId, Timestamp, TriggerType, WorkflowTrigger};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::port::{MissedFire, Overlap, Schedule, ScheduleState, Timing};
+use super::scheduler::Scheduler;
+use crate::engine::Engine;
+use crate::store::{KeyMode, Scope, StoreError};
+
+/// The configuration of a schedule trigger, as the published trigger node has it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Config {
+    cron: String,
+    #[serde(default)]
+    timezone: Option<String>,
+    #[serde(default)]
+    missed_fire_policy: MissedFire,
+    #[serde(default)]
+    overlap: Overlap,
+    #[serde(default)]
+    inputs: Object,
+}
+
+/// Why a trigger of a definition cannot be kept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {why}")]
+pub struct DeclaredError {
+    pub path: String,
+    pub why: ScheduleError,
+}
+
+/// Reads the schedule triggers of a plan, for the owner of their runs. Those that are switched off declare nothing.
+pub fn declared_schedules(
+    plan: &Plan,
+    owner: &Owner,
+    mode: KeyMode,
+    now: Timestamp,
+) -> Result<Vec<Schedule>, DeclaredError> {
+    let triggers = plan.definition().triggers.iter().enumerate();
+    let wanted = triggers
+        .filter(|(_, trigger)| trigger.kind == TriggerType::Schedule && trigger.enabled)
+        .map(|(place, trigger)| declared(plan, trigger, place, owner, mode, now));
+    wanted.collect()
+}
+
+fn declared(
+    plan: &Plan,
+    trigger: &WorkflowTrigger,
+    place: usize,
+    owner: &Owner,
+    mode: KeyMode,
+    now: Timestamp,
+) -> Result<Schedule, DeclaredError> {
+    let at = |field: &str| format!("triggers[{place}].config{field}");
+    let config = Value::Object(trigger.config.clone().unwrap_or_default());
+    let config: Config = serde_json::from_value(config).map_err(|error| DeclaredError {
+        path: at(""),
+        why: ScheduleError::Pattern(error.to_string()),
+    })?;
+    let timezone = config.timezone.unwrap_or_else(|| "UTC".to_owned());
+    let checked = Cron::read(&config.cron, &timezone)
+        .and_then(|cron| callboard_core::within_horizon(cron.next_after(now), now));
+    let next = checked.map_err(|why| match why {
+        ScheduleError::TimeZone(_) => DeclaredError { path: at(".timezone"), why },
+        _ => DeclaredError { path: at(".cron"), why },
+    })?;
+    let scope = Scope { tenant: owner.tenant.clone(), workspace: owner.workspace.clone(), mode };
+    let state = ScheduleState {
+        timing: Timing::Cron { cron: config.cron, timezone },
+        overlap: config.overlap,
+        missed: config.missed_fire_policy,
+        enabled: true,
+        principal: owner.principal.clone(),
+        created_at: now,
+        updated_at: now,
+        next_slot: Some(next),
+        queued: None,
+        last_run: None,
+        last_turn: None,
+    };
+    Ok(Schedule {
+        id: id_of(plan, trigger, &scope),
+        place: scope,
+        workflow: plan.id().clone(),
+        roster_id: None,
+        trigger: Some(trigger.id.clone()),
+        inputs: config.inputs,
+        version: 1,
+        wake_at: Some(next),
+        state,
+    })
+}
+
+/// The same trigger with the same configuration keeps its name, so that registering a definition again loses no slot; a
+/// changed one is another schedule.
+fn id_of(plan: &Plan, trigger: &WorkflowTrigger, scope: &Scope) -> ScheduleId {
+    let config = trigger.config.as_ref().map(|config| Value::Object(config.clone()).to_string());
+    let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
+    let mode = if scope.mode == KeyMode::Test { "test" } else { "live" };
+    let mut hasher = Sha256::new();
+    let fields = [scope.tenant.as_str(), workspace, mode, plan.id().as_str(), trigger.id.as_str()];
+    for field in fields.into_iter().chain([config.as_deref().unwrap_or_default()]) {
+        hasher.update((field.len() as u64).to_be_bytes());
+        hasher.update(field);
+    }
+    let digest = hasher.finalize();
+    let hex: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    format!("trg_{hex}").into()
+}
+
+impl Scheduler {
+    /// Takes up the schedules of definitions that the host loaded for everybody: their runs are this owner's.
+    pub async fn declare_loaded(&self, owner: &Owner, mode: KeyMode) -> Result<(), StoreError> {
+        let engine = &self.inner.engine;
+        for entry in engine.catalog().loaded() {
+            let id = entry.plan.id();
+            let now = engine.clock().now();
+            let declared = declared_schedules(&entry.plan, owner, mode, now);
+            let declared = declared.unwrap_or_else(|error| {
+                tracing::warn!(workflow = %id, %error, "schedule of a loaded workflow left out");
+                Vec::new()
+            });
+            self.inner.schedules.declare_schedules(&owner.tenant, id, declared).await?;
+        }
+        self.wake();
+        Ok(())
+    }
+}
+
+/// Whether the definition as it stands still declares a schedule.
+pub(super) async fn is_declared(engine: &Engine, schedule: &Schedule) -> Result<bool, StoreError> {
+    let found = engine.catalog().find(&schedule.place.tenant, &schedule.workflow).await?;
+    let Some(entry) = found else { return Ok(false) };
+    let triggers = &entry.plan.definition().triggers;
+    Ok(triggers.iter().any(|trigger| {
+        trigger.kind == TriggerType::Schedule
+            && trigger.enabled
+            && id_of(&entry.plan, trigger, &schedule.place) == schedule.id
+    }))
+}

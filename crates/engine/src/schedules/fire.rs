@@ -1,0 +1,225 @@
+//! One look at one schedule: fire, wait, pass, and move on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use callboard_protocol::{Object, RunId, Timestamp, TriggerSource};
+
+use super::declared::is_declared;
+use super::port::{LastTurn, Overlap, Schedule, TurnOutcome};
+use super::scheduler::{Looked, Scheduler};
+use super::turn::{Slot, Turn, turn};
+use crate::engine::{EngineError, Newborn, Order, Target};
+use crate::fire::Fire;
+use crate::observe::run_created;
+use crate::store::StoreError;
+
+/// How often a slot that waits for a run asks whether it has ended.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+impl Scheduler {
+    pub(super) async fn look_at(
+        &self,
+        schedule: Schedule,
+        now: Timestamp,
+        awake_since: Timestamp,
+    ) -> Looked {
+        let id = schedule.id.clone();
+        match self.move_on(schedule, now, awake_since).await {
+            // Another host was faster, and that is as good.
+            Ok(_) | Err(EngineError::Store(StoreError::Moved { .. })) => Looked::Moved,
+            Err(error) => {
+                tracing::warn!(%error, schedule = %id, "schedule not looked at; trying again");
+                Looked::Stuck
+            }
+        }
+    }
+
+    /// Looks at one schedule as a host would at `now` that has been awake since then; answers the run that it started.
+    pub async fn rehearse(
+        &self,
+        schedule: &Schedule,
+        now: Timestamp,
+        awake_since: Timestamp,
+    ) -> Result<Option<RunId>, EngineError> {
+        match self.move_on(schedule.clone(), now, awake_since).await {
+            Err(EngineError::Store(StoreError::Moved { .. })) => Ok(None),
+            outcome => outcome,
+        }
+    }
+
+    /// Answers the run that was started.
+    async fn move_on(
+        &self,
+        mut schedule: Schedule,
+        now: Timestamp,
+        awake_since: Timestamp,
+    ) -> Result<Option<RunId>, EngineError> {
+        if schedule.trigger.is_some() && !is_declared(&self.inner.engine, &schedule).await? {
+            self.inner.schedules.remove_schedule(&schedule.place, &schedule.id).await?;
+            return Ok(None);
+        }
+        let due = match turn(&schedule, now, awake_since) {
+            Ok(Turn::NotYet) => None,
+            Ok(Turn::Fire { slot, next }) => {
+                schedule.state.next_slot = next;
+                Some(slot)
+            }
+            Ok(Turn::Missed { last, next }) => {
+                schedule.state.next_slot = next;
+                let why = "no host was there".to_owned();
+                note(&mut schedule, last, now, TurnOutcome::Skipped { why });
+                None
+            }
+            Err(error) => {
+                // A zone that a newer build knew, say. Somebody must look at it.
+                schedule.state.next_slot = None;
+                let why = error.to_string();
+                note(&mut schedule, now, now, TurnOutcome::Failed { why });
+                None
+            }
+        };
+        let queued = schedule.state.queued.map(|at| Slot { at, is_catch_up: false });
+        match queued.or(due) {
+            Some(slot) => self.take_turn(schedule, slot, now).await,
+            None => self.keep(schedule, now).await,
+        }
+    }
+
+    async fn take_turn(
+        &self,
+        mut schedule: Schedule,
+        slot: Slot,
+        now: Timestamp,
+    ) -> Result<Option<RunId>, EngineError> {
+        let busy = self.active_run(&schedule).await?;
+        match (schedule.state.overlap, busy) {
+            (Overlap::Skip, Some(run)) => {
+                let why = format!("{run} is still active");
+                note(&mut schedule, slot.at, now, TurnOutcome::Skipped { why });
+                return self.keep(schedule, now).await;
+            }
+            (Overlap::Queue, Some(_)) => {
+                schedule.state.queued = Some(slot.at);
+                return self.keep(schedule, now).await;
+            }
+            (Overlap::Cancel, Some(run)) => {
+                let reason = Some("its schedule fired again".to_owned());
+                self.inner.engine.cancel(&schedule.place, &run, reason, None, None).await?;
+            }
+            (Overlap::Allow, _) | (_, None) => {}
+        }
+        schedule.state.queued = None;
+        let mut order = order(&schedule, slot);
+        let fire = self.fire_of(&schedule, TriggerSource::Schedule).await?;
+        if let Some(why) = fire.refusal() {
+            let why = why.to_owned();
+            note(&mut schedule, slot.at, now, TurnOutcome::Skipped { why });
+            return self.keep(schedule, now).await;
+        }
+        if let Fire::For(acting) = fire {
+            order.acting = Some(*acting);
+        }
+        match self.inner.engine.conceive(order).await {
+            Ok(newborn) => self.fire(schedule, slot, newborn, now).await,
+            Err(EngineError::Store(error)) => Err(error.into()),
+            Err(error) => {
+                tracing::warn!(%error, schedule = %schedule.id, "scheduled run not started");
+                let why = error.to_string();
+                note(&mut schedule, slot.at, now, TurnOutcome::Failed { why });
+                self.keep(schedule, now).await
+            }
+        }
+    }
+
+    async fn fire(
+        &self,
+        mut schedule: Schedule,
+        slot: Slot,
+        newborn: Newborn,
+        now: Timestamp,
+    ) -> Result<Option<RunId>, EngineError> {
+        let Newborn { record, claim, run } = newborn;
+        let id = run.id().clone();
+        schedule.state.last_run = Some(id.clone());
+        note(&mut schedule, slot.at, now, TurnOutcome::Fired { run: id.clone() });
+        let expected = schedule.version;
+        let (schedule, birth) = (rested(schedule, now), run.birth().clone());
+        let schedules = Arc::clone(&self.inner.schedules);
+        let commit = async move {
+            schedules.advance_schedule(schedule, expected, Some((slot.at, record))).await
+        };
+        self.inner.engine.commit_and_drive(commit, claim, run).await?;
+        run_created(&birth);
+        metrics::counter!("callboard_schedule_fires_total").increment(1);
+        Ok(Some(id))
+    }
+
+    async fn keep(&self, schedule: Schedule, now: Timestamp) -> Result<Option<RunId>, EngineError> {
+        let expected = schedule.version;
+        let schedule = rested(schedule, now);
+        self.inner.schedules.advance_schedule(schedule, expected, None).await?;
+        Ok(None)
+    }
+
+    /// For whom a schedule fires, as things stand.
+    pub(super) async fn fire_of(
+        &self,
+        schedule: &Schedule,
+        source: TriggerSource,
+    ) -> Result<Fire, StoreError> {
+        let (owner, member) = (schedule.owner(), schedule.roster_id.as_ref());
+        self.inner.engine.member_for_fire(&owner, member, &schedule.workflow, source, None).await
+    }
+
+    /// The last run, if it has not ended and anybody asks.
+    async fn active_run(&self, schedule: &Schedule) -> Result<Option<RunId>, StoreError> {
+        let Some(run) = &schedule.state.last_run else { return Ok(None) };
+        if schedule.state.overlap == Overlap::Allow {
+            return Ok(None);
+        }
+        let found = self.inner.engine.inner.store.find(&schedule.place, run).await?;
+        let is_active = found.is_some_and(|found| !found.head.status.is_terminal());
+        Ok(is_active.then(|| run.clone()))
+    }
+}
+
+fn note(schedule: &mut Schedule, slot: Timestamp, at: Timestamp, outcome: TurnOutcome) {
+    schedule.state.last_turn = Some(LastTurn { slot, at, outcome });
+}
+
+/// The schedule as it is kept until its next look.
+fn rested(mut schedule: Schedule, now: Timestamp) -> Schedule {
+    schedule.version += 1;
+    let asks_again = schedule.state.queued.map(|_| now.plus(ASK_AGAIN));
+    schedule.wake_at = schedule.state.next_slot.into_iter().chain(asks_again).min();
+    schedule
+}
+
+/// The run of a slot. What it says of itself is the host's word: nothing here comes from a caller's metadata.
+pub(super) fn order(schedule: &Schedule, slot: Slot) -> Order {
+    let mut metadata = Object::from_iter([
+        ("scheduleId".to_owned(), json!(schedule.id)),
+        ("scheduledFor".to_owned(), json!(slot.at)),
+    ]);
+    if slot.is_catch_up {
+        metadata.insert("isCatchUp".to_owned(), json!(true));
+    }
+    Order {
+        target: Target::Workflow(schedule.workflow.clone()),
+        acting: None,
+        owner: schedule.owner(),
+        mode: schedule.place.mode,
+        inputs: schedule.inputs.clone(),
+        configurable: Object::new(),
+        tags: Vec::new(),
+        metadata: Some(metadata),
+        scope_id: None,
+        callback_url: None,
+        forced_engine_version: None,
+        exclusive: false,
+        trace: None,
+    }
+}

@@ -1,0 +1,209 @@
+//! The port to schedules.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use callboard_core::{Cron, ScheduleError};
+use callboard_protocol::{
+    Object, Owner, Principal, RosterId, RunId, ScheduleId, Tenant, Timestamp, WorkflowId,
+};
+
+use crate::store::{NewRun, Scope, StoreError};
+
+/// The schedules of all tenants. Every row has a version; who changes one says which he has read.
+#[async_trait]
+pub trait Schedules: fmt::Debug + Send + Sync {
+    /// Keeps a new schedule.
+    async fn add_schedule(&self, schedule: Schedule) -> Result<(), StoreError>;
+
+    /// Replaces a schedule that still has the version `expected`; otherwise [`StoreError::Moved`].
+    async fn change_schedule(&self, schedule: Schedule, expected: u64) -> Result<(), StoreError>;
+
+    /// Answers whether there was one that the caller may see.
+    async fn remove_schedule(&self, scope: &Scope, id: &ScheduleId) -> Result<bool, StoreError>;
+
+    async fn schedule(
+        &self,
+        scope: &Scope,
+        id: &ScheduleId,
+    ) -> Result<Option<Schedule>, StoreError>;
+
+    /// Lists schedules in the order of their ids.
+    async fn schedules(
+        &self,
+        scope: &Scope,
+        filter: &ScheduleFilter,
+    ) -> Result<Vec<Schedule>, StoreError>;
+
+    /// Reads up to `most` schedules that somebody should look at by now, the longest due first.
+    async fn due_schedules(&self, at: Timestamp, most: usize) -> Result<DueSchedules, StoreError>;
+
+    /// Keeps a schedule's next state, the slot that it fired and that slot's run, or none of them. A schedule that no
+    /// longer has the version `expected`, and a slot that has fired, are [`StoreError::Moved`].
+    async fn advance_schedule(
+        &self,
+        schedule: Schedule,
+        expected: u64,
+        fired: Option<(Timestamp, NewRun)>,
+    ) -> Result<(), StoreError>;
+
+    /// Makes these the schedules that a workflow's definition declares. Those that are there already stay as they are.
+    async fn declare_schedules(
+        &self,
+        tenant: &Tenant,
+        workflow: &WorkflowId,
+        declared: Vec<Schedule>,
+    ) -> Result<(), StoreError>;
+}
+
+/// One schedule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Schedule {
+    pub id: ScheduleId,
+    /// Where it lives, and its runs.
+    pub place: Scope,
+    pub workflow: WorkflowId,
+    /// The member whose work it is.
+    pub roster_id: Option<RosterId>,
+    /// The trigger of the workflow's own definition that declares it.
+    pub trigger: Option<String>,
+    /// What each run is started with. Sealed at rest: it may hold what only the run may see.
+    pub inputs: Object,
+    /// Grows by one with every change.
+    pub version: u64,
+    /// When somebody should look at it next; none while it is paused or done.
+    pub wake_at: Option<Timestamp>,
+    pub state: ScheduleState,
+}
+
+/// What a schedule keeps as JSON. An old reader ignores fields that it does not know; a new reader defaults those that
+/// an old row lacks; an old writer drops new fields, so a field whose loss would fire twice needs a new column instead.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScheduleState {
+    pub timing: Timing,
+    #[serde(default)]
+    pub overlap: Overlap,
+    #[serde(default)]
+    pub missed: MissedFire,
+    pub enabled: bool,
+    /// Who registered it, and in whose name its runs act.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// The next slot that has not been decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_slot: Option<Timestamp>,
+    /// A slot that waits for the last run to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<RunId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_turn: Option<LastTurn>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Timing {
+    Cron { cron: String, timezone: String },
+    Once { at: Timestamp },
+}
+
+/// What a slot does while the run of an earlier one is still active.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overlap {
+    /// It passes.
+    #[default]
+    Skip,
+    /// It fires all the same.
+    Allow,
+    /// It waits for that run's end; of several that wait, the first is kept.
+    Queue,
+    /// It cancels that run and fires.
+    Cancel,
+}
+
+/// What becomes of slots for which no host was there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MissedFire {
+    Skip,
+    #[default]
+    FireOnce,
+    /// The protocol's name for the same: a backlog never becomes a flood.
+    FireAll,
+}
+
+/// How the last slot went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastTurn {
+    pub slot: Timestamp,
+    pub at: Timestamp,
+    pub outcome: TurnOutcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum TurnOutcome {
+    Fired { run: RunId },
+    Skipped { why: String },
+    Failed { why: String },
+}
+
+/// Which schedules a list shows. Empty fields filter nothing.
+#[derive(Debug, Clone, Default)]
+pub struct ScheduleFilter {
+    pub workflow: Option<WorkflowId>,
+    pub roster_id: Option<RosterId>,
+    /// Only schedules that stand after this one in the list.
+    pub after: Option<ScheduleId>,
+    pub limit: usize,
+}
+
+/// What a scan found.
+#[derive(Debug, Clone, Default)]
+pub struct DueSchedules {
+    pub schedules: Vec<Schedule>,
+    /// When the next schedule that is not due yet becomes so.
+    pub next: Option<Timestamp>,
+}
+
+impl Schedule {
+    /// The owner of its runs.
+    pub fn owner(&self) -> Owner {
+        Owner {
+            tenant: self.place.tenant.clone(),
+            workspace: self.place.workspace.clone(),
+            principal: self.state.principal.clone(),
+        }
+    }
+
+    /// Its slots after an instant, in order. Nothing for one that is done.
+    pub fn slots(&self, after: Timestamp, most: usize) -> Result<Vec<Timestamp>, ScheduleError> {
+        Ok(match &self.state.timing {
+            Timing::Cron { cron, timezone } => {
+                Cron::read(cron, timezone)?.fires(after).take(most).collect()
+            }
+            Timing::Once { at } => {
+                let is_open = *at > after && self.state.next_slot.is_some();
+                Some(*at).filter(|_| is_open).into_iter().take(most).collect()
+            }
+        })
+    }
+
+    /// What it does, in plain English.
+    pub fn describe(&self) -> String {
+        match &self.state.timing {
+            Timing::Cron { cron, timezone } => {
+                Cron::read(cron, timezone).map_or_else(|error| error.to_string(), |c| c.describe())
+            }
+            Timing::Once { at } => format!("Once, at {at}"),
+        }
+    }
+}

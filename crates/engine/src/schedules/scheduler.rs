@@ -1,0 +1,122 @@
+//! The loop that looks at due schedules.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use tokio::sync::Notify;
+
+use callboard_protocol::Timestamp;
+
+use super::port::Schedules;
+use crate::engine::Engine;
+use crate::store::StoreError;
+
+/// Schedules read at once: enough to fill commits, few enough to hold in memory with their inputs.
+const BATCH: usize = 256;
+/// Slots on their way to the disk at once. They share commits; more would only wait in the store's queue.
+const AT_ONCE: usize = 64;
+/// The longest sleep between two looks. Hints come from this process only; other hosts make schedules too.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// A look that comes later than this after the last one finds a machine that slept, or was hopelessly busy: what was due
+/// meanwhile is caught up with once instead of slot by slot.
+const LOST_TOUCH: Duration = Duration::from_secs(10);
+
+/// Starts runs when schedules say so. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Scheduler {
+    pub(super) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) engine: Engine,
+    pub(super) schedules: Arc<dyn Schedules>,
+    /// Says that there may be something to do.
+    wake: Notify,
+    attention: Mutex<Option<Attention>>,
+}
+
+/// Since when this process has looked without a pause.
+#[derive(Debug, Clone, Copy)]
+struct Attention {
+    since: Timestamp,
+    last: Timestamp,
+}
+
+/// What came of looking at one schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Looked {
+    /// It has moved on, here or elsewhere.
+    Moved,
+    /// It is as it was.
+    Stuck,
+}
+
+impl Scheduler {
+    /// Runs on the engine's clock and tasks, and stops with it.
+    pub fn new(engine: Engine, schedules: Arc<dyn Schedules>) -> Self {
+        let attention = Mutex::default();
+        Self { inner: Arc::new(Inner { engine, schedules, wake: Notify::new(), attention }) }
+    }
+
+    pub fn start(&self) {
+        self.inner.engine.inner.tasks.spawn(self.clone().watch_until_stopped());
+    }
+
+    /// Says that a schedule was made or changed.
+    pub fn wake(&self) {
+        self.inner.wake.notify_one();
+    }
+
+    /// Fires every slot that is due; answers when the next one is.
+    pub async fn tick(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let awake_since = self.pay_attention(now);
+        loop {
+            let due = self.inner.schedules.due_schedules(now, BATCH).await?;
+            if due.schedules.is_empty() {
+                return Ok(due.next);
+            }
+            let looks = due.schedules.into_iter().map(|schedule| {
+                // On the heap: sixty-four of them wait at once.
+                Box::pin(self.look_at(schedule, now, awake_since))
+            });
+            let looked: Vec<Looked> = stream::iter(looks).buffer_unordered(AT_ONCE).collect().await;
+            // What cannot move would come back at once, and again.
+            if !looked.contains(&Looked::Moved) {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn pay_attention(&self, now: Timestamp) -> Timestamp {
+        // Two times are read and written whole; a panic elsewhere cannot leave them half-changed.
+        let mut attention = self.inner.attention.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = match *attention {
+            Some(before) if now.since(before.last) <= LOST_TOUCH => before.since.min(now),
+            Some(_) | None => now,
+        };
+        *attention = Some(Attention { since, last: now });
+        since
+    }
+
+    /// Sleeps and ticks until told to stop. Holds no state worth testing.
+    async fn watch_until_stopped(self) {
+        let engine = &self.inner.engine.inner;
+        loop {
+            let now = engine.clock.now();
+            let next = self.tick(now).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "schedules not looked at; trying again");
+                None
+            });
+            let latest = now.plus(LONGEST_SLEEP);
+            let until = next.map_or(latest, |next| next.min(latest));
+            // Losing any of these branches is fine: the next tick reads the truth.
+            tokio::select! {
+                () = engine.clock.sleep_until(until) => {}
+                () = self.inner.wake.notified() => {}
+                () = engine.stop.cancelled() => return,
+            }
+        }
+    }
+}

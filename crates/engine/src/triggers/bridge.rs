@@ -1,0 +1,238 @@
+//! Subscriptions: made, paused, resumed, given new secrets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use callboard_protocol::{
+    Object, Owner, RetryPolicy, RosterId, StateReason, SubscriptionState, Timestamp, TriggerSource,
+    WorkflowId,
+};
+
+use super::port::{
+    Arrival, SigningSecret, SigningSecrets, Subscription, SubscriptionBody, Triggers, Verification,
+};
+use super::tell;
+use crate::engine::{Engine, EngineError, Newborn};
+use crate::fire::Fire;
+use crate::observe::run_created;
+use crate::store::{KeyMode, Scope, StoreError};
+
+/// How long senders may go on with the secret before the last one.
+const OLD_SECRET_LASTS: Duration = Duration::from_secs(86_400);
+/// How long a dead letter is kept.
+const DEAD_LETTERS_KEPT: Duration = Duration::from_secs(Bridge::RETENTION_DAYS as u64 * 86_400);
+
+/// Turns what comes in into runs. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Bridge {
+    pub(super) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) engine: Engine,
+    pub(super) triggers: Arc<dyn Triggers>,
+    /// Says that there may be something to try again.
+    pub(super) wake: Notify,
+}
+
+/// A subscription to be made.
+#[derive(Debug, Clone)]
+pub struct NewSubscription {
+    /// A name that nobody can guess: for forms and mail it is all that a sender must know.
+    pub id: String,
+    pub owner: Owner,
+    pub mode: KeyMode,
+    pub source: TriggerSource,
+    pub workflow: WorkflowId,
+    pub roster_id: Option<RosterId>,
+    pub dedup: bool,
+    pub retry: RetryPolicy,
+    pub verification: Verification,
+    pub mapping: Object,
+    pub secret: Option<SigningSecret>,
+}
+
+/// Why nothing was made or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum BridgeError {
+    #[error("no workflow {0}")]
+    UnknownWorkflow(WorkflowId),
+    #[error("no such subscription")]
+    Unknown,
+    #[error("no such dead letter, or nothing of it was kept")]
+    UnknownLetter,
+    /// The member that it names is not on the caller's roster, or does not own the workflow.
+    #[error("{0}")]
+    NotTheirs(&'static str),
+    /// The subscription takes nothing now.
+    #[error("the subscription is {}", .0.as_str())]
+    NotActive(SubscriptionState),
+    /// Whoever would answer for the run takes none now.
+    #[error("{0}")]
+    Paused(&'static str),
+    /// It still cannot be a run.
+    #[error("{0}")]
+    NotYet(String),
+    /// A subscription that was given up stays so.
+    #[error("the subscription was given up; make a new one")]
+    GivenUp,
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Bridge {
+    /// How many days a dead letter is shown.
+    pub const RETENTION_DAYS: u32 = 30;
+
+    /// Runs on the engine's clock and tasks, and stops with it.
+    pub fn new(engine: Engine, triggers: Arc<dyn Triggers>) -> Self {
+        Self { inner: Arc::new(Inner { engine, triggers, wake: Notify::new() }) }
+    }
+
+    pub async fn register(&self, new: NewSubscription) -> Result<Subscription, BridgeError> {
+        let engine = &self.inner.engine;
+        if engine.catalog().find(&new.owner.tenant, &new.workflow).await?.is_none() {
+            return Err(BridgeError::UnknownWorkflow(new.workflow));
+        }
+        if let Some(member) = &new.roster_id {
+            let fire = engine.member_for_fire(
+                &new.owner,
+                Some(member),
+                &new.workflow,
+                new.source,
+                Some(new.id.clone()),
+            );
+            if let fire @ (Fire::NoSuchMember | Fire::NotInPortfolio) = fire.await? {
+                return Err(BridgeError::NotTheirs(fire.refusal().unwrap_or_default()));
+            }
+        }
+        let now = self.now();
+        let fingerprint = new.secret.as_ref().and_then(|secret| secret.fingerprint(&new.id));
+        let subscription = Subscription {
+            id: new.id,
+            place: Scope {
+                tenant: new.owner.tenant,
+                workspace: new.owner.workspace,
+                mode: new.mode,
+            },
+            source: new.source,
+            workflow: new.workflow,
+            roster_id: new.roster_id,
+            state: SubscriptionState::Active,
+            version: 1,
+            body: SubscriptionBody {
+                dedup: new.dedup,
+                retry: new.retry,
+                verification: new.verification,
+                mapping: new.mapping,
+                fingerprint,
+                principal: new.owner.principal,
+                created_at: now,
+                updated_at: now,
+            },
+        };
+        let secrets = SigningSecrets { current: new.secret, previous: None };
+        self.inner.triggers.add_subscription(subscription.clone(), secrets).await?;
+        Ok(subscription)
+    }
+
+    pub async fn list(&self, scope: &Scope) -> Result<Vec<Subscription>, StoreError> {
+        self.inner.triggers.subscriptions(scope).await
+    }
+
+    pub async fn find(&self, scope: &Scope, id: &str) -> Result<Subscription, BridgeError> {
+        self.inner.triggers.subscription(scope, id).await?.ok_or(BridgeError::Unknown)
+    }
+
+    /// Pauses or resumes. What a sender posts meanwhile is refused, not kept.
+    pub async fn set_state(
+        &self,
+        scope: &Scope,
+        id: &str,
+        to: SubscriptionState,
+    ) -> Result<Subscription, BridgeError> {
+        let subscription = self.find(scope, id).await?;
+        match subscription.state {
+            SubscriptionState::DeadLettered => return Err(BridgeError::GivenUp),
+            state if state == to => return Ok(subscription),
+            _ => {}
+        }
+        let reason = (to == SubscriptionState::Paused).then_some(StateReason::OperatorPaused);
+        let moved = self.move_to(subscription, to, reason).await?;
+        self.inner.wake.notify_one();
+        Ok(moved)
+    }
+
+    /// Moves a subscription and tells of it, in one transaction.
+    pub(super) async fn move_to(
+        &self,
+        mut subscription: Subscription,
+        to: SubscriptionState,
+        reason: Option<StateReason>,
+    ) -> Result<Subscription, BridgeError> {
+        let now = self.now();
+        let telling = tell::moved(&subscription, to, reason);
+        let Newborn { record, claim, run } = self.inner.engine.telling(telling, now)?;
+        let expected = subscription.version;
+        subscription.state = to;
+        subscription.version += 1;
+        subscription.body.updated_at = now;
+        let (triggers, changed) = (Arc::clone(&self.inner.triggers), subscription.clone());
+        let birth = run.birth().clone();
+        let commit = async move {
+            triggers.change_subscription(changed, expected, None, Some(record)).await
+        };
+        self.inner.engine.commit_and_drive(commit, claim, run).await?;
+        run_created(&birth);
+        Ok(subscription)
+    }
+
+    /// Gives a subscription a new secret; the last one works for another day.
+    pub async fn rotate(
+        &self,
+        scope: &Scope,
+        id: &str,
+        secret: SigningSecret,
+    ) -> Result<Subscription, BridgeError> {
+        let mut subscription = self.find(scope, id).await?;
+        let opened = self.inner.triggers.open_subscription(id).await?;
+        let (_, secrets) = opened.ok_or(BridgeError::Unknown)?;
+        let (now, expected) = (self.now(), subscription.version);
+        let previous = secrets.current.map(|old| (old, now.plus(OLD_SECRET_LASTS)));
+        subscription.body.fingerprint = secret.fingerprint(id);
+        subscription.body.updated_at = now;
+        subscription.version += 1;
+        let secrets = SigningSecrets { current: Some(secret), previous };
+        let changed = subscription.clone();
+        self.inner.triggers.change_subscription(changed, expected, Some(secrets), None).await?;
+        Ok(subscription)
+    }
+
+    /// What was given up, newest first.
+    pub async fn dead_letters(
+        &self,
+        scope: &Scope,
+        id: &str,
+        after: Option<(Timestamp, String)>,
+        limit: usize,
+    ) -> Result<Vec<Arrival>, BridgeError> {
+        self.find(scope, id).await?;
+        let since = before(self.now(), DEAD_LETTERS_KEPT);
+        Ok(self.inner.triggers.dead_arrivals(scope, id, since, after, limit).await?)
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.inner.engine.inner.clock.now()
+    }
+}
+
+/// The time that lies so far back.
+pub(super) fn before(at: Timestamp, back: Duration) -> Timestamp {
+    let back = i64::try_from(back.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(at.as_millis().saturating_sub(back))
+}

@@ -1,0 +1,353 @@
+//! Deliveries: something comes in, is believed or not, and becomes a run once.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use callboard_core::{Birth, Delivered};
+use callboard_protocol::{
+    EventId, Object, RunId, StateReason, SubscriptionState, Timestamp, TriggerEvent,
+};
+
+use super::bridge::{Bridge, BridgeError};
+use super::port::{Arrival, ArrivalState, DeadReason, Kept, Settled, Subscription, Verification};
+use super::signature::{SignatureError, Signed, is_id, verify};
+use crate::engine::{EngineError, Newborn, Order, Target};
+use crate::fire::Fire;
+use crate::observe::run_created;
+use crate::store::StoreError;
+
+/// Refused posts that are kept for each subscription: enough to see what happens, no more than strangers may fill.
+const MOST_REFUSED: usize = 100;
+
+/// A thing that came in.
+#[derive(Debug)]
+pub struct Incoming {
+    /// A name that nobody has used.
+    pub id: String,
+    /// The sender's own name for it; the same name is the same thing.
+    pub event_id: Option<String>,
+    /// Without its delivery id.
+    pub event: TriggerEvent,
+}
+
+/// What a delivery came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delivery {
+    Started(RunId),
+    /// The same thing came before; it became this run.
+    Duplicate(RunId),
+    /// It cannot be a run yet and is tried again.
+    Waiting,
+    /// It cannot be a run and was given up.
+    GivenUp,
+}
+
+/// What an attempt came to, short of the machine misbehaving.
+pub(super) enum Attempted {
+    Run(Box<Newborn>),
+    /// The reason, in words that hold nothing of the content.
+    NotYet(String),
+    /// Whoever would answer for it takes nothing now.
+    Paused(&'static str),
+    /// The subscription names somebody who is gone.
+    Gone,
+}
+
+impl Bridge {
+    /// Checks who sent a post, before anything of it is looked at. A refusal is kept among the dead letters and moves
+    /// nothing: otherwise one bad post could kill a subscription.
+    pub async fn authenticate(
+        &self,
+        id: &str,
+        signed: Option<Signed<'_>>,
+        body: &[u8],
+        arrival: String,
+    ) -> Result<Result<(Subscription, bool), SignatureError>, BridgeError> {
+        let opened = self.inner.triggers.open_subscription(id).await?;
+        let (subscription, secrets) = opened.ok_or(BridgeError::Unknown)?;
+        let now = self.now();
+        let verdict = match signed {
+            Some(signed) => verify(signed, body, &secrets, now),
+            None => Err(SignatureError::Malformed),
+        };
+        match (subscription.body.verification, verdict) {
+            (Verification::None, _) => Ok(Ok((subscription, false))),
+            (Verification::Required | Verification::BestEffort, Ok(())) => {
+                Ok(Ok((subscription, true)))
+            }
+            (Verification::BestEffort, Err(_)) => Ok(Ok((subscription, false))),
+            (Verification::Required, Err(error)) => {
+                self.note_refused(&subscription, arrival, now).await?;
+                Ok(Err(error))
+            }
+        }
+    }
+
+    async fn note_refused(
+        &self,
+        subscription: &Subscription,
+        id: String,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let refused = Arrival {
+            // The sender's id is not used: it may belong to a good post that is still to come.
+            dedup_key: dedup_key(&subscription.id, &id),
+            id,
+            subscription: subscription.id.clone(),
+            place: subscription.place.clone(),
+            attempts: 1,
+            state: ArrivalState::Dead { reason: DeadReason::VerificationFailed, at: now },
+            received_at: now,
+            event: None,
+            error: None,
+            version: 1,
+        };
+        metrics::counter!("callboard_trigger_refused_total").increment(1);
+        self.inner.triggers.note_refused(refused, MOST_REFUSED).await
+    }
+
+    /// Makes a run of something that came in over an active subscription, or keeps it to try again.
+    pub async fn deliver(
+        &self,
+        subscription: Subscription,
+        incoming: Incoming,
+    ) -> Result<Delivery, BridgeError> {
+        if subscription.state != SubscriptionState::Active {
+            return Err(BridgeError::NotActive(subscription.state));
+        }
+        let now = self.now();
+        let known = incoming.event_id.filter(|_| subscription.body.dedup);
+        let named = known.as_deref().unwrap_or(&incoming.id);
+        let mut event = incoming.event;
+        let dedup_key = dedup_key(&subscription.id, named);
+        event.dedup_key = subscription.body.dedup.then(|| dedup_key.clone());
+        let mut arrival = Arrival {
+            id: incoming.id,
+            subscription: subscription.id.clone(),
+            place: subscription.place.clone(),
+            dedup_key,
+            attempts: 1,
+            state: ArrivalState::Waiting { due_at: now },
+            received_at: now,
+            event: Some(serde_json::to_string(&event).unwrap_or_default()),
+            error: None,
+            version: 1,
+        };
+        match self.attempt(&subscription, &arrival).await? {
+            Attempted::Run(newborn) => {
+                arrival.state = ArrivalState::Delivered { run: newborn.run.id().clone(), at: now };
+                self.keep(arrival, Some(*newborn)).await
+            }
+            Attempted::NotYet(why) => {
+                arrival.error = Some(why);
+                arrival.state = ArrivalState::Waiting { due_at: self.next_try(&subscription, 1) };
+                let kept = self.keep(arrival, None).await?;
+                self.inner.wake.notify_one();
+                Ok(kept)
+            }
+            Attempted::Paused(why) => Err(BridgeError::Paused(why)),
+            Attempted::Gone => {
+                let (to, reason) = (SubscriptionState::Failed, StateReason::SourceRemoved);
+                let failed = self.move_to(subscription, to, Some(reason)).await?;
+                Err(BridgeError::NotActive(failed.state))
+            }
+        }
+    }
+
+    async fn keep(
+        &self,
+        arrival: Arrival,
+        newborn: Option<Newborn>,
+    ) -> Result<Delivery, BridgeError> {
+        let triggers = Arc::clone(&self.inner.triggers);
+        let Some(Newborn { record, claim, run }) = newborn else {
+            return told(triggers.keep_arrival(arrival, None).await?, Delivery::Waiting);
+        };
+        let started = Delivery::Started(run.id().clone());
+        let (sender, kept) = tokio::sync::oneshot::channel();
+        let birth = run.birth().clone();
+        let commit = async move {
+            let kept = triggers.keep_arrival(arrival, Some(record)).await?;
+            let is_new = kept == Kept::New;
+            // The caller may be gone; the run is not.
+            let _gone = sender.send(kept);
+            // Nothing was written, so there is nothing to drive either.
+            let what = "the delivery".to_owned();
+            if is_new { Ok(()) } else { Err(StoreError::Moved { what }) }
+        };
+        match self.inner.engine.commit_and_drive(commit, claim, run).await {
+            Ok(()) => run_created(&birth),
+            Err(StoreError::Moved { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let gone = |_| StoreError::Unavailable("the host is stopping".into());
+        told(kept.await.map_err(gone)?, started)
+    }
+
+    /// Tries to make a run of an arrival; nothing is written yet.
+    pub(super) async fn attempt(
+        &self,
+        subscription: &Subscription,
+        arrival: &Arrival,
+    ) -> Result<Attempted, BridgeError> {
+        let engine = &self.inner.engine;
+        let event = arrival.event.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let Some(event): Option<Object> = event else {
+            return Ok(Attempted::NotYet("nothing of it was kept".to_owned()));
+        };
+        let owner = subscription.owner();
+        let fire = engine.member_for_fire(
+            &owner,
+            subscription.roster_id.as_ref(),
+            &subscription.workflow,
+            subscription.source,
+            Some(subscription.id.clone()),
+        );
+        let acting = match fire.await? {
+            Fire::For(acting) => Some(*acting),
+            Fire::Unowned => None,
+            Fire::NoSuchMember | Fire::NotInPortfolio => return Ok(Attempted::Gone),
+            fire @ Fire::Paused => {
+                return Ok(Attempted::Paused(fire.refusal().unwrap_or_default()));
+            }
+        };
+        let order = Order { acting, ..order(subscription, &event) };
+        let delivered = |birth: &Birth| {
+            let place = EventId::of(&birth.run_id, birth.delivery_place());
+            let mut event = event.clone();
+            event.insert("deliveryId".to_owned(), json!(place));
+            Some(Delivered {
+                subscription_id: subscription.id.clone(),
+                dedup_key: arrival.dedup_key.clone(),
+                attempt: arrival.attempts,
+                event,
+            })
+        };
+        match engine.conceive_delivered(order, delivered).await {
+            Ok(newborn) => Ok(Attempted::Run(Box::new(newborn))),
+            Err(EngineError::Store(error)) => Err(error.into()),
+            Err(error) => Ok(Attempted::NotYet(error.to_string())),
+        }
+    }
+
+    /// Starts a run of a dead letter, whatever became of its subscription: somebody has looked at it.
+    pub async fn replay(
+        &self,
+        scope: &crate::store::Scope,
+        subscription: &str,
+        id: &str,
+    ) -> Result<RunId, BridgeError> {
+        let subscription = self.find(scope, subscription).await?;
+        let found = self.inner.triggers.arrival(scope, &subscription.id, id).await?;
+        let is_dead = |arrival: &Arrival| matches!(arrival.state, ArrivalState::Dead { .. });
+        let found = found.filter(|arrival| is_dead(arrival) && arrival.event.is_some());
+        let mut arrival = found.ok_or(BridgeError::UnknownLetter)?;
+        arrival.attempts += 1;
+        let newborn = match self.attempt(&subscription, &arrival).await? {
+            Attempted::Run(newborn) => *newborn,
+            Attempted::NotYet(why) => {
+                return Err(BridgeError::NotYet(why));
+            }
+            Attempted::Paused(why) => return Err(BridgeError::Paused(why)),
+            Attempted::Gone => return Err(BridgeError::NotActive(SubscriptionState::Failed)),
+        };
+        let run = newborn.run.id().clone();
+        let expected = arrival.version;
+        arrival.state = ArrivalState::Delivered { run: run.clone(), at: self.now() };
+        arrival.version += 1;
+        self.settle(arrival, expected, Some(newborn), false).await?;
+        Ok(run)
+    }
+
+    /// Writes what became of an arrival, with a run that goes with it.
+    pub(super) async fn settle(
+        &self,
+        arrival: Arrival,
+        expected: u64,
+        newborn: Option<Newborn>,
+        buries: bool,
+    ) -> Result<(), StoreError> {
+        let triggers = Arc::clone(&self.inner.triggers);
+        let Some(Newborn { record, claim, run }) = newborn else {
+            let settled = Settled { arrival, run: None, buries };
+            return triggers.settle_arrival(settled, expected).await;
+        };
+        let birth = run.birth().clone();
+        let settled = Settled { arrival, run: Some(record), buries };
+        let commit = async move { triggers.settle_arrival(settled, expected).await };
+        self.inner.engine.commit_and_drive(commit, claim, run).await?;
+        run_created(&birth);
+        Ok(())
+    }
+}
+
+/// What the caller is told of what was kept.
+fn told(kept: Kept, new: Delivery) -> Result<Delivery, BridgeError> {
+    match kept {
+        Kept::New => Ok(new),
+        Kept::NotActive(state) => Err(BridgeError::NotActive(state)),
+        Kept::Known(arrival) => Ok(match arrival.state {
+            ArrivalState::Delivered { run, .. } => Delivery::Duplicate(run),
+            ArrivalState::Waiting { .. } => Delivery::Waiting,
+            ArrivalState::Dead { .. } => Delivery::GivenUp,
+        }),
+    }
+}
+
+/// Says nothing of what it stands for, and is the same for the same thing.
+fn dedup_key(subscription: &str, id: &str) -> String {
+    let mut hasher = Sha256::new();
+    for field in ["trigger bridge", subscription, id] {
+        hasher.update((field.len() as u64).to_be_bytes());
+        hasher.update(field);
+    }
+    let digest = hasher.finalize();
+    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("dk_{hex}")
+}
+
+impl Incoming {
+    /// Whether a sender's name for a thing can stand for it.
+    pub fn is_event_id(id: &str) -> bool {
+        is_id(id)
+    }
+}
+
+fn order(subscription: &Subscription, event: &Object) -> Order {
+    let inputs = subscription.body.mapping.iter().filter_map(|(name, from)| match from {
+        Value::String(path) => find(event, path).map(|value| (name.clone(), value.clone())),
+        value => Some((name.clone(), value.clone())),
+    });
+    let metadata = Object::from_iter([
+        ("triggerSubscriptionId".to_owned(), json!(subscription.id)),
+        ("triggerSource".to_owned(), json!(subscription.source)),
+    ]);
+    Order {
+        target: Target::Workflow(subscription.workflow.clone()),
+        acting: None,
+        owner: subscription.owner(),
+        mode: subscription.place.mode,
+        inputs: inputs.collect(),
+        configurable: Object::new(),
+        tags: Vec::new(),
+        metadata: Some(metadata),
+        scope_id: None,
+        callback_url: None,
+        forced_engine_version: None,
+        exclusive: false,
+        trace: None,
+    }
+}
+
+/// Follows a dotted path such as `webhook.body.items.0.name`.
+fn find<'a>(event: &'a Object, path: &str) -> Option<&'a Value> {
+    let mut steps = path.split('.');
+    let first = event.get(steps.next()?)?;
+    steps.try_fold(first, |value, step| match value {
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        Value::Object(fields) => fields.get(step),
+        _ => None,
+    })
+}

@@ -1,0 +1,90 @@
+//! Runs that tell what became of subscriptions: the events that belong to no run of a workflow.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use callboard_core::STATEMENT;
+use callboard_protocol::{
+    DeliveryOutcome, StateReason, SubscriptionState, TriggerDeliveryAttempted,
+    TriggerSubscriptionStateChanged,
+};
+
+use super::port::{Arrival, Subscription};
+use crate::deployments::Telling;
+
+/// What such runs are listed under.
+const WORKFLOW: &str = "callboard-trigger";
+
+/// Tells that a subscription has moved.
+pub(super) fn moved(
+    subscription: &Subscription,
+    to: SubscriptionState,
+    reason: Option<StateReason>,
+) -> Telling {
+    telling(subscription, &[change(subscription, to, reason)])
+}
+
+/// Tells of every attempt at an arrival that was given up, and that its subscription is.
+pub(super) fn given_up(subscription: &Subscription, arrival: &Arrival) -> Telling {
+    let attempts = (1..=arrival.attempts).map(|attempt| {
+        let is_last = attempt == arrival.attempts;
+        let outcome =
+            if is_last { DeliveryOutcome::DeadLettered } else { DeliveryOutcome::Retrying };
+        let payload = TriggerDeliveryAttempted {
+            subscription_id: subscription.id.clone(),
+            dedup_key: arrival.dedup_key.clone(),
+            attempt,
+            outcome,
+            run_id: None,
+        };
+        json!({ "type": "trigger.delivery.attempted", "payload": payload })
+    });
+    let (to, reason) = (SubscriptionState::DeadLettered, Some(StateReason::RetryExhausted));
+    let statements: Vec<Value> = attempts.chain([change(subscription, to, reason)]).collect();
+    telling(subscription, &statements)
+}
+
+fn change(
+    subscription: &Subscription,
+    to: SubscriptionState,
+    reason: Option<StateReason>,
+) -> Value {
+    let payload = TriggerSubscriptionStateChanged {
+        subscription_id: subscription.id.clone(),
+        source: subscription.source,
+        from_state: subscription.state,
+        to_state: to,
+        reason,
+    };
+    json!({ "type": "trigger.subscription.state.changed", "payload": payload })
+}
+
+fn telling(subscription: &Subscription, statements: &[Value]) -> Telling {
+    let name = |place: usize| format!("step{place}");
+    let nodes: Vec<Value> = statements
+        .iter()
+        .enumerate()
+        .map(|(place, config)| {
+            json!({ "id": name(place), "typeId": STATEMENT, "name": "Tell",
+                "position": { "x": 0, "y": 0 }, "config": config, "inputs": {} })
+        })
+        .collect();
+    let edges: Vec<Value> = (1..nodes.len())
+        .map(|place| {
+            json!({ "id": format!("e{place}"), "sourceNodeId": name(place - 1),
+                "targetNodeId": name(place) })
+        })
+        .collect();
+    let definition = json!({
+        "id": WORKFLOW, "name": "Trigger", "version": "1.0", "nodes": nodes, "edges": edges,
+        "triggers": [], "variables": [], "metadata": {}, "settings": {},
+    });
+    Telling {
+        workflow: WORKFLOW.into(),
+        definition: Arc::from(definition.to_string()),
+        owner: subscription.owner(),
+        mode: subscription.place.mode,
+        tags: vec![subscription.id.clone()],
+    }
+}

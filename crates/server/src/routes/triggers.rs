@@ -1,0 +1,292 @@
+//! Trigger subscriptions over HTTP: registered, listed, paused, given new secrets, and what they gave up.
+
+mod ingest;
+mod letters;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use callboard_engine::{BridgeError, NewSubscription, SigningSecret, Subscription, Verification};
+use callboard_protocol::{
+    Object, RetryPolicy, RosterId, SubscriptionState, TriggerSource, WorkflowId,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::extract::{Named, Shaped};
+use crate::idempotency::InsteadOfBody;
+use crate::keys::Caller;
+use crate::problem::{Code, Problem};
+use crate::query::Parameters;
+
+pub(crate) use ingest::{blank, read as read_post};
+pub(super) use ingest::{deliver, ingest};
+pub(crate) use letters::MOST_DEAD_LETTERS;
+pub(super) use letters::{dead_letters, replay};
+
+/// 192 bits: for forms and mail the id in the address is all that keeps strangers out.
+const ID_BYTES: usize = 24;
+const SECRET_BYTES: usize = 32;
+/// More would keep a sender's mistake alive for days.
+const MOST_ATTEMPTS: u32 = 100;
+const MOST_MAPPINGS: usize = 100;
+
+/// What the protocol lets callers register.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Register {
+    source: TriggerSource,
+    workflow_id: WorkflowId,
+    dedup_enabled: Option<bool>,
+    retry_policy: Option<RetryPolicy>,
+    verification: Option<Mode>,
+    input_mapping: Option<Object>,
+}
+
+/// The same with what is ours: queues, and members.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Create {
+    pub(crate) source: TriggerSource,
+    pub(crate) workflow_id: WorkflowId,
+    pub(crate) roster_id: Option<RosterId>,
+    pub(crate) dedup_enabled: Option<bool>,
+    pub(crate) retry_policy: Option<RetryPolicy>,
+    pub(crate) verification: Option<Mode>,
+    pub(crate) input_mapping: Option<Object>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Mode {
+    mode: Option<Verification>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Change {
+    state: SubscriptionState,
+}
+
+pub(super) async fn register(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Shaped(body): Shaped<Register>,
+) -> Result<Response, Problem> {
+    if body.source == TriggerSource::Queue {
+        return Err(Problem::invalid_at("source", "must be webhook, email or form"));
+    }
+    let body = Create {
+        source: body.source,
+        workflow_id: body.workflow_id,
+        roster_id: None,
+        dedup_enabled: body.dedup_enabled,
+        retry_policy: body.retry_policy,
+        verification: body.verification,
+        input_mapping: body.input_mapping,
+    };
+    make(&host, &caller, body).await
+}
+
+pub(super) async fn create(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+    Shaped(body): Shaped<Create>,
+) -> Result<Response, Problem> {
+    Parameters::closed(&uri, &[])?;
+    make(&host, &caller, body).await
+}
+
+async fn make(host: &Host, caller: &Caller, body: Create) -> Result<Response, Problem> {
+    let (subscription, secret) = subscribe(host, caller, body).await?;
+    audit(caller, &subscription.id, "trigger subscription made");
+    shown_once(StatusCode::CREATED, &subscription, secret.as_ref())
+}
+
+/// Makes a subscription; a webhook's has a secret.
+pub(crate) async fn subscribe(
+    host: &Host,
+    caller: &Caller,
+    body: Create,
+) -> Result<(Subscription, Option<SigningSecret>), Problem> {
+    if matches!(body.source, TriggerSource::Schedule | TriggerSource::Manual) {
+        let message = "must be webhook, queue, email or form; schedules have their own path";
+        return Err(Problem::invalid_at("source", message));
+    }
+    let is_signed = body.source == TriggerSource::Webhook;
+    let mode = body.verification.and_then(|verification| verification.mode);
+    let verification = match (mode, is_signed) {
+        (Some(mode), true) => mode,
+        (None, true) => Verification::Required,
+        // Only posts that are signed can be verified here; a promise that cannot be kept is not made.
+        (Some(Verification::Required), false) => {
+            let message = "this host verifies webhooks only";
+            return Err(Problem::invalid_at("verification.mode", message));
+        }
+        (Some(Verification::BestEffort | Verification::None) | None, false) => Verification::None,
+    };
+    let retry = body.retry_policy.unwrap_or_default();
+    if !(1..=MOST_ATTEMPTS).contains(&retry.max_attempts) {
+        return Err(Problem::invalid_at("retryPolicy.maxAttempts", "must be from 1 to 100"));
+    }
+    let mapping = body.input_mapping.unwrap_or_default();
+    if mapping.len() > MOST_MAPPINGS {
+        return Err(Problem::invalid_at("inputMapping", "must be 100 at most"));
+    }
+    let secret = if is_signed { Some(make_secret()?) } else { None };
+    let new = NewSubscription {
+        id: make_id()?,
+        owner: caller.owner(),
+        mode: caller.scope.mode,
+        source: body.source,
+        workflow: body.workflow_id,
+        roster_id: body.roster_id,
+        dedup: body.dedup_enabled.unwrap_or(true),
+        retry,
+        verification,
+        mapping,
+        secret: secret.clone(),
+    };
+    let subscription = host.app.bridge.register(new).await.map_err(problem)?;
+    Ok((subscription, secret))
+}
+
+/// Where things are posted to, with the secret for whoever signs them. A repetition of the request does not show it.
+fn shown_once(
+    status: StatusCode,
+    subscription: &Subscription,
+    secret: Option<&SigningSecret>,
+) -> Result<Response, Problem> {
+    let id = &subscription.id;
+    let ingest = format!("/v1/trigger-subscriptions/{id}/ingest");
+    let mut binding = match subscription.source {
+        TriggerSource::Webhook | TriggerSource::Form => json!({ "ingestUrl": ingest }),
+        TriggerSource::Email => json!({ "ingestAddress": ingest }),
+        TriggerSource::Queue => {
+            json!({ "deliverUrl": format!("/v1/host/callboard/trigger-subscriptions/{id}/deliver") })
+        }
+        TriggerSource::Schedule | TriggerSource::Manual => json!({}),
+    };
+    if let Some(fingerprint) = &subscription.body.fingerprint {
+        binding["secretFingerprint"] = json!(fingerprint);
+    }
+    let body = |binding: &Value| {
+        Answer::json(
+            status,
+            &json!({ "subscription": subscription.document(), "binding": binding }),
+        )
+    };
+    let kept = body(&binding)?;
+    let Some(secret) = secret else { return Ok(kept.into_response()) };
+    binding["signingSecret"] = json!(secret.reveal());
+    let mut response = body(&binding)?.into_response();
+    response.extensions_mut().insert(InsteadOfBody(kept.body));
+    Ok(response)
+}
+
+pub(super) async fn list(State(host): State<Arc<Host>>, caller: Caller) -> Result<Answer, Problem> {
+    let found = host.app.bridge.list(&caller.scope).await?;
+    let subscriptions: Vec<_> = found.iter().map(Subscription::document).collect();
+    Ok(Answer::of(StatusCode::OK, &json!({ "subscriptions": subscriptions })))
+}
+
+pub(super) async fn read(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<String>,
+) -> Result<Answer, Problem> {
+    let found = host.app.bridge.find(&caller.scope, &id).await.map_err(problem)?;
+    Ok(Answer::of(StatusCode::OK, &json!({ "subscription": found.document() })))
+}
+
+pub(super) async fn change(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<String>,
+    uri: Uri,
+    Shaped(body): Shaped<Change>,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    if !matches!(body.state, SubscriptionState::Active | SubscriptionState::Paused) {
+        return Err(Problem::invalid_at("state", "must be active or paused"));
+    }
+    let changed = host.app.bridge.set_state(&caller.scope, &id, body.state).await;
+    let changed = changed.map_err(problem)?;
+    audit(&caller, &id, "trigger subscription changed");
+    Ok(Answer::of(StatusCode::OK, &json!({ "subscription": changed.document() })))
+}
+
+pub(super) async fn rotate(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<String>,
+) -> Result<Response, Problem> {
+    let known = host.app.bridge.find(&caller.scope, &id).await.map_err(problem)?;
+    if known.source != TriggerSource::Webhook {
+        return Err(Problem::invalid("only webhooks are signed"));
+    }
+    let secret = make_secret()?;
+    let rotated = host.app.bridge.rotate(&caller.scope, &id, secret.clone()).await;
+    let rotated = rotated.map_err(problem)?;
+    audit(&caller, &id, "signing secret rotated");
+    shown_once(StatusCode::OK, &rotated, Some(&secret))
+}
+
+fn random<const N: usize>() -> Result<[u8; N], Problem> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| Problem::internal(&error))?;
+    Ok(bytes)
+}
+
+fn make_id() -> Result<String, Problem> {
+    let hex = random::<ID_BYTES>()?.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    Ok(format!("tsub_{hex}"))
+}
+
+fn make_secret() -> Result<SigningSecret, Problem> {
+    let text = STANDARD.encode(random::<SECRET_BYTES>()?);
+    Ok(SigningSecret::new(format!("whsec_{text}")))
+}
+
+/// A name for something that came in, in the order of arrival.
+pub(crate) fn arrival_id() -> String {
+    format!("dlv_{}", uuid::Uuid::now_v7().simple())
+}
+
+fn audit(caller: &Caller, subscription: &str, what: &'static str) {
+    tracing::info!(
+        target: "audit",
+        principal = %caller.principal(),
+        openwop.tenant_id = %caller.scope.tenant,
+        subscription,
+        "{what}"
+    );
+}
+
+pub(crate) fn problem(error: BridgeError) -> Problem {
+    let message = error.to_string();
+    match error {
+        BridgeError::Unknown => Problem::no_such("trigger subscription"),
+        BridgeError::UnknownLetter => Problem::no_such("dead letter"),
+        BridgeError::UnknownWorkflow(id) => {
+            Problem::invalid_at("workflowId", &format!("no workflow {:?}", id.as_str()))
+        }
+        BridgeError::NotTheirs(why) => Problem::invalid_at("rosterId", why),
+        BridgeError::NotActive(state) => {
+            Problem::new(Code::SubscriptionNotActive, message).with("state", state.as_str())
+        }
+        BridgeError::Paused(_) | BridgeError::GivenUp => {
+            Problem::new(Code::SubscriptionNotActive, message)
+        }
+        BridgeError::NotYet(_) => Problem::new(Code::NotYetARun, message),
+        BridgeError::Engine(error) => error.into(),
+        BridgeError::Store(error) => error.into(),
+    }
+}

@@ -1,0 +1,60 @@
+//! `callboard triggers add`: something outside that starts a workflow.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::exit::{CommandError, Exit};
+use crate::output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard triggers add nightly-report --source webhook
+  callboard triggers add orders --source queue --as host:sally-1a2b3c4d --max-attempts 3
+
+A webhook's secret is shown once: posts are signed with it after Standard Webhooks.")]
+pub(crate) struct AddArgs {
+    /// Id of the workflow
+    #[arg(value_name = "WORKFLOW")]
+    workflow: String,
+    /// Where things come from: webhook, queue, form or email
+    #[arg(long, value_name = "SOURCE", value_parser = ["webhook", "queue", "form", "email"])]
+    source: String,
+    /// Member whose work it is
+    #[arg(long = "as", value_name = "ROSTER_ID")]
+    roster: Option<String>,
+    /// How often a delivery is tried before it is given up
+    #[arg(long, value_name = "N")]
+    max_attempts: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.or(earlier))?;
+    let mut body = json!({ "workflowId": args.workflow, "source": args.source });
+    if let Some(roster) = args.roster {
+        body["rosterId"] = roster.into();
+    }
+    if let Some(attempts) = args.max_attempts {
+        body["retryPolicy"] = json!({ "maxAttempts": attempts });
+    }
+    let made = client.subscribe(&body).await?;
+    if args.json {
+        output::json(&made)?;
+        return Ok(Exit::Done);
+    }
+    let id = made.pointer("/subscription/subscriptionId").and_then(Value::as_str);
+    output::line(id.unwrap_or_default())?;
+    let binding = made.get("binding").and_then(Value::as_object);
+    for (name, value) in binding.into_iter().flatten() {
+        let shown = value.as_str().unwrap_or_default();
+        let address = if name.ends_with("Url") { client.base() } else { "" };
+        output::note(&format!("{name}: {address}{shown}"));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,57 @@
+//! `callboard triggers dead-letters`: what could not become a run.
+
+use clap::Args;
+use comfy_table::Cell;
+use serde::Deserialize;
+
+use callboard_protocol::Timestamp;
+
+use crate::args::Connection;
+use crate::client::Client;
+use crate::exit::{CommandError, Exit};
+use crate::{output, words};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard triggers dead-letters tsub_0199f2c4")]
+pub(crate) struct DeadLettersArgs {
+    /// Id of the subscription
+    #[arg(value_name = "SUBSCRIPTION_ID")]
+    id: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Deserialize)]
+struct List {
+    deliveries: Vec<Line>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    delivery_id: String,
+    reason: String,
+    dead_lettered_at: Timestamp,
+}
+
+pub(super) async fn run(args: DeadLettersArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = Client::new(&args.connection.or(earlier))?;
+    let found = client.trigger_dead_letters(&args.id).await?;
+    if args.json {
+        output::json(&found)?;
+        return Ok(Exit::Done);
+    }
+    let list: List = serde_json::from_value(found).map_err(|error| {
+        CommandError::failed(format!("the host's list cannot be read: {error}"))
+    })?;
+    let rows = list.deliveries.iter().map(|line| {
+        let when = words::moment(line.dead_lettered_at);
+        [Cell::new(&line.delivery_id), Cell::new(&line.reason), Cell::new(when)]
+    });
+    output::table(["id", "reason", "when"], rows.collect())?;
+    Ok(Exit::Done)
+}

@@ -106,10 +106,7 @@ impl Host {
         let engine =
             build_engine(&settings, definitions, store.clone(), agents.clone(), dispatch, &minds);
         tools.workflows.attach(&engine);
-        let first_key = keys
-            .bootstrap(SystemClock.now())
-            .await
-            .map_err(|error| CommandError::failed(error.to_string()))?;
+        let first_key = first_key(&keys).await?;
         let server = ServerConfig { host_id: format!("callboard-{}", store.name()), ..server };
         let shutdown = CancellationToken::new();
         let courier = Courier::new(engine.clone(), store.clone(), Arc::new(egress));
@@ -152,7 +149,6 @@ impl Host {
         bridge.start();
         tasks.spawn(metrics.keep_up(shutdown.clone()));
         tasks.spawn(callboard_server::serve(listener, router, shutdown.clone()));
-        let first_key = first_key.map(|key| ApiKey::from(key.reveal().to_owned()));
         Ok(Self { url, first_key, store, engine, shutdown, quiet, tasks })
     }
 
@@ -293,6 +289,12 @@ async fn open_agents(
         tracing::warn!(pack = %name, %version, error = %left.why, "installed pack left out");
     }
     Ok(Arc::new(agents))
+}
+
+async fn first_key(keys: &KeyRing) -> Result<Option<ApiKey>, CommandError> {
+    let made = keys.bootstrap(SystemClock.now()).await;
+    let made = made.map_err(|error| CommandError::failed(error.to_string()))?;
+    Ok(made.map(|key| ApiKey::from(key.reveal().to_owned())))
 }
 
 /// A name that no other process has or had: the same process id may come again, but not at the same time.

@@ -37,6 +37,7 @@ use terminal::Terminal;
 const COMMANDS: &[&str] = &[
     "serve",
     "run",
+    "chat",
     "runs",
     "runs list",
     "runs show",

@@ -118,6 +118,7 @@ fn a_mention_starts_a_run_and_follows_it() -> Result<()> {
     let events = user.output(&["chat", "--json", &format!("@{TRIAGER}"), "it", "burns"])?;
     let first: Value = serde_json::from_str(events.lines().next().context("an event")?)?;
     ensure!(first["payload"]["inputs"]["message"] == "it burns", "{first}");
+    ensure!(events.contains("\"source\":\"chat-mention\""), "{events}");
     assert_snapshot!("chat_with_nobody", user.run(&["chat", "@Nobody help"])?);
     Ok(())
 }

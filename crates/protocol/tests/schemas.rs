@@ -6,6 +6,8 @@
 mod agents;
 #[path = "schemas/tools.rs"]
 mod tools;
+#[path = "schemas/triggers.rs"]
+mod triggers;
 #[path = "schemas/usage.rs"]
 mod usage;
 
@@ -88,6 +90,7 @@ fn events() -> Vec<Event> {
     events.extend(family_events());
     events.extend(agent_events());
     events.extend(agents::live_events());
+    events.extend(triggers::trigger_events());
     events.extend(orchestration_events());
     events.extend(node_events());
     events.extend(value_events());
@@ -363,6 +366,7 @@ fn family_events() -> Vec<Event> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "one sample of each event")]
 fn run_events() -> Vec<Event> {
     let reason = Some("why".to_owned());
     vec![

@@ -130,7 +130,7 @@ fn outputs(log: &[Recorded], node: &str) -> Value {
     let is_end = |event: &&Recorded| {
         event.kind == "node.completed" && event.node.as_ref().is_some_and(|it| it.as_str() == node)
     };
-    let end = log.iter().filter(is_end).last().unwrap_or_else(|| panic!("{node} did not complete"));
+    let end = log.iter().rfind(is_end).unwrap_or_else(|| panic!("{node} did not complete"));
     serde_json::from_str::<Value>(&end.payload).unwrap()["outputs"].clone()
 }
 

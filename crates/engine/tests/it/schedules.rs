@@ -203,7 +203,7 @@ async fn a_definition_declares_schedules_of_its_own() {
     let owner = Owner { tenant: "default".into(), workspace: None, principal: None };
     let trigger = json!({ "id": "often", "type": "schedule",
         "config": { "cron": "*/5 * * * * *", "timezone": "Europe/Berlin", "missedFirePolicy": "skip" } });
-    world.register_with(&owner, "declared", &[trigger.clone()]).await;
+    world.register_with(&owner, "declared", std::slice::from_ref(&trigger)).await;
     nap(FIVE * 2).await;
     assert_eq!(world.fired().await.len(), 2);
     // Registered again as it is, it goes on; without the trigger, it stops.

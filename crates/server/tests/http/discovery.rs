@@ -230,17 +230,6 @@ async fn r1_the_document_as_a_whole() {
         "maxRunDurationMs": 31536000000,
         "schemaRounds": 3
       },
-      "modelCapabilities": {
-        "advertised": [
-          "structured-output",
-          "discriminator-enum",
-          "long-context",
-          "reasoning",
-          "function-calling"
-        ],
-        "substitutionSupported": true,
-        "supported": true
-      },
       "memory": {
         "attribution": {
           "emitsWriteEvents": true,
@@ -259,6 +248,17 @@ async fn r1_the_document_as_a_whole() {
         },
         "supported": true,
         "ttlSupported": true
+      },
+      "modelCapabilities": {
+        "advertised": [
+          "structured-output",
+          "discriminator-enum",
+          "long-context",
+          "reasoning",
+          "function-calling"
+        ],
+        "substitutionSupported": true,
+        "supported": true
       },
       "multiAgent": {
         "executionModel": {
@@ -395,6 +395,45 @@ async fn r1_the_document_as_a_whole() {
       },
       "toolCatalog": {
         "sources": [],
+        "supported": true
+      },
+      "triggerBridge": {
+        "deadLetter": {
+          "maxPageSize": 200,
+          "retentionDays": 30
+        },
+        "dedup": true,
+        "ingestion": {
+          "externalSources": [
+            "webhook",
+            "email",
+            "form"
+          ],
+          "inboundSigning": [
+            "standard-webhooks-1"
+          ],
+          "maxBodyBytes": 4194304,
+          "registrationEndpoint": true,
+          "verification": [
+            "webhook-signature"
+          ]
+        },
+        "retryPolicy": {
+          "backoff": "exponential",
+          "maxAttempts": 5
+        },
+        "sources": [
+          "webhook",
+          "email",
+          "form",
+          "queue"
+        ],
+        "subscriptionStates": [
+          "active",
+          "paused",
+          "failed",
+          "dead-lettered"
+        ],
         "supported": true
       }
     }

@@ -23,6 +23,10 @@ pub(crate) async fn check(session: &mut Session, binary: &Path, registry: &Path)
     session.book.enter("agents: the inventory is sorted, whole and without prompts", outcome);
     let outcome = dispatched(session).await;
     session.book.enter("agents: the first that is listed dispatches", outcome);
+    let outcome = invoked_live(session).await;
+    session
+        .book
+        .enter("agents: three live invocations, bracketed and held to what is allowed", outcome);
     let outcome = handed_over(session).await;
     session.book.enter("conformance-agent-pack-handoff-schema-validation: three legs", outcome);
     let outcome = named(session).await;
@@ -84,13 +88,54 @@ async fn dispatched(session: &mut Session) -> Result<()> {
     ensure!(report["status"] == "completed", "{report}");
     let events = report["events"].as_array().context("no events")?;
     let kinds: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
-    ensure!(kinds == ["agent.reasoned", "agent.decided"], "{kinds:?}");
+    let expected = [
+        "agent.invocation.started",
+        "agent.promptResolved",
+        "agent.reasoned",
+        "agent.decided",
+        "agent.invocation.completed",
+    ];
+    ensure!(kinds == expected, "{kinds:?}");
     ensure!(events.iter().all(|event| event["agentId"] == agent.as_str()), "{report}");
     let run = session.create(&json!({ "agentId": INSTALLED, "inputs": { "x": 1 } })).await?;
     let observed = session.observe(&run, WITHIN).await?;
     observed.is_a_log()?;
     observed.in_order(&["run.started", "agent.reasoned", "agent.decided", "run.completed"])?;
     ensure!(observed.snapshot["agent"]["agentId"] == INSTALLED, "{}", observed.snapshot["agent"]);
+    Ok(())
+}
+
+/// The three legs of the protocol's own scenarios for live agents, read from the durable log.
+async fn invoked_live(session: &mut Session) -> Result<()> {
+    let path = "/v1/host/sample/agents/live-invoke";
+    for (body, outcome) in [
+        (json!({ "source": "run-api" }), "completed"),
+        (
+            json!({ "returnSchemaRef": "conformance-strict-handoff", "forceInvalidResult": true }),
+            "failed",
+        ),
+        (json!({ "attemptTool": "conformance-disallowed-tool" }), "completed"),
+    ] {
+        let report = session.expect(200, Request::post(path, &body)).await?;
+        ensure!(report["outcome"] == outcome, "{body}: {report}");
+        let run = report["runId"].as_str().context("no run")?.to_owned();
+        let observed = session.observe(&run, WITHIN).await?;
+        let told: Vec<&Value> = observed
+            .events
+            .iter()
+            .filter(|event| event["type"].as_str().is_some_and(|kind| kind.starts_with("agent.")))
+            .collect();
+        let (first, last) = (told.first().context("silence")?, told.last().context("silence")?);
+        ensure!(first["type"] == "agent.invocation.started", "{first}");
+        ensure!(last["type"] == "agent.invocation.completed", "{last}");
+        let ids = [first, last].map(|event| &event["payload"]["invocationId"]);
+        ensure!(ids[0] == ids[1] && *ids[0] == report["invocationId"], "{ids:?}");
+        if outcome == "failed" {
+            ensure!(last["payload"]["schemaValidated"] != true, "{last}");
+        }
+        let is_call = |event: &&&Value| event["type"] == "agent.toolCalled";
+        ensure!(!told.iter().any(|event| is_call(&event)), "a tool outside the list was called");
+    }
     Ok(())
 }
 

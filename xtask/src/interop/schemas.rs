@@ -47,11 +47,13 @@ const EXCEPTIONS: [Exception; 4] = [
 ];
 
 /// Schemas that whole bodies are checked against.
-const BODIES: [&str; 12] = [
+const BODIES: [&str; 14] = [
     "capabilities",
     "run-event",
     "run-snapshot",
     "agent-inventory-response",
+    "agent-roster-entry",
+    "agent-roster-response",
     "memory-entry",
     "error-envelope",
     "workflow-definition",

@@ -2,6 +2,7 @@
 
 mod deployments;
 mod memory;
+mod packs;
 mod roster;
 mod schedules;
 mod secrets;
@@ -112,42 +113,6 @@ impl Client {
                 error,
                 &format!("no agent {id}"),
                 "`callboard agents list` shows those that this key can see",
-            )
-        })
-    }
-
-    pub(crate) async fn packs(&self) -> Result<Value, CommandError> {
-        self.json(self.request(Method::GET, &format!("{EXTENSION}/packs"))).await
-    }
-
-    /// Installs an archive; answers what the host says of it.
-    pub(crate) async fn install_pack(
-        &self,
-        archive: Vec<u8>,
-        query: &[(&str, String)],
-    ) -> Result<Value, CommandError> {
-        let mut url = self.url(&format!("{EXTENSION}/packs"))?;
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        let request = self.authorized(self.http.post(url)).timeout(REQUEST_TIMEOUT);
-        let request = request.header(reqwest::header::CONTENT_TYPE, "application/gzip");
-        self.json(request.body(archive)).await
-    }
-
-    pub(crate) async fn fetch_pack(&self, wanted: &Value) -> Result<Value, CommandError> {
-        let path = format!("{EXTENSION}/packs/from-registry");
-        self.json(self.request(Method::POST, &path).json(wanted)).await
-    }
-
-    pub(crate) async fn remove_pack(&self, name: &str, version: &str) -> Result<(), CommandError> {
-        let path = format!("{EXTENSION}/packs/{}/{}", segment(name), segment(version));
-        let removed = self.send(self.request(Method::DELETE, &path)).await;
-        removed.map(|_| ()).map_err(|error| {
-            or_not_found(
-                error,
-                &format!("no pack {name} {version}"),
-                "`callboard packs list` shows those that this key can see",
             )
         })
     }

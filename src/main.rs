@@ -9,6 +9,7 @@ mod disk;
 mod exit;
 mod follow;
 mod output;
+mod progress;
 mod prompt;
 mod question;
 mod stream;

@@ -33,7 +33,6 @@ use callboard_server::{
 use callboard_store::{OpenError, SqliteStore};
 
 use crate::args::{ApiKey, environment};
-use crate::commands::packs::Download;
 use crate::config::Config;
 use crate::exit::{CommandError, Exit};
 use crate::{disk, words};
@@ -109,7 +108,8 @@ impl Host {
         let first_key = first_key(&keys).await?;
         let server = ServerConfig { host_id: format!("callboard-{}", store.name()), ..server };
         let shutdown = CancellationToken::new();
-        let courier = Courier::new(engine.clone(), store.clone(), Arc::new(egress));
+        let egress = Arc::new(egress);
+        let courier = Courier::new(engine.clone(), store.clone(), egress.clone());
         let (scheduler, bridge) = standing(&engine, &store, settings.test_seams).await?;
         let router = callboard_server::router(App {
             engine: engine.clone(),
@@ -126,7 +126,7 @@ impl Host {
             logs: store.clone(),
             work: store.clone(),
             downloads: Downloads {
-                fetch: Arc::new(Download::new()?),
+                fetch: egress,
                 registries: settings.config.packs.registries.clone(),
             },
             tools: tools.served,

@@ -16,8 +16,6 @@ use callboard_agents::{AuthorError, PackError};
 use crate::args::Connection;
 use crate::exit::{CommandError, Exit};
 
-pub(crate) use download::Download;
-
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,

@@ -21,10 +21,11 @@ macro_rules! pack {
     };
 }
 
-const PACKS: [&[(&str, &str)]; 3] = [
+const PACKS: [&[(&str, &str)]; 4] = [
     pack!("examples", "pack.json", "schemas/task.json", "schemas/result.json"),
     pack!("installed", "pack.json"),
     pack!("channel", "pack.json"),
+    pack!("degraded", "pack.json"),
 ];
 
 /// The agent of the handoff fixture, which takes one more input than its task has.

@@ -117,19 +117,20 @@ impl Host {
         manifest: &PackManifest,
         agent: &AgentManifest,
     ) -> Result<Vec<MemoryDimension>, PackError> {
-        if !agent.wants_long_term_memory() || self.offers(MEMORY_BACKENDS, "supported") {
+        let mut declared = manifest.peer_dependencies.iter();
+        let declared = declared.find(|(key, _)| canonical(key) == MEMORY_BACKENDS);
+        let level = declared.map_or("supported", |(_, level)| level);
+        if !agent.wants_long_term_memory() || self.offers(MEMORY_BACKENDS, level) {
             return Ok(Vec::new());
         }
-        let declared =
-            manifest.peer_dependencies.keys().find(|key| canonical(key) == MEMORY_BACKENDS);
-        let optional = declared.is_some_and(|key| is_optional(manifest, key));
+        let optional = declared.is_some_and(|(key, _)| is_optional(manifest, key));
         if !optional && !self.lets_go(MEMORY_BACKENDS) {
             return Err(PackError::Capability {
                 agent: agent.agent_id.clone(),
                 capability: MEMORY_BACKENDS.to_owned(),
             });
         }
-        if self.capabilities.contains(MEMORY) {
+        if self.capabilities.contains(MEMORY) || self.offers(MEMORY_BACKENDS, "supported") {
             return Ok(vec![MemoryDimension::LongTermDurability]);
         }
         use MemoryDimension::{LongTermDurability, Read, Write};

@@ -1,6 +1,8 @@
 //! Why a pack is not accepted: one reason each, with its public code.
 
-use callboard_protocol::{AgentId, NameError, PackName, PackVersion, ShapeError, VersionTextError};
+use callboard_protocol::{
+    AgentId, NameError, PROTOCOL_VERSIONS, PackName, PackVersion, ShapeError, VersionTextError,
+};
 
 use crate::registry::FetchError;
 
@@ -51,6 +53,8 @@ pub enum PackError {
     Runtime { what: String },
     #[error("the pack wants {need} of the platform, which this host grants to no pack")]
     RuntimeNeed { need: &'static str },
+    #[error("the pack is made for openwop {wanted}, and this host speaks {}", PROTOCOL_VERSIONS.join(" and "))]
+    Protocol { wanted: String },
 
     #[error("{field} of {agent}: {path:?} is not a path inside the pack")]
     Reference { agent: AgentId, field: &'static str, path: String },
@@ -117,7 +121,7 @@ impl PackError {
             | Self::Reference { .. } => "invalid_manifest",
             Self::Kind { .. } => "pack_kind_invalid",
             Self::Runtime { .. } => "unsupported_runtime",
-            Self::RuntimeNeed { .. } => "pack_runtime_requirement_unmet",
+            Self::RuntimeNeed { .. } | Self::Protocol { .. } => "pack_runtime_requirement_unmet",
             Self::ReferenceMissing { .. } | Self::SignatureMissing { .. } => {
                 "tarball_entry_missing"
             }
@@ -171,7 +175,9 @@ impl PackError {
             }
             Self::Unsigned => "sign it with `callboard packs sign`, or let an admin allow it",
             Self::Unverifiable { .. } => "add the publisher's key to the trusted keys",
-            Self::Yanked { .. } | Self::VersionNotFound { .. } => "choose another version",
+            Self::Yanked { .. } | Self::VersionNotFound { .. } | Self::Protocol { .. } => {
+                "choose another version"
+            }
             Self::PeerDependency { .. } | Self::Capability { .. } => {
                 "name the capability in packs.degrade to install the pack without it"
             }

@@ -11,7 +11,8 @@ use sha2::{Digest as _, Sha256};
 
 use callboard_engine::Digest;
 use callboard_protocol::{
-    AgentId, AgentManifest, PackManifest, PackName, PackVersion, RuntimeLanguage, RuntimeNeed,
+    AgentId, AgentManifest, PROTOCOL_VERSIONS, PackManifest, PackName, PackVersion,
+    RuntimeLanguage, RuntimeNeed, ShapeError,
 };
 
 use crate::archive::{self, Files, Limits, MANIFEST};
@@ -106,6 +107,7 @@ impl Contents {
             return Err(PackError::Kind { kind: kind.to_owned() });
         }
         let manifest = PackManifest::parse(bytes).map_err(PackError::Manifest)?;
+        check_protocol(&manifest)?;
         check_agents(&manifest)?;
         check_runtime(&manifest)?;
         Ok(manifest)
@@ -125,6 +127,19 @@ impl Contents {
             agents,
         })
     }
+}
+
+/// A pack that was made for other versions of the protocol may mean something else by the same words.
+fn check_protocol(manifest: &PackManifest) -> Result<(), PackError> {
+    let range = manifest.protocol_range().map_err(|error| {
+        let (path, message) = ("engines.openwop".to_owned(), error.to_string());
+        PackError::Manifest(ShapeError { path, message })
+    })?;
+    if PROTOCOL_VERSIONS.iter().any(|spoken| range.includes(spoken)) {
+        return Ok(());
+    }
+    let wanted = manifest.engines.get("openwop").and_then(|text| text.as_str());
+    Err(PackError::Protocol { wanted: wanted.unwrap_or_default().to_owned() })
 }
 
 /// Agents lie below their pack, so that nobody can publish under somebody else's name.

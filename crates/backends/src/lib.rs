@@ -2,6 +2,7 @@
 //! scripted model of conformance tests.
 
 mod egress;
+mod fetch;
 mod mcp;
 mod memory_node;
 mod mock;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use callboard_agents::{Fetch, FetchError};
 use callboard_backends::{Answer, Egress, EgressError, Lookup, Method, Outgoing, Reach};
 use callboard_engine::{Deliver, DeliverError, Parcel};
 use futures_util::FutureExt;
@@ -193,4 +194,37 @@ async fn errors_and_debug_output_hold_nothing_of_the_request() {
     for secret in ["token", "signature", "content", "receiver.test"] {
         assert!(!shown.contains(secret), "{shown}");
     }
+}
+
+/// Answers one request for a file.
+async fn shelf(answer: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    TaskTracker::new().spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let (mut text, mut buffer) = (String::new(), [0; 1024]);
+        while !text.ends_with("\r\n\r\n") {
+            let count = socket.read(&mut buffer).await.unwrap();
+            text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+        assert!(text.starts_with("GET /v1/packs/a.tgz HTTP/1.1\r\n"), "{text}");
+        socket.write_all(answer.as_bytes()).await.unwrap();
+    });
+    address
+}
+
+#[tokio::test]
+async fn registries_inside_are_asked_only_where_that_is_allowed() {
+    let there = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\npack";
+    let url = format!("http://{}/v1/packs/a.tgz", shelf(there).await);
+    let guarded = Egress::new(Reach::Public, Moving::through(&[&["127.0.0.1"]]));
+    for url in [url.as_str(), "https://127.0.0.1/v1/packs/a.tgz", "https://packs.example/a.tgz"] {
+        let refused = Fetch::get(&guarded, url).await;
+        assert!(matches!(refused, Err(FetchError::Refused(_))), "{url}: {refused:?}");
+    }
+    let open = Egress::new(Reach::Anywhere, Moving::through(&[]));
+    assert_eq!(Fetch::get(&open, &url).await, Ok(b"pack".to_vec()));
+    let gone = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let url = format!("http://{}/v1/packs/a.tgz", shelf(gone).await);
+    assert_eq!(Fetch::get(&open, &url).await, Err(FetchError::NotFound));
 }

@@ -10,7 +10,6 @@ use callboard_protocol::{AgentId, Object, Owner, RunStatus, Tenant, Timestamp, W
 
 use crate::directory::Cast;
 use crate::engine::{Done, Engine, EngineError, Newborn, Order, Remember, Target};
-use crate::observe::run_created;
 use crate::store::{KeyMode, NewRun, StoreError};
 
 /// What each tenant has deployed, by agent. What stands in a state is not the store's business.
@@ -72,9 +71,9 @@ impl Engine {
         let done = Done { run: run.id().clone(), status: RunStatus::Pending, at };
         record.outcome = remember.map(|remember| remember(&done));
         let birth = run.birth().clone();
-        let commit = async move { deployments.deploy(change, record).await };
+        let commit = async move { deployments.deploy(change, *record).await };
         self.commit_and_drive(commit, claim, run).await?;
-        run_created(&birth);
+        self.run_created(&birth);
         Ok(done)
     }
 

@@ -15,7 +15,6 @@ use callboard_protocol::{Event, Failure, Remembered, Timestamp};
 use crate::activity::{Call, Superseded, Teller, Told, Untold};
 use crate::engine::{Engine, EngineError, Newborn};
 use crate::memory::{MemoryAccess, MemoryDraft, Shared, rows_of};
-use crate::observe::run_created;
 use crate::record::append_of;
 use crate::secrets::Resolved;
 use crate::store::{Claim, ClaimOrigin, Fence, StoreError, Then};
@@ -42,12 +41,12 @@ enum Left {
 struct Driver {
     engine: Engine,
     claim: Claim,
-    run: Run,
+    run: Box<Run>,
     attempts: JoinSet<(Attempt, Outcome)>,
     in_flight: BTreeMap<Attempt, AbortHandle>,
-    teller: Teller,
     resolved: Resolved,
-    told: mpsc::Receiver<Told>,
+    /// Made with the first attempt: most runs of plain nodes have none.
+    voices: Option<Voices>,
     /// Whether children are being looked after: the run does not rest meanwhile.
     is_tending: bool,
     /// What attempts see of memory.
@@ -61,6 +60,24 @@ struct With {
     memory: Vec<(Remembered, MemoryDraft)>,
 }
 
+/// What activities have to tell.
+struct Voices {
+    teller: Teller,
+    told: mpsc::Receiver<Told>,
+}
+
+impl Voices {
+    fn new() -> Self {
+        let (sender, told) = mpsc::channel(TOLD_IN_FLIGHT);
+        Self { teller: Teller(sender), told }
+    }
+
+    /// Cancel-safe: what was told and not taken is kept.
+    async fn next(voices: &mut Option<Self>) -> Option<Told> {
+        voices.as_mut()?.told.recv().await
+    }
+}
+
 impl Engine {
     /// Drives a claimed run on a task of its own.
     pub(crate) fn spawn_driver(&self, claim: Claim) {
@@ -69,7 +86,7 @@ impl Engine {
     }
 
     /// Drives a claimed run to its rest. One that was just created comes with its state.
-    pub(crate) async fn drive_held(&self, claim: Claim, run: Option<Run>) {
+    pub(crate) async fn drive_held(&self, claim: Claim, run: Option<Box<Run>>) {
         let lost = self.inner.driving.hold(&claim);
         self.drive(&claim, run, lost).await;
         self.inner.driving.drop_claim(&claim);
@@ -78,10 +95,10 @@ impl Engine {
     #[tracing::instrument(name = "run.drive", skip_all, fields(
         openwop.run_id = %claim.run, epoch = claim.epoch, openwop.tenant_id, trace_id
     ))]
-    async fn drive(&self, claim: &Claim, run: Option<Run>, lost: CancellationToken) {
+    async fn drive(&self, claim: &Claim, run: Option<Box<Run>>, lost: CancellationToken) {
         let run = match run {
             Some(run) => Ok(Some(run)),
-            None => self.open(&claim.run).await,
+            None => Box::pin(self.open(&claim.run)).await.map(|run| run.map(Box::new)),
         };
         let run = match run {
             Ok(Some(run)) => run,
@@ -94,18 +111,18 @@ impl Engine {
             }
         };
         let said = tracing::Span::current();
-        said.record("openwop.tenant_id", run.birth().owner.tenant.as_str());
-        said.record("trace_id", SpanContext::of_run(run.birth()).trace_id);
-        let (sender, told) = mpsc::channel(TOLD_IN_FLIGHT);
+        if !said.is_disabled() {
+            said.record("openwop.tenant_id", run.birth().owner.tenant.as_str());
+            said.record("trace_id", SpanContext::of_run(run.birth()).trace_id);
+        }
         let driver = Driver {
             engine: self.clone(),
             claim: claim.clone(),
             run,
             attempts: JoinSet::new(),
             in_flight: BTreeMap::new(),
-            teller: Teller(sender),
             resolved: Resolved::default(),
-            told,
+            voices: None,
             is_tending: false,
             memory: Shared::default(),
         };
@@ -125,7 +142,7 @@ impl Engine {
 
     /// A child that was just written is driven at once; a scan would find it too.
     fn drive_child(&self, child: Newborn) {
-        run_created(child.run.birth());
+        self.run_created(child.run.birth());
         if let Some(claim) = child.claim {
             let engine = self.clone();
             self.inner.tasks.spawn(async move { engine.drive_held(claim, Some(child.run)).await });
@@ -145,7 +162,15 @@ impl Driver {
         self.memory.set(self.run.memory_view());
         // Children may have moved before this claim: the run must not rest before they were heard.
         self.is_tending = !self.run.live_children().is_empty();
-        let mut left = self.record(first).await?;
+        match self.record(first).await? {
+            Some(left) => Ok(left),
+            // Many runs end with their first step; those need not carry room for the others.
+            None => Box::pin(self.go_on()).await,
+        }
+    }
+
+    async fn go_on(mut self) -> Result<Left, EngineError> {
+        let mut left = None;
         while left.is_none() {
             if self.is_tending || self.run.has_children_to_tend() {
                 // Few runs have children; the others need not carry room for this.
@@ -239,7 +264,7 @@ impl Driver {
                 Ok((attempt, outcome)) => self.finish(attempt, outcome).await,
                 Err(_aborted) => Ok(None),
             },
-            Some(told) = self.told.recv() => self.tell(told).await,
+            Some(told) = Voices::next(&mut self.voices) => self.tell(told).await,
             () = stop.cancelled() => self.stop().await,
             () = store.changed(&run, self.run.version()) => self.catch_up().await,
             () = clock.sleep_until(wakes_at) => self.record(Command::Continue).await,
@@ -311,7 +336,7 @@ impl Driver {
             let then = self.then(now);
             let fence = Fence { claim: self.claim.clone(), then };
             let mut append = append_of(&self.run, &entries, Some(fence));
-            append.child = with.child.as_ref().map(|child| Box::new(child.record.clone()));
+            append.child = with.child.as_ref().map(|child| child.record.clone());
             append.memory = rows_of(&self.run, &entries, &with.memory);
             let wakes = append.wakes.is_some();
             match self.engine.inner.store.append(append).await {
@@ -356,7 +381,7 @@ impl Driver {
     async fn read_again(&mut self) -> Result<(), EngineError> {
         let id = self.run.id().clone();
         if let Some(run) = self.engine.open(&id).await? {
-            self.run = run;
+            *self.run = run;
             self.memory.set(self.run.memory_view());
         }
         self.stop_superseded();
@@ -412,7 +437,7 @@ impl Driver {
                         return Ok(Some(left));
                     }
                 }
-                Some(told) = self.told.recv() => {
+                Some(told) = Voices::next(&mut self.voices) => {
                     if let Some(left) = self.tell(told).await? {
                         return Ok(Some(left));
                     }
@@ -456,12 +481,13 @@ impl Driver {
         }
     }
 
-    fn call(&self, task: Task) -> Call {
+    fn call(&mut self, task: Task) -> Call {
+        let teller = self.voices.get_or_insert_with(Voices::new).teller.clone();
         let birth = self.run.birth();
         let inner = &self.engine.inner;
         let pinned = task.agent.as_ref().map(|pin| pin.agent_id.clone());
         let agent = pinned.or_else(|| task.named.as_ref().map(|named| named.agent_id.clone()));
-        let way = (self.teller.clone(), self.memory.clone());
+        let way = (teller.clone(), self.memory.clone());
         let (journal, clock) = (inner.memory.clone(), inner.clock.clone());
         let attempt = task.attempt.clone();
         let memory = MemoryAccess::new(&self.run, attempt, agent, journal, clock, way);
@@ -487,7 +513,7 @@ impl Driver {
             resolved: self.resolved.clone(),
             pins: self.run.pins().clone(),
             clock: self.engine.inner.clock.clone(),
-            teller: self.teller.clone(),
+            teller,
         }
     }
 

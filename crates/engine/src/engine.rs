@@ -1,6 +1,5 @@
 //! The engine's front door: what a host can ask of runs.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -8,12 +7,12 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
-    Birth, Command, Delivered, Entry, HostLimits, Inadmissible, InterruptView, Parent, Refusal,
+    Birth, Command, Delivered, HostLimits, Inadmissible, InterruptView, Parent, Refusal,
     Resolution, Run, TraceContext,
 };
 use callboard_protocol::{
     DrainPolicy, ENGINE_VERSION, HostId, InvocationSource, NodeId, Object, Owner, Principal, RunId,
-    RunSnapshot, RunStatus, Timestamp, WorkflowId,
+    RunStatus, Timestamp, WorkflowId,
 };
 
 use crate::activity::Activities;
@@ -23,10 +22,11 @@ use crate::clock::{Clock, Ids};
 use crate::directory::{Directory, workflow_of};
 use crate::fire::Acting;
 use crate::memory::Memory;
-use crate::observe::{Ended, run_created};
+use crate::observe::Ended;
 use crate::roster::Roster;
 use crate::secrets::Secrets;
 use crate::store::{Claim, ClaimOrigin, KeyMode, Lease, NewRun, Outcome, Scope, Store, StoreError};
+use crate::tallies::Tallies;
 use crate::tasks::Tasks;
 
 /// Drives runs on one store. Cheap to clone.
@@ -59,6 +59,7 @@ pub(crate) struct Inner {
     /// Drivers give their runs back at once, whatever is under way.
     pub(crate) hurry: CancellationToken,
     pub(crate) tasks: Tasks,
+    pub(crate) tallies: Tallies,
     /// When this process began to count runs.
     pub(crate) since: Timestamp,
     /// Who wants to hear of ended runs.
@@ -174,12 +175,13 @@ pub enum SnapshotLoss {
     EventLogUnavailable,
 }
 
-/// A run before it is written, with the claim that its creator takes.
+/// A run before it is written, with the claim that its creator takes. Record and state are large and pass through
+/// many futures, so only their addresses do.
 #[derive(Debug)]
 pub(crate) struct Newborn {
-    pub(crate) record: NewRun,
+    pub(crate) record: Box<NewRun>,
     pub(crate) claim: Option<Claim>,
-    pub(crate) run: Run,
+    pub(crate) run: Box<Run>,
 }
 
 /// A run as it was seen.
@@ -216,6 +218,7 @@ impl Engine {
                 stop: CancellationToken::new(),
                 hurry: CancellationToken::new(),
                 tasks: Tasks::default(),
+                tallies: Tallies::default(),
                 ended: OnceLock::new(),
             }),
         }
@@ -352,7 +355,7 @@ impl Engine {
             exclusive: false,
             outcome: None,
         };
-        Newborn { record, claim, run }
+        Newborn { record: Box::new(record), claim, run: Box::new(run) }
     }
 
     /// Writes a new run with what its request came to, and begins to drive it.
@@ -367,8 +370,8 @@ impl Engine {
         record.outcome = remember.map(|remember| remember(&done));
         let birth = run.birth().clone();
         let store = Arc::clone(&self.inner.store);
-        self.commit_and_drive(async move { store.create(record).await }, claim, run).await?;
-        run_created(&birth);
+        self.commit_and_drive(async move { store.create(*record).await }, claim, run).await?;
+        self.run_created(&birth);
         Ok(done)
     }
 
@@ -378,7 +381,7 @@ impl Engine {
         &self,
         commit: impl Future<Output = Result<(), StoreError>> + Send + 'static,
         claim: Option<Claim>,
-        run: Run,
+        run: Box<Run>,
     ) -> Result<(), StoreError> {
         let (sender, committed) = oneshot::channel();
         let engine = self.clone();
@@ -494,18 +497,6 @@ impl Engine {
         Ok(Some(Seen { version: state.version(), status: state.status(), json }))
     }
 
-    /// A fold that a reader advances at its own pace.
-    pub async fn watch(&self, scope: &Scope, run: &RunId) -> Result<Option<Watcher>, EngineError> {
-        match self.open_visible(scope, run).await {
-            Ok(state) => {
-                let run = Run::new(state.birth().clone(), state.plan().clone());
-                Ok(Some(Watcher { store: self.inner.store.clone(), run, ahead: VecDeque::new() }))
-            }
-            Err(EngineError::UnknownRun(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
     }
@@ -532,30 +523,5 @@ impl Engine {
 
     pub fn limits(&self) -> HostLimits {
         self.inner.options.limits
-    }
-}
-
-/// Folds a run's log step by step, for streams that show its state.
-#[derive(Debug)]
-pub struct Watcher {
-    store: Arc<dyn Store>,
-    run: Run,
-    /// Read and not folded yet.
-    ahead: VecDeque<Entry>,
-}
-
-impl Watcher {
-    /// The run as it was when its log held `version` events; going back is not possible.
-    pub async fn advance_to(&mut self, version: u64) -> Result<RunSnapshot, StoreError> {
-        let known = self.run.version() + self.ahead.len() as u64;
-        if known < version {
-            self.ahead.extend(self.store.tail(self.run.id(), known).await?);
-        }
-        while self.run.version() < version
-            && let Some(entry) = self.ahead.pop_front()
-        {
-            self.run.apply(&entry);
-        }
-        Ok(self.run.snapshot())
     }
 }

@@ -32,8 +32,10 @@ mod roster;
 mod schedules;
 mod secrets;
 mod store;
+mod tallies;
 mod tasks;
 mod triggers;
+mod watcher;
 mod webhooks;
 mod work;
 
@@ -47,7 +49,7 @@ pub use deployments::{DeploymentChange, Deployments, StoredDeployment, Telling};
 pub use directory::{Directory, NoAgents};
 pub use effects::{Begun, EffectClaim, EffectId};
 pub use engine::{
-    Done, Engine, EngineError, Options, Order, Parts, Remember, Seen, SnapshotLoss, Target, Watcher,
+    Done, Engine, EngineError, Options, Order, Parts, Remember, Seen, SnapshotLoss, Target,
 };
 pub use envelopes::{EnvelopeId, Envelopes, KeptEnvelope, ProjectedEvent};
 pub use errand::{Errand, Homecoming, WeakEngine};
@@ -82,6 +84,7 @@ pub use triggers::{
     NewSubscription, Settled, SignatureError, Signed, SigningSecret, SigningSecrets, Subscription,
     SubscriptionBody, TriggerDelivery, Triggers, Verification,
 };
+pub use watcher::Watcher;
 pub use webhooks::{
     Care, Circuit, Courier, DeadLetter, Delivery, EventFilter, Fate, LogPosition, Logged, Others,
     Plan, Planned, Registration, RegistrationError, Secret, Settlement, TakeRequest, Taken,

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use callboard_core::{Birth, Entry, Run, Span, SpanContext, TraceContext, spans};
 use callboard_protocol::{
-    CapBreached, ENGINE_VERSION, Event, InterruptResolved, NodeId, RunId, Timestamp,
+    CapBreached, ENGINE_VERSION, Event, InterruptResolved, NodeId, RunId, Timestamp, TypeId,
 };
 
 use crate::engine::{Engine, EngineError};
@@ -74,9 +74,9 @@ impl Engine {
                 .event
                 .node_id()
                 .and_then(|node| started.get(node).copied().or_else(|| run.node_started_at(node)));
-            count_node(run, entry, began);
+            self.count_node(run, entry, began);
             match &entry.event {
-                Event::RunStarted(_) => run_started(run.birth(), entry.at),
+                Event::RunStarted(_) => self.run_started(run.birth(), entry.at),
                 Event::CapBreached(breach) => cap_exceeded(run, breach),
                 Event::RunCompleted(_) | Event::RunFailed(_) | Event::RunCancelled(_) => {
                     self.run_ended(run, entry.at);
@@ -90,14 +90,12 @@ impl Engine {
         let birth = run.birth();
         let status = run.status().as_str();
         let duration = at.since(birth.created_at);
-        let workflow = birth.workflow_id.to_string();
-        metrics::counter!("openwop_run_completed_total", "run_status" => status, "workflow_id" => workflow.clone())
-            .increment(1);
-        metrics::histogram!("openwop_run_duration_seconds", "run_status" => status, "workflow_id" => workflow)
-            .record(duration.as_secs_f64());
+        let tallies = &self.inner.tallies;
+        tallies.ended(birth, status).increment(1);
+        tallies.duration(birth, status).record(duration.as_secs_f64());
         // Runs from before this process were never counted as active here.
         if birth.created_at >= self.inner.since {
-            active(birth).decrement(1.0);
+            tallies.active(birth).decrement(1.0);
         }
         tracing::info!(
             metricKind = "openwop.run.completed",
@@ -121,39 +119,74 @@ impl Engine {
             }
         }
     }
-}
 
-/// Counts a run that was accepted.
-pub(crate) fn run_created(birth: &Birth) {
-    metrics::counter!(
-        "openwop_run_created_total",
-        "workflow_id" => birth.workflow_id.to_string(), "tenant_id" => birth.owner.tenant.to_string()
-    )
-    .increment(1);
-    active(birth).increment(1.0);
-    // The request that created it has a line of its own.
-    tracing::debug!(
-        metricKind = "openwop.run.created",
-        openwop.run_id = %birth.run_id,
-        openwop.workflow_id = %birth.workflow_id,
-        openwop.tenant_id = %birth.owner.tenant,
-        trace_id = SpanContext::of_run(birth).trace_id,
-        "run created"
-    );
-}
+    /// Counts a run that was accepted.
+    pub(crate) fn run_created(&self, birth: &Birth) {
+        self.inner.tallies.created(birth).increment(1);
+        self.inner.tallies.active(birth).increment(1.0);
+        // The request that created it has a line of its own.
+        tracing::debug!(
+            metricKind = "openwop.run.created",
+            openwop.run_id = %birth.run_id,
+            openwop.workflow_id = %birth.workflow_id,
+            openwop.tenant_id = %birth.owner.tenant,
+            trace_id = SpanContext::of_run(birth).trace_id,
+            "run created"
+        );
+    }
 
-fn active(birth: &Birth) -> metrics::Gauge {
-    metrics::gauge!("openwop_run_active", "tenant_id" => birth.owner.tenant.to_string())
-}
+    fn run_started(&self, birth: &Birth, at: Timestamp) {
+        self.inner.tallies.backlog(birth).record(at.since(birth.created_at).as_secs_f64());
+    }
 
-/// How long the run waited for its first holder.
-fn run_started(birth: &Birth, at: Timestamp) {
-    let waited = at.since(birth.created_at).as_secs_f64();
-    metrics::histogram!(
-        "openwop_run_backlog_seconds",
-        "workflow_id" => birth.workflow_id.to_string(), "tenant_id" => birth.owner.tenant.to_string()
-    )
-    .record(waited);
+    fn count_node(&self, run: &Run, entry: &Entry, began: Option<Timestamp>) {
+        let (node, status) = match &entry.event {
+            Event::NodeCompleted(payload) => (&payload.node_id, "completed"),
+            Event::NodeFailed(payload) => (&payload.node_id, "failed"),
+            Event::NodeSkipped(payload) => (&payload.node_id, "skipped"),
+            Event::NodeCancelled(payload) => (&payload.node_id, "cancelled"),
+            Event::NodeRetried(payload) => {
+                let node_type = type_of(run, &payload.node_id);
+                let label = node_type.to_string();
+                metrics::counter!("openwop_node_attempts_total", "node_type" => label).increment(1);
+                return self.attempt_took(&node_type, "failed", entry.at, began);
+            }
+            Event::InterruptRequested(payload) => {
+                let kind = serde_json::to_value(payload.kind).unwrap_or_default();
+                let kind = kind.as_str().unwrap_or_default().to_owned();
+                metrics::counter!("openwop_interrupt_requested_total", "interrupt_kind" => kind)
+                    .increment(1);
+                return;
+            }
+            Event::InterruptResolved(payload) => return answered(payload, entry.at, began),
+            _ => return,
+        };
+        let node_type = type_of(run, node);
+        self.inner.tallies.nodes(&node_type, status).increment(1);
+        // A node that was skipped was not tried, whatever an earlier visit did.
+        let began = began.filter(|_| status != "skipped");
+        self.attempt_took(&node_type, status, entry.at, began);
+        tracing::debug!(
+            metricKind = "openwop.node.completed",
+            openwop.run_id = %run.id(),
+            openwop.node_id = %node,
+            nodeType = %node_type,
+            status,
+            "node ended"
+        );
+    }
+
+    /// Each attempt is one sample.
+    fn attempt_took(
+        &self,
+        node_type: &TypeId,
+        status: &'static str,
+        at: Timestamp,
+        began: Option<Timestamp>,
+    ) {
+        let Some(began) = began else { return };
+        self.inner.tallies.attempts(node_type, status).record(at.since(began).as_secs_f64());
+    }
 }
 
 fn cap_exceeded(run: &Run, breach: &CapBreached) {
@@ -171,61 +204,6 @@ fn cap_exceeded(run: &Run, breach: &CapBreached) {
     );
 }
 
-fn count_node(run: &Run, entry: &Entry, began: Option<Timestamp>) {
-    match &entry.event {
-        Event::NodeCompleted(payload) => {
-            node_ended(run, &payload.node_id, "completed", entry, began)
-        }
-        Event::NodeFailed(payload) => node_ended(run, &payload.node_id, "failed", entry, began),
-        Event::NodeSkipped(payload) => node_ended(run, &payload.node_id, "skipped", entry, None),
-        Event::NodeCancelled(payload) => {
-            node_ended(run, &payload.node_id, "cancelled", entry, began)
-        }
-        Event::NodeRetried(payload) => {
-            let node_type = type_of(run, &payload.node_id);
-            metrics::counter!("openwop_node_attempts_total", "node_type" => node_type.clone())
-                .increment(1);
-            attempt_took(&node_type, "failed", entry.at, began);
-        }
-        Event::InterruptRequested(payload) => {
-            let kind = serde_json::to_value(payload.kind).unwrap_or_default();
-            let kind = kind.as_str().unwrap_or_default().to_owned();
-            metrics::counter!("openwop_interrupt_requested_total", "interrupt_kind" => kind)
-                .increment(1);
-        }
-        Event::InterruptResolved(payload) => answered(payload, entry.at, began),
-        _ => {}
-    }
-}
-
-fn node_ended(
-    run: &Run,
-    node: &NodeId,
-    status: &'static str,
-    entry: &Entry,
-    began: Option<Timestamp>,
-) {
-    let node_type = type_of(run, node);
-    metrics::counter!("openwop_node_completed_total", "node_type" => node_type.clone(), "run_status" => status)
-        .increment(1);
-    attempt_took(&node_type, status, entry.at, began);
-    tracing::debug!(
-        metricKind = "openwop.node.completed",
-        openwop.run_id = %run.id(),
-        openwop.node_id = %node,
-        nodeType = node_type,
-        status,
-        "node ended"
-    );
-}
-
-/// Each attempt is one sample.
-fn attempt_took(node_type: &str, status: &'static str, at: Timestamp, began: Option<Timestamp>) {
-    let Some(began) = began else { return };
-    metrics::histogram!("openwop_node_duration_seconds", "node_type" => node_type.to_owned(), "run_status" => status)
-        .record(at.since(began).as_secs_f64());
-}
-
 /// A node asks as soon as it starts, so its start is when the question was asked.
 fn answered(payload: &InterruptResolved, at: Timestamp, began: Option<Timestamp>) {
     let Some(began) = began else { return };
@@ -236,6 +214,6 @@ fn answered(payload: &InterruptResolved, at: Timestamp, began: Option<Timestamp>
         .record(at.since(began).as_secs_f64());
 }
 
-fn type_of(run: &Run, node: &NodeId) -> String {
-    run.plan().type_of(node).map(ToString::to_string).unwrap_or_default()
+fn type_of(run: &Run, node: &NodeId) -> TypeId {
+    run.plan().type_of(node).cloned().unwrap_or_else(|| "".into())
 }

@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use callboard_protocol::{RosterId, RunStatus, Tenant, WorkItem};
 
 use crate::engine::{Done, Engine, EngineError, Newborn, Order, Remember};
-use crate::observe::run_created;
 use crate::store::{NewRun, StoreError};
 
 /// Queues of work by tenant and member. They go with their member.
@@ -61,9 +60,9 @@ impl Engine {
         let done = Done { run: run.id().clone(), status: RunStatus::Pending, at };
         record.outcome = remember.map(|remember| remember(&done));
         let birth = run.birth().clone();
-        let commit = async move { work.put_work(change, Some(record)).await };
+        let commit = async move { work.put_work(change, Some(*record)).await };
         self.commit_and_drive(commit, claim, run).await?;
-        run_created(&birth);
+        self.run_created(&birth);
         Ok(done)
     }
 }

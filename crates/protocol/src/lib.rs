@@ -78,7 +78,8 @@ pub use ids::{
 pub use memory::{MemoryEntry, Remembered};
 pub use pack::{
     NameError, PackManifest, PackName, PackRuntime, PackVersion, PeerDependencyMeta,
-    RuntimeLanguage, RuntimeNeed, Signing, SigningMethod, VersionTextError,
+    RangeTextError, RuntimeLanguage, RuntimeNeed, Signing, SigningMethod, VersionRange,
+    VersionTextError,
 };
 pub use prompt::{
     LONGEST_PROMPT, ModelHints, PromptMeta, PromptOrigin, PromptRef, PromptSource, PromptTemplate,
@@ -120,6 +121,8 @@ pub type Object = serde_json::Map<String, serde_json::Value>;
 
 /// The version of the protocol that this build speaks.
 pub const PROTOCOL_VERSION: &str = "1.1";
+/// Every version of it that clients and packs of this build may be made for.
+pub const PROTOCOL_VERSIONS: [&str; 2] = ["1.0", PROTOCOL_VERSION];
 /// The engine version that this build stamps on runs and events.
 pub const ENGINE_VERSION: u32 = 1;
 /// The event log's own schema version, as OpenWOP v1 counts it.

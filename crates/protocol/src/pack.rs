@@ -1,6 +1,7 @@
 //! A pack as its author describes it: the closed `pack.json`.
 
 mod name;
+mod range;
 mod version;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use crate::closed::ensure;
 use crate::{AgentManifest, Object, ShapeError};
 
 pub use name::{NameError, PackName};
+pub use range::{RangeTextError, VersionRange};
 pub use version::{PackVersion, VersionTextError};
 
 pub(crate) use name::is_scoped_name;
@@ -166,6 +168,11 @@ impl PackManifest {
             })?;
         }
         Ok(manifest)
+    }
+
+    /// The versions of the protocol that the pack was made for.
+    pub fn protocol_range(&self) -> Result<VersionRange, RangeTextError> {
+        self.engines.get("openwop").and_then(Value::as_str).unwrap_or_default().parse()
     }
 
     fn check(&self) -> Result<(), ShapeError> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
+use callboard_agents::PackError;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::operations::{BodyNeed, Media, Operation};
@@ -20,7 +21,7 @@ pub(crate) async fn read(
     limit: usize,
 ) -> Result<Request, Problem> {
     let (parts, body) = request.into_parts();
-    let bytes = collect(body, limit).await?;
+    let bytes = collect(body, operation.media, limit).await?;
     if operation.takes.is_some() {
         check_type(&parts.headers, &bytes, operation.media)?;
     }
@@ -31,18 +32,25 @@ pub(crate) async fn read(
     Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 
-async fn collect(body: Body, limit: usize) -> Result<Bytes, Problem> {
+async fn collect(body: Body, media: Media, limit: usize) -> Result<Bytes, Problem> {
     let too_late = |_| Problem::new(Code::RequestTimeout, "the body did not arrive in time");
     let arrived = tokio::time::timeout(ARRIVAL, Limited::new(body, limit).collect())
         .await
         .map_err(too_late)?;
     arrived.map(|body| body.to_bytes()).map_err(|error| match error.is::<LengthLimitError>() {
-        true => {
+        true => too_large(media, limit),
+        false => Problem::invalid("the body broke off"),
+    })
+}
+
+fn too_large(media: Media, limit: usize) -> Problem {
+    match media {
+        Media::Json => {
             Problem::new(Code::PayloadTooLarge, format!("the body is larger than {limit} bytes"))
                 .with("maxRequestBodyBytes", limit)
         }
-        false => Problem::invalid("the body broke off"),
-    })
+        Media::Archive => PackError::ArchiveTooLarge { limit }.into(),
+    }
 }
 
 /// No header is taken as the right one; a body of no bytes has no type that could be wrong.

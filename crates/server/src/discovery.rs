@@ -13,11 +13,12 @@ use callboard_protocol::{
     ForkMode, IdempotencyCapability, IngestionCapability, InterruptKind, LONGEST_PROMPT, Limits,
     MemoryAttribution, MemoryCapability, MemoryRetention, MemorySearch, ModelCapabilities,
     MultiAgentCapability, Object, Observability, OrchestratorCapability, OtelCapability,
-    PROTOCOL_VERSION, PauseResume, Production, PromptKind, PromptSource, PromptsCapability,
-    ReasoningCapability, ReliabilityCapability, ReplayCapability, RestTransport, RetryPolicy,
-    RunsCapability, SchedulingCapability, SeamCapability, SecretsCapability, SubWorkflowCapability,
-    SubscriptionState, Supported, Testing, ToolCatalogCapability, TriggerBridgeCapability,
-    TriggerDeadLetterCapability, TriggerSource, UsageCapability, WebhooksCapability, WorkflowId,
+    PROTOCOL_VERSION, PROTOCOL_VERSIONS, PauseResume, Production, PromptKind, PromptSource,
+    PromptsCapability, ReasoningCapability, ReliabilityCapability, ReplayCapability, RestTransport,
+    RetryPolicy, RunsCapability, SchedulingCapability, SeamCapability, SecretsCapability,
+    SubWorkflowCapability, SubscriptionState, Supported, Testing, ToolCatalogCapability,
+    TriggerBridgeCapability, TriggerDeadLetterCapability, TriggerSource, UsageCapability,
+    WebhooksCapability, WorkflowId,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -104,7 +105,7 @@ fn tag(bytes: &[u8]) -> String {
 fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
     Capabilities {
         protocol_version: PROTOCOL_VERSION.to_owned(),
-        protocol_versions: texts(&["1.0", "1.1"]),
+        protocol_versions: texts(&PROTOCOL_VERSIONS),
         implementation: host.implementation(),
         engine_version: ENGINE_VERSION,
         event_log_schema_version: EVENT_LOG_SCHEMA_VERSION,

@@ -30,7 +30,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         // The gate put it there; a public operation that asks for a caller is a mistake of ours.
         let nobody = || Problem::new(Code::InternalError, "something went wrong on this side");
-        parts.extensions.get::<Self>().cloned().ok_or_else(nobody)
+        parts.extensions.remove::<Self>().ok_or_else(nobody)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::idempotency;
 use crate::keys::Caller;
 use crate::metrics::Answers;
 use crate::observe::Seen;
-use crate::operations::{Access, Operation};
+use crate::operations::{Access, Media, Operation};
 use crate::problem::{Code, Problem};
 
 /// The gate of one operation.
@@ -58,12 +58,10 @@ impl Gate {
                     .with("scopesAccepted", scopes),
             });
         }
-        request.extensions_mut().insert(caller.clone());
         let response = match self.operation.method.is_mutating() {
             true => {
-                let request =
-                    body::read(request, self.operation, self.host.app.config.max_body_bytes)
-                        .await?;
+                request.extensions_mut().insert(caller.clone());
+                let request = body::read(request, self.operation, self.most_bytes()).await?;
                 match self.operation.is_remembered() {
                     true => {
                         idempotency::perform(&self.host, self.operation, &caller, request, next)
@@ -72,17 +70,28 @@ impl Gate {
                     false => next.run(request).await,
                 }
             }
-            false => next.run(request).await,
+            false => {
+                request.extensions_mut().insert(caller);
+                next.run(request).await
+            }
         };
         Ok(place.hold(response))
+    }
+
+    /// What the operator sets is for JSON; how large a pack may be is the protocol's to say.
+    fn most_bytes(&self) -> usize {
+        let app = &self.host.app;
+        match self.operation.media {
+            Media::Json => app.config.max_body_bytes,
+            Media::Archive => app.agents.policy().limits.archive,
+        }
     }
 
     /// The link in the path is all the credential there is; the handler reads it.
     async fn pass_by_link(&self, request: Request, next: Next) -> Result<Response, Problem> {
         let place = self.host.load.enter()?;
-        let limit = self.host.app.config.max_body_bytes;
         let request = match self.operation.method.is_mutating() {
-            true => body::read(request, self.operation, limit).await?,
+            true => body::read(request, self.operation, self.most_bytes()).await?,
             false => request,
         };
         Ok(place.hold(next.run(request).await))

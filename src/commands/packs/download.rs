@@ -9,6 +9,7 @@ use reqwest::{Client, StatusCode};
 use callboard_agents::{Fetch, FetchError, Limits};
 
 use crate::exit::CommandError;
+use crate::progress;
 
 /// A pack is small; a registry that needs longer than this is not answering.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -47,13 +48,20 @@ impl Fetch for Download {
             }
             status => return Err(FetchError::Refused(format!("the registry answered {status}"))),
         }
+        let bar = progress::bytes(file_of(url), response.content_length());
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
             if bytes.len() + chunk.len() > self.most {
                 return Err(FetchError::Refused(format!("more than {} bytes", self.most)));
             }
+            bar.inc(chunk.len() as u64);
             bytes.extend(chunk);
         }
         Ok(bytes)
     }
+}
+
+/// The last part of an address: what a person recognises.
+fn file_of(url: &str) -> &str {
+    url.rsplit('/').next().unwrap_or(url)
 }

@@ -11,6 +11,7 @@ use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::output;
+use crate::progress;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -43,12 +44,17 @@ pub(crate) struct InstallArgs {
 pub(super) async fn run(args: InstallArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
     let installed = match args.registry {
-        Some(url) => client.fetch_pack(&wanted(&url, &args.pack)).await?,
+        Some(url) => {
+            let _shown = progress::waiting(&format!("the host fetches {}", args.pack));
+            client.fetch_pack(&wanted(&url, &args.pack)).await?
+        }
         None => {
             let mut query = Vec::new();
             query.extend(args.allow_unsigned.then(|| ("allowUnsigned", "1".to_owned())));
             query.extend(args.integrity.map(|digest| ("integrity", digest)));
-            client.install_pack(read(&args.pack)?, &query).await?
+            let archive = read(&args.pack)?;
+            let bar = progress::bytes(&args.pack, Some(archive.len() as u64));
+            client.install_pack(archive, &query, bar).await?
         }
     };
     if args.json {

@@ -103,6 +103,17 @@ fn long_term_memory_is_refused_or_degraded_dimension_by_dimension() {
 }
 
 #[test]
+fn memory_of_a_level_that_the_host_lacks_is_degraded_where_that_is_optional() {
+    let mut draft = needing(json!({ "agents.memoryBackends": ">=replicated" }));
+    draft.agent()["memoryShape"]["longTerm"] = json!(true);
+    draft.manifest["peerDependenciesMeta"] =
+        json!({ "agents.memoryBackends": { "optional": true } });
+    let some = on(host(&["agents.memoryBackends"], &[]), &draft).unwrap();
+    assert_eq!(of_triager(&some).memory, [MemoryDimension::LongTermDurability]);
+    assert_eq!(of_triager(&some).capabilities, ["agents.memoryBackends"]);
+}
+
+#[test]
 fn an_agents_own_needs_are_shown_where_they_are_unmet() {
     let mut draft = good();
     draft.agent()["requiresCapabilities"] = json!(["host.workspace", "aiProviders"]);

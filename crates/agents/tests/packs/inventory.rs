@@ -262,3 +262,25 @@ async fn an_entry_shows_what_is_degraded_and_hides_what_is_not_for_readers() {
         }])
     );
 }
+
+/// the flag is there with the dimensions, and neither without the other.
+#[tokio::test]
+async fn a35_memory_that_an_agent_goes_without_shows_in_its_entry() {
+    let registry = open(&Arc::default()).await;
+    let mut draft = good();
+    draft.manifest["peerDependencies"] = json!({ "agents.memoryBackends": ">=replicated" });
+    draft.manifest["peerDependenciesMeta"] =
+        json!({ "agents.memoryBackends": { "optional": true } });
+    install(&registry, tenant("acme"), &draft).await.unwrap();
+    draft.agent()["memoryShape"]["longTerm"] = json!(true);
+    install(&registry, tenant("globex"), &draft).await.unwrap();
+    let entry = |tenant: &str| {
+        serde_json::to_value(registry.snapshot().list(&tenant.into())).unwrap()[0].clone()
+    };
+    let (content, forgetful) = (entry("acme"), entry("globex"));
+    assert_eq!(forgetful["memoryDegraded"], true);
+    assert_eq!(forgetful["degradedMemoryDimensions"], json!(["long-term-durability"]));
+    for field in ["memoryDegraded", "degradedMemoryDimensions"] {
+        assert!(content.get(field).is_none(), "an agent that wants none goes without none");
+    }
+}

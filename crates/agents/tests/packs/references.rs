@@ -134,6 +134,18 @@ fn code_is_not_installed() {
 }
 
 #[test]
+fn a_pack_for_another_version_of_the_protocol_is_not_installed() {
+    let made_for = |range: &str| set("engines", json!({ "openwop": range }));
+    for range in [">=1.1.0 <2.0.0", "^1.1", "~1.0", "1.x", "*", "0.9 || 1.1"] {
+        check(range, made_for(range), "installed");
+    }
+    for range in [">=2.0.0", "<1.0.0", ">=1.2.0 <2.0.0", "0.x", "^0.9"] {
+        check(range, made_for(range), "pack_runtime_requirement_unmet");
+    }
+    check("no range", made_for("the newest"), "invalid_manifest");
+}
+
+#[test]
 fn a_reference_stays_inside_the_pack() {
     for path in [
         "../secret.md",

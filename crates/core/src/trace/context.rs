@@ -118,7 +118,8 @@ fn digits(run: &RunId, name: &[&str], bytes: usize) -> String {
         digest.update([0]);
         digest.update(part);
     }
-    digest.finalize().iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
+    let halves = digest.finalize().into_iter().take(bytes).flat_map(|byte| [byte >> 4, byte & 15]);
+    halves.filter_map(|half| char::from_digit(u32::from(half), 16)).collect()
 }
 
 /// `00-<trace>-<span>-<flags>`. Later versions may say more after that; version 00 may not.

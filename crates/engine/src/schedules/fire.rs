@@ -13,7 +13,6 @@ use super::scheduler::{Looked, Scheduler};
 use super::turn::{Slot, Turn, turn};
 use crate::engine::{EngineError, Newborn, Order, Target};
 use crate::fire::Fire;
-use crate::observe::run_created;
 use crate::store::StoreError;
 
 /// How often a slot that waits for a run asks whether it has ended.
@@ -149,10 +148,10 @@ impl Scheduler {
         let (schedule, birth) = (rested(schedule, now), run.birth().clone());
         let schedules = Arc::clone(&self.inner.schedules);
         let commit = async move {
-            schedules.advance_schedule(schedule, expected, Some((slot.at, record))).await
+            schedules.advance_schedule(schedule, expected, Some((slot.at, *record))).await
         };
         self.inner.engine.commit_and_drive(commit, claim, run).await?;
-        run_created(&birth);
+        self.inner.engine.run_created(&birth);
         metrics::counter!("callboard_schedule_fires_total").increment(1);
         Ok(Some(id))
     }

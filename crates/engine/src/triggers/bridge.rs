@@ -16,7 +16,6 @@ use super::port::{
 use super::tell;
 use crate::engine::{Engine, EngineError, Newborn};
 use crate::fire::Fire;
-use crate::observe::run_created;
 use crate::store::{KeyMode, Scope, StoreError};
 
 /// How long senders may go on with the secret before the last one.
@@ -185,10 +184,10 @@ impl Bridge {
         let (triggers, changed) = (Arc::clone(&self.inner.triggers), subscription.clone());
         let birth = run.birth().clone();
         let commit = async move {
-            triggers.change_subscription(changed, expected, None, Some(record)).await
+            triggers.change_subscription(changed, expected, None, Some(*record)).await
         };
         self.inner.engine.commit_and_drive(commit, claim, run).await?;
-        run_created(&birth);
+        self.inner.engine.run_created(&birth);
         Ok(subscription)
     }
 

@@ -15,7 +15,6 @@ use super::port::{Arrival, ArrivalState, DeadReason, Kept, Settled, Subscription
 use super::signature::{SignatureError, Signed, is_id, verify};
 use crate::engine::{EngineError, Newborn, Order, Target};
 use crate::fire::Fire;
-use crate::observe::run_created;
 use crate::store::StoreError;
 
 /// Refused posts that are kept for each subscription: enough to see what happens, no more than strangers may fill.
@@ -169,7 +168,7 @@ impl Bridge {
         let (sender, kept) = tokio::sync::oneshot::channel();
         let birth = run.birth().clone();
         let commit = async move {
-            let kept = triggers.keep_arrival(arrival, Some(record)).await?;
+            let kept = triggers.keep_arrival(arrival, Some(*record)).await?;
             let is_new = kept == Kept::New;
             // The caller may be gone; the run is not.
             let _gone = sender.send(kept);
@@ -178,7 +177,7 @@ impl Bridge {
             if is_new { Ok(()) } else { Err(StoreError::Moved { what }) }
         };
         match self.inner.engine.commit_and_drive(commit, claim, run).await {
-            Ok(()) => run_created(&birth),
+            Ok(()) => self.inner.engine.run_created(&birth),
             Err(StoreError::Moved { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -275,10 +274,10 @@ impl Bridge {
             return triggers.settle_arrival(settled, expected).await;
         };
         let birth = run.birth().clone();
-        let settled = Settled { arrival, run: Some(record), buries };
+        let settled = Settled { arrival, run: Some(*record), buries };
         let commit = async move { triggers.settle_arrival(settled, expected).await };
         self.inner.engine.commit_and_drive(commit, claim, run).await?;
-        run_created(&birth);
+        self.inner.engine.run_created(&birth);
         Ok(())
     }
 }

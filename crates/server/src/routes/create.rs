@@ -31,11 +31,12 @@ pub(super) async fn create(
     headers: HeaderMap,
     Shaped(body): Shaped<CreateRun>,
 ) -> Result<Response, Problem> {
-    let order = order(&caller, &headers, body)?;
+    // Large, and handed on several times: only its address is.
+    let order = Box::new(order(&caller, &headers, body)?);
     let trace = order.trace.clone();
     let mut span = None;
     let answered = settle(keyed.as_ref(), describe, |remember| async {
-        let created = host.app.engine.create(order, remember).await;
+        let created = host.app.engine.create(*order, remember).await;
         let done = created.as_ref().ok();
         span = done.map(|done| SpanContext::of_new_run(&done.run, trace.as_ref()));
         if let Err(EngineError::Store(StoreError::ScopeBusy { .. })) = &created {

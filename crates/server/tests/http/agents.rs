@@ -265,3 +265,24 @@ async fn s32_the_install_gate_names_what_is_unmet() {
     let odd = json!({ "manifest": { "runtime": { "requires": ["telepathy"] } } });
     assert_eq!(send(odd).await.status, 400);
 }
+
+/// A-35, S-33: the agents that the suite's variables `OPENWOP_DEGRADED_AGENT_ID` and
+/// `OPENWOP_DEGRADED_CAPABILITY_AGENT_ID` name say what they go without, and run even so.
+#[tokio::test(start_paused = true)]
+async fn s33_degraded_agents_say_what_they_go_without() {
+    let host = host().await;
+    let entry = async |agent: &str| host.get(&format!("/v1/agents/{agent}")).send().await.json;
+    let forgetful = entry("core.conformance.degraded.memory").await;
+    assert_eq!(forgetful["memoryDegraded"], true, "{forgetful}");
+    let dimensions = forgetful["degradedMemoryDimensions"].as_array().expect("a list");
+    assert!(dimensions.contains(&json!("long-term-durability")), "{forgetful}");
+    let demanding = entry("core.conformance.degraded.capability").await;
+    let missing = demanding["degraded"].as_array().expect("a list");
+    assert!(missing.contains(&json!("host.conformance.absent")), "{demanding}");
+    assert!(demanding.get("memoryDegraded").is_none(), "{demanding}");
+    for agent in ["core.conformance.degraded.memory", "core.conformance.degraded.capability"] {
+        let run = host.run_as(LIVE, json!({ "agentId": agent, "inputs": task() })).await;
+        let events = host.end_of(&run).await;
+        assert_eq!(events.last().expect("events")["type"], "run.completed", "{agent}");
+    }
+}

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::http::Method;
 use callboard_agents::{
-    Fetch, FetchError, Installed, Offer, Policy, Report, SigningKey, Sri, Unsigned, bundle,
+    Fetch, FetchError, Installed, Limits, Offer, Policy, Report, SigningKey, Sri, Unsigned, bundle,
     scaffold, sign, vet,
 };
 use callboard_engine::PackOwner;
 use callboard_protocol::Timestamp;
-use callboard_server::Code;
+use callboard_server::{Code, ServerConfig};
 use serde_json::{Value, json};
 
 use crate::given::{LIVE, READER, RIVAL, Setup, TestHost, publisher, workflow};
@@ -199,6 +199,20 @@ async fn what_the_host_was_given_is_there_for_all_and_stays() {
     let removed = host.call(Method::DELETE, &format!("{PACKS}/vendor.acme.desk/0.1.0"));
     assert_eq!(removed.send().await.refusal(), (409, "pack_reserved"));
     assert_eq!(install(&host, LIVE, signed(|_| {})).await.1, "version_conflict");
+}
+
+#[tokio::test]
+async fn a_pack_may_be_larger_than_other_bodies_up_to_its_own_limit() {
+    let config = ServerConfig { max_body_bytes: 100, ..ServerConfig::default() };
+    let host = TestHost::configured(config).await;
+    assert_eq!(install(&host, LIVE, signed(|_| {})).await, (201, String::new()));
+    let wanted = json!({ "url": "https://packs.example/", "name": "x".repeat(100) });
+    let reply = host.post(&format!("{PACKS}/from-registry"), &wanted).send().await;
+    assert_eq!(reply.refusal(), (413, "payload_too_large"));
+    let limit = Limits::default().archive;
+    assert_eq!(install(&host, LIVE, vec![0; limit]).await.1, "tarball_gunzip_failed");
+    let beyond = install(&host, LIVE, vec![0; limit + 1]).await;
+    assert_eq!(beyond, (400, "tarball_too_large".to_owned()));
 }
 
 /// One pack of a registry, signed and announced.

@@ -1,0 +1,51 @@
+//! What the client asks about packs.
+
+use indicatif::ProgressBar;
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use reqwest::{Body, Method};
+use serde_json::Value;
+
+use super::{Client, EXTENSION, REQUEST_TIMEOUT, or_not_found, segment};
+use crate::exit::CommandError;
+use crate::progress;
+
+impl Client {
+    pub(crate) async fn packs(&self) -> Result<Value, CommandError> {
+        self.json(self.request(Method::GET, &format!("{EXTENSION}/packs"))).await
+    }
+
+    /// Installs an archive; answers what the host says of it.
+    pub(crate) async fn install_pack(
+        &self,
+        archive: Vec<u8>,
+        query: &[(&str, String)],
+        bar: ProgressBar,
+    ) -> Result<Value, CommandError> {
+        let mut url = self.url(&format!("{EXTENSION}/packs"))?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let request = self.authorized(self.http.post(url)).timeout(REQUEST_TIMEOUT);
+        let request = request.header(CONTENT_TYPE, "application/gzip");
+        // A body in pieces has no length that anybody could know, so it is said.
+        let request = request.header(CONTENT_LENGTH, archive.len());
+        self.json(request.body(Body::wrap_stream(progress::counted(archive, bar)))).await
+    }
+
+    pub(crate) async fn fetch_pack(&self, wanted: &Value) -> Result<Value, CommandError> {
+        let path = format!("{EXTENSION}/packs/from-registry");
+        self.json(self.request(Method::POST, &path).json(wanted)).await
+    }
+
+    pub(crate) async fn remove_pack(&self, name: &str, version: &str) -> Result<(), CommandError> {
+        let path = format!("{EXTENSION}/packs/{}/{}", segment(name), segment(version));
+        let removed = self.send(self.request(Method::DELETE, &path)).await;
+        removed.map(|_| ()).map_err(|error| {
+            or_not_found(
+                error,
+                &format!("no pack {name} {version}"),
+                "`callboard packs list` shows those that this key can see",
+            )
+        })
+    }
+}

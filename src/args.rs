@@ -107,7 +107,7 @@ pub(crate) enum Command {
     Packs(packs::PacksArgs),
     /// Check configuration, data folder, host, key and clock
     Doctor(doctor::DoctorArgs),
-    /// A host in a temporary folder and a workflow to watch; needs no key, network or configuration
+    /// A host in a temporary folder and a member at work; needs no key, network or configuration
     Demo(demo::DemoArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),

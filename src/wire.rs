@@ -57,6 +57,8 @@ pub(crate) struct Settings {
     pub(crate) packs: Vec<PathBuf>,
     pub(crate) api_keys: Vec<StaticKey>,
     pub(crate) test_seams: bool,
+    /// The environment's word on models, their keys and traces.
+    pub(crate) variable: fn(&str) -> Option<String>,
     /// How far requests of the host itself may go.
     pub(crate) reach: Reach,
     pub(crate) lease: Duration,
@@ -81,7 +83,8 @@ impl Host {
     /// that cannot succeed leaves nothing behind.
     #[expect(clippy::too_many_lines, reason = "one line for each part of a host")]
     pub(crate) async fn start(settings: Settings) -> Result<Self, CommandError> {
-        let exporter = exporter().map_err(|error| CommandError::usage(error.to_string()))?;
+        let exporter =
+            exporter(settings.variable).map_err(|error| CommandError::usage(error.to_string()))?;
         let definitions = folder::read(&settings.workflows)?;
         let policy = settings.config.packs.policy()?;
         let server = server_config(&settings.config)?;
@@ -180,8 +183,8 @@ impl Host {
 }
 
 /// Traces go where OpenTelemetry's own variables say, or nowhere.
-fn exporter() -> Result<Option<Exporter>, OtlpError> {
-    OtlpSettings::read(environment)?.map(Exporter::new).transpose()
+fn exporter(variable: fn(&str) -> Option<String>) -> Result<Option<Exporter>, OtlpError> {
+    OtlpSettings::read(variable)?.map(Exporter::new).transpose()
 }
 
 /// Answers where the host can be reached, too.
@@ -366,6 +369,7 @@ impl Default for Settings {
             packs: Vec::new(),
             api_keys: Vec::new(),
             test_seams: false,
+            variable: environment,
             reach: Reach::Public,
             lease: Duration::from_secs(30),
             heartbeat: Duration::from_secs(10),

@@ -1,5 +1,7 @@
 //! The command line as a person and a script see it: exit code, standard output and standard error as one text.
 
+#[path = "cli/demo.rs"]
+mod demo;
 #[path = "cli/deployments.rs"]
 mod deployments;
 #[path = "cli/forks.rs"]
@@ -507,27 +509,5 @@ fn the_shipped_examples_run() -> Result<()> {
     let quiet = ["run", "morning-brief", "--follow", "--input", "{\"letters\": 0}"];
     let shown = user.output(&quiet)?;
     assert!(shown.contains("○ Write the brief") && shown.contains("✓ Let them sleep"), "{shown}");
-    Ok(())
-}
-
-#[test]
-fn the_demo_shows_a_run_and_ends_by_itself() -> Result<()> {
-    let terminal = Terminal::new()?;
-    let shown = terminal.run(&["demo", "--once"])?;
-    for part in [
-        "exit: 0\n",
-        "scripted",
-        "✓ run completed",
-        "Good morning!",
-        "a host on http://127.0.0.1:",
-        "cost:",
-    ] {
-        assert!(shown.contains(part), "{part:?} is missing: {shown}");
-    }
-    assert_eq!(
-        std::fs::read_dir(terminal.folder().join("tmp"))?.count(),
-        0,
-        "the temporary folder is gone"
-    );
     Ok(())
 }

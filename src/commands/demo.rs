@@ -1,36 +1,49 @@
-//! `callboard demo`: a host in a temporary folder, one run to watch, and an address to try it by hand.
+//! `callboard demo`: a host in a temporary folder, a member at work, and an address to try it by hand.
+
+mod starter;
+
+use std::convert::Infallible;
+use std::time::Duration;
 
 use clap::Args;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
-use callboard_protocol::{CreateRun, RunId, RunStatus};
+use callboard_protocol::{AgentRosterEntry, HireMember, RosterAgentRef, RunId, RunStatus};
 
 use crate::answers::Answers;
 use crate::args::{ApiKey, Connection};
 use crate::client::Client;
-use crate::commands::serve::{LogFormat, start_logging};
-use crate::config::Config;
+use crate::commands::serve::{LogFormat, Stop, start_logging};
+use crate::config::{Agents, Config};
 use crate::exit::{CommandError, Exit};
 use crate::follow::{self, Audience, Ending};
 use crate::output;
 use crate::wire::{Host, Settings};
+use crate::words;
 
 /// Ships with the repository, so that readers find what they saw.
-const WORKFLOW: &str = include_str!("../../examples/workflows/morning-brief.json");
-const WORKFLOW_ID: &str = "morning-brief";
-/// What the scripted model says, word by word.
-const ANSWER: &str = "Good morning! One letter cannot wait: the landlord wants an answer today.\n\
-    You have two meetings before noon, and it will rain from four: take the bicycle early.";
-/// Slow enough to see that the text is streamed, quick enough not to bore.
-const WORD_DELAY_MS: u64 = 45;
+const WORKFLOW: &str = include_str!("../../examples/workflows/triage-desk.json");
+const WORKFLOW_ID: &str = "triage-desk";
+const PERSONA: &str = "Sally";
+/// The brackets let the scripted model doubt, so that there is an approval to see.
+const MESSAGE: &str =
+    "The lift has stopped between two floors. Is anybody coming? [[scripted: confidence 0.3]]";
+/// The node whose answer the workflow is there for.
+const RESULT: &str = "sort";
+/// What the demo says to whatever the run asks.
+const ANSWER: &str = "accept";
+/// Long enough to read a question, short enough not to bore.
+const READING_TIME: Duration = Duration::from_millis(700);
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   callboard demo
   callboard demo --once
 
-Needs no key, no network and no configuration. The folder is removed at the end.")]
+Needs no key, no network and no configuration: the model is scripted, whatever keys
+are set. The folder is removed at the end.")]
 pub(crate) struct DemoArgs {
     /// Stop after the run instead of serving on
     #[arg(long)]
@@ -49,20 +62,18 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CommandError> {
     let settings = Settings {
         listen: args.listen.clone(),
         data: folder.path().join("data"),
-        config: Config::default(),
-        workflows: Vec::new(),
-        api_keys: Vec::new(),
-        // Its first key is a test key then, and only those may ask for the scripted model.
-        test_seams: true,
+        config: Config { agents: Agents::LIVE, ..Config::default() },
+        // A key that happens to be set is not the demo's to spend.
+        variable: |_| None,
         ..Settings::default()
     };
+    let mut stop = Stop::listen()?;
     let host = Host::start(settings).await?;
     let shown = show(&host, &args).await;
     let left = matches!(shown, Ok(Ending::Left));
     if shown.is_ok() && !args.once && !left {
         output::line(&format!("\n{}", "serving until Ctrl-C".dimmed()))?;
-        // Nothing is lost if the signal cannot be waited for: the demo just ends.
-        let _ = tokio::signal::ctrl_c().await;
+        stop.asked().await;
     }
     host.stop().await;
     match shown? {
@@ -83,53 +94,142 @@ async fn show(host: &Host, args: &DemoArgs) -> Result<Ending, CommandError> {
         host.url()
     ))?;
     output::line(
-        "The model in this demo is scripted: it always says the same, costs nothing and needs no network.\n",
+        "The model is scripted, which is no model at all: it costs nothing and needs no network.\n",
     )?;
-    client.put_workflow(WORKFLOW_ID, WORKFLOW.into()).await?;
-    let created = client.create_run(&order(), None).await?;
-    let ending = follow::follow(
+    let member = set_up(&client).await?;
+    let (queue, run) = fire(&client, &member).await?;
+    let (answers, lines) = mpsc::channel(1);
+    let watched = follow::follow(
         &client,
-        &created.run_id,
+        &run,
         "debug",
         Audience::People,
         Some(WORKFLOW),
-        Answers::Elsewhere,
-    )
-    .await?;
+        Answers::Lines(Some(lines)),
+    );
+    let ending = tokio::select! {
+        ending = watched => ending?,
+        never = keep_answering(answers) => match never {},
+    };
     if ending == Ending::Left {
         return Ok(ending);
     }
-    output::line(&format!("\n{} {}", "cost:".bold(), "nothing, the model was scripted"))?;
+    sum_up(&client, &run).await?;
+    say("address", host.url())?;
     if !args.once {
-        invite(host.url(), key, &created.run_id)?;
+        invite(host.url(), key, &run, &member, &queue)?;
     }
     Ok(ending)
 }
 
+/// A pack, a workflow from its agents, and somebody who owns it.
+async fn set_up(client: &Client) -> Result<AgentRosterEntry, CommandError> {
+    let archive = starter::archive()
+        .map_err(|error| CommandError::failed(format!("the starter pack: {error}")))?;
+    let pack = client
+        .install_pack(
+            archive,
+            &[("allowUnsigned", "1".to_owned())],
+            indicatif::ProgressBar::hidden(),
+        )
+        .await?;
+    let (name, version) = (text_at(&pack, "/name")?, text_at(&pack, "/version")?);
+    say("installed", &format!("the pack {name} {version}"))?;
+    client.put_workflow(WORKFLOW_ID, WORKFLOW.into()).await?;
+    say("registered", &format!("the workflow {WORKFLOW_ID}"))?;
+    let member = client
+        .hire(&HireMember {
+            persona: PERSONA.to_owned(),
+            agent_ref: RosterAgentRef {
+                agent_id: starter::TRIAGER.into(),
+                version: None,
+                channel: None,
+            },
+            workflows: vec![WORKFLOW_ID.into()],
+            enabled: true,
+            label: None,
+            description: None,
+        })
+        .await?;
+    let (id, agent) = (&member.roster_id, &member.agent_ref.agent_id);
+    say("hired", &format!("{PERSONA} ({id}, a {agent}), who owns {WORKFLOW_ID}"))?;
+    Ok(member)
+}
+
+/// Lets a message come in through a queue of the member; answers the queue and the run.
+async fn fire(client: &Client, member: &AgentRosterEntry) -> Result<(String, RunId), CommandError> {
+    let made = client
+        .subscribe(&json!({
+            "source": "queue",
+            "workflowId": WORKFLOW_ID,
+            "rosterId": member.roster_id,
+            "inputMapping": { "message": "queue.message" },
+        }))
+        .await?;
+    let queue = text_at(&made, "/subscription/subscriptionId")?.to_owned();
+    let letter = json!({ "id": "letter-1", "payload": { "message": MESSAGE } });
+    let delivered = client.deliver(&queue, &letter).await?;
+    let run = RunId::from(text_at(&delivered, "/runId")?);
+    say("fired", &format!("{WORKFLOW_ID}, by a message in {PERSONA}'s queue {queue}:"))?;
+    output::line(&format!("{:12}{}", "", MESSAGE.italic()))?;
+    say("approval", &format!("below 0.7 sure she waits for one; the demo answers {ANSWER}"))?;
+    output::line("")?;
+    Ok((queue, run))
+}
+
+/// The same to every question, as if somebody read it first.
+async fn keep_answering(answers: mpsc::Sender<String>) -> Infallible {
+    loop {
+        tokio::time::sleep(READING_TIME).await;
+        // Fails only once nobody asks any more, and then this is dropped too.
+        let _ = answers.send(ANSWER.to_owned()).await;
+    }
+}
+
+/// How it ended, what came of it, and what it cost.
+async fn sum_up(client: &Client, run: &RunId) -> Result<(), CommandError> {
+    let (_, snapshot) = client.run(run.as_str()).await?;
+    output::line("")?;
+    say("state", snapshot.status.as_str())?;
+    let result = snapshot.variables.get(RESULT).unwrap_or(&Value::Null);
+    say("result", &words::plain(&result.to_string()))?;
+    let cost = snapshot.metrics.map(|metrics| metrics.openwop_cost).unwrap_or_default();
+    let usd = cost.usd.map_or_else(|| "unknown".to_owned(), |usd| format!("${usd:.2}"));
+    let (input, output) = (cost.tokens.input, cost.tokens.output);
+    let provider = cost.provider.as_deref().unwrap_or("no");
+    say("cost", &format!("{usd} for {input} tokens in and {output} out of the {provider} model"))
+}
+
 /// What to try next, while the host is there.
-fn invite(url: &str, key: &ApiKey, run: &RunId) -> Result<(), CommandError> {
-    let key = key.expose();
+fn invite(
+    url: &str,
+    key: &ApiKey,
+    run: &RunId,
+    member: &AgentRosterEntry,
+    queue: &str,
+) -> Result<(), CommandError> {
+    let (key, member) = (key.expose(), &member.roster_id);
     output::line("\nEvery line above is in the run's log, on disk:")?;
     output::line(&format!(
         "  curl -s -H 'Authorization: Bearer {key}' {url}/v1/runs/{run}/events/poll"
     ))?;
-    output::line("Start another run in a second terminal:")?;
+    output::line(&format!("Give {PERSONA} more to do, from a second terminal:"))?;
     output::line(&format!("  export CALLBOARD_URL={url} CALLBOARD_API_KEY={key}"))?;
-    output::line(&format!("  callboard run {WORKFLOW_ID} --input '{{\"letters\": 0}}' --follow"))
+    output::line(&format!(
+        "  callboard triggers deliver {queue} --id letter-2 --payload '{{\"message\": \"Where is my parcel?\"}}'"
+    ))?;
+    output::line("  callboard inbox list")?;
+    output::line(&format!("  callboard roster show {member}"))
 }
 
-fn order() -> CreateRun {
-    CreateRun {
-        workflow_id: Some(WORKFLOW_ID.to_owned()),
-        configurable: scripted_model().as_object().cloned(),
-        tags: Some(vec!["demo".to_owned()]),
-        ..CreateRun::default()
-    }
+fn say(what: &str, text: &str) -> Result<(), CommandError> {
+    output::line(&format!("{} {text}", format!("{:<11}", format!("{what}:")).bold()))
 }
 
-fn scripted_model() -> Value {
-    let words: Vec<&str> = ANSWER.split_inclusive(' ').collect();
-    json!({ "mockProvider": { "id": "stream-text", "config": { "tokens": words, "delayMsPerToken": WORD_DELAY_MS } } })
+fn text_at<'a>(answer: &'a Value, pointer: &str) -> Result<&'a str, CommandError> {
+    answer.pointer(pointer).and_then(Value::as_str).ok_or_else(|| {
+        CommandError::failed(format!("the demo's host answered without {pointer}: {answer}"))
+    })
 }
 
 #[cfg(test)]

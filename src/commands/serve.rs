@@ -161,6 +161,7 @@ fn settle(args: ServeArgs) -> Result<Settings, CommandError> {
         packs: settle_paths(args.packs, "CALLBOARD_PACKS"),
         api_keys: settle_keys(&args.api_keys)?,
         test_seams: args.test_seams,
+        variable: environment,
         reach: if args.allow_private_egress { Reach::Anywhere } else { Reach::Public },
         lease: Duration::from_millis(args.lease),
         heartbeat: Duration::from_millis(heartbeat),
@@ -225,13 +226,14 @@ fn may_be_logged(target: &str) -> bool {
 }
 
 /// SIGTERM from a supervisor, SIGINT from a person.
-struct Stop {
+#[derive(Debug)]
+pub(crate) struct Stop {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
 }
 
 impl Stop {
-    fn listen() -> Result<Self, CommandError> {
+    pub(crate) fn listen() -> Result<Self, CommandError> {
         let listen = |kind| {
             signal(kind).map_err(|error| {
                 CommandError::failed(format!("cannot listen for signals: {error}"))
@@ -244,7 +246,7 @@ impl Stop {
     }
 
     /// Cancel-safe: a signal that comes while nobody waits is kept.
-    async fn asked(&mut self) {
+    pub(crate) async fn asked(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

@@ -24,6 +24,8 @@ enum Live {
 }
 
 impl Agents {
+    /// Models are asked, be it the scripted one.
+    pub(crate) const LIVE: Self = Self { live: Live::On };
     const KEYS: [&str; 1] = ["live"];
 
     /// Whether agents are live with these models. Whoever asks for test seams wants to see them live.

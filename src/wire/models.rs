@@ -12,7 +12,6 @@ use callboard_engine::Activities;
 use callboard_store::SqliteStore;
 
 use super::Settings;
-use crate::args::environment;
 use crate::exit::CommandError;
 
 /// What `conformance.modelCapability.insufficient` demands: nobody has it.
@@ -33,8 +32,8 @@ impl Minds {
         store: Arc<SqliteStore>,
         agents: Arc<AgentRegistry>,
     ) -> Result<Self, CommandError> {
-        let providers = settings.config.provider_settings(environment)?;
-        let mut table = settings.config.model_table(&providers, environment)?;
+        let providers = settings.config.provider_settings(settings.variable)?;
+        let mut table = settings.config.model_table(&providers, settings.variable)?;
         let mut models = Models::default();
         for provider in providers {
             let name = provider.name.clone();

@@ -45,10 +45,10 @@ pub(super) fn dispatch(
         toolbox: Arc::clone(&tools.toolbox),
         hooks: Arc::clone(&tools.hooks),
         grants: Arc::new(keys.clone()),
+        desk: minds.desk.clone(),
         settings: LiveSettings {
             tool_timeout: Duration::from_millis(config.limits.tool_timeout_ms),
             workspaces: Path::new(&settings.data).join(WORKSPACES),
-            observability: minds.desk.observability,
             ..LiveSettings::default()
         },
         contracts: Contracts::default(),

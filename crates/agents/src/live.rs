@@ -24,14 +24,14 @@ use callboard_core::{
 };
 use callboard_engine::{Activity, Call, OnceError, Superseded};
 use callboard_protocol::{
-    AgentId, Failure, InterruptKind, InvocationOutcome, Object, PromptKind, SecretName, Tenant,
+    AgentId, Failure, InterruptKind, InvocationOutcome, Object, SecretName, Tenant,
 };
 
 use crate::conformance;
 use crate::inventory::{AgentRegistry, InstalledAgent};
 use crate::memory::{AgentMemory, bind};
 use crate::model::{Message, Model, ModelRequest, ModelTable, PriceTable, ResolvedModel};
-use crate::prompt::{AgentPrompts, Bound, Composed, PromptSources, resolve, told_of};
+use crate::prompt::PromptDesk;
 use crate::tool::{Grants, ToolHooks, ToolSurface, Toolbox};
 
 use contract::Contract;
@@ -50,6 +50,7 @@ pub struct LiveAgents {
     pub toolbox: Arc<dyn Toolbox>,
     pub hooks: Arc<ToolHooks>,
     pub grants: Arc<dyn Grants>,
+    pub desk: PromptDesk,
     pub settings: LiveSettings,
     pub contracts: Contracts,
 }
@@ -193,7 +194,7 @@ impl Work<'_> {
             self.credential = Some(SecretName::from(name.as_str()));
         }
         let remembered = self.remembered().await?;
-        let request = self.request(model, &task, remembered);
+        let request = self.request(model, &task, remembered).await?;
         for name in self.surface.unresolved().to_vec() {
             let fields = [
                 ("code".to_owned(), "tool_unresolvable".into()),
@@ -216,43 +217,23 @@ impl Work<'_> {
     }
 
     /// Step 2: which prompt applies, and all that the model is told in the first turn.
-    fn request(
+    async fn request(
         &mut self,
         model: ResolvedModel,
         task: &Value,
         remembered: Option<String>,
-    ) -> ModelRequest {
-        let manifest = &self.agent.agent.manifest;
-        let pin = self.call.agent.as_ref();
-        let prompts = AgentPrompts {
-            agent_id: manifest.agent_id.as_str(),
-            version: pin.map(|pin| pin.version.as_str()),
-            is_prompted: true,
-            overrides: manifest.prompt_overrides.as_ref(),
-            library_default: None,
-        };
-        let sources = PromptSources {
-            run: None,
-            node: &self.call.config,
-            agent: Bound::Agent(prompts),
-            workflow: None,
-            host: None,
-        };
-        let resolution = resolve(PromptKind::System, 0, &sources);
-        self.tale.note(resolution.fact(PromptKind::System));
-        let system =
-            Composed::verbatim(PromptKind::System, prompts.own_ref(), &self.agent.agent.prompt);
-        let observability = self.host.settings.observability;
-        if let Some(composed) = told_of(&[&system], &self.call.attempt.node, observability) {
-            self.tale.note(AgentFact::PromptComposed(composed));
-        }
-        ModelRequest {
+    ) -> Result<ModelRequest, End> {
+        let prepared = self.host.desk.prepare_agent(self.call, self.agent).await;
+        let prepared = prepared.map_err(End::Failed)?;
+        let parts = [prepared.system(), remembered].into_iter().flatten();
+        let system = parts.collect::<Vec<_>>().join("\n\n");
+        let task = task.to_string();
+        let text = prepared.user().map_or(task.clone(), |words| format!("{words}\n\n{task}"));
+        prepared.facts.into_iter().for_each(|fact| self.tale.note(fact));
+        Ok(ModelRequest {
             model: model.model,
-            system: Some(match remembered {
-                Some(block) => format!("{}\n\n{block}", system.text),
-                None => system.text,
-            }),
-            messages: vec![Message::User { text: task.to_string() }],
+            system: (!system.is_empty()).then_some(system),
+            messages: vec![Message::User { text }],
             tools: tools::specs(&self.surface),
             response_schema: self.contract.asked.clone(),
             max_output_tokens: self.host.settings.max_output_tokens,
@@ -263,7 +244,7 @@ impl Work<'_> {
             idempotency_key: String::new(),
             key: None,
             call_prefix: String::new(),
-        }
+        })
     }
 
     /// Steps 7 and 8: doubt is escalated, anything else is the node's result.

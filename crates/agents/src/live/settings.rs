@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::prompt::Observability;
-
 /// Bounds of one invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveSettings {
@@ -22,8 +20,6 @@ pub struct LiveSettings {
     pub memory_bytes: usize,
     /// Where runs have their folders of files.
     pub workspaces: PathBuf,
-    /// How much of prompts the log keeps.
-    pub observability: Observability,
 }
 
 impl Default for LiveSettings {
@@ -37,7 +33,6 @@ impl Default for LiveSettings {
             tool_result_bytes: 64 << 10,
             memory_bytes: 16 << 10,
             workspaces: std::env::temp_dir(),
-            observability: Observability::default(),
         }
     }
 }

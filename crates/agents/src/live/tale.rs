@@ -33,7 +33,7 @@ impl<'a> Tale<'a> {
                 0
             }
         };
-        if matches!(fact, AgentFact::PromptResolved { .. }) {
+        if self.prompt.is_none() && matches!(fact, AgentFact::PromptResolved { .. }) {
             self.prompt = Some(fact.clone());
         }
         self.waiting.push(Fact::Agent { place, fact });
@@ -47,7 +47,7 @@ impl<'a> Tale<'a> {
         }
     }
 
-    /// The prompt that was resolved last.
+    /// The first prompt that was resolved: the system's.
     pub(crate) fn prompt_resolved(&self) -> Option<AgentFact> {
         self.prompt.clone()
     }

@@ -53,22 +53,14 @@ const INLINE: [(PromptKind, &str); 2] =
 impl PromptDesk {
     /// Prepares the prompts of every kind that is named anywhere. An error is what the node fails with.
     pub async fn prepare(&self, call: &Call) -> Result<Prepared, Failure> {
-        let mut prepared = Prepared::default();
         let agent = call.config.get("agentId").and_then(Value::as_str);
         let installed = agent.and_then(|agent| self.installed(call, agent));
+        let mut prepared = Prepared::default();
         if let (Some(agent), None) = (agent, &installed) {
             let message = format!("agent {agent} is not installed, so its prompts do not apply");
             prepared.facts.push(warning("agent_binding_unresolvable", message));
         }
-        for kind in PromptKind::ALL {
-            for slot in 0..slots(kind, &call.config) {
-                let found = self.resolve(call, kind, slot, agent, installed.as_ref());
-                if found.chosen.is_none() && !is_asked_for(kind, call) {
-                    continue;
-                }
-                self.compose(call, kind, found, installed.as_ref(), &mut prepared).await?;
-            }
-        }
+        self.fill(call, agent, installed.as_ref(), &mut prepared).await?;
         for (kind, inline) in INLINE {
             let both = prepared.parts.iter().any(|part| part.kind == kind);
             if both && call.config.contains_key(inline) {
@@ -77,6 +69,35 @@ impl PromptDesk {
             }
         }
         Ok(prepared)
+    }
+
+    /// Prepares the prompts of an agent that works on a node: its own, unless the node or the run names another.
+    pub async fn prepare_agent(
+        &self,
+        call: &Call,
+        agent: &InstalledAgent,
+    ) -> Result<Prepared, Failure> {
+        let mut prepared = Prepared::default();
+        self.fill(call, Some(agent.agent.id().as_str()), Some(agent), &mut prepared).await?;
+        Ok(prepared)
+    }
+
+    async fn fill(
+        &self,
+        call: &Call,
+        agent: Option<&str>,
+        installed: Option<&InstalledAgent>,
+        prepared: &mut Prepared,
+    ) -> Result<(), Failure> {
+        for kind in PromptKind::ALL {
+            for slot in 0..slots(kind, &call.config) {
+                let found = self.resolve(call, kind, slot, agent, installed);
+                if found.chosen.is_some() || is_asked_for(kind, call) {
+                    self.compose(call, kind, found, installed, prepared).await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn installed(&self, call: &Call, agent: &str) -> Option<InstalledAgent> {

@@ -121,3 +121,21 @@ async fn thinking_is_told_in_pieces_and_closed_or_not_told_at_all() {
     let is_thought = |kind: &&str| kind.starts_with("agent.reason");
     assert_eq!(kinds(&log).into_iter().filter(is_thought).count(), 0);
 }
+
+/// what the log names is what the model is told.
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_the_run_names_goes_before_the_agents_own() {
+    let world = World::new(sorts()).await;
+    let log = world
+        .run(task(), json!({ "promptOverrides": { "system": "prompt:callboard.brief" } }))
+        .await;
+    let resolved = &told(&log, "agent.promptResolved")[0]["resolved"];
+    assert!(resolved.as_str().is_some_and(|it| it.starts_with("prompt:callboard.brief")));
+    let system = world.model.asked.lock().unwrap()[0].system.clone().unwrap();
+    assert!(system.contains("as few words") && !system.contains("Sort it."), "{system}");
+    let world = World::new(sorts()).await;
+    let nowhere = json!({ "promptOverrides": { "system": "prompt:nobody.wrote-this" } });
+    let log = world.run(task(), nowhere).await;
+    assert_eq!(told(&log, "agent.invocation.completed")[0]["outcome"], "failed");
+    assert_eq!(world.asked(), 0, "another prompt in its place would be a lie");
+}

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use callboard_agents::{
     AgentDirectory, AgentRegistry, Contracts, Delta, DeltaSink, FixedTools, Granted, Grants,
     Installed, LiveAgents, LiveSettings, Message, Model, ModelError, ModelRef, ModelRequest,
-    ModelTable, Offer, Policy, PriceTable, Report, Schema, StopReason, TokenUsage, Tool,
-    ToolDescriptor, ToolFault, ToolHooks, ToolInvocation, Toolboxes, Turn, Unsigned, WantedCall,
-    bundle, memory_tools, vet,
+    ModelTable, Observability, Offer, Policy, PriceTable, PromptDesk, PromptLibrary, Report,
+    Schema, StopReason, TokenUsage, Tool, ToolDescriptor, ToolFault, ToolHooks, ToolInvocation,
+    Toolboxes, Turn, Unsigned, WantedCall, built_in_prompts, bundle, memory_tools, vet,
 };
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
@@ -201,6 +201,11 @@ impl World {
             ])),
             hooks: Arc::new(ToolHooks::default()),
             grants: Arc::new(Nothing),
+            desk: PromptDesk {
+                library: PromptLibrary::new(Arc::clone(&self.store) as _, built_in_prompts()),
+                agents: Arc::clone(&self.registry),
+                observability: Observability::default(),
+            },
             settings: LiveSettings::default(),
             contracts: Contracts::default(),
         };

@@ -29,6 +29,10 @@ use commands::{
 };
 use exit::{CommandError, Exit};
 
+// docs/decisions/0009: what a run makes is small and freed by other threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What is left behind after a command has nothing to say any more; waiting longer would only hold up the shell.
 const AFTERMATH: Duration = Duration::from_millis(500);
 

@@ -53,7 +53,9 @@ impl Model {
             Ok(rows.collect::<Result<_, _>>()?)
         };
         let schema = texts(
-            "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'",
+            // A full-text table makes its shadow tables itself.
+            "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'
+             AND name NOT IN (SELECT name FROM pragma_table_list WHERE type = 'shadow')",
         )?;
         let run: i64 =
             db.query_row("SELECT max(id) FROM runs WHERE status = 'completed'", [], |row| {

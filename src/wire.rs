@@ -22,8 +22,8 @@ use callboard_backends::{
 };
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
-    Activities, Bridge, Catalog, Clock, Courier, Engine, KeyMode, Options, Parts, RandomIds,
-    Scheduler, Secrets, StoreError, SystemClock,
+    Activities, Bridge, Catalog, Clock, Courier, Deployments, Engine, KeyMode, Options, Parts,
+    RandomIds, Scheduler, Secrets, StoreError, SystemClock,
 };
 use callboard_protocol::{HostId, Owner};
 use callboard_server::{
@@ -122,7 +122,7 @@ impl Host {
             keys,
             config: if is_live { server.live() } else { server },
             agents,
-            deployments: store.clone(),
+            deployments: deployments(&settings, &store),
             prompts: minds.desk,
             envelopes: store.clone(),
             mock: minds.mock,
@@ -231,7 +231,12 @@ fn build_engine(
             .with("conformance.secret.echo", Arc::new(SecretEcho));
         secrets = Arc::new(SeededSecrets::over(secrets));
     }
-    let directory = Arc::new(AgentDirectory { registry: agents, deployments: store.clone() });
+    // Only the bracket of a live agent says which version a channel led to.
+    if settings.test_seams && dispatch.is_live {
+        catalog.set_deployed(conformance::DEPLOYED);
+    }
+    let deployments = deployments(settings, &store);
+    let directory = Arc::new(AgentDirectory { registry: agents, deployments });
     Engine::new(Parts {
         memory: store.clone(),
         roster: store.clone(),
@@ -254,6 +259,13 @@ fn build_engine(
             },
         },
     })
+}
+
+fn deployments(settings: &Settings, store: &Arc<SqliteStore>) -> Arc<dyn Deployments> {
+    match settings.test_seams {
+        true => Arc::new(conformance::SeededDeployments::over(store.clone())),
+        false => store.clone(),
+    }
 }
 
 /// What starts runs without a caller. Definitions that were loaded for everybody fire for the tenant of those who name

@@ -1,6 +1,7 @@
 //! Benchmarks of the release binary, in one run with what the machine can do without it.
 
 mod definitions;
+mod live;
 mod load;
 mod measure;
 mod raw;

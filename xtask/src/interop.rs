@@ -2,6 +2,7 @@
 
 mod agents;
 mod book;
+mod deployments;
 mod discovery;
 mod expectations;
 mod families;
@@ -89,6 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         observations::check(&mut session).await?;
         refusals::check(&mut session).await?;
         agents::check(&mut session, &binary, &data.join("registry")).await?;
+        deployments::check(&mut session).await?;
         roster::check(&mut session).await?;
         session.close();
         let book = session.book;

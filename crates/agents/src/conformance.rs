@@ -1,5 +1,6 @@
 //! The packs whose agents the protocol's fixtures name. They are there only where an operator asked for test seams.
 
+mod deployed;
 mod prompts;
 
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use crate::author::{AuthorError, bundle};
 use crate::error::PackError;
 use crate::inventory::Installed;
 
+pub use deployed::{DEPLOYED, SeededDeployments};
 pub use prompts::{CANARY, Parrot, prompts};
 
 macro_rules! pack {

@@ -6,6 +6,7 @@
 //! ones and tells nothing twice.
 
 mod contract;
+mod conversation;
 mod memory;
 mod settings;
 mod speech;
@@ -35,6 +36,7 @@ use crate::prompt::PromptDesk;
 use crate::tool::{Grants, ToolHooks, ToolSurface, Toolbox};
 
 use contract::Contract;
+use conversation::Conversation;
 use tale::Tale;
 
 pub use contract::Contracts;
@@ -96,6 +98,8 @@ struct Work<'a> {
     surface: ToolSurface,
     /// What the agent remembers from run to run, if its manifest asks for that.
     memory: Option<AgentMemory>,
+    /// What the agent and the run said to each other before, if its manifest asks for that.
+    conversation: Option<Conversation>,
     /// The secret that holds the run's own key for the model.
     credential: Option<SecretName>,
     /// How many outward calls this visit has made so far.
@@ -149,6 +153,7 @@ impl LiveAgents {
             tale: Tale::new(call),
             surface,
             memory: bind(call, &agent.agent.manifest),
+            conversation: Conversation::bind(call, &agent.agent.manifest),
             credential: None,
             calls: 0,
             forced: probe.result,
@@ -163,7 +168,7 @@ impl LiveAgents {
             version: pin.version.clone(),
             channel: pin.channel.clone(),
             tools: work.surface.len(),
-            memory: work.memory.is_some(),
+            memory: work.memory.is_some() || work.conversation.is_some(),
         };
         work.tale.note(AgentFact::Invoked(invoked.clone()));
         let answered = match model {
@@ -229,11 +234,13 @@ impl Work<'_> {
         let system = parts.collect::<Vec<_>>().join("\n\n");
         let task = task.to_string();
         let text = prepared.user().map_or(task.clone(), |words| format!("{words}\n\n{task}"));
+        let mut messages = self.said_before(&text).await?;
+        messages.push(Message::User { text });
         prepared.facts.into_iter().for_each(|fact| self.tale.note(fact));
         Ok(ModelRequest {
             model: model.model,
             system: (!system.is_empty()).then_some(system),
-            messages: vec![Message::User { text }],
+            messages,
             tools: tools::specs(&self.surface),
             response_schema: self.contract.asked.clone(),
             max_output_tokens: self.host.settings.max_output_tokens,

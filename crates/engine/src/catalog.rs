@@ -26,6 +26,8 @@ pub struct Catalog {
     plans: Mutex<BTreeMap<String, Arc<Plan>>>,
     performed: Vec<TypeId>,
     conformance: ConformanceNodes,
+    /// Agents whose channels lead somewhere for every tenant.
+    deployed: Vec<String>,
 }
 
 /// One workflow, ready to run.
@@ -71,6 +73,7 @@ impl Catalog {
             plans: Mutex::default(),
             performed: Vec::new(),
             conformance,
+            deployed: Vec::new(),
         }
     }
 
@@ -84,6 +87,11 @@ impl Catalog {
             CatalogEntry { source: source.into(), digest, plan, origin: Origin::Loaded },
         );
         Ok(id)
+    }
+
+    /// Says that an agent serves on its channels for every tenant, whatever it deployed itself.
+    pub fn set_deployed(&mut self, agent: &str) {
+        self.deployed.push(agent.to_owned());
     }
 
     /// Says which node types activities perform; the engine does so when it is built.
@@ -151,9 +159,11 @@ impl Catalog {
         let is_fixture = |entry: &&CatalogEntry| {
             let tags = entry.plan.definition().metadata.tags.as_deref().unwrap_or_default();
             // A channel leads nowhere before something was deployed on it.
-            let follows_channel = entry.plan.agents().any(|(_, agent)| agent.channel.is_some());
+            let leads_nowhere = entry.plan.agents().any(|(_, agent)| {
+                agent.channel.is_some() && !self.deployed.contains(&agent.agent_id)
+            });
             tags.iter().any(|tag| tag == "conformance")
-                && !follows_channel
+                && !leads_nowhere
                 && self.admit_types(&entry.plan, &BTreeMap::new()).is_ok()
         };
         self.loaded.values().filter(is_fixture).map(|entry| entry.plan.id().clone()).collect()

@@ -155,6 +155,10 @@ impl AgentManifest {
         Ok(())
     }
 
+    pub fn wants_conversation(&self) -> bool {
+        self.memory_shape.is_some_and(|shape| shape.conversation == Some(true))
+    }
+
     pub fn wants_long_term_memory(&self) -> bool {
         self.memory_shape.is_some_and(|shape| shape.long_term == Some(true))
     }

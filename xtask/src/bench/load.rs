@@ -34,15 +34,14 @@ pub(crate) fn percentile(ordered: &[Duration], share: f64) -> Duration {
     ordered.get(place.min(ordered.len().saturating_sub(1))).copied().unwrap_or_default()
 }
 
-/// Runs `workflow` `total` times from `clients` kept-alive connections.
+/// Orders the same run `total` times from `clients` kept-alive connections.
 pub(crate) async fn drive(
     address: SocketAddr,
-    workflow: &str,
+    order: &Value,
     clients: usize,
     total: usize,
 ) -> Result<Sample> {
-    let request =
-        Request::post("/v1/runs", &json!({ "workflowId": workflow })).bearer(KEY).render();
+    let request = Request::post("/v1/runs", order).bearer(KEY).render();
     let (request, left) = (Arc::new(request), Arc::new(AtomicUsize::new(total)));
     let mut connections = Vec::new();
     for _ in 0..clients {

@@ -1,15 +1,17 @@
-//! The order of a benchmark: start-up, memory, raw limits and load by turns, chains, streams.
+//! The order of a benchmark: start-up, memory, raw limits and load by turns, chains, streams, live agents.
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 
 use super::Scale;
 use super::definitions::{self, CHAIN, NOOP, WAIT};
+use super::live::{self, Live};
 use super::load::{self, Sample};
 use super::{raw, watch};
 use crate::child::Host;
@@ -45,6 +47,7 @@ pub(crate) struct Figures {
     pub(crate) held_kb: u64,
     pub(crate) streams: usize,
     pub(crate) stream_kb: f64,
+    pub(crate) live: Live,
 }
 
 pub(crate) async fn all(binary: &Path, folder: &Path, scale: Scale) -> Result<Figures> {
@@ -64,7 +67,7 @@ pub(crate) async fn all(binary: &Path, folder: &Path, scale: Scale) -> Result<Fi
     figures.idle_kb = resident_kb(host.id()?)?;
 
     register(host.address).await?;
-    load::drive(host.address, NOOP, 1, 1).await?;
+    load::drive(host.address, &run_of(NOOP), 1, 1).await?;
     host.stop().await?;
     let model = raw::Model::copy(&home.join("data/callboard.db"))?;
     figures.flushes = raw::flushes_per_second(folder, Duration::from_secs(1))?;
@@ -87,6 +90,7 @@ pub(crate) async fn all(binary: &Path, folder: &Path, scale: Scale) -> Result<Fi
     let host = Host::start(binary, &home, &arguments).await?;
     figures.ready_full = host.ready_in;
     host.stop().await?;
+    figures.live = live::all(binary, folder, scale).await?;
     Ok(figures)
 }
 
@@ -100,7 +104,8 @@ async fn noop(
     let (host_id, own_id) = (host.id()?, std::process::id());
     let before = commits(home);
     let (cpu, own_cpu) = (processor_time(host_id)?, processor_time(own_id)?);
-    let sample = load::drive(host.address, NOOP, CALLERS[place], scale.runs[place]).await?;
+    let sample =
+        load::drive(host.address, &run_of(NOOP), CALLERS[place], scale.runs[place]).await?;
     let runs = u32::try_from(sample.ends.len())?;
     if CALLERS[place] == 1 {
         let made = before.and_then(|before| Some(commits(home)?.wrapping_sub(before)));
@@ -119,8 +124,8 @@ async fn noop(
 async fn chains(figures: &mut Figures, address: SocketAddr, scale: Scale) -> Result<()> {
     say::line("chains");
     let few = scale.runs[0];
-    figures.chain[0] = Some(load::drive(address, CHAIN, 1, few).await?);
-    figures.chain[1] = Some(load::drive(address, CHAIN, 64, scale.runs[2] / 4).await?);
+    figures.chain[0] = Some(load::drive(address, &run_of(CHAIN), 1, few).await?);
+    figures.chain[1] = Some(load::drive(address, &run_of(CHAIN), 64, scale.runs[2] / 4).await?);
     for (place, (workflow, _)) in definitions::ROUNDS.into_iter().enumerate() {
         let mut times = Vec::new();
         for _ in 0..scale.rounds {
@@ -137,7 +142,7 @@ async fn chains(figures: &mut Figures, address: SocketAddr, scale: Scale) -> Res
 
 async fn memory(figures: &mut Figures, host: &Host, scale: Scale) -> Result<()> {
     say::line("memory");
-    load::drive(host.address, NOOP, 64, scale.held_runs).await?;
+    load::drive(host.address, &run_of(NOOP), 64, scale.held_runs).await?;
     figures.held_runs = scale.held_runs;
     figures.held_kb = settled_kb(host.id()?).await?;
     let run = watch::create(host.address, WAIT).await?;
@@ -180,17 +185,20 @@ async fn start_up(
 
 async fn register(address: SocketAddr) -> Result<()> {
     for definition in definitions::all() {
-        let request = Request::post("/v1/host/callboard/workflows", &definition).bearer(KEY);
-        let started = Instant::now();
-        let answer = Connection::open(address).await?.send(&request).await?;
-        ensure!(matches!(answer.status, 200 | 201), "{}: {}", answer.status, answer.text());
-        ensure!(
-            started.elapsed() < Duration::from_secs(30),
-            "registering {} took too long",
-            definition["id"]
-        );
+        put(address, &definition).await?;
     }
     Ok(())
+}
+
+pub(crate) async fn put(address: SocketAddr, definition: &Value) -> Result<()> {
+    let request = Request::post("/v1/host/callboard/workflows", definition).bearer(KEY);
+    let answer = Connection::open(address).await?.send(&request).await?;
+    ensure!(matches!(answer.status, 200 | 201), "{}: {}", answer.status, answer.text());
+    Ok(())
+}
+
+fn run_of(workflow: &str) -> Value {
+    json!({ "workflowId": workflow })
 }
 
 fn resident_kb(process: u32) -> Result<u64> {
@@ -200,7 +208,7 @@ fn resident_kb(process: u32) -> Result<u64> {
 }
 
 /// User and system time. The kernel counts in hundredths of a second.
-fn processor_time(process: u32) -> Result<Duration> {
+pub(crate) fn processor_time(process: u32) -> Result<Duration> {
     let line = fs::read_to_string(format!("/proc/{process}/stat"))?;
     let fields = line.rsplit_once(')').context("no process name")?.1;
     let fields: Vec<&str> = fields.split_whitespace().collect();

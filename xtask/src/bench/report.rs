@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::definitions::{CHAIN_NODES, events};
+use super::live::{Live, TURNS};
 use super::load::{Sample, percentile};
 use super::measure::{CALLERS, Figures};
 
@@ -63,7 +64,27 @@ pub(crate) fn table(figures: &Figures) -> String {
         streams,
         "under 60 KB each",
     );
+    live(&mut table, &figures.live);
     table.text
+}
+
+fn live(table: &mut Table, live: &Live) {
+    let runs = format!("{} runs/s", grouped(live.runs.per_second()));
+    table.row("live agent, one turn, concurrency 64", runs, "at least 1,000");
+    table.row("— create to end, p50 / p99", both(&live.runs.ends), "");
+    table.row("— processor time of the host per run", time(live.cpu_per_run), "at most 0.6 ms");
+    table.row(
+        "provider's first byte to its word in a stream, p50 / p99",
+        both(&live.first_words),
+        "within 20 ms",
+    );
+    let [few, many] = live.per_turn;
+    let growth = format!("{} ({:.2} times that of {})", time(many), ratio(many, few), TURNS[0]);
+    table.row(&format!("per turn of a conversation of {} turns", TURNS[1]), growth, "1");
+}
+
+fn ratio(one: Duration, other: Duration) -> f64 {
+    one.as_secs_f64() / other.as_secs_f64()
 }
 
 fn chains(table: &mut Table, figures: &Figures) {

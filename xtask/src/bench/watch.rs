@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::definitions::TICKS;
@@ -45,7 +45,11 @@ async fn lags_of_one(address: SocketAddr) -> Result<Vec<Duration>> {
 }
 
 pub(crate) async fn create(address: SocketAddr, workflow: &str) -> Result<String> {
-    let request = Request::post("/v1/runs", &json!({ "workflowId": workflow })).bearer(KEY);
+    create_as(address, &json!({ "workflowId": workflow })).await
+}
+
+pub(crate) async fn create_as(address: SocketAddr, order: &Value) -> Result<String> {
+    let request = Request::post("/v1/runs", order).bearer(KEY);
     let answer = Connection::open(address).await?.send(&request).await?;
     ensure!(answer.status == 201, "{}: {}", answer.status, answer.text());
     Ok(answer.json()?["runId"].as_str().context("a created run without runId")?.to_owned())

@@ -47,10 +47,11 @@ const EXCEPTIONS: [Exception; 4] = [
 ];
 
 /// Schemas that whole bodies are checked against.
-const BODIES: [&str; 14] = [
+const BODIES: [&str; 15] = [
     "capabilities",
     "run-event",
     "run-snapshot",
+    "agent-deployment",
     "agent-inventory-response",
     "agent-roster-entry",
     "agent-roster-response",

@@ -18,6 +18,8 @@ pub struct LiveSettings {
     pub tool_result_bytes: usize,
     /// More of what an agent remembers is not shown to it unasked.
     pub memory_bytes: usize,
+    /// More of what an agent said earlier in the run is not shown to it.
+    pub conversation_bytes: usize,
     /// Where runs have their folders of files.
     pub workspaces: PathBuf,
 }
@@ -32,6 +34,7 @@ impl Default for LiveSettings {
             tool_timeout: Duration::from_secs(60),
             tool_result_bytes: 64 << 10,
             memory_bytes: 16 << 10,
+            conversation_bytes: 256 << 10,
             workspaces: std::env::temp_dir(),
         }
     }

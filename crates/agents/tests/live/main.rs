@@ -4,6 +4,7 @@
 
 mod answers;
 mod bracket;
+mod conversation;
 mod crashes;
 mod doubt;
 mod given;

@@ -98,6 +98,20 @@ impl MemoryAccess {
         Ok(found.into_iter().map(MemoryRecord::entry).collect())
     }
 
+    /// The entries under a name that the run wrote, or took over from its family, newest first.
+    pub async fn list_own(
+        &self,
+        memory_ref: &str,
+        limit: usize,
+    ) -> Result<Vec<MemoryEntry>, StoreError> {
+        let Some(mut query) = self.query(memory_ref, limit) else { return Ok(Vec::new()) };
+        if let Some(seen) = &mut query.seen {
+            seen.view.as_of = 0;
+        }
+        let found = self.journal.recall(&self.scope, &query).await?;
+        Ok(found.into_iter().map(MemoryRecord::entry).collect())
+    }
+
     /// One entry, in the version that the run sees.
     pub async fn get(
         &self,

@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use callboard_agents::{
-    DeploymentPolicy, Draw, EvalGate, Offer, PinError, Unsigned, bundle, pin, scaffold,
-};
-use callboard_engine::PackOwner;
+use callboard_agents::{DeploymentPolicy, EvalGate, Offer, Unsigned, bundle, scaffold};
+use callboard_engine::{Order, PackOwner, Target};
 use callboard_protocol::{
-    AgentDeployment, AgentId, AgentRef, DeploymentState, DeploymentTransition, PackVersion, RunId,
+    AgentDeployment, AgentId, DeploymentState, DeploymentTransition, Object, PackVersion, RunId,
     Transition,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::dispatch::ended;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
@@ -26,6 +25,7 @@ use crate::routes::deployments::{prepare, read, tell};
 /// The agent of the suite's fixture.
 const AGENT: &str = "core.conformance.channel-agent";
 const CHANNEL: &str = "stable";
+const NODE: &str = "bound";
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -144,36 +144,59 @@ async fn refused(
     }
 }
 
-/// The version that a run would be given. The run itself needs somebody who performs it.
+/// A run whose one node follows the channel, and the version that it was given.
 async fn resolved(
     host: &Host,
     caller: &Caller,
     agent: &AgentId,
     play: &Play,
 ) -> Result<Value, Problem> {
-    let (_, deployment) = read(host, caller, agent).await?;
-    let channel = play.channel.clone().unwrap_or_else(|| CHANNEL.to_owned());
-    let wanted = AgentRef {
-        agent_id: agent.to_string(),
-        name: None,
-        model_class: None,
-        memory_ref: None,
-        version: None,
-        channel: Some(channel),
-        source_manifest_id: None,
+    if host.app.agents.snapshot().find(&caller.scope.tenant, agent, None).is_none() {
+        return Err(Problem::invalid_at(
+            "agentId",
+            "there is no such agent, or none that you may see",
+        ));
+    }
+    let channel = play.channel.as_deref().unwrap_or(CHANNEL);
+    let bound = bound(agent, channel).to_string();
+    let (owner, mode) = (caller.owner(), caller.scope.mode);
+    let catalog = host.app.engine.catalog();
+    let (workflow, _) = catalog
+        .register(&owner, mode, bound.as_bytes(), host.now())
+        .await
+        .map_err(|error| Problem::internal(&error))?;
+    let order = Order {
+        target: Target::Workflow(workflow),
+        owner,
+        mode,
+        inputs: Object::new(),
+        configurable: Object::from_iter([("ai".to_owned(), json!({ "provider": "scripted" }))]),
+        tags: Vec::new(),
+        metadata: None,
+        scope_id: None,
+        callback_url: None,
+        forced_engine_version: None,
+        exclusive: false,
+        trace: None,
+        acting: None,
     };
-    let draw = Draw::of(&uuid::Uuid::now_v7().to_string().into());
-    let snapshot = host.app.agents.snapshot();
-    let pinned = pin(&snapshot, &caller.scope.tenant, &deployment, &wanted, draw);
-    let pinned = pinned.map_err(|error| match &error {
-        PinError::NoActiveDeployment { .. } => {
-            Problem::new(Code::NoActiveDeployment, error.to_string())
-        }
-        PinError::UnknownAgent { .. } | PinError::UnknownVersion { .. } | PinError::Both => {
-            Problem::invalid(error.to_string())
-        }
-    })?;
-    Ok(json!({ "resolvedAgentVersion": pinned.version }))
+    let run = host.app.engine.create(order, None).await?.run;
+    ended(host, caller, &run).await?;
+    let state = host.app.engine.store().open(&run).await?;
+    let pin = state.and_then(|state| state.birth.agents.get(&NODE.into()).cloned());
+    Ok(json!({ "runId": run, "resolvedAgentVersion": pin.map(|pin| pin.version) }))
+}
+
+/// A workflow of one node that an agent's channel performs.
+fn bound(agent: &AgentId, channel: &str) -> Value {
+    json!({
+        "id": "conformance-channel-pin", "name": "Channel pin", "version": "1.0",
+        "nodes": [{
+            "id": NODE, "typeId": "core.identity", "name": "Bound", "position": { "x": 0, "y": 0 },
+            "config": {}, "inputs": {}, "agent": { "agentId": agent, "channel": channel },
+        }],
+        "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {},
+    })
 }
 
 /// Installs one more version of an agent that is a pack of its own, as the suite's is.
@@ -195,24 +218,12 @@ async fn make_version(
     let text = format!("1.0.{count}");
     manifest["version"] = json!(text);
     manifest["agents"][0]["agentId"] = json!(agent);
+    // The suite's fixture hands it no task.
+    manifest["agents"][0]["handoff"] = json!({});
     files.insert("pack.json".to_owned(), manifest.to_string().into_bytes().into());
     let archive = bundle(&files).map_err(|error| Problem::internal(&error))?;
     let owner = PackOwner::Tenant(caller.scope.tenant.clone());
     let offer = Offer::plain(Arc::from(archive));
     host.app.agents.install(owner, offer, Unsigned::Allowed, host.now()).await?;
     text.parse().map_err(|_| unfit())
-}
-
-/// The suite reads the log as soon as it has the answer.
-async fn ended(host: &Host, caller: &Caller, run: &RunId) -> Result<(), Problem> {
-    let store = host.app.engine.store();
-    loop {
-        let found = store.find(&caller.scope, run).await?;
-        match found {
-            Some(found) if !found.head.status.is_terminal() => {
-                store.changed(run, found.head.version).await;
-            }
-            Some(_) | None => return Ok(()),
-        }
-    }
 }

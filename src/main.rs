@@ -8,6 +8,7 @@ mod config;
 mod disk;
 mod exit;
 mod follow;
+mod listing;
 mod output;
 mod progress;
 mod prompt;

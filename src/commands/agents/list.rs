@@ -3,12 +3,13 @@
 use clap::Args;
 use comfy_table::Cell;
 
-use callboard_protocol::AgentInventory;
+use callboard_protocol::AgentInventoryEntry;
 
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::listing::Listing;
+use crate::words;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -22,29 +23,16 @@ pub(crate) struct ListArgs {
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
-    let found = client.agents().await?;
-    if args.json {
-        output::json(&found)?;
-        return Ok(Exit::Done);
-    }
-    let inventory: AgentInventory = serde_json::from_value(found).map_err(|error| {
-        CommandError::failed(format!("the host's list cannot be read: {error}"))
-    })?;
-    if inventory.agents.is_empty() {
-        output::note("no agents");
-        output::hint("`callboard packs install PATH` brings some");
-        return Ok(Exit::Done);
-    }
-    let rows = inventory.agents.into_iter().map(|agent| {
-        [
-            Cell::new(agent.agent_id),
-            Cell::new(agent.pack_version),
-            Cell::new(agent.model_class.as_str()),
-            Cell::new(words::plain(&agent.label)),
-            Cell::new(agent.degraded.join(", ")),
-        ]
-    });
-    output::table(["id", "version", "model", "label", "degraded"], rows.collect())?;
-    Ok(Exit::Done)
+    let found = Client::new(&args.connection.or(earlier))?.agents().await?;
+    Listing::new("agents", ["id", "version", "model", "label", "degraded"], "no agents")
+        .remedy("`callboard packs install PATH` brings some")
+        .show(found, args.json, |agent: AgentInventoryEntry| {
+            [
+                Cell::new(agent.agent_id),
+                Cell::new(agent.pack_version),
+                Cell::new(agent.model_class.as_str()),
+                Cell::new(words::plain(&agent.label)),
+                Cell::new(agent.degraded.join(", ")),
+            ]
+        })
 }

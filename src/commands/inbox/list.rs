@@ -2,15 +2,15 @@
 
 use clap::Args;
 use comfy_table::Cell;
-use serde::Deserialize;
 
 use callboard_protocol::InterruptKind;
 
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
+use crate::listing::{Listing, given};
 use crate::question::Question;
-use crate::{output, words};
+use crate::words;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -39,38 +39,16 @@ pub(crate) struct ListArgs {
     connection: Connection,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Page {
-    interrupts: Vec<Question>,
-    next_cursor: Option<String>,
-}
-
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.clone().or(earlier))?;
     let found = client.inbox(&query(&args)).await?;
-    if args.json {
-        output::json(&found)?;
-        return Ok(Exit::Done);
-    }
-    let page: Page = serde_json::from_value(found).map_err(|error| {
-        CommandError::failed(format!("the host's list cannot be read: {error}"))
-    })?;
-    if page.interrupts.is_empty() {
-        output::note("nothing is asked");
-        return Ok(Exit::Done);
-    }
-    let rows = page.interrupts.iter().map(row).collect();
-    output::table(["run", "node", "kind", "asks", "asked", "until"], rows)?;
-    if let Some(cursor) = page.next_cursor {
-        output::hint(&format!("there are more: add --cursor {cursor}"));
-    } else if output::is_terminal() {
-        output::hint("`callboard inbox answer RUN` answers one");
-    }
-    Ok(Exit::Done)
+    let headers = ["run", "node", "kind", "asks", "asked", "until"];
+    Listing::new("interrupts", headers, "nothing is asked")
+        .next("`callboard inbox answer RUN` answers one")
+        .show(found, args.json, row)
 }
 
-fn row(question: &Question) -> [Cell; 6] {
+fn row(question: Question) -> [Cell; 6] {
     let until = question.expires_at.map(words::until).unwrap_or_default();
     [
         Cell::new(&question.run_id),
@@ -83,14 +61,13 @@ fn row(question: &Question) -> [Cell; 6] {
 }
 
 fn query(args: &ListArgs) -> Vec<(&'static str, String)> {
-    let given = [
+    given([
         ("kind", args.kind.map(|kind| kind.as_str().to_owned())),
         ("workflowId", args.workflow.clone()),
         ("runId", args.run.clone()),
         ("limit", Some(args.limit.to_string())),
         ("cursor", args.cursor.clone()),
-    ];
-    given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    ])
 }
 
 /// What opens and closes a conversation is in nobody's inbox.

@@ -9,7 +9,8 @@ use callboard_protocol::Timestamp;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::listing::Listing;
+use crate::words;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -23,11 +24,6 @@ pub(crate) struct ListArgs {
 }
 
 #[derive(Deserialize)]
-struct KeyList {
-    keys: Vec<Key>,
-}
-
-#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Key {
     id: String,
@@ -38,25 +34,14 @@ struct Key {
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
-    let found = client.keys().await?;
-    if args.json {
-        output::json(&found)?;
-        return Ok(Exit::Done);
-    }
-    let list: KeyList = serde_json::from_value(found).map_err(|error| {
-        CommandError::failed(format!("the host's list cannot be read: {error}"))
-    })?;
-    let rows = list.keys.into_iter().map(|key| {
-        [
-            Cell::new(&key.id),
-            Cell::new(words::plain(&key.name)),
-            state(&key),
-            Cell::new(key.scopes.map_or_else(|| "all".to_owned(), |scopes| scopes.join(" "))),
-        ]
-    });
-    output::table(["id", "name", "state", "scopes"], rows.collect())?;
-    Ok(Exit::Done)
+    let found = Client::new(&args.connection.or(earlier))?.keys().await?;
+    Listing::new("keys", ["id", "name", "state", "scopes"], "no keys")
+        .remedy("`callboard keys create --name NAME` makes one")
+        .show(found, args.json, |key: Key| {
+            let state = state(&key);
+            let scopes = key.scopes.map_or_else(|| "all".to_owned(), |scopes| scopes.join(" "));
+            [Cell::new(key.id), Cell::new(words::plain(&key.name)), state, Cell::new(scopes)]
+        })
 }
 
 fn state(key: &Key) -> Cell {

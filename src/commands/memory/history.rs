@@ -2,13 +2,13 @@
 
 use clap::Args;
 use comfy_table::Cell;
-use serde::Deserialize;
 
-use super::{Entry, unreadable};
+use super::Entry;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::listing::Listing;
+use crate::words;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -24,27 +24,18 @@ pub(crate) struct HistoryArgs {
     connection: Connection,
 }
 
-#[derive(Deserialize)]
-struct History {
-    versions: Vec<Entry>,
-}
-
 pub(super) async fn run(args: HistoryArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
-    let found = client.memory_history(&args.id).await?;
-    if args.json {
-        output::json(&found)?;
-        return Ok(Exit::Done);
-    }
-    let history: History = serde_json::from_value(found).map_err(|error| unreadable(&error))?;
-    let rows = history.versions.into_iter().map(|entry| {
-        [
-            Cell::new(entry.version),
-            Cell::new(words::moment(entry.written_at)),
-            Cell::new(entry.author()),
-            Cell::new(words::plain(&words::preview(&entry.content.clone().into()))),
-        ]
-    });
-    output::table(["version", "written", "by", "content"], rows.collect())?;
-    Ok(Exit::Done)
+    let found = Client::new(&args.connection.or(earlier))?.memory_history(&args.id).await?;
+    Listing::new("versions", ["version", "written", "by", "content"], "no versions").show(
+        found,
+        args.json,
+        |entry: Entry| {
+            [
+                Cell::new(entry.version),
+                Cell::new(words::moment(entry.written_at)),
+                Cell::new(entry.author()),
+                Cell::new(words::plain(&words::preview(&entry.content.clone().into()))),
+            ]
+        },
+    )
 }

@@ -2,13 +2,13 @@
 
 use clap::Args;
 use comfy_table::Cell;
-use serde::Deserialize;
 
-use super::{Entry, unreadable};
+use super::Entry;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::listing::{Listing, given};
+use crate::words;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -37,48 +37,31 @@ pub(crate) struct ListArgs {
     connection: Connection,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Page {
-    entries: Vec<Entry>,
-    next_cursor: Option<String>,
-}
-
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.clone().or(earlier))?;
     let found = client.memory(&query(&args)).await?;
-    if args.json {
-        output::json(&found)?;
-        return Ok(Exit::Done);
-    }
-    let page: Page = serde_json::from_value(found).map_err(|error| unreadable(&error))?;
-    if page.entries.is_empty() {
-        output::note("nothing is remembered");
-        return Ok(Exit::Done);
-    }
-    let rows = page.entries.into_iter().map(|entry| {
-        [
-            Cell::new(&entry.id),
-            Cell::new(entry.version),
-            Cell::new(entry.place()),
-            Cell::new(words::moment(entry.written_at)),
-            Cell::new(words::plain(&words::preview(&entry.content.clone().into()))),
-        ]
-    });
-    output::table(["entry", "version", "kept in", "written", "content"], rows.collect())?;
-    if let Some(cursor) = page.next_cursor {
-        output::hint(&format!("there are more: add --cursor {cursor}"));
-    }
-    Ok(Exit::Done)
+    let headers = ["entry", "version", "kept in", "written", "content"];
+    Listing::new("entries", headers, "nothing is remembered").show(
+        found,
+        args.json,
+        |entry: Entry| {
+            [
+                Cell::new(&entry.id),
+                Cell::new(entry.version),
+                Cell::new(entry.place()),
+                Cell::new(words::moment(entry.written_at)),
+                Cell::new(words::plain(&words::preview(&entry.content.clone().into()))),
+            ]
+        },
+    )
 }
 
 fn query(args: &ListArgs) -> Vec<(&'static str, String)> {
-    let given = [
+    given([
         ("scopeId", args.scope.clone()),
         ("tag", args.tag.clone()),
         ("text", args.text.clone()),
         ("limit", Some(args.limit.to_string())),
         ("cursor", args.cursor.clone()),
-    ];
-    given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    ])
 }

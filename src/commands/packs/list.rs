@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::listing::Listing;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -21,11 +21,6 @@ pub(crate) struct ListArgs {
 }
 
 #[derive(Deserialize)]
-struct PackList {
-    packs: Vec<Listed>,
-}
-
-#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
     name: String,
@@ -36,29 +31,16 @@ struct Listed {
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
-    let found = client.packs().await?;
-    if args.json {
-        output::json(&found)?;
-        return Ok(Exit::Done);
-    }
-    let list: PackList = serde_json::from_value(found).map_err(|error| {
-        CommandError::failed(format!("the host's list cannot be read: {error}"))
-    })?;
-    if list.packs.is_empty() {
-        output::note("no packs");
-        output::hint("`callboard packs install PATH` installs one");
-        return Ok(Exit::Done);
-    }
-    let rows = list.packs.into_iter().map(|pack| {
-        [
-            Cell::new(pack.name),
-            Cell::new(pack.version),
-            Cell::new(pack.scope),
-            Cell::new(pack.signed_by.unwrap_or_else(|| "nobody".to_owned())),
-            Cell::new(pack.agents.len()),
-        ]
-    });
-    output::table(["name", "version", "for", "signed by", "agents"], rows.collect())?;
-    Ok(Exit::Done)
+    let found = Client::new(&args.connection.or(earlier))?.packs().await?;
+    Listing::new("packs", ["name", "version", "for", "signed by", "agents"], "no packs")
+        .remedy("`callboard packs install PATH` installs one")
+        .show(found, args.json, |pack: Listed| {
+            [
+                Cell::new(pack.name),
+                Cell::new(pack.version),
+                Cell::new(pack.scope),
+                Cell::new(pack.signed_by.unwrap_or_else(|| "nobody".to_owned())),
+                Cell::new(pack.agents.len()),
+            ]
+        })
 }

@@ -3,13 +3,14 @@
 use clap::Args;
 use comfy_table::Cell;
 
-use callboard_protocol::AgentRoster;
+use callboard_protocol::AgentRosterEntry;
 
 use super::{agent_of, workflows_of};
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::listing::Listing;
+use crate::words;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -23,29 +24,16 @@ pub(crate) struct ListArgs {
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
-    let found = client.roster().await?;
-    if args.json {
-        output::json(&found)?;
-        return Ok(Exit::Done);
-    }
-    let list: AgentRoster = serde_json::from_value(found).map_err(|error| {
-        CommandError::failed(format!("the host's list cannot be read: {error}"))
-    })?;
-    if list.roster.is_empty() {
-        output::note("no members");
-        output::hint("`callboard roster hire --persona NAME --agent AGENT` brings one");
-        return Ok(Exit::Done);
-    }
-    let rows = list.roster.into_iter().map(|member| {
-        [
-            Cell::new(&member.roster_id),
-            Cell::new(words::plain(&member.persona)),
-            Cell::new(if member.enabled { "works" } else { "paused" }),
-            Cell::new(agent_of(&member)),
-            Cell::new(words::plain(&workflows_of(&member))),
-        ]
-    });
-    output::table(["member", "persona", "state", "agent", "owns"], rows.collect())?;
-    Ok(Exit::Done)
+    let found = Client::new(&args.connection.or(earlier))?.roster().await?;
+    Listing::new("roster", ["member", "persona", "state", "agent", "owns"], "no members")
+        .remedy("`callboard roster hire --persona NAME --agent AGENT` brings one")
+        .show(found, args.json, |member: AgentRosterEntry| {
+            [
+                Cell::new(&member.roster_id),
+                Cell::new(words::plain(&member.persona)),
+                Cell::new(if member.enabled { "works" } else { "paused" }),
+                Cell::new(agent_of(&member)),
+                Cell::new(words::plain(&workflows_of(&member))),
+            ]
+        })
 }

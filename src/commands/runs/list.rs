@@ -9,7 +9,8 @@ use callboard_protocol::{RunId, RunStatus, Timestamp, WorkflowId};
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::listing::{Listing, given};
+use crate::words;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -49,13 +50,6 @@ pub(crate) struct ListArgs {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Page {
-    runs: Vec<Listed>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Listed {
     run_id: RunId,
     workflow_id: WorkflowId,
@@ -68,35 +62,23 @@ struct Listed {
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.clone().or(earlier))?;
     let found = client.runs(&query(&args)).await?;
-    if args.json {
-        output::json(&found)?;
-        return Ok(Exit::Done);
-    }
-    let page: Page = serde_json::from_value(found).map_err(|error| {
-        CommandError::failed(format!("the host's list cannot be read: {error}"))
-    })?;
-    if page.runs.is_empty() {
-        output::note("no runs");
-        return Ok(Exit::Done);
-    }
-    let rows = page.runs.into_iter().map(|run| {
-        [
-            Cell::new(run.run_id),
-            Cell::new(run.workflow_id),
-            words::status_cell(run.status),
-            Cell::new(words::moment(run.created_at)),
-            Cell::new(words::plain(&run.tags.join(", "))),
-        ]
-    });
-    output::table(["run", "workflow", "status", "created", "tags"], rows.collect())?;
-    if let Some(cursor) = page.next_cursor {
-        output::hint(&format!("there are more: add --cursor {cursor}"));
-    }
-    Ok(Exit::Done)
+    Listing::new("runs", ["run", "workflow", "status", "created", "tags"], "no runs").show(
+        found,
+        args.json,
+        |run: Listed| {
+            [
+                Cell::new(run.run_id),
+                Cell::new(run.workflow_id),
+                words::status_cell(run.status),
+                Cell::new(words::moment(run.created_at)),
+                Cell::new(words::plain(&run.tags.join(", "))),
+            ]
+        },
+    )
 }
 
 fn query(args: &ListArgs) -> Vec<(&'static str, String)> {
-    let given = [
+    given([
         ("status", args.status.map(|status| status.as_str().to_owned())),
         ("workflowId", args.workflow.clone()),
         ("rosterId", args.member.clone()),
@@ -105,8 +87,7 @@ fn query(args: &ListArgs) -> Vec<(&'static str, String)> {
         ("until", args.until.map(|at| at.to_string())),
         ("limit", Some(args.limit.to_string())),
         ("cursor", args.cursor.clone()),
-    ];
-    given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    ])
 }
 
 fn parse_status(text: &str) -> Result<RunStatus, String> {

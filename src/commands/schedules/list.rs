@@ -10,7 +10,8 @@ use callboard_protocol::Timestamp;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::listing::{Listing, given};
+use crate::words;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -48,33 +49,19 @@ struct LastFire {
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
-    let asked = [("workflowId", args.workflow), ("rosterId", args.roster)];
-    let query: Vec<(&str, String)> =
-        asked.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-    let found = client.schedules(&query).await?;
-    if args.json {
-        output::json(&json!({ "schedules": found }))?;
-        return Ok(Exit::Done);
-    }
-    let lines: Result<Vec<Line>, _> = found.into_iter().map(serde_json::from_value).collect();
-    let lines = lines.map_err(|error| {
-        CommandError::failed(format!("the host's list cannot be read: {error}"))
-    })?;
-    if lines.is_empty() {
-        output::note("no schedules; `callboard schedules add` makes one");
-        return Ok(Exit::Done);
-    }
-    let rows = lines.into_iter().map(|line| {
-        [
-            Cell::new(&line.id),
-            Cell::new(words::plain(&line.workflow_id)),
-            next(&line),
-            last(line.last_fire.as_ref()),
-            Cell::new(words::plain(&line.description)),
-        ]
-    });
-    output::table(["id", "workflow", "next", "last", "when"], rows.collect())?;
-    Ok(Exit::Done)
+    let query = given([("workflowId", args.workflow), ("rosterId", args.roster)]);
+    let found = json!({ "schedules": client.schedules(&query).await? });
+    Listing::new("schedules", ["id", "workflow", "next", "last", "when"], "no schedules")
+        .remedy("`callboard schedules add` makes one")
+        .show(found, args.json, |line: Line| {
+            [
+                Cell::new(&line.id),
+                Cell::new(words::plain(&line.workflow_id)),
+                next(&line),
+                last(line.last_fire.as_ref()),
+                Cell::new(words::plain(&line.description)),
+            ]
+        })
 }
 
 fn next(line: &Line) -> Cell {

@@ -10,7 +10,7 @@ use callboard_engine::{
 };
 use callboard_protocol::{EventId, RunId, Timestamp, WebhookId};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::app::Host;
@@ -105,9 +105,13 @@ pub(super) async fn register(
         care: if body.durable == Some(true) { Care::Durable } else { Care::BestEffort },
         secret: secret.clone(),
     };
-    let id = registration.id.clone();
+    // The protocol's text and the clients that are published for it have different names for the same things.
+    let shown = json!({
+        "webhookId": registration.id, "subscriptionId": registration.id, "url": registration.url,
+        "eventTypes": registration.events, "createdAt": host.now(),
+    });
     host.app.courier.register(caller.scope, registration).await.map_err(problem)?;
-    Ok(shown_once(&id, &secret))
+    Ok(shown_once(shown, &secret))
 }
 
 fn make_secret() -> Result<Secret, Problem> {
@@ -117,9 +121,8 @@ fn make_secret() -> Result<Secret, Problem> {
 }
 
 /// A repetition of the request learns which webhook it made, but the secret is not told again.
-fn shown_once(id: &WebhookId, secret: &Secret) -> Response {
-    let fingerprint = secret.fingerprint();
-    let mut body = json!({ "webhookId": id, "secretFingerprint": fingerprint });
+fn shown_once(mut body: Value, secret: &Secret) -> Response {
+    body["secretFingerprint"] = secret.fingerprint().into();
     let instead = InsteadOfBody(body.to_string());
     body["secret"] = secret.reveal().into();
     let mut response = Answer::of(StatusCode::CREATED, &body).into_response();

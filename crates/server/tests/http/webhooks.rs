@@ -122,6 +122,9 @@ async fn r67_a_registered_webhook_gets_signed_events() {
     let webhook = subscribe(&host, LIVE, &body).await;
     let secret = webhook.text_at("secret");
     assert!(secret.len() == 64 && secret.bytes().all(|byte| byte.is_ascii_hexdigit()), "{secret}");
+    assert_eq!(webhook.text_at("subscriptionId"), webhook.text_at("webhookId"));
+    assert_eq!(webhook.text_at("url"), receiver.url);
+    assert_eq!(webhook.json["eventTypes"], json!(["run.completed"]));
     assert_eq!(webhook.text_at("secretFingerprint"), hex(Sha256::digest(&secret))[..8]);
 
     let run = host.run("chain", json!({})).await;

@@ -268,8 +268,8 @@ fn deployments(settings: &Settings, store: &Arc<SqliteStore>) -> Arc<dyn Deploym
     }
 }
 
-/// What starts runs without a caller. Definitions that were loaded for everybody fire for the tenant of those who name
-/// none.
+/// What starts runs without a caller. Definitions that were loaded for everybody fire where a member owns them, and
+/// else for the tenant of those who name none.
 async fn standing(
     engine: &Engine,
     store: &Arc<SqliteStore>,
@@ -278,7 +278,7 @@ async fn standing(
     let scheduler = Scheduler::new(engine.clone(), store.clone());
     let owner = Owner { tenant: "default".into(), workspace: None, principal: Some("host".into()) };
     let mode = if test_seams { KeyMode::Test } else { KeyMode::Live };
-    scheduler.declare_loaded(&owner, mode).await.map_err(|error| {
+    scheduler.declare_loaded(owner, mode).await.map_err(|error| {
         CommandError::failed(format!("the schedules of workflows cannot be kept: {error}"))
     })?;
     Ok((scheduler, Bridge::new(engine.clone(), store.clone())))

@@ -23,6 +23,8 @@ mod signals;
 mod support;
 #[path = "support/terminal.rs"]
 mod terminal;
+#[path = "cli/triggers.rs"]
+mod triggers;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

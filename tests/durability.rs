@@ -4,8 +4,12 @@
 mod api;
 #[path = "durability/families.rs"]
 mod families;
+#[path = "durability/hooks.rs"]
+mod hooks;
 #[path = "support/ledger.rs"]
 mod ledger;
+#[path = "durability/members.rs"]
+mod members;
 #[path = "support/receiver.rs"]
 mod receiver;
 #[path = "durability/schedules.rs"]

@@ -52,6 +52,11 @@ fn a_member_is_hired_given_work_and_looked_at() -> Result<()> {
     user.output(&["runs", "events", run, "--follow"])?;
     let listed = user.run(&["roster", "work", "list", &id])?;
     assert_snapshot!("06_work", listed.replace(work, "[work]"));
+    let origin = user.run(&["runs", "ancestry", run])?;
+    let origin = origin.replace(work, "[work]").replace(&id, "[member]");
+    let name = id.trim_start_matches("host:");
+    let queue = regex::Regex::new(&format!("work-{name}-[0-9a-f]+"))?;
+    assert_snapshot!("06a_origin", queue.replace_all(&origin, "[queue]"));
     let done = user.run(&["roster", "work", "done", &id, work])?;
     assert_snapshot!("07_done", done.replace(work, "[work]"));
     seen("08_page", &["show", &id])?;

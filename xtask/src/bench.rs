@@ -1,6 +1,7 @@
 //! Benchmarks of the release binary, in one run with what the machine can do without it.
 
 mod definitions;
+mod fires;
 mod live;
 mod load;
 mod measure;
@@ -18,7 +19,7 @@ use crate::{say, workspace};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Measure less of everything, in about a minute
+    /// Measure less of everything, in a few minutes
     #[arg(long)]
     quick: bool,
     /// Put the figures into docs/performance.md
@@ -42,6 +43,11 @@ pub(crate) struct Scale {
     pub(crate) starts: usize,
     /// How often the short and the long loop are timed.
     pub(crate) rounds: usize,
+    /// Signed posts from outside, and as many creations to compare them with.
+    pub(crate) posts: usize,
+    /// Schedules that are due at one moment, and others that only wait.
+    pub(crate) due: usize,
+    pub(crate) waiting: usize,
     pub(crate) quick: bool,
 }
 
@@ -52,6 +58,9 @@ const FULL: Scale = Scale {
     streams: 2_000,
     starts: 7,
     rounds: 9,
+    posts: 20_000,
+    due: 10_000,
+    waiting: 100_000,
     quick: false,
 };
 
@@ -62,6 +71,9 @@ const QUICK: Scale = Scale {
     streams: 500,
     starts: 3,
     rounds: 5,
+    posts: 4_000,
+    due: 2_000,
+    waiting: 10_000,
     quick: true,
 };
 

@@ -6,6 +6,7 @@ mod deployments;
 mod discovery;
 mod expectations;
 mod families;
+mod fires;
 mod fixtures;
 mod memory;
 mod models;
@@ -92,6 +93,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         agents::check(&mut session, &binary, &data.join("registry")).await?;
         deployments::check(&mut session).await?;
         roster::check(&mut session).await?;
+        fires::check(&mut session).await?;
         session.close();
         let book = session.book;
         if book.failed > 0 {

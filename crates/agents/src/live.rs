@@ -33,7 +33,7 @@ use crate::inventory::{AgentRegistry, InstalledAgent};
 use crate::memory::{AgentMemory, bind};
 use crate::model::{Message, Model, ModelRequest, ModelTable, PriceTable, ResolvedModel};
 use crate::prompt::PromptDesk;
-use crate::tool::{Grants, ToolHooks, ToolSurface, Toolbox};
+use crate::tool::{Grants, ToolHooks, ToolSurface, Toolbox, untrusted};
 
 use contract::Contract;
 use conversation::Conversation;
@@ -232,7 +232,10 @@ impl Work<'_> {
         let prepared = prepared.map_err(End::Failed)?;
         let parts = [prepared.system(), remembered].into_iter().flatten();
         let system = parts.collect::<Vec<_>>().join("\n\n");
-        let task = task.to_string();
+        let mut task = task.to_string();
+        if self.call.from_outside {
+            task = untrusted(&task);
+        }
         let text = prepared.user().map_or(task.clone(), |words| format!("{words}\n\n{task}"));
         let mut messages = self.said_before(&text).await?;
         messages.push(Message::User { text });

@@ -62,6 +62,7 @@ fn birth() -> Arc<Birth> {
         memory: callboard_core::MemoryBirth::default(),
         attribution: None,
         delivery: None,
+        from_outside: false,
         trace: None,
     })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use callboard_protocol::{
-    ENGINE_VERSION, ForkMode, InvocationSource, NodeId, Object, Owner, Remembered,
+    ENGINE_VERSION, EventId, ForkMode, InvocationSource, NodeId, Object, Owner, Remembered,
     RosterRunInitiated, RunId, Timestamp, TypeId, WorkflowId,
 };
 
@@ -67,6 +67,9 @@ pub struct Birth {
     /// The delivery that started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivered>,
+    /// Whether strangers' words started it or a run above it: no model may take them for orders.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_outside: bool,
     /// What the run sees of memory. A run from before there was any sees none.
     #[serde(default)]
     pub memory: MemoryBirth,
@@ -99,12 +102,20 @@ pub struct Delivered {
     pub attempt: u32,
     /// A `TriggerEvent`; readers of the run do not see it.
     pub event: Object,
+    /// The item of a member's work that came to the top of its queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_id: Option<String>,
 }
 
 impl Birth {
     /// Where the log tells of the delivery that started the run: right behind for whom the run is.
     pub fn delivery_place(&self) -> u64 {
         1 + u64::from(self.attribution.is_some())
+    }
+
+    /// The name of that event, which is the delivery's own.
+    pub fn delivery_id(&self) -> EventId {
+        EventId::of(&self.run_id, self.delivery_place())
     }
 }
 

@@ -52,6 +52,7 @@ fn run_of(nodes: Value, edges: Value, settings: Value) -> Run {
         memory: callboard_core::MemoryBirth::default(),
         attribution: None,
         delivery: None,
+        from_outside: false,
         trace: None,
     };
     Run::new(Arc::new(birth), plan)

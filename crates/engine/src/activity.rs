@@ -69,6 +69,8 @@ pub struct Call {
     pub config: Object,
     pub inputs: Object,
     pub configurable: Object,
+    /// Whether strangers' words may be among the inputs.
+    pub from_outside: bool,
     /// The workspace of the run's owner.
     pub workspace: Option<Workspace>,
     /// The prompts that the definition names for its nodes: kind → ref.

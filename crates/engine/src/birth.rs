@@ -45,6 +45,7 @@ impl Order {
             agents: cast.pins,
             memory,
             delivery: None,
+            from_outside: false,
             trace: self.trace,
         }
     }

@@ -84,6 +84,7 @@ impl Engine {
             unset: order.unset.clone(),
             fork: None,
             delivery: None,
+            from_outside: above.from_outside,
             agents: cast.pins,
             attribution: cast.acting.map(|acting| acting.attribution(&order.workflow)),
             memory,

@@ -500,6 +500,7 @@ impl Driver {
             config: task.config,
             inputs: task.inputs,
             configurable: birth.configurable.clone(),
+            from_outside: birth.from_outside,
             workspace: birth.owner.workspace.clone(),
             prompt_defaults: self.run.prompt_defaults().cloned(),
             agent: task.agent,

@@ -7,8 +7,8 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
-    Birth, Command, Delivered, HostLimits, Inadmissible, InterruptView, Parent, Refusal,
-    Resolution, Run, TraceContext,
+    Birth, Command, HostLimits, Inadmissible, InterruptView, Parent, Refusal, Resolution, Run,
+    TraceContext,
 };
 use callboard_protocol::{
     DrainPolicy, ENGINE_VERSION, HostId, InvocationSource, NodeId, Object, Owner, Principal, RunId,
@@ -285,14 +285,14 @@ impl Engine {
     /// A run as an order asks for it, checked and not yet written: whoever asked writes it together with what
     /// must be true with it.
     pub(crate) async fn conceive(&self, order: Order) -> Result<Newborn, EngineError> {
-        self.conceive_delivered(order, |_| None).await
+        self.conceive_with(order, |_| {}).await
     }
 
-    /// The same for a run that something delivers; what the run keeps of it may name the run itself.
-    pub(crate) async fn conceive_delivered(
+    /// The same with more in its birth record than an order can say, which may name the run itself.
+    pub(crate) async fn conceive_with(
         &self,
         order: Order,
-        delivery: impl FnOnce(&Birth) -> Option<Delivered> + Send,
+        complete: impl FnOnce(&mut Birth) + Send,
     ) -> Result<Newborn, EngineError> {
         let inner = &self.inner;
         let tenant = &order.owner.tenant;
@@ -328,7 +328,7 @@ impl Engine {
         let digest = entry.digest.clone();
         let mut birth = order.birth(run_id, workflow_id, digest, cast, limits, at);
         birth.memory.as_of = inner.memory.memory_position().await?;
-        birth.delivery = delivery(&birth);
+        complete(&mut birth);
         let run = Run::new(Arc::new(birth), entry.plan);
         let mut newborn = self.newborn(run, entry.source, at);
         newborn.record.exclusive = exclusive;

@@ -96,7 +96,11 @@ impl Engine {
             body: done.run.to_string(),
             expires_at,
         });
-        match self.create(order, Some(remember)).await {
+        // What strangers said above is not less strange below.
+        let from_outside = birth.from_outside;
+        let newborn = self.conceive_with(order, |below| below.from_outside = from_outside).await?;
+        let at = newborn.record.birth.created_at;
+        match self.bring_up(newborn, Some(remember), at).await {
             Ok(done) => Ok(done.run),
             Err(EngineError::Store(StoreError::AlreadyDone(outcome))) => Ok(outcome.body.into()),
             Err(error) => Err(error),

@@ -31,7 +31,7 @@ pub struct Acting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fire {
     For(Box<Acting>),
-    /// No member owns the workflow.
+    /// No member owns the workflow, and none of its nodes names one.
     Unowned,
     /// Every member that could answer for it is paused.
     Paused,
@@ -65,7 +65,7 @@ impl Fire {
     pub fn refusal(&self) -> Option<&'static str> {
         match self {
             Self::For(_) | Self::Unowned => None,
-            Self::Paused => Some("every member that owns the workflow is paused"),
+            Self::Paused => Some("every member that could answer for it is paused"),
             Self::NoSuchMember => Some("the member is not on the roster"),
             Self::NotInPortfolio => Some("the member does not own the workflow"),
         }
@@ -93,10 +93,38 @@ impl Engine {
             None => roster.owners_of(owner, workflow).await?,
         };
         if candidates.is_empty() {
-            return Ok(Fire::Unowned);
+            return self.named_for_fire(owner, workflow, source, subscription).await;
         }
         let mut entries = candidates.into_iter().map(|candidate| candidate.entry);
         Ok(entries.find(|entry| entry.enabled).map_or(Fire::Paused, |member| {
+            Fire::For(Box::new(Acting { member, source, subscription }))
+        }))
+    }
+
+    /// For whom a trigger fires a workflow that nobody owns: for the member that its nodes name first. What would
+    /// set somebody to work who is paused fires nothing.
+    async fn named_for_fire(
+        &self,
+        owner: &Owner,
+        workflow: &WorkflowId,
+        source: TriggerSource,
+        subscription: Option<String>,
+    ) -> Result<Fire, StoreError> {
+        let entry = self.catalog().find(&owner.tenant, workflow).await?;
+        let plan = entry.map(|entry| entry.plan);
+        let of_nodes = plan.iter().flat_map(|plan| plan.agents());
+        let of_nodes = of_nodes.map(|(_, agent)| agent.agent_id.as_str());
+        let required = plan.iter().filter_map(|plan| plan.required_agent()).map(|(_, id)| id);
+        let mut first = None;
+        for id in of_nodes.chain(required).filter(|id| RosterId::is_meant_by(id)) {
+            // One that is not on the roster is refused where the run is cast.
+            let found = self.inner.roster.member(owner, &RosterId::from(id)).await?;
+            match found.map(|found| found.entry) {
+                Some(member) if !member.enabled => return Ok(Fire::Paused),
+                found => first = first.or(found),
+            }
+        }
+        Ok(first.map_or(Fire::Unowned, |member| {
             Fire::For(Box::new(Acting { member, source, subscription }))
         }))
     }

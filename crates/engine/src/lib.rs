@@ -1,6 +1,7 @@
 //! Drives runs: records what core decides, performs what it owes, and keeps the queue of due work moving.
 
 mod activity;
+mod ancestry;
 mod annotations;
 mod birth;
 mod catalog;
@@ -40,6 +41,7 @@ mod webhooks;
 mod work;
 
 pub use activity::{Activities, Activity, Call, Superseded, VersionError};
+pub use ancestry::Ancestry;
 pub use annotations::{Annotated, Annotations};
 pub use catalog::{Catalog, CatalogEntry, Origin, RegisterError};
 pub use changes::{Changes, Listener};
@@ -90,4 +92,4 @@ pub use webhooks::{
     Plan, Planned, Registration, RegistrationError, Secret, Settlement, TakeRequest, Taken,
     UnknownPattern, Unplanned, Webhook, Webhooks,
 };
-pub use work::{StoredWork, Work, WorkChange};
+pub use work::{FiredWork, StoredWork, Work, WorkChange, WorkMove};

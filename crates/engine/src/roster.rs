@@ -29,6 +29,10 @@ pub trait Roster: fmt::Debug + Send + Sync {
         workflow: &WorkflowId,
     ) -> Result<Vec<StoredMember>, StoreError>;
 
+    /// The tenants in which somebody owns a workflow, for the host's own question whom a workflow that it loaded
+    /// for everybody fires for.
+    async fn tenants_owning(&self, workflow: &WorkflowId) -> Result<Vec<Tenant>, StoreError>;
+
     /// Keeps a new member. An id that is taken is [`StoreError::Moved`].
     async fn hire(&self, entry: AgentRosterEntry, at: Timestamp) -> Result<(), StoreError>;
 

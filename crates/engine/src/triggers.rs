@@ -11,6 +11,7 @@ mod signature;
 mod tell;
 
 pub use bridge::{Bridge, BridgeError, NewSubscription};
+pub(crate) use deliver::dedup_key;
 pub use deliver::{Delivery as TriggerDelivery, Incoming};
 pub use port::{
     Arrival, ArrivalState, DeadReason, DueArrivals, Kept, Settled, SigningSecret, SigningSecrets,

@@ -1,14 +1,23 @@
-//! The port to members' work items, with the runs that items fire.
+//! The port to members' work items, with the deliveries that items fire.
 
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
-use callboard_protocol::{RosterId, RunStatus, Tenant, WorkItem};
+use callboard_core::{Birth, Delivered};
+use callboard_protocol::{
+    AgentRosterEntry, Object, RetryPolicy, RosterId, RunStatus, SubscriptionState, Tenant,
+    Timestamp, TriggerEvent, TriggerSource, WorkItem, WorkflowId,
+};
 
 use crate::engine::{Done, Engine, EngineError, Newborn, Order, Remember};
-use crate::store::{NewRun, StoreError};
+use crate::store::{KeyMode, NewRun, Scope, StoreError};
+use crate::triggers::{
+    Arrival, ArrivalState, Subscription, SubscriptionBody, Verification, dedup_key,
+};
 
 /// Queues of work by tenant and member. They go with their member.
 #[async_trait]
@@ -24,9 +33,13 @@ pub trait Work: fmt::Debug + Send + Sync {
         id: &str,
     ) -> Result<Option<StoredWork>, StoreError>;
 
-    /// Keeps an item with the run that it fires, or neither. What was decided on another version, or for a
-    /// member that is gone, is [`StoreError::Moved`].
-    async fn put_work(&self, change: WorkChange, run: Option<NewRun>) -> Result<(), StoreError>;
+    /// Keeps an item with the delivery and the run that it fires, or none of them. What was decided on another
+    /// version, for a member that is gone or a queue that takes nothing, is [`StoreError::Moved`].
+    async fn put_work(
+        &self,
+        change: WorkChange,
+        fired: Option<FiredWork>,
+    ) -> Result<(), StoreError>;
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -45,24 +58,136 @@ pub struct WorkChange {
     pub expected: u64,
 }
 
+/// What an item fires.
+#[derive(Debug)]
+pub struct FiredWork {
+    /// What it comes over; made with the first item of its queue.
+    pub queue: Subscription,
+    pub arrival: Arrival,
+    pub run: NewRun,
+}
+
+/// An item on its way over its member's queue.
+#[derive(Debug)]
+pub struct WorkMove {
+    pub change: WorkChange,
+    pub queue: Subscription,
+    /// A name for the delivery that nobody has used.
+    pub delivery: String,
+}
+
+impl Subscription {
+    /// Names of queues of work begin with this, and no others do.
+    const WORK: &str = "work-";
+
+    /// The name of a member's queue of work: the same whoever asks, and nobody else's.
+    pub fn work_queue_id(tenant: &Tenant, member: &RosterId, mode: KeyMode) -> String {
+        let name = member.as_str().strip_prefix(RosterId::PREFIX).unwrap_or(member.as_str());
+        let mode = if mode == KeyMode::Test { "test" } else { "live" };
+        let mut hasher = Sha256::new();
+        for field in ["work queue", tenant.as_str(), member.as_str(), mode] {
+            hasher.update((field.len() as u64).to_be_bytes());
+            hasher.update(field);
+        }
+        let digest = hasher.finalize();
+        let hex: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        format!("{}{name}-{hex}", Self::WORK)
+    }
+
+    /// The subscription that stands for a member's queue of work. `first` is the workflow of its first item; each
+    /// item has its own.
+    pub fn work_queue(
+        member: &AgentRosterEntry,
+        mode: KeyMode,
+        first: WorkflowId,
+        at: Timestamp,
+    ) -> Self {
+        let (tenant, workspace) = (&member.owner.tenant_id, &member.owner.workspace_id);
+        Self {
+            id: Self::work_queue_id(tenant, &member.roster_id, mode),
+            place: Scope { tenant: tenant.clone(), workspace: workspace.clone(), mode },
+            source: TriggerSource::Queue,
+            workflow: first,
+            roster_id: Some(member.roster_id.clone()),
+            state: SubscriptionState::Active,
+            version: 1,
+            body: SubscriptionBody {
+                dedup: true,
+                // An item that cannot begin is refused where it is put: there is nothing to try again.
+                retry: RetryPolicy { max_attempts: 1, ..RetryPolicy::default() },
+                verification: Verification::None,
+                mapping: Object::new(),
+                fingerprint: None,
+                principal: None,
+                created_at: at,
+                updated_at: at,
+            },
+        }
+    }
+
+    /// Whether only items of work come over it.
+    pub fn is_work_queue(&self) -> bool {
+        self.id.starts_with(Self::WORK)
+    }
+}
+
 impl Engine {
-    /// Keeps an item together with the run that it fires. Once this returns, both are on disk.
+    /// Keeps an item together with the delivery and the run that it fires. Once this returns, all are on disk.
     pub async fn fire_work(
         &self,
         work: Arc<dyn Work>,
-        mut change: WorkChange,
+        moved: WorkMove,
         order: Order,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
-        let Newborn { mut record, claim, run } = self.conceive(order).await?;
+        let WorkMove { mut change, queue, delivery } = moved;
+        let at = self.inner.clock.now();
+        let (mut arrival, event) = arrival(&change.item, &queue, delivery, at);
+        let work_id = Some(change.item.work_id.clone());
+        let delivered = |birth: &mut Birth| {
+            // Not from outside: somebody of the house put it there.
+            birth.delivery = Some(Delivered { work_id, ..arrival.delivered(birth, event) });
+        };
+        let newborn = self.conceive_with(order, delivered).await?;
+        let Newborn { mut record, claim, run } = newborn;
+        arrival.state = ArrivalState::Delivered { run: run.id().clone(), at };
         change.item.run_id = Some(run.id().clone());
-        let at = record.birth.created_at;
         let done = Done { run: run.id().clone(), status: RunStatus::Pending, at };
         record.outcome = remember.map(|remember| remember(&done));
         let birth = run.birth().clone();
-        let commit = async move { work.put_work(change, Some(*record)).await };
+        let fired = FiredWork { queue, arrival, run: *record };
+        let commit = async move { work.put_work(change, Some(fired)).await };
         self.commit_and_drive(commit, claim, run).await?;
         self.run_created(&birth);
         Ok(done)
     }
+}
+
+/// The delivery of an item's move, and what its run is given. Moved back, the item is another thing delivered.
+fn arrival(
+    item: &WorkItem,
+    queue: &Subscription,
+    delivery: String,
+    at: Timestamp,
+) -> (Arrival, Object) {
+    let dedup_key = dedup_key(&queue.id, &format!("{}/{}", item.work_id, item.moves));
+    let content = json!({ "workId": item.work_id, "title": item.title, "move": item.moves });
+    let event = TriggerEvent {
+        source: queue.source,
+        subscription_id: queue.id.clone(),
+        delivery_id: String::new(),
+        dedup_key: Some(dedup_key.clone()),
+        received_at: at,
+        verified: true,
+        content_trust: "untrusted".to_owned(),
+        webhook: None,
+        email: None,
+        form: None,
+        queue: Some(content),
+    };
+    let content = serde_json::to_value(&event).ok().and_then(|event| match event {
+        serde_json::Value::Object(event) => Some(event),
+        _ => None,
+    });
+    (Arrival::new(queue, delivery, dedup_key, &event, at), content.unwrap_or_default())
 }

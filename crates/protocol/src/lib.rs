@@ -87,7 +87,8 @@ pub use prompt::{
 };
 pub use request::{
     BulkCancel, BulkCancelled, BulkItem, BulkItemError, CancelRun, Chat, CreateRun, CreatedRun,
-    DrainPolicy, ForkRun, ForkedRun, ParentRun, PauseRun, ResumeRun, RunAncestry, RunOptions,
+    DrainPolicy, ForkRun, ForkedRun, OriginDelivery, ParentRun, PauseRun, ResumeRun, RunAncestry,
+    RunOptions, RunOrigin,
 };
 pub use roster::{
     AgentRoster, AgentRosterEntry, ChangeMember, FireMember, HireMember, RosterAgentRef,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ForkMode, Object, RunId, RunStatus, Timestamp, TypeId};
+use crate::{EventId, ForkMode, Object, RosterRunInitiated, RunId, RunStatus, Timestamp, TypeId};
 
 /// `POST /v1/runs`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -186,6 +186,36 @@ pub struct ParentRun {
     pub run_id: RunId,
     pub host_id: String,
     pub cause: String,
+}
+
+/// `GET …/runs/{runId}/ancestry`: all that a run came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunOrigin {
+    pub run_id: RunId,
+    pub host_id: String,
+    /// The runs above it, up to the one that no other started.
+    pub runs: Vec<ParentRun>,
+    /// What was delivered to that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<OriginDelivery>,
+    /// Whom that one is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<RosterRunInitiated>,
+}
+
+/// A delivery without a word of its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OriginDelivery {
+    /// The cause of the run's start, and the event of its log that tells of the delivery.
+    pub delivery_id: EventId,
+    pub subscription_id: String,
+    pub dedup_key: String,
+    pub attempt: u32,
+    /// The item of a member's work that it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_id: Option<String>,
 }
 
 impl RunAncestry {

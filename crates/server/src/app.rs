@@ -184,7 +184,7 @@ fn roster() -> RosterCapability {
     RosterCapability {
         supported: true,
         install_scope: InstallScope::Tenant,
-        portfolio_trigger_sources: vec![TriggerSource::Queue, TriggerSource::Manual],
+        portfolio_trigger_sources: TriggerSource::ALL.to_vec(),
     }
 }
 

@@ -28,6 +28,7 @@ pub enum OperationId {
     ForkRun,
     WriteChannel,
     ReadAncestry,
+    ReadOrigin,
     DiffRuns,
     ReadDebugBundle,
     ReadArtifact,

@@ -94,6 +94,7 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::ForkRun => on(method, fork::fork),
         OperationId::WriteChannel => on(method, channels::write),
         OperationId::ReadAncestry => on(method, fork::ancestry),
+        OperationId::ReadOrigin => on(method, fork::origin),
         OperationId::RegisterWebhook => on(method, webhooks::register),
         OperationId::RemoveWebhook => on(method, webhooks::remove),
         OperationId::ListWebhooks => on(method, webhooks::list),

@@ -285,9 +285,11 @@ contract! {
         members_are_kept_in_the_order_of_their_hiring
         of_changes_to_a_member_one_is_kept
         members_are_their_tenants_and_workspaces_own
+        the_tenants_that_own_a_workflow_are_known
         the_runs_of_a_member_are_listed_also_when_it_is_gone
         what_a_member_spent_is_summed_over_its_runs
         a_work_item_is_kept_with_its_run_or_not_at_all
+        an_item_comes_over_its_members_queue_or_not_at_all
         of_moves_of_an_item_one_fires
         all_logs_are_read_in_the_order_of_commits;
     secrets:

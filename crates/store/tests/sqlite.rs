@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use callboard_core::Delivered;
 use callboard_engine::{
     Append, Care, Circuit, EventFilter, LogPosition, Secret, Store, StoreError, Webhook, Webhooks,
 };
@@ -292,6 +293,13 @@ async fn a_private_value_rests_sealed() -> anyhow::Result<()> {
     let mut run = new_run("r1");
     run.birth.inputs = Object::from_iter([("phrase".to_owned(), json!(SECRET))]);
     run.masked_inputs = Some(Object::new());
+    run.birth.delivery = Some(Delivered {
+        subscription_id: "t1".to_owned(),
+        dedup_key: "dk_1".to_owned(),
+        attempt: 1,
+        event: Object::from_iter([("form".to_owned(), json!({ "phrase": SECRET }))]),
+        work_id: None,
+    });
     store.create(run).await?;
     let mut next = append("r1", 0);
     next.rows = vec![row("{\"phrase\":\"***\"}")];

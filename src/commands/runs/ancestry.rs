@@ -4,7 +4,7 @@ use clap::Args;
 use owo_colors::OwoColorize;
 use serde_json::json;
 
-use callboard_protocol::RunSnapshot;
+use callboard_protocol::{RunOrigin, RunSnapshot};
 
 use crate::args::Connection;
 use crate::client::Client;
@@ -15,8 +15,8 @@ use crate::output;
 #[command(after_help = "Example:
   callboard runs ancestry run_0199f2c4
 
-The run comes first, then the one that started it, up to the one that a caller started.
-A fork also names the run whose history it took over.")]
+The run comes first, then the one that started it, up to the one that no other started, what was
+delivered to that one and whom it is for. A fork also names the run whose history it took over.")]
 pub(crate) struct AncestryArgs {
     /// Id of the run
     #[arg(value_name = "RUN")]
@@ -31,15 +31,23 @@ pub(crate) struct AncestryArgs {
 pub(super) async fn run(args: AncestryArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
     let mut line_of_descent = Vec::new();
-    let mut next = Some(args.run);
+    let mut next = Some(args.run.clone());
     while let Some(id) = next {
         let (_, snapshot) = client.run(&id).await?;
         next = client.ancestry(&id).await?.parent.map(|parent| parent.run_id.to_string());
         line_of_descent.push(snapshot);
     }
+    let origin = client.origin(&args.run).await?;
     if args.json {
         let runs: Vec<_> = line_of_descent.iter().map(as_json).collect();
-        output::json(&json!({ "runs": runs }))?;
+        let mut shown = json!({ "runs": runs });
+        if let Some(delivery) = &origin.delivery {
+            shown["delivery"] = json!(delivery);
+        }
+        if let Some(member) = &origin.member {
+            shown["member"] = json!(member);
+        }
+        output::json(&shown)?;
         return Ok(Exit::Done);
     }
     for (depth, run) in line_of_descent.iter().enumerate() {
@@ -55,7 +63,25 @@ pub(super) async fn run(args: AncestryArgs, earlier: &Connection) -> Result<Exit
             output::line(&format!("{}{told}", "  ".repeat(depth + 1)))?;
         }
     }
+    for line in beginning(&origin) {
+        output::line(&format!("{}{line}", "  ".repeat(line_of_descent.len())))?;
+    }
     Ok(Exit::Done)
+}
+
+/// What began the uppermost run.
+fn beginning(origin: &RunOrigin) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(delivery) = &origin.delivery {
+        let (id, over) = (&delivery.delivery_id, &delivery.subscription_id);
+        lines.push(format!("delivered as {id} over {over}"));
+        lines.extend(delivery.work_id.as_ref().map(|work| format!("which was work item {work}")));
+    }
+    if let Some(member) = &origin.member {
+        let (persona, id, source) = (&member.persona, &member.roster_id, &member.trigger_source);
+        lines.push(format!("for {persona} ({id}), fired by {source}"));
+    }
+    lines
 }
 
 fn as_json(run: &RunSnapshot) -> serde_json::Value {

@@ -12,6 +12,7 @@ use crate::output;
 #[command(after_help = "Examples:
   callboard triggers add nightly-report --source webhook
   callboard triggers add orders --source queue --as host:sally-1a2b3c4d --max-attempts 3
+  callboard triggers add desk --source form --map message=form.fields.message
 
 A webhook's secret is shown once: posts are signed with it after Standard Webhooks.")]
 pub(crate) struct AddArgs {
@@ -24,6 +25,9 @@ pub(crate) struct AddArgs {
     /// Member whose work it is
     #[arg(long = "as", value_name = "ROSTER_ID")]
     roster: Option<String>,
+    /// Input of the workflow, and where in what comes in its value stands
+    #[arg(long = "map", value_name = "INPUT=PATH")]
+    mappings: Vec<String>,
     /// How often a delivery is tried before it is given up
     #[arg(long, value_name = "N")]
     max_attempts: Option<u32>,
@@ -43,6 +47,13 @@ pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, Com
     if let Some(attempts) = args.max_attempts {
         body["retryPolicy"] = json!({ "maxAttempts": attempts });
     }
+    for mapping in &args.mappings {
+        let (input, path) = mapping.split_once('=').ok_or_else(|| {
+            CommandError::usage(format!("--map {mapping:?} has no `=`"))
+                .hint("write the input's name, `=`, and a path such as webhook.body.day")
+        })?;
+        body["inputMapping"][input] = path.into();
+    }
     let made = client.subscribe(&body).await?;
     if args.json {
         output::json(&made)?;
@@ -53,7 +64,7 @@ pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, Com
     let binding = made.get("binding").and_then(Value::as_object);
     for (name, value) in binding.into_iter().flatten() {
         let shown = value.as_str().unwrap_or_default();
-        let address = if name.ends_with("Url") { client.base() } else { "" };
+        let address = if shown.starts_with('/') { client.base() } else { "" };
         output::note(&format!("{name}: {address}{shown}"));
     }
     Ok(Exit::Done)

@@ -9,7 +9,8 @@ use callboard_protocol::Timestamp;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::listing::Listing;
+use crate::words;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -26,11 +27,6 @@ pub(crate) struct DeadLettersArgs {
 }
 
 #[derive(Deserialize)]
-struct List {
-    deliveries: Vec<Line>,
-}
-
-#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
     delivery_id: String,
@@ -41,17 +37,10 @@ struct Line {
 pub(super) async fn run(args: DeadLettersArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
     let found = client.trigger_dead_letters(&args.id).await?;
-    if args.json {
-        output::json(&found)?;
-        return Ok(Exit::Done);
-    }
-    let list: List = serde_json::from_value(found).map_err(|error| {
-        CommandError::failed(format!("the host's list cannot be read: {error}"))
-    })?;
-    let rows = list.deliveries.iter().map(|line| {
-        let when = words::moment(line.dead_lettered_at);
-        [Cell::new(&line.delivery_id), Cell::new(&line.reason), Cell::new(when)]
-    });
-    output::table(["id", "reason", "when"], rows.collect())?;
-    Ok(Exit::Done)
+    Listing::new("deliveries", ["id", "reason", "when"], "no dead letters in the last 30 days")
+        .next("`callboard triggers replay ID DELIVERY` starts a run of one")
+        .show(found, args.json, |line: Line| {
+            let when = words::moment(line.dead_lettered_at);
+            [Cell::new(line.delivery_id), Cell::new(line.reason), Cell::new(when)]
+        })
 }

@@ -44,8 +44,10 @@ pub(super) async fn run(args: DeliverArgs, earlier: &Connection) -> Result<Exit,
         output::json(&delivered)?;
         return Ok(Exit::Done);
     }
-    let part = |name: &str| delivered.get(name).and_then(Value::as_str).unwrap_or_default();
-    output::line(part("runId"))?;
-    output::note(part("outcome"));
+    let part = |name: &str| delivered.get(name).and_then(Value::as_str);
+    if let Some(run) = part("runId") {
+        output::line(run)?;
+    }
+    output::note(part("outcome").unwrap_or_default());
     Ok(Exit::Done)
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::Scale;
 use super::definitions::{self, CHAIN, NOOP, WAIT};
+use super::fires::{self, Fires};
 use super::live::{self, Live};
 use super::load::{self, Sample};
 use super::{raw, watch};
@@ -47,6 +48,7 @@ pub(crate) struct Figures {
     pub(crate) held_kb: u64,
     pub(crate) streams: usize,
     pub(crate) stream_kb: f64,
+    pub(crate) fires: Fires,
     pub(crate) live: Live,
 }
 
@@ -89,6 +91,12 @@ pub(crate) async fn all(binary: &Path, folder: &Path, scale: Scale) -> Result<Fi
     host.stop().await?;
     let host = Host::start(binary, &home, &arguments).await?;
     figures.ready_full = host.ready_in;
+    host.stop().await?;
+    let home = folder.join("fires");
+    fs::create_dir(&home)?;
+    let host = Host::start(binary, &home, &arguments).await?;
+    register(host.address).await?;
+    figures.fires = fires::measure(&host, scale).await?;
     host.stop().await?;
     figures.live = live::all(binary, folder, scale).await?;
     Ok(figures)

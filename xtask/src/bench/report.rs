@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::definitions::{CHAIN_NODES, events};
+use super::fires::Fires;
 use super::live::{Live, TURNS};
 use super::load::{Sample, percentile};
 use super::measure::{CALLERS, Figures};
@@ -64,8 +65,29 @@ pub(crate) fn table(figures: &Figures) -> String {
         streams,
         "under 60 KB each",
     );
+    fires(&mut table, &figures.fires);
     live(&mut table, &figures.live);
     table.text
+}
+
+fn fires(table: &mut Table, fires: &Fires) {
+    let rate = |value: f64| format!("{}/s", grouped(value));
+    table.row("creations of runs acknowledged, concurrency 64", rate(fires.creates), "");
+    table.row(
+        "signed posts acknowledged, concurrency 64",
+        format!("{} ({:.2})", rate(fires.posts), fires.posts / fires.creates),
+        "the rate of creations",
+    );
+    table.row(
+        &format!("{} schedules due at one moment, the last has its run", grouped(fires.due as f64)),
+        format!("after {:.1} s", fires.begun_within.as_secs_f64()),
+        "within 60 s, each once",
+    );
+    table.row(
+        &format!("idle with {} schedules", grouped(fires.waiting as f64)),
+        format!("{:.2} % of a core", fires.idle_share * 100.0),
+        "not measurable",
+    );
 }
 
 fn live(table: &mut Table, live: &Live) {

@@ -47,7 +47,7 @@ const EXCEPTIONS: [Exception; 4] = [
 ];
 
 /// Schemas that whole bodies are checked against.
-const BODIES: [&str; 15] = [
+const BODIES: [&str; 18] = [
     "capabilities",
     "run-event",
     "run-snapshot",
@@ -63,6 +63,9 @@ const BODIES: [&str; 15] = [
     "run-ancestry-response",
     "annotation",
     "prompt-template",
+    "trigger-event",
+    "trigger-subscription",
+    "trigger-subscription-registration",
 ];
 
 const PAYLOADS: &str = "run-event-payloads";

@@ -212,7 +212,7 @@ fn bindings(call: &Call) -> Bindings {
     ];
     let context = context.map(|(name, value)| (name.to_owned(), value.into(), Trust::Trusted));
     let inputs = call.inputs.iter().map(|(name, value)| {
-        let is_stranger = value["meta"]["contentTrust"] == "untrusted";
+        let is_stranger = call.from_outside || value["meta"]["contentTrust"] == "untrusted";
         let trust = if is_stranger { Trust::Untrusted } else { Trust::Trusted };
         (name.clone(), value.clone(), trust)
     });

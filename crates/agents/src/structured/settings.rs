@@ -10,6 +10,7 @@ use super::text;
 use crate::model::{Message, ModelRef, ModelRequest};
 use crate::pack::Schema;
 use crate::prompt::Prepared;
+use crate::tool::untrusted;
 
 /// Enough for a page of JSON.
 const USUAL_BUDGET: u32 = 4_096;
@@ -74,14 +75,19 @@ impl Settings {
         let user = prepared.user().or_else(|| inline("userPrompt"));
         let mut messages: Vec<Message> =
             user.map(|text| Message::User { text }).into_iter().collect();
+        // What strangers say is quoted to the model, whatever part they would like to play.
+        let quoted = |text: String| if call.from_outside { untrusted(&text) } else { text };
         if let Some(prompt) = call.inputs.get("prompt").and_then(text) {
-            messages.push(Message::User { text: prompt });
+            messages.push(Message::User { text: quoted(prompt) });
         }
         let given = call.inputs.get("messages").and_then(Value::as_array);
         for message in given.into_iter().flatten() {
             let said = message.get("content").and_then(text);
             let text = said.ok_or_else(|| invalid("a message must have content that is text"))?;
             match message.get("role").and_then(Value::as_str) {
+                Some("system" | "assistant" | "user") if call.from_outside => {
+                    messages.push(Message::User { text: quoted(text) });
+                }
                 Some("system") => system.push(text),
                 Some("assistant") => messages.push(Message::Assistant { text, calls: Vec::new() }),
                 Some("user") => messages.push(Message::User { text }),
@@ -89,7 +95,8 @@ impl Settings {
             }
         }
         if messages.is_empty() {
-            messages.push(Message::User { text: Value::Object(call.inputs.clone()).to_string() });
+            let text = quoted(Value::Object(call.inputs.clone()).to_string());
+            messages.push(Message::User { text });
         }
         Ok(ModelRequest {
             model: model.clone(),

@@ -12,4 +12,5 @@ mod memory;
 #[expect(dead_code, reason = "the engine's own tests use all of it")]
 #[path = "../../../engine/tests/it/sim.rs"]
 mod sim;
+mod strangers;
 mod tools;

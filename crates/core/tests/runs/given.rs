@@ -147,6 +147,7 @@ impl Given {
     pub(crate) fn birth(&self) -> Birth {
         Birth {
             delivery: None,
+            from_outside: false,
             run_id: "run-1".into(),
             workflow_id: "w".into(),
             definition: "digest".into(),

@@ -1,5 +1,7 @@
 //! Standing members, in memory.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 
 use callboard_protocol::{AgentRosterEntry, Owner, RosterId, Tenant, Timestamp, WorkflowId};
@@ -45,6 +47,14 @@ impl Roster for InMemoryStore {
         let tables = self.tables();
         let owners = tables.visible_members(viewer).filter(|member| member.entry.owns(workflow));
         Ok(owners.cloned().collect())
+    }
+
+    async fn tenants_owning(&self, workflow: &WorkflowId) -> Result<Vec<Tenant>, StoreError> {
+        let tables = self.tables();
+        let owners = tables.roster.iter().filter(|member| member.entry.owns(workflow));
+        let tenants: BTreeSet<Tenant> =
+            owners.map(|member| member.entry.owner.tenant_id.clone()).collect();
+        Ok(tenants.into_iter().collect())
     }
 
     async fn hire(&self, entry: AgentRosterEntry, at: Timestamp) -> Result<(), StoreError> {

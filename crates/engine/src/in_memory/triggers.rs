@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use callboard_protocol::{RosterId, SubscriptionState, Tenant, Timestamp};
 
 use super::{InMemoryStore, Tables};
-use crate::store::{NewRun, Scope, StoreError};
+use crate::store::{KeyMode, NewRun, Scope, StoreError};
 use crate::triggers::{
     Arrival, ArrivalState, DeadReason, DueArrivals, Kept, Settled, SigningSecrets, Subscription,
     Triggers,
@@ -23,6 +23,22 @@ impl Inbound {
         self.subscriptions.iter_mut().find(|(known, _)| known.id == id)
     }
 
+    /// Whether a queue of work, which may not be there yet, takes something that did not come before.
+    pub(super) fn takes(&self, queue: &Subscription, arrival: &Arrival) -> bool {
+        let is_known = |known: &Arrival| {
+            known.subscription == queue.id && known.dedup_key == arrival.dedup_key
+        };
+        self.state(&queue.id).is_none_or(|state| state == SubscriptionState::Active)
+            && !self.arrivals.iter().any(is_known)
+    }
+
+    pub(super) fn take(&mut self, queue: Subscription, arrival: Arrival) {
+        if self.find(&queue.id).is_none() {
+            self.subscriptions.push((queue, SigningSecrets::default()));
+        }
+        self.arrivals.push(arrival);
+    }
+
     fn state(&self, id: &str) -> Option<SubscriptionState> {
         self.subscriptions.iter().find(|(known, _)| known.id == id).map(|(known, _)| known.state)
     }
@@ -34,6 +50,11 @@ impl Tables {
         self.schedules.retain(|_, schedule| {
             schedule.place.tenant != *tenant || schedule.roster_id.as_ref() != Some(member)
         });
+        let queues = [KeyMode::Live, KeyMode::Test]
+            .map(|mode| Subscription::work_queue_id(tenant, member, mode));
+        let inbound = &mut self.inbound;
+        inbound.subscriptions.retain(|(known, _)| !queues.contains(&known.id));
+        inbound.arrivals.retain(|known| !queues.contains(&known.subscription));
     }
 }
 

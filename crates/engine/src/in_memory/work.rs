@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use callboard_protocol::{RosterId, Tenant};
 
 use super::{InMemoryStore, Tables};
-use crate::store::{NewRun, StoreError};
-use crate::work::{StoredWork, Work, WorkChange};
+use crate::store::StoreError;
+use crate::work::{FiredWork, StoredWork, Work, WorkChange};
 
 impl Tables {
     pub(super) fn forget_work(&mut self, tenant: &Tenant, member: &RosterId) {
@@ -41,10 +41,14 @@ impl Work for InMemoryStore {
         Ok(tables.work_of(tenant, member).find(|stored| stored.item.work_id == id).cloned())
     }
 
-    async fn put_work(&self, change: WorkChange, run: Option<NewRun>) -> Result<(), StoreError> {
+    async fn put_work(
+        &self,
+        change: WorkChange,
+        fired: Option<FiredWork>,
+    ) -> Result<(), StoreError> {
         let WorkChange { tenant, item, expected } = change;
         let mut tables = self.tables();
-        if let Some(run) = &run {
+        if let Some(FiredWork { run, .. }) = &fired {
             tables.refuse_repetition(run.outcome.as_ref(), run.birth.created_at)?;
         }
         let place = tables.work.iter().position(|(owner, stored)| {
@@ -56,8 +60,12 @@ impl Work for InMemoryStore {
         if version != expected || tables.place_of(&tenant, &item.roster_id).is_none() {
             return Err(StoreError::Moved { what: format!("work item {}", item.work_id) });
         }
-        if let Some(run) = run {
+        if let Some(FiredWork { queue, arrival, run }) = fired {
+            if !tables.inbound.takes(&queue, &arrival) {
+                return Err(StoreError::Moved { what: queue.id });
+            }
             tables.create(run)?;
+            tables.inbound.take(queue, arrival);
         }
         let stored = StoredWork { item, version: version + 1 };
         match place {

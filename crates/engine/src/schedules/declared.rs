@@ -3,13 +3,15 @@
 use sha2::{Digest as _, Sha256};
 
 use callboard_core::{Cron, Plan, ScheduleError};
-use callboard_protocol::{Object, Owner, ScheduleId, Timestamp, TriggerType, WorkflowTrigger};
+use callboard_protocol::{
+    Object, Owner, ScheduleId, Tenant, Timestamp, TriggerType, WorkflowTrigger,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::port::{MissedFire, Overlap, Schedule, ScheduleState, Timing};
 use super::scheduler::Scheduler;
-use crate::engine::Engine;
+use crate::catalog::{CatalogEntry, Origin};
 use crate::store::{KeyMode, Scope, StoreError};
 
 /// The configuration of a schedule trigger, as the published trigger node has it.
@@ -44,7 +46,7 @@ pub fn declared_schedules(
 ) -> Result<Vec<Schedule>, DeclaredError> {
     let triggers = plan.definition().triggers.iter().enumerate();
     let wanted = triggers
-        .filter(|(_, trigger)| trigger.kind == TriggerType::Schedule && trigger.enabled)
+        .filter(|(_, trigger)| is_schedule(trigger))
         .map(|(place, trigger)| declared(plan, trigger, place, owner, mode, now));
     wanted.collect()
 }
@@ -114,33 +116,93 @@ fn id_of(plan: &Plan, trigger: &WorkflowTrigger, scope: &Scope) -> ScheduleId {
     format!("trg_{hex}").into()
 }
 
+/// Who the host is where it starts runs of its own accord.
+#[derive(Debug)]
+pub(super) struct HostOwner {
+    owner: Owner,
+    mode: KeyMode,
+}
+
 impl Scheduler {
-    /// Takes up the schedules of definitions that the host loaded for everybody: their runs are this owner's.
-    pub async fn declare_loaded(&self, owner: &Owner, mode: KeyMode) -> Result<(), StoreError> {
-        let engine = &self.inner.engine;
-        for entry in engine.catalog().loaded() {
-            let id = entry.plan.id();
-            let now = engine.clock().now();
-            let declared = declared_schedules(&entry.plan, owner, mode, now);
-            let declared = declared.unwrap_or_else(|error| {
-                tracing::warn!(workflow = %id, %error, "schedule of a loaded workflow left out");
-                Vec::new()
-            });
-            self.inner.schedules.declare_schedules(&owner.tenant, id, declared).await?;
+    /// Takes up the schedules of definitions that the host loaded for everybody. They fire in each tenant where a
+    /// member owns their workflow; where nobody does, their runs are this owner's.
+    pub async fn declare_loaded(&self, owner: Owner, mode: KeyMode) -> Result<(), StoreError> {
+        let host = self.inner.host.get_or_init(|| HostOwner { owner, mode });
+        for entry in self.inner.engine.catalog().loaded() {
+            self.declare_in(host, entry, &host.owner.tenant).await?;
+            for tenant in self.tenants_of(host, entry).await? {
+                self.declare_in(host, entry, &tenant).await?;
+            }
         }
         self.wake();
         Ok(())
     }
+
+    /// The same after a portfolio of this tenant has changed. A host that dies before this does it at its next start.
+    pub async fn redeclare_loaded(&self, changed: &Tenant) -> Result<(), StoreError> {
+        let Some(host) = self.inner.host.get() else { return Ok(()) };
+        let loaded = self.inner.engine.catalog().loaded();
+        for entry in loaded.filter(|entry| has_schedules(&entry.plan)) {
+            for tenant in [changed, &host.owner.tenant] {
+                self.declare_in(host, entry, tenant).await?;
+            }
+        }
+        self.wake();
+        Ok(())
+    }
+
+    /// Makes the schedules of a loaded definition those of a tenant, or takes them from it.
+    async fn declare_in(
+        &self,
+        host: &HostOwner,
+        entry: &CatalogEntry,
+        tenant: &Tenant,
+    ) -> Result<(), StoreError> {
+        let (id, now) = (entry.plan.id(), self.inner.engine.clock().now());
+        let mut declared = Vec::new();
+        if self.tenants_of(host, entry).await?.contains(tenant) {
+            let owner = Owner { tenant: tenant.clone(), ..host.owner.clone() };
+            declared = declared_schedules(&entry.plan, &owner, host.mode, now).unwrap_or_else(|error| {
+                tracing::warn!(workflow = %id, %error, "schedule of a loaded workflow left out");
+                Vec::new()
+            });
+        }
+        self.inner.schedules.declare_schedules(tenant, id, declared).await
+    }
+
+    /// For which tenants a loaded definition fires.
+    async fn tenants_of(
+        &self,
+        host: &HostOwner,
+        entry: &CatalogEntry,
+    ) -> Result<Vec<Tenant>, StoreError> {
+        if !has_schedules(&entry.plan) {
+            return Ok(Vec::new());
+        }
+        let owning = self.inner.engine.roster().tenants_owning(entry.plan.id()).await?;
+        Ok(if owning.is_empty() { vec![host.owner.tenant.clone()] } else { owning })
+    }
+
+    /// Whether a definition as it stands still declares a schedule for its tenant.
+    pub(super) async fn is_declared(&self, schedule: &Schedule) -> Result<bool, StoreError> {
+        let tenant = &schedule.place.tenant;
+        let found = self.inner.engine.catalog().find(tenant, &schedule.workflow).await?;
+        let Some(entry) = found else { return Ok(false) };
+        let mut triggers = entry.plan.definition().triggers.iter();
+        let is_told = triggers.any(|trigger| {
+            is_schedule(trigger) && id_of(&entry.plan, trigger, &schedule.place) == schedule.id
+        });
+        match self.inner.host.get().filter(|_| is_told && entry.origin == Origin::Loaded) {
+            Some(host) => Ok(self.tenants_of(host, &entry).await?.contains(tenant)),
+            None => Ok(is_told),
+        }
+    }
 }
 
-/// Whether the definition as it stands still declares a schedule.
-pub(super) async fn is_declared(engine: &Engine, schedule: &Schedule) -> Result<bool, StoreError> {
-    let found = engine.catalog().find(&schedule.place.tenant, &schedule.workflow).await?;
-    let Some(entry) = found else { return Ok(false) };
-    let triggers = &entry.plan.definition().triggers;
-    Ok(triggers.iter().any(|trigger| {
-        trigger.kind == TriggerType::Schedule
-            && trigger.enabled
-            && id_of(&entry.plan, trigger, &schedule.place) == schedule.id
-    }))
+fn is_schedule(trigger: &WorkflowTrigger) -> bool {
+    trigger.kind == TriggerType::Schedule && trigger.enabled
+}
+
+fn has_schedules(plan: &Plan) -> bool {
+    plan.definition().triggers.iter().any(is_schedule)
 }

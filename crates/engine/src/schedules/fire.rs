@@ -7,7 +7,6 @@ use serde_json::json;
 
 use callboard_protocol::{Object, RunId, Timestamp, TriggerSource};
 
-use super::declared::is_declared;
 use super::port::{LastTurn, Overlap, Schedule, TurnOutcome};
 use super::scheduler::{Looked, Scheduler};
 use super::turn::{Slot, Turn, turn};
@@ -56,7 +55,7 @@ impl Scheduler {
         now: Timestamp,
         awake_since: Timestamp,
     ) -> Result<Option<RunId>, EngineError> {
-        if schedule.trigger.is_some() && !is_declared(&self.inner.engine, &schedule).await? {
+        if schedule.trigger.is_some() && !self.is_declared(&schedule).await? {
             self.inner.schedules.remove_schedule(&schedule.place, &schedule.id).await?;
             return Ok(None);
         }
@@ -94,7 +93,7 @@ impl Scheduler {
         now: Timestamp,
     ) -> Result<Option<RunId>, EngineError> {
         let busy = self.active_run(&schedule).await?;
-        match (schedule.state.overlap, busy) {
+        match (schedule.state.overlap, &busy) {
             (Overlap::Skip, Some(run)) => {
                 let why = format!("{run} is still active");
                 note(&mut schedule, slot.at, now, TurnOutcome::Skipped { why });
@@ -104,11 +103,7 @@ impl Scheduler {
                 schedule.state.queued = Some(slot.at);
                 return self.keep(schedule, now).await;
             }
-            (Overlap::Cancel, Some(run)) => {
-                let reason = Some("its schedule fired again".to_owned());
-                self.inner.engine.cancel(&schedule.place, &run, reason, None, None).await?;
-            }
-            (Overlap::Allow, _) | (_, None) => {}
+            (Overlap::Allow | Overlap::Cancel, _) | (_, None) => {}
         }
         schedule.state.queued = None;
         let mut order = order(&schedule, slot);
@@ -122,7 +117,14 @@ impl Scheduler {
             order.acting = Some(*acting);
         }
         match self.inner.engine.conceive(order).await {
-            Ok(newborn) => self.fire(schedule, slot, newborn, now).await,
+            Ok(newborn) => {
+                // Not before it is sure that another run takes its place.
+                if let (Overlap::Cancel, Some(run)) = (schedule.state.overlap, busy) {
+                    let reason = Some("its schedule fired again".to_owned());
+                    self.inner.engine.cancel(&schedule.place, &run, reason, None, None).await?;
+                }
+                self.fire(schedule, slot, newborn, now).await
+            }
             Err(EngineError::Store(error)) => Err(error.into()),
             Err(error) => {
                 tracing::warn!(%error, schedule = %schedule.id, "scheduled run not started");

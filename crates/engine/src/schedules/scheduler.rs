@@ -1,6 +1,6 @@
 //! The loop that looks at due schedules.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use callboard_protocol::Timestamp;
 
+use super::declared::HostOwner;
 use super::port::Schedules;
 use crate::engine::Engine;
 use crate::store::StoreError;
@@ -35,6 +36,8 @@ pub(super) struct Inner {
     /// Says that there may be something to do.
     wake: Notify,
     attention: Mutex<Option<Attention>>,
+    /// Whose runs those of loaded definitions are that nobody owns.
+    pub(super) host: OnceLock<HostOwner>,
 }
 
 /// Since when this process has looked without a pause.
@@ -56,8 +59,8 @@ pub(super) enum Looked {
 impl Scheduler {
     /// Runs on the engine's clock and tasks, and stops with it.
     pub fn new(engine: Engine, schedules: Arc<dyn Schedules>) -> Self {
-        let attention = Mutex::default();
-        Self { inner: Arc::new(Inner { engine, schedules, wake: Notify::new(), attention }) }
+        let (wake, attention, host) = (Notify::new(), Mutex::default(), OnceLock::new());
+        Self { inner: Arc::new(Inner { engine, schedules, wake, attention, host }) }
     }
 
     pub fn start(&self) {

@@ -148,6 +148,12 @@ impl Bridge {
         self.inner.triggers.subscription(scope, id).await?.ok_or(BridgeError::Unknown)
     }
 
+    /// Whether a member's queue of work takes anything now. One that is not there yet does.
+    pub async fn takes_work(&self, queue: &Subscription) -> Result<bool, StoreError> {
+        let found = self.inner.triggers.subscription(&queue.place, &queue.id).await?;
+        Ok(found.is_none_or(|found| found.state == SubscriptionState::Active))
+    }
+
     /// Pauses or resumes. What a sender posts meanwhile is refused, not kept.
     pub async fn set_state(
         &self,

@@ -6,9 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use callboard_core::{Birth, Delivered};
-use callboard_protocol::{
-    EventId, Object, RunId, StateReason, SubscriptionState, Timestamp, TriggerEvent,
-};
+use callboard_protocol::{Object, RunId, StateReason, SubscriptionState, Timestamp, TriggerEvent};
 
 use super::bridge::{Bridge, BridgeError};
 use super::port::{Arrival, ArrivalState, DeadReason, Kept, Settled, Subscription, Verification};
@@ -122,18 +120,7 @@ impl Bridge {
         let mut event = incoming.event;
         let dedup_key = dedup_key(&subscription.id, named);
         event.dedup_key = subscription.body.dedup.then(|| dedup_key.clone());
-        let mut arrival = Arrival {
-            id: incoming.id,
-            subscription: subscription.id.clone(),
-            place: subscription.place.clone(),
-            dedup_key,
-            attempts: 1,
-            state: ArrivalState::Waiting { due_at: now },
-            received_at: now,
-            event: Some(serde_json::to_string(&event).unwrap_or_default()),
-            error: None,
-            version: 1,
-        };
+        let mut arrival = Arrival::new(&subscription, incoming.id, dedup_key, &event, now);
         match self.attempt(&subscription, &arrival).await? {
             Attempted::Run(newborn) => {
                 arrival.state = ArrivalState::Delivered { run: newborn.run.id().clone(), at: now };
@@ -213,18 +200,11 @@ impl Bridge {
             }
         };
         let order = Order { acting, ..order(subscription, &event) };
-        let delivered = |birth: &Birth| {
-            let place = EventId::of(&birth.run_id, birth.delivery_place());
-            let mut event = event.clone();
-            event.insert("deliveryId".to_owned(), json!(place));
-            Some(Delivered {
-                subscription_id: subscription.id.clone(),
-                dedup_key: arrival.dedup_key.clone(),
-                attempt: arrival.attempts,
-                event,
-            })
+        let delivered = |birth: &mut Birth| {
+            birth.delivery = Some(arrival.delivered(birth, event));
+            birth.from_outside = true;
         };
-        match engine.conceive_delivered(order, delivered).await {
+        match engine.conceive_with(order, delivered).await {
             Ok(newborn) => Ok(Attempted::Run(Box::new(newborn))),
             Err(EngineError::Store(error)) => Err(error.into()),
             Err(error) => Ok(Attempted::NotYet(error.to_string())),
@@ -295,8 +275,44 @@ fn told(kept: Kept, new: Delivery) -> Result<Delivery, BridgeError> {
     }
 }
 
+impl Arrival {
+    /// Something that came in just now and was not tried yet.
+    pub(crate) fn new(
+        subscription: &Subscription,
+        id: String,
+        dedup_key: String,
+        event: &TriggerEvent,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            subscription: subscription.id.clone(),
+            place: subscription.place.clone(),
+            dedup_key,
+            attempts: 1,
+            state: ArrivalState::Waiting { due_at: at },
+            received_at: at,
+            event: Some(serde_json::to_string(event).unwrap_or_default()),
+            error: None,
+            version: 1,
+        }
+    }
+
+    /// What the run that it becomes keeps of it. The delivery's name is that of the event that tells of it.
+    pub(crate) fn delivered(&self, birth: &Birth, mut event: Object) -> Delivered {
+        event.insert("deliveryId".to_owned(), json!(birth.delivery_id()));
+        Delivered {
+            subscription_id: self.subscription.clone(),
+            dedup_key: self.dedup_key.clone(),
+            attempt: self.attempts,
+            event,
+            work_id: None,
+        }
+    }
+}
+
 /// Says nothing of what it stands for, and is the same for the same thing.
-fn dedup_key(subscription: &str, id: &str) -> String {
+pub(crate) fn dedup_key(subscription: &str, id: &str) -> String {
     let mut hasher = Sha256::new();
     for field in ["trigger bridge", subscription, id] {
         hasher.update((field.len() as u64).to_be_bytes());

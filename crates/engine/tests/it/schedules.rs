@@ -5,13 +5,14 @@ mod given;
 use std::time::Duration;
 
 use callboard_engine::{
-    BookError, MissedFire, Overlap, Schedules, Timing, TurnOutcome, declared_schedules,
+    BookError, MissedFire, Overlap, Roster, Schedules, Timing, TurnOutcome, declared_schedules,
 };
-use callboard_protocol::{Owner, Timestamp};
+use callboard_protocol::{AgentRosterEntry, Owner, Timestamp};
 use serde_json::json;
 
 use given::{World, every_five_seconds, nap, once_at};
 
+use crate::roster::member;
 use crate::sim::{Fate, scope};
 
 const FIVE: Duration = Duration::from_secs(5);
@@ -114,6 +115,25 @@ async fn overlap_decides_what_a_slot_does_while_the_last_run_goes_on() {
         let cancelled = fired.iter().filter(|fired| fired.status == "cancelled").count();
         assert_eq!(cancelled, if overlap == Overlap::Cancel { 7 } else { 0 }, "{overlap:?}");
     }
+}
+
+/// Whoever owns the workflow is paused: nothing takes the place of the run that goes on.
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_fires_nothing_cancels_nothing() {
+    let world = World::new();
+    let host = world.host("one", Fate::Live);
+    let mut new = every_five_seconds("slow");
+    new.overlap = Overlap::Cancel;
+    let schedule = host.add(new).await.unwrap();
+    nap(FIVE).await;
+    let owner = AgentRosterEntry { enabled: false, ..member("host:sally-1", &["slow"]) };
+    world.store.hire(owner, world.now()).await.unwrap();
+    nap(FIVE * 4).await;
+    let fired = world.fired().await;
+    assert_eq!(fired.iter().map(|fired| fired.status).collect::<Vec<_>>(), ["completed"]);
+    let kept = host.find(&scope(), &schedule.id).await.unwrap();
+    let outcome = kept.state.last_turn.map(|turn| turn.outcome);
+    assert!(matches!(outcome, Some(TurnOutcome::Skipped { .. })), "{outcome:?}");
 }
 
 #[tokio::test(start_paused = true)]

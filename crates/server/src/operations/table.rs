@@ -13,7 +13,7 @@ use super::OperationId::{
     ListTools, ListWebhooks, ListWork, ListWorkflows, ManageRoster, MoveWork, NextFires, PauseRun,
     PollEvents, PutSecret, ReadActivity, ReadAgent, ReadAncestry, ReadArtifact, ReadDeadLetters,
     ReadDebugBundle, ReadDiscovery, ReadMember, ReadMemory, ReadMemoryHistory, ReadMetrics,
-    ReadOpenApi, ReadPrompt, ReadRun, ReadSchedule, ReadSubscription, ReadTool,
+    ReadOpenApi, ReadOrigin, ReadPrompt, ReadRun, ReadSchedule, ReadSubscription, ReadTool,
     ReadTriggerDeadLetters, ReadWorkflow, RegisterSubscription, RegisterWebhook, RegisterWorkflow,
     RemovePack, RemovePrompt, RemoveSchedule, RemoveSecret, RemoveWebhook, RemoveWorkflow,
     RenderPrompt, ReplaceWorkflow, ReplayDeadLetter, ResolveApproval, ResolveInterrupt,
@@ -164,6 +164,13 @@ pub static OPERATIONS: &[Operation] = &[
     )
     .needs("admin")
     .gives(OK, Gives::Json("LinkGeneration")),
+    get(
+        ReadOrigin,
+        "GET /v1/host/callboard/runs/{runId}/ancestry",
+        "All that a run came from: runs, delivery, item of work, member",
+    )
+    .needs("runs:read")
+    .gives(OK, Gives::Json("RunOrigin")),
     get(ListRuns, "GET /v1/host/callboard/runs", "List runs, newest first")
         .needs("runs:read")
         .query(LIST_QUERY)

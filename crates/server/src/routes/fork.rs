@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::Response;
-use callboard_engine::{Done, ForkOrder, KeyMode, Overlay};
-use callboard_protocol::{ForkMode, ForkRun, ForkedRun, RunAncestry, RunId, RunOptions};
+use callboard_engine::{Ancestry, Done, ForkOrder, KeyMode, Overlay};
+use callboard_protocol::{
+    ForkMode, ForkRun, ForkedRun, ParentRun, RunAncestry, RunId, RunOptions, RunOrigin,
+};
 
 use super::create::{check_metadata, check_tags};
 use crate::answer::Answer;
@@ -16,6 +18,7 @@ use crate::gate::missing_scope;
 use crate::idempotency::settle;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
+use crate::query::Parameters;
 
 pub(super) async fn fork(
     State(host): State<Arc<Host>>,
@@ -48,6 +51,25 @@ pub(super) async fn ancestry(
     let parent = host.app.engine.parent(&caller.scope, &run).await?;
     let parent = parent.map(|parent| (parent.run_id, parent.cause));
     Ok(Answer::of(StatusCode::OK, &RunAncestry::of(run, &host.app.config.host_id, parent)))
+}
+
+/// Where the protocol's answer has room for one run, this one goes all the way up, to what began it.
+pub(super) async fn origin(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(run): Named<RunId>,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let Ancestry { runs, delivery, member } = host.app.engine.ancestry(&caller.scope, &run).await?;
+    let host_id = host.app.config.host_id.clone();
+    let above = runs.into_iter().map(|(run_id, cause)| ParentRun {
+        run_id,
+        host_id: host_id.clone(),
+        cause: cause.to_string(),
+    });
+    let runs = above.collect();
+    Ok(Answer::of(StatusCode::OK, &RunOrigin { run_id: run, host_id, runs, delivery, member }))
 }
 
 fn order(caller: &Caller, source: RunId, body: ForkRun) -> Result<ForkOrder, Problem> {

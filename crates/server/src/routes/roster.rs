@@ -82,6 +82,7 @@ pub(crate) async fn take_on(
     let entry = body.entry(id, owner);
     vet(host, &entry).await?;
     host.app.engine.roster().hire(entry.clone(), host.now()).await.map_err(moved)?;
+    host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
     audit(caller, &entry.roster_id, "member hired");
     Ok(entry)
 }
@@ -99,6 +100,7 @@ pub(super) async fn change(
         vet(&host, &entry).await?;
         match host.app.engine.roster().change(entry.clone(), found.version, host.now()).await {
             Ok(()) => {
+                host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
                 audit(&caller, &id, "member changed");
                 return Ok(Answer::of(StatusCode::OK, &entry));
             }
@@ -120,6 +122,7 @@ pub(super) async fn dismiss(
     if !host.app.engine.roster().dismiss(&caller.scope.tenant, &id).await? {
         return Err(Problem::no_such("member"));
     }
+    host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
     audit(&caller, &id, "member dismissed");
     Ok(StatusCode::NO_CONTENT.into_response())
 }

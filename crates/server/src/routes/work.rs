@@ -1,20 +1,24 @@
 //! Members' queues of work: put something before a member, take it, finish it, move it back.
 //!
-//! An item that comes to the top of the queue fires its workflow once for that move, over a subscription of the
-//! source `queue` that stands for the member's queue. A member that is paused takes nothing: its items wait.
+//! An item that comes to the top of the queue is delivered over a subscription of the source `queue` that stands for
+//! the member's queue, once for that move. A member or a queue that is paused takes nothing: its items wait.
 
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use callboard_engine::{Done, StoreError, StoredMember, StoredWork, WorkChange};
+use callboard_engine::{
+    Done, Order, StoreError, StoredMember, StoredWork, Subscription, WorkChange, WorkMove,
+};
 use callboard_protocol::{
-    AddWork, MoveWork, RosterId, TriggerSource, WorkItem, WorkState, WorkflowId,
+    AddWork, AgentRosterEntry, MoveWork, Object, RosterId, TriggerSource, WorkItem, WorkState,
+    WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 
 use super::roster::{self, Fired};
+use super::triggers::arrival_id;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{MaybeKeyed, Named, Shaped};
@@ -73,13 +77,25 @@ pub(super) async fn add(
         return Err(Problem::invalid_at("title", "must have 1 to 200 characters"));
     }
     let workflow_id = workflow(&member, body.workflow_id)?;
+    let change = new_item(&host, &caller, &member.entry, body.title, workflow_id, body.inputs);
+    put_first(&host, &caller, &member.entry, keyed, change, StatusCode::CREATED).await
+}
+
+fn new_item(
+    host: &Host,
+    caller: &Caller,
+    member: &AgentRosterEntry,
+    title: String,
+    workflow_id: WorkflowId,
+    inputs: Object,
+) -> WorkChange {
     let at = host.now();
     let item = WorkItem {
         work_id: format!("work_{}", uuid::Uuid::now_v7().simple()),
-        roster_id: id,
-        title: body.title,
+        roster_id: member.roster_id.clone(),
+        title,
         workflow_id,
-        inputs: body.inputs,
+        inputs,
         state: WorkState::Todo,
         claimed_by: None,
         moves: 1,
@@ -88,8 +104,7 @@ pub(super) async fn add(
         created_at: at,
         updated_at: at,
     };
-    let change = WorkChange { tenant: caller.scope.tenant.clone(), item, expected: 0 };
-    put_first(&host, &caller, keyed, change, StatusCode::CREATED).await
+    WorkChange { tenant: caller.scope.tenant.clone(), item, expected: 0 }
 }
 
 /// The workflow that an item is for: the one named, or the only one that the member owns.
@@ -114,7 +129,7 @@ pub(super) async fn move_item(
     MaybeKeyed(keyed): MaybeKeyed,
     Shaped(body): Shaped<MoveWork>,
 ) -> Result<Response, Problem> {
-    roster::find(&host, &caller, &place.roster_id).await?;
+    let member = roster::find(&host, &caller, &place.roster_id).await?.entry;
     let tenant = caller.scope.tenant.clone();
     let found = host.app.work.work_item(&tenant, &place.roster_id, &place.work_id).await?;
     let StoredWork { mut item, version } = found.ok_or_else(|| Problem::no_such("work item"))?;
@@ -134,7 +149,7 @@ pub(super) async fn move_item(
     }
     let change = WorkChange { tenant, item, expected: version };
     match body.state {
-        WorkState::Todo => put_first(&host, &caller, keyed, change, StatusCode::OK).await,
+        WorkState::Todo => put_first(&host, &caller, &member, keyed, change, StatusCode::OK).await,
         WorkState::Doing | WorkState::Done => keep(&host, change, StatusCode::OK).await,
     }
 }
@@ -143,41 +158,72 @@ pub(super) async fn move_item(
 async fn put_first(
     host: &Host,
     caller: &Caller,
+    member: &AgentRosterEntry,
     keyed: Option<Keyed>,
-    mut change: WorkChange,
+    change: WorkChange,
     status: StatusCode,
 ) -> Result<Response, Problem> {
-    let item = &change.item;
-    let fire = Fired {
-        workflow: item.workflow_id.clone(),
-        inputs: item.inputs.clone(),
-        source: TriggerSource::Queue,
-        over: Some(subscription(&item.roster_id)),
-    };
-    let order = match roster::order(host, caller, &item.roster_id, fire).await {
-        Ok(order) => order,
-        Err(problem) if problem.code == Code::MemberPaused => {
-            return keep(host, change, status).await;
-        }
-        Err(problem) if problem.code == Code::NotInPortfolio => {
-            return Err(Problem { code: Code::WorkConflict, ..problem });
-        }
-        Err(problem) => return Err(problem),
-    };
-    change.item.state = WorkState::Doing;
-    change.item.claimed_by = Some(change.item.roster_id.to_string());
-    let taken = change.item.clone();
+    let (order, moved_item) =
+        match prepare(host, caller, member, &change, TriggerSource::Queue).await {
+            Ok(prepared) => prepared,
+            Err(problem) if problem.code == Code::MemberPaused => {
+                return keep(host, change, status).await;
+            }
+            Err(problem) if problem.code == Code::NotInPortfolio => {
+                return Err(Problem { code: Code::WorkConflict, ..problem });
+            }
+            Err(problem) => return Err(problem),
+        };
+    if !host.app.bridge.takes_work(&moved_item.queue).await? {
+        return keep(host, change, status).await;
+    }
+    let taken = moved_item.change.item.clone();
     let describe = move |done: &Done| {
         Answer::of(status, &WorkItem { run_id: Some(done.run.clone()), ..taken.clone() })
     };
     let work = Arc::clone(&host.app.work);
     let fired = settle(keyed.as_ref(), describe, |remember| {
-        host.app.engine.fire_work(work, change, order, remember)
+        host.app.engine.fire_work(work, moved_item, order, remember)
     });
     fired.await.map_err(|problem| match problem.code {
         Code::DeploymentConflict => moved(),
         _ => problem,
     })
+}
+
+/// The run that an item asks for, and the item as its member takes it.
+async fn prepare(
+    host: &Host,
+    caller: &Caller,
+    member: &AgentRosterEntry,
+    change: &WorkChange,
+    source: TriggerSource,
+) -> Result<(Order, WorkMove), Problem> {
+    let workflow = change.item.workflow_id.clone();
+    let mode = caller.scope.mode;
+    let queue = Subscription::work_queue(member, mode, workflow.clone(), host.now());
+    let inputs = change.item.inputs.clone();
+    let fire = Fired { workflow, inputs, source, over: Some(queue.id.clone()) };
+    let order = roster::order(host, caller, &member.roster_id, fire).await?;
+    let mut change = change.clone();
+    change.item.state = WorkState::Doing;
+    change.item.claimed_by = Some(member.roster_id.to_string());
+    Ok((order, WorkMove { change, queue, delivery: arrival_id() }))
+}
+
+/// Puts an item before a member that must take it now, as this source would; answers its run and its queue.
+pub(crate) async fn begin(
+    host: &Host,
+    caller: &Caller,
+    member: &AgentRosterEntry,
+    workflow: WorkflowId,
+    source: TriggerSource,
+) -> Result<(Done, String), Problem> {
+    let title = "Through the door".to_owned();
+    let change = new_item(host, caller, member, title, workflow, Object::new());
+    let (order, moved_item) = prepare(host, caller, member, &change, source).await?;
+    let (work, queue) = (Arc::clone(&host.app.work), moved_item.queue.id.clone());
+    Ok((host.app.engine.fire_work(work, moved_item, order, None).await?, queue))
 }
 
 async fn keep(host: &Host, change: WorkChange, status: StatusCode) -> Result<Response, Problem> {
@@ -192,10 +238,4 @@ async fn keep(host: &Host, change: WorkChange, status: StatusCode) -> Result<Res
 fn moved() -> Problem {
     let what = "somebody else moves this item; look at it and try again";
     Problem::new(Code::WorkConflict, what)
-}
-
-/// The subscription that stands for a member's queue of work.
-pub(crate) fn subscription(member: &RosterId) -> String {
-    let name = member.as_str().strip_prefix(RosterId::PREFIX).unwrap_or(member.as_str());
-    format!("work-{name}")
 }

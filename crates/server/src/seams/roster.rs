@@ -16,7 +16,7 @@ use crate::extract::Shaped;
 use crate::keys::Caller;
 use crate::problem::Problem;
 use crate::routes::roster::{self, Fired};
-use crate::routes::work::subscription;
+use crate::routes::work;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -45,13 +45,15 @@ pub(crate) async fn roster_fire(
     let workflow = member.workflows.first().cloned();
     let workflow = workflow
         .ok_or_else(|| Problem::invalid_at("rosterId", "the member owns no workflow to fire"))?;
-    let over = body.as_work_item.then(|| subscription(&member.roster_id));
-    let fire = Fired { workflow, inputs: Object::new(), source, over: over.clone() };
-    let order = roster::order(&host, &caller, &member.roster_id, fire).await?;
-    let run = host.app.engine.create(order, None).await?.run;
-    let mut answer = json!({ "runId": run, "rosterId": member.roster_id });
-    if let Some(over) = over {
-        answer["triggerSubscriptionId"] = json!(over);
+    let mut answer = json!({ "rosterId": member.roster_id });
+    if body.as_work_item {
+        let (done, queue) = work::begin(&host, &caller, &member, workflow, source).await?;
+        answer["runId"] = json!(done.run);
+        answer["triggerSubscriptionId"] = json!(queue);
+    } else {
+        let fire = Fired { workflow, inputs: Object::new(), source, over: None };
+        let order = roster::order(&host, &caller, &member.roster_id, fire).await?;
+        answer["runId"] = json!(host.app.engine.create(order, None).await?.run);
     }
     Ok(Answer::of(StatusCode::OK, &answer))
 }

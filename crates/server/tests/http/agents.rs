@@ -28,9 +28,13 @@ pub(crate) fn starter() -> Installed {
 }
 
 pub(crate) async fn host() -> TestHost {
+    TestHost::of(setup()).await
+}
+
+pub(crate) fn setup() -> Setup {
     let mut packs = conformance::packs(&Policy::default(), Timestamp::default()).expect("ours");
     packs.push(starter());
-    TestHost::of(Setup { packs, seams: TestSeams::On, ..Setup::default() }).await
+    Setup { packs, seams: TestSeams::On, ..Setup::default() }
 }
 
 pub(crate) fn task() -> Value {

@@ -50,7 +50,11 @@ async fn r1_the_document_as_a_whole() {
         "roster": {
           "installScope": "tenant",
           "portfolioTriggerSources": [
+            "schedule",
+            "webhook",
             "queue",
+            "email",
+            "form",
             "callboard.manual"
           ],
           "supported": true

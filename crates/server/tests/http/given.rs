@@ -20,10 +20,10 @@ use callboard_agents::{
 use callboard_backends::{CallPrompt, Egress, MemoryNode, Reach, SecretEcho, SystemLookup};
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
-    Activities, Bridge, Catalog, Courier, Engine, InMemoryStore, Options, Parts, RandomIds,
-    Scheduler,
+    Activities, Bridge, Catalog, Courier, Engine, InMemoryStore, KeyMode, Options, Parts,
+    RandomIds, Scheduler,
 };
-use callboard_protocol::Timestamp;
+use callboard_protocol::{Owner, Timestamp};
 use callboard_server::{
     App, Downloads, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, Surface, TestKeys,
     TestSeams, Tools, router,
@@ -73,6 +73,8 @@ pub(crate) struct Setup {
     /// Stands for the registry at `https://packs.example`.
     pub(crate) fetch: Arc<dyn Fetch>,
     pub(crate) tools: Tools,
+    /// Definitions that the host loads beside the usual ones.
+    pub(crate) workflows: Vec<Value>,
 }
 
 impl Default for Setup {
@@ -81,8 +83,9 @@ impl Default for Setup {
         let (test_keys, reach) = (TestKeys::ByPrefix, Reach::Public);
         let seams = TestSeams::Off;
         let (packs, fetch) = (Vec::new(), Arc::new(FolderRegistry::new("nowhere")));
-        let tools = Tools::default();
-        Self { config, keys: &KEYS, test_keys, metrics: None, reach, seams, packs, fetch, tools }
+        let (tools, workflows) = (Tools::default(), Vec::new());
+        let (keys, metrics): (&[_], _) = (&KEYS, None);
+        Self { config, keys, test_keys, metrics, reach, seams, packs, fetch, tools, workflows }
     }
 }
 
@@ -109,7 +112,7 @@ impl TestHost {
         let memory = Arc::new(InMemoryStore::new());
         let mock = (setup.seams == TestSeams::On).then(MockAi::default);
         let desk = desk(&memory, &agents, setup.seams);
-        let engine = engine(&store, &agents, &desk, mock.as_ref());
+        let engine = engine(&store, &agents, &desk, mock.as_ref(), &setup.workflows);
         engine.start();
         let configured = setup.keys.iter().map(|key| key.parse().expect("a key")).collect();
         let ring = KeyRing::load(Arc::clone(&store) as _, configured, setup.test_keys).await;
@@ -119,6 +122,8 @@ impl TestHost {
         let courier = Courier::new(engine.clone(), Arc::clone(&store) as _, egress);
         courier.start();
         let scheduler = Scheduler::new(engine.clone(), Arc::clone(&store) as _);
+        let owner = Owner { tenant: "default".into(), workspace: None, principal: None };
+        scheduler.declare_loaded(owner, KeyMode::Live).await.expect("loaded schedules are kept");
         scheduler.start();
         let bridge = Bridge::new(engine.clone(), Arc::clone(&store) as _);
         bridge.start();
@@ -241,6 +246,7 @@ fn engine(
     agents: &Arc<AgentRegistry>,
     desk: &PromptDesk,
     mock: Option<&MockAi>,
+    loaded: &[Value],
 ) -> Engine {
     let mut models = Models::default();
     let mut table = ModelTable::default();
@@ -256,7 +262,7 @@ fn engine(
         required: Vec::new(),
     };
     let mut catalog = Catalog::new(Arc::clone(store) as _, ConformanceNodes::Off);
-    for definition in definitions() {
+    for definition in definitions().iter().chain(loaded) {
         catalog.load(&definition.to_string()).expect("the definition compiles");
     }
     Engine::new(Parts {

@@ -152,6 +152,35 @@ async fn a73_a_preview_has_the_digest_of_the_call() {
     }
 }
 
+/// RFC 0099 §F: what came in is marked before a model sees it, and only then.
+#[tokio::test(start_paused = true)]
+async fn what_strangers_send_is_marked_in_prompts() {
+    let setup = Setup { seams: TestSeams::On, test_keys: TestKeys::All, ..Setup::default() };
+    let host = TestHost::of(setup).await;
+    let mut prompt = template("tone", "1.0.0", "Write in a {{tone}} tone.");
+    prompt["variables"] = json!([{ "name": "tone", "type": "string", "required": true }]);
+    assert_eq!(host.post("/v1/prompts", &prompt).send().await.status, 201);
+    let mut shown = workflow("shown", &[("say", "local.sample.demo.mock-ai")]);
+    shown["nodes"][0]["config"] = json!({ "systemPromptRef": "prompt:tone" });
+    let tone = json!({ "tone": { "type": "expression", "expression": "ctx.triggerData.form.fields.tone" } });
+    shown["nodes"][0]["inputs"] = tone;
+    assert_eq!(host.post("/v1/host/callboard/workflows", &shown).send().await.status, 201);
+    let form = json!({ "source": "form", "workflowId": "shown" });
+    let form = host.post("/v1/trigger-subscriptions", &form).send().await.json;
+    let url = form["binding"]["ingestUrl"].as_str().expect("an address");
+    let sent = host.post(url, &json!({ "tone": "dry" })).anonymous().send().await;
+    let delivered = host.end_of(&sent.text_at("runId")).await;
+    shown["nodes"][0]["inputs"] = json!({ "tone": { "type": "static", "value": "dry" } });
+    assert_eq!(host.post("/v1/host/callboard/workflows", &shown).send().await.status, 200);
+    let by_hand = host.end_of(&host.run("shown", json!({})).await).await;
+    for (events, trust) in [(delivered, "untrusted"), (by_hand, "trusted")] {
+        let composed = events.iter().find(|event| event["type"] == "prompt.composed");
+        let composed = &composed.expect("a prompt")["payload"];
+        assert_eq!(composed["contentTrust"], trust, "{composed}");
+        assert_eq!(composed.to_string().contains("<UNTRUSTED>"), trust == "untrusted");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_prompt_lacks_a_value_fails() {
     let setup = Setup { seams: TestSeams::On, test_keys: TestKeys::All, ..Setup::default() };

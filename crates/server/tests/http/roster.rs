@@ -434,6 +434,10 @@ async fn s13_a_fire_through_the_door_is_attributed_like_any_other() {
     let events = host.end_of(&reply.text_at("runId")).await;
     assert_eq!(events[1]["payload"]["triggerSubscriptionId"], reply.json["triggerSubscriptionId"]);
     assert!(reply.json["triggerSubscriptionId"].is_string(), "{reply:?}");
+    assert_eq!(events[1]["payload"]["triggerSource"], "webhook");
+    assert_eq!(events[0]["causationId"], events[2]["eventId"], "delivered like any item");
+    let work = host.get(&format!("{ROSTER}/{id}/work")).send().await.json;
+    assert_eq!(work["work"][0]["runId"], reply.json["runId"]);
     let unknown = host.post(door, &json!({ "triggerSource": "kanban" })).send().await;
     assert_eq!(unknown.refusal(), (400, "validation_error"));
 }

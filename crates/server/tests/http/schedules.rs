@@ -78,6 +78,11 @@ async fn what_cannot_be_a_schedule_is_refused_by_name() {
     for (body, code, path) in [
         (cron("0 9 MON-FRI"), "validation_error", "cron"),
         (cron("61 * * * *"), "validation_error", "cron"),
+        // Less than a minute needs the sixth field.
+        (cron("*/0.5 * * * *"), "validation_error", "cron"),
+        (cron("*/30s * * * *"), "validation_error", "cron"),
+        (cron("@every 10s"), "validation_error", "cron"),
+        (cron("* * * * * * *"), "validation_error", "cron"),
         (cron("0 0 30 2 *"), "validation_error", "cron"),
         (json!({ "workflowId": "noop" }), "validation_error", "cron"),
         (json!({ "workflowId": "nope", "cron": "0 9 * * *" }), "validation_error", "workflowId"),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::http::Method;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use callboard_engine::Store;
 use callboard_server::{ServerConfig, TestKeys, TestSeams};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
@@ -16,13 +17,13 @@ const SUBSCRIPTIONS: &str = "/v1/trigger-subscriptions";
 const OURS: &str = "/v1/host/callboard/trigger-subscriptions";
 
 /// A webhook subscription as its registrant got it.
-struct Hook {
-    id: String,
+pub(crate) struct Hook {
+    pub(crate) id: String,
     url: String,
     secret: String,
 }
 
-async fn hook(host: &TestHost, more: Value) -> Hook {
+pub(crate) async fn hook(host: &TestHost, more: Value) -> Hook {
     let mut body = json!({ "source": "webhook", "workflowId": "noop" });
     for (name, value) in more.as_object().cloned().unwrap_or_default() {
         body[name] = value;
@@ -66,7 +67,7 @@ async fn post(
         .await
 }
 
-async fn send(host: &TestHost, hook: &Hook, id: &str, body: &str) -> Reply {
+pub(crate) async fn send(host: &TestHost, hook: &Hook, id: &str, body: &str) -> Reply {
     let at = host.now().as_millis() / 1000;
     post(host, hook, id, at, &signature(&hook.secret, id, at, body), body).await
 }
@@ -355,6 +356,12 @@ async fn forms_and_mail_are_taken_by_address_and_what_they_point_at_is_left_alon
     ] });
     let first = host.post(address, &message).anonymous().send().await;
     assert_eq!(first.status, 202, "{first:?}");
+    let run = first.text_at("runId").as_str().into();
+    let kept = host.store.open(&run).await.expect("a store").expect("a run").birth.delivery;
+    let mail = kept.expect("a delivery").event["email"].clone();
+    assert_eq!(mail["attachments"].as_array().map(Vec::len), Some(1), "{mail}");
+    assert_eq!(mail["attachments"][0]["filename"], "in.txt");
+    assert!(!mail.to_string().contains("169.254"), "no address of a stranger is kept: {mail}");
     let again = host.post(address, &message).anonymous().send().await;
     assert_eq!((again.status, &again.json["runId"]), (200, &first.json["runId"]));
 }

@@ -1,10 +1,11 @@
 //! Work items: each time one comes to the top of a member's queue, it fires once.
 
+use axum::http::Method;
 use callboard_engine::{Filter, KeyMode, Scope, Store};
 use serde_json::{Value, json};
 
 use crate::agents::{host, task};
-use crate::given::{LIVE, Reply, TestHost};
+use crate::given::{LIVE, RIVAL, Reply, TestHost};
 use crate::roster::{patch, sally};
 
 async fn add(host: &TestHost, id: &str, body: Value) -> Reply {
@@ -37,12 +38,72 @@ async fn an_item_begins_at_once_and_is_attributed_over_its_subscription() {
     let told = &events[1]["payload"];
     assert_eq!((&told["rosterId"], &told["triggerSource"]), (&json!(id), &json!("queue")));
     let subscription = told["triggerSubscriptionId"].as_str().expect("a subscription");
-    assert_eq!(subscription, format!("work-{}", id.trim_start_matches("host:")));
+    let name = format!("work-{}-", id.trim_start_matches("host:"));
+    assert!(subscription.starts_with(&name), "{subscription}");
     assert!(!told.to_string().contains("Printer"), "an attribution holds no content");
     let listed = host.get(&format!("/v1/host/callboard/roster/{id}/work")).send().await.json;
     assert_eq!(listed["work"][0]["runStatus"], "completed");
     let done = move_to(&host, item, "done").await;
     assert_eq!((done.status, done.text_at("state")), (200, "done".to_owned()));
+}
+
+/// RFC 0086 §E: an item is delivered over the bridge, and everything from it to its member can be followed.
+#[tokio::test(start_paused = true)]
+async fn an_item_its_delivery_its_run_and_its_member_are_one_chain() {
+    let host = host().await;
+    let id = sally(&host).await;
+    let item = add(&host, &id, json!({ "title": "Printer", "inputs": task() })).await.json;
+    let run = item["runId"].as_str().expect("a run");
+    let events = host.end_of(run).await;
+    let kinds: Vec<&Value> = events.iter().take(3).map(|event| &event["type"]).collect();
+    assert_eq!(kinds, ["run.started", "roster.run.initiated", "trigger.delivery.attempted"]);
+    let delivery = &events[2];
+    assert_eq!(events[0]["causationId"], delivery["eventId"]);
+    assert!(!delivery.to_string().contains("Printer"), "a delivery is told without its content");
+    let told = &delivery["payload"];
+    let origin = host.get(&format!("/v1/host/callboard/runs/{run}/ancestry")).send().await.json;
+    assert_eq!(
+        origin["delivery"],
+        json!({ "deliveryId": delivery["eventId"], "subscriptionId": told["subscriptionId"],
+            "dedupKey": told["dedupKey"], "attempt": 1, "workId": item["workId"] })
+    );
+    assert_eq!((&origin["member"], &origin["runs"]), (&events[1]["payload"], &json!([])));
+    let queue = told["subscriptionId"].as_str().expect("a subscription");
+    let read = host.get(&format!("/v1/trigger-subscriptions/{queue}")).send().await.json;
+    assert_eq!(read["subscription"]["source"], "queue");
+    assert_eq!(read["subscription"]["state"], "active");
+    // Moved back, the item is another thing delivered.
+    let back = move_to(&host, &item, "todo").await.json;
+    let again = host.end_of(back["runId"].as_str().expect("a run")).await;
+    assert_ne!(again[2]["payload"]["dedupKey"], told["dedupKey"]);
+    assert_eq!(again[2]["payload"]["subscriptionId"], told["subscriptionId"]);
+    let foreign = host.get(&format!("/v1/host/callboard/runs/{run}/ancestry")).key(RIVAL);
+    assert_eq!(foreign.send().await.refusal(), (404, "not_found"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_queue_takes_no_item_and_nothing_else_ever_does() {
+    let host = host().await;
+    let id = sally(&host).await;
+    let item = add(&host, &id, json!({ "title": "Printer", "inputs": task() })).await.json;
+    let queue =
+        host.end_of(item["runId"].as_str().expect("a run")).await[2]["payload"]["subscriptionId"]
+            .as_str()
+            .expect("a queue")
+            .to_owned();
+    let path = format!("/v1/host/callboard/trigger-subscriptions/{queue}");
+    let beside = host.post(&format!("{path}/deliver"), &json!({ "id": "a" })).send().await;
+    assert_eq!(beside.refusal(), (400, "validation_error"), "no run without its item");
+    assert_eq!(patch(&host, &path, json!({ "state": "paused" })).await.status, 200);
+    let waits = add(&host, &id, json!({ "title": "Stapler", "inputs": task() })).await.json;
+    assert_eq!((&waits["state"], waits.get("runId")), (&json!("todo"), None));
+    assert_eq!(patch(&host, &path, json!({ "state": "active" })).await.status, 200);
+    assert_eq!(move_to(&host, &waits, "todo").await.json["state"], "doing");
+    // Whoever dismisses a member dismisses its queue.
+    let member = format!("/v1/host/callboard/roster/{id}");
+    assert_eq!(host.call(Method::DELETE, &member).send().await.status, 204);
+    let gone = host.get(&format!("/v1/trigger-subscriptions/{queue}")).send().await;
+    assert_eq!(gone.status, 404);
 }
 
 #[tokio::test(start_paused = true)]

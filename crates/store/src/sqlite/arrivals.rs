@@ -65,27 +65,29 @@ pub(super) fn keep(
         Some((_, state)) => return Ok(Kept::NotActive(state)),
         None => return Ok(Kept::NotActive(SubscriptionState::Failed)),
     };
+    if insert(db, key, sealed)? > 0 {
+        if let Some(run) = run {
+            create::create(db, run)?;
+        }
+        return Ok(Kept::New);
+    }
     let same = [COLUMNS, "arrivals.subscription = ?1 AND dedup_key = ?2"].concat();
     let mut select = db.prepare_cached(&same)?;
     let mut rows = select.query(params![key, arrival.dedup_key])?;
-    if let Some(row) = rows.next()? {
-        return Ok(Kept::Known(Box::new(read(row, seal)?)));
-    }
-    insert(db, key, sealed)?;
-    if let Some(run) = run {
-        create::create(db, run)?;
-    }
-    Ok(Kept::New)
+    let known = rows.next()?.map(|row| read(row, seal)).transpose()?;
+    known.map(|known| Kept::Known(Box::new(known))).ok_or_else(|| moved(&arrival.id))
 }
 
-fn insert(db: &Connection, key: i64, sealed: &SealedArrival) -> Result<(), Fault> {
+/// Answers how many were added: none where the same thing came before.
+fn insert(db: &Connection, key: i64, sealed: &SealedArrival) -> Result<usize, Fault> {
     let arrival = &sealed.arrival;
     let (due, run, delivered, reason, dead) = state_columns(&arrival.state);
-    execute(
+    Ok(execute(
         db,
         "INSERT INTO arrivals (arrival_id, subscription, dedup_key, attempts, version, received_at, due_at, run_id,
              delivered_at, reason, dead_at, error, sealed_event)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+         ON CONFLICT (subscription, dedup_key) DO NOTHING",
         params![
             arrival.id,
             key,
@@ -101,8 +103,7 @@ fn insert(db: &Connection, key: i64, sealed: &SealedArrival) -> Result<(), Fault
             arrival.error,
             sealed.sealed_event,
         ],
-    )?;
-    Ok(())
+    )?)
 }
 
 pub(super) fn note_refused(

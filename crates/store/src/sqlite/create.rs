@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use callboard_core::{Birth, Head};
 use callboard_engine::{Claim, Lease, NewRun, Outcome, StoreError};
+use callboard_protocol::Object;
 
 use super::fault::Fault;
 use super::outcome;
@@ -19,6 +20,8 @@ pub(super) struct SealedRun {
     /// The birth record as JSON, with the inputs masked where a mask was given.
     record: String,
     sealed_inputs: Option<Vec<u8>>,
+    /// What was delivered; the record itself tells only that it was.
+    sealed_delivery: Option<Vec<u8>>,
     definition: Arc<str>,
     pub(super) head: Head,
     lease: Option<Lease>,
@@ -36,6 +39,11 @@ pub(super) fn inputs_place(run: &str) -> String {
     format!("{run}/inputs")
 }
 
+/// Where the content of the delivery that started a run stands, for its seal.
+pub(super) fn delivery_place(run: &str) -> String {
+    format!("{run}/delivery")
+}
+
 impl SealedRun {
     pub(super) fn seal(new: NewRun, seal: &Seal) -> Result<Self, StoreError> {
         let NewRun { mut birth, masked_inputs, definition, head, lease, exclusive, outcome } = new;
@@ -43,16 +51,32 @@ impl SealedRun {
         let unwritable = |why: &dyn fmt::Display| {
             StoreError::Unavailable(format!("the birth record of {run} cannot be written: {why}"))
         };
+        let hide = |place: String, content: &Object| {
+            let text = serde_json::to_string(content).map_err(|error| unwritable(&error))?;
+            seal.seal(&place, &text).map_err(|error| unwritable(&error))
+        };
         let mut sealed_inputs = None;
         if let Some(masked) = masked_inputs {
-            let inputs =
-                serde_json::to_string(&birth.inputs).map_err(|error| unwritable(&error))?;
-            let place = inputs_place(run.as_str());
-            sealed_inputs = Some(seal.seal(&place, &inputs).map_err(|error| unwritable(&error))?);
-            birth.inputs = masked;
+            let inputs = std::mem::replace(&mut birth.inputs, masked);
+            sealed_inputs = Some(hide(inputs_place(run.as_str()), &inputs)?);
+        }
+        let mut sealed_delivery = None;
+        if let Some(delivery) = &mut birth.delivery {
+            let content = std::mem::take(&mut delivery.event);
+            sealed_delivery = Some(hide(delivery_place(run.as_str()), &content)?);
         }
         let record = serde_json::to_string(&birth).map_err(|error| unwritable(&error))?;
-        Ok(Self { birth, record, sealed_inputs, definition, head, lease, exclusive, outcome })
+        Ok(Self {
+            birth,
+            record,
+            sealed_inputs,
+            sealed_delivery,
+            definition,
+            head,
+            lease,
+            exclusive,
+            outcome,
+        })
     }
 }
 
@@ -66,8 +90,8 @@ pub(super) fn create(db: &Connection, run: &SealedRun) -> Result<(), Fault> {
     let id = insert_head(db, run)?;
     execute(
         db,
-        "INSERT INTO births (run, record, sealed_inputs, definition) VALUES (?1, ?2, ?3, ?4)",
-        params![id, run.record, run.sealed_inputs, definition_id(db, run)?],
+        "INSERT INTO births (run, record, sealed_inputs, sealed_delivery, definition) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![id, run.record, run.sealed_inputs, run.sealed_delivery, definition_id(db, run)?],
     )?;
     for (place, tag) in run.birth.tags.iter().enumerate() {
         let place = signed(place as u64);

@@ -7,7 +7,7 @@ use callboard_engine::{Found, Opened, Page, Recorded, Scope};
 use callboard_protocol::{Event, NodeId, RunId, RunStatus};
 
 use super::append::event_place;
-use super::create::inputs_place;
+use super::create::{delivery_place, inputs_place};
 use super::fault::Fault;
 use super::rows::{
     cause, head, head_columns, in_scope, scope_params, signed, status, time, unsigned,
@@ -16,7 +16,7 @@ use crate::seal::Seal;
 
 pub(super) fn open(db: &Connection, seal: &Seal, run: &RunId) -> Result<Option<Opened>, Fault> {
     let mut select = db.prepare_cached(
-        "SELECT runs.id, births.record, births.sealed_inputs, definitions.source
+        "SELECT runs.id, births.record, births.sealed_inputs, definitions.source, births.sealed_delivery
          FROM runs JOIN births ON births.run = runs.id JOIN definitions ON definitions.id = births.definition
          WHERE runs.run_id = ?1",
     )?;
@@ -31,6 +31,12 @@ pub(super) fn open(db: &Connection, seal: &Seal, run: &RunId) -> Result<Option<O
         let inputs =
             seal.open(&inputs_place(run.as_str()), &sealed).map_err(|error| unreadable(&error))?;
         birth.inputs = serde_json::from_str(&inputs).map_err(|error| unreadable(&error))?;
+    }
+    if let (Some(delivery), Some(sealed)) = (&mut birth.delivery, row.get::<_, Option<Vec<u8>>>(4)?)
+    {
+        let content = seal.open(&delivery_place(run.as_str()), &sealed);
+        let content = content.map_err(|error| unreadable(&error))?;
+        delivery.event = serde_json::from_str(&content).map_err(|error| unreadable(&error))?;
     }
     let source: String = row.get(3)?;
     let entries = entries(db, seal, row.get(0)?, 0)?;

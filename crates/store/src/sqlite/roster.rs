@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
-use callboard_engine::{Roster, Scope, Spent, StoreError, StoredMember, USAGE};
+use callboard_engine::{
+    KeyMode, Roster, Scope, Spent, StoreError, StoredMember, Subscription, USAGE,
+};
 use callboard_protocol::{AgentRosterEntry, Owner, RosterId, Tenant, Timestamp, WorkflowId};
 
 use super::SqliteStore;
@@ -35,6 +37,11 @@ impl Roster for SqliteStore {
     ) -> Result<Vec<StoredMember>, StoreError> {
         let (viewer, workflow) = (viewer.clone(), workflow.to_string());
         self.readers.read(move |db| list(db, &viewer, OWNS, Some(workflow))).await
+    }
+
+    async fn tenants_owning(&self, workflow: &WorkflowId) -> Result<Vec<Tenant>, StoreError> {
+        let workflow = workflow.clone();
+        self.readers.read(move |db| tenants_owning(db, &workflow)).await
     }
 
     async fn hire(&self, entry: AgentRosterEntry, at: Timestamp) -> Result<(), StoreError> {
@@ -92,6 +99,17 @@ fn list(
         members.push(member(row)?);
     }
     Ok(members)
+}
+
+fn tenants_owning(db: &Connection, workflow: &WorkflowId) -> Result<Vec<Tenant>, Fault> {
+    let sql = "SELECT DISTINCT tenant FROM roster_workflows WHERE workflow_id = ?1 ORDER BY tenant";
+    let mut select = db.prepare_cached(sql)?;
+    let mut rows = select.query([workflow.as_str()])?;
+    let mut tenants = Vec::new();
+    while let Some(row) = rows.next()? {
+        tenants.push(row.get::<_, String>(0)?.into());
+    }
+    Ok(tenants)
 }
 
 fn member(row: &Row<'_>) -> Result<StoredMember, Fault> {
@@ -187,6 +205,11 @@ fn dismiss(db: &Connection, tenant: &Tenant, id: &RosterId) -> Result<bool, Faul
     let was_there = execute(db, sql, params![tenant.as_str(), id.as_str()])? > 0;
     let sql = "DELETE FROM schedules WHERE tenant = ?1 AND roster_id = ?2";
     execute(db, sql, params![tenant.as_str(), id.as_str()])?;
+    for mode in [KeyMode::Live, KeyMode::Test] {
+        let queue = Subscription::work_queue_id(tenant, id, mode);
+        let sql = "DELETE FROM trigger_subscriptions WHERE tenant = ?1 AND subscription_id = ?2";
+        execute(db, sql, params![tenant.as_str(), queue])?;
+    }
     Ok(was_there)
 }
 

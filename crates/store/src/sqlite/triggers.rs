@@ -203,7 +203,7 @@ impl Triggers for SqliteStore {
 
 impl SqliteStore {
     /// Lets those who wait for a new run know of it.
-    fn announcing(&self) -> impl FnOnce(SealedRun, ()) + Send + 'static {
+    pub(super) fn announcing(&self) -> impl FnOnce(SealedRun, ()) + Send + 'static {
         let (changes, recent) = (Arc::clone(&self.changes), Arc::clone(&self.recent));
         move |run, ()| {
             recent.begin(&run.birth, run.head.status);
@@ -217,8 +217,24 @@ fn insert(
     subscription: &Subscription,
     secrets: &SealedSigning,
 ) -> Result<(), Fault> {
+    match insert_unless_there(db, subscription, secrets.current.as_deref())? {
+        0 => Err(moved(&subscription.id)),
+        _ => Ok(()),
+    }
+}
+
+/// Sees to it that a subscription without a secret is there.
+pub(super) fn ensure(db: &Connection, subscription: &Subscription) -> Result<(), Fault> {
+    insert_unless_there(db, subscription, None).map(drop)
+}
+
+fn insert_unless_there(
+    db: &Connection,
+    subscription: &Subscription,
+    sealed_secret: Option<&[u8]>,
+) -> Result<usize, Fault> {
     let (tenant, test, workspace) = scope_params(&subscription.place);
-    let inserted = execute(
+    Ok(execute(
         db,
         "INSERT INTO trigger_subscriptions (subscription_id, tenant, workspace, test, source, workflow_id, roster_id,
              state, version, body, sealed_secret)
@@ -234,10 +250,9 @@ fn insert(
             subscription.state.as_str(),
             signed(subscription.version),
             body(subscription)?,
-            secrets.current,
+            sealed_secret,
         ],
-    )?;
-    if inserted == 0 { Err(moved(&subscription.id)) } else { Ok(()) }
+    )?)
 }
 
 fn change(

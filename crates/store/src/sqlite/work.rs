@@ -5,13 +5,31 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use callboard_engine::{NewRun, StoreError, StoredWork, Work, WorkChange};
+use callboard_engine::{FiredWork, Kept, StoreError, StoredWork, Subscription, Work, WorkChange};
 use callboard_protocol::{RosterId, Tenant};
 
 use super::SqliteStore;
+use super::arrivals::{self, SealedArrival};
 use super::create::{self, SealedRun};
 use super::fault::Fault;
 use super::rows::{execute, signed, unsigned};
+use super::triggers;
+use crate::seal::Seal;
+
+/// What an item fires, as it goes to the disk.
+struct SealedFire {
+    queue: Subscription,
+    arrival: SealedArrival,
+    run: SealedRun,
+}
+
+impl SealedFire {
+    fn seal(fired: FiredWork, seal: &Seal) -> Result<Self, StoreError> {
+        let FiredWork { queue, arrival, run } = fired;
+        let arrival = SealedArrival::seal(arrival, seal)?;
+        Ok(Self { queue, arrival, run: SealedRun::seal(run, seal)? })
+    }
+}
 
 #[async_trait]
 impl Work for SqliteStore {
@@ -34,15 +52,23 @@ impl Work for SqliteStore {
         self.readers.read(move |db| find(db, &tenant, &member, &id)).await
     }
 
-    async fn put_work(&self, change: WorkChange, run: Option<NewRun>) -> Result<(), StoreError> {
-        let run = run.map(|run| SealedRun::seal(run, &self.seal)).transpose()?;
-        let changes = Arc::clone(&self.changes);
-        let announce = move |run: Option<SealedRun>, ()| {
-            if let Some(run) = run {
-                changes.announce(&run.birth.run_id, 0);
+    async fn put_work(
+        &self,
+        change: WorkChange,
+        fired: Option<FiredWork>,
+    ) -> Result<(), StoreError> {
+        let fired = fired.map(|fired| SealedFire::seal(fired, &self.seal)).transpose()?;
+        let announcing = self.announcing();
+        let announce = move |fired: Option<SealedFire>, ()| {
+            if let Some(fired) = fired {
+                announcing(fired.run, ());
             }
         };
-        self.writer.write_then(run, move |db, run| put(db, &change, run.as_ref()), announce).await
+        let seal = Arc::clone(&self.seal);
+        let write = move |db: &Connection, fired: &Option<SealedFire>| {
+            put(db, &seal, &change, fired.as_ref())
+        };
+        self.writer.write_then(fired, write, announce).await
     }
 }
 
@@ -78,9 +104,14 @@ fn item(row: &Row<'_>) -> Result<StoredWork, Fault> {
 }
 
 /// The run comes first: a repetition of its request must learn what the first came to, not that it lost.
-fn put(db: &Connection, change: &WorkChange, run: Option<&SealedRun>) -> Result<(), Fault> {
-    if let Some(run) = run {
-        create::create(db, run)?;
+fn put(
+    db: &Connection,
+    seal: &Seal,
+    change: &WorkChange,
+    fired: Option<&SealedFire>,
+) -> Result<(), Fault> {
+    if let Some(fired) = fired {
+        create::create(db, &fired.run)?;
     }
     let moved = || StoreError::Moved { what: format!("work item {}", change.item.work_id) };
     let member: Option<i64> = db
@@ -104,5 +135,17 @@ fn put(db: &Connection, change: &WorkChange, run: Option<&SealedRun>) -> Result<
             params![member, change.item.work_id, text, signed(expected)],
         )?,
     };
-    if written == 0 { Err(moved().into()) } else { Ok(()) }
+    if written == 0 {
+        return Err(moved().into());
+    }
+    match fired {
+        Some(SealedFire { queue, arrival, .. }) => {
+            triggers::ensure(db, queue)?;
+            match arrivals::keep(db, seal, arrival, None)? {
+                Kept::New => Ok(()),
+                Kept::Known(_) | Kept::NotActive(_) => Err(moved().into()),
+            }
+        }
+        None => Ok(()),
+    }
 }

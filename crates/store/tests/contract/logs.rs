@@ -1,6 +1,6 @@
 //! One run's log: created, appended to, read.
 
-use callboard_core::Cause;
+use callboard_core::{Cause, Delivered};
 use callboard_engine::{Append, Row, StoreError};
 use callboard_protocol::{Event, Object, RunStatus};
 use futures_util::future::{join, join_all};
@@ -170,6 +170,15 @@ pub(crate) async fn the_fold_sees_true_values_and_readers_the_mask(
     let mut run = new_run("r1");
     run.birth.inputs = inputs.clone();
     run.masked_inputs = Some(Object::from_iter([("pin".to_owned(), json!("***"))]));
+    let event = Object::from_iter([("form".to_owned(), json!({ "fields": { "who": "Ada" } }))]);
+    let delivery = Some(Delivered {
+        subscription_id: "t1".to_owned(),
+        dedup_key: "dk_1".to_owned(),
+        attempt: 2,
+        event,
+        work_id: None,
+    });
+    run.birth.delivery = delivery.clone();
     store.create(run).await?;
     let mut next = append("r1", 0);
     next.rows = vec![row("{\"open\":1}"), row("{\"pin\":\"***\"}")];
@@ -182,6 +191,7 @@ pub(crate) async fn the_fold_sees_true_values_and_readers_the_mask(
     assert_eq!(shown, ["{\"open\":1}", "{\"pin\":\"***\"}"]);
     let opened = store.open(&"r1".into()).await?;
     assert_eq!(opened.as_ref().map(|opened| &opened.birth.inputs), Some(&inputs));
+    assert_eq!(opened.as_ref().map(|opened| &opened.birth.delivery), Some(&delivery));
     let folded: Vec<_> = opened
         .iter()
         .flat_map(|opened| &opened.entries)

@@ -2,12 +2,12 @@
 
 use callboard_core::Birth;
 use callboard_engine::{
-    Append, Filter, InboxFilter, LogPosition, NewRun, Row, Spent, StoreError, StoredMember,
-    StoredWork, WorkChange,
+    Append, Arrival, ArrivalState, Filter, FiredWork, InboxFilter, KeyMode, LogPosition, NewRun,
+    Row, Spent, StoreError, StoredMember, StoredWork, Subscription, WorkChange,
 };
 use callboard_protocol::{
-    AgentRosterEntry, Object, Owner, RosterAgentRef, RosterOwner, RosterRunInitiated, WorkItem,
-    WorkState, WorkflowId,
+    AgentRosterEntry, Object, Owner, RosterAgentRef, RosterOwner, RosterRunInitiated,
+    SubscriptionState, WorkItem, WorkState, WorkflowId,
 };
 use futures_util::future::join_all;
 
@@ -199,17 +199,57 @@ fn change(work: &str, expected: u64) -> WorkChange {
     WorkChange { tenant: "acme".into(), item: item(work), expected }
 }
 
+pub(crate) async fn the_tenants_that_own_a_workflow_are_known(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let of = |tenant: &str, id: &str, workflows: &[&str]| {
+        let owner = RosterOwner { tenant_id: tenant.into(), workspace_id: Some("ops".into()) };
+        AgentRosterEntry { owner, ..entry(id, workflows) }
+    };
+    store.hire(of("globex", "host:a", &["greet"]), at(1)).await?;
+    store.hire(of("acme", "host:b", &["greet", "part"]), at(2)).await?;
+    store.hire(of("acme", "host:c", &["greet"]), at(3)).await?;
+    let owning = async |workflow: &str| store.tenants_owning(&workflow.into()).await;
+    assert_eq!(owning("greet").await?, ["acme".into(), "globex".into()]);
+    assert_eq!(owning("part").await?, ["acme".into()]);
+    store.change(of("acme", "host:b", &[]), 1, at(4)).await?;
+    store.dismiss(&"globex".into(), &"host:a".into()).await?;
+    assert_eq!(owning("greet").await?, ["acme".into()]);
+    assert_eq!(owning("part").await?, []);
+    Ok(())
+}
+
+/// What an item fires: the delivery is called after its run.
+fn fired(run: &str) -> FiredWork {
+    let member = entry("host:a", &["greet"]);
+    let queue = Subscription::work_queue(&member, KeyMode::Live, "greet".into(), at(500));
+    let arrival = Arrival {
+        id: format!("dlv_{run}"),
+        subscription: queue.id.clone(),
+        place: queue.place.clone(),
+        dedup_key: format!("dk_{run}"),
+        attempts: 1,
+        state: ArrivalState::Delivered { run: run.into(), at: at(2_000) },
+        received_at: at(2_000),
+        event: Some("{\"queue\":{}}".to_owned()),
+        error: None,
+        version: 1,
+    };
+    FiredWork { queue, arrival, run: new_run(run) }
+}
+
 pub(crate) async fn a_work_item_is_kept_with_its_run_or_not_at_all(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
     let store = subject.ports()?;
-    let nobody = store.put_work(change("w1", 0), Some(new_run("r0"))).await;
+    let nobody = store.put_work(change("w1", 0), Some(fired("r0"))).await;
     assert!(matches!(nobody, Err(StoreError::Moved { .. })), "{nobody:?}");
     store.hire(entry("host:a", &["greet"]), at(500)).await?;
-    store.put_work(change("w1", 0), Some(new_run("r1"))).await?;
+    store.put_work(change("w1", 0), Some(fired("r1"))).await?;
     store.put_work(change("w2", 0), None).await?;
     for expected in [0, 2] {
-        let late = store.put_work(change("w1", expected), Some(new_run("r2"))).await;
+        let late = store.put_work(change("w1", expected), Some(fired("r2"))).await;
         assert!(matches!(late, Err(StoreError::Moved { .. })), "{late:?}");
     }
     subject.restart()?;
@@ -228,12 +268,43 @@ pub(crate) async fn a_work_item_is_kept_with_its_run_or_not_at_all(
     Ok(())
 }
 
+pub(crate) async fn an_item_comes_over_its_members_queue_or_not_at_all(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.hire(entry("host:a", &["greet"]), at(500)).await?;
+    store.put_work(change("w1", 0), Some(fired("r1"))).await?;
+    let FiredWork { queue, arrival, .. } = fired("r1");
+    subject.restart()?;
+    let store = subject.ports()?;
+    let listed = store.subscriptions(&acme()).await?;
+    assert_eq!(listed, std::slice::from_ref(&queue), "made with its first item");
+    assert_eq!(store.arrival(&acme(), &queue.id, "dlv_r1").await?, Some(arrival));
+    let mut known = fired("r2");
+    known.arrival.dedup_key = "dk_r1".to_owned();
+    let twice = store.put_work(change("w2", 0), Some(known)).await;
+    assert!(matches!(twice, Err(StoreError::Moved { .. })), "the same move again: {twice:?}");
+    let state = SubscriptionState::Paused;
+    let paused = Subscription { state, version: 2, ..queue.clone() };
+    store.change_subscription(paused, 1, None, None).await?;
+    let late = store.put_work(change("w2", 0), Some(fired("r3"))).await;
+    assert!(matches!(late, Err(StoreError::Moved { .. })), "{late:?}");
+    for run in ["r2", "r3"] {
+        assert!(store.find(&acme(), &run.into()).await?.is_none(), "{run}");
+    }
+    assert_eq!(store.work(&"acme".into(), &"host:a".into()).await?.len(), 1);
+    store.dismiss(&"acme".into(), &"host:a".into()).await?;
+    assert_eq!(store.subscriptions(&acme()).await?, []);
+    assert_eq!(store.arrival(&acme(), &queue.id, "dlv_r1").await?, None);
+    Ok(())
+}
+
 pub(crate) async fn of_moves_of_an_item_one_fires(subject: Subject) -> anyhow::Result<()> {
     let store = subject.ports()?;
     store.hire(entry("host:a", &["greet"]), at(500)).await?;
     store.put_work(change("w1", 0), None).await?;
     let tried = join_all(
-        (0..8).map(|index| store.put_work(change("w1", 1), Some(new_run(&format!("r{index}"))))),
+        (0..8).map(|index| store.put_work(change("w1", 1), Some(fired(&format!("r{index}"))))),
     )
     .await;
     assert_eq!(tried.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{tried:?}");

@@ -43,6 +43,7 @@ pub(crate) fn new_run(id: &str) -> NewRun {
         memory: callboard_core::MemoryBirth::default(),
         attribution: None,
         delivery: None,
+        from_outside: false,
         trace: None,
     };
     NewRun {

@@ -100,6 +100,11 @@ pub(in crate::routes) async fn deliver(
     if subscription.source != TriggerSource::Queue {
         return Err(Problem::invalid("only queues are delivered to; post to the ingest address"));
     }
+    if subscription.is_work_queue() {
+        return Err(Problem::invalid(
+            "only items of work come over it; add one to the member's work",
+        ));
+    }
     if !(1..=LONGEST_QUEUE_ID).contains(&body.id.len()) {
         return Err(Problem::invalid_at("id", "must have 1 to 256 characters"));
     }

@@ -1,6 +1,7 @@
 //! `callboard.toml`: what an operator may set in a file, with errors that name file, line and key.
 
 mod agents;
+mod budgets;
 mod deployments;
 mod mcp;
 mod models;
@@ -21,6 +22,7 @@ use callboard_backends::McpServer;
 use crate::exit::CommandError;
 
 pub(crate) use agents::Agents;
+pub(crate) use budgets::Budgets;
 pub(crate) use deployments::Deployments;
 pub(crate) use models::Models;
 pub(crate) use orchestration::Orchestration;
@@ -37,7 +39,7 @@ const SIMILAR: usize = 3;
 const LATER: [&str; 2] = ["agents", "cli"];
 
 /// Everything that the file can say.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Config {
     /// Where it was read from, if there was a file.
     pub(crate) path: Option<PathBuf>,
@@ -45,6 +47,7 @@ pub(crate) struct Config {
     pub(crate) packs: Packs,
     pub(crate) deployments: Deployments,
     pub(crate) roster: Roster,
+    pub(crate) budgets: Budgets,
     pub(crate) agents: Agents,
     pub(crate) models: Models,
     pub(crate) providers: Providers,
@@ -139,6 +142,7 @@ impl Config {
                 "packs" => config.packs = source.packs(value)?,
                 "deployments" => config.deployments = source.deployments(value)?,
                 "roster" => config.roster = source.roster(value)?,
+                "budgets" => config.budgets = source.budgets(value)?,
                 "agents" => config.agents = source.agents(value)?,
                 "models" => config.models = source.models(value)?,
                 "providers" => config.providers = source.providers(value)?,
@@ -159,6 +163,7 @@ impl Config {
                         "packs",
                         "deployments",
                         "roster",
+                        "budgets",
                         "agents",
                         "models",
                         "providers",
@@ -302,7 +307,7 @@ mod tests {
             Err((
                 "c.toml:2: unknown key server",
                 Some(
-                    "known here: limits, packs, deployments, roster, agents, models, providers, mcp, tools, orchestration",
+                    "known here: limits, packs, deployments, roster, budgets, agents, models, providers, mcp, tools, orchestration",
                 ),
             )),
         );

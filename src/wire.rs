@@ -23,7 +23,7 @@ use callboard_backends::{
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
     Activities, Bridge, Catalog, Clock, Courier, Deployments, Engine, KeyMode, Options, Parts,
-    RandomIds, Scheduler, Secrets, StoreError, SystemClock,
+    Pulse, RandomIds, Scheduler, Secrets, StoreError, SystemClock,
 };
 use callboard_protocol::{HostId, Owner};
 use callboard_server::{
@@ -113,12 +113,14 @@ impl Host {
         let shutdown = CancellationToken::new();
         let egress = Arc::new(egress);
         let courier = Courier::new(engine.clone(), store.clone(), egress.clone());
+        let pulse = Pulse::new(engine.clone(), store.clone(), egress.clone());
         let (scheduler, bridge) = standing(&engine, &store, settings.test_seams).await?;
-        let router = callboard_server::router(App {
+        let app = App {
             engine: engine.clone(),
             courier: courier.clone(),
             scheduler: scheduler.clone(),
             bridge: bridge.clone(),
+            pulse: pulse.clone(),
             keys,
             config: if is_live { server.live() } else { server },
             agents,
@@ -139,7 +141,11 @@ impl Host {
             annotations: store.clone(),
             seams: if settings.test_seams { TestSeams::On } else { TestSeams::Off },
             shutdown: shutdown.clone(),
-        });
+        };
+        app.check().map_err(|contradiction| {
+            CommandError::usage(format!("this host would contradict itself: {contradiction}"))
+        })?;
+        let router = callboard_server::router(app);
         let (tasks, quiet) = (TaskTracker::new(), CancellationToken::new());
         if let Some(exporter) = exporter {
             tasks.spawn(exporter.run(engine.clone(), engine.ended(), quiet.clone()));
@@ -150,6 +156,7 @@ impl Host {
         courier.start();
         scheduler.start();
         bridge.start();
+        pulse.start();
         tasks.spawn(metrics.keep_up(shutdown.clone()));
         tasks.spawn(callboard_server::serve(listener, router, shutdown.clone()));
         Ok(Self { url, first_key, store, engine, shutdown, quiet, tasks })
@@ -256,6 +263,9 @@ fn build_engine(
                 max_run_duration_ms: limits.max_run_duration_ms,
                 max_loop_iterations: limits.max_loop_iterations,
                 confidence_floor: settings.config.orchestration.confidence_floor,
+                run_budget: settings.config.budgets.run,
+                member_day: settings.config.budgets.member_day,
+                tenant_day: settings.config.budgets.tenant_day,
             },
         },
     })

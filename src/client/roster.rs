@@ -75,6 +75,22 @@ impl Client {
         self.of_member(Method::GET, id, &since, None::<&()>).await
     }
 
+    pub(crate) async fn budget(&self, id: &str) -> Result<Value, CommandError> {
+        self.of_member(Method::GET, id, "/budget", None::<&()>).await
+    }
+
+    pub(crate) async fn set_budget(
+        &self,
+        id: &str,
+        allowance: &Value,
+    ) -> Result<Value, CommandError> {
+        self.of_member(Method::PUT, id, "/budget", Some(allowance)).await
+    }
+
+    pub(crate) async fn reset_budget(&self, id: &str) -> Result<Value, CommandError> {
+        self.of_member(Method::DELETE, id, "/budget", None::<&()>).await
+    }
+
     pub(crate) async fn work(&self, id: &str) -> Result<Vec<WorkItem>, CommandError> {
         #[derive(serde::Deserialize)]
         struct WorkList {

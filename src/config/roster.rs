@@ -32,8 +32,13 @@ impl Roster {
     ) -> Result<Option<AgentsCapability>, CommandError> {
         let Some(mut agents) = agents else { return Ok(None) };
         agents.roster = agents.roster.filter(|_| self.enabled);
+        // Nobody can be placed where nobody can be hired.
+        agents.org_chart = agents.org_chart.filter(|_| self.enabled);
         if let Some(roster) = &mut agents.roster {
             roster.install_scope = self.install_scope;
+        }
+        if let Some(chart) = &mut agents.org_chart {
+            chart.install_scope = self.install_scope;
         }
         agents.check().map_err(|contradiction| {
             CommandError::usage(format!("[roster]: {contradiction}"))

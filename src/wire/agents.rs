@@ -4,9 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_agents::{
-    AgentDispatch, AgentRegistry, Contracts, LiveAgents, LiveSettings, PriceTable,
-};
+use callboard_agents::{AgentDispatch, AgentRegistry, Contracts, LiveAgents, LiveSettings};
 use callboard_engine::Activity;
 use callboard_server::{KeyRing, Tools};
 
@@ -41,7 +39,7 @@ pub(super) fn dispatch(
         registry,
         models: Arc::clone(&minds.models),
         table,
-        prices: PriceTable::default(),
+        prices: config.budgets.prices.clone(),
         toolbox: Arc::clone(&tools.toolbox),
         hooks: Arc::clone(&tools.hooks),
         grants: Arc::new(keys.clone()),

@@ -22,6 +22,7 @@ const NEVER_PROVIDED: &str = "nonexistent-capability-9b3f";
 pub(super) struct Minds {
     pub(super) models: Arc<dyn Model>,
     pub(super) table: ModelTable,
+    prices: PriceTable,
     pub(super) desk: PromptDesk,
     pub(super) mock: Option<MockAi>,
 }
@@ -53,7 +54,8 @@ impl Minds {
         }
         let library = PromptLibrary::new(store, templates);
         let desk = PromptDesk { library, agents, observability };
-        Ok(Self { models: Arc::new(models), table, desk, mock })
+        let prices = settings.config.budgets.prices.clone();
+        Ok(Self { models: Arc::new(models), table, prices, desk, mock })
     }
 
     /// Adds the node types that ask models.
@@ -61,7 +63,7 @@ impl Minds {
         let asks = StructuredOutput {
             models: Arc::clone(&self.models),
             table: self.table.clone(),
-            prices: PriceTable::default(),
+            prices: self.prices.clone(),
             desk: self.desk.clone(),
             required: Vec::new(),
         };

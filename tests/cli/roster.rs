@@ -76,6 +76,31 @@ fn a_member_is_hired_given_work_and_looked_at() -> Result<()> {
 }
 
 #[test]
+fn a_page_says_what_comes_next_and_what_today_may_cost() -> Result<()> {
+    let terminal = Terminal::new()?;
+    terminal.write("workflows/desk.json", DESK)?;
+    let starter = starter()?;
+    let host = terminal.host(&["--packs", &starter])?;
+    let user = terminal.at(host.url());
+    let hire = ["roster", "hire", "--persona", "Sally", "--agent", TRIAGER, "--workflow", "desk"];
+    let id = user.output(&hire)?.trim().to_owned();
+    user.output(&["schedules", "add", "desk", "--cron", "0 9 * * MON", "--as", &id])?;
+    let update = ["roster", "update", &id];
+    user.output(&[&update as &[&str], &["--daily-cost-usd", "2.5"]].concat())?;
+    user.output(&[&update as &[&str], &["--daily-tokens", "1000"]].concat())?;
+    let shown = user.output(&["roster", "show", &id])?;
+    let today = "today      0.0000 of 2.50 USD, 0 of 1000 tokens\n";
+    ensure!(shown.contains(today), "the first ceiling stays with the second: {shown}");
+    let next = shown.lines().find(|line| line.starts_with("next ")).context("a next fire")?;
+    ensure!(next.contains(": desk, ") && next.contains("Monday"), "{next}");
+    user.output(&[&update as &[&str], &["--usual-budget"]].concat())?;
+    let shown = user.output(&["roster", "show", &id, "--json"])?;
+    let shown: Value = serde_json::from_str(&shown)?;
+    ensure!(shown["activity"]["today"]["source"] == "host", "{shown}");
+    Ok(())
+}
+
+#[test]
 fn a_run_is_started_as_a_member() -> Result<()> {
     let terminal = Terminal::new()?;
     terminal.write("workflows/desk.json", DESK)?;

@@ -7,6 +7,7 @@ mod mcp;
 mod memory_node;
 mod mock;
 mod model;
+mod observe;
 mod otlp;
 mod secret_echo;
 mod side_effect;

@@ -61,6 +61,8 @@ fn birth() -> Arc<Birth> {
         agents: std::collections::BTreeMap::new(),
         memory: callboard_core::MemoryBirth::default(),
         attribution: None,
+        budget: None,
+        charged_to: None,
         delivery: None,
         from_outside: false,
         trace: None,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use callboard_protocol::{NodeId, Object, TypeId};
+use callboard_protocol::{EffectiveBudget, NodeId, Object, TypeId};
 
 use crate::birth::{AgentPin, RunLimits};
 use crate::confidence::Confidence;
@@ -22,7 +22,7 @@ pub struct Inadmissible {
 }
 
 /// The ceilings that the host's configuration sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HostLimits {
     pub max_node_executions: u64,
     pub max_run_duration_ms: u64,
@@ -30,6 +30,12 @@ pub struct HostLimits {
     pub max_loop_iterations: u64,
     /// How sure a supervisor must be to be followed without asking; never below the protocol's floor.
     pub confidence_floor: Confidence,
+    /// What no run may use more of.
+    pub run_budget: EffectiveBudget,
+    /// What a member may use in a day where nothing else was said of it: tokens and money.
+    pub member_day: EffectiveBudget,
+    /// What a tenant may use in a day.
+    pub tenant_day: EffectiveBudget,
 }
 
 impl Default for HostLimits {
@@ -40,6 +46,9 @@ impl Default for HostLimits {
             max_run_duration_ms: 31_536_000_000,
             max_loop_iterations: 100,
             confidence_floor: Confidence::FLOOR,
+            run_budget: EffectiveBudget::default(),
+            member_day: EffectiveBudget::default(),
+            tenant_day: EffectiveBudget::default(),
         }
     }
 }
@@ -223,7 +232,7 @@ fn is_map_of_texts(value: &Value) -> bool {
     value.as_object().is_some_and(|fields| fields.values().all(Value::is_string))
 }
 
-fn refuse(path: &str, message: String) -> Inadmissible {
+pub(crate) fn refuse(path: &str, message: String) -> Inadmissible {
     let mut details = Object::new();
     if !path.is_empty() {
         details.insert("path".into(), path.into());

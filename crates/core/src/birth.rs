@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use callboard_protocol::{
     ENGINE_VERSION, EventId, ForkMode, InvocationSource, NodeId, Object, Owner, Remembered,
-    RosterRunInitiated, RunId, Timestamp, TypeId, WorkflowId,
+    RosterId, RosterRunInitiated, RunId, Timestamp, TypeId, WorkflowId,
 };
 
+use crate::budget::RunBudget;
 use crate::confidence::Confidence;
 use crate::trace::TraceContext;
 
@@ -70,6 +71,12 @@ pub struct Birth {
     /// Whether strangers' words started it or a run above it: no model may take them for orders.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_outside: bool,
+    /// What the run may use; none is unbounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<RunBudget>,
+    /// The member whose day pays for the run: its own, or that of the run above it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub charged_to: Option<RosterId>,
     /// What the run sees of memory. A run from before there was any sees none.
     #[serde(default)]
     pub memory: MemoryBirth,
@@ -108,9 +115,9 @@ pub struct Delivered {
 }
 
 impl Birth {
-    /// Where the log tells of the delivery that started the run: right behind for whom the run is.
+    /// Where the log tells of the delivery that started the run: right behind for whom it is and what it may use.
     pub fn delivery_place(&self) -> u64 {
-        1 + u64::from(self.attribution.is_some())
+        1 + u64::from(self.attribution.is_some()) + u64::from(self.budget.is_some())
     }
 
     /// The name of that event, which is the delivery's own.

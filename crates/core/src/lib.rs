@@ -3,6 +3,7 @@
 
 mod admission;
 mod birth;
+mod budget;
 mod channel;
 mod child;
 mod confidence;
@@ -29,6 +30,7 @@ pub use admission::{HostLimits, Inadmissible, MOCK_PROVIDERS};
 pub use birth::{
     AgentPin, Birth, Delivered, Departure, Fork, MemoryBirth, Parent, RunLimits, TaskSource,
 };
+pub use budget::{OnExhaustion, Overdrawn, Ruling, RunBudget, day_begins, day_of};
 pub use child::MemoryScope;
 pub use confidence::{Confidence, escalation_threshold, falls_short};
 pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};

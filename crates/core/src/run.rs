@@ -10,6 +10,7 @@ mod answer;
 mod artifact;
 mod attribution;
 mod branch;
+mod budget;
 mod cause;
 mod child;
 mod command;
@@ -129,6 +130,8 @@ pub struct Run {
     owed_artifacts: BTreeSet<(NodeIndex, u32)>,
     /// What this run has remembered, with what came from children that completed.
     remembered: BTreeSet<Remembered>,
+    /// What was used of the run's budget.
+    account: budget::Account,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -268,6 +271,7 @@ impl Run {
             cost: None,
             owed_artifacts: BTreeSet::new(),
             remembered: BTreeSet::new(),
+            account: budget::Account::default(),
             birth,
             plan,
         };

@@ -53,6 +53,8 @@ fn run_of(nodes: Value, edges: Value, settings: Value) -> Run {
         attribution: None,
         delivery: None,
         from_outside: false,
+        budget: None,
+        charged_to: None,
         trace: None,
     };
     Run::new(Arc::new(birth), plan)

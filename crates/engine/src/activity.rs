@@ -7,11 +7,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
-use callboard_core::{AgentPin, Answered, Attempt, Fact, Outcome, Pin, Task, pin_version};
+use callboard_core::{
+    AgentPin, Answered, Attempt, Fact, Outcome, Pin, RunBudget, Task, pin_version,
+};
 use callboard_protocol::{
     AgentRef, Failure, Object, Principal, Remembered, RunId, Tenant, Timestamp, TypeId, Workspace,
 };
 
+use crate::budget::Payers;
 use crate::clock::Clock;
 use crate::memory::{MemoryAccess, MemoryDraft};
 use crate::secrets::{Resolved, Secrets};
@@ -84,6 +87,10 @@ pub struct Call {
     /// How the last question of an earlier attempt was settled.
     pub answer: Option<Answered>,
     pub memory: MemoryAccess,
+    /// What the run may use.
+    pub(crate) budget: Option<RunBudget>,
+    /// Who pays for it by the day.
+    pub(crate) payers: Payers,
     pub(crate) claim: Claim,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) secrets: Arc<dyn Secrets>,

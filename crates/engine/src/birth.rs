@@ -1,6 +1,6 @@
 //! The record of a run that begins with an order.
 
-use callboard_core::{Birth, MemoryBirth, RunLimits};
+use callboard_core::{Birth, MemoryBirth, RunBudget, RunLimits};
 use callboard_protocol::{ENGINE_VERSION, RunId, Timestamp, WorkflowId};
 
 use crate::directory::Cast;
@@ -14,7 +14,7 @@ impl Order {
         workflow_id: WorkflowId,
         definition: String,
         cast: Cast,
-        limits: RunLimits,
+        (limits, budget): (RunLimits, Option<RunBudget>),
         at: Timestamp,
     ) -> Birth {
         let memory = MemoryBirth {
@@ -22,8 +22,11 @@ impl Order {
             family: Some(run_id.clone()),
             ..MemoryBirth::default()
         };
+        let attribution = cast.acting.map(|acting| acting.attribution(&workflow_id));
         Birth {
-            attribution: cast.acting.map(|acting| acting.attribution(&workflow_id)),
+            charged_to: attribution.as_ref().map(|told| told.roster_id.clone()),
+            attribution,
+            budget,
             run_id,
             workflow_id,
             definition,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callboard_core::{
     Birth, ChildNews, ChildOrder, Command, Inadmissible, LiveChild, MemoryBirth, MemoryScope,
-    Parent, Refusal, Run, TraceContext, status_for_parent,
+    Parent, Refusal, Run, RunBudget, TraceContext, status_for_parent,
 };
 use callboard_protocol::{ENGINE_VERSION, Failure, NodeId, RunId, RunStatus};
 
@@ -28,6 +28,7 @@ fn link(parent: &Run, node: &NodeId, depth: u32) -> Parent {
 
 impl Engine {
     /// The child that an order asks for, ready to be written, or why its node must fail.
+    #[expect(clippy::too_many_lines, reason = "one line for each part of a birth record")]
     pub(crate) async fn child_of(
         &self,
         parent: &Run,
@@ -56,15 +57,24 @@ impl Engine {
             Err(error) => return uncast(error).map(Err),
         };
         let admitted = self.inner.catalog.admit_types(&entry.plan, &cast.pins).and_then(|()| {
-            entry.plan.admit_child(&inputs, &order.unset, &configurable, self.limits())
+            let host = self.limits();
+            let budget = RunBudget::admit(&configurable, &host, parent.budget_left())?;
+            let limits = entry.plan.admit_child(&inputs, &order.unset, &configurable, host)?;
+            Ok((limits, budget))
         });
-        let limits = match admitted {
-            Ok(limits) => limits,
+        let (limits, budget) = match admitted {
+            Ok(admitted) => admitted,
             Err(refusal) => return Ok(Err(inadmissible(refusal))),
         };
         let at = self.inner.clock.now();
         let memory = self.memory_of_child(parent, order.memory, &run_id).await?;
+        let attribution = cast.acting.map(|acting| acting.attribution(&order.workflow));
+        let own = attribution.as_ref().map(|told| told.roster_id.clone());
         let birth = Birth {
+            // Whoever is paid for above is paid for below, unless somebody of their own works there.
+            charged_to: own.or_else(|| above.charged_to.clone()),
+            attribution,
+            budget,
             run_id,
             workflow_id: order.workflow.clone(),
             definition: entry.digest.clone(),
@@ -86,7 +96,6 @@ impl Engine {
             delivery: None,
             from_outside: above.from_outside,
             agents: cast.pins,
-            attribution: cast.acting.map(|acting| acting.attribution(&order.workflow)),
             memory,
             trace: Some(TraceContext::below(above, &attempt.node, attempt.visit)),
         };
@@ -157,7 +166,11 @@ impl Engine {
             _ => Vec::new(),
         };
         let error = run.snapshot().error;
-        Ok(Some(ChildNews { run: child.run.clone(), status, outputs, error, memory }))
+        let used = match status.is_terminal() {
+            true => run.consumption(),
+            false => Default::default(),
+        };
+        Ok(Some(ChildNews { run: child.run.clone(), status, outputs, error, memory, used }))
     }
 }
 

@@ -103,7 +103,7 @@ impl Engine {
         };
         let limits = plan.admit(&order.inputs, &order.configurable, self.limits())?;
         let run = self.inner.ids.run_id();
-        let birth = order.birth(run, workflow, digest, Cast::default(), limits, at);
+        let birth = order.birth(run, workflow, digest, Cast::default(), (limits, None), at);
         Ok(self.newborn(Run::new(Arc::new(birth), plan), definition, at))
     }
 }

@@ -1,6 +1,7 @@
 //! Drives one claimed run: performs what it owes, records what comes of it, and lets go when it rests.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -13,6 +14,7 @@ use callboard_core::{
 use callboard_protocol::{Event, Failure, Remembered, Timestamp};
 
 use crate::activity::{Call, Superseded, Teller, Told, Untold};
+use crate::budget::Payers;
 use crate::engine::{Engine, EngineError, Newborn};
 use crate::memory::{MemoryAccess, MemoryDraft, Shared, rows_of};
 use crate::record::append_of;
@@ -508,6 +510,8 @@ impl Driver {
             told: task.told,
             answer: task.answer,
             memory,
+            budget: birth.budget.clone(),
+            payers: Payers::of(birth, &inner.options.limits, Arc::clone(&inner.roster)),
             claim: self.claim.clone(),
             store: self.engine.inner.store.clone(),
             secrets: self.engine.inner.secrets.clone(),

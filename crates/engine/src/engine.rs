@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
     Birth, Command, HostLimits, Inadmissible, InterruptView, Parent, Refusal, Resolution, Run,
-    TraceContext,
+    RunBudget, TraceContext,
 };
 use callboard_protocol::{
     DrainPolicy, ENGINE_VERSION, HostId, InvocationSource, NodeId, Object, Owner, Principal, RunId,
@@ -322,11 +322,13 @@ impl Engine {
                 return Err(EngineError::UnknownChild { node, workflow });
             }
         }
-        let limits = entry.plan.admit(&order.inputs, &order.configurable, inner.options.limits)?;
+        let host = inner.options.limits;
+        let limits = entry.plan.admit(&order.inputs, &order.configurable, host)?;
+        let budget = RunBudget::admit(&order.configurable, &host, None)?;
         let at = inner.clock.now();
         let exclusive = order.exclusive;
         let digest = entry.digest.clone();
-        let mut birth = order.birth(run_id, workflow_id, digest, cast, limits, at);
+        let mut birth = order.birth(run_id, workflow_id, digest, cast, (limits, budget), at);
         birth.memory.as_of = inner.memory.memory_position().await?;
         complete(&mut birth);
         let run = Run::new(Arc::new(birth), entry.plan);

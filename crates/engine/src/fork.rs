@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callboard_core::{Birth, Fork, MemoryView, Run};
+use callboard_core::{Birth, Fork, MemoryView, Run, RunBudget};
 use callboard_protocol::{ENGINE_VERSION, ForkMode, Object, Owner, RunId};
 
 use crate::engine::{Done, Engine, EngineError, Remember, SnapshotLoss};
@@ -60,11 +60,13 @@ impl Engine {
         let plan = inner.catalog.plan(&source.definition, &opened.definition)?;
         let mut configurable = source.configurable.clone();
         configurable.extend(order.overlay.configurable.clone());
-        let limits = match order.mode {
-            ForkMode::Replay => source.limits,
+        let (limits, budget) = match order.mode {
+            ForkMode::Replay => (source.limits, source.budget.clone()),
             ForkMode::Branch => {
                 inner.catalog.admit_types(&plan, &source.agents)?;
-                plan.admit_child(&source.inputs, &source.unset, &configurable, self.limits())?
+                let (host, inputs) = (self.limits(), &source.inputs);
+                let limits = plan.admit_child(inputs, &source.unset, &configurable, host)?;
+                (limits, RunBudget::admit(&configurable, &host, None)?)
             }
         };
         let (from, mode, at) = (order.from, order.mode, inner.clock.now());
@@ -73,6 +75,7 @@ impl Engine {
             configurable,
             created_at: at,
             limits,
+            budget,
             ..order.birth(source, until)
         };
         let from = usize::try_from(from).unwrap_or(usize::MAX);

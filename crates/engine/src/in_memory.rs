@@ -4,13 +4,16 @@
 //! Nothing is sealed here, because nothing rests.
 
 mod annotations;
+mod budget;
 mod deployments;
 mod effects;
 mod envelopes;
+mod heartbeats;
 mod inbox;
 mod links;
 mod logs;
 mod memory;
+mod org_chart;
 mod packs;
 mod prompts;
 mod registry;
@@ -29,14 +32,17 @@ use async_trait::async_trait;
 
 use callboard_core::{Birth, Entry, Head, InterruptView, SecretText};
 use callboard_protocol::{
-    AgentId, Annotation, Event, HostId, KeyId, PromptTemplate, RosterId, RunId, ScheduleId,
-    SecretName, Tenant, Timestamp, WorkflowId,
+    AgentId, Annotation, EffectiveBudget, Event, HostId, KeyId, PromptTemplate, RosterId, RunId,
+    ScheduleId, SecretName, Tenant, Timestamp, WorkflowId,
 };
 
+use crate::budget::Purse;
 use crate::changes::Changes;
 use crate::deployments::StoredDeployment;
 use crate::effects::{Begun, EffectClaim, EffectId};
 use crate::envelopes::{EnvelopeId, KeptEnvelope, ProjectedEvent};
+use crate::heartbeats::Heartbeat;
+use crate::org_chart::StoredChart;
 use crate::packs::{PackId, StoredPack};
 use crate::prompts::PromptShelf;
 use crate::registry::{StoredKey, StoredWorkflow};
@@ -114,6 +120,12 @@ struct Tables {
     inbound: Inbound,
     roster: Vec<StoredMember>,
     work: Vec<(Tenant, StoredWork)>,
+    /// What members may use in a day, where something was said of it.
+    allowances: BTreeMap<(Tenant, RosterId), EffectiveBudget>,
+    charts: Vec<StoredChart>,
+    heartbeats: Vec<Heartbeat>,
+    /// What days' ceilings were raised to.
+    raised: BTreeMap<(Purse, i64), EffectiveBudget>,
     secrets: BTreeMap<(Tenant, SecretName), (StoredSecret, SecretText)>,
 }
 

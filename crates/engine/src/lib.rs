@@ -4,6 +4,7 @@ mod activity;
 mod ancestry;
 mod annotations;
 mod birth;
+mod budget;
 mod catalog;
 mod changes;
 mod children;
@@ -19,11 +20,13 @@ mod envelopes;
 mod errand;
 mod fire;
 mod fork;
+mod heartbeats;
 mod in_memory;
 mod logs;
 mod memory;
 mod observe;
 mod once;
+mod org_chart;
 mod outside;
 mod packs;
 mod prompts;
@@ -43,6 +46,7 @@ mod work;
 pub use activity::{Activities, Activity, Call, Superseded, VersionError};
 pub use ancestry::Ancestry;
 pub use annotations::{Annotated, Annotations};
+pub use budget::{Budgets, DayAccount, Purse, allowance_of};
 pub use catalog::{Catalog, CatalogEntry, Origin, RegisterError};
 pub use changes::{Changes, Listener};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
@@ -57,6 +61,10 @@ pub use envelopes::{EnvelopeId, Envelopes, KeptEnvelope, ProjectedEvent};
 pub use errand::{Errand, Homecoming, WeakEngine};
 pub use fire::{Acting, Fire};
 pub use fork::{ForkOrder, Overlay};
+pub use heartbeats::{
+    Beat, DueHeartbeats, Evaluation, Heartbeat, HeartbeatState, Heartbeats, MAX_RUNTIME,
+    MIN_INTERVAL, NewHeartbeat, Observe, ObserveError, Probe, Pulse,
+};
 pub use in_memory::InMemoryStore;
 pub use logs::{Logs, Window};
 pub use memory::{
@@ -66,6 +74,7 @@ pub use memory::{
 };
 pub use observe::Ended;
 pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};
+pub use org_chart::{OrgCharts, StoredChart};
 pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
 pub use prompts::{PromptShelf, Prompts};
 pub use registry::{Keys, LinkSecrets, Put, StoredKey, StoredWorkflow, Workflows};

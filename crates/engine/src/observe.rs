@@ -198,8 +198,8 @@ fn cap_exceeded(run: &Run, breach: &CapBreached) {
         openwop.run_id = %run.id(),
         openwop.tenant_id = %run.birth().owner.tenant,
         kind,
-        limit = breach.limit,
-        observed = breach.observed,
+        limit = breach.limit.get(),
+        observed = breach.observed.get(),
         "run broke a limit"
     );
 }

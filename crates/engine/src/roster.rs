@@ -1,18 +1,20 @@
 //! The port to standing members: plain rows with a version, one roster for each tenant.
 
-use std::fmt;
-
 use async_trait::async_trait;
 use serde::Serialize;
 
-use callboard_protocol::{AgentRosterEntry, Owner, RosterId, Tenant, Timestamp, WorkflowId};
+use callboard_protocol::{
+    AgentRosterEntry, Owner, ProviderUsage, RosterId, Tenant, Timestamp, WorkflowId,
+};
 
+use crate::budget::Budgets;
+use crate::org_chart::OrgCharts;
 use crate::store::{Scope, StoreError};
 
 /// Members by tenant and id. Reads ask who looks: a caller with a workspace sees that workspace's members, one
 /// without sees all of its tenant's.
 #[async_trait]
-pub trait Roster: fmt::Debug + Send + Sync {
+pub trait Roster: Budgets + OrgCharts {
     async fn member(
         &self,
         viewer: &Owner,
@@ -52,7 +54,8 @@ pub trait Roster: fmt::Debug + Send + Sync {
         since: Timestamp,
     ) -> Result<Spent, StoreError>;
 
-    /// Answers whether there was such a member. What its runs say of it stays; its queue of work goes.
+    /// Answers whether there was such a member. What its runs say of it stays; its queue of work
+    /// goes, with its schedules, its allowance and its place in charts.
     async fn dismiss(&self, tenant: &Tenant, id: &RosterId) -> Result<bool, StoreError>;
 }
 
@@ -67,6 +70,26 @@ pub struct Spent {
     pub output_tokens: u64,
     /// As far as the prices are known; an estimate.
     pub cost_usd: f64,
+}
+
+impl Spent {
+    pub fn of(usage: &ProviderUsage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cost_usd: usage.cost_estimate_usd.unwrap_or(0.0),
+        }
+    }
+
+    pub fn add(&mut self, other: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cost_usd += other.cost_usd;
+    }
+
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
 }
 
 /// A member as it is kept.

@@ -92,7 +92,7 @@ pub struct Scope {
 }
 
 /// Test keys and live keys live in separate worlds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeyMode {
     Live,
     Test,

@@ -1,10 +1,14 @@
 //! The discovery document: what this host says of itself, and therefore must enforce.
 
+mod check;
+
 use serde::{Deserialize, Serialize};
 
+pub use check::{Contradiction, RosterContradiction};
+
 use crate::{
-    DeploymentState, ForkMode, InvocationSource, Object, PromptKind, PromptSource, RetryPolicy,
-    SubscriptionState, ToolSource, TriggerSource,
+    BudgetScope, DeploymentState, ForkMode, InvocationSource, Object, PromptKind, PromptSource,
+    RetryPolicy, SubscriptionState, ToolSource, TriggerSource,
 };
 
 /// `GET /.well-known/openwop`. Each family stands at the root; the server mirrors them under `capabilities`.
@@ -59,6 +63,10 @@ pub struct Capabilities {
     /// Absent outside of tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conformance: Option<ConformanceCapability>,
+    /// Absent where no model is asked, so nothing is spent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetCapability>,
+    pub heartbeat: HeartbeatCapability,
     pub scheduling: SchedulingCapability,
     pub trigger_bridge: TriggerBridgeCapability,
     pub testing: Testing,
@@ -222,6 +230,25 @@ pub struct TriggerDeadLetterCapability {
     pub max_page_size: u32,
 }
 
+/// RFC 0060: what is looked at again and again. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HeartbeatCapability {
+    pub supported: bool,
+    pub min_interval_sec: u64,
+    pub max_runtime_ms: u64,
+}
+
+/// RFC 0084: what is held below a ceiling. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BudgetCapability {
+    pub supported: bool,
+    pub dimensions: Vec<String>,
+    pub enforce: String,
+    pub scopes: Vec<BudgetScope>,
+}
+
 /// RFC 0052. Closed in the protocol's schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -258,6 +285,19 @@ pub struct AgentsCapability {
     /// Absent where nobody can be hired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roster: Option<RosterCapability>,
+    /// Absent where nobody is placed anywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub org_chart: Option<OrgChartCapability>,
+}
+
+/// RFC 0087: charts over standing members. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OrgChartCapability {
+    pub supported: bool,
+    pub install_scope: InstallScope,
+    pub department_nesting: bool,
+    pub responsibility_view: bool,
 }
 
 /// RFC 0086: standing members. Closed in the protocol's schema.
@@ -268,36 +308,6 @@ pub struct RosterCapability {
     pub install_scope: InstallScope,
     /// What fires the workflows of members here; nothing else does.
     pub portfolio_trigger_sources: Vec<TriggerSource>,
-}
-
-/// An advertisement that contradicts itself.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RosterContradiction {
-    #[error(
-        "agents.roster needs agents.manifestRuntime: a member is an instance of an installed agent"
-    )]
-    NoAgents,
-    #[error(
-        "agents.roster.installScope is {} and that of agents.manifestRuntime {}; they must be equal", roster.as_str(), agents.as_str()
-    )]
-    Scopes { roster: InstallScope, agents: InstallScope },
-}
-
-impl AgentsCapability {
-    /// A roster stands on the agents that its members are instances of.
-    pub fn check(&self) -> Result<(), RosterContradiction> {
-        let Some(roster) = self.roster.as_ref().filter(|roster| roster.supported) else {
-            return Ok(());
-        };
-        let agents = self.manifest_runtime.install_scope;
-        match self.manifest_runtime.supported {
-            false => Err(RosterContradiction::NoAgents),
-            true if roster.install_scope != agents => {
-                Err(RosterContradiction::Scopes { roster: roster.install_scope, agents })
-            }
-            true => Ok(()),
-        }
-    }
 }
 
 /// What runs can remember. Its parts are closed in the protocol's schema.
@@ -434,7 +444,7 @@ impl InstallScope {
 }
 
 /// Closed in the protocol's schema: no key but these may ever appear.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Limits {
     pub clarification_rounds: u32,
@@ -443,6 +453,11 @@ pub struct Limits {
     pub max_node_executions: u64,
     pub max_run_duration_ms: u64,
     pub max_loop_iterations: u64,
+    /// What no run may use more of, where the operator has said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_budget_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_budget_cost_usd: Option<f64>,
     pub max_request_body_bytes: u64,
 }
 

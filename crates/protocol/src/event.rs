@@ -5,6 +5,7 @@
 //! rewrites a stored event, so an old writer cannot lose what a new one said.
 
 mod agent;
+mod budget;
 mod conversation;
 mod envelope;
 mod memory;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use agent::*;
+pub use budget::*;
 pub use conversation::*;
 pub use envelope::*;
 pub use memory::*;
@@ -113,6 +115,10 @@ events! {
     RunStarted(RunStarted) = "run.started", Update;
     RosterRunInitiated(RosterRunInitiated) = "roster.run.initiated", Update;
     TriggerDeliveryAttempted(TriggerDeliveryAttempted) = "trigger.delivery.attempted", Update;
+    BudgetReserved(BudgetReserved) = "budget.reserved", Update;
+    BudgetConsumed(BudgetConsumed) = "budget.consumed", Debug;
+    BudgetThresholdCrossed(BudgetThresholdCrossed) = "budget.threshold.crossed", Update;
+    BudgetExhausted(BudgetExhausted) = "budget.exhausted", Update;
     RunCompleted(RunCompleted) = "run.completed", Update;
     RunFailed(RunFailed) = "run.failed", Update;
     RunCancelled(RunCancelled) = "run.cancelled", Update;
@@ -236,6 +242,10 @@ impl Event {
             Self::RunStarted(_)
             | Self::RosterRunInitiated(_)
             | Self::TriggerDeliveryAttempted(_)
+            | Self::BudgetReserved(_)
+            | Self::BudgetConsumed(_)
+            | Self::BudgetThresholdCrossed(_)
+            | Self::BudgetExhausted(_)
             | Self::RunCompleted(_)
             | Self::RunFailed(_)
             | Self::RunCancelled(_)

@@ -77,6 +77,8 @@ id! {
     MemoryId;
     /// One schedule of runs.
     ScheduleId;
+    /// One thing outside that is looked at again and again.
+    HeartbeatId;
     /// One secret of a tenant; safe to tell, unlike its value.
     SecretName;
 }

@@ -10,8 +10,10 @@ mod deployment;
 mod envelope;
 mod event;
 mod event_types;
+mod heartbeat;
 mod ids;
 mod memory;
+mod org_chart;
 mod pack;
 mod prompt;
 mod request;
@@ -33,16 +35,17 @@ pub use annotation::{
     Actor, Anchor, Annotation, AnnotationTarget, CreateAnnotation, Signal, SignalKind,
 };
 pub use capabilities::{
-    AgentsCapability, Backpressure, BundleCapability, Capabilities, CompletionCapability,
-    Compliance, ConformanceCapability, DeploymentCapability, DispatchCapability,
-    EngineVersionRange, EnvelopesCapability, ExecutionModel, Feedback, HttpClientCapability,
-    IdempotencyCapability, Implementation, IngestionCapability, InstallScope, Limits, LiveRuntime,
-    ManifestRuntime, MemoryAttribution, MemoryCapability, MemoryRetention, MemorySearch,
-    ModelCapabilities, MultiAgentCapability, Observability, OrchestratorCapability, OtelCapability,
-    PauseResume, Production, PromptsCapability, ReasoningCapability, ReliabilityCapability,
-    ReplayCapability, RestTransport, RosterCapability, RosterContradiction, RunsCapability,
-    SchedulingCapability, SeamCapability, SecretsCapability, SubWorkflowCapability, Supported,
-    Testing, ToolCatalogCapability, ToolHooksCapability, TriggerBridgeCapability,
+    AgentsCapability, Backpressure, BudgetCapability, BundleCapability, Capabilities,
+    CompletionCapability, Compliance, ConformanceCapability, Contradiction, DeploymentCapability,
+    DispatchCapability, EngineVersionRange, EnvelopesCapability, ExecutionModel, Feedback,
+    HeartbeatCapability, HttpClientCapability, IdempotencyCapability, Implementation,
+    IngestionCapability, InstallScope, Limits, LiveRuntime, ManifestRuntime, MemoryAttribution,
+    MemoryCapability, MemoryRetention, MemorySearch, ModelCapabilities, MultiAgentCapability,
+    Observability, OrchestratorCapability, OrgChartCapability, OtelCapability, PauseResume,
+    Production, PromptsCapability, ReasoningCapability, ReliabilityCapability, ReplayCapability,
+    RestTransport, RosterCapability, RosterContradiction, RunsCapability, SchedulingCapability,
+    SeamCapability, SecretsCapability, SubWorkflowCapability, Supported, Testing,
+    ToolCatalogCapability, ToolHooksCapability, TriggerBridgeCapability,
     TriggerDeadLetterCapability, UsageCapability, WebhooksCapability,
 };
 pub use closed::{ShapeError, parse, parse_value};
@@ -55,27 +58,33 @@ pub use envelope::ErrorEnvelope;
 pub use event::{
     AgentDecided, AgentHandoff, AgentInvocationCompleted, AgentInvocationStarted,
     AgentPromptResolved, AgentReasoned, AgentReasoningDelta, AgentToolCalled, AgentToolReturned,
-    ApprovalReceived, ApprovalRequested, ArtifactCreated, Ask, CancelRequested, CapBreached,
-    CapKind, ChainPhase, ChannelWritten, ChildChanged, ChunkMeta, ClarificationRequested,
-    ClarificationResolved, ConfidenceEscalated, ConversationClosed, ConversationExchanged,
-    ConversationOpened, ConversationTurn, DeliveryOutcome, DivergenceKind,
-    EnvelopeNlToFormatEngaged, EnvelopeRecoveryApplied, EnvelopeRefusal, EnvelopeRetryAttempted,
-    EnvelopeRetryExhausted, EnvelopeTruncated, EscalationKind, Event, Failure, InterruptKind,
-    InterruptRequested, InterruptResolved, InvocationOutcome, InvocationSource, LogAppended,
-    LoopbackLimit, MemoryWritten, ModelCapabilityInsufficient, ModelCapabilitySubstituted,
-    NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried,
-    NodeSkipped, NodeStarted, NodeSuspended, OtherEvent, OutputChunk, PauseRequested,
-    PromptComposed, PromptKind, PromptLayer, ReplayDiverged, RosterRunInitiated, RunCancelled,
-    RunCompleted, RunEvent, RunFailed, RunOrchestratorDecided, RunPaused, RunResumed, RunStarted,
-    StateReason, StreamTier, ToolStatus, TriggerDeliveryAttempted, TriggerSubscriptionStateChanged,
-    TurnRole, Usage, VariableChanged, VersionPinned, Vote, WorkflowChained,
+    Amount, ApprovalReceived, ApprovalRequested, ArtifactCreated, Ask, BudgetConsumed,
+    BudgetDimension, BudgetExhausted, BudgetReserved, BudgetScope, BudgetThresholdCrossed,
+    CancelRequested, CapBreached, CapKind, ChainPhase, ChannelWritten, ChildChanged, ChunkMeta,
+    ClarificationRequested, ClarificationResolved, ConfidenceEscalated, Consumption,
+    ConversationClosed, ConversationExchanged, ConversationOpened, ConversationTurn,
+    DeliveryOutcome, DivergenceKind, EffectiveBudget, EnvelopeNlToFormatEngaged,
+    EnvelopeRecoveryApplied, EnvelopeRefusal, EnvelopeRetryAttempted, EnvelopeRetryExhausted,
+    EnvelopeTruncated, EscalationKind, Event, Failure, InterruptKind, InterruptRequested,
+    InterruptResolved, InvocationOutcome, InvocationSource, LogAppended, LoopbackLimit,
+    MemoryWritten, ModelCapabilityInsufficient, ModelCapabilitySubstituted, NodeCancelled,
+    NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeStarted,
+    NodeSuspended, OtherEvent, OutputChunk, PauseRequested, PromptComposed, PromptKind,
+    PromptLayer, ReplayDiverged, RosterRunInitiated, RunCancelled, RunCompleted, RunEvent,
+    RunFailed, RunOrchestratorDecided, RunPaused, RunResumed, RunStarted, StateReason, StreamTier,
+    ToolStatus, TriggerDeliveryAttempted, TriggerSubscriptionStateChanged, TurnRole, Usage,
+    VariableChanged, VersionPinned, Vote, WorkflowChained,
 };
 pub use event_types::EVENT_TYPES;
+pub use heartbeat::{HeartbeatEvaluated, HeartbeatStateChanged, HeartbeatStatus};
 pub use ids::{
-    AgentId, ChannelName, EventId, HostId, KeyId, MemoryId, NodeId, Owner, Principal, RosterId,
-    RunId, ScheduleId, SecretName, Tenant, TypeId, WebhookId, WorkflowId, Workspace,
+    AgentId, ChannelName, EventId, HeartbeatId, HostId, KeyId, MemoryId, NodeId, Owner, Principal,
+    RosterId, RunId, ScheduleId, SecretName, Tenant, TypeId, WebhookId, WorkflowId, Workspace,
 };
 pub use memory::{MemoryEntry, Remembered};
+pub use org_chart::{
+    AgentOrgChart, Department, Depth, OrgRole, Placement, PutOrgChart, ResponsibilityView,
+};
 pub use pack::{
     NameError, PackManifest, PackName, PackRuntime, PackVersion, PeerDependencyMeta,
     RangeTextError, RuntimeLanguage, RuntimeNeed, Signing, SigningMethod, VersionRange,

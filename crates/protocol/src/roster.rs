@@ -160,14 +160,24 @@ pub enum TriggerSource {
     Email,
     #[serde(rename = "form")]
     Form,
+    /// Something outside that is looked at has changed.
+    #[serde(rename = "callboard.heartbeat")]
+    Heartbeat,
     /// Somebody asked for the run; no trigger did.
     #[serde(rename = "callboard.manual")]
     Manual,
 }
 
 impl TriggerSource {
-    pub const ALL: [Self; 6] =
-        [Self::Schedule, Self::Webhook, Self::Queue, Self::Email, Self::Form, Self::Manual];
+    pub const ALL: [Self; 7] = [
+        Self::Schedule,
+        Self::Webhook,
+        Self::Queue,
+        Self::Email,
+        Self::Form,
+        Self::Heartbeat,
+        Self::Manual,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -176,6 +186,7 @@ impl TriggerSource {
             Self::Queue => "queue",
             Self::Email => "email",
             Self::Form => "form",
+            Self::Heartbeat => "callboard.heartbeat",
             Self::Manual => "callboard.manual",
         }
     }

@@ -10,11 +10,12 @@ use callboard_agents::{
     AgentRegistry, DeploymentPolicy, Fetch, MockAi, PromptDesk, ToolHooks, Toolbox, Toolboxes,
 };
 use callboard_engine::{
-    Annotations, Bridge, Courier, Deployments, Engine, Envelopes, Logs, Scheduler, Work,
+    Annotations, Bridge, Courier, Deployments, Engine, Envelopes, Logs, Pulse, Scheduler, Work,
 };
 use callboard_protocol::{
-    AgentsCapability, HttpClientCapability, Implementation, InstallScope, InvocationSource,
-    LiveRuntime, ManifestRuntime, ReasoningCapability, RosterCapability, Timestamp,
+    AgentsCapability, BudgetCapability, BudgetScope, Capabilities, Contradiction,
+    HttpClientCapability, Implementation, InstallScope, InvocationSource, LiveRuntime,
+    ManifestRuntime, OrgChartCapability, ReasoningCapability, RosterCapability, Timestamp,
     ToolHooksCapability, ToolSource, TriggerSource,
 };
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,17 @@ use crate::seams::{Overlay, TestSeams};
 use crate::token::Links;
 use crate::turns::Turns;
 
+impl App {
+    /// Whether what discovery would say holds together. To be asked before anything is served.
+    pub fn check(&self) -> Result<(), Contradiction> {
+        self.capabilities().check()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        crate::discovery::capabilities(&Host::new(self.clone()), &[])
+    }
+}
+
 /// Everything that the routes need from outside.
 #[derive(Debug, Clone)]
 pub struct App {
@@ -36,6 +48,8 @@ pub struct App {
     pub courier: Courier,
     /// Knows the schedules.
     pub scheduler: Scheduler,
+    /// Knows the heartbeats.
+    pub pulse: Pulse,
     /// Knows the trigger subscriptions.
     pub bridge: Bridge,
     pub keys: KeyRing,
@@ -114,6 +128,8 @@ pub struct ServerConfig {
     pub deployments: DeploymentPolicy,
     /// What discovery says of the gate before tools; none while nothing goes through it.
     pub tool_hooks: Option<ToolHooksCapability>,
+    /// What discovery says of budgets; none where no model is asked.
+    pub budget: Option<BudgetCapability>,
 }
 
 impl ServerConfig {
@@ -135,6 +151,7 @@ impl ServerConfig {
                 Some(ReasoningCapability { verbosity: "summary".to_owned(), streaming: true });
             agents.deployment = Some(self.deployments.capability());
         }
+        self.budget = Some(budget());
         self.tool_hooks = Some(ToolHooksCapability {
             supported: true,
             pre_post_events: true,
@@ -172,9 +189,11 @@ impl Default for ServerConfig {
                 // Only the bracket of a live agent says which version a channel led to.
                 deployment: None,
                 roster: Some(roster()),
+                org_chart: Some(org_chart()),
             }),
             deployments: DeploymentPolicy::default(),
             tool_hooks: None,
+            budget: None,
         }
     }
 }
@@ -184,7 +203,29 @@ fn roster() -> RosterCapability {
     RosterCapability {
         supported: true,
         install_scope: InstallScope::Tenant,
+        // Every one of them asks for whom it fires, and fires for the member.
         portfolio_trigger_sources: TriggerSource::ALL.to_vec(),
+    }
+}
+
+/// Charts over those members, each seen by those who see the members.
+fn org_chart() -> OrgChartCapability {
+    OrgChartCapability {
+        supported: true,
+        install_scope: InstallScope::Tenant,
+        department_nesting: true,
+        responsibility_view: true,
+    }
+}
+
+/// What models may use. Enforced wherever one is asked.
+fn budget() -> BudgetCapability {
+    let dimensions = ["tokens", "cost", "toolCalls", "retries", "model"];
+    BudgetCapability {
+        supported: true,
+        dimensions: dimensions.map(str::to_owned).to_vec(),
+        enforce: "hard".to_owned(),
+        scopes: vec![BudgetScope::Run, BudgetScope::Agent, BudgetScope::Project],
     }
 }
 

@@ -5,20 +5,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::body::Bytes;
 use callboard_agents::{BUDGET_MULTIPLIER, MODEL_CAPABILITIES, SCHEMA_ROUNDS, UNIVERSAL_KINDS};
 use callboard_core::{HORIZON_TEXT, MAX_FAN_OUT};
-use callboard_engine::{Bridge, MAX_MEMORY_BYTES};
+use callboard_engine::{Bridge, MAX_MEMORY_BYTES, MAX_RUNTIME, MIN_INTERVAL};
 use callboard_protocol::{
     AgentsCapability, Backpressure, BundleCapability, Capabilities, CompletionCapability,
     Compliance, ConformanceCapability, DispatchCapability, DrainPolicy, ENGINE_VERSION,
     EVENT_LOG_SCHEMA_VERSION, EngineVersionRange, EnvelopesCapability, ExecutionModel, Feedback,
-    ForkMode, IdempotencyCapability, IngestionCapability, InterruptKind, LONGEST_PROMPT, Limits,
-    MemoryAttribution, MemoryCapability, MemoryRetention, MemorySearch, ModelCapabilities,
-    MultiAgentCapability, Object, Observability, OrchestratorCapability, OtelCapability,
-    PROTOCOL_VERSION, PROTOCOL_VERSIONS, PauseResume, Production, PromptKind, PromptSource,
-    PromptsCapability, ReasoningCapability, ReliabilityCapability, ReplayCapability, RestTransport,
-    RetryPolicy, RunsCapability, SchedulingCapability, SeamCapability, SecretsCapability,
-    SubWorkflowCapability, SubscriptionState, Supported, Testing, ToolCatalogCapability,
-    TriggerBridgeCapability, TriggerDeadLetterCapability, TriggerSource, UsageCapability,
-    WebhooksCapability, WorkflowId,
+    ForkMode, HeartbeatCapability, IdempotencyCapability, IngestionCapability, InterruptKind,
+    LONGEST_PROMPT, Limits, MemoryAttribution, MemoryCapability, MemoryRetention, MemorySearch,
+    ModelCapabilities, MultiAgentCapability, Object, Observability, OrchestratorCapability,
+    OtelCapability, PROTOCOL_VERSION, PROTOCOL_VERSIONS, PauseResume, Production, PromptKind,
+    PromptSource, PromptsCapability, ReasoningCapability, ReliabilityCapability, ReplayCapability,
+    RestTransport, RetryPolicy, RunsCapability, SchedulingCapability, SeamCapability,
+    SecretsCapability, SubWorkflowCapability, SubscriptionState, Supported, Testing,
+    ToolCatalogCapability, TriggerBridgeCapability, TriggerDeadLetterCapability, TriggerSource,
+    UsageCapability, WebhooksCapability, WorkflowId,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -102,7 +102,7 @@ fn tag(bytes: &[u8]) -> String {
 }
 
 #[expect(clippy::too_many_lines, reason = "a few lines for each family")]
-fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
+pub(crate) fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
     Capabilities {
         protocol_version: PROTOCOL_VERSION.to_owned(),
         protocol_versions: texts(&PROTOCOL_VERSIONS),
@@ -181,6 +181,12 @@ fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
         multi_agent: MultiAgentCapability { execution_model: execution_model(host) },
         conformance: (host.app.seams == TestSeams::On)
             .then_some(ConformanceCapability { mock_agent: true }),
+        budget: host.app.config.budget.clone(),
+        heartbeat: HeartbeatCapability {
+            supported: true,
+            min_interval_sec: MIN_INTERVAL.as_secs(),
+            max_runtime_ms: u64::try_from(MAX_RUNTIME.as_millis()).unwrap_or(u64::MAX),
+        },
         scheduling: scheduling(),
         trigger_bridge: trigger_bridge(host),
         testing: Testing {
@@ -347,6 +353,7 @@ fn trigger_bridge(host: &Host) -> TriggerBridgeCapability {
 
 fn limits(host: &Host) -> Limits {
     let engine = host.app.engine.limits();
+    let is_bounded = host.app.config.budget.is_some();
     Limits {
         clarification_rounds: 3,
         schema_rounds: SCHEMA_ROUNDS,
@@ -354,6 +361,8 @@ fn limits(host: &Host) -> Limits {
         max_node_executions: engine.max_node_executions,
         max_run_duration_ms: engine.max_run_duration_ms,
         max_loop_iterations: engine.max_loop_iterations,
+        max_budget_tokens: engine.run_budget.max_tokens.filter(|_| is_bounded),
+        max_budget_cost_usd: engine.run_budget.max_cost_usd.filter(|_| is_bounded),
         max_request_body_bytes: host.app.config.max_body_bytes as u64,
     }
 }
@@ -372,6 +381,10 @@ fn configurable(host: &Host) -> Object {
         "maxLoopIterations": {
             "type": "integer", "min": 1, "max": engine.max_loop_iterations,
             "description": "Turns of supervisors after which the run fails; more than the maximum counts as the maximum.",
+        },
+        "budget": {
+            "type": "object",
+            "description": "What the run may use: maxTokens, maxCostUsd, maxToolCalls, maxRetries, modelAllow, modelDeny, thresholdPercent, onExhaustion.",
         },
         "escalationThreshold": {
             "type": "number", "min": 0, "max": 1,

@@ -1,6 +1,7 @@
 //! Everything that this host answers, as one table: routes, scopes, idempotency, metrics and OpenAPI read from it.
 
 mod queries;
+mod standing;
 mod table;
 
 use axum::http::StatusCode;
@@ -140,6 +141,20 @@ pub enum OperationId {
     AddWork,
     MoveWork,
     FollowEverything,
+    ReadOrgChart,
+    ReadDepartment,
+    ManageOrgChart,
+    PutOrgChart,
+    ReadBudget,
+    SetBudget,
+    ResetBudget,
+    ListHeartbeats,
+    CreateHeartbeat,
+    ReadHeartbeat,
+    ChangeHeartbeat,
+    RemoveHeartbeat,
+    SeamBudget,
+    SeamHeartbeat,
     SeamRosterFire,
 }
 

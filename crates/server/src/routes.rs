@@ -4,6 +4,7 @@ mod activity;
 mod agents;
 mod annotations;
 mod artifacts;
+mod budget;
 mod bundle;
 mod cancel;
 mod channels;
@@ -14,11 +15,13 @@ mod diff;
 mod events;
 mod everything;
 mod fork;
+mod heartbeats;
 mod inbox;
 mod interrupts;
 mod keys;
 mod list;
 mod memory;
+mod org_chart;
 mod packs;
 mod pause;
 pub(crate) mod prompts;
@@ -207,6 +210,20 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::AddWork => on(method, work::add),
         OperationId::MoveWork => on(method, work::move_item),
         OperationId::FollowEverything => on(method, everything::follow),
+        OperationId::ReadOrgChart => on(method, org_chart::read),
+        OperationId::ReadDepartment => on(method, org_chart::department),
+        OperationId::ManageOrgChart => on(method, org_chart::manage),
+        OperationId::PutOrgChart => on(method, org_chart::put),
+        OperationId::ReadBudget => on(method, budget::read),
+        OperationId::SetBudget => on(method, budget::set),
+        OperationId::ResetBudget => on(method, budget::reset),
+        OperationId::ListHeartbeats => on(method, heartbeats::list),
+        OperationId::CreateHeartbeat => on(method, heartbeats::create),
+        OperationId::ReadHeartbeat => on(method, heartbeats::read),
+        OperationId::ChangeHeartbeat => on(method, heartbeats::change),
+        OperationId::RemoveHeartbeat => on(method, heartbeats::remove),
+        OperationId::SeamBudget => on(method, seams::budget),
+        OperationId::SeamHeartbeat => on(method, seams::heartbeat),
         OperationId::SeamRosterFire => on(method, seams::roster_fire),
     }
 }

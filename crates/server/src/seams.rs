@@ -3,10 +3,12 @@
 //! They stand behind the same gate as everything else and go through the same code: a door supplies a
 //! trigger or a view, never an answer of its own.
 
+mod budget;
 mod deployment;
 mod dispatch;
 mod envelopes;
 mod fanout;
+mod heartbeats;
 mod install_gate;
 mod live_invoke;
 mod loose;
@@ -35,12 +37,12 @@ use crate::extract::{Named, Sent, Shaped, parse};
 use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::operations::OperationId::{
-    SeamAcceptEnvelope, SeamBundle, SeamCacheKey, SeamComposePrompt, SeamDeliver, SeamDeployment,
-    SeamDispatch, SeamEmitReliability, SeamEmitUsage, SeamEvents, SeamExpireSnapshots, SeamFanOut,
-    SeamIngest, SeamInstallGate, SeamLiveInvoke, SeamMemoryRoundtrip, SeamMockBudget,
-    SeamMockProgram, SeamModelGate, SeamReset, SeamResolvePrompt, SeamRosterFire, SeamSafeFetch,
-    SeamScheduling, SeamSetVariables, SeamSpans, SeamToggle, SeamToolHooks, SeamVariables,
-    SeamWorkflow, SeamWrapPrompt,
+    SeamAcceptEnvelope, SeamBudget, SeamBundle, SeamCacheKey, SeamComposePrompt, SeamDeliver,
+    SeamDeployment, SeamDispatch, SeamEmitReliability, SeamEmitUsage, SeamEvents,
+    SeamExpireSnapshots, SeamFanOut, SeamHeartbeat, SeamIngest, SeamInstallGate, SeamLiveInvoke,
+    SeamMemoryRoundtrip, SeamMockBudget, SeamMockProgram, SeamModelGate, SeamReset,
+    SeamResolvePrompt, SeamRosterFire, SeamSafeFetch, SeamScheduling, SeamSetVariables, SeamSpans,
+    SeamToggle, SeamToolHooks, SeamVariables, SeamWorkflow, SeamWrapPrompt,
 };
 use crate::operations::{Gives, Operation, get, post};
 use crate::problem::{Code, Problem};
@@ -48,10 +50,12 @@ use crate::query::Parameters;
 use crate::routes::workflows;
 use loose::LooseWorkflow;
 
+pub(crate) use budget::budget;
 pub(crate) use deployment::deployment;
 pub(crate) use dispatch::dispatch;
 pub(crate) use envelopes::{accept_envelope, emit_reliability, emit_usage};
 pub(crate) use fanout::fan_out;
+pub(crate) use heartbeats::heartbeat;
 pub(crate) use install_gate::install_gate;
 pub(crate) use live_invoke::live_invoke;
 pub(crate) use memory::{expire_snapshots, roundtrip};
@@ -105,6 +109,14 @@ pub(crate) static SEAMS: &[Operation] = &[
         .takes("Object")
         .gives(OK, Gives::Json("Object")),
     post(SeamRosterFire, "POST /v1/host/sample/roster/fire", "Fire a member's workflow")
+        .needs("runs:create")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamBudget, "POST /v1/host/sample/budget/run", "Ask a model under a budget")
+        .needs("runs:create")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamHeartbeat, "POST /v1/host/sample/heartbeat/tick", "Let a heartbeat see something")
         .needs("runs:create")
         .takes("Object")
         .gives(OK, Gives::Json("Object")),

@@ -6,6 +6,7 @@
 mod annotations;
 mod append;
 mod arrivals;
+mod budget;
 mod claim;
 mod create;
 mod definitions;
@@ -14,12 +15,14 @@ mod deployments;
 mod effects;
 mod envelopes;
 mod fault;
+mod heartbeats;
 mod inbox;
 mod list;
 mod logs;
 mod memory;
 mod migrate;
 mod open;
+mod org_chart;
 mod outcome;
 mod packs;
 #[cfg(test)]

@@ -2,6 +2,10 @@
 
 #[path = "contract/annotations.rs"]
 mod annotations;
+#[path = "contract/budgets.rs"]
+mod budgets;
+#[path = "contract/charts.rs"]
+mod charts;
 #[path = "contract/claims.rs"]
 mod claims;
 #[path = "contract/deployments.rs"]
@@ -13,6 +17,8 @@ mod envelopes;
 #[path = "contract/families.rs"]
 mod families;
 mod given;
+#[path = "contract/heartbeats.rs"]
+mod heartbeats;
 #[path = "contract/inbox.rs"]
 mod inbox;
 #[path = "contract/isolation.rs"]
@@ -41,8 +47,8 @@ mod triggers;
 mod webhooks;
 
 use callboard_engine::{
-    Annotations, Deployments, Envelopes, InMemoryStore, Keys, LinkSecrets, Logs, Memory, Packs,
-    Prompts, Roster, Schedules, Secrets, Store, Triggers, Webhooks, Work, Workflows,
+    Annotations, Deployments, Envelopes, Heartbeats, InMemoryStore, Keys, LinkSecrets, Logs,
+    Memory, Packs, Prompts, Roster, Schedules, Secrets, Store, Triggers, Webhooks, Work, Workflows,
 };
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
@@ -61,6 +67,7 @@ trait Ports:
     + Envelopes
     + Memory
     + Roster
+    + Heartbeats
     + Work
     + Logs
     + Schedules
@@ -84,6 +91,7 @@ impl<T> Ports for T where
         + Schedules
         + Triggers
         + Roster
+        + Heartbeats
         + Work
         + Logs
         + Secrets
@@ -193,6 +201,17 @@ contract! {
         a_wake_during_a_claim_counts_when_the_run_is_given_back
         an_ended_run_is_not_woken
         a_fork_shares_its_sources_history;
+    budgets:
+        what_a_day_used_is_counted_where_it_was_recorded
+        forks_pay_for_what_they_do_themselves
+        a_raise_holds_for_its_day_and_is_never_lowered
+        an_allowance_goes_with_its_member;
+    charts:
+        a_chart_is_its_owners_own_and_moves_one_version_at_a_time
+        whoever_is_dismissed_leaves_every_chart;
+    heartbeats:
+        a_heartbeat_is_due_when_it_says_and_seen_by_its_own
+        a_look_and_its_run_are_kept_once_or_not_at_all;
     effects:
         of_many_claims_one_is_fresh
         an_outcome_is_kept_before_it_is_used

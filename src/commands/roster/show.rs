@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use callboard_protocol::{
-    AgentRosterEntry, InterruptKind, NodeId, RunId, RunStatus, Timestamp, WorkItem, WorkState,
-    WorkflowId,
+    AgentRosterEntry, EffectiveBudget, InterruptKind, NodeId, RunId, RunStatus, Timestamp,
+    WorkItem, WorkState, WorkflowId,
 };
 
 use super::{Target, agent_of, workflows_of};
@@ -33,6 +33,22 @@ struct Activity {
     runs: Vec<Done>,
     waiting: Vec<Waiting>,
     spent: Spent,
+    today: Today,
+    next: Vec<NextFire>,
+}
+
+#[derive(Deserialize)]
+struct Today {
+    limits: EffectiveBudget,
+    spent: Spent,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NextFire {
+    workflow_id: WorkflowId,
+    at: Timestamp,
+    description: String,
 }
 
 #[derive(Deserialize)]
@@ -76,6 +92,8 @@ pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, Co
     })?;
     who(&activity.member)?;
     queue(&work)?;
+    fires(&activity.next)?;
+    today(&activity.today)?;
     spent(&activity.spent)?;
     did(&activity.runs)?;
     waits(&activity.waiting)?;
@@ -114,6 +132,31 @@ fn queue(work: &[WorkItem]) -> Result<(), CommandError> {
     let (todo, doing) = (count(WorkState::Todo), count(WorkState::Doing));
     let done = count(WorkState::Done);
     output::field("work", &format!("{todo} to do, {doing} begun, {done} done"))
+}
+
+/// The first of them; the rest below each other.
+fn fires(next: &[NextFire]) -> Result<(), CommandError> {
+    if next.is_empty() {
+        return output::field("next", "nothing is scheduled");
+    }
+    for (place, fire) in next.iter().enumerate() {
+        let NextFire { workflow_id, at, description } = fire;
+        let at = words::moment(*at);
+        let name = if place == 0 { "next" } else { "" };
+        output::field(name, &format!("{at}: {workflow_id}, {}", words::plain(description)))?;
+    }
+    Ok(())
+}
+
+/// What today has cost, against what it may.
+fn today(today: &Today) -> Result<(), CommandError> {
+    let Today { limits, spent } = today;
+    let tokens = spent.input_tokens + spent.output_tokens;
+    let of_tokens = limits.max_tokens.map_or(String::new(), |most| format!(" of {most}"));
+    let of_cost = limits.max_cost_usd.map_or(String::new(), |most| format!(" of {most:.2}"));
+    let cap = if limits.is_unbounded() { ", no ceiling" } else { "" };
+    let cost = spent.cost_usd;
+    output::field("today", &format!("{cost:.4}{of_cost} USD, {tokens}{of_tokens} tokens{cap}"))
 }
 
 fn spent(spent: &Spent) -> Result<(), CommandError> {

@@ -1,10 +1,11 @@
-//! `callboard roster update`: another name, another agent, other workflows.
+//! `callboard roster update`: another name, another agent, other workflows, another budget.
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::Target;
 use crate::args::Connection;
+use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 
 #[derive(Debug, Args)]
@@ -12,6 +13,7 @@ use crate::exit::{CommandError, Exit};
   callboard roster update host:sally-1a2b3c4d --persona Sal
   callboard roster update host:sally-1a2b3c4d --workflow inbox --workflow reports
   callboard roster update host:sally-1a2b3c4d --no-workflows
+  callboard roster update host:sally-1a2b3c4d --daily-cost-usd 2.50
 
 What is not named stays. Runs keep what they were born with.")]
 pub(crate) struct UpdateArgs {
@@ -39,6 +41,15 @@ pub(crate) struct UpdateArgs {
     /// What the member is there for; an empty text is taken away
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
+    /// Tokens that the member may use in a day
+    #[arg(long, value_name = "TOKENS", conflicts_with = "usual_budget")]
+    daily_tokens: Option<u64>,
+    /// US dollars that the member may use in a day
+    #[arg(long, value_name = "DOLLARS", conflicts_with = "usual_budget")]
+    daily_cost_usd: Option<f64>,
+    /// Leave what the member may use in a day to the host's configuration
+    #[arg(long)]
+    usual_budget: bool,
     #[command(flatten)]
     target: Target,
 }
@@ -59,12 +70,39 @@ pub(super) async fn run(args: UpdateArgs, earlier: &Connection) -> Result<Exit, 
         }
         change["agentRef"] = agent;
     }
-    if change.as_object().is_none_or(serde_json::Map::is_empty) {
+    let is_allowed = allow(&args, &client).await?;
+    let changes_nothing = change.as_object().is_none_or(serde_json::Map::is_empty);
+    if changes_nothing && !is_allowed {
         return Err(CommandError::usage("nothing to change")
             .hint("name what is to be other, as in --persona Sal"));
     }
-    let member = client.change_member(&args.target.member, &change).await?;
+    let member = match changes_nothing {
+        true => client.member(&args.target.member).await?,
+        false => client.change_member(&args.target.member, &change).await?,
+    };
     args.target.tell(&member, "is changed")
+}
+
+/// Says what the member may use in a day, if anything was named. A dimension that was not named keeps its ceiling.
+async fn allow(args: &UpdateArgs, client: &Client) -> Result<bool, CommandError> {
+    let member = &args.target.member;
+    if args.usual_budget {
+        client.reset_budget(member).await?;
+        return Ok(true);
+    }
+    if args.daily_tokens.is_none() && args.daily_cost_usd.is_none() {
+        return Ok(false);
+    }
+    let known = client.budget(member).await?;
+    let mut allowance = known["allowance"].clone();
+    if let Some(tokens) = args.daily_tokens {
+        allowance["maxTokens"] = json!(tokens);
+    }
+    if let Some(cost) = args.daily_cost_usd {
+        allowance["maxCostUsd"] = json!(cost);
+    }
+    client.set_budget(member, &allowance).await?;
+    Ok(true)
 }
 
 /// What the flags change, except for the agent.

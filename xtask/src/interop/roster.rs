@@ -28,6 +28,12 @@ pub(crate) async fn check(session: &mut Session) -> Result<()> {
     session
         .book
         .enter("roster: a member is dispatched as host:<id>, and replayed as it was", outcome);
+    let outcome = placed(session).await;
+    session.book.enter("org chart: the reads, and nothing for a stranger", outcome);
+    let outcome = bounded(session).await;
+    session.book.enter("budget: told in order, ended in budget_exhausted", outcome);
+    let outcome = watched(session).await;
+    session.book.enter("heartbeat: only a change is told, a slow look is given up", outcome);
     let outcome = session.settle();
     session.book.enter("roster: every body matches its schema", outcome);
     Ok(())
@@ -119,5 +125,79 @@ async fn dispatched(session: &mut Session) -> Result<()> {
     let again = session.observe(fork["runId"].as_str().context("no fork")?, WITHIN).await?;
     let told = |events: &[Value]| events.get(1).map(|event| event["payload"].clone());
     ensure!(told(&again.events) == told(&observed.events), "{:?}", told(&again.events));
+    Ok(())
+}
+
+async fn placed(session: &mut Session) -> Result<()> {
+    let hire = json!({ "persona": "Bob", "agentRef": { "agentId": AGENT }, "workflows": ["conformance-noop"] });
+    let bob = session.expect(201, Request::post(ROSTER, &hire)).await?;
+    let chart = json!({
+        "departments": [
+            { "departmentId": "desk", "name": "Desk", "roles": [{ "roleId": "lead", "name": "Lead" }] },
+            { "departmentId": "night", "name": "Night", "parentDepartmentId": "desk", "roles": [] },
+        ],
+        "members": [{ "rosterId": bob["rosterId"], "departmentId": "night", "roleId": "lead", "reportsTo": null }],
+    });
+    let put = Request::post("/v1/host/callboard/org-chart", &chart).method("PUT");
+    session.expect(200, put).await?;
+    let read = session.expect(200, Request::get("/v1/agents/org-chart")).await?;
+    session.note("agent-org-chart", &read);
+    let view = session.expect(200, Request::get("/v1/agents/org-chart/desk")).await?;
+    session.note("org-chart-responsibility-view", &view);
+    ensure!(view["responsibilities"] == json!(["conformance-noop"]), "{view}");
+    let alone = Request::get("/v1/agents/org-chart/desk?recursive=false");
+    let alone = session.expect(200, alone).await?;
+    ensure!(alone["members"] == json!([]), "{alone}");
+    let theirs = Request::get("/v1/agents/org-chart/desk").bearer(STRANGER);
+    let none = Request::get("/v1/agents/org-chart/nowhere").bearer(STRANGER);
+    let (theirs, none) = (session.send(&theirs).await?, session.send(&none).await?);
+    ensure!(theirs.status == 404 && theirs.body == none.body, "a stranger learns of a department");
+    Ok(())
+}
+
+async fn bounded(session: &mut Session) -> Result<()> {
+    let door = "/v1/host/sample/budget/run";
+    let spent = Request::post(door, &json!({ "scenario": "hard-cost-exhaust" }));
+    let spent = session.expect(200, spent).await?;
+    let run = spent["runId"].as_str().context("no run")?.to_owned();
+    let observed = session.observe(&run, WITHIN).await?;
+    observed.is_a_log()?;
+    observed.in_order(&[
+        "run.started",
+        "budget.reserved",
+        "provider.usage",
+        "budget.consumed",
+        "budget.threshold.crossed",
+        "budget.exhausted",
+        "cap.breached",
+        "run.failed",
+    ])?;
+    ensure!(observed.snapshot["error"]["code"] == "budget_exhausted", "{}", observed.snapshot);
+    let denied = Request::post(door, &json!({ "scenario": "model-denied" }));
+    let denied = session.expect(200, denied).await?;
+    ensure!(denied["error"] == "budget_model_denied" && denied["modelCalled"] == false, "{denied}");
+    Ok(())
+}
+
+async fn watched(session: &mut Session) -> Result<()> {
+    let door = "/v1/host/sample/heartbeat/tick";
+    for (state, slow, status, changed, runs) in [
+        (1, 0, "ok", false, 0),
+        (1, 0, "ok", false, 0),
+        (2, 60_000, "timeout", false, 0),
+        (2, 0, "ok", true, 1),
+    ] {
+        let body = json!({
+            "heartbeatId": "interop", "observedState": { "size": state }, "simulateSlowMs": slow,
+        });
+        let beat = session.expect(200, Request::post(door, &body)).await?;
+        let evaluated = &beat["evaluated"][0];
+        session.note("heartbeat-evaluated", evaluated);
+        ensure!(evaluated["status"] == status && evaluated["changed"] == changed, "{beat}");
+        ensure!(beat["enqueuedRuns"] == runs, "{beat}");
+        let told = beat["stateChanged"].as_array().context("no list")?;
+        ensure!(told.len() == usize::from(changed), "{beat}");
+        told.iter().for_each(|told| session.note("heartbeat-state-changed", told));
+    }
     Ok(())
 }

@@ -47,7 +47,7 @@ const EXCEPTIONS: [Exception; 4] = [
 ];
 
 /// Schemas that whole bodies are checked against.
-const BODIES: [&str; 18] = [
+const BODIES: &[&str] = &[
     "capabilities",
     "run-event",
     "run-snapshot",
@@ -55,6 +55,10 @@ const BODIES: [&str; 18] = [
     "agent-inventory-response",
     "agent-roster-entry",
     "agent-roster-response",
+    "agent-org-chart",
+    "org-chart-responsibility-view",
+    "heartbeat-evaluated",
+    "heartbeat-state-changed",
     "memory-entry",
     "error-envelope",
     "workflow-definition",
@@ -101,7 +105,7 @@ impl Schemas {
         };
         let mut validators = BTreeMap::new();
         for name in BODIES {
-            validators.insert(name.to_owned(), compile(id(name)?)?);
+            validators.insert((*name).to_owned(), compile(id(name)?)?);
         }
         let index = &documents[PAYLOADS]["$defs"]["_typeIndex"]["properties"];
         for (kind, entry) in

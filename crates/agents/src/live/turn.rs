@@ -11,8 +11,8 @@ use callboard_protocol::{EnvelopeRefusal, EnvelopeTruncated, Failure, SecretName
 use super::speech::Speech;
 use super::{End, Work};
 use crate::model::{
-    Exhausted, ExhaustedReason, Message, Model, ModelError, ModelRequest, RetryAdvice, StopReason,
-    TokenUsage, ToolReply, Tries, Turn, Verdict, judge,
+    Exhausted, ExhaustedReason, Message, Model, ModelError, ModelRef, ModelRequest, RetryAdvice,
+    StopReason, TokenUsage, ToolReply, Tries, Turn, Verdict, judge,
 };
 
 /// How often a provider that is in trouble is called for one turn.
@@ -103,9 +103,11 @@ impl Work<'_> {
         let index = self.next_call();
         let attempt = &call.attempt;
         request.call_prefix = format!("{}-{}-{}-{index}", call.run, attempt.node, attempt.visit);
+        let ModelRef { provider, model } = request.model.clone();
+        let is_priced = self.host.prices.knows(&request.model);
+        call.admits_model(&provider, &model, is_priced).await.map_err(End::Failed)?;
         self.tale.tell().await?;
         let (verbosity, credential) = (self.verbosity(), self.credential.clone());
-        let provider = request.model.provider.clone();
         let effect = Effect { index, provider: &provider, on_unknown: OnUnknown::Repeat };
         let mut wait = None;
         let asked =
@@ -206,6 +208,7 @@ impl Asking<'_> {
         once: Once,
         long_wait: &mut Option<(Duration, Failure)>,
     ) -> Result<Value, Stumble> {
+        self.call.clear_call().await?;
         let mut request = request.clone();
         request.idempotency_key = once.id.to_string();
         if let Some(name) = &self.credential {

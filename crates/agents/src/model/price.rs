@@ -16,7 +16,7 @@ pub struct Price {
 
 impl Price {
     /// The usual proportions: a tenth for what was cached, a quarter more for caching it.
-    const fn usual(input: f64, output: f64) -> Self {
+    pub const fn usual(input: f64, output: f64) -> Self {
         Self { input, output, cache_read: input * 0.1, cache_write: input * 1.25 }
     }
 
@@ -25,8 +25,10 @@ impl Price {
 
 /// List prices as their providers published them, without discounts: an estimate for people, never a bill. A model that
 /// is not here has no price.
-const LIST: [(&str, &str, Price); 20] = [
+const LIST: [(&str, &str, Price); 21] = [
     (Scripted::PROVIDER, "", Price::FREE),
+    // Of the protocol's test suite, where something must cost something.
+    ("mock", "mock-priced", Price::usual(5.0, 25.0)),
     ("anthropic", "claude-opus-4-5", Price::usual(5.0, 25.0)),
     ("anthropic", "claude-opus-4-1", Price::usual(15.0, 75.0)),
     ("anthropic", "claude-sonnet-4", Price::usual(3.0, 15.0)),
@@ -69,6 +71,10 @@ impl PriceTable {
         });
         // A small model's name begins with that of its big sister.
         listed.max_by_key(|(_, name, _)| name.len()).map(|(_, _, price)| *price)
+    }
+
+    pub fn knows(&self, model: &ModelRef) -> bool {
+        self.find(model).is_some()
     }
 
     /// In US dollars; none where no rate is known.

@@ -134,6 +134,9 @@ impl<'a> Ask<'a> {
 
     /// Makes the next turn, or learns what came of it before.
     async fn turn(&mut self, request: &ModelRequest) -> Result<Turn, Stop> {
+        let model = &request.model;
+        let is_priced = self.to.prices.knows(model);
+        self.call.admits_model(&model.provider, &model.model, is_priced).await?;
         self.tale.tell().await?;
         let effect = Effect {
             index: self.calls,
@@ -148,6 +151,7 @@ impl<'a> Ask<'a> {
         let mut later = None;
         let long_wait = &mut later;
         let made = call.once(effect, move |once| async move {
+            call.clear_call().await?;
             request.idempotency_key = once.id.as_str().to_owned();
             if let Some(name) = &credential {
                 request.key = Some(call.secret(name).await?);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use callboard_agents::{
     AgentDirectory, AgentRegistry, Contracts, Delta, DeltaSink, FixedTools, Granted, Grants,
     Installed, LiveAgents, LiveSettings, Message, Model, ModelError, ModelRef, ModelRequest,
-    ModelTable, Observability, Offer, Policy, PriceTable, PromptDesk, PromptLibrary, Report,
+    ModelTable, Observability, Offer, Policy, Price, PriceTable, PromptDesk, PromptLibrary, Report,
     Schema, StopReason, TokenUsage, Tool, ToolDescriptor, ToolFault, ToolHooks, ToolInvocation,
     Toolboxes, Turn, Unsigned, WantedCall, built_in_prompts, bundle, memory_tools, vet,
 };
@@ -28,6 +28,8 @@ use crate::sim::{CountedIds, LEASE, SimClock, ended, order, scope};
 pub(crate) const AGENT: &str = "vendor.acme.desk.triager";
 pub(crate) const COUNT: &str = "openwop:test.count";
 pub(crate) const POST: &str = "openwop:test.post";
+/// A turn of ten tokens in and five out costs fifteen dollars.
+const DOLLARS: Price = Price { input: 1e6, output: 1e6, cache_read: 0.0, cache_write: 0.0 };
 pub(crate) const SECRET_DOOR: &str = "openwop:test.door";
 
 /// What a model answers to a request, which is all that it knows.
@@ -157,6 +159,7 @@ pub(crate) struct World {
     pub(crate) model: Arc<Puppet>,
     /// The effects that tools carried out, in order.
     pub(crate) made: Arc<Mutex<Vec<String>>>,
+    pub(crate) limits: HostLimits,
     registry: Arc<AgentRegistry>,
 }
 
@@ -177,6 +180,7 @@ impl World {
             clock: SimClock::new(),
             model: Arc::new(Puppet { script, asked: Mutex::default() }),
             made: Arc::default(),
+            limits: HostLimits { max_run_duration_ms: 86_400_000, ..HostLimits::default() },
         }
     }
 
@@ -194,7 +198,7 @@ impl World {
                 providers: ["puppet".to_owned()].into(),
                 ..ModelTable::default()
             },
-            prices: PriceTable::default(),
+            prices: PriceTable::default().with("puppet/dear".parse().unwrap(), DOLLARS),
             toolbox: Arc::new(Toolboxes(vec![
                 Arc::new(tools.into_iter().collect::<FixedTools>()),
                 Arc::new(memory_tools().expect("the schemas compile")),
@@ -228,7 +232,7 @@ impl World {
                 host: name.into(),
                 lease: LEASE,
                 heartbeat: LEASE / 3,
-                limits: HostLimits { max_run_duration_ms: 86_400_000, ..HostLimits::default() },
+                limits: self.limits,
             },
         });
         engine.start();

@@ -4,6 +4,7 @@
 
 mod answers;
 mod bracket;
+mod budgets;
 mod conversation;
 mod crashes;
 mod doubt;

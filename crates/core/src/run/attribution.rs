@@ -1,4 +1,4 @@
-//! Tells for whom a run is, with what delivered it: once, before anything but the start.
+//! Tells for whom a run is, with what it may use and what delivered it: once, before anything but the start.
 
 use callboard_protocol::{DeliveryOutcome, Event, TriggerDeliveryAttempted};
 
@@ -9,7 +9,8 @@ impl Run {
     /// first, in the same append.
     pub(super) fn opening(&self) -> Vec<Event> {
         let started = (self.phase == Phase::Pending).then(|| self.started());
-        let told = self.next_attribution().into_iter().chain(self.next_delivery());
+        let reserved = self.next_reserved().filter(|_| !self.is_reserved());
+        let told = self.next_attribution().into_iter().chain(reserved).chain(self.next_delivery());
         started.into_iter().chain(told).collect()
     }
 

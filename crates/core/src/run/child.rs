@@ -1,8 +1,8 @@
 //! Nodes that start runs of their own: which are to be started, watched or cancelled, and what comes of their ends.
 
 use callboard_protocol::{
-    ChildChanged, ChildRunSnapshot, Event, Failure, NodeDispatched, NodeId, Object, Remembered,
-    RunId, RunStatus, VariableChanged, WorkflowId,
+    ChildChanged, ChildRunSnapshot, Consumption, Event, Failure, NodeDispatched, NodeId, Object,
+    Remembered, RunId, RunStatus, VariableChanged, WorkflowId,
 };
 use serde_json::{Value, json};
 
@@ -48,6 +48,8 @@ pub struct ChildNews {
     pub error: Option<Failure>,
     /// What the parent sees of memory from now on.
     pub memory: Vec<Remembered>,
+    /// What the child used in sum; nothing while it goes on.
+    pub used: Consumption,
 }
 
 /// One run that a node has started.
@@ -308,6 +310,7 @@ impl Run {
             outputs: news.outputs.clone(),
             error: news.error.clone(),
             memory: news.memory.clone(),
+            used: news.used,
         })]
     }
 
@@ -339,6 +342,7 @@ impl Run {
             child.heard = at;
         }
         self.fold_memory(payload.memory.iter().cloned());
+        self.account_child(&payload.used);
     }
 
     pub(super) fn child_snapshots(&self) -> Vec<ChildRunSnapshot> {

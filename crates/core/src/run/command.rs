@@ -13,6 +13,7 @@ use super::interrupt::Resolution;
 use super::view::Attempt;
 use super::write::OutsideWrite;
 use super::{Phase, Run, Stage};
+use crate::budget::Overdrawn;
 use crate::graph::NodeIndex;
 use crate::interrupt::Question;
 use crate::node::NodeKind;
@@ -110,6 +111,10 @@ pub enum Fact {
     /// Something to remember, which is written to the journal with this. Its entry and version make a repetition
     /// harmless.
     Memory(MemoryWritten),
+    /// A model is about to be asked. Told where the run has a budget: with nothing left, the run stops here.
+    Calling,
+    /// The day's ceiling of whoever pays for the run is reached: a person is asked.
+    Overdrawn(Overdrawn),
 }
 
 /// Core's answer to a command that the state does not allow.
@@ -280,6 +285,10 @@ impl Run {
         for fact in facts {
             if let Fact::Agent { place, fact } = fact {
                 events.extend(teller.tell(*place, fact));
+            } else if let Fact::Calling = fact {
+                events.extend(self.barred_call(index));
+            } else if let Fact::Overdrawn(over) = fact {
+                events.extend(self.overdrawn(index, over));
             } else if let Some(event) = self.fact(index, known, fact) {
                 let is_named = matches!(event, Event::VersionPinned(_) | Event::MemoryWritten(_));
                 known += u32::from(!is_named);
@@ -288,6 +297,9 @@ impl Run {
                 }
             }
         }
+        let calls =
+            events.iter().filter(|event| matches!(event, Event::AgentToolCalled(_))).count();
+        events.extend(self.barred_tools(index, calls as u64));
         Ok(events)
     }
 
@@ -304,7 +316,7 @@ impl Run {
                 meta: meta.clone(),
                 attempt: None,
             })),
-            Fact::Agent { .. } => None,
+            Fact::Agent { .. } | Fact::Calling | Fact::Overdrawn(_) => None,
             Fact::Pin { change_id, .. } if self.pins.contains_key(change_id) => None,
             Fact::Pin { change_id, version } => Some(Event::VersionPinned(VersionPinned {
                 change_id: change_id.clone(),

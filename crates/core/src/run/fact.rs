@@ -195,8 +195,8 @@ impl Teller<'_> {
         if let AgentFact::RetryExhausted { attempts, limit, .. } = fact {
             events.push(Event::CapBreached(CapBreached {
                 kind: CapKind::Schema,
-                limit: (*limit).into(),
-                observed: (*attempts).into(),
+                limit: u64::from(*limit).into(),
+                observed: u64::from(*attempts).into(),
                 node_id: Some(self.node.clone()),
                 details: None,
             }));

@@ -22,6 +22,10 @@ impl Run {
             Event::RunStarted(_) => self.fold_started(at),
             Event::RosterRunInitiated(_) => self.is_attributed = true,
             Event::TriggerDeliveryAttempted(_) => self.is_delivered = true,
+            Event::BudgetReserved(payload) => self.fold_reserved(payload),
+            Event::BudgetConsumed(payload) => self.fold_consumed(payload),
+            Event::BudgetThresholdCrossed(payload) => self.fold_crossed(payload),
+            Event::BudgetExhausted(payload) => self.fold_exhausted(payload),
             Event::RunCompleted(_) => self.fold_ended(RunStatus::Completed, at, None),
             Event::RunFailed(payload) => {
                 self.fold_ended(RunStatus::Failed, at, Some(payload.error.clone()))
@@ -85,6 +89,7 @@ impl Run {
             Event::ArtifactCreated(payload) => self.fold_artifact(payload),
             Event::ProviderUsage(payload) => {
                 self.fold_usage(payload);
+                self.account_usage(payload);
                 self.fold_told(&entry.event, entry.sequence);
             }
             Event::AgentInvocationStarted(_)
@@ -105,6 +110,11 @@ impl Run {
             | Event::ModelCapabilitySubstituted(_)
             | Event::ModelCapabilityInsufficient(_)
             | Event::LogAppended(_) => {
+                match &entry.event {
+                    Event::AgentToolCalled(_) => self.account_tool_call(),
+                    Event::EnvelopeRetryAttempted(_) => self.account_retry(None),
+                    _ => {}
+                }
                 self.count_fact(entry.event.node_id());
                 self.fold_told(&entry.event, entry.sequence);
             }
@@ -247,6 +257,7 @@ impl Run {
         let state = &mut self.nodes[index];
         state.failures += u32::from(!payload.postponed);
         state.stage = Stage::Retrying { not_before: at.plus_millis(payload.delay_ms) };
+        self.account_retry(Some(payload));
     }
 
     fn settle_as(&mut self, node: &NodeId, stage: Stage, at: Timestamp) {

@@ -11,6 +11,7 @@ use callboard_protocol::{
 use super::command::Refusal;
 use super::perform::Step;
 use super::{Answered, Entry, Phase, Run, Stage};
+use crate::budget::is_budget_question;
 use crate::graph::NodeIndex;
 use crate::interrupt::{
     Answer, ApprovalAnswer, CastVote, Decision, OpenInterrupt, Question, Unfit, key_of, may_decide,
@@ -363,6 +364,9 @@ impl Run {
         };
         self.nodes[index].asked += 1;
         self.has_asked = true;
+        if is_budget_question(&payload.data) {
+            self.fold_budget_asked();
+        }
         self.interrupts.insert(
             index,
             OpenInterrupt {
@@ -418,14 +422,18 @@ impl Run {
     pub(super) fn fold_interrupt_resolved(&mut self, payload: &InterruptResolved) {
         let Some(index) = self.plan.index(&payload.node_id) else { return };
         let asked = self.interrupts.remove(&index);
-        self.nodes[index].resumed = Some(Answered {
+        let answered = Answered {
             interrupt_id: payload.interrupt_id.clone(),
             kind: payload.kind,
             data: asked.map_or(Value::Null, |asked| asked.question.data),
             // An answer may be null, and null is not written as a value: only the reason tells.
             value: (payload.reason.as_deref() != Some(TIMEOUT))
                 .then(|| payload.resume_value.clone().unwrap_or_default()),
-        });
+        };
+        if self.kind(index).is_performed() {
+            self.fold_budget_answered(&answered);
+        }
+        self.nodes[index].resumed = Some(answered);
     }
 
     pub(super) fn fold_node_resumed(&mut self, node: &NodeId) {

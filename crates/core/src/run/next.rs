@@ -6,6 +6,8 @@ use callboard_protocol::{
     Timestamp,
 };
 
+use serde_json::json;
+
 use super::command::RetryClass;
 use super::{Phase, Run, Stage, Turn, Verdict};
 use crate::graph::{Loop, NodeIndex};
@@ -18,8 +20,12 @@ impl Run {
         if self.phase != Phase::Running {
             return None;
         }
-        if let Some(opening) = self.next_attribution().or_else(|| self.next_delivery()) {
+        let opening = self.next_attribution().or_else(|| self.next_reserved());
+        if let Some(opening) = opening.or_else(|| self.next_delivery()) {
             return Some(opening);
+        }
+        if let Some(told) = (!self.is_ending()).then(|| self.next_of_budget()).flatten() {
+            return Some(told);
         }
         if let Some(owed) = self.next_artifact().or_else(|| self.next_handoff()) {
             return Some(owed);
@@ -94,8 +100,8 @@ impl Run {
             let observed = elapsed.max(limit + 1);
             Event::CapBreached(CapBreached {
                 kind: CapKind::RunDuration,
-                limit,
-                observed,
+                limit: limit.into(),
+                observed: observed.into(),
                 node_id: None,
                 details: None,
             })
@@ -180,8 +186,8 @@ impl Run {
         if is_turn && self.orchestra.turns >= limits.loop_iterations {
             return Some(CapBreached {
                 kind: CapKind::LoopIterations,
-                limit: limits.loop_iterations,
-                observed: self.orchestra.turns + 1,
+                limit: limits.loop_iterations.into(),
+                observed: (self.orchestra.turns + 1).into(),
                 node_id: None,
                 details: None,
             });
@@ -193,16 +199,16 @@ impl Run {
             let reason = [("reason".to_owned(), "dispatch-iterations".into())];
             return Some(CapBreached {
                 kind: CapKind::NodeExecutions,
-                limit,
-                observed: self.orchestra.dispatches + 1,
+                limit: limit.into(),
+                observed: (self.orchestra.dispatches + 1).into(),
                 node_id: Some(node.node.id.clone()),
                 details: Some(Object::from_iter(reason)),
             });
         }
         (self.executions >= limits.node_executions).then(|| CapBreached {
             kind: CapKind::NodeExecutions,
-            limit: limits.node_executions,
-            observed: self.executions + 1,
+            limit: limits.node_executions.into(),
+            observed: (self.executions + 1).into(),
             node_id: Some(node.node.id.clone()),
             details: None,
         })
@@ -340,6 +346,13 @@ fn lacks_capability(node: &NodeId) -> NodeFailed {
     NodeFailed { node_id: node.clone(), error, attempts: 1 }
 }
 
+fn budget_failure(of: &str, breach: &CapBreached) -> Failure {
+    let CapBreached { limit, observed, .. } = breach;
+    let message = format!("the budget of {limit} {of} is used up: {observed}");
+    let details = [("limit".to_owned(), json!(limit)), ("observed".to_owned(), json!(observed))];
+    Failure::new("budget_exhausted", message).with_details(Object::from_iter(details))
+}
+
 fn breach_failure(breach: &CapBreached) -> Failure {
     match breach.kind {
         CapKind::NodeExecutions if breach.details.is_some() => Failure::new(
@@ -351,7 +364,7 @@ fn breach_failure(breach: &CapBreached) -> Failure {
             "loop_limit_exceeded",
             format!("the run's supervisor would take more than {} turns", breach.limit),
         )
-        .with_details(Object::from_iter([("iteration".to_owned(), breach.observed.into())])),
+        .with_details(Object::from_iter([("iteration".to_owned(), json!(breach.observed))])),
         CapKind::NodeExecutions => Failure::new(
             "recursion_limit_exceeded",
             format!("the run would start more than {} nodes", breach.limit),
@@ -359,6 +372,10 @@ fn breach_failure(breach: &CapBreached) -> Failure {
         CapKind::RunDuration => {
             Failure::new("run_timeout", format!("the run took longer than {} ms", breach.limit))
         }
+        CapKind::BudgetTokens => budget_failure("tokens", breach),
+        CapKind::BudgetCost => budget_failure("US dollars", breach),
+        CapKind::BudgetToolCalls => budget_failure("calls of tools", breach),
+        CapKind::BudgetRetries => budget_failure("retries", breach),
         // Ends a node, which says so itself.
         CapKind::Schema => Failure::new("envelope_invalid", "no answer was valid"),
     }

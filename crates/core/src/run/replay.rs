@@ -171,6 +171,8 @@ impl Run {
             Event::RunStarted(_) => self.phase == Phase::Pending,
             Event::RosterRunInitiated(_) => !self.is_attributed,
             Event::TriggerDeliveryAttempted(_) => !self.is_delivered,
+            // That another call was wanted is a fact; what was used is counted anew.
+            Event::BudgetExhausted(_) => self.is_reserved() || !self.active.is_empty(),
             Event::RunPaused(_) | Event::PauseRequested(_) => self.phase == Phase::Running,
             Event::RunResumed(_) => matches!(self.phase, Phase::Running | Phase::Paused { .. }),
             Event::NodeCompleted(payload) => self.is_performing(&payload.node_id),
@@ -239,6 +241,9 @@ impl Run {
             | Event::LoopbackLimit(_)
             | Event::CapBreached(_)
             | Event::ArtifactCreated(_)
+            | Event::BudgetReserved(_)
+            | Event::BudgetConsumed(_)
+            | Event::BudgetThresholdCrossed(_)
             | Event::ConfidenceEscalated(_)
             | Event::ConversationOpened(_)
             | Event::ApprovalRequested(_)

@@ -62,6 +62,8 @@ impl Redactor {
                 }
             }
             Fact::Agent { fact, .. } => self.redact_agent_fact(fact),
+            // Numbers of the host's own.
+            Fact::Calling | Fact::Overdrawn(_) => {}
             Fact::Pin { change_id, .. } => self.redact_text(change_id),
             Fact::Memory(written) => {
                 self.redact_text(&mut written.memory_ref);

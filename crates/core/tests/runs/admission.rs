@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use callboard_core::{Confidence, ConformanceNodes, HostLimits, Inadmissible, RunLimits};
-use callboard_protocol::ENGINE_VERSION;
+use callboard_protocol::{ENGINE_VERSION, EffectiveBudget};
 use serde_json::{Value, json};
 
 use crate::given::{Do, Given, given, object};
@@ -14,6 +14,15 @@ const HOST: HostLimits = HostLimits {
     max_run_duration_ms: 60_000,
     max_loop_iterations: 20,
     confidence_floor: Confidence::FLOOR,
+    run_budget: UNBOUNDED,
+    member_day: UNBOUNDED,
+    tenant_day: UNBOUNDED,
+};
+const UNBOUNDED: EffectiveBudget = EffectiveBudget {
+    max_tokens: None,
+    max_cost_usd: None,
+    max_tool_calls: None,
+    max_retries: None,
 };
 
 fn admit(flow: &Given, inputs: Value, configurable: Value) -> Result<RunLimits, Inadmissible> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callboard_core::{Birth, ChildNews, ChildOrder, Command, Entry, Plan, Run};
-use callboard_protocol::{DrainPolicy, Failure, RunId, RunStatus};
+use callboard_protocol::{Consumption, DrainPolicy, Failure, RunId, RunStatus};
 use serde_json::{Value, json};
 
 use crate::given::{Given, at, given, object};
@@ -53,7 +53,14 @@ impl Family {
 
     fn hear(&mut self, status: RunStatus, outputs: Value, error: Option<Failure>) {
         let run: RunId = "run-child".into();
-        let news = ChildNews { run, status, outputs: object(outputs), error, memory: Vec::new() };
+        let news = ChildNews {
+            run,
+            status,
+            outputs: object(outputs),
+            error,
+            memory: Vec::new(),
+            used: Consumption::default(),
+        };
         self.decide(50, &Command::Hear(news));
     }
 

@@ -148,6 +148,8 @@ impl Given {
         Birth {
             delivery: None,
             from_outside: false,
+            budget: None,
+            charged_to: None,
             run_id: "run-1".into(),
             workflow_id: "w".into(),
             definition: "digest".into(),

@@ -8,6 +8,7 @@
 mod admission;
 mod artifacts;
 mod attribution;
+mod budgets;
 mod cancel;
 mod channels;
 mod children;

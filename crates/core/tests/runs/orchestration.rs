@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callboard_core::{Cause, ChildNews, Command, Entry, MemoryScope, Resolution, Run, Via};
-use callboard_protocol::{Failure, RunStatus};
+use callboard_protocol::{Consumption, Failure, RunStatus};
 use serde_json::{Value, json};
 
 use crate::given::{Given, at, given, object};
@@ -75,6 +75,7 @@ impl Played {
             outputs: object(outputs),
             error,
             memory: Vec::new(),
+            used: Consumption::default(),
         };
         self.decide(&Command::Hear(news));
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 
-use callboard_protocol::{AgentRosterEntry, Owner, RosterId, Tenant, Timestamp, WorkflowId};
+use callboard_protocol::{
+    AgentRosterEntry, Owner, ProviderUsage, RosterId, Tenant, Timestamp, WorkflowId,
+};
 
 use super::{InMemoryStore, Tables};
 use crate::roster::{Roster, Spent, StoredMember, USAGE};
@@ -99,10 +101,8 @@ impl Roster for InMemoryStore {
         let usages = runs.flat_map(|run| run.rows.iter().filter(|row| row.kind == USAGE));
         let mut spent = Spent::default();
         for row in usages {
-            let told: serde_json::Value = serde_json::from_str(&row.payload).unwrap_or_default();
-            spent.input_tokens += told["inputTokens"].as_u64().unwrap_or(0);
-            spent.output_tokens += told["outputTokens"].as_u64().unwrap_or(0);
-            spent.cost_usd += told["costEstimateUsd"].as_f64().unwrap_or(0.0);
+            let told: Result<ProviderUsage, _> = serde_json::from_str(&row.payload);
+            spent.add(told.map(|told| Spent::of(&told)).unwrap_or_default());
         }
         Ok(spent)
     }
@@ -112,6 +112,9 @@ impl Roster for InMemoryStore {
         let Some(place) = tables.place_of(tenant, id) else { return Ok(false) };
         tables.roster.remove(place);
         tables.forget_work(tenant, id);
+        tables.allowances.remove(&(tenant.clone(), id.clone()));
+        tables.unplace(tenant, id);
+        tables.forget_heartbeats(tenant, id);
         tables.forget_triggers(tenant, id);
         Ok(true)
     }

@@ -6,6 +6,7 @@ mod deployments;
 mod engine;
 mod families;
 mod gates;
+mod heartbeats;
 mod memory;
 mod orchestras;
 mod replays;

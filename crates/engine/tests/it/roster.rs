@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use callboard_engine::{Acting, Engine, EngineError, Fire, InMemoryStore, Order, Roster, Target};
+use callboard_engine::{
+    Acting, Engine, EngineError, Filter, Fire, InMemoryStore, Order, Roster, Store, Target,
+};
 use callboard_protocol::{
     AgentRosterEntry, Object, Owner, RosterAgentRef, RosterId, RosterOwner, Timestamp,
     TriggerSource, WorkflowId,
 };
 
-use crate::sim::{DoomedStore, Fate, SimClock, ended, host, order};
+use crate::sim::{DoomedStore, Fate, SimClock, ended, host, order, scope};
 
 pub(crate) fn member(id: &str, workflows: &[&str]) -> AgentRosterEntry {
     AgentRosterEntry {
@@ -153,4 +155,34 @@ async fn a_member_that_is_not_there_is_not_dispatched() {
         matches!(&refused, Err(EngineError::UnknownAgent(agent)) if agent == "host:gone"),
         "{refused:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_members_run_starts_is_paid_for_by_the_member() {
+    let (shared, clock) = (Arc::new(InMemoryStore::new()), SimClock::new());
+    let definition = |id: &str, kind: &str, config: serde_json::Value| {
+        json!({
+            "id": id, "name": id, "version": "1.0",
+            "nodes": [{ "id": "only", "typeId": kind, "name": "only",
+                "position": { "x": 0, "y": 0 }, "config": config, "inputs": {} }],
+            "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {},
+        })
+        .to_string()
+    };
+    let definitions = [
+        definition("parent", "core.subWorkflow", json!({ "workflowId": "leaf" })),
+        definition("leaf", "core.noop", json!({})),
+    ];
+    let doomed = DoomedStore::new(shared.clone(), Fate::Live);
+    let engine = host("first", doomed, clock, &definitions);
+    let acting = Some(Acting::by_hand(member("host:a", &["parent"])));
+    let parent = Order { acting, ..order("parent", Object::new(), Object::new()) };
+    let run = engine.create(parent, None).await.unwrap().run;
+    ended(&shared, &run).await;
+    let listed = shared.list(&scope(), &Filter { limit: 10, ..Filter::default() }).await.unwrap();
+    assert_eq!(listed.len(), 2);
+    for listed in listed {
+        let birth = shared.open(&listed.run_id).await.unwrap().unwrap().birth;
+        assert_eq!(birth.charged_to, Some("host:a".into()), "{}", birth.workflow_id);
+    }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::budget::{Amount, BudgetDimension, Consumption};
 use crate::{
     ChannelName, DrainPolicy, EventId, NodeId, Object, Owner, Principal, Reducer, Remembered,
     RunId, RunStatus, Timestamp, TypeId, WorkflowId,
@@ -200,8 +201,8 @@ payload! {
     }
     CapBreached {
         kind: CapKind,
-        limit: u64,
-        observed: u64,
+        limit: Amount,
+        observed: Amount,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node_id: Option<NodeId>,
         /// Tells apart what shares a kind: `dispatch-iterations` counts as `node-executions`.
@@ -385,6 +386,9 @@ payload! {
         /// What the child remembered, which the parent sees from now on.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         memory: Vec<Remembered>,
+        /// What the child used, in sum, of what its parent may use.
+        #[serde(default, skip_serializing_if = "Consumption::is_nothing")]
+        used: Consumption,
     }
     /// A replay came to something else than its source recorded.
     ReplayDiverged {
@@ -421,14 +425,34 @@ pub enum CapKind {
     LoopIterations,
     /// A model was asked too often for one answer.
     Schema,
+    BudgetTokens,
+    BudgetCost,
+    BudgetToolCalls,
+    BudgetRetries,
 }
 
 impl CapKind {
     /// Whether the run ends when this is reached; otherwise only the node does.
     pub fn ends_the_run(self) -> bool {
         match self {
-            Self::NodeExecutions | Self::RunDuration | Self::LoopIterations => true,
+            Self::NodeExecutions
+            | Self::RunDuration
+            | Self::LoopIterations
+            | Self::BudgetTokens
+            | Self::BudgetCost
+            | Self::BudgetToolCalls
+            | Self::BudgetRetries => true,
             Self::Schema => false,
+        }
+    }
+
+    /// The kind of a budget's dimension.
+    pub fn of_budget(dimension: BudgetDimension) -> Self {
+        match dimension {
+            BudgetDimension::Tokens => Self::BudgetTokens,
+            BudgetDimension::Cost => Self::BudgetCost,
+            BudgetDimension::ToolCalls => Self::BudgetToolCalls,
+            BudgetDimension::Retries => Self::BudgetRetries,
         }
     }
 }

@@ -159,3 +159,9 @@ pub(super) const PROMPT_QUERY: &[Parameter] = &[
     parameter("version", r#"{"type":"string"}"#, "This version; the newest if it is left out."),
     parameter("workspaceId", r#"{"type":"string"}"#, "The key's own workspace, or none."),
 ];
+
+pub(super) const DEPARTMENT_QUERY: &[Parameter] = &[parameter(
+    "recursive",
+    r#"{"type":"boolean","default":true}"#,
+    "Whether departments below it count too.",
+)];

@@ -25,6 +25,7 @@ use super::queries::{
     LIST_QUERY, MEMORY_QUERY, NEXT_QUERY, POLL_QUERY, PROMPT_QUERY, PROMPTS_QUERY, SCHEDULE_QUERY,
     STREAM_QUERY, TENANT_QUERY, TOOLS_QUERY, TRIGGER_DEAD_LETTER_QUERY, WORK_QUERY,
 };
+use super::standing;
 use super::{Gives, Operation, delete, get, patch, post, put};
 
 const OK: StatusCode = StatusCode::OK;
@@ -387,6 +388,13 @@ pub static OPERATIONS: &[Operation] = &[
     .needs("runs:read")
     .query(ACTIVITY_QUERY)
     .gives(OK, Gives::Json("MemberActivity")),
+    standing::READ_BUDGET,
+    standing::SET_BUDGET,
+    standing::RESET_BUDGET,
+    standing::READ_ORG_CHART,
+    standing::READ_DEPARTMENT,
+    standing::MANAGE_ORG_CHART,
+    standing::PUT_ORG_CHART,
     get(
         ListWork,
         "GET /v1/host/callboard/roster/{rosterId}/work",
@@ -411,6 +419,11 @@ pub static OPERATIONS: &[Operation] = &[
     .needs("runs:create")
     .takes("MoveWork")
     .gives(OK, Gives::Json("WorkItem")),
+    standing::LIST_HEARTBEATS,
+    standing::CREATE_HEARTBEAT,
+    standing::READ_HEARTBEAT,
+    standing::CHANGE_HEARTBEAT,
+    standing::REMOVE_HEARTBEAT,
     get(
         FollowEverything,
         "GET /v1/host/callboard/events",

@@ -1,15 +1,16 @@
-//! `GET …/roster/{rosterId}/activity`: what a member did, what waits for an answer, what it cost.
+//! `GET …/roster/{rosterId}/activity`: what a member did, what comes next, what waits for an answer, what it cost.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
-use callboard_engine::{Filter, InboxFilter, InboxItem, Listed, Spent};
+use callboard_engine::{Filter, InboxFilter, InboxItem, Listed, Schedule, ScheduleFilter, Spent};
 use callboard_protocol::{
-    AgentRosterEntry, InterruptKind, NodeId, RosterId, RunId, Timestamp, WorkflowId,
+    AgentRosterEntry, InterruptKind, NodeId, RosterId, RunId, ScheduleId, Timestamp, WorkflowId,
 };
 use serde::Serialize;
 
+use super::budget::{self, Today};
 use super::list::{DEFAULT_LIMIT, cursor_of, in_range, run_of};
 use super::roster;
 use crate::answer::Answer;
@@ -24,6 +25,10 @@ const KNOWN: [&str; 3] = ["since", "limit", "cursor"];
 const DEFAULT_SPAN_MS: i64 = 86_400_000;
 /// Questions shown here; the inbox shows all.
 const MOST_WAITING: usize = 50;
+/// A member with more schedules than this is looked at in their list.
+const MOST_SCHEDULES: usize = 200;
+/// As many as fit a page.
+const MOST_NEXT: usize = 10;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -33,9 +38,24 @@ struct Activity {
     runs: Vec<Listed>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+    /// How its day stands.
+    today: Today,
+    /// When its schedules fire next, soonest first.
+    next: Vec<NextFire>,
     /// Longest waiting first, whenever their runs began.
     waiting: Vec<Waiting>,
     spent: Spent,
+}
+
+/// The next slot of a schedule that fires for the member.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NextFire {
+    schedule_id: ScheduleId,
+    workflow_id: WorkflowId,
+    at: Timestamp,
+    /// In plain English.
+    description: String,
 }
 
 /// That something is asked; what is asked stands in the inbox.
@@ -94,6 +114,48 @@ pub(super) async fn read(
     let waiting = engine.store().inbox(&caller.scope, &asked).await?;
     let waiting = waiting.into_iter().map(Waiting::from).collect();
     let spent = engine.roster().spent(&caller.scope, &id, since).await?;
-    let activity = Activity { member, since, runs, next_cursor, waiting, spent };
+    let today = budget::today(&host, &caller, &id).await?;
+    let next = next_fires(&host, &caller, &member).await?;
+    let activity = Activity { member, since, runs, next_cursor, today, next, waiting, spent };
     Answer::json(StatusCode::OK, &activity)
+}
+
+/// Schedules that name the member, and those of its workflows that name nobody and would fire for it.
+async fn next_fires(
+    host: &Host,
+    caller: &Caller,
+    member: &AgentRosterEntry,
+) -> Result<Vec<NextFire>, Problem> {
+    if !member.enabled {
+        return Ok(Vec::new());
+    }
+    let limit = MOST_SCHEDULES;
+    let named =
+        ScheduleFilter { roster_id: Some(member.roster_id.clone()), limit, ..Default::default() };
+    let mut filters = vec![named];
+    for workflow in &member.workflows {
+        let owners = host.app.engine.roster().owners_of(&caller.owner(), workflow).await?;
+        let first = owners.into_iter().find(|owner| owner.entry.enabled);
+        if first.is_some_and(|first| first.entry.roster_id == member.roster_id) {
+            let workflow = Some(workflow.clone());
+            filters.push(ScheduleFilter { workflow, limit, ..Default::default() });
+        }
+    }
+    let mut next = Vec::new();
+    for filter in filters {
+        let schedules = host.app.scheduler.list(&caller.scope, &filter).await?;
+        let is_hers = |schedule: &Schedule| match &schedule.roster_id {
+            Some(id) => filter.roster_id.as_ref() == Some(id),
+            None => filter.roster_id.is_none(),
+        };
+        next.extend(schedules.into_iter().filter(is_hers).filter_map(|schedule| {
+            let at = schedule.state.next_slot.filter(|_| schedule.state.enabled)?;
+            let description = schedule.describe();
+            let (schedule_id, workflow_id) = (schedule.id, schedule.workflow);
+            Some(NextFire { schedule_id, workflow_id, at, description })
+        }));
+    }
+    next.sort_by(|a, b| (a.at, &a.schedule_id).cmp(&(b.at, &b.schedule_id)));
+    next.truncate(MOST_NEXT);
+    Ok(next)
 }

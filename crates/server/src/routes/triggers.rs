@@ -116,7 +116,10 @@ pub(crate) async fn subscribe(
     caller: &Caller,
     body: Create,
 ) -> Result<(Subscription, Option<SigningSecret>), Problem> {
-    if matches!(body.source, TriggerSource::Schedule | TriggerSource::Manual) {
+    if matches!(
+        body.source,
+        TriggerSource::Schedule | TriggerSource::Heartbeat | TriggerSource::Manual
+    ) {
         let message = "must be webhook, queue, email or form; schedules have their own path";
         return Err(Problem::invalid_at("source", message));
     }
@@ -172,7 +175,7 @@ fn shown_once(
         TriggerSource::Queue => {
             json!({ "deliverUrl": format!("/v1/host/callboard/trigger-subscriptions/{id}/deliver") })
         }
-        TriggerSource::Schedule | TriggerSource::Manual => json!({}),
+        TriggerSource::Schedule | TriggerSource::Heartbeat | TriggerSource::Manual => json!({}),
     };
     if let Some(fingerprint) = &subscription.body.fingerprint {
         binding["secretFingerprint"] = json!(fingerprint);

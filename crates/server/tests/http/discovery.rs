@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use callboard_protocol::{Capabilities, Contradiction, InstallScope, TriggerSource};
 use callboard_server::ServerConfig;
 use serde_json::{Value, json};
 
@@ -47,6 +48,12 @@ async fn r1_the_document_as_a_whole() {
           "long-term"
         ],
         "orchestrator": true,
+        "orgChart": {
+          "departmentNesting": true,
+          "installScope": "tenant",
+          "responsibilityView": true,
+          "supported": true
+        },
         "roster": {
           "installScope": "tenant",
           "portfolioTriggerSources": [
@@ -55,6 +62,7 @@ async fn r1_the_document_as_a_whole() {
             "queue",
             "email",
             "form",
+            "callboard.heartbeat",
             "callboard.manual"
           ],
           "supported": true
@@ -71,6 +79,10 @@ async fn r1_the_document_as_a_whole() {
         "defaultMode": "mask"
       },
       "configurable": {
+        "budget": {
+          "description": "What the run may use: maxTokens, maxCostUsd, maxToolCalls, maxRetries, modelAllow, modelDeny, thresholdPercent, onExhaustion.",
+          "type": "object"
+        },
         "escalationThreshold": {
           "description": "How sure an agent must be to go on without asking.",
           "max": 1,
@@ -214,6 +226,11 @@ async fn r1_the_document_as_a_whole() {
         "strict",
         "wait"
       ],
+      "heartbeat": {
+        "maxRuntimeMs": 5000,
+        "minIntervalSec": 10,
+        "supported": true
+      },
       "idempotency": {
         "crossRegion": "single-region",
         "layer1RetentionSeconds": 86400,
@@ -572,4 +589,55 @@ async fn the_host_says_whether_it_lives_and_can_work() {
     assert_eq!(reply.refusal(), (503, "service_unavailable"));
     assert_eq!(reply.json["details"]["retryAfter"].as_u64(), reply.retry_after());
     assert_eq!(host.get("/metrics").anonymous().send().await.status, 200);
+}
+
+/// A-22, and what else leans on something: said before the host answers, in a sentence.
+#[tokio::test]
+async fn an_advertisement_that_leans_on_nothing_is_found() {
+    let host = TestHost::configured(ServerConfig::default().live()).await;
+    let whole: Capabilities = serde_json::from_value(discovery(&host).await).expect("the document");
+    assert_eq!(whole.check(), Ok(()));
+    let refused = |change: fn(&mut Capabilities)| {
+        let mut document = whole.clone();
+        change(&mut document);
+        document.check().expect_err("a contradiction")
+    };
+    let unfired = refused(|it| it.trigger_bridge.sources.retain(|it| *it != TriggerSource::Queue));
+    let said =
+        "agents.roster.portfolioTriggerSources names queue, and triggerBridge does not fire it";
+    assert_eq!(unfired.to_string(), said);
+    assert!(matches!(
+        refused(|it| it.scheduling.cron = false),
+        Contradiction::Unfired { source_name: TriggerSource::Schedule, needs: "scheduling" }
+    ));
+    assert!(matches!(
+        refused(|it| it.heartbeat.supported = false),
+        Contradiction::Unfired { source_name: TriggerSource::Heartbeat, .. }
+    ));
+    assert_eq!(refused(|it| it.scheduling.supported = false), Contradiction::CronWithoutScheduling);
+    assert!(matches!(
+        refused(|it| it.trigger_bridge.sources.retain(|it| *it != TriggerSource::Email)),
+        Contradiction::Unbridged(TriggerSource::Email)
+    ));
+    assert_eq!(
+        refused(|it| it.budget.iter_mut().for_each(|it| it.dimensions.clear())),
+        Contradiction::BudgetOfNothing
+    );
+    for change in [
+        |it: &mut Capabilities| it.agents.iter_mut().for_each(|it| it.roster = None),
+        |it: &mut Capabilities| {
+            let agents = it.agents.iter_mut();
+            agents.for_each(|it| it.manifest_runtime.supported = false);
+        },
+        |it: &mut Capabilities| {
+            let roster = it.agents.iter_mut().filter_map(|it| it.roster.as_mut());
+            roster.for_each(|it| it.install_scope = InstallScope::Host);
+        },
+        |it: &mut Capabilities| {
+            let chart = it.agents.iter_mut().filter_map(|it| it.org_chart.as_mut());
+            chart.for_each(|it| it.install_scope = InstallScope::Host);
+        },
+    ] {
+        assert!(matches!(refused(change), Contradiction::Roster(_)));
+    }
 }

@@ -20,7 +20,7 @@ use callboard_agents::{
 use callboard_backends::{CallPrompt, Egress, MemoryNode, Reach, SecretEcho, SystemLookup};
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
-    Activities, Bridge, Catalog, Courier, Engine, InMemoryStore, KeyMode, Options, Parts,
+    Activities, Bridge, Catalog, Courier, Engine, InMemoryStore, KeyMode, Options, Parts, Pulse,
     RandomIds, Scheduler,
 };
 use callboard_protocol::{Owner, Timestamp};
@@ -127,7 +127,11 @@ impl TestHost {
         scheduler.start();
         let bridge = Bridge::new(engine.clone(), Arc::clone(&store) as _);
         bridge.start();
+        let eyes = Arc::new(Egress::new(setup.reach, Arc::new(SystemLookup)));
+        let pulse = Pulse::new(engine.clone(), store.inner(), eyes);
+        pulse.start();
         let app = App {
+            pulse,
             engine: engine.clone(),
             courier,
             scheduler,

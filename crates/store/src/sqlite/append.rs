@@ -9,7 +9,7 @@ use callboard_protocol::RunId;
 use super::create::{self, SealedRun};
 use super::fault::Fault;
 use super::rows::{cause_text, execute, millis, signed};
-use super::{inbox, memory, outcome};
+use super::{budget, inbox, memory, outcome};
 use crate::seal::Seal;
 
 /// An append as it goes to the disk.
@@ -66,6 +66,7 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<Written, 
     memory::refuse_moved(db, before.id, &append.memory)?;
     let version = append.expected + append.rows.len() as u64;
     insert_events(db, before.id, append, sealed)?;
+    budget::count(db, before.id, &append.rows)?;
     update_head(db, &before, append, version)?;
     if let Some(snapshot) = &append.snapshot {
         execute(

@@ -113,9 +113,9 @@ fn insert_head(db: &Connection, run: &SealedRun) -> Result<i64, Fault> {
         db,
         "INSERT INTO runs (run_id, tenant, workspace, test, workflow_id, scope_id, engine_version, stamped_version,
              created_at, updated_at, status, version, wake_at, holder, epoch, lease_until, prefix_of, prefix_length,
-             is_replay, roster_id, trigger_source)
+             is_replay, roster_id, trigger_source, charged_to)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-             ?20, ?21)
+             ?20, ?21, ?22)
          ON CONFLICT (run_id) DO NOTHING",
         params![
             birth.run_id.as_str(),
@@ -139,6 +139,7 @@ fn insert_head(db: &Connection, run: &SealedRun) -> Result<i64, Fault> {
             birth.is_replay(),
             birth.attribution.as_ref().map(|attribution| attribution.roster_id.as_str()),
             birth.attribution.as_ref().map(|attribution| attribution.trigger_source.as_str()),
+            birth.charged_to.as_ref().map(|member| member.as_str()),
         ],
     )?;
     if inserted == 0 {

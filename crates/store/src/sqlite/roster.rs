@@ -9,9 +9,9 @@ use callboard_engine::{
 };
 use callboard_protocol::{AgentRosterEntry, Owner, RosterId, Tenant, Timestamp, WorkflowId};
 
-use super::SqliteStore;
 use super::fault::Fault;
 use super::rows::{execute, in_scope, scope_params, signed, time, unsigned};
+use super::{SqliteStore, org_chart};
 
 #[async_trait]
 impl Roster for SqliteStore {
@@ -203,6 +203,9 @@ fn spent(
 fn dismiss(db: &Connection, tenant: &Tenant, id: &RosterId) -> Result<bool, Fault> {
     let sql = "DELETE FROM roster WHERE tenant = ?1 AND roster_id = ?2";
     let was_there = execute(db, sql, params![tenant.as_str(), id.as_str()])? > 0;
+    org_chart::unplace(db, tenant, id)?;
+    let sql = "DELETE FROM heartbeats WHERE tenant = ?1 AND roster_id = ?2";
+    execute(db, sql, params![tenant.as_str(), id.as_str()])?;
     let sql = "DELETE FROM schedules WHERE tenant = ?1 AND roster_id = ?2";
     execute(db, sql, params![tenant.as_str(), id.as_str()])?;
     for mode in [KeyMode::Live, KeyMode::Test] {

@@ -42,6 +42,8 @@ pub(crate) fn new_run(id: &str) -> NewRun {
         agents: std::collections::BTreeMap::new(),
         memory: callboard_core::MemoryBirth::default(),
         attribution: None,
+        budget: None,
+        charged_to: None,
         delivery: None,
         from_outside: false,
         trace: None,

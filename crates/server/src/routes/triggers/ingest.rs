@@ -184,7 +184,10 @@ pub(crate) fn read(
             event.webhook =
                 Some(WebhookContent { method: "POST".to_owned(), headers: shown(headers), body });
         }
-        TriggerSource::Queue | TriggerSource::Schedule | TriggerSource::Manual => {
+        TriggerSource::Queue
+        | TriggerSource::Schedule
+        | TriggerSource::Heartbeat
+        | TriggerSource::Manual => {
             return Err(Problem::no_such("trigger subscription"));
         }
     }

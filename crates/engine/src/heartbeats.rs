@@ -1,0 +1,14 @@
+//! Heartbeats (RFC 0060): something outside is looked at again and again, and a change starts a run.
+//!
+//! Whoever moves a heartbeat on has its look; whoever comes second finds that it has moved. What was seen is kept in
+//! the transaction that creates the run, so a host that dies in between has seen nothing: the next look sees the change.
+
+mod book;
+mod port;
+mod pulse;
+
+pub use book::NewHeartbeat;
+pub use port::{
+    DueHeartbeats, Evaluation, Heartbeat, HeartbeatState, Heartbeats, Observe, ObserveError, Probe,
+};
+pub use pulse::{Beat, MAX_RUNTIME, MIN_INTERVAL, Pulse};

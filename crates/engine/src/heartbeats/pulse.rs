@@ -1,0 +1,235 @@
+//! The loop that looks at what heartbeats name, with what follows from a look.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use serde_json::json;
+use tokio::sync::Notify;
+
+use callboard_protocol::{
+    HeartbeatEvaluated, HeartbeatStateChanged, HeartbeatStatus, Object, RunId, Timestamp,
+    TriggerSource,
+};
+
+use super::port::{Evaluation, Heartbeat, Heartbeats, Observe, ObserveError};
+use crate::engine::{Engine, EngineError, Newborn, Order, Target};
+use crate::fire::Fire;
+use crate::store::StoreError;
+
+/// Nothing is looked at more often.
+pub const MIN_INTERVAL: Duration = Duration::from_secs(10);
+/// A look that takes longer is given up. Shorter than the least interval, so that no look meets the one before.
+pub const MAX_RUNTIME: Duration = Duration::from_secs(5);
+/// A state is a token to compare, not a place to keep things.
+const MOST_STATE_BYTES: usize = 4096;
+/// Heartbeats read at once.
+const BATCH: usize = 64;
+/// Looks under way at once: they wait for others, not for this machine.
+const AT_ONCE: usize = 16;
+/// The longest sleep between two looks at the table. Other hosts make heartbeats too.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+/// Looks when heartbeats say so. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Pulse {
+    pub(super) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) engine: Engine,
+    pub(super) heartbeats: Arc<dyn Heartbeats>,
+    eyes: Arc<dyn Observe>,
+    wake: Notify,
+}
+
+/// What one look came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Beat {
+    pub evaluated: HeartbeatEvaluated,
+    /// Only where something changed.
+    pub changed: Option<HeartbeatStateChanged>,
+    pub run: Option<RunId>,
+}
+
+impl Pulse {
+    /// Runs on the engine's clock and tasks, and stops with it.
+    pub fn new(engine: Engine, heartbeats: Arc<dyn Heartbeats>, eyes: Arc<dyn Observe>) -> Self {
+        Self { inner: Arc::new(Inner { engine, heartbeats, eyes, wake: Notify::new() }) }
+    }
+
+    pub fn start(&self) {
+        self.inner.engine.inner.tasks.spawn(self.clone().watch_until_stopped());
+    }
+
+    /// Says that a heartbeat was made or changed.
+    pub fn wake(&self) {
+        self.inner.wake.notify_one();
+    }
+
+    /// Looks at everything that is due; answers when the next one is.
+    pub async fn tick(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let due = self.inner.heartbeats.due_heartbeats(now, BATCH).await?;
+        let looks = due.heartbeats.into_iter().map(|heartbeat| {
+            Box::pin(async move {
+                let id = heartbeat.id.clone();
+                match self.look_at(heartbeat, now).await {
+                    // Another host was faster, and that is as good.
+                    Ok(()) | Err(EngineError::Store(StoreError::Moved { .. })) => {}
+                    Err(error) => {
+                        tracing::warn!(%error, heartbeat = %id, "not looked at; trying later");
+                    }
+                }
+            })
+        });
+        stream::iter(looks).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
+        Ok(due.next)
+    }
+
+    async fn look_at(&self, mut heartbeat: Heartbeat, now: Timestamp) -> Result<(), EngineError> {
+        let expected = heartbeat.version;
+        heartbeat.version += 1;
+        heartbeat.wake_at = Some(now.plus(Duration::from_secs(heartbeat.state.interval_sec)));
+        self.inner.heartbeats.advance_heartbeat(heartbeat.clone(), expected, None).await?;
+        if self.is_busy(&heartbeat).await? {
+            return Ok(());
+        }
+        let eyes = Arc::clone(&self.inner.eyes);
+        let probe = heartbeat.state.probe.clone();
+        self.beat(heartbeat, async move { eyes.observe(&probe).await }).await.map(drop)
+    }
+
+    /// Whether the run of the last change is still under way: one is enough.
+    async fn is_busy(&self, heartbeat: &Heartbeat) -> Result<bool, StoreError> {
+        let Some(run) = &heartbeat.state.last_run else { return Ok(false) };
+        let found = self.inner.engine.inner.store.find(&heartbeat.place, run).await?;
+        Ok(found.is_some_and(|found| !found.head.status.is_terminal()))
+    }
+
+    /// One look: bounded in time, compared with the one before, and acted upon where it differs.
+    pub async fn beat(
+        &self,
+        mut heartbeat: Heartbeat,
+        look: impl Future<Output = Result<Object, ObserveError>> + Send,
+    ) -> Result<Beat, EngineError> {
+        let clock = self.inner.engine.clock();
+        let seen = tokio::select! {
+            biased;
+            seen = look => Some(seen.and_then(small)),
+            () = clock.sleep_until(clock.now().plus(MAX_RUNTIME)) => None,
+        };
+        let (status, to) = match seen {
+            Some(Ok(to)) => (HeartbeatStatus::Ok, Some(to)),
+            Some(Err(error)) => {
+                tracing::debug!(%error, heartbeat = %heartbeat.id, "nothing seen");
+                (HeartbeatStatus::Error, None)
+            }
+            None => (HeartbeatStatus::Timeout, None),
+        };
+        let before = heartbeat.state.observed.clone();
+        let changed = before.zip(to.clone()).filter(|(from, to)| from != to).map(|(from, to)| {
+            HeartbeatStateChanged { heartbeat_id: heartbeat.id.clone(), from, to }
+        });
+        let at = clock.now();
+        let is_changed = changed.is_some();
+        heartbeat.state.observed = to.or(heartbeat.state.observed);
+        heartbeat.state.last = Some(Evaluation { at, status, changed: is_changed });
+        heartbeat.state.changed_at = is_changed.then_some(at).or(heartbeat.state.changed_at);
+        let evaluated =
+            HeartbeatEvaluated { heartbeat_id: heartbeat.id.clone(), status, changed: is_changed };
+        let newborn = match is_changed {
+            true => self.run_of(&heartbeat).await?,
+            false => None,
+        };
+        let run = self.keep(heartbeat, newborn).await?;
+        tracing::info!(target: "heartbeat", heartbeat = %evaluated.heartbeat_id, ?status, is_changed, "evaluated");
+        Ok(Beat { evaluated, changed, run })
+    }
+
+    /// The run that a change asks for: none where everybody who would do it is paused or gone.
+    async fn run_of(&self, heartbeat: &Heartbeat) -> Result<Option<Newborn>, EngineError> {
+        let engine = &self.inner.engine;
+        let (owner, member) = (heartbeat.owner(), heartbeat.roster_id.as_ref());
+        let (workflow, source) = (&heartbeat.workflow, TriggerSource::Heartbeat);
+        let fire = engine.member_for_fire(&owner, member, workflow, source, None).await?;
+        if let Some(why) = fire.refusal() {
+            tracing::info!(heartbeat = %heartbeat.id, why, "change not acted upon");
+            return Ok(None);
+        }
+        let acting = if let Fire::For(acting) = fire { Some(*acting) } else { None };
+        let said = [("heartbeatId".to_owned(), json!(heartbeat.id))];
+        let order = Order {
+            target: Target::Workflow(workflow.clone()),
+            acting,
+            owner,
+            mode: heartbeat.place.mode,
+            inputs: Object::new(),
+            configurable: Object::new(),
+            tags: Vec::new(),
+            metadata: Some(Object::from_iter(said)),
+            scope_id: None,
+            callback_url: None,
+            forced_engine_version: None,
+            exclusive: false,
+            trace: None,
+        };
+        match engine.conceive(order).await {
+            Ok(newborn) => Ok(Some(newborn)),
+            Err(error @ EngineError::Store(_)) => Err(error),
+            Err(error) => {
+                tracing::warn!(%error, heartbeat = %heartbeat.id, "run of a change not started");
+                Ok(None)
+            }
+        }
+    }
+
+    async fn keep(
+        &self,
+        mut heartbeat: Heartbeat,
+        newborn: Option<Newborn>,
+    ) -> Result<Option<RunId>, EngineError> {
+        let expected = heartbeat.version;
+        heartbeat.version += 1;
+        let heartbeats = Arc::clone(&self.inner.heartbeats);
+        let Some(Newborn { record, claim, run }) = newborn else {
+            heartbeats.advance_heartbeat(heartbeat, expected, None).await?;
+            return Ok(None);
+        };
+        let (id, birth) = (run.id().clone(), run.birth().clone());
+        heartbeat.state.last_run = Some(id.clone());
+        let commit =
+            async move { heartbeats.advance_heartbeat(heartbeat, expected, Some(*record)).await };
+        self.inner.engine.commit_and_drive(commit, claim, run).await?;
+        self.inner.engine.run_created(&birth);
+        Ok(Some(id))
+    }
+
+    /// Sleeps and ticks until told to stop. Holds no state worth testing.
+    async fn watch_until_stopped(self) {
+        let engine = &self.inner.engine.inner;
+        loop {
+            let now = engine.clock.now();
+            let next = self.tick(now).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "heartbeats not looked at; trying again");
+                None
+            });
+            let latest = now.plus(LONGEST_SLEEP);
+            let until = next.map_or(latest, |next| next.min(latest));
+            // Losing any of these branches is fine: the next tick reads the truth.
+            tokio::select! {
+                () = engine.clock.sleep_until(until) => {}
+                () = self.inner.wake.notified() => {}
+                () = engine.stop.cancelled() => return,
+            }
+        }
+    }
+}
+
+fn small(state: Object) -> Result<Object, ObserveError> {
+    let bytes = json!(state).to_string().len();
+    match bytes <= MOST_STATE_BYTES {
+        true => Ok(state),
+        false => Err(ObserveError(format!("a state of {bytes} bytes is none"))),
+    }
+}

@@ -1,0 +1,32 @@
+//! What is told of heartbeats (RFC 0060). None of it is part of a run's log.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{HeartbeatId, Object};
+
+/// `heartbeat.evaluated`: told of every look.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HeartbeatEvaluated {
+    pub heartbeat_id: HeartbeatId,
+    pub status: HeartbeatStatus,
+    pub changed: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HeartbeatStatus {
+    Ok,
+    /// It took longer than a look may, and was given up.
+    Timeout,
+    Error,
+}
+
+/// `heartbeat.stateChanged`: told only where a look saw something else than the one before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HeartbeatStateChanged {
+    pub heartbeat_id: HeartbeatId,
+    pub from: Object,
+    pub to: Object,
+}

@@ -1,0 +1,187 @@
+//! Accounts of days: counted with every usage that is recorded, read before every call.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use callboard_core::day_of;
+use callboard_engine::{Budgets, KeyMode, Purse, Row, Spent, StoreError, USAGE};
+use callboard_protocol::{
+    Amount, BudgetDimension, EffectiveBudget, ProviderUsage, RosterId, Tenant, Timestamp,
+};
+
+use super::SqliteStore;
+use super::fault::Fault;
+use super::rows::{execute, signed, unsigned};
+
+#[async_trait]
+impl Budgets for SqliteStore {
+    async fn spent_on(&self, purse: &Purse, day: i64) -> Result<Spent, StoreError> {
+        let purse = purse.clone();
+        self.readers.read(move |db| spent_on(db, &purse, day)).await
+    }
+
+    async fn raised_on(&self, purse: &Purse, day: i64) -> Result<EffectiveBudget, StoreError> {
+        let purse = purse.clone();
+        self.readers.read(move |db| raised_on(db, &purse, day)).await
+    }
+
+    async fn raise(
+        &self,
+        purse: &Purse,
+        day: i64,
+        dimension: BudgetDimension,
+        limit: Amount,
+    ) -> Result<(), StoreError> {
+        let purse = purse.clone();
+        self.writer.write(move |db| raise(db, &purse, day, dimension, limit)).await
+    }
+
+    async fn allowance(
+        &self,
+        tenant: &Tenant,
+        member: &RosterId,
+    ) -> Result<Option<EffectiveBudget>, StoreError> {
+        let (tenant, member) = (tenant.clone(), member.clone());
+        self.readers.read(move |db| allowance(db, &tenant, &member)).await
+    }
+
+    async fn allow(
+        &self,
+        tenant: &Tenant,
+        member: &RosterId,
+        allowance: Option<EffectiveBudget>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (tenant, member) = (tenant.clone(), member.clone());
+        self.writer.write(move |db| allow(db, &tenant, &member, allowance, at)).await
+    }
+}
+
+/// Counts the usage among rows that are being appended. A replay has paid nobody.
+pub(super) fn count(db: &Connection, run: i64, rows: &[Row]) -> Result<(), Fault> {
+    for row in rows.iter().filter(|row| row.kind == USAGE) {
+        let Ok(told) = serde_json::from_str::<ProviderUsage>(&row.payload) else { continue };
+        let Spent { input_tokens, output_tokens, cost_usd } = Spent::of(&told);
+        execute(
+            db,
+            "INSERT INTO spending (tenant, test, day, member, input_tokens, output_tokens, cost_usd)
+             SELECT tenant, test, ?2, coalesce(charged_to, ''), ?3, ?4, ?5 FROM runs
+             WHERE id = ?1 AND NOT is_replay
+             ON CONFLICT (tenant, test, day, member) DO UPDATE SET
+                 input_tokens = input_tokens + excluded.input_tokens,
+                 output_tokens = output_tokens + excluded.output_tokens,
+                 cost_usd = cost_usd + excluded.cost_usd",
+            params![run, day_of(row.at), signed(input_tokens), signed(output_tokens), cost_usd],
+        )?;
+    }
+    Ok(())
+}
+
+fn spent_on(db: &Connection, purse: &Purse, day: i64) -> Result<Spent, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), total(cost_usd)
+         FROM spending WHERE tenant = ?1 AND test = ?2 AND day = ?3 AND (?4 IS NULL OR member = ?4)",
+    )?;
+    let member = purse.member.as_ref().map(|member| member.as_str());
+    let mut rows =
+        select.query(params![purse.tenant.as_str(), purse.mode == KeyMode::Test, day, member])?;
+    let Some(row) = rows.next()? else { return Ok(Spent::default()) };
+    Ok(Spent {
+        input_tokens: unsigned(row, 0)?,
+        output_tokens: unsigned(row, 1)?,
+        cost_usd: row.get(2)?,
+    })
+}
+
+fn raised_on(db: &Connection, purse: &Purse, day: i64) -> Result<EffectiveBudget, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT dimension, ceiling FROM budget_raises
+         WHERE tenant = ?1 AND test = ?2 AND day = ?3 AND member = ?4",
+    )?;
+    let (tenant, test, member) = key(purse);
+    let mut rows = select.query(params![tenant, test, day, member])?;
+    let mut raised = EffectiveBudget::default();
+    while let Some(row) = rows.next()? {
+        let (name, ceiling): (String, f64) = (row.get(0)?, row.get(1)?);
+        let known = BudgetDimension::ALL.into_iter().find(|dimension| name_of(*dimension) == name);
+        if let Some(dimension) = known {
+            raised = raised.with(dimension, ceiling.into());
+        }
+    }
+    Ok(raised)
+}
+
+fn raise(
+    db: &Connection,
+    purse: &Purse,
+    day: i64,
+    dimension: BudgetDimension,
+    limit: Amount,
+) -> Result<(), Fault> {
+    let (tenant, test, member) = key(purse);
+    execute(
+        db,
+        "INSERT INTO budget_raises (tenant, test, day, member, dimension, ceiling)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (tenant, test, day, member, dimension)
+         DO UPDATE SET ceiling = max(ceiling, excluded.ceiling)",
+        params![tenant, test, day, member, name_of(dimension), limit.get()],
+    )?;
+    Ok(())
+}
+
+fn key(purse: &Purse) -> (&str, bool, &str) {
+    let member = purse.member.as_ref().map_or("", |member| member.as_str());
+    (purse.tenant.as_str(), purse.mode == KeyMode::Test, member)
+}
+
+fn name_of(dimension: BudgetDimension) -> &'static str {
+    match dimension {
+        BudgetDimension::Tokens => "tokens",
+        BudgetDimension::Cost => "cost",
+        BudgetDimension::ToolCalls => "toolCalls",
+        BudgetDimension::Retries => "retries",
+    }
+}
+
+fn allowance(
+    db: &Connection,
+    tenant: &Tenant,
+    member: &RosterId,
+) -> Result<Option<EffectiveBudget>, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT budget FROM allowances
+         WHERE member = (SELECT id FROM roster WHERE tenant = ?1 AND roster_id = ?2)",
+    )?;
+    let kept: Option<String> =
+        select.query_row([tenant.as_str(), member.as_str()], |row| row.get(0)).optional()?;
+    let read = |text: String| {
+        serde_json::from_str(&text).map_err(|error| Fault::unreadable("an allowance", error))
+    };
+    kept.map(read).transpose()
+}
+
+fn allow(
+    db: &Connection,
+    tenant: &Tenant,
+    member: &RosterId,
+    allowance: Option<EffectiveBudget>,
+    at: Timestamp,
+) -> Result<(), Fault> {
+    let Some(allowance) = allowance else {
+        let sql = "DELETE FROM allowances
+             WHERE member = (SELECT id FROM roster WHERE tenant = ?1 AND roster_id = ?2)";
+        execute(db, sql, params![tenant.as_str(), member.as_str()])?;
+        return Ok(());
+    };
+    let text = serde_json::to_string(&allowance)
+        .map_err(|error| Fault::unreadable("an allowance", error))?;
+    execute(
+        db,
+        "INSERT INTO allowances (member, budget, updated_at)
+         SELECT id, ?3, ?4 FROM roster WHERE tenant = ?1 AND roster_id = ?2
+         ON CONFLICT (member) DO UPDATE SET budget = excluded.budget, updated_at = excluded.updated_at",
+        params![tenant.as_str(), member.as_str(), text, at.as_millis()],
+    )?;
+    Ok(())
+}

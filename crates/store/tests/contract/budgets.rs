@@ -1,0 +1,120 @@
+//! Days of members and tenants: what was recorded is counted once, and what was raised holds for its day.
+
+use callboard_core::{Birth, Fork};
+use callboard_engine::{Append, KeyMode, NewRun, Purse, Row, Spent};
+use callboard_protocol::{BudgetDimension, EffectiveBudget, ForkMode};
+
+use crate::Subject;
+use crate::given::{append, at, new_run, row};
+use crate::roster::entry;
+
+const DAY: i64 = 86_400_000;
+const USAGE: &str =
+    r#"{"provider":"p","model":"m","inputTokens":10,"outputTokens":3,"costEstimateUsd":0.25}"#;
+
+fn purse(tenant: &str, member: Option<&str>) -> Purse {
+    Purse { tenant: tenant.into(), mode: KeyMode::Live, member: member.map(Into::into) }
+}
+
+fn used(millis: i64) -> Row {
+    Row { kind: "provider.usage".to_owned(), at: at(millis), ..row(USAGE) }
+}
+
+fn charged(run: &str, member: Option<&str>) -> NewRun {
+    let new = new_run(run);
+    NewRun { birth: Birth { charged_to: member.map(Into::into), ..new.birth }, ..new }
+}
+
+fn times(count: u64) -> Spent {
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    let cost_usd = 0.25 * count as f64;
+    Spent { input_tokens: 10 * count, output_tokens: 3 * count, cost_usd }
+}
+
+pub(crate) async fn what_a_day_used_is_counted_where_it_was_recorded(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    for (run, member) in [("r1", Some("host:a")), ("r2", Some("host:b")), ("r3", None)] {
+        store.create(charged(run, member)).await?;
+        let rows = vec![used(DAY - 1), used(DAY), used(DAY + 1)];
+        store.append(Append { rows, ..append(run, 0) }).await?;
+    }
+    // Refused appends count nothing.
+    let late = Append { rows: vec![used(DAY)], ..append("r1", 0) };
+    assert!(store.append(late).await.is_err());
+    subject.restart()?;
+    let store = subject.ports()?;
+    for (whose, day, count) in [
+        (purse("acme", Some("host:a")), 0, 1),
+        (purse("acme", Some("host:a")), 1, 2),
+        (purse("acme", None), 1, 6),
+        (purse("acme", None), 2, 0),
+        (purse("globex", None), 1, 0),
+        (Purse { mode: KeyMode::Test, ..purse("acme", None) }, 1, 0),
+    ] {
+        assert_eq!(store.spent_on(&whose, day).await?, times(count), "{whose:?} {day}");
+    }
+    Ok(())
+}
+
+pub(crate) async fn forks_pay_for_what_they_do_themselves(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(charged("r1", Some("host:a"))).await?;
+    store.append(Append { rows: vec![used(DAY), used(DAY)], ..append("r1", 0) }).await?;
+    for (run, mode) in [("replay", ForkMode::Replay), ("branch", ForkMode::Branch)] {
+        let mut fork = charged(run, Some("host:a"));
+        fork.birth.fork = Some(Fork::of(&charged("r1", None).birth, mode, 1, 2));
+        fork.head.version = 1;
+        store.create(fork).await?;
+        store.append(Append { rows: vec![used(DAY)], ..append(run, 1) }).await?;
+    }
+    assert_eq!(store.spent_on(&purse("acme", Some("host:a")), 1).await?, times(3));
+    Ok(())
+}
+
+pub(crate) async fn a_raise_holds_for_its_day_and_is_never_lowered(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let (sally, tokens) = (purse("acme", Some("host:a")), BudgetDimension::Tokens);
+    for limit in [200_u64, 300, 100] {
+        store.raise(&sally, 1, tokens, limit.into()).await?;
+    }
+    store.raise(&sally, 1, BudgetDimension::Cost, 2.5.into()).await?;
+    store.raise(&purse("acme", None), 1, tokens, 900_u64.into()).await?;
+    subject.restart()?;
+    let store = subject.ports()?;
+    let raised = EffectiveBudget {
+        max_tokens: Some(300),
+        max_cost_usd: Some(2.5),
+        ..EffectiveBudget::default()
+    };
+    assert_eq!(store.raised_on(&sally, 1).await?, raised);
+    assert_eq!(store.raised_on(&purse("acme", None), 1).await?.max_tokens, Some(900));
+    for (whose, day) in [(sally.clone(), 2), (purse("globex", Some("host:a")), 1)] {
+        assert!(store.raised_on(&whose, day).await?.is_unbounded(), "{whose:?} {day}");
+    }
+    Ok(())
+}
+
+pub(crate) async fn an_allowance_goes_with_its_member(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let (us, sally) = ("acme".into(), "host:a".into());
+    let some = EffectiveBudget { max_tokens: Some(5), ..EffectiveBudget::default() };
+    store.allow(&us, &sally, Some(some), at(1)).await?;
+    assert_eq!(store.allowance(&us, &sally).await?, None, "nobody is there to have one");
+    store.hire(entry("host:a", &[]), at(2)).await?;
+    store.allow(&us, &sally, Some(some), at(3)).await?;
+    let more = EffectiveBudget { max_cost_usd: Some(1.5), ..some };
+    store.allow(&us, &sally, Some(more), at(4)).await?;
+    assert_eq!(store.allowance(&us, &sally).await?, Some(more));
+    assert_eq!(store.allowance(&"globex".into(), &sally).await?, None);
+    store.allow(&us, &sally, None, at(5)).await?;
+    assert_eq!(store.allowance(&us, &sally).await?, None);
+    store.allow(&us, &sally, Some(more), at(6)).await?;
+    store.dismiss(&us, &sally).await?;
+    store.hire(entry("host:a", &[]), at(7)).await?;
+    assert_eq!(store.allowance(&us, &sally).await?, None, "a new member has none of the old");
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Who stands where: one chart for each owner, in versions, with nobody in it who is gone.
+
+use callboard_engine::{StoreError, StoredChart};
+use callboard_protocol::{
+    AgentOrgChart, AgentRosterEntry, Department, OrgRole, Placement, RosterOwner,
+};
+
+use crate::Subject;
+use crate::given::at;
+use crate::roster::entry;
+
+fn of(tenant: &str, workspace: Option<&str>) -> RosterOwner {
+    RosterOwner { tenant_id: tenant.into(), workspace_id: workspace.map(Into::into) }
+}
+
+/// Everybody works for the first.
+fn chart(owner: RosterOwner, members: &[&str]) -> AgentOrgChart {
+    let role = OrgRole { role_id: "lead".to_owned(), name: "Lead".to_owned() };
+    let department = Department {
+        department_id: "desk".to_owned(),
+        name: "Desk".to_owned(),
+        parent_department_id: None,
+        roles: vec![role],
+    };
+    let place = |(index, member): (usize, &&str)| Placement {
+        roster_id: (*member).into(),
+        department_id: "desk".to_owned(),
+        role_id: "lead".to_owned(),
+        reports_to: (index > 0).then(|| members[0].into()),
+    };
+    let members = members.iter().enumerate().map(place).collect();
+    AgentOrgChart { owner, departments: vec![department], members }
+}
+
+pub(crate) async fn a_chart_is_its_owners_own_and_moves_one_version_at_a_time(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let (ours, growth) = (of("acme", None), of("acme", Some("growth")));
+    store.hire(entry("host:a", &[]), at(1)).await?;
+    let owner = growth.clone();
+    store.hire(AgentRosterEntry { owner, ..entry("host:g", &[]) }, at(1)).await?;
+    let moved = |outcome: Result<u64, StoreError>| matches!(outcome, Err(StoreError::Moved { .. }));
+    assert!(moved(store.put_chart(chart(ours.clone(), &["host:x"]), None, at(2)).await));
+    assert!(moved(store.put_chart(chart(growth.clone(), &["host:a"]), None, at(2)).await));
+    assert!(moved(store.put_chart(chart(of("globex", None), &["host:a"]), None, at(2)).await));
+    let drawn = chart(ours.clone(), &["host:a", "host:g"]);
+    assert_eq!(store.put_chart(drawn.clone(), Some(0), at(2)).await?, 1);
+    assert!(moved(store.put_chart(drawn.clone(), Some(0), at(3)).await));
+    assert_eq!(store.put_chart(drawn.clone(), Some(1), at(3)).await?, 2);
+    assert_eq!(store.put_chart(drawn.clone(), None, at(4)).await?, 3);
+    subject.restart()?;
+    let store = subject.ports()?;
+    assert_eq!(store.chart(&ours).await?, Some(StoredChart { chart: drawn, version: 3 }));
+    assert_eq!(store.chart(&growth).await?, None);
+    assert_eq!(store.chart(&of("globex", None)).await?, None);
+    Ok(())
+}
+
+pub(crate) async fn whoever_is_dismissed_leaves_every_chart(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let (ours, theirs) = (of("acme", None), of("globex", None));
+    for owner in [&ours, &theirs] {
+        for id in ["host:a", "host:b"] {
+            let owner = owner.clone();
+            store.hire(AgentRosterEntry { owner, ..entry(id, &[]) }, at(1)).await?;
+        }
+        store.put_chart(chart(owner.clone(), &["host:a", "host:b"]), None, at(2)).await?;
+    }
+    store.dismiss(&"acme".into(), &"host:a".into()).await?;
+    let left = StoredChart { chart: chart(ours.clone(), &["host:b"]), version: 2 };
+    assert_eq!(store.chart(&ours).await?, Some(left));
+    let whole = chart(theirs.clone(), &["host:a", "host:b"]);
+    assert_eq!(store.chart(&theirs).await?.map(|stored| stored.chart), Some(whole));
+    Ok(())
+}

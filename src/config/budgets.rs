@@ -1,0 +1,172 @@
+//! `[budgets]`: what no run, no member and no tenant may use more of, with the prices that money is counted by.
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use callboard_agents::{ModelRef, Price, PriceTable};
+use callboard_protocol::EffectiveBudget;
+
+use super::Source;
+use crate::exit::CommandError;
+
+/// The section as it was read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Budgets {
+    /// For every run.
+    pub(crate) run: EffectiveBudget,
+    /// For a day of each member that has no budget of its own.
+    pub(crate) member_day: EffectiveBudget,
+    /// For a day of each tenant.
+    pub(crate) tenant_day: EffectiveBudget,
+    pub(crate) prices: PriceTable,
+}
+
+type Value<'v> = Spanned<DeValue<'v>>;
+
+impl Budgets {
+    const KEYS: [&str; 7] = [
+        "run_tokens",
+        "run_cost_usd",
+        "member_daily_tokens",
+        "member_daily_cost_usd",
+        "tenant_daily_tokens",
+        "tenant_daily_cost_usd",
+        "prices",
+    ];
+}
+
+impl Source<'_> {
+    pub(super) fn budgets(&self, value: &Value<'_>) -> Result<Budgets, CommandError> {
+        let Some(table) = value.get_ref().as_table() else {
+            return Err(self.wrong(value, "budgets", "a section"));
+        };
+        let mut budgets = Budgets::default();
+        for (key, value) in table {
+            let name = key.get_ref().as_ref();
+            let path = format!("budgets.{name}");
+            match name {
+                "run_tokens" => budgets.run.max_tokens = Some(self.count(value, &path)?),
+                "run_cost_usd" => budgets.run.max_cost_usd = Some(self.money(value, &path)?),
+                "member_daily_tokens" => {
+                    budgets.member_day.max_tokens = Some(self.count(value, &path)?);
+                }
+                "member_daily_cost_usd" => {
+                    budgets.member_day.max_cost_usd = Some(self.money(value, &path)?);
+                }
+                "tenant_daily_tokens" => {
+                    budgets.tenant_day.max_tokens = Some(self.count(value, &path)?);
+                }
+                "tenant_daily_cost_usd" => {
+                    budgets.tenant_day.max_cost_usd = Some(self.money(value, &path)?);
+                }
+                "prices" => budgets.prices = self.prices(value)?,
+                _ => return Err(self.unknown(key.span().start, &path, name, &Budgets::KEYS)),
+            }
+        }
+        Ok(budgets)
+    }
+
+    /// `"provider/model" = { input = 3.0, output = 15.0 }`, in US dollars for a million tokens.
+    fn prices(&self, value: &Value<'_>) -> Result<PriceTable, CommandError> {
+        let Some(table) = value.get_ref().as_table() else {
+            return Err(self.wrong(value, "budgets.prices", "a section"));
+        };
+        let mut prices = PriceTable::default();
+        for (key, value) in table {
+            let name = key.get_ref().as_ref();
+            let path = format!("budgets.prices.{name}");
+            let model: ModelRef = name.parse().map_err(|_| {
+                let place = self.place(key.span().start);
+                CommandError::usage(format!("{place}: {path}: {name:?} must be provider/model"))
+            })?;
+            let Some(fields) = value.get_ref().as_table() else {
+                return Err(self.wrong(value, &path, "{ input = …, output = … }"));
+            };
+            let (mut input, mut output) = (0.0, 0.0);
+            for (key, value) in fields {
+                let name = key.get_ref().as_ref();
+                let path = format!("{path}.{name}");
+                match name {
+                    "input" => input = self.money(value, &path)?,
+                    "output" => output = self.money(value, &path)?,
+                    _ => {
+                        let known = ["input", "output"];
+                        return Err(self.unknown(key.span().start, &path, name, &known));
+                    }
+                }
+            }
+            prices = prices.with(model, Price::usual(input, output));
+        }
+        Ok(prices)
+    }
+
+    fn count(&self, value: &Value<'_>, path: &str) -> Result<u64, CommandError> {
+        let number = value.get_ref().as_integer().and_then(|number| {
+            u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
+        });
+        let wrong = || self.wrong(value, path, "a whole number of at least 1");
+        number.filter(|number| *number >= 1).ok_or_else(wrong)
+    }
+
+    fn money(&self, value: &Value<'_>, path: &str) -> Result<f64, CommandError> {
+        let text = match value.get_ref() {
+            DeValue::Float(number) => number.as_str().to_owned(),
+            DeValue::Integer(number) => number.as_str().to_owned(),
+            _ => return Err(self.wrong(value, path, "a number of dollars")),
+        };
+        let number: Option<f64> = text.replace('_', "").parse().ok();
+        let wrong = || {
+            let place = self.place(value.span().start);
+            CommandError::usage(format!("{place}: {path} must be at least 0, not {text}"))
+        };
+        number.filter(|number| number.is_finite() && *number >= 0.0).ok_or_else(wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+    use super::*;
+
+    fn read(text: &str) -> Result<Budgets, String> {
+        Config::parse("c.toml", text).map(|config| config.budgets).map_err(|error| error.what)
+    }
+
+    #[test]
+    fn ceilings_and_prices_are_read() {
+        let budgets = read(
+            "[budgets]\nrun_tokens = 200_000\nmember_daily_cost_usd = 2.5\ntenant_daily_tokens = 9\n\
+             prices.\"ollama/llama3\" = { input = 0, output = 0.5 }",
+        );
+        let budgets = budgets.unwrap();
+        assert_eq!(budgets.run.max_tokens, Some(200_000));
+        assert_eq!(budgets.run.max_cost_usd, None);
+        assert_eq!(budgets.member_day.max_cost_usd, Some(2.5));
+        assert_eq!(budgets.tenant_day.max_tokens, Some(9));
+        assert!(budgets.prices.knows(&"ollama/llama3".parse().unwrap()));
+        assert!(!budgets.prices.knows(&"ollama/other".parse().unwrap()));
+        assert_eq!(read(""), Ok(Budgets::default()));
+    }
+
+    #[test]
+    fn mistakes_name_their_line() {
+        for (text, what) in [
+            ("budgets = 1", "c.toml:1: budgets must be a section, not an integer"),
+            ("[budgets]\nrun_token = 1", "c.toml:2: unknown key budgets.run_token"),
+            (
+                "[budgets]\nrun_tokens = 0",
+                "c.toml:2: budgets.run_tokens must be a whole number of at least 1, not an integer",
+            ),
+            (
+                "[budgets]\nrun_cost_usd = -1",
+                "c.toml:2: budgets.run_cost_usd must be at least 0, not -1",
+            ),
+            (
+                "[budgets]\nprices.llama = { input = 1 }",
+                "c.toml:2: budgets.prices.llama: \"llama\" must be provider/model",
+            ),
+        ] {
+            assert_eq!(read(text), Err(what.to_owned()), "{text}");
+        }
+    }
+}

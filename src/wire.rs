@@ -20,10 +20,10 @@ use callboard_backends::{
     CallPrompt, Egress, Exporter, MemoryNode, OtlpError, OtlpSettings, Reach, SecretEcho,
     SeededSecrets, SideEffect, SystemLookup,
 };
-use callboard_core::{ConformanceNodes, HostLimits};
+use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
-    Activities, Bridge, Catalog, Clock, Courier, Deployments, Engine, KeyMode, Options, Parts,
-    Pulse, RandomIds, Scheduler, Secrets, StoreError, SystemClock,
+    Activities, Bridge, Catalog, Clock, Courier, Deployments, Engine, Keeper, KeyMode, Options,
+    Parts, Pulse, RandomIds, Scheduler, Secrets, StoreError, SystemClock,
 };
 use callboard_protocol::{HostId, Owner};
 use callboard_server::{
@@ -157,6 +157,7 @@ impl Host {
         scheduler.start();
         bridge.start();
         pulse.start();
+        Keeper::new(engine.clone()).start();
         tasks.spawn(metrics.keep_up(shutdown.clone()));
         tasks.spawn(callboard_server::serve(listener, router, shutdown.clone()));
         Ok(Self { url, first_key, store, engine, shutdown, quiet, tasks })
@@ -229,6 +230,7 @@ fn build_engine(
     let mut activities = Activities::default()
         .with("core.ai.callPrompt", Arc::new(CallPrompt))
         .with("core.identity", Arc::new(MemoryNode))
+        .with(UPKEEP, Arc::new(MemoryNode))
         .with_agents(dispatch.activity);
     let mut secrets: Arc<dyn Secrets> = store.clone();
     activities = minds.perform(activities, settings.test_seams);
@@ -266,6 +268,7 @@ fn build_engine(
                 run_budget: settings.config.budgets.run,
                 member_day: settings.config.budgets.member_day,
                 tenant_day: settings.config.budgets.tenant_day,
+                execution_model: settings.config.orchestration.execution_model,
             },
         },
     })

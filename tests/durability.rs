@@ -10,6 +10,8 @@ mod hooks;
 mod ledger;
 #[path = "durability/members.rs"]
 mod members;
+#[path = "durability/memory.rs"]
+mod memory;
 #[path = "support/receiver.rs"]
 mod receiver;
 #[path = "durability/schedules.rs"]

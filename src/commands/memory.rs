@@ -67,6 +67,8 @@ struct Entry {
     version: u64,
     written_at: Timestamp,
     author: Author,
+    #[serde(default)]
+    sources: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -111,6 +113,9 @@ impl Entry {
         output::field("by", &self.author())?;
         if let Some(at) = self.expires_at {
             output::field("expires", &at.to_string())?;
+        }
+        if !self.sources.is_empty() {
+            output::field("made from", &words::plain(&self.sources.join(", ")))?;
         }
         if !self.tags.is_empty() {
             output::field("tags", &words::plain(&self.tags.join(", ")))?;

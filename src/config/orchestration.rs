@@ -3,26 +3,31 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use callboard_core::Confidence;
+use callboard_core::{Confidence, EXECUTION_MODEL};
 
 use super::Source;
 use crate::exit::CommandError;
+
+/// Memory and the confidence floor belong to every run here, so that an older model cannot be followed.
+const OLDEST_MODEL: u32 = 2;
 
 /// The section as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Orchestration {
     /// Never below the protocol's own; a stricter one is advertised.
     pub(crate) confidence_floor: Confidence,
+    /// The protocol's execution model that is advertised and followed.
+    pub(crate) execution_model: u32,
 }
 
 impl Default for Orchestration {
     fn default() -> Self {
-        Self { confidence_floor: Confidence::FLOOR }
+        Self { confidence_floor: Confidence::FLOOR, execution_model: EXECUTION_MODEL }
     }
 }
 
 impl Orchestration {
-    const KEYS: [&str; 1] = ["confidence_floor"];
+    const KEYS: [&str; 2] = ["confidence_floor", "execution_model"];
 }
 
 type Value<'v> = Spanned<DeValue<'v>>;
@@ -36,6 +41,7 @@ impl Source<'_> {
         for (key, value) in table {
             match key.get_ref().as_ref() {
                 "confidence_floor" => orchestration.confidence_floor = self.floor(value)?,
+                "execution_model" => orchestration.execution_model = self.model(value)?,
                 name => {
                     let path = format!("orchestration.{name}");
                     return Err(self.unknown(key.span().start, &path, name, &Orchestration::KEYS));
@@ -43,6 +49,23 @@ impl Source<'_> {
             }
         }
         Ok(orchestration)
+    }
+
+    /// Suites of older protocols take no newer version than they know.
+    fn model(&self, value: &Value<'_>) -> Result<u32, CommandError> {
+        let path = "orchestration.execution_model";
+        let DeValue::Integer(number) = value.get_ref() else {
+            return Err(self.wrong(value, path, "a whole number"));
+        };
+        let model = number.as_str().parse().ok();
+        let known = OLDEST_MODEL..=EXECUTION_MODEL;
+        model.filter(|model| known.contains(model)).ok_or_else(|| {
+            let place = self.place(value.span().start);
+            CommandError::usage(format!(
+                "{place}: {path} must be {OLDEST_MODEL} to {EXECUTION_MODEL}, not {}",
+                number.as_str()
+            ))
+        })
     }
 
     fn floor(&self, value: &Value<'_>) -> Result<Confidence, CommandError> {
@@ -76,6 +99,20 @@ mod tests {
         assert_eq!(read(""), Ok(0.5));
         assert_eq!(read("[orchestration]\nconfidence_floor = 0.75"), Ok(0.75));
         assert_eq!(read("[orchestration]\nconfidence_floor = 1"), Ok(1.0));
+    }
+
+    #[test]
+    fn a_model_that_is_not_whole_cannot_be_promised() {
+        let read = |text: &str| {
+            let text = format!("[orchestration]\nexecution_model = {text}");
+            let config = Config::parse("c.toml", &text);
+            config.map(|config| config.orchestration.execution_model).map_err(|error| error.what)
+        };
+        assert_eq!(read("2"), Ok(2));
+        for wrong in ["1", "6", "-3"] {
+            assert!(read(wrong).is_err_and(|why| why.contains("must be 2 to")), "{wrong}");
+        }
+        assert!(read("3.0").is_err_and(|why| why.contains("a whole number")));
     }
 
     /// M-34.

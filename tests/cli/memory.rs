@@ -63,3 +63,34 @@ fn an_entry_is_found_read_restored_and_forgotten() -> Result<()> {
     ensure!(!listed.contains("tea is cold") && listed.contains("the invoice is paid"), "{listed}");
     Ok(())
 }
+
+/// What was put together says from what, and what it was made from can be brought back.
+#[test]
+fn what_was_put_together_says_from_what() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let host = terminal.host(&[])?;
+    let user = terminal.at(host.url());
+    for content in ["the invoice is paid", "tea is cold"] {
+        terminal.write("remember.json", &remembering(content))?;
+        user.output(&["workflows", "apply", "remember.json"])?;
+        user.output(&["run", "remember", "--follow"])?;
+    }
+    let tidy = remembering("")
+        .replace("\"write\"", "\"compact\"")
+        .replace("\"tags\"", "\"keep\":0,\"tags\"");
+    terminal.write("tidy.json", &tidy.replace("\"remember\"", "\"tidy\""))?;
+    user.output(&["workflows", "apply", "tidy.json"])?;
+    user.output(&["run", "tidy", "--follow"])?;
+    let listed: Value = serde_json::from_str(&user.output(&["memory", "list", "--json"])?)?;
+    let entries = listed["entries"].as_array().context("no list")?;
+    ensure!(entries.len() == 1, "{listed}");
+    let shown = user.output(&["memory", "get", entries[0]["id"].as_str().context("no id")?])?;
+    let source = entries[0]["sources"][0].as_str().context("no source")?;
+    ensure!(shown.contains("made from") && shown.contains(source), "{shown}");
+    ensure!(shown.contains("compacted-from:run_"), "{shown}");
+    user.output(&["memory", "restore", source, "--version", "1"])?;
+    let found = user.output(&["memory", "list", "--text", "invoice", "--json"])?;
+    let found: Value = serde_json::from_str(&found)?;
+    ensure!(found["entries"].as_array().is_some_and(|all| all.len() == 2), "{found}");
+    Ok(())
+}

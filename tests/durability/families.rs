@@ -83,7 +83,7 @@ async fn disturb(
 }
 
 /// Whether a log began before this moment and ended after it.
-fn is_across(log: &[Value], moment: &Timestamp) -> bool {
+pub(crate) fn is_across(log: &[Value], moment: &Timestamp) -> bool {
     let at = |event: Option<&Value>| -> Option<Timestamp> {
         serde_json::from_value(event?["timestamp"].clone()).ok()
     };

@@ -134,7 +134,7 @@ fn branches() -> Value {
     definition
 }
 
-fn workflow(id: &str, nodes: Vec<Value>, edges: Vec<Value>) -> Value {
+pub(crate) fn workflow(id: &str, nodes: Vec<Value>, edges: Vec<Value>) -> Value {
     json!({
         "id": id, "name": id, "version": "1.0", "nodes": nodes, "edges": edges,
         "triggers": [{ "id": "manual", "type": "manual", "enabled": true }],
@@ -148,7 +148,7 @@ fn with_settings(mut definition: Value, settings: Value) -> Value {
     definition
 }
 
-fn node(id: &str, type_id: &str, config: Value) -> Value {
+pub(crate) fn node(id: &str, type_id: &str, config: Value) -> Value {
     json!({ "id": id, "typeId": type_id, "name": id, "position": { "x": 0, "y": 0 }, "config": config, "inputs": {} })
 }
 
@@ -158,7 +158,7 @@ fn delay(id: &str) -> Value {
     node
 }
 
-fn edge(from: &str, to: &str) -> Value {
+pub(crate) fn edge(from: &str, to: &str) -> Value {
     json!({ "id": format!("{from}-{to}"), "sourceNodeId": from, "targetNodeId": to })
 }
 

@@ -7,6 +7,7 @@ mod load;
 mod measure;
 mod raw;
 mod report;
+mod together;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -48,6 +49,8 @@ pub(crate) struct Scale {
     /// Schedules that are due at one moment, and others that only wait.
     pub(crate) due: usize,
     pub(crate) waiting: usize,
+    /// Runs that remember a thousand things each.
+    pub(crate) fills: usize,
     pub(crate) quick: bool,
 }
 
@@ -61,6 +64,7 @@ const FULL: Scale = Scale {
     posts: 20_000,
     due: 10_000,
     waiting: 100_000,
+    fills: 100,
     quick: false,
 };
 
@@ -74,6 +78,7 @@ const QUICK: Scale = Scale {
     posts: 4_000,
     due: 2_000,
     waiting: 10_000,
+    fills: 10,
     quick: true,
 };
 

@@ -3,7 +3,7 @@
 use callboard_engine::{
     Call, Lifetime, MAX_MEMORY_BYTES, MemoryAccess, MemoryDraft, MemoryError, StoreError, Wanted,
 };
-use callboard_protocol::{AgentManifest, MemoryEntry};
+use callboard_protocol::{AgentManifest, MemoryEntry, Timestamp};
 use serde_json::Value;
 
 use crate::tool::untrusted;
@@ -63,12 +63,13 @@ impl AgentMemory {
         ordinal: u32,
         content: &str,
         tags: Vec<String>,
-        lifetime: Lifetime,
+        (lifetime, due_at): (Lifetime, Option<Timestamp>),
     ) -> Result<MemoryEntry, MemoryError> {
         let mut draft = MemoryDraft::new(&self.memory_ref, content);
         draft.tags = tags;
         draft.tags.push(SAVED_BY_AGENT.to_owned());
         draft.lifetime = lifetime;
+        draft.due_at = due_at;
         self.access.put(ordinal, draft).await
     }
 
@@ -124,8 +125,6 @@ fn cut(text: &str, most: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use callboard_protocol::Timestamp;
-
     use super::*;
 
     fn entry(content: &str) -> MemoryEntry {

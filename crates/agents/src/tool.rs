@@ -18,6 +18,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use callboard_core::TraceContext;
 use callboard_engine::EffectId;
 use callboard_protocol::{
     NodeId, Object, RunId, SafetyTier, Tenant, ToolApproval, ToolAuth, ToolEgress, ToolEntry,
@@ -102,6 +103,8 @@ pub struct ToolInvocation<'a> {
     /// The memory of the agent that calls; none where no agent does.
     pub notebook: Option<Notebook<'a>>,
     pub arguments: Object,
+    /// The caller's place in a trace; none where no run calls.
+    pub trace: Option<&'a TraceContext>,
     /// How long the call may take.
     pub within: Duration,
 }

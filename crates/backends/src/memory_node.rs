@@ -3,11 +3,14 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use callboard_core::{Outcome, RetryClass};
+use callboard_core::{Outcome, RetryClass, UPKEEP};
 use callboard_engine::{
-    Activity, Call, Lifetime, MemoryDraft, MemoryError, Stumble, Wanted, unreached,
+    Activity, Call, Lifetime, MAX_TOKEN_BUDGET, MemoryDraft, MemoryError, Stumble, Upkeep,
+    UpkeepError, Wanted, unreached,
 };
-use callboard_protocol::{Failure, MemoryEntry, Object, Timestamp};
+use callboard_protocol::{
+    CompactionTrigger, ConsolidationTrigger, Failure, MemoryEntry, Object, Timestamp,
+};
 
 /// Where nodes remember that name no place and no agent.
 const USUAL_REF: &str = "default";
@@ -15,6 +18,9 @@ const USUAL_REF: &str = "default";
 const USUAL_CONTENT: &str = "remembered by a workflow";
 /// How long the entry of a probe lives that must be found.
 const AN_HOUR_MS: u64 = 3_600_000;
+
+/// What an agent is shown is not put together, unless its node says otherwise.
+const USUALLY_KEPT: usize = 100;
 
 /// Reads and writes memory as its node says.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,6 +36,7 @@ impl Activity for MemoryNode {
             Some("ttl-probe") => probe_lifetime(&call).await,
             Some("redaction-probe") => probe_redaction(&call).await,
             Some("cross-tenant-probe") => probe_tenants(&call).await,
+            Some("consolidate" | "compact" | "distill") => tidy(&call).await,
             _ => Err(invalid("config.memoryAction names nothing that a node can do")),
         };
         match outputs {
@@ -92,6 +99,48 @@ async fn probe_tenants(call: &Call) -> Result<Object, Outcome> {
     })))
 }
 
+/// Makes the entries of a place fewer. What came of it is told, and put out nowhere else.
+async fn tidy(call: &Call) -> Result<Object, Outcome> {
+    let is_hosts_own = call.type_id.as_str() == UPKEEP;
+    let trigger = match is_hosts_own {
+        true => CompactionTrigger::HostManaged,
+        false => CompactionTrigger::ClientRequested,
+    };
+    let upkeep = match call.config.get("memoryAction").and_then(Value::as_str) {
+        Some("compact") => Upkeep::Compact { keep: keep(call)?, trigger },
+        Some("distill") => Upkeep::Distill { token_budget: token_budget(call)?, trigger },
+        _ if is_hosts_own => Upkeep::Consolidate(ConsolidationTrigger::HostManaged),
+        _ => Upkeep::Consolidate(ConsolidationTrigger::OnDemand),
+    };
+    match call.memory.tidy(&memory_ref(call), upkeep).await {
+        Ok(()) => Ok(Object::new()),
+        Err(error @ UpkeepError::OverBudget { .. }) => {
+            let failure = Failure::new("token_budget_exceeded", error.to_string());
+            Err(Outcome::Failed { failure, class: RetryClass::Final })
+        }
+        Err(UpkeepError::Memory(error)) => Err(error.outcome()),
+        Err(UpkeepError::Store(error)) => Err(unreached(&error)),
+    }
+}
+
+/// How many of the newest entries stay as they are.
+fn keep(call: &Call) -> Result<usize, Outcome> {
+    let Some(keep) = call.config.get("keep") else { return Ok(USUALLY_KEPT) };
+    let keep = keep.as_u64().and_then(|keep| usize::try_from(keep).ok());
+    keep.ok_or_else(|| invalid("config.keep is a whole number"))
+}
+
+/// What the run's options say, else what the node does.
+fn token_budget(call: &Call) -> Result<u64, Outcome> {
+    let nested = call.configurable.get("distillation").and_then(|it| it.get("tokenBudget"));
+    let asked = call.configurable.get("distillation.tokenBudget").or(nested);
+    let Some(budget) = asked.or_else(|| call.config.get("tokenBudget")) else {
+        return Ok(MAX_TOKEN_BUDGET);
+    };
+    let budget = budget.as_u64().filter(|budget| *budget > 0);
+    budget.ok_or_else(|| invalid("distillation.tokenBudget is a whole number above zero"))
+}
+
 async fn put(call: &Call, ordinal: u32, draft: MemoryDraft) -> Result<MemoryEntry, Outcome> {
     call.memory.put(ordinal, draft).await.map_err(MemoryError::outcome)
 }
@@ -111,7 +160,15 @@ fn draft(call: &Call) -> Result<MemoryDraft, Outcome> {
             Lifetime::Millis(seconds.saturating_mul(1_000))
         }
     };
+    let due_at = match given("dueAt") {
+        None => None,
+        Some(due) => {
+            let due = due.as_str().and_then(|due| due.parse().ok());
+            Some(due.ok_or_else(|| invalid("dueAt is a time as RFC 3339 writes it"))?)
+        }
+    };
     Ok(MemoryDraft {
+        due_at,
         tags: tags.filter_map(Value::as_str).map(str::to_owned).collect(),
         lifetime,
         ..MemoryDraft::new(&memory_ref(call), &content)

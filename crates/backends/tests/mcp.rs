@@ -15,7 +15,7 @@ use callboard_agents::{Tool, ToolFault, ToolInvocation, ToolSurface, Toolbox};
 use callboard_backends::{
     Egress, McpServer, McpServers, McpSurroundings, McpWay, Reach, SystemLookup,
 };
-use callboard_core::Attempt;
+use callboard_core::{Attempt, TraceContext};
 use callboard_engine::{Clock, EffectId};
 use callboard_protocol::{SafetyTier, Tenant, Timestamp, ToolSource, ToolTransport};
 use serde_json::{Value, json};
@@ -88,6 +88,15 @@ impl Given {
 }
 
 async fn invoke(tool: &dyn Tool, arguments: Value, within: Duration) -> Result<Value, ToolFault> {
+    traced(tool, arguments, within, None).await
+}
+
+async fn traced(
+    tool: &dyn Tool,
+    arguments: Value,
+    within: Duration,
+    trace: Option<&TraceContext>,
+) -> Result<Value, ToolFault> {
     let (tenant, run, node) = ("acme".into(), "run".into(), "agent".into());
     let attempt = Attempt { node: "agent".into(), visit: 0, number: 0 };
     let effect = EffectId::new(&tenant, &run, &attempt, 0, "x");
@@ -103,6 +112,7 @@ async fn invoke(tool: &dyn Tool, arguments: Value, within: Duration) -> Result<V
         effect,
         notebook,
         arguments,
+        trace,
         within,
     })
     .await
@@ -124,6 +134,23 @@ async fn tools_are_listed_with_their_tiers_and_unusable_ones_left_out() {
             (tier, ToolSource::Mcp, ToolTransport::Mcp)
         );
         assert_eq!(tool.required_scopes, ["tools:fake"]);
+    }
+    given.servers.close().await;
+}
+
+/// M-91: a server learns which run calls it, in the way of W3C.
+#[tokio::test]
+async fn m91_a_call_says_where_in_a_trace_it_belongs() {
+    let given = program();
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let found = given.find("write").await.unwrap();
+    for state in [None, Some("vendor=1")] {
+        let trace = TraceContext::read(parent, state).unwrap();
+        let within = Duration::from_secs(20);
+        let meta = traced(&*found, json!({}), within, Some(&trace)).await.unwrap();
+        let meta: Value = serde_json::from_str(meta.as_str().unwrap()).unwrap();
+        assert_eq!(meta["traceparent"], parent);
+        assert_eq!(meta["tracestate"].as_str(), state);
     }
     given.servers.close().await;
 }

@@ -74,6 +74,7 @@ impl Given {
             effect: &effect,
             notebook: None,
             arguments: admitted.arguments,
+            trace: None,
             within: Duration::from_secs(5),
         };
         admitted.tool.invoke(call).await

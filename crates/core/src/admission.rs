@@ -36,7 +36,12 @@ pub struct HostLimits {
     pub member_day: EffectiveBudget,
     /// What a tenant may use in a day.
     pub tenant_day: EffectiveBudget,
+    /// At most [`EXECUTION_MODEL`].
+    pub execution_model: u32,
 }
+
+/// The newest of the protocol's execution models that is wholly enforced.
+pub const EXECUTION_MODEL: u32 = 3;
 
 impl Default for HostLimits {
     fn default() -> Self {
@@ -49,6 +54,7 @@ impl Default for HostLimits {
             run_budget: EffectiveBudget::default(),
             member_day: EffectiveBudget::default(),
             tenant_day: EffectiveBudget::default(),
+            execution_model: EXECUTION_MODEL,
         }
     }
 }
@@ -116,8 +122,13 @@ impl Plan {
         let duration_ms = bounds.into_iter().flatten().min().unwrap_or(host.max_run_duration_ms);
         let loop_iterations = positive(configurable, "maxLoopIterations")?
             .map_or(host.max_loop_iterations, |limit| limit.min(host.max_loop_iterations));
-        let confidence_floor = host.confidence_floor;
-        Ok(RunLimits { node_executions, duration_ms, loop_iterations, confidence_floor })
+        Ok(RunLimits {
+            node_executions,
+            duration_ms,
+            loop_iterations,
+            confidence_floor: host.confidence_floor,
+            execution_model: host.execution_model,
+        })
     }
 
     fn admit_inputs(&self, inputs: &Object, unset: &[String]) -> Result<(), Inadmissible> {

@@ -77,6 +77,9 @@ pub struct Birth {
     /// The member whose day pays for the run: its own, or that of the run above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charged_to: Option<RosterId>,
+    /// The only scopes of its owner that the run may use, where a parent has narrowed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal_scope: Option<Vec<String>>,
     /// What the run sees of memory. A run from before there was any sees none.
     #[serde(default)]
     pub memory: MemoryBirth,
@@ -98,6 +101,9 @@ pub struct MemoryBirth {
     /// What runs whose history or place this one continues had written by then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Remembered>,
+    /// When the histories that this run continues were left, in order: what stood there then has not expired for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub anchors: Vec<Timestamp>,
 }
 
 /// What came in over the trigger bridge, as a run keeps it: for itself and its replays, never for its log.
@@ -233,6 +239,16 @@ pub struct RunLimits {
     /// How sure a supervisor must be to be followed without asking.
     #[serde(default = "protocol_floor")]
     pub confidence_floor: Confidence,
+    /// The protocol's execution model that the log follows. Records from before it had a choice follow the second.
+    #[serde(default = "second_model")]
+    pub execution_model: u32,
+}
+
+/// The first execution model whose logs count the turns of supervisors.
+pub(crate) const COUNTS_TURNS: u32 = 5;
+
+fn second_model() -> u32 {
+    2
 }
 
 fn u64_max() -> u64 {

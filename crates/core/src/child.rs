@@ -27,6 +27,29 @@ pub(crate) struct ChildCall {
     pub(crate) propagate_cancellation: bool,
     #[serde(default)]
     pub(crate) memory_scope_isolation: MemoryScope,
+    #[serde(default)]
+    pub(crate) output_attestation: Option<OutputAttestation>,
+}
+
+/// How far a child and what it leaves are trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct OutputAttestation {
+    #[serde(default)]
+    pub(crate) checksum: bool,
+    #[serde(default, rename = "algorithm")]
+    _algorithm: Algorithm,
+    #[serde(default)]
+    pub(crate) require_approval: bool,
+    /// The only scopes of its owner that the child may use.
+    pub(crate) principal_scope: Option<Vec<String>>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Algorithm {
+    #[default]
+    Sha256,
 }
 
 /// Whose memory a child reads and writes.

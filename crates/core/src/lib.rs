@@ -26,7 +26,7 @@ mod talk;
 mod trace;
 mod version;
 
-pub use admission::{HostLimits, Inadmissible, MOCK_PROVIDERS};
+pub use admission::{EXECUTION_MODEL, HostLimits, Inadmissible, MOCK_PROVIDERS};
 pub use birth::{
     AgentPin, Birth, Delivered, Departure, Fork, MemoryBirth, Parent, RunLimits, TaskSource,
 };
@@ -36,7 +36,7 @@ pub use confidence::{Confidence, escalation_threshold, falls_short};
 pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};
 pub use head::Head;
 pub use interrupt::{CastVote, Question};
-pub use node::{STATEMENT, required_capability};
+pub use node::{STATEMENT, UPKEEP, required_capability};
 pub use orchestrate::{DecisionKind, MAX_FAN_OUT, OrchestratorDecision};
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use run::{

@@ -37,6 +37,8 @@ pub(crate) enum NodeKind {
     RequiresMissing,
     /// Reads or writes memory, and passes on what came of it.
     Memory,
+    /// Keeps memory from growing without end.
+    Upkeep,
     /// Somebody outside core performs it.
     Activity,
 }
@@ -49,6 +51,9 @@ const MEMORY_ACTION: &str = "memoryAction";
 
 /// The type of nodes that only the host's own definitions have: `config.type` and `config.payload` are an event.
 pub const STATEMENT: &str = "callboard.statement";
+
+/// The type of nodes with which the host tidies memory by itself.
+pub const UPKEEP: &str = "callboard.memory";
 
 impl NodeKind {
     pub(crate) fn of(node: &WorkflowNode) -> Self {
@@ -73,6 +78,7 @@ impl NodeKind {
             "conformance.cost.emit" => Self::CostEmit,
             "conformance.requiresMissing" => Self::RequiresMissing,
             STATEMENT => Self::Statement,
+            UPKEEP => Self::Upkeep,
             _ => Self::Activity,
         }
     }
@@ -84,7 +90,7 @@ impl NodeKind {
 
     /// Whether an activity comes to the outcome.
     pub(crate) fn is_performed(self) -> bool {
-        matches!(self, Self::Activity | Self::Memory)
+        matches!(self, Self::Activity | Self::Memory | Self::Upkeep)
     }
 
     /// Whether a node of this kind waits for runs of its own, which go their own way meanwhile.
@@ -94,7 +100,7 @@ impl NodeKind {
 
     /// Whether nobody may write such a node: what it states would be believed.
     pub(crate) fn is_the_hosts_own(self) -> bool {
-        self == Self::Statement
+        matches!(self, Self::Statement | Self::Upkeep)
     }
 
     /// Whether the type exists for conformance tests alone.

@@ -8,6 +8,7 @@
 mod agent;
 mod answer;
 mod artifact;
+mod attest;
 mod attribution;
 mod branch;
 mod budget;
@@ -170,6 +171,10 @@ struct NodeState {
     talk: Option<talk::Talk>,
     /// What a supervisor has decided in this visit.
     ruling: Option<supervise::Ruling>,
+    /// The checksum that this visit has told of its child's outputs.
+    attested: Option<String>,
+    /// What this visit has remembered.
+    remembered: Vec<Remembered>,
     /// The decision that this visit carries out.
     dispatching: Option<dispatch::Dispatching>,
     started_at: Option<Timestamp>,

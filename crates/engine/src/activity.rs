@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
 use callboard_core::{
-    AgentPin, Answered, Attempt, Fact, Outcome, Pin, RunBudget, Task, pin_version,
+    AgentPin, Answered, Attempt, Fact, Outcome, Pin, RunBudget, Task, TraceContext, pin_version,
 };
 use callboard_protocol::{
     AgentRef, Failure, Object, Principal, Remembered, RunId, Tenant, Timestamp, TypeId, Workspace,
@@ -67,6 +67,8 @@ pub struct Call {
     pub tenant: Tenant,
     /// Who created the run.
     pub principal: Option<Principal>,
+    /// The only scopes of theirs that the run may use, where a parent has narrowed them.
+    pub principal_scope: Option<Vec<String>>,
     pub attempt: Attempt,
     pub type_id: TypeId,
     pub config: Object,
@@ -91,6 +93,8 @@ pub struct Call {
     pub(crate) budget: Option<RunBudget>,
     /// Who pays for it by the day.
     pub(crate) payers: Payers,
+    /// The place in the run's trace that whatever this calls belongs under.
+    pub trace: TraceContext,
     pub(crate) claim: Claim,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) secrets: Arc<dyn Secrets>,

@@ -49,6 +49,7 @@ impl Order {
             memory,
             delivery: None,
             from_outside: false,
+            principal_scope: None,
             trace: self.trace,
         }
     }

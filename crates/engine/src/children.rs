@@ -66,10 +66,11 @@ impl Engine {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(Err(inadmissible(refusal))),
         };
-        let at = self.inner.clock.now();
+        // Before the clock: whatever the child sees was written before it says that it began.
         let memory = self.memory_of_child(parent, order.memory, &run_id).await?;
         let attribution = cast.acting.map(|acting| acting.attribution(&order.workflow));
         let own = attribution.as_ref().map(|told| told.roster_id.clone());
+        let at = self.inner.clock.now();
         let birth = Birth {
             // Whoever is paid for above is paid for below, unless somebody of their own works there.
             charged_to: own.or_else(|| above.charged_to.clone()),
@@ -95,6 +96,10 @@ impl Engine {
             fork: None,
             delivery: None,
             from_outside: above.from_outside,
+            principal_scope: narrowed(
+                above.principal_scope.as_deref(),
+                order.principal_scope.as_deref(),
+            ),
             agents: cast.pins,
             memory,
             trace: Some(TraceContext::below(above, &attempt.node, attempt.visit)),
@@ -111,6 +116,10 @@ impl Engine {
         child: &RunId,
     ) -> Result<MemoryBirth, EngineError> {
         Ok(match scope {
+            // Below a fork it is the past, too.
+            MemoryScope::Inherit if !parent.birth().memory.anchors.is_empty() => {
+                parent.memory_handed_on()
+            }
             MemoryScope::Inherit => MemoryBirth {
                 as_of: self.inner.memory.memory_position().await?,
                 ..parent.memory_handed_on()
@@ -174,6 +183,13 @@ impl Engine {
     }
 }
 
+/// A child may use no scope that its parent may not.
+fn narrowed(above: Option<&[String]>, asked: Option<&[String]>) -> Option<Vec<String>> {
+    let Some(asked) = asked else { return above.map(<[String]>::to_vec) };
+    let allowed = |scope: &&String| above.is_none_or(|above| above.contains(scope));
+    Some(asked.iter().filter(allowed).cloned().collect())
+}
+
 fn inadmissible(refusal: Inadmissible) -> Failure {
     Failure::new(refusal.code, refusal.to_string()).with_details(refusal.details)
 }
@@ -184,5 +200,23 @@ fn uncast(error: EngineError) -> Result<Failure, EngineError> {
         EngineError::Inadmissible(refusal) => Ok(inadmissible(refusal)),
         EngineError::UnknownAgent(_) => Ok(Failure::new("unknown_agent", error.to_string())),
         error => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::narrowed;
+
+    #[test]
+    fn scopes_only_ever_become_fewer() {
+        let scopes = |names: &[&str]| -> Vec<String> {
+            names.iter().map(|name| (*name).to_owned()).collect()
+        };
+        let (ab, bc) = (scopes(&["a", "b"]), scopes(&["b", "c"]));
+        assert_eq!(narrowed(None, None), None);
+        assert_eq!(narrowed(Some(&ab), None), Some(ab.clone()));
+        assert_eq!(narrowed(None, Some(&ab)), Some(ab.clone()));
+        assert_eq!(narrowed(Some(&ab), Some(&bc)), Some(scopes(&["b"])));
+        assert_eq!(narrowed(Some(&ab), Some(&[])), Some(Vec::new()));
     }
 }

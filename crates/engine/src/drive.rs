@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
     Attempt, ChildNews, ChildOrder, Command, Entry, Outcome, RetryClass, Run, SpanContext, Task,
+    TraceContext,
 };
 use callboard_protocol::{Event, Failure, Remembered, Timestamp};
 
@@ -489,14 +490,20 @@ impl Driver {
         let inner = &self.engine.inner;
         let pinned = task.agent.as_ref().map(|pin| pin.agent_id.clone());
         let agent = pinned.or_else(|| task.named.as_ref().map(|named| named.agent_id.clone()));
-        let way = (teller.clone(), self.memory.clone());
+        // What a turn sees does not change while the turn lasts.
+        let shared = match self.run.memory_of_turn(&task.attempt.node) {
+            Some(view) => Shared::holding(view),
+            None => self.memory.clone(),
+        };
+        let way = (teller.clone(), shared);
         let (journal, clock) = (inner.memory.clone(), inner.clock.clone());
         let attempt = task.attempt.clone();
-        let memory = MemoryAccess::new(&self.run, attempt, agent, journal, clock, way);
+        let memory = MemoryAccess::new(&self.run, attempt.clone(), agent, journal, clock, way);
         Call {
             run: birth.run_id.clone(),
             tenant: birth.owner.tenant.clone(),
             principal: birth.owner.principal.clone(),
+            principal_scope: birth.principal_scope.clone(),
             attempt: task.attempt,
             type_id: task.type_id,
             config: task.config,
@@ -512,6 +519,7 @@ impl Driver {
             memory,
             budget: birth.budget.clone(),
             payers: Payers::of(birth, &inner.options.limits, Arc::clone(&inner.roster)),
+            trace: TraceContext::below(birth, &attempt.node, attempt.visit),
             claim: self.claim.clone(),
             store: self.engine.inner.store.clone(),
             secrets: self.engine.inner.secrets.clone(),

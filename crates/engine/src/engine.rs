@@ -325,11 +325,13 @@ impl Engine {
         let host = inner.options.limits;
         let limits = entry.plan.admit(&order.inputs, &order.configurable, host)?;
         let budget = RunBudget::admit(&order.configurable, &host, None)?;
+        // Before the clock: whatever the run sees was written before it says that it began.
+        let as_of = inner.memory.memory_position().await?;
         let at = inner.clock.now();
         let exclusive = order.exclusive;
         let digest = entry.digest.clone();
         let mut birth = order.birth(run_id, workflow_id, digest, cast, (limits, budget), at);
-        birth.memory.as_of = inner.memory.memory_position().await?;
+        birth.memory.as_of = as_of;
         complete(&mut birth);
         let run = Run::new(Arc::new(birth), entry.plan);
         let mut newborn = self.newborn(run, entry.source, at);

@@ -58,6 +58,15 @@ impl Engine {
         let above = self.open(errand.run).await?;
         let above = above.ok_or_else(|| EngineError::UnknownRun(errand.run.clone()))?;
         let birth = above.birth();
+        if birth.principal_scope.is_some() {
+            // A run of its own would have all the rights that this one was to go without.
+            return Err(EngineError::Inadmissible(Inadmissible {
+                code: "forbidden",
+                path: String::new(),
+                message: "a run with narrowed rights starts no other".to_owned(),
+                details: Object::new(),
+            }));
+        }
         let depth = birth.metadata.as_ref().and_then(|kept| kept.get(DEPTH));
         let depth = depth.and_then(Value::as_u64).unwrap_or(0) + 1;
         if depth > MAX_DEPTH {

@@ -70,7 +70,9 @@ impl Engine {
             }
         };
         let (from, mode, at) = (order.from, order.mode, inner.clock.now());
-        let birth = Birth {
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        let (history, rest) = opened.entries.split_at(from.min(opened.entries.len()));
+        let mut birth = Birth {
             run_id: inner.ids.run_id(),
             configurable,
             created_at: at,
@@ -78,8 +80,10 @@ impl Engine {
             budget,
             ..order.birth(source, until)
         };
-        let from = usize::try_from(from).unwrap_or(usize::MAX);
-        let (history, rest) = opened.entries.split_at(from.min(opened.entries.len()));
+        if mode == ForkMode::Branch {
+            let left_at = history.last().map_or(source.created_at, |last| last.at);
+            birth.memory.anchors.push(left_at);
+        }
         let mut run = Run::new(Arc::new(birth), plan);
         if mode == ForkMode::Replay {
             run = run.with_source(rest);
@@ -116,7 +120,8 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let memory = &self.inner.memory;
         let view = MemoryView { as_of: source.memory.as_of, also: source.memory.also.clone() };
-        let seen = Seen { view, family: source.memory.family.clone() };
+        let (family, anchors) = (source.memory.family.clone(), source.memory.anchors.clone());
+        let seen = Seen { view, family, anchors };
         let query = MemoryQuery::new(Place::Anywhere, self.inner.clock.now(), 1);
         let query = MemoryQuery { seen: Some(seen), ..query };
         let probe = async {

@@ -68,8 +68,9 @@ pub use heartbeats::{
 pub use in_memory::InMemoryStore;
 pub use logs::{Logs, Window};
 pub use memory::{
-    Lifetime, MAX_MEMORY_BYTES, Memory, MemoryAccess, MemoryAuthor, MemoryDraft, MemoryError,
-    MemoryQuery, MemoryRecord, MemoryRow, Place, Seen as MemorySeen, Wanted, check_memory_ref,
+    CONVERSATIONS, Commitment, Crowd, Keeper, Lifetime, MAX_MEMORY_BYTES, MAX_TOKEN_BUDGET, Memory,
+    MemoryAccess, MemoryAuthor, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord, MemoryRow,
+    Place, Seen as MemorySeen, TOKENIZER, Upkeep, UpkeepError, Wanted, check_memory_ref,
     next_expiry, unreached, words,
 };
 pub use observe::Ended;

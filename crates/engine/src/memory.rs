@@ -1,7 +1,10 @@
 //! The port to what a tenant remembers: a journal of versions, in which nothing is overwritten.
 
+mod commitment;
 mod draft;
+mod keeper;
 mod recall;
+mod upkeep;
 
 use std::fmt;
 
@@ -9,15 +12,17 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use callboard_core::MemoryView;
-use callboard_protocol::{MemoryEntry, MemoryId, NodeId, Principal, RunId, Timestamp};
+use callboard_protocol::{MemoryEntry, MemoryId, NodeId, Principal, Remembered, RunId, Timestamp};
 
 use crate::store::{Scope, StoreError};
 
 pub use draft::{
     Lifetime, MAX_MEMORY_BYTES, MemoryDraft, MemoryError, check_memory_ref, unreached,
 };
+pub use keeper::Keeper;
 pub use recall::{MemoryAccess, Wanted};
 pub(crate) use recall::{Shared, rows_of};
+pub use upkeep::{MAX_TOKEN_BUDGET, TOKENIZER, Upkeep, UpkeepError};
 
 /// What is remembered, per tenant. Runs write to it through [`crate::Append`] alone, so that a row and the event
 /// that tells of it are committed together.
@@ -52,6 +57,45 @@ pub trait Memory: fmt::Debug + Send + Sync {
 
     /// Whether what a run saw of memory can still be told.
     async fn has_snapshot(&self, run: &RunId) -> Result<bool, StoreError>;
+
+    /// Places of every tenant in which more than `most` entries stand that never expire, at most `limit` of them.
+    /// Those under [`CONVERSATIONS`] are not looked at.
+    async fn crowded(&self, most: u64, limit: usize) -> Result<Vec<Crowd>, StoreError>;
+
+    /// Commitments of every tenant that are due and not settled, those that waited longest first.
+    async fn due_commitments(
+        &self,
+        at: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Commitment>, StoreError>;
+
+    /// Nobody need be reminded of a commitment any more.
+    async fn settle_commitment(&self, commitment: &Commitment) -> Result<(), StoreError>;
+}
+
+/// Something that is remembered until its time has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commitment {
+    pub owner: Scope,
+    pub id: MemoryId,
+    pub version: u64,
+    pub memory_ref: String,
+    pub due_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub position: u64,
+}
+
+/// What agents say within a run is remembered under such names. It is the run's own, and nobody else's to tidy.
+pub const CONVERSATIONS: &str = "conversation/";
+
+/// A place in which many entries stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crowd {
+    pub owner: Scope,
+    pub scope_id: String,
+    pub memory_ref: String,
+    /// The position of the newest of them.
+    pub newest: u64,
 }
 
 /// One version of an entry, as it is written.
@@ -74,6 +118,11 @@ pub struct MemoryRow {
     pub author: MemoryAuthor,
     /// The entries that this one was made from.
     pub sources: Vec<MemoryId>,
+    /// When somebody is to be reminded of it. A later version that says nothing takes that back.
+    pub due_at: Option<Timestamp>,
+    /// Versions of other entries that this one stands for from now on. [`StoreError::Moved`] where one of them is not
+    /// the newest of its entry any more.
+    pub absorbs: Vec<Remembered>,
 }
 
 /// Who wrote a version.
@@ -118,6 +167,9 @@ pub struct MemoryRecord {
     pub family: Option<RunId>,
     #[serde(skip)]
     pub position: u64,
+    /// The position of what stands in its place: the next version, or an entry that it was absorbed into.
+    #[serde(skip)]
+    pub superseded_by: Option<u64>,
     /// The position of the entry's first version, which is its place in a list.
     #[serde(skip)]
     pub first: u64,
@@ -150,7 +202,7 @@ impl MemoryRecord {
             Place::Named(name) => self.scope_id == *name || self.memory_ref == *name,
         };
         place
-            && self.lives_at(query.at)
+            && self.lives_at(query.looked_at(self))
             && query.id.as_ref().is_none_or(|id| *id == self.id)
             && query.tag.as_ref().is_none_or(|tag| self.tags.contains(tag))
             && query.before.is_none_or(|before| query.place_of(self) < before)
@@ -193,12 +245,26 @@ pub enum Place {
 pub struct Seen {
     pub view: MemoryView,
     pub family: Option<RunId>,
+    /// As [`callboard_core::MemoryBirth::anchors`].
+    pub anchors: Vec<Timestamp>,
 }
 
 impl MemoryQuery {
     pub fn new(place: Place, at: Timestamp, limit: usize) -> Self {
         let (id, tag, text, before, seen) = (None, None, None, None, None);
         Self { place, id, tag, text, before, limit, at, seen }
+    }
+
+    /// When an entry must not have expired: for what a fork's source saw, when its history was left.
+    fn looked_at(&self, record: &MemoryRecord) -> Timestamp {
+        let mut anchors = self.seen.iter().flat_map(|seen| &seen.anchors);
+        anchors.find(|anchor| record.written_at <= **anchor).copied().unwrap_or(self.at)
+    }
+
+    /// Whatever expired before this is there for nobody.
+    pub fn earliest(&self) -> Timestamp {
+        let anchors = self.seen.iter().flat_map(|seen| &seen.anchors);
+        anchors.copied().chain([self.at]).min().unwrap_or(self.at)
     }
 
     /// What orders the answer, greatest first: an entry's age, or, in a search for text, its last change.

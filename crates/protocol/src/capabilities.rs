@@ -1,6 +1,8 @@
 //! The discovery document: what this host says of itself, and therefore must enforce.
 
 mod check;
+mod memory;
+mod orchestration;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +12,9 @@ use crate::{
     BudgetScope, DeploymentState, ForkMode, InvocationSource, Object, PromptKind, PromptSource,
     RetryPolicy, SubscriptionState, ToolSource, TriggerSource,
 };
+
+pub use memory::*;
+pub use orchestration::*;
 
 /// `GET /.well-known/openwop`. Each family stands at the root; the server mirrors them under `capabilities`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -270,10 +275,17 @@ pub struct AgentsCapability {
     pub manifest_runtime: ManifestRuntime,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory_backends: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_consolidation: Option<MemoryConsolidation>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commitments: Option<CommitmentsCapability>,
     /// Whether supervisors decide, whether what they decide is carried out, and whether workers are given variables.
     pub orchestrator: bool,
     pub dispatch: bool,
     pub dispatch_mapping: bool,
+    /// RFC 0063: what a child leaves is attested, and merged only where somebody agreed who had to.
+    #[serde(default)]
+    pub sub_run_attestation: bool,
     /// Absent where agents are dispatched without asking models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_runtime: Option<LiveRuntime>,
@@ -310,39 +322,6 @@ pub struct RosterCapability {
     pub portfolio_trigger_sources: Vec<TriggerSource>,
 }
 
-/// What runs can remember. Its parts are closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct MemoryCapability {
-    pub supported: bool,
-    pub max_entry_size_bytes: u64,
-    pub ttl_supported: bool,
-    pub search: MemorySearch,
-    pub retention: MemoryRetention,
-    pub attribution: MemoryAttribution,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MemorySearch {
-    pub supported: bool,
-    pub modes: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MemoryRetention {
-    pub ttl: bool,
-    pub forget: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct MemoryAttribution {
-    pub supported: bool,
-    pub emits_write_events: bool,
-}
-
 /// RFC 0077: agents of packs work with models and tools. Closed in the protocol's schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -359,44 +338,6 @@ pub struct LiveRuntime {
 pub struct ReasoningCapability {
     pub verbosity: String,
     pub streaming: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OrchestratorCapability {
-    pub supported: bool,
-    pub fan_out_supported: bool,
-}
-
-/// What a dispatching node may be configured to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DispatchCapability {
-    pub supported: bool,
-    pub models: Vec<String>,
-    pub fan_out_supported: bool,
-    pub fan_out_policies: Vec<String>,
-    pub join_modes: Vec<String>,
-    pub on_child_failure_modes: Vec<String>,
-    pub max_fan_out: u32,
-    pub ask_user_routings: Vec<String>,
-}
-
-/// Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct MultiAgentCapability {
-    pub execution_model: ExecutionModel,
-}
-
-/// How agents work together; a version promises all that those before it promise. Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ExecutionModel {
-    pub supported: bool,
-    pub version: u32,
-    pub confidence_escalation_floor: f64,
-    pub confidence_escalation_interrupt_kind: String,
 }
 
 /// Closed in the protocol's schema.

@@ -173,6 +173,8 @@ events! {
     ArtifactCreated(ArtifactCreated) = "artifact.created", Update;
     NodeDispatched(NodeDispatched) = "node.dispatched", Update;
     MemoryWritten(MemoryWritten) = "memory.written", Debug;
+    MemoryCompacted(MemoryCompacted) = "memory.compacted", Debug;
+    MemoryConsolidated(MemoryConsolidated) = "agent.memory.consolidated", Debug;
     ReplayDiverged(ReplayDiverged) = "replay.diverged", Debug;
     ChildChanged(ChildChanged) = "callboard.child.changed", Debug;
     Vote(Vote) = "callboard.vote", Debug;
@@ -234,6 +236,8 @@ impl Event {
             Self::Ask(payload) => Some(&payload.node_id),
             Self::LoopbackLimit(payload) => Some(&payload.node_id),
             Self::MemoryWritten(payload) => payload.node_id.as_ref(),
+            Self::MemoryCompacted(payload) => payload.node_id.as_ref(),
+            Self::MemoryConsolidated(payload) => payload.node_id.as_ref(),
             Self::ChannelWritten(payload) => payload.node_id.as_ref(),
             Self::VariableChanged(payload) => payload.node_id.as_ref(),
             Self::VersionPinned(payload) => payload.node_id.as_ref(),
@@ -276,6 +280,8 @@ impl Event {
             Self::ConversationOpened(payload) => payload.node_id = node,
             Self::ConversationExchanged(payload) => payload.node_id = node,
             Self::ConversationClosed(payload) => payload.node_id = node,
+            Self::MemoryCompacted(payload) => payload.node_id = node,
+            Self::MemoryConsolidated(payload) => payload.node_id = node,
             _ => {}
         }
         self

@@ -17,22 +17,24 @@ use std::path::{Path, PathBuf};
 
 use callboard_protocol::{
     AgentDecided, AgentDeployment, AgentHandoff, AgentReasoned, AgentRoster, AgentRosterEntry,
-    ApprovalReceived, ApprovalRequested, ArtifactCreated, Ask, BudgetConsumed, BudgetDimension,
-    BudgetExhausted, BudgetReserved, BudgetScope, BudgetThresholdCrossed, CancelRequested,
-    CapBreached, CapKind, ChainPhase, ChannelWritten, ChildChanged, ChildRunSnapshot, ChunkMeta,
-    ClarificationRequested, ClarificationResolved, ConfidenceEscalated, Consumption,
-    ConversationClosed, ConversationExchanged, ConversationOpened, ConversationTurn, CreateRun,
+    ApprovalReceived, ApprovalRequested, ArtifactCreated, Ask, Attestation, BudgetConsumed,
+    BudgetDimension, BudgetExhausted, BudgetReserved, BudgetScope, BudgetThresholdCrossed,
+    CancelRequested, CapBreached, CapKind, ChainPhase, ChannelWritten, ChildChanged,
+    ChildRunSnapshot, ChunkMeta, ClarificationRequested, ClarificationResolved, CompactionTrigger,
+    ConfidenceEscalated, ConsolidationTrigger, Consumption, ConversationClosed,
+    ConversationExchanged, ConversationOpened, ConversationTurn, CreateRun,
     DeploymentCanaryAdjusted, DeploymentEvent, DeploymentPromoted, DeploymentRolledBack,
-    DeploymentState, DeploymentStateChanged, DeploymentTransition, DivergenceKind, DrainPolicy,
-    EVENT_TYPES, EffectiveBudget, ErrorEnvelope, EscalationKind, Event, EventId, Failure, ForkMode,
-    ForkSnapshot, InterruptKind, InterruptRequested, InterruptResolved, LoopbackLimit,
-    MemoryWritten, NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed, NodeResumed,
-    NodeRetried, NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended, Object, OutputChunk, Owner,
-    PauseRequested, Reducer, Remembered, ReplayDiverged, RosterAgentRef, RosterId, RosterOwner,
-    RosterRunInitiated, RunCancelled, RunCompleted, RunCost, RunEvent, RunFailed, RunMetrics,
-    RunOrchestratorDecided, RunPaused, RunResumed, RunSnapshot, RunStarted, RunStatus, RunTokens,
-    Timestamp, Transition, TriggerSource, TurnRole, Usage, VariableChanged, VersionPinned, Vote,
-    WorkflowChained, WorkflowDefinition,
+    DeploymentState, DeploymentStateChanged, DeploymentTransition, Distillation, DivergenceKind,
+    DrainPolicy, EVENT_TYPES, EffectiveBudget, ErrorEnvelope, EscalationKind, Event, EventId,
+    Failure, ForkMode, ForkSnapshot, InterruptKind, InterruptRequested, InterruptResolved,
+    LoopbackLimit, MemoryCompacted, MemoryConsolidated, MemoryWritten, NodeCancelled,
+    NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeSnapshot,
+    NodeStarted, NodeSuspended, Object, OutputChunk, Owner, PauseRequested, Reducer, Remembered,
+    ReplayDiverged, RosterAgentRef, RosterId, RosterOwner, RosterRunInitiated, RunCancelled,
+    RunCompleted, RunCost, RunEvent, RunFailed, RunMetrics, RunOrchestratorDecided, RunPaused,
+    RunResumed, RunSnapshot, RunStarted, RunStatus, RunTokens, Timestamp, Transition,
+    TriggerSource, TurnRole, Usage, VariableChanged, VersionPinned, Vote, WorkflowChained,
+    WorkflowDefinition,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -312,12 +314,14 @@ fn orchestration_events() -> Vec<Event> {
             parent_run_id: "r".into(),
             child_run_id: Some("c".into()),
             harvested_keys: Some(vec!["k".into()]),
+            attestation: Some(Attestation { checksum: "00".into(), algorithm: "sha256".into() }),
             error: Some(failure()),
         })
     });
     let decided = Event::RunOrchestratorDecided(RunOrchestratorDecided {
         node_id: None,
         agent_id: "core.x.y".into(),
+        iteration: Some(1),
         decision: decision.clone(),
     });
     let escalated = [EscalationKind::Clarify, EscalationKind::Escalate].map(|kind| {
@@ -357,6 +361,28 @@ fn family_events() -> Vec<Event> {
             node_id: Some("n".into()),
             agent_id: Some("vendor.acme.desk".into()),
             tags: vec!["source:run".into()],
+        }),
+        Event::MemoryCompacted(MemoryCompacted {
+            node_id: None,
+            memory_ref: "desk/notes".into(),
+            output_id: "mem_3".into(),
+            source_ids: Some(vec!["mem_1".into(), "mem_2".into()]),
+            source_count: 2,
+            trigger: CompactionTrigger::HostManaged,
+            byte_size: 42,
+            distillation: Some(Distillation {
+                token_budget: 100,
+                tokens_used: 99,
+                index_updated: false,
+            }),
+        }),
+        Event::MemoryConsolidated(MemoryConsolidated {
+            node_id: None,
+            memory_ref: "desk/notes".into(),
+            input_count: 3,
+            output_count: 2,
+            merged_ids: Some(vec!["mem_1".into()]),
+            trigger: ConsolidationTrigger::OnDemand,
         }),
         Event::ReplayDiverged(ReplayDiverged {
             source_run_id: "r".into(),

@@ -13,10 +13,10 @@ use callboard_engine::{
     Annotations, Bridge, Courier, Deployments, Engine, Envelopes, Logs, Pulse, Scheduler, Work,
 };
 use callboard_protocol::{
-    AgentsCapability, BudgetCapability, BudgetScope, Capabilities, Contradiction,
-    HttpClientCapability, Implementation, InstallScope, InvocationSource, LiveRuntime,
-    ManifestRuntime, OrgChartCapability, ReasoningCapability, RosterCapability, Timestamp,
-    ToolHooksCapability, ToolSource, TriggerSource,
+    AgentsCapability, BudgetCapability, BudgetScope, Capabilities, CommitmentsCapability,
+    Contradiction, HttpClientCapability, Implementation, InstallScope, InvocationSource,
+    LiveRuntime, ManifestRuntime, MemoryConsolidation, OrgChartCapability, ReasoningCapability,
+    RosterCapability, Timestamp, ToolHooksCapability, ToolSource, TriggerSource,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -181,9 +181,18 @@ impl Default for ServerConfig {
                     install_scope: InstallScope::Tenant,
                 },
                 memory_backends: vec!["long-term".to_owned()],
+                commitments: Some(CommitmentsCapability {
+                    supported: true,
+                    fire_conditions: vec!["time".to_owned()],
+                }),
+                memory_consolidation: Some(MemoryConsolidation {
+                    supported: true,
+                    schedule: "host-managed".to_owned(),
+                }),
                 orchestrator: true,
                 dispatch: true,
                 dispatch_mapping: true,
+                sub_run_attestation: true,
                 live_runtime: None,
                 reasoning: None,
                 // Only the bracket of a live agent says which version a channel led to.

@@ -5,20 +5,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::body::Bytes;
 use callboard_agents::{BUDGET_MULTIPLIER, MODEL_CAPABILITIES, SCHEMA_ROUNDS, UNIVERSAL_KINDS};
 use callboard_core::{HORIZON_TEXT, MAX_FAN_OUT};
-use callboard_engine::{Bridge, MAX_MEMORY_BYTES, MAX_RUNTIME, MIN_INTERVAL};
+use callboard_engine::{
+    Bridge, MAX_MEMORY_BYTES, MAX_RUNTIME, MAX_TOKEN_BUDGET, MIN_INTERVAL, TOKENIZER,
+};
 use callboard_protocol::{
     AgentsCapability, Backpressure, BundleCapability, Capabilities, CompletionCapability,
-    Compliance, ConformanceCapability, DispatchCapability, DrainPolicy, ENGINE_VERSION,
-    EVENT_LOG_SCHEMA_VERSION, EngineVersionRange, EnvelopesCapability, ExecutionModel, Feedback,
-    ForkMode, HeartbeatCapability, IdempotencyCapability, IngestionCapability, InterruptKind,
-    LONGEST_PROMPT, Limits, MemoryAttribution, MemoryCapability, MemoryRetention, MemorySearch,
+    Compliance, ConformanceCapability, CrossHostCausation, DispatchCapability, DrainPolicy,
+    ENGINE_VERSION, EVENT_LOG_SCHEMA_VERSION, EngineVersionRange, EnvelopesCapability,
+    ExecutionModel, Feedback, ForkMode, HeartbeatCapability, IdempotencyCapability,
+    IngestionCapability, InterruptKind, LONGEST_PROMPT, Limits, MemoryAttribution,
+    MemoryCapability, MemoryCompaction, MemoryDistillation, MemoryRetention, MemorySearch,
     ModelCapabilities, MultiAgentCapability, Object, Observability, OrchestratorCapability,
     OtelCapability, PROTOCOL_VERSION, PROTOCOL_VERSIONS, PauseResume, Production, PromptKind,
     PromptSource, PromptsCapability, ReasoningCapability, ReliabilityCapability, ReplayCapability,
-    RestTransport, RetryPolicy, RunsCapability, SchedulingCapability, SeamCapability,
-    SecretsCapability, SubWorkflowCapability, SubscriptionState, Supported, Testing,
-    ToolCatalogCapability, TriggerBridgeCapability, TriggerDeadLetterCapability, TriggerSource,
-    UsageCapability, WebhooksCapability, WorkflowId,
+    ReplayDeterminism, RestTransport, RetryPolicy, RunsCapability, SchedulingCapability,
+    SeamCapability, SecretsCapability, SubWorkflowCapability, SubscriptionState, Supported,
+    Testing, ToolCatalogCapability, TriggerBridgeCapability, TriggerDeadLetterCapability,
+    TriggerSource, UsageCapability, WebhooksCapability, WorkflowId,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -239,6 +242,18 @@ fn memory() -> MemoryCapability {
         search: MemorySearch { supported: true, modes: texts(&["filter"]) },
         retention: MemoryRetention { ttl: true, forget: true },
         attribution: MemoryAttribution { supported: true, emits_write_events: true },
+        compaction: MemoryCompaction {
+            supported: true,
+            trigger: "both".to_owned(),
+            max_output_bytes: MAX_MEMORY_BYTES as u64,
+        },
+        distillation: MemoryDistillation {
+            supported: true,
+            max_token_budget: MAX_TOKEN_BUDGET,
+            scheduled: true,
+            index_emitted: false,
+            tokenizer_name: TOKENIZER.to_owned(),
+        },
     }
 }
 
@@ -263,13 +278,27 @@ fn dispatch() -> DispatchCapability {
     }
 }
 
-/// The loop with its handoffs, and the confidence floor with its question. What a later version adds is not said.
+/// Each version adds to those before it, and nothing is said of what the host's own version does not promise.
 fn execution_model(host: &Host) -> ExecutionModel {
+    let limits = host.app.engine.limits();
+    let version = limits.execution_model;
     ExecutionModel {
         supported: true,
-        version: 2,
-        confidence_escalation_floor: host.app.engine.limits().confidence_floor.get(),
+        version,
+        confidence_escalation_floor: limits.confidence_floor.get(),
         confidence_escalation_interrupt_kind: InterruptKind::Approval.as_str().to_owned(),
+        cross_child_memory_concurrency: "strict".to_owned(),
+        cross_host_causation: (version >= 3).then(|| CrossHostCausation {
+            supported: true,
+            host_id: host.app.config.host_id.clone(),
+            ancestry_endpoint_supported: true,
+        }),
+        replay_determinism: (version >= 4).then(|| ReplayDeterminism {
+            supported: true,
+            llm_cache_key_recipe: "spec-rfc-0041".to_owned(),
+            refusal_divergence_emission: true,
+        }),
+        stateful_resume: (version >= 5).then_some(true),
     }
 }
 

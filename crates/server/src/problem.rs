@@ -87,8 +87,9 @@ codes! {
     InterruptExpired = "interrupt_expired", GONE, "The link's time is over.";
     InterruptGone = "interrupt_gone", GONE, "The run was cancelled, and its questions with it.";
     AgentNotFound = "agent_not_found", NOT_FOUND, "There is no such agent, or none that the caller may see.";
-    ForkPointUnknown = "fork_point_unknown", UNPROCESSABLE_ENTITY, "The run has no event with this sequence to fork at.";
+    InvalidFromSeq = "invalid_from_seq", UNPROCESSABLE_ENTITY, "The run has no event with this sequence to fork at.";
     ReplayMemorySnapshotUnavailable = "replay_memory_snapshot_unavailable", UNPROCESSABLE_ENTITY, "What the run saw of memory is not there any more, so it cannot be forked.";
+    TokenBudgetExceeded = "token_budget_exceeded", UNPROCESSABLE_ENTITY, "Distilling would take more tokens than the budget; nothing was changed.";
     UnknownChildWorkflow = "unknown_child_workflow", UNPROCESSABLE_ENTITY, "A node starts a workflow that does not exist.";
     CorrelationMismatch = "correlation_mismatch", UNPROCESSABLE_ENTITY, "The event is not the one that the run waits for.";
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is larger than limits.maxRequestBodyBytes.";
@@ -343,7 +344,7 @@ impl From<EngineError> for Problem {
                     .with("workflowId", workflow.as_str())
             }
             EngineError::NoSuchEvent { ref run, from, until } => {
-                Self::new(Code::ForkPointUnknown, error.to_string())
+                Self::new(Code::InvalidFromSeq, error.to_string())
                     .with("sourceRunId", run.as_str())
                     .with("fromSeq", from)
                     .with("boundary", until)

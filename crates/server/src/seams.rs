@@ -3,6 +3,8 @@
 //! They stand behind the same gate as everything else and go through the same code: a door supplies a
 //! trigger or a view, never an answer of its own.
 
+mod agent_loop;
+mod attest;
 mod budget;
 mod deployment;
 mod dispatch;
@@ -21,6 +23,7 @@ mod safe_fetch;
 mod scheduling;
 mod tool_hooks;
 mod triggers;
+mod upkeep;
 
 use std::sync::Arc;
 
@@ -37,9 +40,10 @@ use crate::extract::{Named, Sent, Shaped, parse};
 use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::operations::OperationId::{
-    SeamAcceptEnvelope, SeamBudget, SeamBundle, SeamCacheKey, SeamComposePrompt, SeamDeliver,
-    SeamDeployment, SeamDispatch, SeamEmitReliability, SeamEmitUsage, SeamEvents,
-    SeamExpireSnapshots, SeamFanOut, SeamHeartbeat, SeamIngest, SeamInstallGate, SeamLiveInvoke,
+    SeamAcceptEnvelope, SeamAgentLoop, SeamAttest, SeamBudget, SeamBundle, SeamCacheKey,
+    SeamComposePrompt, SeamConsolidate, SeamDeliver, SeamDeployment, SeamDispatch, SeamDistill,
+    SeamEmitReliability, SeamEmitUsage, SeamEvents, SeamExpireSnapshots, SeamFanOut,
+    SeamFireCommitment, SeamHeartbeat, SeamIngest, SeamInstallGate, SeamLiveInvoke,
     SeamMemoryRoundtrip, SeamMockBudget, SeamMockProgram, SeamModelGate, SeamReset,
     SeamResolvePrompt, SeamRosterFire, SeamSafeFetch, SeamScheduling, SeamSetVariables, SeamSpans,
     SeamToggle, SeamToolHooks, SeamVariables, SeamWorkflow, SeamWrapPrompt,
@@ -50,6 +54,8 @@ use crate::query::Parameters;
 use crate::routes::workflows;
 use loose::LooseWorkflow;
 
+pub(crate) use agent_loop::agent_loop;
+pub(crate) use attest::attest;
 pub(crate) use budget::budget;
 pub(crate) use deployment::deployment;
 pub(crate) use dispatch::dispatch;
@@ -67,6 +73,7 @@ pub(crate) use safe_fetch::safe_fetch;
 pub(crate) use scheduling::scheduling;
 pub(crate) use tool_hooks::tool_hooks;
 pub(crate) use triggers::{trigger_deliver, trigger_ingest};
+pub(crate) use upkeep::{consolidate, distill, fire_commitment};
 
 /// Whether the doors are there at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,6 +211,30 @@ pub(crate) static SEAMS: &[Operation] = &[
         SeamMemoryRoundtrip,
         "POST /v1/host/sample/test/memory/cross-run-ttl-roundtrip",
         "Let a child remember something for a while, and its parent see it",
+    )
+    .needs("runs:create")
+    .takes("Object")
+    .gives(OK, Gives::Json("Object")),
+    post(SeamAgentLoop, "POST /v1/host/sample/agentloop/run", "Let a supervisor take its turns")
+        .needs("runs:create")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamAttest, "POST /v1/host/sample/subrun/attest", "Take over what a child leaves")
+        .needs("runs:create")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamFireCommitment, "POST /v1/host/sample/commitment/fire", "Keep a promise that is due")
+        .needs("runs:create")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamDistill, "POST /v1/host/sample/memory/distill", "Distil memory within a budget")
+        .needs("runs:create")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(
+        SeamConsolidate,
+        "POST /v1/host/sample/memory/consolidate",
+        "Make entries one that say the same",
     )
     .needs("runs:create")
     .takes("Object")

@@ -282,7 +282,12 @@ contract! {
         a_name_finds_a_scope_or_a_reference
         a_person_amends_what_has_not_moved
         what_is_forgotten_is_nowhere
-        a_snapshot_is_let_go_of_by_its_owner;
+        a_snapshot_is_let_go_of_by_its_owner
+        what_was_absorbed_is_there_for_those_who_began_before
+        nothing_is_absorbed_that_has_moved_on
+        a_crowd_is_counted_where_entries_last
+        what_stood_at_an_anchor_has_not_expired
+        a_commitment_is_due_until_it_is_settled_or_taken_back;
     schedules:
         a_schedule_is_kept_changed_and_removed_in_its_scope_only
         due_schedules_come_in_order_and_no_more_than_asked_for

@@ -14,6 +14,7 @@ use super::definitions::{self, CHAIN, NOOP, WAIT};
 use super::fires::{self, Fires};
 use super::live::{self, Live};
 use super::load::{self, Sample};
+use super::together::Together;
 use super::{raw, watch};
 use crate::child::Host;
 use crate::say;
@@ -49,6 +50,7 @@ pub(crate) struct Figures {
     pub(crate) streams: usize,
     pub(crate) stream_kb: f64,
     pub(crate) fires: Fires,
+    pub(crate) together: Together,
     pub(crate) live: Live,
 }
 
@@ -75,6 +77,7 @@ pub(crate) async fn all(binary: &Path, folder: &Path, scale: Scale) -> Result<Fi
     figures.flushes = raw::flushes_per_second(folder, Duration::from_secs(1))?;
 
     let host = Host::start(binary, &home, &arguments).await?;
+    figures.together = Together::begin(host.address).await?;
     // First, so that what is resident afterwards is due to so many runs; it also warms up what follows.
     memory(&mut figures, &host, scale).await?;
     for (place, callers) in CALLERS.into_iter().enumerate() {
@@ -88,6 +91,7 @@ pub(crate) async fn all(binary: &Path, folder: &Path, scale: Scale) -> Result<Fi
         }
     }
     chains(&mut figures, host.address, scale).await?;
+    figures.together.end(host.address, scale.fills).await?;
     host.stop().await?;
     let host = Host::start(binary, &home, &arguments).await?;
     figures.ready_full = host.ready_in;
@@ -205,7 +209,7 @@ pub(crate) async fn put(address: SocketAddr, definition: &Value) -> Result<()> {
     Ok(())
 }
 
-fn run_of(workflow: &str) -> Value {
+pub(crate) fn run_of(workflow: &str) -> Value {
     json!({ "workflowId": workflow })
 }
 

@@ -11,6 +11,7 @@ use super::fires::Fires;
 use super::live::{Live, TURNS};
 use super::load::{Sample, percentile};
 use super::measure::{CALLERS, Figures};
+use super::together::Together;
 
 pub(crate) const PAGE: &str = "docs/performance.md";
 
@@ -66,6 +67,7 @@ pub(crate) fn table(figures: &Figures) -> String {
         "under 60 KB each",
     );
     fires(&mut table, &figures.fires);
+    together(&mut table, &figures.together);
     live(&mut table, &figures.live);
     table.text
 }
@@ -88,6 +90,19 @@ fn fires(table: &mut Table, fires: &Fires) {
         format!("{:.2} % of a core", fires.idle_share * 100.0),
         "not measurable",
     );
+}
+
+fn together(table: &mut Table, figures: &Together) {
+    let grown = |[less, more]: [Duration; 2], than: &str| {
+        format!("{} ({:.2} times {than})", time(more), ratio(more, less))
+    };
+    let entries = grouped(figures.entries as f64);
+    let read = grown(figures.read, "that of 100");
+    table.row(&format!("memory, 20 of {entries} entries"), read, "1");
+    let fork = grown(figures.fork, "that among few logs");
+    table.row("fork with its memory, with all runs of this benchmark", fork, "1");
+    let fan_out = grown(figures.fan_out, "that to 10");
+    table.row("fan-out to 100 workers", fan_out, "at most 10");
 }
 
 fn live(table: &mut Table, live: &Live) {

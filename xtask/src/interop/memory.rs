@@ -39,6 +39,12 @@ pub(crate) async fn check(session: &mut Session) -> Result<()> {
     session.book.enter("M-71: a fork without its memory is refused to the letter", outcome);
     let outcome = across_runs(session).await;
     session.book.enter("M-60: a child's entry lives from when the child wrote it", outcome);
+    let outcome = distilled(session).await;
+    session.book.enter("M-63: a distillation keeps to its budget, secrets and place", outcome);
+    let outcome = consolidated(session).await;
+    session.book.enter("M-64: a second consolidation finds nothing to do", outcome);
+    let outcome = promised(session).await;
+    session.book.enter("S-29: a commitment is told of once, without its words", outcome);
     let outcome = people(session).await;
     session.book.enter("memory: found, put back and forgotten by its own tenant", outcome);
     let outcome = session.settle();
@@ -174,6 +180,54 @@ async fn across_runs(session: &mut Session) -> Result<()> {
     let (wrote, began) = (time(&reply["childWroteAt"])?, time(&reply["parentStartedAt"])?);
     ensure!(wrote - began >= 500, "{reply}");
     ensure!(time(&reply["entry"]["expiresAt"])? - wrote == 3_600_000, "{reply}");
+    Ok(())
+}
+
+async fn distilled(session: &mut Session) -> Result<()> {
+    let path = "/v1/host/sample/memory/distill";
+    let body = json!({ "memoryRef": "interop/distill", "tokenBudget": 200,
+        "sources": ["one long note", "another long note"], "includeSecretCanary": true });
+    let first = session.expect(200, Request::post(path, &body)).await?;
+    let spent = &first["event"]["distillation"];
+    ensure!(spent["tokensUsed"].as_u64() <= spent["tokenBudget"].as_u64(), "{first}");
+    ensure!(first["secretLeaked"] == false, "{first}");
+    let again = session.expect(200, Request::post(path, &body)).await?;
+    ensure!(first["archiveChecksum"] == again["archiveChecksum"], "{first} {again}");
+    let run = first["runId"].as_str().context("no run")?;
+    let observed = session.observe(run, WITHIN).await?;
+    observed.is_a_log()?;
+    let told = observed.only("memory.compacted")?;
+    let output = told["outputId"].as_str().context("no output")?.to_owned();
+    let entry = session.expect(200, Request::get(format!("{MEMORY}/{output}"))).await?;
+    let provenance = json!(format!("compacted-from:{run}"));
+    ensure!(entry["tags"].as_array().is_some_and(|tags| tags.contains(&provenance)), "{entry}");
+    let tight = json!({ "memoryRef": "interop/distill", "tokenBudget": 2 });
+    let refused = session.expect(422, Request::post(path, &tight)).await?;
+    ensure!(refused["error"] == "token_budget_exceeded", "{refused}");
+    Ok(())
+}
+
+async fn consolidated(session: &mut Session) -> Result<()> {
+    let path = "/v1/host/sample/memory/consolidate";
+    let body = json!({ "memoryRef": "interop/consolidate" });
+    for (before, after) in [(3, 2), (2, 2)] {
+        let shown = session.expect(200, Request::post(path, &body)).await?;
+        let event = &shown["event"];
+        ensure!(event["inputCount"] == before && event["outputCount"] == after, "{shown}");
+        let run = shown["runId"].as_str().context("no run")?;
+        session.observe(run, WITHIN).await?.is_a_log()?;
+    }
+    Ok(())
+}
+
+async fn promised(session: &mut Session) -> Result<()> {
+    let body = json!({ "memoryRef": "interop/promises", "condition": "time",
+        "includeIntentionCanary": true });
+    let path = "/v1/host/sample/commitment/fire";
+    let shown = session.expect(200, Request::post(path, &body)).await?;
+    let canary = shown["intentionCanary"].as_str().context("no canary")?.to_owned();
+    ensure!(!shown["event"].to_string().contains(&canary), "{shown}");
+    ensure!(shown["fireCount"] == 1 && shown["event"]["condition"] == "time", "{shown}");
     Ok(())
 }
 

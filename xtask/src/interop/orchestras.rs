@@ -1,6 +1,7 @@
 //! Supervisors, those they give work to, and agents that are not sure: the shipped fixtures of that family.
 
 mod agents;
+mod attest;
 mod confidence;
 mod handoffs;
 
@@ -33,15 +34,19 @@ pub(crate) async fn check(session: &mut Session) -> Result<()> {
     handoffs::check(session).await;
     confidence::check(session).await;
     agents::check(session).await;
+    attest::check(session).await;
     Ok(())
 }
 
 fn advertised(document: &Value) -> Result<()> {
     let model = &document["multiAgent"]["executionModel"];
-    let expected = json!({ "supported": true, "version": 2, "confidenceEscalationFloor": 0.5,
-        "confidenceEscalationInterruptKind": "approval" });
+    let expected = json!({ "supported": true, "version": 3, "confidenceEscalationFloor": 0.5,
+        "confidenceEscalationInterruptKind": "approval", "crossChildMemoryConcurrency": "strict",
+        "crossHostCausation": { "supported": true, "ancestryEndpointSupported": true,
+            "hostId": model["crossHostCausation"]["hostId"] } });
     ensure!(*model == expected, "{model}");
-    for key in ["orchestrator", "dispatch", "dispatchMapping"] {
+    ensure!(model["crossHostCausation"]["hostId"].is_string(), "{model}");
+    for key in ["orchestrator", "dispatch", "dispatchMapping", "subRunAttestation"] {
         ensure!(document["agents"][key] == true, "agents.{key}");
     }
     ensure!(document["conformance"]["mockAgent"] == true, "conformance.mockAgent");

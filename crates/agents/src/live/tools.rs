@@ -107,6 +107,7 @@ impl LiveAgents {
         let nobody = Principal::from("anonymous");
         let principal = call.principal.as_ref().unwrap_or(&nobody);
         let granted = self.grants.granted(&call.tenant, principal, call.now()).await;
+        let granted = granted.within(call.principal_scope.as_deref());
         let used = ToolUse {
             tenant: &call.tenant,
             principal,
@@ -134,6 +135,7 @@ impl LiveAgents {
             effect: &once.id,
             notebook: Some(notebook),
             arguments: admitted.arguments.clone(),
+            trace: Some(&call.trace),
             within: self.settings.tool_timeout,
         });
         let made = made.await;

@@ -34,6 +34,20 @@ impl Granted {
         }
     }
 
+    /// What is left where a run may use only some scopes.
+    #[must_use]
+    pub fn within(self, allowed: Option<&[String]>) -> Self {
+        let Some(allowed) = allowed else { return self };
+        match self {
+            Self::Everything => Self::Only(allowed.iter().cloned().collect()),
+            Self::Only(mut scopes) => {
+                scopes.retain(|scope| allowed.contains(scope));
+                Self::Only(scopes)
+            }
+            Self::Unknown => Self::Unknown,
+        }
+    }
+
     pub fn holds_all(&self, scopes: &[String]) -> bool {
         scopes.iter().all(|scope| self.holds(scope))
     }
@@ -265,5 +279,18 @@ mod tests {
         }
         asking("last", "x").at(&hooks, 60_000).unwrap();
         assert_eq!(hooks.full_at.lock().unwrap().len(), 1);
+    }
+
+    /// M-95: a child that was given two of its owner's scopes has no third.
+    #[test]
+    fn m95_narrowed_rights_are_less_and_never_more() {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let allowed = ["mail".to_owned(), "files".to_owned()];
+        let narrowed = |granted: Granted| granted.within(Some(&allowed));
+        assert_eq!(narrowed(Granted::Everything), Granted::Only(set(&["mail", "files"])));
+        assert_eq!(narrowed(Granted::Only(set(&["mail", "web"]))), Granted::Only(set(&["mail"])));
+        assert_eq!(narrowed(Granted::Unknown), Granted::Unknown);
+        assert_eq!(Granted::Everything.within(Some(&[])), Granted::Only(set(&[])));
+        assert_eq!(Granted::Everything.within(None), Granted::Everything);
     }
 }

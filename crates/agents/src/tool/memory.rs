@@ -30,11 +30,12 @@ const SEARCH: Card = Card {
 const SAVE: Card = Card {
     id: "openwop:core.memory.save",
     title: "Remember",
-    description: "Saves a note that you will see in later runs. Returns { id, createdAt }.",
+    description: "Saves a note that you will see in later runs. With dueAt it is a commitment, which is told of at that time. Returns { id, createdAt }.",
     input: r#"{"type":"object","required":["content"],"properties":{
         "content":{"type":"string","minLength":1,"maxLength":65536},
         "tags":{"type":"array","maxItems":31,"items":{"type":"string","minLength":1,"maxLength":256}},
-        "ttlSeconds":{"type":"integer","minimum":1,"maximum":315360000}
+        "ttlSeconds":{"type":"integer","minimum":1,"maximum":315360000},
+        "dueAt":{"type":"string","format":"date-time"}
     },"additionalProperties":false}"#,
     tier: SafetyTier::Write,
     // A call that is made again writes the entry that is there.
@@ -115,7 +116,13 @@ impl Tool for SaveMemory {
         let tags = tags.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
         let seconds = call.arguments.get("ttlSeconds").and_then(Value::as_u64);
         let lifetime = seconds.map_or(Lifetime::Unset, |it| Lifetime::Millis(it * 1_000));
-        let saved = memory.save(ordinal, content, tags.collect(), lifetime).await;
+        let due_at = match text(&call.arguments, "dueAt").map(str::parse) {
+            None => None,
+            Some(Ok(due_at)) => Some(due_at),
+            Some(Err(_)) => return Err(ToolFault::refused("dueAt is no time of RFC 3339")),
+        };
+        let when = (lifetime, due_at);
+        let saved = memory.save(ordinal, content, tags.collect(), when).await;
         match saved {
             Ok(entry) => Ok(json!({ "id": entry.id, "createdAt": entry.created_at })),
             Err(MemoryError::Invalid(why)) => Err(ToolFault::Refused(why)),

@@ -15,6 +15,9 @@ use super::{McpServer, McpWay, outcome};
 
 /// Under this name a server finds the key that makes two calls one.
 const EFFECT: &str = "callboard/effectId";
+/// Under these names W3C's headers travel where there are none.
+const TRACE: &str = "traceparent";
+const TRACE_STATE: &str = "tracestate";
 const LONGEST_NAME: usize = 128;
 /// Descriptions go into every prompt.
 const LONGEST_DESCRIPTION: usize = 4_096;
@@ -48,6 +51,12 @@ impl Tool for McpTool {
             CallToolRequestParams::new(self.name.clone()).with_arguments(call.arguments);
         let mut meta = MetaObject::default();
         meta.0.insert(EFFECT.to_owned(), call.effect.as_str().into());
+        if let Some(trace) = call.trace {
+            meta.0.insert(TRACE.to_owned(), trace.traceparent.as_str().into());
+            if let Some(state) = &trace.tracestate {
+                meta.0.insert(TRACE_STATE.to_owned(), state.as_str().into());
+            }
+        }
         params.meta = Some(RequestMetaObject(meta));
         // Dropping the request tells the server that nobody waits for it any more.
         match tokio::time::timeout(call.within, session.peer().call_tool_once(params)).await {

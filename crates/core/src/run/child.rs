@@ -2,10 +2,11 @@
 
 use callboard_protocol::{
     ChildChanged, ChildRunSnapshot, Consumption, Event, Failure, NodeDispatched, NodeId, Object,
-    Remembered, RunId, RunStatus, VariableChanged, WorkflowId,
+    Remembered, RunId, RunStatus, Timestamp, VariableChanged, WorkflowId,
 };
 use serde_json::{Value, json};
 
+use super::attest::Agreed;
 use super::command::{Refusal, RetryClass};
 use super::perform::Step;
 use super::view::Attempt;
@@ -25,6 +26,8 @@ pub struct ChildOrder {
     /// Variables that stay without a value, whatever the child declares.
     pub unset: Vec<String>,
     pub memory: MemoryScope,
+    /// The only scopes of its owner that the child may use; none for all of its parent's.
+    pub principal_scope: Option<Vec<String>>,
 }
 
 /// A child that has not ended as far as its parent knows.
@@ -109,7 +112,10 @@ impl Run {
         }
         let attempt = self.attempt(index);
         let memory = self.memory_scope(index);
-        ChildOrder { attempt, workflow: workflow.clone(), inputs, unset, memory }
+        let call = self.plan.node(index).child.as_ref();
+        let attestation = call.and_then(|call| call.output_attestation.as_ref());
+        let principal_scope = attestation.and_then(|wanted| wanted.principal_scope.clone());
+        ChildOrder { attempt, workflow: workflow.clone(), inputs, unset, memory, principal_scope }
     }
 
     /// Whose memory the children of a node read.
@@ -234,7 +240,7 @@ impl Run {
     }
 
     /// What a node with a child does next: wait for the end, take over its variables, end itself.
-    pub(super) fn child_step(&self, index: NodeIndex) -> Result<Step, Failure> {
+    pub(super) fn child_step(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
         let (Some(child), Some(call)) = (self.nodes[index].child, self.call(index)) else {
             return Ok(Step::Wait);
         };
@@ -242,8 +248,13 @@ impl Run {
         if !child.status.is_terminal() {
             return Ok(Step::Wait);
         }
+        let outputs = match self.agreed(index, child, call, at)? {
+            Agreed::On(outputs) => outputs,
+            Agreed::Nothing => Object::new(),
+            Agreed::NotYet(step) => return Ok(step),
+        };
         let taken = usize::try_from(self.nodes[index].facts).unwrap_or(usize::MAX);
-        if let Some((name, value)) = child.outputs.iter().nth(taken) {
+        if let Some((name, value)) = outputs.iter().nth(taken) {
             return Ok(Step::Emit(Event::VariableChanged(VariableChanged {
                 name: name.clone(),
                 previous: self.variables.get(name).cloned(),
@@ -256,7 +267,10 @@ impl Run {
         {
             return Err(child.failure());
         }
-        let outputs = json!({ "childRunId": child.run, "childStatus": child.status });
+        let mut outputs = json!({ "childRunId": child.run, "childStatus": child.status });
+        if let Some(attestation) = self.attestation(index) {
+            outputs["attestation"] = attestation;
+        }
         Ok(Step::Done(outputs.as_object().cloned().unwrap_or_default()))
     }
 

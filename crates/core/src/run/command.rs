@@ -1,10 +1,10 @@
 //! What can be asked of a run, and why it may be refused.
 
 use callboard_protocol::{
-    CancelRequested, ChannelName, ChunkMeta, DrainPolicy, Event, Failure, MemoryWritten,
-    NodeCompleted, NodeId, NodeRetried, Object, OutputChunk, PauseRequested, Principal,
-    RunCancelled, RunId, RunPaused, RunResumed, RunStarted, RunStatus, Timestamp, VersionPinned,
-    WorkflowId,
+    CancelRequested, ChannelName, ChunkMeta, DrainPolicy, Event, Failure, MemoryCompacted,
+    MemoryConsolidated, MemoryWritten, NodeCompleted, NodeId, NodeRetried, Object, OutputChunk,
+    PauseRequested, Principal, RunCancelled, RunId, RunPaused, RunResumed, RunStarted, RunStatus,
+    Timestamp, VersionPinned, WorkflowId,
 };
 
 use super::child::ChildNews;
@@ -103,11 +103,22 @@ pub enum RetryClass {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fact {
     /// A piece of streamed text. Its index within the visit makes a repetition harmless.
-    Chunk { index: u32, text: String, is_last: bool, meta: Option<ChunkMeta> },
+    Chunk {
+        index: u32,
+        text: String,
+        is_last: bool,
+        meta: Option<ChunkMeta>,
+    },
     /// What an agent tells. Its place among the facts of its kind within the visit makes a repetition harmless.
-    Agent { place: u32, fact: AgentFact },
+    Agent {
+        place: u32,
+        fact: AgentFact,
+    },
     /// A version that this run keeps for a change in the code.
-    Pin { change_id: String, version: i64 },
+    Pin {
+        change_id: String,
+        version: i64,
+    },
     /// Something to remember, which is written to the journal with this. Its entry and version make a repetition
     /// harmless.
     Memory(MemoryWritten),
@@ -115,6 +126,9 @@ pub enum Fact {
     Calling,
     /// The day's ceiling of whoever pays for the run is reached: a person is asked.
     Overdrawn(Overdrawn),
+    /// Entries have become one; what was written for it is told with this, once in a visit.
+    Compacted(MemoryCompacted),
+    Consolidated(MemoryConsolidated),
 }
 
 /// Core's answer to a command that the state does not allow.
@@ -324,6 +338,15 @@ impl Run {
                 node_id: Some(node_id),
             })),
             Fact::Memory(written) => self.memory_fact(written),
+            Fact::Compacted(_) | Fact::Consolidated(_) if known > 0 => None,
+            Fact::Compacted(payload) => Some(Event::MemoryCompacted(MemoryCompacted {
+                node_id: Some(node_id),
+                ..payload.clone()
+            })),
+            Fact::Consolidated(payload) => Some(Event::MemoryConsolidated(MemoryConsolidated {
+                node_id: Some(node_id),
+                ..payload.clone()
+            })),
         }
     }
 

@@ -85,7 +85,10 @@ impl Run {
             Event::RunOrchestratorDecided(payload) => self.fold_decided(payload, entry.sequence),
             Event::WorkflowChained(payload) => self.fold_chained(payload, entry.sequence),
             Event::ConfidenceEscalated(payload) => self.fold_escalated(payload),
-            Event::MemoryWritten(payload) => self.fold_memory([payload.remembered()]),
+            Event::MemoryWritten(payload) => self.fold_written(payload),
+            Event::MemoryCompacted(_) | Event::MemoryConsolidated(_) => {
+                self.count_fact(entry.event.node_id());
+            }
             Event::ArtifactCreated(payload) => self.fold_artifact(payload),
             Event::ProviderUsage(payload) => {
                 self.fold_usage(payload);

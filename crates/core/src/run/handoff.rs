@@ -138,6 +138,7 @@ impl Run {
             child_run_id: self.child_at(worker).map(|child| child.run.clone()),
             harvested_keys: None,
             error,
+            attestation: None,
         })
     }
 
@@ -182,7 +183,9 @@ impl Run {
             return;
         };
         let child = payload.child_run_id.as_ref().and_then(|run| self.child_place(run));
-        let Some(under_way) = &mut self.nodes[index].dispatching else { return };
+        let Some(under_way) = &mut self.nodes[index].dispatching else {
+            return self.fold_attested(index, payload);
+        };
         let unbegun =
             |worker: &&mut Worker| worker.began.is_none() && worker.workflow == payload.worker_id;
         let worker = match payload.phase {

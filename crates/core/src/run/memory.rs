@@ -1,10 +1,11 @@
 //! What a run sees of memory: what stood there when it began, what it wrote itself, and what children left that
 //! completed. Nothing that anybody else writes meanwhile.
 
-use callboard_protocol::{Event, MemoryWritten, Remembered};
+use callboard_protocol::{Event, MemoryWritten, NodeId, Remembered};
 
 use super::Run;
 use crate::birth::MemoryBirth;
+use crate::node::NodeKind;
 
 /// Which versions of which entries exist for a reader: those of the journal up to a position, and some beyond it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +19,18 @@ impl Run {
     pub fn memory_view(&self) -> MemoryView {
         let MemoryBirth { as_of, also, .. } = self.memory_handed_on();
         MemoryView { as_of, also }
+    }
+
+    /// What a supervisor sees in its turn: all but what the turn itself has remembered, which is for the next one.
+    /// None for other nodes.
+    pub fn memory_of_turn(&self, node: &NodeId) -> Option<MemoryView> {
+        let index = self.plan.index(node)?;
+        if self.plan.node(index).kind != NodeKind::Supervisor {
+            return None;
+        }
+        let mut view = self.memory_view();
+        view.also.retain(|version| !self.nodes[index].remembered.contains(version));
+        Some(view)
     }
 
     /// What a run that begins here sees of memory: a child, or a branch.
@@ -37,6 +50,14 @@ impl Run {
     pub(super) fn memory_fact(&self, written: &MemoryWritten) -> Option<Event> {
         let is_known = self.remembered.contains(&written.remembered());
         (!is_known).then(|| Event::MemoryWritten(written.clone()))
+    }
+
+    pub(super) fn fold_written(&mut self, written: &MemoryWritten) {
+        let index = written.node_id.as_ref().and_then(|node| self.plan.index(node));
+        if let Some(index) = index {
+            self.nodes[index].remembered.push(written.remembered());
+        }
+        self.fold_memory([written.remembered()]);
     }
 
     pub(super) fn fold_memory(&mut self, written: impl IntoIterator<Item = Remembered>) {

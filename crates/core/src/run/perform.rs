@@ -31,7 +31,9 @@ impl Run {
             return Some(self.failed_or_retried(index, failure.clone(), RetryClass::Final));
         }
         let step = match self.kind(index) {
-            NodeKind::Activity | NodeKind::Memory => return self.activity_step(index, at),
+            NodeKind::Activity | NodeKind::Memory | NodeKind::Upkeep => {
+                return self.activity_step(index, at);
+            }
             NodeKind::Noop | NodeKind::CostEmit | NodeKind::RequiresMissing => {
                 Ok(Step::Done(Object::new()))
             }
@@ -46,7 +48,7 @@ impl Run {
             NodeKind::ChannelWrite => self.write_channel(index, at),
             NodeKind::Gate => self.gate(index, at),
             NodeKind::Talk => self.converse(index, at),
-            NodeKind::Child => self.child_step(index),
+            NodeKind::Child => self.child_step(index, at),
             NodeKind::Supervisor => self.supervise(index, at),
             NodeKind::Dispatch => self.dispatch(index, at),
             NodeKind::MockAgent => self.mock_agent(index, at),

@@ -10,6 +10,7 @@ use super::answer::is_verdict;
 use super::command::RetryClass;
 use super::perform::Step;
 use super::{Run, Stage};
+use crate::birth::COUNTS_TURNS;
 use crate::confidence::{Confidence, escalation_threshold, falls_short};
 use crate::graph::NodeIndex;
 use crate::interrupt::{Answer, Question, Unfit};
@@ -124,6 +125,8 @@ impl Run {
             node_id: Some(self.node_id(index)),
             agent_id,
             decision: decision.value.clone(),
+            iteration: (self.birth.limits.execution_model >= COUNTS_TURNS)
+                .then_some(self.orchestra.turns),
         }))
     }
 

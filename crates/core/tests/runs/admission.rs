@@ -14,6 +14,7 @@ const HOST: HostLimits = HostLimits {
     max_run_duration_ms: 60_000,
     max_loop_iterations: 20,
     confidence_floor: Confidence::FLOOR,
+    execution_model: 3,
     run_budget: UNBOUNDED,
     member_day: UNBOUNDED,
     tenant_day: UNBOUNDED,

@@ -41,6 +41,7 @@ pub(crate) fn given(nodes: &str) -> Given {
         duration_ms: 3_600_000,
         loop_iterations: 100,
         confidence_floor: Confidence::FLOOR,
+        execution_model: 3,
     };
     Given { definition, inputs: json!({}), options: json!({}), limits, attribution: None }
 }
@@ -125,6 +126,11 @@ impl Given {
         self
     }
 
+    pub(crate) fn model(mut self, version: u32) -> Self {
+        self.limits.execution_model = version;
+        self
+    }
+
     pub(crate) fn floor(mut self, floor: f64) -> Self {
         self.limits.confidence_floor = Confidence::of(floor).expect("a share");
         self
@@ -146,6 +152,7 @@ impl Given {
 
     pub(crate) fn birth(&self) -> Birth {
         Birth {
+            principal_scope: None,
             delivery: None,
             from_outside: false,
             budget: None,

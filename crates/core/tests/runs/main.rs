@@ -7,6 +7,7 @@
 
 mod admission;
 mod artifacts;
+mod attestation;
 mod attribution;
 mod budgets;
 mod cancel;
@@ -38,3 +39,4 @@ mod takeover;
 mod talks;
 mod traces;
 mod triggers;
+mod turns;

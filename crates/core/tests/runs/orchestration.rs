@@ -58,7 +58,7 @@ impl Played {
     }
 
     /// Starts every child that is owed.
-    fn dispatch(&mut self) {
+    pub(crate) fn dispatch(&mut self) {
         while let Some(order) = self.run.child_orders().into_iter().next() {
             let child = format!("run-{}", char::from(b'a' + self.started)).into();
             self.started += 1;
@@ -80,7 +80,7 @@ impl Played {
         self.decide(&Command::Hear(news));
     }
 
-    fn completes(&mut self, child: &str) {
+    pub(crate) fn completes(&mut self, child: &str) {
         self.hear(child, RunStatus::Completed, json!({}));
     }
 

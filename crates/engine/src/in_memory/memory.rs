@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 
-use callboard_protocol::{MemoryId, Remembered, RunId};
+use callboard_protocol::{MemoryId, Remembered, RunId, Timestamp};
 
 use super::InMemoryStore;
-use crate::memory::{Memory, MemoryQuery, MemoryRecord, MemoryRow, Seen, next_expiry};
+use crate::memory::{
+    CONVERSATIONS, Commitment, Crowd, Memory, MemoryQuery, MemoryRecord, MemoryRow, Seen,
+    next_expiry,
+};
 use crate::store::{Scope, StoreError};
 
 /// Every version of every entry, in the order of writing.
@@ -16,6 +19,8 @@ pub(super) struct Journal {
     rows: Vec<(Scope, MemoryRecord)>,
     /// Positions are never given twice, also when what stood there was forgotten.
     position: u64,
+    /// Positions of commitments that nobody has settled, with when they are due.
+    due: BTreeMap<u64, Timestamp>,
     /// Runs whose view of memory was let go of.
     expired: BTreeSet<RunId>,
 }
@@ -33,10 +38,20 @@ impl Journal {
         for row in rows {
             let stored = || self.versions(owner, &row.id).last().map_or(0, |last| last.version);
             let version = written.get(&row.id).copied().unwrap_or_else(stored);
+            let moved = |id: &MemoryId| StoreError::Moved { what: format!("entry {id}") };
             if version != row.expected {
-                return Err(StoreError::Moved { what: format!("entry {}", row.id) });
+                return Err(moved(&row.id));
             }
             written.insert(&row.id, version + 1);
+            for absorbed in &row.absorbs {
+                let newest = self.versions(owner, &absorbed.id).last();
+                let stands = newest.is_some_and(|newest| {
+                    newest.version == absorbed.version && newest.superseded_by.is_none()
+                });
+                if !stands {
+                    return Err(moved(&absorbed.id));
+                }
+            }
         }
         Ok(())
     }
@@ -59,19 +74,41 @@ impl Journal {
             sources: row.sources,
             family: row.family,
             position: self.position,
+            superseded_by: None,
             first: before.as_ref().map_or(self.position, |before| before.first),
         };
+        if let Some(before) = &before {
+            self.due.remove(&before.position);
+        }
+        if let Some(due_at) = row.due_at {
+            self.due.insert(self.position, due_at);
+        }
+        let replaced = before
+            .iter()
+            .map(|before| Remembered { id: before.id.clone(), version: before.version });
+        let gone: Vec<Remembered> = replaced.chain(row.absorbs).collect();
+        for (scope, row) in &mut self.rows {
+            let is_gone = gone.iter().any(|gone| row.id == gone.id && row.version == gone.version);
+            let is_owners = scope.tenant == owner.tenant && scope.mode == owner.mode;
+            if is_owners && is_gone && row.superseded_by.is_none() {
+                row.superseded_by = Some(self.position);
+            }
+        }
         self.rows.push((owner.clone(), record.clone()));
         record
     }
 
     fn recall(&self, scope: &Scope, query: &MemoryQuery) -> Vec<MemoryRecord> {
+        let shown = |record: &MemoryRecord| query.seen.as_ref().is_none_or(|it| it.shows(record));
+        let visible =
+            || self.rows.iter().filter(|(owner, record)| scope.includes(owner) && shown(record));
+        let positions: BTreeSet<u64> = visible().map(|(_, record)| record.position).collect();
         let mut newest: BTreeMap<&MemoryId, &MemoryRecord> = BTreeMap::new();
-        for (owner, record) in &self.rows {
-            if scope.includes(owner) && query.seen.as_ref().is_none_or(|seen| seen.shows(record)) {
-                newest.insert(&record.id, record);
-            }
+        for (_, record) in visible() {
+            newest.insert(&record.id, record);
         }
+        // Whoever sees what took the place of an entry does not see the entry.
+        newest.retain(|_, record| record.superseded_by.is_none_or(|by| !positions.contains(&by)));
         let answers = |record: &&MemoryRecord| record.answers(query);
         let mut found: Vec<MemoryRecord> = newest.into_values().filter(answers).cloned().collect();
         found.sort_by_key(|record| std::cmp::Reverse(query.place_of(record)));
@@ -126,10 +163,10 @@ impl Memory for InMemoryStore {
     }
 
     async fn forget(&self, scope: &Scope, id: &MemoryId) -> Result<bool, StoreError> {
-        let rows = &mut self.tables().journal.rows;
-        let before = rows.len();
-        rows.retain(|(owner, record)| !scope.includes(owner) || record.id != *id);
-        Ok(rows.len() < before)
+        let journal = &mut self.tables().journal;
+        let before = journal.rows.len();
+        journal.rows.retain(|(owner, record)| !scope.includes(owner) || record.id != *id);
+        Ok(journal.rows.len() < before)
     }
 
     async fn expire_snapshot(&self, scope: &Scope, run: &RunId) -> Result<bool, StoreError> {
@@ -143,5 +180,70 @@ impl Memory for InMemoryStore {
 
     async fn has_snapshot(&self, run: &RunId) -> Result<bool, StoreError> {
         Ok(!self.tables().journal.expired.contains(run))
+    }
+
+    async fn crowded(&self, most: u64, limit: usize) -> Result<Vec<Crowd>, StoreError> {
+        let tables = self.tables();
+        let mut crowds: Vec<(Crowd, u64)> = Vec::new();
+        for (owner, record) in &tables.journal.rows {
+            let is_anyones = !record.memory_ref.starts_with(CONVERSATIONS);
+            if record.superseded_by.is_some() || record.expires_at.is_some() || !is_anyones {
+                continue;
+            }
+            let is_place = |(crowd, _): &&mut (Crowd, u64)| {
+                crowd.owner == *owner
+                    && crowd.scope_id == record.scope_id
+                    && crowd.memory_ref == record.memory_ref
+            };
+            match crowds.iter_mut().find(is_place) {
+                Some((crowd, count)) => {
+                    (crowd.newest, *count) = (record.position, *count + 1);
+                }
+                None => crowds.push((
+                    Crowd {
+                        owner: owner.clone(),
+                        scope_id: record.scope_id.clone(),
+                        memory_ref: record.memory_ref.clone(),
+                        newest: record.position,
+                    },
+                    1,
+                )),
+            }
+        }
+        let crowded = crowds.into_iter().filter(|(_, count)| *count > most);
+        Ok(crowded.map(|(crowd, _)| crowd).take(limit).collect())
+    }
+
+    async fn due_commitments(
+        &self,
+        at: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Commitment>, StoreError> {
+        let tables = self.tables();
+        let journal = &tables.journal;
+        let mut due: Vec<Commitment> = journal
+            .rows
+            .iter()
+            .filter_map(|(owner, record)| {
+                let due_at = *journal.due.get(&record.position).filter(|due_at| **due_at <= at)?;
+                Some(Commitment {
+                    owner: owner.clone(),
+                    id: record.id.clone(),
+                    version: record.version,
+                    memory_ref: record.memory_ref.clone(),
+                    due_at,
+                    expires_at: record.expires_at,
+                    position: record.position,
+                })
+            })
+            .collect();
+        due.sort_by_key(|commitment| (commitment.due_at, commitment.position));
+        due.truncate(limit);
+        Ok(due)
+    }
+
+    async fn settle_commitment(&self, commitment: &Commitment) -> Result<(), StoreError> {
+        self.tables().journal.due.remove(&commitment.position);
+        Ok(())
     }
 }

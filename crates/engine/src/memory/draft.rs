@@ -13,7 +13,10 @@ const MAX_MEMORY_REF: usize = 256;
 /// The longest tag, as the protocol bounds it.
 const MAX_TAG: usize = 256;
 /// Tags are for finding things again; more than these find everything.
-const MAX_TAGS: usize = 32;
+pub(super) const MAX_TAGS: usize = 32;
+
+/// Marks entries that somebody is to be reminded of.
+pub(super) const COMMITMENT: &str = "commitment";
 
 /// Something to remember.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +27,10 @@ pub struct MemoryDraft {
     pub lifetime: Lifetime,
     /// The version that this one takes the place of.
     pub replaces: Option<Remembered>,
-    /// The entries that this one was made from.
-    pub sources: Vec<MemoryId>,
+    /// When somebody is to be reminded of it.
+    pub due_at: Option<Timestamp>,
+    /// Versions of other entries that this one is made from and stands for.
+    pub absorbs: Vec<Remembered>,
 }
 
 /// How long something is remembered.
@@ -93,7 +98,8 @@ impl MemoryDraft {
             tags: Vec::new(),
             lifetime: Lifetime::Unset,
             replaces: None,
-            sources: Vec::new(),
+            due_at: None,
+            absorbs: Vec::new(),
         }
     }
 
@@ -112,6 +118,9 @@ impl MemoryDraft {
             return refuse(format!("an entry holds at most {MAX_MEMORY_BYTES} bytes"));
         }
         self.tags.retain(|tag| !tag.is_empty());
+        if self.due_at.is_some() && !self.tags.iter().any(|tag| tag == COMMITMENT) {
+            self.tags.push(COMMITMENT.to_owned());
+        }
         if self.tags.len() > MAX_TAGS {
             return refuse(format!("an entry has at most {MAX_TAGS} tags"));
         }

@@ -7,7 +7,9 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
 use callboard_core::{Attempt, Entry, Fact, MemoryView, Run, redact_text};
-use callboard_protocol::{Event, MemoryEntry, MemoryId, MemoryWritten, RunId, Timestamp};
+use callboard_protocol::{
+    Event, MemoryEntry, MemoryId, MemoryWritten, Remembered, RunId, Timestamp,
+};
 
 use super::{
     Memory, MemoryAuthor, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord, MemoryRow, Place,
@@ -27,6 +29,12 @@ const ID_BYTES: usize = 18;
 pub(crate) struct Shared(Arc<RwLock<MemoryView>>);
 
 impl Shared {
+    pub(crate) fn holding(view: MemoryView) -> Self {
+        let shared = Self::default();
+        shared.set(view);
+        shared
+    }
+
     pub(crate) fn set(&self, view: MemoryView) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = view;
     }
@@ -46,6 +54,7 @@ pub struct MemoryAccess {
     scope: Scope,
     scope_id: String,
     family: Option<RunId>,
+    anchors: Vec<Timestamp>,
     run: RunId,
     attempt: Attempt,
     agent: Option<String>,
@@ -77,6 +86,7 @@ impl MemoryAccess {
             scope: Scope::of(birth),
             scope_id: birth.memory.scope_id.clone(),
             family: birth.memory.family.clone(),
+            anchors: birth.memory.anchors.clone(),
             run: birth.run_id.clone(),
             attempt,
             agent,
@@ -126,34 +136,72 @@ impl MemoryAccess {
     /// Remembers something, once: the `ordinal`-th write of a visit is the same write when the attempt is made
     /// again. What looks like a credential does not get as far as the journal.
     pub async fn put(&self, ordinal: u32, draft: MemoryDraft) -> Result<MemoryEntry, MemoryError> {
-        let mut draft = draft.checked(self.clock.now())?;
-        draft.content = redact_text(&draft.content);
-        draft.tags.iter_mut().for_each(|tag| *tag = redact_text(tag));
-        let (id, version) = match &draft.replaces {
-            Some(replaced) => (replaced.id.clone(), replaced.version + 1),
-            None => (self.new_id(ordinal), 1),
-        };
-        let written = MemoryWritten {
-            memory_ref: draft.memory_ref.clone(),
-            memory_id: id.clone(),
-            version,
-            node_id: Some(self.attempt.node.clone()),
-            agent_id: self.agent.clone(),
-            tags: draft.tags.clone(),
-        };
-        let draft = (written.remembered(), draft);
-        let facts = vec![Fact::Memory(written)];
-        match self.teller.tell(self.attempt.clone(), facts, vec![draft]).await {
-            Ok(()) => {}
-            Err(Untold::Superseded(superseded)) => return Err(superseded.into()),
-            Err(Untold::Moved) => return Err(MemoryError::Moved(id)),
-        }
-        let query = self.seeing(Place::Anywhere, 1);
-        // Something that lives for a moment was written all the same.
-        let query = MemoryQuery { id: Some(id.clone()), at: Timestamp::default(), ..query };
+        let written = self.write(vec![(ordinal, draft)], None).await?.pop();
+        let nothing = || MemoryError::Invalid("nothing is to be remembered".to_owned());
+        let written = written.ok_or_else(nothing)?;
+        let id = written.id.clone();
+        // Something that lives for a moment was written all the same, and so was what only a later turn sees.
+        let mut query = self.seeing(Place::Anywhere, 1);
+        (query.id, query.at) = (Some(id.clone()), Timestamp::default());
+        query.seen.iter_mut().for_each(|seen| seen.view.also.push(written.clone()));
         // Somebody may have forgotten it at once; that is theirs to say.
         let kept = self.journal.recall(&self.scope, &query).await?.into_iter().next();
         kept.map(MemoryRecord::entry).ok_or(MemoryError::Moved(id))
+    }
+
+    /// Writes drafts and tells of them in one append, with whatever else is to be told.
+    pub(super) async fn write(
+        &self,
+        drafts: Vec<(u32, MemoryDraft)>,
+        fact: Option<Fact>,
+    ) -> Result<Vec<Remembered>, MemoryError> {
+        let (mut facts, mut kept, mut versions) = (Vec::new(), Vec::new(), Vec::new());
+        for (ordinal, draft) in drafts {
+            let mut draft = draft.checked(self.clock.now())?;
+            draft.content = redact_text(&draft.content);
+            draft.tags.iter_mut().for_each(|tag| *tag = redact_text(tag));
+            let (id, version) = match &draft.replaces {
+                Some(replaced) => (replaced.id.clone(), replaced.version + 1),
+                None => (self.new_id(ordinal), 1),
+            };
+            let written = MemoryWritten {
+                memory_ref: draft.memory_ref.clone(),
+                memory_id: id,
+                version,
+                node_id: Some(self.attempt.node.clone()),
+                agent_id: self.agent.clone(),
+                tags: draft.tags.clone(),
+            };
+            versions.push(written.remembered());
+            kept.push((written.remembered(), draft));
+            facts.push(Fact::Memory(written));
+        }
+        facts.extend(fact);
+        match self.teller.tell(self.attempt.clone(), facts, kept).await {
+            Ok(()) => Ok(versions),
+            Err(Untold::Superseded(superseded)) => Err(superseded.into()),
+            Err(Untold::Moved) => {
+                let moved = versions.pop().map_or_else(|| self.new_id(0), |version| version.id);
+                Err(MemoryError::Moved(moved))
+            }
+        }
+    }
+
+    /// What the run sees under a name and what still stands there, oldest first.
+    pub(super) async fn survey(
+        &self,
+        memory_ref: &str,
+        most: usize,
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        let Some(query) = self.query(memory_ref, most) else { return Ok(Vec::new()) };
+        let mut found = self.journal.recall(&self.scope, &query).await?;
+        found.retain(|record| record.superseded_by.is_none());
+        found.reverse();
+        Ok(found)
+    }
+
+    pub(super) fn run(&self) -> &RunId {
+        &self.run
     }
 
     fn query(&self, memory_ref: &str, limit: usize) -> Option<MemoryQuery> {
@@ -163,12 +211,13 @@ impl MemoryAccess {
     }
 
     fn seeing(&self, place: Place, limit: usize) -> MemoryQuery {
-        let seen = Seen { view: self.shared.get(), family: self.family.clone() };
+        let (family, anchors) = (self.family.clone(), self.anchors.clone());
+        let seen = Seen { view: self.shared.get(), family, anchors };
         MemoryQuery { seen: Some(seen), ..MemoryQuery::new(place, self.clock.now(), limit) }
     }
 
     /// Follows from the place of the write, so that writing again after a crash is writing the same entry.
-    fn new_id(&self, ordinal: u32) -> MemoryId {
+    pub(super) fn new_id(&self, ordinal: u32) -> MemoryId {
         let (visit, ordinal) = (self.attempt.visit.to_string(), ordinal.to_string());
         let tenant = self.scope.tenant.as_str();
         let parts = [tenant, self.run.as_str(), self.attempt.node.as_str(), &visit, &ordinal];
@@ -187,7 +236,7 @@ impl MemoryAccess {
 pub(crate) fn rows_of(
     run: &Run,
     entries: &[Entry],
-    drafts: &[(callboard_protocol::Remembered, MemoryDraft)],
+    drafts: &[(Remembered, MemoryDraft)],
 ) -> Vec<MemoryRow> {
     let memory = &run.birth().memory;
     let row = |entry: &Entry| {
@@ -209,7 +258,9 @@ pub(crate) fn rows_of(
                 agent_id: written.agent_id.clone(),
                 principal: None,
             },
-            sources: draft.sources.clone(),
+            sources: draft.absorbs.iter().map(|absorbed| absorbed.id.clone()).collect(),
+            due_at: draft.due_at,
+            absorbs: draft.absorbs.clone(),
         })
     };
     entries.iter().filter_map(row).collect()

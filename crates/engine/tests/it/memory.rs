@@ -1,5 +1,8 @@
 //! Memory of runs: no write is lost, doubled or seen too early, whoever dies; families, forks and time.
 
+mod crews;
+mod upkeep;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,11 +10,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use callboard_core::{Outcome, RetryClass};
+use callboard_core::{Outcome, RetryClass, UPKEEP};
 use callboard_engine::{
-    Activities, Activity, Call, Engine, EngineError, ForkOrder, InMemoryStore, KeyMode, Lifetime,
-    Memory, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord, Overlay, Place, Recorded, Scope,
-    SnapshotLoss, Store, Wanted,
+    Activities, Activity, Call, Clock as _, Engine, EngineError, ForkOrder, InMemoryStore, KeyMode,
+    Lifetime, Memory, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord, Overlay, Place,
+    Recorded, Scope, SnapshotLoss, Store, Wanted,
 };
 use callboard_protocol::{Failure, ForkMode, Object, Owner, Remembered, RunId, Timestamp};
 
@@ -98,7 +101,9 @@ impl World {
         let store = DoomedStore::new(self.shared.clone(), fate);
         let activities = Activities::default()
             .with("test.noter", Arc::new(Noter))
-            .with("test.rewriter", Arc::new(Rewriter));
+            .with("test.rewriter", Arc::new(Rewriter))
+            .with("test.promise", Arc::new(upkeep::Promise))
+            .with(UPKEEP, Arc::new(upkeep::Tidier));
         let (shared, clock) = (self.shared.clone(), self.clock.clone());
         let engine = host_with(name, store.clone(), shared, clock, &self.definitions, activities);
         (engine, store)
@@ -406,6 +411,50 @@ async fn a_fork_sees_what_its_source_saw_there() {
     let branch = engine.fork(&scope(), order, None).await.unwrap().run;
     let branched = ended(&world.shared, &branch).await;
     assert_eq!(outputs(&branched, "c")["seen"], json!(["c", "b", "a", "old"]));
+}
+
+/// M-70: a fork sees what its source saw there, also when it has expired since; what the fork writes expires as usual.
+#[tokio::test(start_paused = true)]
+async fn a_fork_sees_what_has_expired_since() {
+    let brief = node("a", "test.noter", json!({ "notes": ["brief"], "ttlMs": 10_000 }));
+    let world = World::new(&[
+        workflow("source", &[brief, child("b", "child"), note("c", &[])]),
+        workflow("child", &[note("look", &[])]),
+        workflow("other", &[note("only", &["newer"])]),
+    ]);
+    let (engine, _) = world.host("host", Fate::Live);
+    let source = start(&engine, "source").await;
+    let log = ended(&world.shared, &source).await;
+    let written = log.iter().find(|event| event.kind == "memory.written").unwrap();
+    let is_b = |event: &&Recorded| event.node.as_ref().is_some_and(|node| node.as_str() == "b");
+    let begins = log.iter().find(is_b).unwrap();
+    let other = start(&engine, "other").await;
+    ended(&world.shared, &other).await;
+    let expires = written.at.plus_millis(10_000);
+    for wait in [0, 10_000, 60_000] {
+        let until = expires.plus_millis(wait).since(world.clock.now());
+        tokio::time::sleep(if wait == 0 { until - Duration::from_millis(1) } else { until }).await;
+        let order = fork(&source, begins.sequence, ForkMode::Branch);
+        let branch = engine.fork(&scope(), order, None).await.unwrap().run;
+        let branched = ended(&world.shared, &branch).await;
+        assert_eq!(outputs(&branched, "c")["seen"], json!(["brief"]), "{wait}");
+        // The fork's child is in the past, too.
+        let told = branched.iter().rfind(|event| event.kind == "node.dispatched").unwrap();
+        let told: Value = serde_json::from_str(&told.payload).unwrap();
+        let below = ended(&world.shared, &told["childRunId"].as_str().unwrap().into()).await;
+        assert_eq!(outputs(&below, "look")["seen"], json!(["brief"]), "{wait}");
+    }
+    // Before it was written, nobody had seen it; what a fork writes itself lives no longer than it says.
+    let order = fork(&source, 1, ForkMode::Branch);
+    let branch = engine.fork(&scope(), order, None).await.unwrap().run;
+    let branched = ended(&world.shared, &branch).await;
+    assert_eq!(outputs(&branched, "c")["seen"], json!(["brief"]));
+    let own = branched.iter().find(|event| event.kind == "memory.written").unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let order = fork(&branch, own.sequence, ForkMode::Branch);
+    let again = engine.fork(&scope(), order, None).await.unwrap().run;
+    let again = ended(&world.shared, &again).await;
+    assert_eq!(outputs(&again, "c")["seen"].as_array().unwrap().len(), 1);
 }
 
 /// M-71: what was let go of is refused, after what is wrong anyway.

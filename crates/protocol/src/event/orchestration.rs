@@ -13,6 +13,9 @@ pub struct RunOrchestratorDecided {
     pub node_id: Option<NodeId>,
     pub agent_id: String,
     pub decision: Value,
+    /// Which of the run's turns decided it, from one; absent where the host's execution model is below 5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u64>,
 }
 
 /// One transition of a handoff. The payload is closed; the dispatching node stands on the envelope.
@@ -32,6 +35,15 @@ pub struct WorkflowChained {
     pub harvested_keys: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attestation: Option<Attestation>,
+}
+
+/// A checksum over what was harvested. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attestation {
+    pub checksum: String,
+    pub algorithm: String,
 }
 
 /// The transitions of a handoff, from a decision to what is taken over.

@@ -120,6 +120,8 @@ pub(super) async fn restore(
         expires_at: None,
         author: MemoryAuthor { principal: Some(caller.principal()), ..MemoryAuthor::default() },
         sources: old.sources,
+        due_at: None,
+        absorbs: Vec::new(),
     };
     match host.app.engine.memory().amend(&caller.scope, row).await {
         Ok(record) => Answer::json(StatusCode::OK, &record),

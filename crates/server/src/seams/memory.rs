@@ -119,7 +119,7 @@ async fn child_of(host: &Host, caller: &Caller, parent: &RunId) -> Result<RunId,
 }
 
 /// The log of a run that has come to its end in time.
-async fn ended(
+pub(super) async fn ended(
     host: &Host,
     caller: &Caller,
     run: &RunId,

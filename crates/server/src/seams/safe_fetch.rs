@@ -62,6 +62,7 @@ pub(crate) async fn safe_fetch(
         effect: &EffectId::new(tenant, &run, &attempt, 0, FETCH),
         notebook: None,
         arguments: admitted.arguments,
+        trace: None,
         within: WITHIN,
     };
     Ok(match admitted.tool.invoke(call).await {

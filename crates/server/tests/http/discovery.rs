@@ -37,6 +37,12 @@ async fn r1_the_document_as_a_whole() {
     insta::assert_json_snapshot!(document, @r#"
     {
       "agents": {
+        "commitments": {
+          "fireConditions": [
+            "time"
+          ],
+          "supported": true
+        },
         "dispatch": true,
         "dispatchMapping": true,
         "manifestRuntime": {
@@ -47,6 +53,10 @@ async fn r1_the_document_as_a_whole() {
         "memoryBackends": [
           "long-term"
         ],
+        "memoryConsolidation": {
+          "schedule": "host-managed",
+          "supported": true
+        },
         "orchestrator": true,
         "orgChart": {
           "departmentNesting": true,
@@ -67,6 +77,7 @@ async fn r1_the_document_as_a_whole() {
           ],
           "supported": true
         },
+        "subRunAttestation": true,
         "supported": true
       },
       "webhooks": {
@@ -256,6 +267,18 @@ async fn r1_the_document_as_a_whole() {
           "emitsWriteEvents": true,
           "supported": true
         },
+        "compaction": {
+          "maxOutputBytes": 65536,
+          "supported": true,
+          "trigger": "both"
+        },
+        "distillation": {
+          "indexEmitted": false,
+          "maxTokenBudget": 262144,
+          "scheduled": true,
+          "supported": true,
+          "tokenizerName": "utf8-bytes-div-4"
+        },
         "maxEntrySizeBytes": 65536,
         "retention": {
           "forget": true,
@@ -285,8 +308,14 @@ async fn r1_the_document_as_a_whole() {
         "executionModel": {
           "confidenceEscalationFloor": 0.5,
           "confidenceEscalationInterruptKind": "approval",
+          "crossChildMemoryConcurrency": "strict",
+          "crossHostCausation": {
+            "ancestryEndpointSupported": true,
+            "hostId": "callboard",
+            "supported": true
+          },
           "supported": true,
-          "version": 2
+          "version": 3
         }
       },
       "observability": {

@@ -64,8 +64,8 @@ async fn r52_wrong_forks_are_refused() {
             400,
             "validation_error",
         ),
-        (json!({ "mode": "replay", "fromSeq": 99_999 }), 422, "fork_point_unknown"),
-        (json!({ "mode": "branch", "fromSeq": last + 1 }), 422, "fork_point_unknown"),
+        (json!({ "mode": "replay", "fromSeq": 99_999 }), 422, "invalid_from_seq"),
+        (json!({ "mode": "branch", "fromSeq": last + 1 }), 422, "invalid_from_seq"),
         (
             json!({ "mode": "branch", "fromSeq": 1,
                 "runOptionsOverlay": { "configurable": { "recursionLimit": 0 } } }),

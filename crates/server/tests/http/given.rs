@@ -18,7 +18,7 @@ use callboard_agents::{
     StructuredOutput, TrustedKey, TrustedKeys, built_in_prompts,
 };
 use callboard_backends::{CallPrompt, Egress, MemoryNode, Reach, SecretEcho, SystemLookup};
-use callboard_core::{ConformanceNodes, HostLimits};
+use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
     Activities, Bridge, Catalog, Courier, Engine, InMemoryStore, KeyMode, Options, Parts, Pulse,
     RandomIds, Scheduler,
@@ -75,6 +75,7 @@ pub(crate) struct Setup {
     pub(crate) tools: Tools,
     /// Definitions that the host loads beside the usual ones.
     pub(crate) workflows: Vec<Value>,
+    pub(crate) limits: HostLimits,
 }
 
 impl Default for Setup {
@@ -84,8 +85,20 @@ impl Default for Setup {
         let seams = TestSeams::Off;
         let (packs, fetch) = (Vec::new(), Arc::new(FolderRegistry::new("nowhere")));
         let (tools, workflows) = (Tools::default(), Vec::new());
-        let (keys, metrics): (&[_], _) = (&KEYS, None);
-        Self { config, keys, test_keys, metrics, reach, seams, packs, fetch, tools, workflows }
+        let (keys, metrics, limits): (&[_], _, _) = (&KEYS, None, HostLimits::default());
+        Self {
+            config,
+            keys,
+            test_keys,
+            metrics,
+            reach,
+            seams,
+            packs,
+            fetch,
+            tools,
+            workflows,
+            limits,
+        }
     }
 }
 
@@ -112,7 +125,8 @@ impl TestHost {
         let memory = Arc::new(InMemoryStore::new());
         let mock = (setup.seams == TestSeams::On).then(MockAi::default);
         let desk = desk(&memory, &agents, setup.seams);
-        let engine = engine(&store, &agents, &desk, mock.as_ref(), &setup.workflows);
+        let loaded = (&*setup.workflows, setup.limits);
+        let engine = engine(&store, &agents, &desk, mock.as_ref(), loaded);
         engine.start();
         let configured = setup.keys.iter().map(|key| key.parse().expect("a key")).collect();
         let ring = KeyRing::load(Arc::clone(&store) as _, configured, setup.test_keys).await;
@@ -250,7 +264,7 @@ fn engine(
     agents: &Arc<AgentRegistry>,
     desk: &PromptDesk,
     mock: Option<&MockAi>,
-    loaded: &[Value],
+    (loaded, limits): (&[Value], HostLimits),
 ) -> Engine {
     let mut models = Models::default();
     let mut table = ModelTable::default();
@@ -277,6 +291,7 @@ fn engine(
             .with("core.ai.structuredOutput", Arc::new(asks))
             .with("local.sample.demo.mock-ai", Arc::new(Parrot { desk: desk.clone() }))
             .with("core.identity", Arc::new(MemoryNode))
+            .with(UPKEEP, Arc::new(MemoryNode))
             .with("conformance.secret.echo", Arc::new(SecretEcho))
             .with_agents(Arc::new(AgentDispatch::new(Arc::clone(agents)))),
         directory: Arc::new(AgentDirectory {
@@ -292,7 +307,7 @@ fn engine(
             host: "test-host".into(),
             lease: Duration::from_secs(30),
             heartbeat: Duration::from_secs(10),
-            limits: HostLimits::default(),
+            limits,
         },
     })
 }

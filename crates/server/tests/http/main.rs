@@ -30,6 +30,7 @@ mod interrupts;
 mod isolation;
 mod keys;
 mod load;
+mod loops;
 mod memory;
 mod models;
 mod observe;

@@ -1,5 +1,7 @@
 //! Memory over HTTP: what people see of it, the protocol's fixtures, and forks that lost theirs.
 
+mod upkeep;
+
 use callboard_server::{TestKeys, TestSeams};
 use serde_json::{Value, json};
 
@@ -287,7 +289,7 @@ async fn s26_a_fork_without_its_memory_is_refused() {
     });
     assert_eq!(refused.json, envelope);
     let beyond = host.post(&fork, &json!({ "mode": "replay", "fromSeq": 999 })).send().await;
-    assert_eq!(beyond.text_at("error"), "fork_point_unknown");
+    assert_eq!(beyond.text_at("error"), "invalid_from_seq");
     assert_eq!(host.post(&fork, &replay).key(RIVAL).send().await.status, 404);
 }
 
@@ -356,7 +358,12 @@ async fn discovery_says_what_memory_does() {
         "search": { "supported": true, "modes": ["filter"] },
         "retention": { "ttl": true, "forget": true },
         "attribution": { "supported": true, "emitsWriteEvents": true },
+        "compaction": { "supported": true, "trigger": "both", "maxOutputBytes": 65_536 },
+        "distillation": { "supported": true, "maxTokenBudget": 262_144, "scheduled": true,
+            "indexEmitted": false, "tokenizerName": "utf8-bytes-div-4" },
     });
+    let consolidation = json!({ "supported": true, "schedule": "host-managed" });
+    assert_eq!(document["agents"]["memoryConsolidation"], consolidation);
     assert_eq!(document["memory"], memory);
     assert_eq!(document["capabilities"]["memory"], memory);
     assert_eq!(document["agents"]["memoryBackends"], json!(["long-term"]));

@@ -265,6 +265,7 @@ impl Calling {
             effect: &effect,
             notebook: None,
             arguments,
+            trace: None,
             within,
         })
         .await

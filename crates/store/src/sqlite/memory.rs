@@ -1,5 +1,6 @@
 //! What tenants remember: rows of a journal, written with the appends that tell of them.
 
+mod commitments;
 mod find;
 
 use std::collections::BTreeMap;
@@ -10,9 +11,9 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use callboard_engine::{
-    Memory, MemoryQuery, MemoryRecord, MemoryRow, Scope, StoreError, next_expiry,
+    Commitment, Crowd, Memory, MemoryQuery, MemoryRecord, MemoryRow, Scope, StoreError, next_expiry,
 };
-use callboard_protocol::{MemoryId, RunId};
+use callboard_protocol::{MemoryId, Remembered, RunId, Timestamp};
 
 use super::SqliteStore;
 use super::fault::Fault;
@@ -20,7 +21,9 @@ use super::read::visible;
 use super::rows::{execute, millis, scope_params, signed};
 
 #[cfg(test)]
-pub(super) use find::{Where, statement, text_statement};
+pub(super) use commitments::DUE;
+#[cfg(test)]
+pub(super) use find::{CROWDED, Where, statement, text_statement};
 
 /// How far the journal has come, as far as readers can see: moved after commits, never before.
 #[derive(Debug, Clone, Default)]
@@ -108,6 +111,28 @@ impl Memory for SqliteStore {
         let run = run.clone();
         self.readers.read(move |db| has_snapshot(db, &run)).await
     }
+
+    async fn crowded(&self, most: u64, limit: usize) -> Result<Vec<Crowd>, StoreError> {
+        self.readers.read(move |db| find::crowded(db, most, limit)).await
+    }
+
+    async fn due_commitments(
+        &self,
+        at: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Commitment>, StoreError> {
+        self.readers.read(move |db| commitments::due(db, at, limit)).await
+    }
+
+    async fn settle_commitment(&self, commitment: &Commitment) -> Result<(), StoreError> {
+        let position = signed(commitment.position);
+        let sql = "DELETE FROM commitments WHERE position = ?1";
+        let settle = move |db: &Connection| -> Result<(), Fault> {
+            execute(db, sql, params![position])?;
+            Ok(())
+        };
+        self.writer.write(settle).await
+    }
 }
 
 /// Refuses rows that were decided on another version than the one that stands there.
@@ -126,8 +151,23 @@ pub(super) fn refuse_moved(db: &Connection, run: i64, rows: &[MemoryRow]) -> Res
             return Err(moved(&row.id));
         }
         written.insert(&row.id, version + 1);
+        for absorbed in &row.absorbs {
+            if !stands(db, &owner, absorbed)? {
+                return Err(moved(&absorbed.id));
+            }
+        }
     }
     Ok(())
+}
+
+/// Whether a version is the newest of its entry, and nothing else has taken its place.
+fn stands(db: &Connection, owner: &Owner, version: &Remembered) -> Result<bool, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT 1 FROM memory
+         WHERE tenant = ?1 AND test = ?2 AND entry_id = ?3 AND version = ?4 AND superseded_by IS NULL",
+    )?;
+    let version = params![owner.tenant, owner.test, version.id.as_str(), signed(version.version)];
+    Ok(select.exists(version)?)
 }
 
 /// Writes what a run remembers; answers the last position.
@@ -169,7 +209,7 @@ fn before(db: &Connection, owner: &Owner, id: &MemoryId) -> Result<Option<Before
 /// Answers the row's position.
 fn insert(db: &Connection, owner: &Owner, row: &MemoryRow) -> Result<i64, Fault> {
     let before = before(db, owner, &row.id)?;
-    let time = callboard_protocol::Timestamp::from_millis;
+    let time = Timestamp::from_millis;
     let expires_before = before.as_ref().and_then(|before| before.expires_at).map(time);
     let json = |value: serde_json::Result<String>| {
         value.map_err(|error| Fault::unreadable(format!("entry {}", row.id), error))
@@ -206,12 +246,35 @@ fn insert(db: &Connection, owner: &Owner, row: &MemoryRow) -> Result<i64, Fault>
             "UPDATE memory SET first = position WHERE position = ?1",
             params![position],
         )?,
+        // What was absorbed and is written anew stays out of sight of those who began in between.
         Some(before) => execute(
             db,
-            "UPDATE memory SET superseded_by = ?2 WHERE position = ?1",
+            "UPDATE memory SET superseded_by = ?2 WHERE position = ?1 AND superseded_by IS NULL",
             params![before.position, position],
         )?,
     };
+    if let Some(before) = &before {
+        let sql = "DELETE FROM commitments WHERE position = ?1";
+        execute(db, sql, params![before.position])?;
+    }
+    if let Some(due_at) = row.due_at {
+        let sql = "INSERT INTO commitments (position, due_at) VALUES (?1, ?2)";
+        execute(db, sql, params![position, due_at.as_millis()])?;
+    }
+    for absorbed in &row.absorbs {
+        execute(
+            db,
+            "UPDATE memory SET superseded_by = ?5
+             WHERE tenant = ?1 AND test = ?2 AND entry_id = ?3 AND version = ?4",
+            params![
+                owner.tenant,
+                owner.test,
+                absorbed.id.as_str(),
+                signed(absorbed.version),
+                position
+            ],
+        )?;
+    }
     for tag in &row.tags {
         execute(
             db,
@@ -231,17 +294,20 @@ fn insert(db: &Connection, owner: &Owner, row: &MemoryRow) -> Result<i64, Fault>
 fn amend(db: &Connection, scope: &Scope, row: &MemoryRow) -> Result<MemoryRecord, Fault> {
     let (tenant, test, workspace) = scope_params(scope);
     let mut select = db.prepare_cached(
-        "SELECT tenant, workspace, test FROM memory
-         WHERE tenant = ?1 AND test = ?2 AND (?3 IS NULL OR workspace = ?3) AND entry_id = ?4 AND version = ?5
-             AND superseded_by IS NULL",
+        "SELECT tenant, workspace, test, version FROM memory
+         WHERE tenant = ?1 AND test = ?2 AND (?3 IS NULL OR workspace = ?3) AND entry_id = ?4
+         ORDER BY version DESC LIMIT 1",
     )?;
     let expected = signed(row.expected);
-    let owner = select
-        .query_row(params![tenant, test, workspace, row.id.as_str(), expected], |found| {
-            Ok(Owner { tenant: found.get(0)?, workspace: found.get(1)?, test: found.get(2)? })
+    let newest = select
+        .query_row(params![tenant, test, workspace, row.id.as_str()], |found| {
+            let owner =
+                Owner { tenant: found.get(0)?, workspace: found.get(1)?, test: found.get(2)? };
+            Ok((owner, found.get::<_, i64>(3)?))
         })
         .optional()?;
-    let owner = owner.ok_or_else(|| moved(&row.id))?;
+    let newest = newest.filter(|(_, version)| *version == expected);
+    let (owner, _) = newest.ok_or_else(|| moved(&row.id))?;
     let position = insert(db, &owner, row)?;
     find::at(db, position)
 }

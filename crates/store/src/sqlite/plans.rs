@@ -41,6 +41,21 @@ fn due_schedules_are_read_by_their_index_however_many_wait() -> anyhow::Result<(
 }
 
 #[test]
+fn due_commitments_are_read_by_their_index() -> anyhow::Result<()> {
+    let plan = plan(memory::DUE)?;
+    assert!(plan.contains("INDEX commitments_due") && !plan.contains("TEMP B-TREE"), "{plan}");
+    Ok(())
+}
+
+#[test]
+fn crowds_are_counted_in_their_index() -> anyhow::Result<()> {
+    let plan = plan(memory::CROWDED)?;
+    assert!(plan.contains("COVERING INDEX memory_crowds"), "{plan}");
+    assert!(!plan.contains("TEMP B-TREE"), "{plan}");
+    Ok(())
+}
+
+#[test]
 fn a_busy_scope_is_found_by_its_index() -> anyhow::Result<()> {
     let plan = plan(create::ACTIVE_IN_SCOPE)?;
     assert!(
@@ -89,7 +104,10 @@ fn memory_is_read_in_the_order_of_its_indexes() -> anyhow::Result<()> {
     let scope = Scope { tenant: "acme".into(), workspace: None, mode: KeyMode::Live };
     let now = MemoryQuery::new(Place::Anywhere, Timestamp::default(), 10);
     let view = MemoryView { as_of: 7, also: Vec::new() };
-    let seen = MemoryQuery { seen: Some(MemorySeen { view, family: None }), ..now.clone() };
+    let seen = MemoryQuery {
+        seen: Some(MemorySeen { view, family: None, anchors: Vec::new() }),
+        ..now.clone()
+    };
     let tag = |query: &MemoryQuery| MemoryQuery { tag: Some("t".to_owned()), ..query.clone() };
     let placed =
         "INDEX memory_placed (tenant=? AND test=? AND scope_id=? AND memory_ref=? AND first<?)";
@@ -158,7 +176,7 @@ fn a_read_of_memory_does_not_grow_with_what_is_remembered() -> anyhow::Result<()
     let read = |as_of: u64| {
         let view = MemoryView { as_of, also: Vec::new() };
         let query = MemoryQuery::new(Place::Anywhere, Timestamp::default(), 10);
-        MemoryQuery { seen: Some(MemorySeen { view, family: None }), ..query }
+        MemoryQuery { seen: Some(MemorySeen { view, family: None, anchors: Vec::new() }), ..query }
     };
     let mut counted = Vec::new();
     for entries in [100, 20_000] {

@@ -25,6 +25,8 @@ fn note(id: &str, content: &str) -> MemoryRow {
         expires_at: None,
         author: MemoryAuthor { run_id: Some("r1".into()), ..MemoryAuthor::default() },
         sources: Vec::new(),
+        due_at: None,
+        absorbs: Vec::new(),
     }
 }
 
@@ -49,7 +51,8 @@ fn notes() -> MemoryQuery {
 fn seen(as_of: u64, family: Option<&str>, also: &[(&str, u64)]) -> MemoryQuery {
     let named = |(id, version): &(&str, u64)| Remembered { id: (*id).into(), version: *version };
     let view = MemoryView { as_of, also: also.iter().map(named).collect() };
-    MemoryQuery { seen: Some(MemorySeen { view, family: family.map(RunId::from) }), ..notes() }
+    let seen = MemorySeen { view, family: family.map(RunId::from), anchors: Vec::new() };
+    MemoryQuery { seen: Some(seen), ..notes() }
 }
 
 /// Entries by id and version, in their order.
@@ -339,5 +342,154 @@ pub(crate) async fn a_snapshot_is_let_go_of_by_its_owner(
     let store = subject.ports()?;
     assert!(!store.has_snapshot(&"r1".into()).await?);
     assert!(store.has_snapshot(&"r2".into()).await?);
+    Ok(())
+}
+
+fn merged(id: &str, expected: u64, absorbs: &[(&str, u64)]) -> MemoryRow {
+    let named = |(id, version): &(&str, u64)| Remembered { id: (*id).into(), version: *version };
+    let absorbs: Vec<Remembered> = absorbs.iter().map(named).collect();
+    let sources = absorbs.iter().map(|absorbed| absorbed.id.clone()).collect();
+    MemoryRow { absorbs, sources, ..later(id, expected, "all that m1 and m2 say") }
+}
+
+/// M-63: the past stays as it was, and so does the history of what was absorbed.
+pub(crate) async fn what_was_absorbed_is_there_for_those_who_began_before(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    let rows = vec![note("m1", "one"), note("m2", "two"), note("m3", "three")];
+    write(store, "r1", 0, rows).await?;
+    let before = store.memory_position().await?;
+    write(store, "r1", 1, vec![merged("m4", 0, &[("m1", 1), ("m2", 1)])]).await?;
+    let after = store.memory_position().await?;
+    subject.restart()?;
+    let store = subject.ports()?;
+    assert_eq!(found(store, &notes()).await?, ["m4 1", "m3 1"]);
+    assert_eq!(found(store, &seen(before, None, &[])).await?, ["m3 1", "m2 1", "m1 1"]);
+    assert_eq!(found(store, &seen(after, None, &[])).await?, ["m4 1", "m3 1"]);
+    // Whoever put them together began before, and sees what came of it in their place.
+    assert_eq!(found(store, &seen(before, None, &[("m4", 1)])).await?, ["m4 1", "m3 1"]);
+    let newest = MemoryQuery { limit: 1, ..seen(before, None, &[("m4", 1)]) };
+    assert_eq!(found(store, &newest).await?, ["m4 1"]);
+    let words = MemoryQuery { text: Some("two".into()), ..seen(before, None, &[("m4", 1)]) };
+    assert_eq!(found(store, &words).await?, [""; 0]);
+    let record = store.recall(&acme(), &notes()).await?.remove(0);
+    assert_eq!(record.sources, ["m1".into(), "m2".into()]);
+    assert_eq!(lines(&store.memory_history(&acme(), &"m1".into()).await?), ["m1 1"]);
+    // Written anew, it is there again, but not for those who began in between.
+    store.amend(&acme(), later("m1", 1, "one again")).await?;
+    assert_eq!(found(store, &notes()).await?, ["m4 1", "m3 1", "m1 2"]);
+    assert_eq!(found(store, &seen(after, None, &[])).await?, ["m4 1", "m3 1"]);
+    Ok(())
+}
+
+pub(crate) async fn nothing_is_absorbed_that_has_moved_on(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    write(store, "r1", 0, vec![note("m1", "one"), note("m2", "two")]).await?;
+    write(store, "r1", 1, vec![later("m1", 1, "one, too")]).await?;
+    for absorbs in [[("m1", 1), ("m2", 1)], [("m1", 3), ("m2", 1)], [("m2", 1), ("m9", 1)]] {
+        let late = write(store, "r1", 2, vec![merged("m3", 0, &absorbs)]).await;
+        assert!(matches!(late, Err(StoreError::Moved { .. })), "{late:?}");
+    }
+    write(store, "r1", 2, vec![merged("m3", 0, &[("m1", 2), ("m2", 1)])]).await?;
+    let twice = write(store, "r1", 3, vec![merged("m4", 0, &[("m1", 2), ("m2", 1)])]).await;
+    assert!(matches!(twice, Err(StoreError::Moved { .. })), "{twice:?}");
+    assert_eq!(found(store, &notes()).await?, ["m3 1"]);
+    // Nobody absorbs what is another tenant's.
+    let rival = NewRun { birth: rivals(new_run("x1").birth), ..new_run("x1") };
+    store.create(rival).await?;
+    let foreign = write(store, "x1", 0, vec![merged("m5", 0, &[("m3", 1)])]).await;
+    assert!(matches!(foreign, Err(StoreError::Moved { .. })), "{foreign:?}");
+    Ok(())
+}
+
+fn rivals(mut birth: callboard_core::Birth) -> callboard_core::Birth {
+    birth.owner.tenant = "globex".into();
+    birth
+}
+
+pub(crate) async fn a_crowd_is_counted_where_entries_last(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    let short = |id: &str| MemoryRow { expires_at: Some(at(9_000)), ..note(id, "x") };
+    let elsewhere = MemoryRow { memory_ref: "desk/other".to_owned(), ..note("o1", "x") };
+    let mut rows = vec![note("m1", "x"), note("m2", "x"), short("m3"), short("m4"), elsewhere];
+    rows.extend(
+        ["c1", "c2", "c3"]
+            .map(|id| MemoryRow { memory_ref: "conversation/agent".to_owned(), ..note(id, "x") }),
+    );
+    write(store, "r1", 0, rows).await?;
+    assert_eq!(store.crowded(2, 10).await?, []);
+    let crowd = store.crowded(1, 10).await?.pop().context("a crowd")?;
+    assert_eq!((crowd.memory_ref.as_str(), crowd.newest), ("desk/notes", 2));
+    assert_eq!((&crowd.owner, crowd.scope_id.as_str()), (&acme(), ""));
+    assert_eq!(store.crowded(0, 1).await?.len(), 1);
+    write(store, "r1", 1, vec![merged("m5", 0, &[("m1", 1), ("m2", 1)])]).await?;
+    assert_eq!(store.crowded(1, 10).await?, []);
+    Ok(())
+}
+
+/// RFC 0039: what a fork's source saw has not expired for the fork; what came after that expires as usual.
+pub(crate) async fn what_stood_at_an_anchor_has_not_expired(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    let until = |id: &str, wrote: i64, expires: i64| MemoryRow {
+        at: at(wrote),
+        expires_at: Some(at(expires)),
+        ..note(id, "x")
+    };
+    let rows =
+        vec![until("gone", 1_000, 2_000), until("old", 1_000, 4_000), until("own", 3_500, 4_000)];
+    write(store, "r1", 0, rows).await?;
+    let as_of = store.memory_position().await?;
+    for (now, anchors, expected) in [
+        (3_900, vec![], vec!["own 1", "old 1"]),
+        (4_000, vec![], vec![]),
+        (3_900, vec![3_000], vec!["own 1", "old 1"]),
+        (4_000, vec![3_000], vec!["old 1"]),
+        (9_000, vec![3_000], vec!["old 1"]),
+        (9_000, vec![4_000], vec![]),
+        (9_000, vec![3_000, 3_600], vec!["own 1", "old 1"]),
+    ] {
+        let mut query = MemoryQuery { at: at(now), ..seen(as_of, None, &[]) };
+        query.seen.iter_mut().for_each(|seen| {
+            seen.anchors = anchors.iter().map(|anchor| at(*anchor)).collect();
+        });
+        assert_eq!(found(store, &query).await?, expected, "{now} {anchors:?}");
+    }
+    Ok(())
+}
+
+pub(crate) async fn a_commitment_is_due_until_it_is_settled_or_taken_back(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    let promise = |id: &str, due: i64| MemoryRow { due_at: Some(at(due)), ..note(id, "x") };
+    let rows =
+        vec![promise("m1", 5_000), promise("m2", 4_000), promise("m3", 4_500), note("m4", "x")];
+    write(store, "r1", 0, rows).await?;
+    subject.restart()?;
+    let store = subject.ports()?;
+    let due = async |now: i64, limit: usize| -> anyhow::Result<Vec<String>> {
+        let due = store.due_commitments(at(now), limit).await?;
+        Ok(due.into_iter().map(|commitment| commitment.id.to_string()).collect())
+    };
+    assert_eq!(due(3_999, 9).await?, [""; 0]);
+    assert_eq!(due(4_999, 9).await?, ["m2", "m3"]);
+    assert_eq!(due(5_000, 2).await?, ["m2", "m3"]);
+    let first = store.due_commitments(at(5_000), 1).await?.remove(0);
+    assert_eq!((&first.owner, first.due_at, first.version), (&acme(), at(4_000), 1));
+    store.settle_commitment(&first).await?;
+    store.settle_commitment(&first).await?;
+    assert_eq!(due(5_000, 9).await?, ["m3", "m1"]);
+    // A later version without a time takes it back, and one that is forgotten is due to nobody.
+    write(store, "r1", 1, vec![later("m3", 1, "never mind")]).await?;
+    assert!(store.forget(&acme(), &"m1".into()).await?);
+    assert_eq!(due(9_000, 9).await?, [""; 0]);
     Ok(())
 }

@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use callboard_core::{Entry, SecretText};
 use callboard_engine::{
-    Annotated, Annotations, Append, Begun, Claim, ClaimRequest, Claimed, DeadLetter,
-    DeploymentChange, Deployments, Digest, DueSchedules, EffectClaim, EffectId, Filter, Found,
-    InMemoryStore, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, Memory, MemoryQuery,
+    Annotated, Annotations, Append, Begun, Claim, ClaimRequest, Claimed, Commitment, Crowd,
+    DeadLetter, DeploymentChange, Deployments, Digest, DueSchedules, EffectClaim, EffectId, Filter,
+    Found, InMemoryStore, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, Memory, MemoryQuery,
     MemoryRecord, MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put, Schedule, ScheduleFilter,
     Schedules, Scope, Secret, Secrets, Settlement, Store, StoreError, StoredDeployment, StoredKey,
     StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned, Webhook, Webhooks, Workflows,
@@ -236,6 +236,20 @@ impl Memory for FlakyStore {
             self.write()?;
         }
         self.inner.has_snapshot(run).await
+    }
+    async fn crowded(&self, most: u64, limit: usize) -> Result<Vec<Crowd>, StoreError> {
+        self.inner.crowded(most, limit).await
+    }
+    async fn due_commitments(
+        &self,
+        at: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Commitment>, StoreError> {
+        self.inner.due_commitments(at, limit).await
+    }
+    async fn settle_commitment(&self, commitment: &Commitment) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.settle_commitment(commitment).await
     }
 }
 

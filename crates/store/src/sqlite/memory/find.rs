@@ -1,11 +1,13 @@
 //! Finding what is remembered, by the index that fits what is asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
-use callboard_engine::{MemoryQuery, MemoryRecord, MemorySeen, Place, Scope, words};
+use callboard_engine::{
+    CONVERSATIONS, Crowd, KeyMode, MemoryQuery, MemoryRecord, MemorySeen, Place, Scope, words,
+};
 use callboard_protocol::{MemoryId, Remembered};
 
 use crate::sqlite::fault::Fault;
@@ -14,7 +16,7 @@ use crate::sqlite::rows::{optional_time, scope_params, signed, time, unsigned};
 /// The columns that `record` reads, in its order.
 const COLUMNS: &str = "memory.entry_id, memory.scope_id, memory.memory_ref, memory.content, memory.tags, \
      memory.created_at, memory.expires_at, memory.version, memory.written_at, memory.author, memory.sources, \
-     memory.family, memory.position, memory.first";
+     memory.family, memory.position, memory.first, memory.superseded_by";
 
 pub(super) fn recall(
     db: &Connection,
@@ -27,6 +29,13 @@ pub(super) fn recall(
         Place::Exactly { scope_id, memory_ref } => vec![Where::Both(scope_id, memory_ref)],
         Place::Anywhere => vec![Where::Anywhere],
     };
+    let mut own = Vec::new();
+    for named in query.seen.iter().flat_map(|seen| &seen.view.also) {
+        own.extend(version(db, scope, named)?);
+    }
+    // What the run has put together hides what it was made from, which must not use up the limit.
+    let hidden: usize = own.iter().map(|record| record.sources.len()).sum();
+    let query = &MemoryQuery { limit: query.limit.saturating_add(hidden), ..query.clone() };
     let mut newest: BTreeMap<MemoryId, MemoryRecord> = BTreeMap::new();
     for place in &places {
         let stated = match &query.text {
@@ -38,17 +47,13 @@ pub(super) fn recall(
             keep_newer(&mut newest, record);
         }
     }
-    if let Some(seen) = &query.seen {
-        for named in &seen.view.also {
-            if let Some(record) = version(db, scope, named)? {
-                keep_newer(&mut newest, record);
-            }
-        }
-    }
+    let seen: BTreeSet<u64> = own.iter().map(|record| record.position).collect();
+    own.into_iter().for_each(|record| keep_newer(&mut newest, record));
+    newest.retain(|_, record| record.superseded_by.is_none_or(|by| !seen.contains(&by)));
     let mut found: Vec<MemoryRecord> =
         newest.into_values().filter(|record| record.answers(query)).collect();
     found.sort_by_key(|record| std::cmp::Reverse(query.place_of(record)));
-    found.truncate(query.limit);
+    found.truncate(query.limit - hidden);
     Ok(found)
 }
 
@@ -173,7 +178,7 @@ impl Conditions {
             self.also("memory.entry_id = ?", [id.to_string().into()]);
         }
         let lives = "(memory.expires_at IS NULL OR memory.expires_at > ?)";
-        self.also(lives, [query.at.as_millis().into()]);
+        self.also(lives, [query.earliest().as_millis().into()]);
         match &query.seen {
             None => self.also("memory.superseded_by IS NULL", []),
             Some(seen) => self.seen(seen),
@@ -217,6 +222,33 @@ pub(super) fn history(
     let workspace = workspace.map(str::to_owned);
     let values = [tenant.to_owned().into(), test.into(), workspace.into(), id.to_string().into()];
     read(db, &sql, values.into())
+}
+
+/// Read from an index of its own, in which what has been superseded does not stand.
+pub(in crate::sqlite) const CROWDED: &str =
+    "SELECT tenant, workspace, test, scope_id, memory_ref, MAX(position) FROM memory
+     WHERE superseded_by IS NULL AND expires_at IS NULL AND memory_ref NOT LIKE ?3
+     GROUP BY tenant, test, workspace, scope_id, memory_ref HAVING COUNT(*) > ?1 LIMIT ?2";
+
+pub(super) fn crowded(db: &Connection, most: u64, limit: usize) -> Result<Vec<Crowd>, Fault> {
+    let mut select = db.prepare_cached(CROWDED)?;
+    let read = |row: &Row<'_>| -> Result<Crowd, Fault> {
+        let (tenant, workspace): (String, Option<String>) = (row.get(0)?, row.get(1)?);
+        let mode = if row.get(2)? { KeyMode::Test } else { KeyMode::Live };
+        Ok(Crowd {
+            owner: Scope { tenant: tenant.into(), workspace: workspace.map(Into::into), mode },
+            scope_id: row.get(3)?,
+            memory_ref: row.get(4)?,
+            newest: unsigned(row, 5)?,
+        })
+    };
+    let mut rows =
+        select.query(params![signed(most), signed(limit as u64), format!("{CONVERSATIONS}%")])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
+    }
+    Ok(found)
 }
 
 pub(super) fn at(db: &Connection, position: i64) -> Result<MemoryRecord, Fault> {
@@ -276,6 +308,7 @@ fn record(row: &Row<'_>) -> Result<MemoryRecord, Fault> {
         family: row.get::<_, Option<String>>(11)?.map(Into::into),
         position: unsigned(row, 12)?,
         first: unsigned(row, 13)?,
+        superseded_by: row.get::<_, Option<i64>>(14)?.and_then(|at| u64::try_from(at).ok()),
         id: id.as_str().into(),
     })
 }

@@ -1,0 +1,159 @@
+//! The loops that look after memory: places that grow without end, promises whose time has come.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use callboard_core::{Run, UPKEEP};
+use callboard_protocol::{Object, Owner, Timestamp};
+
+use super::Crowd;
+use crate::directory::Cast;
+use crate::engine::{Done, Engine, EngineError, Order, Target};
+use crate::store::{Outcome, StoreError};
+
+/// What such runs are listed under.
+const WORKFLOW: &str = "callboard-memory";
+/// An agent reads the newest hundred entries of a place. With twice as many, half of them are out of its sight, and
+/// those are put together.
+const CROWDED: u64 = 200;
+const KEPT: u64 = 100;
+/// Places that are looked after in one tick; the others have their turn in the next.
+const BATCH: usize = 16;
+/// Nobody waits for it.
+const EVERY: Duration = Duration::from_secs(300);
+/// How long a place that could not be tidied is left alone.
+const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(86_400);
+
+/// Starts a run for each place that has become crowded, and for each commitment that is due. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Keeper {
+    pub(super) engine: Engine,
+}
+
+impl Keeper {
+    /// Runs on the engine's clock and tasks, and stops with it.
+    pub fn new(engine: Engine) -> Self {
+        Self { engine }
+    }
+
+    pub fn start(&self) {
+        self.engine.inner.tasks.spawn(self.clone().tidy_until_stopped());
+        self.engine.inner.tasks.spawn(self.clone().keep_promises_until_stopped());
+    }
+
+    /// Looks at every place once; answers how many runs it started.
+    pub async fn tick(&self, now: Timestamp) -> Result<usize, EngineError> {
+        let mut started = 0;
+        for crowd in self.engine.inner.memory.crowded(CROWDED, BATCH).await? {
+            match self.tidy(&crowd, now).await {
+                Ok(_) => started += 1,
+                // Somebody is at it already, or was, and nothing has come in since.
+                Err(EngineError::Store(StoreError::AlreadyDone(_))) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(started)
+    }
+
+    /// One run for each state of a place, however many hosts look at it.
+    async fn tidy(&self, crowd: &Crowd, now: Timestamp) -> Result<Done, EngineError> {
+        let engine = &self.engine;
+        let inner = &engine.inner;
+        let definition: Arc<str> = Arc::from(definition(crowd).to_string());
+        let (digest, plan) = inner.catalog.plan_of(&definition)?;
+        let order = order(crowd);
+        let limits = plan.admit(&order.inputs, &order.configurable, engine.limits())?;
+        let run = inner.ids.run_id();
+        let mut birth =
+            order.birth(run, WORKFLOW.into(), digest, Cast::default(), (limits, None), now);
+        birth.memory.as_of = inner.memory.memory_position().await?;
+        let newborn = engine.newborn(Run::new(Arc::new(birth), plan), definition, now);
+        let (key, expires_at) = (key_of(crowd), now.plus(TRIED_AGAIN_AFTER));
+        let remember = Arc::new(move |done: &Done| Outcome {
+            key,
+            request: key,
+            status: 201,
+            body: done.run.to_string(),
+            expires_at,
+        });
+        engine.bring_up(newborn, Some(remember), now).await
+    }
+
+    /// Sleeps and ticks until told to stop. Holds no state worth testing.
+    async fn tidy_until_stopped(self) {
+        let inner = &self.engine.inner;
+        loop {
+            let now = inner.clock.now();
+            if let Err(error) = self.tick(now).await {
+                tracing::warn!(%error, "memory not tidied; trying again");
+            }
+            // Losing either branch is fine: the next tick reads the truth.
+            tokio::select! {
+                () = inner.clock.sleep_until(now.plus(EVERY)) => {}
+                () = inner.stop.cancelled() => return,
+            }
+        }
+    }
+}
+
+fn order(crowd: &Crowd) -> Order {
+    Order {
+        target: Target::Workflow(WORKFLOW.into()),
+        owner: Owner {
+            tenant: crowd.owner.tenant.clone(),
+            workspace: crowd.owner.workspace.clone(),
+            principal: None,
+        },
+        mode: crowd.owner.mode,
+        inputs: Object::new(),
+        configurable: Object::new(),
+        tags: Vec::new(),
+        metadata: None,
+        scope_id: Some(crowd.scope_id.clone()).filter(|scope_id| !scope_id.is_empty()),
+        callback_url: None,
+        forced_engine_version: None,
+        exclusive: false,
+        trace: None,
+        acting: None,
+    }
+}
+
+/// First what says the same becomes one, then what is old.
+fn definition(crowd: &Crowd) -> serde_json::Value {
+    let node = |id: &str, action: &str| {
+        json!({
+            "id": id, "typeId": UPKEEP, "name": id, "position": { "x": 0, "y": 0 },
+            "inputs": {},
+            "config": { "memoryAction": action, "memoryRef": crowd.memory_ref, "keep": KEPT },
+        })
+    };
+    json!({
+        "id": WORKFLOW, "name": "Memory", "version": "1.0",
+        "nodes": [node("consolidate", "consolidate"), node("compact", "compact")],
+        "edges": [{ "id": "then", "sourceNodeId": "consolidate", "targetNodeId": "compact" }],
+        "triggers": [], "variables": [], "metadata": {}, "settings": {},
+    })
+}
+
+/// Apart from the keys of callers, which are digests of other things.
+fn key_of(crowd: &Crowd) -> crate::store::Digest {
+    let mut hash = Sha256::new();
+    hash.update("callboard:memory-upkeep");
+    let (workspace, newest) = (crowd.owner.workspace.as_ref(), crowd.newest.to_string());
+    let mode = format!("{:?}", crowd.owner.mode);
+    for part in [
+        crowd.owner.tenant.as_str(),
+        workspace.map_or("", |workspace| workspace.as_str()),
+        &mode,
+        &crowd.scope_id,
+        &crowd.memory_ref,
+        &newest,
+    ] {
+        hash.update([0]);
+        hash.update(part);
+    }
+    hash.finalize().into()
+}

@@ -1,0 +1,156 @@
+//! What a child leaves, attested and agreed to, as the suite asks for it: a parent, its child, and somebody's answer.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use callboard_core::{Resolution, Via};
+use callboard_engine::{Order, Target};
+use callboard_protocol::{Object, RunId};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::agent_loop::finished;
+use super::dispatch::ended;
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::extract::Shaped;
+use crate::keys::Caller;
+use crate::problem::Problem;
+use crate::routes::workflows;
+
+/// The node that takes over what its child leaves.
+const NODE: &str = "call";
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Attest {
+    child_outputs: Object,
+    #[serde(default)]
+    output_attestation: Object,
+    approval_action: Option<Value>,
+}
+
+pub(crate) async fn attest(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Shaped(body): Shaped<Attest>,
+) -> Result<Answer, Problem> {
+    let id = format!("callboard-sample-attest-{}", uuid::Uuid::now_v7());
+    let child = format!("{id}-child");
+    let played = play(&host, &caller, (&id, &child), &body).await;
+    for name in [&id, &child] {
+        let tenant = &caller.scope.tenant;
+        host.app.engine.catalog().remove(tenant, &name.as_str().into()).await?;
+    }
+    played.map(|shown| Answer::of(StatusCode::OK, &shown))
+}
+
+async fn play(
+    host: &Host,
+    caller: &Caller,
+    (id, child): (&str, &str),
+    body: &Attest,
+) -> Result<Value, Problem> {
+    for definition in [leaving(child, &body.child_outputs), taking(id, child, body)] {
+        workflows::store(host, caller, definition.to_string().as_bytes()).await?;
+    }
+    let order = Order {
+        target: Target::Workflow(id.into()),
+        owner: caller.owner(),
+        mode: caller.scope.mode,
+        inputs: Object::new(),
+        configurable: Object::new(),
+        tags: Vec::new(),
+        metadata: None,
+        scope_id: None,
+        callback_url: None,
+        forced_engine_version: None,
+        exclusive: false,
+        trace: None,
+        acting: None,
+    };
+    let run = host.app.engine.create(order, None).await?.run;
+    let mut events = ended(host, caller, &run).await?;
+    if events.iter().any(|event| event["type"] == "node.suspended") {
+        match &body.approval_action {
+            Some(action) => resolve(host, caller, &run, action).await?,
+            // Nobody answers: what waits is put an end to, and nothing was taken over.
+            None => {
+                let engine = &host.app.engine;
+                engine.cancel(&caller.scope, &run, None, Some(caller.principal()), None).await?;
+            }
+        }
+        events = finished(host, caller, &run).await?;
+    }
+    Ok(report(&run, &events))
+}
+
+async fn resolve(host: &Host, caller: &Caller, run: &RunId, action: &Value) -> Result<(), Problem> {
+    let value = match action {
+        Value::String(action) => json!({ "action": action }),
+        other => other.clone(),
+    };
+    let by = Some(caller.principal());
+    let resolution = Resolution { node: NODE.into(), value, by, via: Via::Key };
+    host.app.engine.resolve(&caller.scope, run, resolution, None).await?;
+    Ok(())
+}
+
+fn report(run: &RunId, events: &[Value]) -> Value {
+    let told = |kind: &str| events.iter().find(|event| event["type"] == kind);
+    let harvested = told("core.workflowChain.event");
+    let asked = told("interrupt.requested").map(|event| &event["payload"]["data"]["attestation"]);
+    let attestation = harvested.map(|event| &event["payload"]["attestation"]).or(asked);
+    let changed = events.iter().filter(|event| event["type"] == "variable.changed");
+    let taken = changed.filter_map(|event| {
+        let name = event["payload"]["name"].as_str()?;
+        Some((name.to_owned(), event["payload"]["next"].clone()))
+    });
+    let taken: Object = taken.collect();
+    let mut shown = json!({
+        "runId": run,
+        "attestation": attestation,
+        "harvestedEvent": harvested.map(|event| &event["payload"]),
+        "merged": !taken.is_empty(),
+    });
+    if !taken.is_empty() {
+        shown["mergedValues"] = taken.into();
+    }
+    shown
+}
+
+/// A child that does nothing; what it leaves are its variables.
+fn leaving(id: &str, outputs: &Object) -> Value {
+    let variable = |(name, value): (&String, &Value)| {
+        let kind = match value {
+            Value::String(_) => "string",
+            Value::Number(_) => "number",
+            Value::Bool(_) => "boolean",
+            Value::Array(_) => "array",
+            Value::Object(_) | Value::Null => "object",
+        };
+        json!({ "name": name, "type": kind, "defaultValue": value })
+    };
+    let variables: Vec<Value> = outputs.iter().map(variable).collect();
+    let noop = json!([node("noop", "core.noop", &json!({}))]);
+    definition(id, &noop, &json!(variables))
+}
+
+fn taking(id: &str, child: &str, body: &Attest) -> Value {
+    let names = body.child_outputs.keys();
+    let mapping: Object = names.map(|name| (name.clone(), json!(name))).collect();
+    let call = json!({ "workflowId": child, "outputMapping": mapping,
+        "outputAttestation": body.output_attestation });
+    definition(id, &json!([node(NODE, "core.subWorkflow", &call)]), &json!([]))
+}
+
+fn definition(id: &str, nodes: &Value, variables: &Value) -> Value {
+    json!({ "id": id, "name": id, "version": "1.0", "nodes": nodes, "edges": [],
+        "triggers": [], "variables": variables, "metadata": {}, "settings": {} })
+}
+
+fn node(id: &str, type_id: &str, config: &Value) -> Value {
+    json!({ "id": id, "typeId": type_id, "name": id, "position": { "x": 0, "y": 0 },
+        "config": config, "inputs": {} })
+}

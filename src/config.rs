@@ -7,6 +7,7 @@ mod mcp;
 mod models;
 mod orchestration;
 mod packs;
+mod prices;
 mod providers;
 mod roster;
 mod tools;
@@ -27,6 +28,7 @@ pub(crate) use deployments::Deployments;
 pub(crate) use models::Models;
 pub(crate) use orchestration::Orchestration;
 pub(crate) use packs::Packs;
+pub(crate) use prices::Prices;
 pub(crate) use providers::Providers;
 pub(crate) use roster::Roster;
 pub(crate) use tools::Tools;
@@ -51,6 +53,7 @@ pub(crate) struct Config {
     pub(crate) agents: Agents,
     pub(crate) models: Models,
     pub(crate) providers: Providers,
+    pub(crate) prices: Prices,
     pub(crate) mcp: Vec<McpServer>,
     pub(crate) tools: Tools,
     pub(crate) orchestration: Orchestration,
@@ -146,6 +149,7 @@ impl Config {
                 "agents" => config.agents = source.agents(value)?,
                 "models" => config.models = source.models(value)?,
                 "providers" => config.providers = source.providers(value)?,
+                "prices" => config.prices = source.prices(value)?,
                 "mcp" => config.mcp = source.mcp(value)?,
                 "tools" => config.tools = source.tools(value)?,
                 "orchestration" => config.orchestration = source.orchestration(value)?,

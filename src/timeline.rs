@@ -279,6 +279,10 @@ impl Timeline {
             Event::ChildChanged(child) if child.status.is_waiting() => {
                 told(ASKED, name, format!("{} is {}", child.child_run_id, child.status.as_str()))
             }
+            Event::ModelFallback(fallback) => {
+                let (from, to) = (&fallback.original_model, &fallback.fallback_model);
+                told(AGAIN, name, format!("{from} is in trouble ({}); asks {to}", fallback.reason))
+            }
             Event::LoopbackLimit(limit) => {
                 told(LIMIT, name, format!("loop ends after {} rounds", limit.iterations))
             }
@@ -309,6 +313,12 @@ impl Timeline {
             Event::ReplayDiverged(report) => {
                 let (source, place) = (&report.source_run_id, report.at_sequence);
                 told(LIMIT, "replay diverged", format!("from {source} at {place}"))
+            }
+            Event::ReplayDivergedAtRefusal(report) => {
+                let (was, is) = (report.original_envelope_kind, report.replay_envelope_kind);
+                let (source, place) = (&report.source_run_id, report.at_sequence);
+                let what = format!("from {source} at {place}: {} → {}", was.as_str(), is.as_str());
+                told(LIMIT, "replay diverged", what)
             }
             Event::Other(other) => told(OTHER, &other.kind, words::preview(&other.payload)),
             // Streamed text is shown as it arrives.

@@ -1,9 +1,8 @@
-//! `[budgets]`: what no run, no member and no tenant may use more of, with the prices that money is counted by.
+//! `[budgets]`: what no run, no member and no tenant may use more of.
 
 use toml::Spanned;
 use toml::de::DeValue;
 
-use callboard_agents::{ModelRef, Price, PriceTable};
 use callboard_protocol::EffectiveBudget;
 
 use super::Source;
@@ -18,20 +17,18 @@ pub(crate) struct Budgets {
     pub(crate) member_day: EffectiveBudget,
     /// For a day of each tenant.
     pub(crate) tenant_day: EffectiveBudget,
-    pub(crate) prices: PriceTable,
 }
 
 type Value<'v> = Spanned<DeValue<'v>>;
 
 impl Budgets {
-    const KEYS: [&str; 7] = [
+    const KEYS: [&str; 6] = [
         "run_tokens",
         "run_cost_usd",
         "member_daily_tokens",
         "member_daily_cost_usd",
         "tenant_daily_tokens",
         "tenant_daily_cost_usd",
-        "prices",
     ];
 }
 
@@ -59,45 +56,10 @@ impl Source<'_> {
                 "tenant_daily_cost_usd" => {
                     budgets.tenant_day.max_cost_usd = Some(self.money(value, &path)?);
                 }
-                "prices" => budgets.prices = self.prices(value)?,
                 _ => return Err(self.unknown(key.span().start, &path, name, &Budgets::KEYS)),
             }
         }
         Ok(budgets)
-    }
-
-    /// `"provider/model" = { input = 3.0, output = 15.0 }`, in US dollars for a million tokens.
-    fn prices(&self, value: &Value<'_>) -> Result<PriceTable, CommandError> {
-        let Some(table) = value.get_ref().as_table() else {
-            return Err(self.wrong(value, "budgets.prices", "a section"));
-        };
-        let mut prices = PriceTable::default();
-        for (key, value) in table {
-            let name = key.get_ref().as_ref();
-            let path = format!("budgets.prices.{name}");
-            let model: ModelRef = name.parse().map_err(|_| {
-                let place = self.place(key.span().start);
-                CommandError::usage(format!("{place}: {path}: {name:?} must be provider/model"))
-            })?;
-            let Some(fields) = value.get_ref().as_table() else {
-                return Err(self.wrong(value, &path, "{ input = …, output = … }"));
-            };
-            let (mut input, mut output) = (0.0, 0.0);
-            for (key, value) in fields {
-                let name = key.get_ref().as_ref();
-                let path = format!("{path}.{name}");
-                match name {
-                    "input" => input = self.money(value, &path)?,
-                    "output" => output = self.money(value, &path)?,
-                    _ => {
-                        let known = ["input", "output"];
-                        return Err(self.unknown(key.span().start, &path, name, &known));
-                    }
-                }
-            }
-            prices = prices.with(model, Price::usual(input, output));
-        }
-        Ok(prices)
     }
 
     fn count(&self, value: &Value<'_>, path: &str) -> Result<u64, CommandError> {
@@ -133,18 +95,15 @@ mod tests {
     }
 
     #[test]
-    fn ceilings_and_prices_are_read() {
+    fn ceilings_are_read() {
         let budgets = read(
-            "[budgets]\nrun_tokens = 200_000\nmember_daily_cost_usd = 2.5\ntenant_daily_tokens = 9\n\
-             prices.\"ollama/llama3\" = { input = 0, output = 0.5 }",
+            "[budgets]\nrun_tokens = 200_000\nmember_daily_cost_usd = 2.5\ntenant_daily_tokens = 9\n",
         );
         let budgets = budgets.unwrap();
         assert_eq!(budgets.run.max_tokens, Some(200_000));
         assert_eq!(budgets.run.max_cost_usd, None);
         assert_eq!(budgets.member_day.max_cost_usd, Some(2.5));
         assert_eq!(budgets.tenant_day.max_tokens, Some(9));
-        assert!(budgets.prices.knows(&"ollama/llama3".parse().unwrap()));
-        assert!(!budgets.prices.knows(&"ollama/other".parse().unwrap()));
         assert_eq!(read(""), Ok(Budgets::default()));
     }
 
@@ -160,10 +119,6 @@ mod tests {
             (
                 "[budgets]\nrun_cost_usd = -1",
                 "c.toml:2: budgets.run_cost_usd must be at least 0, not -1",
-            ),
-            (
-                "[budgets]\nprices.llama = { input = 1 }",
-                "c.toml:2: budgets.prices.llama: \"llama\" must be provider/model",
             ),
         ] {
             assert_eq!(read(text), Err(what.to_owned()), "{text}");

@@ -21,6 +21,9 @@ const PROGRAMS: [&str; 5] = ["claude-code", "codex", "gemini-cli", "opencode", "
 pub(crate) struct Models {
     default: Option<Named>,
     classes: BTreeMap<ModelClass, Named>,
+    /// Who is asked when a model is in trouble, where its class does not say.
+    fallback: Vec<Named>,
+    fallbacks: BTreeMap<ModelClass, Vec<Named>>,
 }
 
 /// A model, and where the file names it.
@@ -32,7 +35,8 @@ pub(super) struct Named {
 
 impl Models {
     pub(super) fn named(&self) -> impl Iterator<Item = &Named> {
-        self.default.iter().chain(self.classes.values())
+        let first = self.default.iter().chain(self.classes.values());
+        first.chain(&self.fallback).chain(self.fallbacks.values().flatten())
     }
 }
 
@@ -46,9 +50,12 @@ impl Config {
         let mut known: Vec<String> = providers.iter().map(|it| it.name.clone()).collect();
         known.push(CLI.to_owned());
         let classes = self.models.classes.iter();
+        let fallbacks = self.models.fallbacks.iter();
         let table = ModelTable {
             default: self.models.default.as_ref().map(|named| named.model.clone()),
             classes: classes.map(|(class, named)| (*class, named.model.clone())).collect(),
+            fallback: models(&self.models.fallback),
+            fallbacks: fallbacks.map(|(class, named)| (*class, models(named))).collect(),
             providers: known.into_iter().collect(),
         };
         table.with_environment(variable).map_err(|(name, error)| {
@@ -68,19 +75,42 @@ impl Source<'_> {
             let name = key.get_ref().as_ref();
             let path = format!("models.{name}");
             let class = ModelTable::CLASSES.into_iter().find(|class| class.as_str() == name);
-            if class.is_none() && name != "default" {
-                let known: Vec<&str> = std::iter::once("default")
-                    .chain(ModelTable::CLASSES.map(ModelClass::as_str))
-                    .collect();
-                return Err(self.unknown(key.span().start, &path, name, &known));
-            }
-            let named = self.named(value, &path)?;
-            match class {
-                Some(class) => drop(models.classes.insert(class, named)),
-                None => models.default = Some(named),
+            match (class, name) {
+                (Some(class), _) => {
+                    let mut named = self.succession(value, &path)?.into_iter();
+                    if let Some(first) = named.next() {
+                        models.classes.insert(class, first);
+                    }
+                    if named.len() > 0 {
+                        models.fallbacks.insert(class, named.collect());
+                    }
+                }
+                (None, "default") => models.default = Some(self.named(value, &path)?),
+                (None, "fallback") => models.fallback = self.succession(value, &path)?,
+                (None, _) => {
+                    let classes = ModelTable::CLASSES.map(ModelClass::as_str);
+                    let known: Vec<&str> =
+                        ["default", "fallback"].into_iter().chain(classes).collect();
+                    return Err(self.unknown(key.span().start, &path, name, &known));
+                }
             }
         }
         Ok(models)
+    }
+
+    /// One model, or several in the order in which they are asked.
+    fn succession(
+        &self,
+        value: &Spanned<DeValue<'_>>,
+        path: &str,
+    ) -> Result<Vec<Named>, CommandError> {
+        match value.get_ref().as_array() {
+            None => Ok(vec![self.named(value, path)?]),
+            Some(listed) if listed.is_empty() => {
+                Err(self.wrong(value, path, "a model or a list of models"))
+            }
+            Some(listed) => listed.iter().map(|value| self.named(value, path)).collect(),
+        }
     }
 
     fn named(&self, value: &Spanned<DeValue<'_>>, path: &str) -> Result<Named, CommandError> {
@@ -96,6 +126,10 @@ impl Source<'_> {
         }
         Ok(Named { model, place })
     }
+}
+
+fn models(named: &[Named]) -> Vec<ModelRef> {
+    named.iter().map(|named| named.model.clone()).collect()
 }
 
 /// Whether a model can name the provider without a section of its own.
@@ -127,6 +161,23 @@ mod tests {
     }
 
     #[test]
+    fn a_list_is_a_model_and_those_that_come_after_it() {
+        let text = "[models]\ndefault = \"scripted\"\nfallback = \"cli/codex\"\n\
+                    coding = [\"cli/claude-code\", \"cli/codex\", \"scripted\"]\n";
+        let table = read(text).unwrap().model_table(&[], |_| None).unwrap();
+        let after = |class| {
+            let found = table.resolve(class, &callboard_protocol::Object::new()).unwrap();
+            let all = [found.model].into_iter().chain(found.fallbacks);
+            all.map(|model| model.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            after(ModelClass::Coding),
+            ["cli/claude-code", "cli/codex", "scripted/scripted"]
+        );
+        assert_eq!(after(ModelClass::Writing), ["scripted/scripted", "cli/codex"]);
+    }
+
+    #[test]
     fn mistakes_name_their_line() {
         for (text, what) in [
             ("[models]\nwritting = \"a/b\"", "c.toml:2: unknown key models.writting"),
@@ -140,6 +191,14 @@ mod tests {
                 "c.toml:2: models.coding: no coding agent is called claude",
             ),
             ("\n[models]\ndefault = \"acme/m\"", "c.toml:3: no provider acme is configured"),
+            (
+                "[models]\nfallback = [\"scripted\",\n\"acme/m\"]",
+                "c.toml:3: no provider acme is configured",
+            ),
+            (
+                "[models]\ncoding = []",
+                "c.toml:2: models.coding must be a model or a list of models, not an array",
+            ),
             ("models = 1", "c.toml:1: models must be a section, not an integer"),
         ] {
             assert_eq!(

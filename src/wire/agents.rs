@@ -39,7 +39,7 @@ pub(super) fn dispatch(
         registry,
         models: Arc::clone(&minds.models),
         table,
-        prices: config.budgets.prices.clone(),
+        prices: minds.prices.clone(),
         toolbox: Arc::clone(&tools.toolbox),
         hooks: Arc::clone(&tools.hooks),
         grants: Arc::new(keys.clone()),

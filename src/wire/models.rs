@@ -22,7 +22,7 @@ const NEVER_PROVIDED: &str = "nonexistent-capability-9b3f";
 pub(super) struct Minds {
     pub(super) models: Arc<dyn Model>,
     pub(super) table: ModelTable,
-    prices: PriceTable,
+    pub(super) prices: PriceTable,
     pub(super) desk: PromptDesk,
     pub(super) mock: Option<MockAi>,
 }
@@ -54,7 +54,7 @@ impl Minds {
         }
         let library = PromptLibrary::new(store, templates);
         let desk = PromptDesk { library, agents, observability };
-        let prices = settings.config.budgets.prices.clone();
+        let prices = settings.config.price_table();
         Ok(Self { models: Arc::new(models), table, prices, desk, mock })
     }
 

@@ -20,8 +20,7 @@ pub(crate) struct ToolParts {
 }
 
 pub(crate) fn assemble(config: &Config, egress: &Egress) -> Result<ToolParts, CommandError> {
-    let built_in =
-        built_in(egress, Vec::new()).map_err(|error| CommandError::failed(error.to_string()))?;
+    let built_in = built_in(egress).map_err(|error| CommandError::failed(error.to_string()))?;
     let memory = memory_tools().map_err(CommandError::failed)?;
     let mcp = Arc::new(servers(config, egress));
     let workflows = Arc::new(WorkflowTools::default());

@@ -53,6 +53,16 @@ pub(crate) struct Host {
 impl Host {
     /// Starts `callboard serve` on a free port, with its data and its standard error in `folder`.
     pub(crate) async fn start(binary: &Path, folder: &Path, arguments: &[&str]) -> Result<Self> {
+        Self::start_with(binary, folder, arguments, &[]).await
+    }
+
+    /// With variables beside those that it inherits.
+    pub(crate) async fn start_with(
+        binary: &Path,
+        folder: &Path,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Self> {
         let errors = folder.join("stderr.txt");
         let started = Instant::now();
         let mut child = Command::new(binary)
@@ -62,6 +72,7 @@ impl Host {
             .args(arguments)
             .current_dir(folder)
             .env("CALLBOARD_LOG", "warn")
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(fs::OpenOptions::new().create(true).append(true).open(&errors)?)

@@ -8,6 +8,7 @@ mod expectations;
 mod families;
 mod fires;
 mod fixtures;
+mod live;
 mod memory;
 mod models;
 mod observations;
@@ -91,6 +92,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         observations::check(&mut session).await?;
         refusals::check(&mut session).await?;
         agents::check(&mut session, &binary, &data.join("registry")).await?;
+        live::check(&mut session, &binary, &data.join("registry")).await?;
         deployments::check(&mut session).await?;
         roster::check(&mut session).await?;
         fires::check(&mut session).await?;

@@ -7,6 +7,7 @@
 
 mod contract;
 mod conversation;
+mod kept;
 mod memory;
 mod settings;
 mod speech;
@@ -14,6 +15,7 @@ pub(crate) mod tale;
 mod tools;
 mod turn;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -31,9 +33,9 @@ use callboard_protocol::{
 use crate::conformance;
 use crate::inventory::{AgentRegistry, InstalledAgent};
 use crate::memory::{AgentMemory, bind};
-use crate::model::{Message, Model, ModelRequest, ModelTable, PriceTable, ResolvedModel};
+use crate::model::{Message, Model, ModelRef, ModelRequest, ModelTable, PriceTable, ResolvedModel};
 use crate::prompt::PromptDesk;
-use crate::tool::{Grants, ToolHooks, ToolSurface, Toolbox, untrusted};
+use crate::tool::{Grants, ToolHooks, ToolSurface, Toolbox, declared_tools, untrusted};
 
 use contract::Contract;
 use conversation::Conversation;
@@ -98,6 +100,8 @@ struct Work<'a> {
     surface: ToolSurface,
     /// What the agent remembers from run to run, if its manifest asks for that.
     memory: Option<AgentMemory>,
+    /// Who is asked when the model is in trouble, in this order.
+    fallbacks: VecDeque<ModelRef>,
     /// What the agent and the run said to each other before, if its manifest asks for that.
     conversation: Option<Conversation>,
     /// The secret that holds the run's own key for the model.
@@ -143,8 +147,10 @@ impl LiveAgents {
         let probe = conformance::probe(&pin.agent_id, &call.inputs);
         let class = agent.agent.manifest.model_class;
         let model = self.table.resolve(class, &call.configurable);
-        let surface =
-            ToolSurface::assemble(&*self.toolbox, &call.tenant, agent.agent.tools()).await;
+        let model = model.map(|resolved| kept::keeping(resolved, class, &call.models));
+        let declared = declared_tools(&call.config);
+        let allowed = allowed(agent.agent.tools(), declared.as_ref().ok().and_then(Option::as_ref));
+        let surface = ToolSurface::assemble(&*self.toolbox, &call.tenant, &allowed).await;
         let mut work = Work {
             host: self,
             call,
@@ -153,6 +159,7 @@ impl LiveAgents {
             tale: Tale::new(call),
             surface,
             memory: bind(call, &agent.agent.manifest),
+            fallbacks: VecDeque::new(),
             conversation: Conversation::bind(call, &agent.agent.manifest),
             credential: None,
             calls: 0,
@@ -171,9 +178,12 @@ impl LiveAgents {
             memory: work.memory.is_some() || work.conversation.is_some(),
         };
         work.tale.note(AgentFact::Invoked(invoked.clone()));
-        let answered = match model {
-            Ok(model) => work.answer(model, probe.task).await,
-            Err(none) => Err(End::Failed(Failure::new("no_model_available", none.to_string()))),
+        let answered = match (model, declared) {
+            (Ok(model), Ok(_)) => work.answer(model, probe.task).await,
+            (Ok(_), Err(refused)) => Err(End::Failed(refused)),
+            (Err(none), _) => {
+                Err(End::Failed(Failure::new("no_model_available", none.to_string())))
+            }
         };
         match answered {
             Ok(answer) => work.conclude(answer, invoked).await,
@@ -198,6 +208,7 @@ impl Work<'_> {
         if let Some(name) = &model.credential_ref {
             self.credential = Some(SecretName::from(name.as_str()));
         }
+        self.fallbacks = model.fallbacks.iter().cloned().collect();
         let remembered = self.remembered().await?;
         let request = self.request(model, &task, remembered).await?;
         for name in self.surface.unresolved().to_vec() {
@@ -345,6 +356,12 @@ impl Work<'_> {
             other => Err(other),
         }
     }
+}
+
+/// What a node declares for its agent can only be less than what the agent may use.
+fn allowed(allowlist: &[String], declared: Option<&Vec<String>>) -> Vec<String> {
+    let is_declared = |name: &&String| declared.is_none_or(|declared| declared.contains(name));
+    allowlist.iter().filter(is_declared).cloned().collect()
 }
 
 /// Refuses what its schema does not admit; the complaint names places and rules, never values.

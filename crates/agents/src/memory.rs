@@ -97,6 +97,13 @@ pub struct Notebook<'a> {
     pub(crate) ordinal: u32,
 }
 
+impl Notebook<'_> {
+    /// What the agent remembers, newest first.
+    pub async fn notes(&self, limit: usize) -> Result<Vec<MemoryEntry>, StoreError> {
+        self.memory.search(None, None, limit).await
+    }
+}
+
 /// Newest first, until the room is used up. What does not fit is left out rather than torn, but for the first.
 fn render(entries: &[MemoryEntry], most: usize) -> Option<String> {
     let room = most.checked_sub(PREAMBLE.len() + 1)?;

@@ -46,6 +46,11 @@ pub trait Model: fmt::Debug + Send + Sync {
         request: &ModelRequest,
         deltas: &mut dyn DeltaSink,
     ) -> Result<Turn, ModelError>;
+
+    /// How the next turns would end, as far as that can be known without asking anybody.
+    fn rehearse(&self, _model: &ModelRef, _call_prefix: &str, _turns: usize) -> Vec<StopReason> {
+        Vec::new()
+    }
 }
 
 /// Listens to a turn while it is made.
@@ -276,5 +281,10 @@ impl Model for Models {
             Some(model) => model.turn(request, deltas).await,
             None => Err(ModelError::new(provider, Fault::UnknownProvider)),
         }
+    }
+
+    fn rehearse(&self, model: &ModelRef, call_prefix: &str, turns: usize) -> Vec<StopReason> {
+        let known = self.0.get(&model.provider);
+        known.map(|known| known.rehearse(model, call_prefix, turns)).unwrap_or_default()
     }
 }

@@ -11,12 +11,12 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use callboard_core::{Outcome, RetryClass};
-use callboard_engine::{Activity, Call, Superseded};
-use callboard_protocol::{Failure, Object};
+use callboard_engine::{Activity, Call, Past, Superseded};
+use callboard_protocol::{EnvelopeKind, Failure, ModelClass, Object};
 
 use crate::live::tale::Tale;
 use crate::model::{
-    Demands, Gate, Model, ModelTable, PriceTable, ResolvedModel, Substitution, gate,
+    Demands, Gate, Model, ModelTable, PriceTable, ResolvedModel, StopReason, Substitution, gate,
 };
 use crate::prompt::PromptDesk;
 use ask::Ask;
@@ -72,13 +72,26 @@ impl Activity for StructuredOutput {
             Err(Stop::Ended(outcome)) => outcome,
         }
     }
+
+    async fn rehearse(&self, past: Past<'_>) -> Vec<EnvelopeKind> {
+        let named = Settings::read(past.config).ok().map(|settings| self.table(&settings));
+        let class = ModelClass::General;
+        let resolved = named.and_then(|table| table.resolve(class, past.configurable).ok());
+        let Some(ResolvedModel { model, .. }) = resolved else { return Vec::new() };
+        let place = MockAi::place(past.tenant, past.node);
+        let kind = |stop: StopReason| match stop.is_refusal() {
+            true => EnvelopeKind::Refusal,
+            false => EnvelopeKind::Valid,
+        };
+        self.models.rehearse(&model, &place, past.turns).into_iter().map(kind).collect()
+    }
 }
 
 impl StructuredOutput {
     async fn answer(&self, call: &Call) -> Result<Object, Stop> {
         let settings = Settings::read(&call.config)?;
         let mut tale = Tale::new(call);
-        let ResolvedModel { model, credential_ref } =
+        let ResolvedModel { model, credential_ref, .. } =
             self.model(call, &settings, &mut tale).await?;
         let prepared = self.desk.prepare(call).await;
         let prepared = match prepared {
@@ -103,6 +116,18 @@ impl StructuredOutput {
         Ok(outputs)
     }
 
+    /// What a node names goes before what the host was told.
+    fn table(&self, settings: &Settings) -> ModelTable {
+        match &settings.model {
+            Some(model) => ModelTable {
+                default: Some(model.clone()),
+                providers: self.table.providers.clone(),
+                ..ModelTable::default()
+            },
+            None => self.table.clone(),
+        }
+    }
+
     /// The model to ask: what the run wishes, else what the node names, else the host's; or the node's own fallback.
     async fn model(
         &self,
@@ -110,16 +135,7 @@ impl StructuredOutput {
         settings: &Settings,
         tale: &mut Tale<'_>,
     ) -> Result<ResolvedModel, Stop> {
-        let table = match &settings.model {
-            Some(model) => ModelTable {
-                default: Some(model.clone()),
-                classes: std::collections::BTreeMap::new(),
-                providers: self.table.providers.clone(),
-            },
-            None => self.table.clone(),
-        };
-        let class = callboard_protocol::ModelClass::General;
-        let resolved = table.resolve(class, &call.configurable);
+        let resolved = self.table(settings).resolve(ModelClass::General, &call.configurable);
         let resolved =
             resolved.map_err(|error| Failure::new("no_model_available", error.to_string()))?;
         let active = resolved.model.clone();
@@ -138,7 +154,7 @@ impl StructuredOutput {
             Gate::Dispatch => Ok(resolved),
             // The run's own key is for the model that it named.
             Gate::Substitute { fallback, .. } => {
-                Ok(ResolvedModel { model: fallback, credential_ref: None })
+                Ok(ResolvedModel { model: fallback, credential_ref: None, ..resolved })
             }
             Gate::Refuse { missing, .. } => {
                 tale.tell().await?;

@@ -1,6 +1,7 @@
 //! The port to tools: what one is, what a call of it carries, and how a call fails.
 
 mod arguments;
+mod declared;
 mod folder;
 mod hooks;
 mod memory;
@@ -29,6 +30,7 @@ use crate::memory::Notebook;
 use crate::pack::Schema;
 
 pub use arguments::args_hash;
+pub(crate) use declared::declared_tools;
 pub use folder::run_folder;
 pub use hooks::{Granted, Grants, HookRefusal, RatePolicy, ToolHooks, ToolUse};
 pub use memory::memory_tools;

@@ -21,4 +21,4 @@ pub use model::{BaseUrl, BaseUrlError, LiveModel, ProviderKind, ProviderSettings
 pub use otlp::{Exporter, OtlpError, OtlpProtocol, OtlpSettings};
 pub use secret_echo::{SecretEcho, SeededSecrets};
 pub use side_effect::SideEffect;
-pub use tools::{BrokenSchema, Corpus, MOST_FETCHED, Passage, built_in};
+pub use tools::{BrokenSchema, MOST_FETCHED, built_in};

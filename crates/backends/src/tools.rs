@@ -7,34 +7,18 @@ mod files;
 mod retriever;
 mod workspace;
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
 
 use callboard_agents::{FixedTools, Schema, Tool, ToolDescriptor, ToolFault, ToolInvocation};
-use callboard_protocol::{
-    Object, RunId, SafetyTier, Tenant, ToolEgress, ToolReplay, ToolSource, ToolTransport,
-};
+use callboard_protocol::{Object, SafetyTier, ToolEgress, ToolReplay, ToolSource, ToolTransport};
 
 use crate::egress::Egress;
 
 /// How much of a page is fetched at most.
 pub const MOST_FETCHED: usize = fetch::MOST_BODY;
-
-/// Texts that can be searched beside the files of a run.
-#[async_trait]
-pub trait Corpus: fmt::Debug + Send + Sync {
-    async fn passages(&self, tenant: &Tenant, run: &RunId) -> Vec<Passage>;
-}
-
-/// A text with the name under which it is cited.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passage {
-    pub source: String,
-    pub text: String,
-}
 
 /// A tool of ours whose schema does not compile: a mistake in this build.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,16 +28,13 @@ pub struct BrokenSchema {
     pub why: String,
 }
 
-/// Every built-in tool. Requests go through `egress`; `corpora` are searched beside the files of a run.
-pub fn built_in(
-    egress: &Egress,
-    corpora: Vec<Arc<dyn Corpus>>,
-) -> Result<FixedTools, BrokenSchema> {
+/// Every built-in tool. Requests go through `egress`.
+pub fn built_in(egress: &Egress) -> Result<FixedTools, BrokenSchema> {
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(files::ReadFile(files::READ.descriptor()?)),
         Arc::new(files::WriteFile(files::WRITE.descriptor()?)),
         Arc::new(fetch::Fetch { descriptor: fetch::FETCH.descriptor()?, egress: egress.clone() }),
-        Arc::new(retriever::Retriever { descriptor: retriever::RETRIEVER.descriptor()?, corpora }),
+        Arc::new(retriever::Retriever(retriever::RETRIEVER.descriptor()?)),
     ];
     for (card, compute) in compute::TOOLS {
         tools.push(Arc::new(Computed { descriptor: card.descriptor()?, compute: *compute }));

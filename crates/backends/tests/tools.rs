@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_agents::{FixedTools, ToolFault, ToolInvocation, ToolSurface, Toolbox};
-use callboard_backends::{Corpus, Egress, Lookup, Passage, Reach, built_in};
+use callboard_backends::{Egress, Lookup, Reach, built_in};
 use callboard_core::Attempt;
 use callboard_engine::EffectId;
-use callboard_protocol::{RunId, Tenant};
+use callboard_protocol::Tenant;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -31,18 +31,6 @@ impl Lookup for Home {
     }
 }
 
-/// Remembers one thing, for one tenant.
-#[derive(Debug)]
-struct Memory;
-
-#[async_trait]
-impl Corpus for Memory {
-    async fn passages(&self, tenant: &Tenant, _: &RunId) -> Vec<Passage> {
-        let passage = Passage { source: "memory".into(), text: "quokkas are remembered".into() };
-        if tenant.as_str() == "acme" { vec![passage] } else { Vec::new() }
-    }
-}
-
 struct Given {
     tools: FixedTools,
     folder: TempDir,
@@ -50,7 +38,7 @@ struct Given {
 }
 
 fn given(reach: Reach) -> Given {
-    let tools = built_in(&Egress::new(reach, Arc::new(Home)), vec![Arc::new(Memory)]).unwrap();
+    let tools = built_in(&Egress::new(reach, Arc::new(Home))).unwrap();
     Given { tools, folder: tempfile::tempdir().unwrap(), tenant: "acme".into() }
 }
 
@@ -137,7 +125,7 @@ async fn a_tool_cannot_leave_its_folder() {
 }
 
 #[tokio::test]
-async fn passages_come_from_files_from_given_texts_and_from_what_the_host_adds() {
+async fn passages_come_from_files_and_from_given_texts() {
     let given = given(Reach::Public);
     let refunds = json!({ "path": "policy.md", "content": "Refunds within 30 days." });
     given.call(WRITE, refunds).await.unwrap();
@@ -151,8 +139,6 @@ async fn passages_come_from_files_from_given_texts_and_from_what_the_host_adds()
         .map(|hit| hit["source"].as_str().unwrap())
         .collect();
     assert_eq!(sources, ["faq", "policy.md"]);
-    let found = given.call(RETRIEVE, json!({ "query": "quokkas" })).await.unwrap();
-    assert_eq!(found["hits"][0]["source"], "memory");
 }
 
 /// Answers requests one after the other, and tells what was asked for.

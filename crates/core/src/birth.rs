@@ -11,6 +11,7 @@ use callboard_protocol::{
 
 use crate::budget::RunBudget;
 use crate::confidence::Confidence;
+use crate::run::RefusalDivergence;
 use crate::trace::TraceContext;
 
 /// Written once, in the transaction that creates the run, and never changed.
@@ -194,6 +195,9 @@ pub struct Fork {
     /// Where the source's log had left the histories of earlier runs, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Departure>,
+    /// Where a replay ends early because a model refuses that did not before, or no longer refuses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<RefusalDivergence>,
 }
 
 /// The event with which a branch went on live, after the history of another run.
@@ -216,6 +220,7 @@ impl Fork {
             mode,
             origin: source.told_id(until).clone(),
             earlier: departures.filter(|one| mode == ForkMode::Replay || one.at < from).collect(),
+            refusal: None,
         }
     }
 

@@ -25,8 +25,10 @@ mod interrupt;
 mod join;
 mod memory;
 mod mock_agent;
+mod models;
 mod next;
 mod perform;
+mod refusal;
 mod replay;
 mod supervise;
 mod talk;
@@ -50,6 +52,8 @@ pub use command::{Command, Fact, Outcome, Refusal, RetryClass};
 pub use fact::{AgentFact, Invoked, ToolCalled, ToolReturned};
 pub use interrupt::{InterruptView, Resolution, Via};
 pub use memory::MemoryView;
+pub use models::{KeptModels, ModelName};
+pub use refusal::{ModelTurn, RefusalDivergence, model_turns};
 pub use view::{Attempt, Owed, Task};
 pub use write::OutsideWrite;
 
@@ -127,6 +131,8 @@ pub struct Run {
     script: replay::Script,
     /// What models have used, once any was asked.
     cost: Option<RunCost>,
+    /// What classes of models stand for since one was in trouble.
+    fallbacks: BTreeMap<String, ModelName>,
     /// Completed visits whose outputs are an artifact that the log has yet to tell of.
     owed_artifacts: BTreeSet<(NodeIndex, u32)>,
     /// What this run has remembered, with what came from children that completed.
@@ -274,6 +280,7 @@ impl Run {
             orchestra: supervise::Orchestra::default(),
             script: replay::Script::default(),
             cost: None,
+            fallbacks: BTreeMap::new(),
             owed_artifacts: BTreeSet::new(),
             remembered: BTreeSet::new(),
             account: budget::Account::default(),

@@ -8,10 +8,12 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
 use callboard_core::{
-    AgentPin, Answered, Attempt, Fact, Outcome, Pin, RunBudget, Task, TraceContext, pin_version,
+    AgentPin, Answered, Attempt, Fact, KeptModels, Outcome, Pin, RunBudget, Task, TraceContext,
+    pin_version,
 };
 use callboard_protocol::{
-    AgentRef, Failure, Object, Principal, Remembered, RunId, Tenant, Timestamp, TypeId, Workspace,
+    AgentRef, EnvelopeKind, Failure, NodeId, Object, Principal, Remembered, RunId, Tenant,
+    Timestamp, TypeId, Workspace,
 };
 
 use crate::budget::Payers;
@@ -25,6 +27,23 @@ use crate::store::{Claim, Store};
 pub trait Activity: fmt::Debug + Send + Sync {
     /// Performs one attempt. Dropping the future stops the work.
     async fn perform(&self, call: Call) -> Outcome;
+
+    /// What models answer today to what a node asked in its past, turn by turn, as far as asking costs nothing and
+    /// reaches nobody. A replay compares in which turns they refuse.
+    async fn rehearse(&self, _past: Past<'_>) -> Vec<EnvelopeKind> {
+        Vec::new()
+    }
+}
+
+/// A node of a run that is to be replayed.
+#[derive(Debug, Clone, Copy)]
+pub struct Past<'a> {
+    pub tenant: &'a Tenant,
+    pub node: &'a NodeId,
+    pub config: &'a Object,
+    pub configurable: &'a Object,
+    /// How often a model was asked.
+    pub turns: usize,
 }
 
 /// Which activity performs which node type.
@@ -53,6 +72,10 @@ impl Activities {
             Some(_) => self.agents.as_ref(),
             None => self.by_type.get(&task.type_id),
         }
+    }
+
+    pub(crate) fn of_type(&self, type_id: &TypeId) -> Option<&Arc<dyn Activity>> {
+        self.by_type.get(type_id)
     }
 
     pub fn types(&self) -> impl Iterator<Item = &TypeId> {
@@ -88,6 +111,8 @@ pub struct Call {
     pub told: u32,
     /// How the last question of an earlier attempt was settled.
     pub answer: Option<Answered>,
+    /// Which models the visit must go on with.
+    pub models: KeptModels,
     pub memory: MemoryAccess,
     /// What the run may use.
     pub(crate) budget: Option<RunBudget>,

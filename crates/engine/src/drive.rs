@@ -516,6 +516,7 @@ impl Driver {
             named: task.named,
             told: task.told,
             answer: task.answer,
+            models: task.models,
             memory,
             budget: birth.budget.clone(),
             payers: Payers::of(birth, &inner.options.limits, Arc::clone(&inner.roster)),

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use callboard_core::{Birth, Fork, MemoryView, Run, RunBudget};
-use callboard_protocol::{ENGINE_VERSION, ForkMode, Object, Owner, RunId};
+use callboard_core::{
+    Birth, Entry, Fork, MemoryView, ModelTurn, Plan, RefusalDivergence, Run, RunBudget, model_turns,
+};
+use callboard_protocol::{ENGINE_VERSION, ForkMode, NodeId, Object, Owner, RunId};
 
+use crate::activity::Past;
 use crate::engine::{Done, Engine, EngineError, Remember, SnapshotLoss};
 use crate::memory::{MemoryQuery, Place, Seen};
 use crate::store::{KeyMode, Opened, Scope, StoreError};
@@ -80,9 +83,15 @@ impl Engine {
             budget,
             ..order.birth(source, until)
         };
-        if mode == ForkMode::Branch {
-            let left_at = history.last().map_or(source.created_at, |last| last.at);
-            birth.memory.anchors.push(left_at);
+        match mode {
+            ForkMode::Branch => {
+                let left_at = history.last().map_or(source.created_at, |last| last.at);
+                birth.memory.anchors.push(left_at);
+            }
+            ForkMode::Replay => {
+                let refusal = self.rehearse(source, &plan, rest).await;
+                birth.fork.iter_mut().for_each(|fork| fork.refusal = refusal.clone());
+            }
         }
         let mut run = Run::new(Arc::new(birth), plan);
         if mode == ForkMode::Replay {
@@ -91,6 +100,43 @@ impl Engine {
         history.iter().for_each(|entry| run.apply(entry));
         let newborn = self.newborn(run, opened.definition, at);
         self.bring_up(newborn, remember, at).await
+    }
+
+    /// The first turn of a model that comes out as a refusal today and did not then, or the other way.
+    async fn rehearse(
+        &self,
+        source: &Birth,
+        plan: &Plan,
+        past: &[Entry],
+    ) -> Option<RefusalDivergence> {
+        let turns = model_turns(past);
+        let mut nodes: Vec<&NodeId> = turns.iter().map(|turn| &turn.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let mut first: Option<RefusalDivergence> = None;
+        for node in nodes {
+            let of_node = |turn: &&ModelTurn| turn.node == *node;
+            let turns: Vec<ModelTurn> = turns.iter().filter(of_node).cloned().collect();
+            let defined = plan.definition().nodes.iter().find(|defined| defined.id == *node);
+            let Some(defined) = defined.filter(|_| !source.agents.contains_key(node)) else {
+                continue;
+            };
+            let activity = self.inner.activities.of_type(&defined.type_id);
+            let Some(activity) = activity else { continue };
+            let past = Past {
+                tenant: &source.owner.tenant,
+                node,
+                config: &defined.config,
+                configurable: &source.configurable,
+                turns: turns.len(),
+            };
+            let today = activity.rehearse(past).await;
+            let found = RefusalDivergence::between(&turns, &today);
+            let earlier =
+                |found: &RefusalDivergence| first.as_ref().is_none_or(|first| found.at < first.at);
+            first = found.filter(earlier).or(first);
+        }
+        first
     }
 
     /// A log that is there and cannot be read cannot say what its run saw either.

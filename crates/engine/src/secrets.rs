@@ -82,6 +82,11 @@ impl Call {
         }
     }
 
+    /// Takes what can be told of a text that is still being written: what may be the beginning of a secret stays.
+    pub fn take_told(&self, text: &mut String) -> String {
+        self.resolved.known().take_told(text)
+    }
+
     /// Cleans a copy that goes elsewhere than into the log, which is cleaned anyway: a digest, a memory, a prompt as
     /// it is shown.
     pub fn redact(&self, value: &mut Value) {

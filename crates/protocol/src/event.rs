@@ -176,7 +176,9 @@ events! {
     MemoryCompacted(MemoryCompacted) = "memory.compacted", Debug;
     MemoryConsolidated(MemoryConsolidated) = "agent.memory.consolidated", Debug;
     ReplayDiverged(ReplayDiverged) = "replay.diverged", Debug;
+    ReplayDivergedAtRefusal(ReplayDivergedAtRefusal) = "replay.divergedAtRefusal", Debug;
     ChildChanged(ChildChanged) = "callboard.child.changed", Debug;
+    ModelFallback(ModelFallback) = "callboard.model.fallback", Debug;
     Vote(Vote) = "callboard.vote", Debug;
     Ask(Ask) = "callboard.ask", Debug;
     PauseRequested(PauseRequested) = "callboard.pause.requested", Debug;
@@ -219,6 +221,8 @@ impl Event {
             Self::EnvelopeNlToFormatEngaged(payload) => Some(&payload.node_id),
             Self::ModelCapabilitySubstituted(payload) => Some(&payload.node_id),
             Self::ModelCapabilityInsufficient(payload) => Some(&payload.node_id),
+            Self::ModelFallback(payload) => Some(&payload.node_id),
+            Self::ReplayDivergedAtRefusal(payload) => payload.node_id.as_ref(),
             Self::LogAppended(payload) => payload.node_id.as_ref(),
             Self::AgentReasoned(payload) => payload.node_id.as_ref(),
             Self::AgentDecided(payload) => payload.node_id.as_ref(),

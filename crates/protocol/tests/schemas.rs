@@ -25,16 +25,16 @@ use callboard_protocol::{
     ConversationExchanged, ConversationOpened, ConversationTurn, CreateRun,
     DeploymentCanaryAdjusted, DeploymentEvent, DeploymentPromoted, DeploymentRolledBack,
     DeploymentState, DeploymentStateChanged, DeploymentTransition, Distillation, DivergenceKind,
-    DrainPolicy, EVENT_TYPES, EffectiveBudget, ErrorEnvelope, EscalationKind, Event, EventId,
-    Failure, ForkMode, ForkSnapshot, InterruptKind, InterruptRequested, InterruptResolved,
+    DrainPolicy, EVENT_TYPES, EffectiveBudget, EnvelopeKind, ErrorEnvelope, EscalationKind, Event,
+    EventId, Failure, ForkMode, ForkSnapshot, InterruptKind, InterruptRequested, InterruptResolved,
     LoopbackLimit, MemoryCompacted, MemoryConsolidated, MemoryWritten, NodeCancelled,
     NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeSnapshot,
     NodeStarted, NodeSuspended, Object, OutputChunk, Owner, PauseRequested, Reducer, Remembered,
-    ReplayDiverged, RosterAgentRef, RosterId, RosterOwner, RosterRunInitiated, RunCancelled,
-    RunCompleted, RunCost, RunEvent, RunFailed, RunMetrics, RunOrchestratorDecided, RunPaused,
-    RunResumed, RunSnapshot, RunStarted, RunStatus, RunTokens, Timestamp, Transition,
-    TriggerSource, TurnRole, Usage, VariableChanged, VersionPinned, Vote, WorkflowChained,
-    WorkflowDefinition,
+    ReplayDiverged, ReplayDivergedAtRefusal, RosterAgentRef, RosterId, RosterOwner,
+    RosterRunInitiated, RunCancelled, RunCompleted, RunCost, RunEvent, RunFailed, RunMetrics,
+    RunOrchestratorDecided, RunPaused, RunResumed, RunSnapshot, RunStarted, RunStatus, RunTokens,
+    Timestamp, Transition, TriggerSource, TurnRole, Usage, VariableChanged, VersionPinned, Vote,
+    WorkflowChained, WorkflowDefinition,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -383,6 +383,14 @@ fn family_events() -> Vec<Event> {
             output_count: 2,
             merged_ids: Some(vec!["mem_1".into()]),
             trigger: ConsolidationTrigger::OnDemand,
+        }),
+        Event::ReplayDivergedAtRefusal(ReplayDivergedAtRefusal {
+            source_run_id: "run-1".into(),
+            at_sequence: 7,
+            original_envelope_kind: EnvelopeKind::Valid,
+            replay_envelope_kind: EnvelopeKind::Refusal,
+            original_event_id: Some("run-1-7".into()),
+            node_id: Some("n".into()),
         }),
         Event::ReplayDiverged(ReplayDiverged {
             source_run_id: "r".into(),

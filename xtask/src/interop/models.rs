@@ -11,6 +11,7 @@ use crate::wire::Request;
 
 const WITHIN: Duration = Duration::from_secs(10);
 const NODE: &str = "structured-call";
+const DIVERGING: &str = "conformance-phase4-replay-divergence";
 
 /// One fixture with what the mock provider says to it.
 struct Case {
@@ -91,6 +92,7 @@ pub(crate) fn names() -> Vec<&'static str> {
         "conformance-prompt-end-to-end",
         "conformance-prompt-all-four-kinds",
         "conformance-model-capability-insufficient",
+        DIVERGING,
     ];
     CASES.iter().map(|case| case.fixture).chain(others).collect()
 }
@@ -102,6 +104,8 @@ pub(crate) async fn check(session: &mut Session) -> Result<()> {
     }
     let outcome = budget(session).await;
     session.book.enter("mock-ai: the budget of the last turn is known", outcome);
+    let outcome = refused_again(session).await;
+    session.book.enter("conformance-phase4-replay-divergence: both directions", outcome);
     let outcome = unable(session).await;
     session.book.enter("conformance-model-capability-insufficient", outcome);
     let outcome = composed(session).await;
@@ -148,6 +152,32 @@ async fn budget(session: &mut Session) -> Result<()> {
     let body = session.expect(200, Request::get(path)).await?;
     // The last fixture began with 50, and was asked three times.
     ensure!(body["maxTokens"] == 200, "{body}");
+    Ok(())
+}
+
+/// A replay whose model has begun to refuse, or has ceased to, ends at the node.
+async fn refused_again(session: &mut Session) -> Result<()> {
+    let valid = json!([{ "content": "{\"valid\":true}", "stopReason": "end_turn" }]);
+    let refusal = json!([{ "content": "", "stopReason": "safety", "refusalText": "No." }]);
+    for (was, now, kinds) in
+        [(&valid, &refusal, ["valid", "refusal"]), (&refusal, &valid, ["refusal", "valid"])]
+    {
+        program(session, was).await?;
+        let source = observed(session, DIVERGING).await?;
+        program(session, now).await?;
+        let body = json!({ "fromSeq": 0, "mode": "replay" });
+        let path = format!("/v1/runs/{}:fork", source.run);
+        let forked = session.expect(201, Request::post(path, &body)).await?;
+        let run = forked["runId"].as_str().context("a fork without runId")?.to_owned();
+        let replay = session.observe(&run, WITHIN).await?;
+        ensure!(replay.snapshot["status"] == "failed", "{}", replay.snapshot["status"]);
+        let code = &replay.snapshot["error"]["code"];
+        ensure!(code == "replay_diverged_at_refusal", "{code}");
+        let told = replay.only("replay.divergedAtRefusal")?;
+        ensure!(told["sourceRunId"] == source.run.as_str() && told["nodeId"] == NODE, "{told}");
+        let found = [&told["originalEnvelopeKind"], &told["replayEnvelopeKind"]];
+        ensure!(found == kinds, "{told}");
+    }
     Ok(())
 }
 

@@ -46,6 +46,11 @@ impl Session {
         self.address
     }
 
+    /// Talks to another host from now on.
+    pub(crate) fn turn_to(&mut self, address: SocketAddr) {
+        self.address = address;
+    }
+
     /// Sends as it is, without a key.
     pub(crate) async fn send(&mut self, request: &Request) -> Result<Answer> {
         let mut connection = Connection::open(self.address).await?;

@@ -13,6 +13,8 @@ pub struct LiveSettings {
     pub max_output_tokens: u32,
     /// An answer that was cut off is asked for again with at most this budget.
     pub output_ceiling: u32,
+    /// Before a provider in trouble is called again; each later wait is three times the one before.
+    pub retry_pause: Duration,
     pub tool_timeout: Duration,
     /// More of a tool's result is cut.
     pub tool_result_bytes: usize,
@@ -31,6 +33,7 @@ impl Default for LiveSettings {
             schema_rounds: 3,
             max_output_tokens: 8_192,
             output_ceiling: 65_536,
+            retry_pause: Duration::from_secs(1),
             tool_timeout: Duration::from_secs(60),
             tool_result_bytes: 64 << 10,
             memory_bytes: 16 << 10,

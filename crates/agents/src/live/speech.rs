@@ -1,5 +1,7 @@
 //! A model's words on their way into the log while it still speaks.
 
+use std::mem::take;
+
 use async_trait::async_trait;
 
 use callboard_core::{AgentFact, Fact};
@@ -41,18 +43,17 @@ impl<'a> Speech<'a> {
 
     /// Tells what is left. An answer that calls tools is not the last word.
     pub(super) async fn end(&mut self, is_last: bool) {
-        self.flush(is_last).await;
+        let (thinking, text) = (take(&mut self.thinking), take(&mut self.text));
+        self.flush(thinking, text, is_last).await;
     }
 
-    async fn flush(&mut self, is_last: bool) {
+    async fn flush(&mut self, delta: String, text: String, is_last: bool) {
         let mut facts = Vec::new();
-        if !self.thinking.is_empty() {
-            let delta = std::mem::take(&mut self.thinking);
+        if !delta.is_empty() {
             facts.push(AgentFact::Thinking { delta, verbosity: self.verbosity.clone() });
             self.is_thinking = true;
         }
-        if !self.text.is_empty() || (is_last && self.told_at.is_some()) {
-            let text = std::mem::take(&mut self.text);
+        if !text.is_empty() || (is_last && self.told_at.is_some()) {
             facts.push(AgentFact::Text { text, is_last, attempt: self.attempt });
         }
         if facts.is_empty() {
@@ -80,7 +81,9 @@ impl DeltaSink for Speech<'_> {
             Delta::Thinking(_) | Delta::ToolCall { .. } => return,
         }
         if self.is_due() {
-            self.flush(false).await;
+            let thinking = self.call.take_told(&mut self.thinking);
+            let text = self.call.take_told(&mut self.text);
+            self.flush(thinking, text, false).await;
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use callboard_core::{AgentFact, Fact, Outcome, RetryClass};
 use callboard_engine::{Call, Effect, OnUnknown, Once, Stumble};
-use callboard_protocol::{EnvelopeRefusal, EnvelopeTruncated, Failure, SecretName};
+use callboard_protocol::{EnvelopeRefusal, EnvelopeTruncated, Failure, ModelFallback, SecretName};
 
 use super::speech::Speech;
 use super::{End, Work};
@@ -17,8 +17,6 @@ use crate::model::{
 
 /// How often a provider that is in trouble is called for one turn.
 const MOST_CALLS: u32 = 3;
-/// Before the second call; each later wait is three times the one before.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// A provider that wants to be left alone for longer is asked by a later attempt.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// As much thinking as a summary holds.
@@ -97,35 +95,14 @@ impl Work<'_> {
         End::Failed(Failure::new(code, message))
     }
 
-    /// One turn, with what is told of it. Asked once: a recorded turn costs nothing.
+    /// One turn, with what is told of it, by the first model that is not in trouble.
     async fn ask(&mut self, request: &mut ModelRequest) -> Result<Turn, End> {
-        let (call, models) = (self.call, &*self.host.models);
-        let index = self.next_call();
-        let attempt = &call.attempt;
-        request.call_prefix = format!("{}-{}-{}-{index}", call.run, attempt.node, attempt.visit);
-        let ModelRef { provider, model } = request.model.clone();
-        let is_priced = self.host.prices.knows(&request.model);
-        call.admits_model(&provider, &model, is_priced).await.map_err(End::Failed)?;
-        self.tale.tell().await?;
-        let (verbosity, credential) = (self.verbosity(), self.credential.clone());
-        let effect = Effect { index, provider: &provider, on_unknown: OnUnknown::Repeat };
-        let mut wait = None;
-        let asked =
-            call.once(effect, |once| {
-                let wait = &mut wait;
-                let (request, verbosity) = (&*request, verbosity.clone());
-                let credential = credential.clone();
-                async move {
-                    Asking { call, models, verbosity, credential }.turn(request, once, wait).await
-                }
-            });
-        let asked = asked.await;
-        if let (Err(_), Some((wait, failure))) = (&asked, wait) {
-            return Err(End::Later(Outcome::Later { until: call.now().plus(wait), failure }));
-        }
-        let turn: Turn = serde_json::from_value(asked?).map_err(|error| {
-            End::Failed(Failure::new("internal_error", format!("a kept turn: {error}")))
-        })?;
+        let turn = loop {
+            match self.ask_once(request).await? {
+                Asked::Answered(turn) => break turn,
+                Asked::Troubled(trouble) => self.fall_back(request, trouble)?,
+            }
+        };
         let usage = turn.usage.unwrap_or_default();
         let priced = self.host.prices.usage(&request.model, &usage, None);
         self.tale.note(AgentFact::Used(match turn.usage {
@@ -139,6 +116,57 @@ impl Work<'_> {
         }));
         self.thought(&turn);
         Ok(turn)
+    }
+
+    /// Leaves a model for the next one, for the rest of the run. The log says so before that one is asked.
+    fn fall_back(&mut self, request: &mut ModelRequest, trouble: Failure) -> Result<(), End> {
+        let Some(next) = self.fallbacks.pop_front() else { return Err(End::Failed(trouble)) };
+        if next.provider != request.model.provider {
+            request.forget_provider();
+        }
+        let left = std::mem::replace(&mut request.model, next.clone());
+        self.tale.note(AgentFact::FellBack(ModelFallback {
+            node_id: self.call.attempt.node.clone(),
+            model_class: self.agent.agent.manifest.model_class.as_str().to_owned(),
+            original_provider: left.provider,
+            original_model: left.model,
+            fallback_provider: next.provider,
+            fallback_model: next.model,
+            reason: trouble.code,
+        }));
+        Ok(())
+    }
+
+    /// Asks the model, or learns what came of it before: what is recorded costs nothing.
+    async fn ask_once(&mut self, request: &mut ModelRequest) -> Result<Asked, End> {
+        let (call, models) = (self.call, &*self.host.models);
+        let index = self.next_call();
+        let attempt = &call.attempt;
+        request.call_prefix = format!("{}-{}-{}-{index}", call.run, attempt.node, attempt.visit);
+        let ModelRef { provider, model } = request.model.clone();
+        let is_priced = self.host.prices.knows(&request.model);
+        call.admits_model(&provider, &model, is_priced).await.map_err(End::Failed)?;
+        self.tale.tell().await?;
+        let (verbosity, credential) = (self.verbosity(), self.credential.clone());
+        let (has_next, pause) = (!self.fallbacks.is_empty(), self.host.settings.retry_pause);
+        let effect = Effect { index, provider: &provider, on_unknown: OnUnknown::Repeat };
+        let mut wait = None;
+        let asked = call.once(effect, |once| {
+            let wait = &mut wait;
+            let (request, verbosity) = (&*request, verbosity.clone());
+            let credential = credential.clone();
+            async move {
+                let asking = Asking { call, models, verbosity, credential, has_next, pause };
+                asking.turn(request, once, wait).await
+            }
+        });
+        let asked = asked.await;
+        if let (Err(_), Some((wait, failure))) = (&asked, wait) {
+            return Err(End::Later(Outcome::Later { until: call.now().plus(wait), failure }));
+        }
+        Asked::read(asked?).map_err(|error| {
+            End::Failed(Failure::new("internal_error", format!("a kept turn: {error}")))
+        })
     }
 
     fn thought(&mut self, turn: &Turn) {
@@ -191,6 +219,25 @@ impl Work<'_> {
     }
 }
 
+/// What came of asking one model.
+enum Asked {
+    Answered(Turn),
+    /// It may be asked later, and somebody else now.
+    Troubled(Failure),
+}
+
+/// The name under which trouble is kept. A turn is kept as it is; a host without fallbacks keeps nothing else.
+const TROUBLE: &str = "trouble";
+
+impl Asked {
+    fn read(mut kept: Value) -> Result<Self, serde_json::Error> {
+        match kept.get_mut(TROUBLE).map(Value::take) {
+            Some(trouble) => serde_json::from_value(trouble).map(Self::Troubled),
+            None => serde_json::from_value(kept).map(Self::Answered),
+        }
+    }
+}
+
 /// A provider that is asked for one turn.
 struct Asking<'a> {
     call: &'a Call,
@@ -198,6 +245,10 @@ struct Asking<'a> {
     verbosity: Option<String>,
     /// The secret that holds the run's own key.
     credential: Option<SecretName>,
+    /// Whether somebody else can be asked when this one is in trouble.
+    has_next: bool,
+    /// Before the second call.
+    pause: Duration,
 }
 
 impl Asking<'_> {
@@ -214,14 +265,11 @@ impl Asking<'_> {
         if let Some(name) = &self.credential {
             request.key = Some(self.call.secret(name).await?);
         }
-        let mut is_torn = once.perhaps_made.is_some();
-        let mut pause = FIRST_WAIT;
+        if once.perhaps_made.is_some() {
+            self.close_thinking().await;
+        }
+        let mut pause = self.pause;
         for made in 1.. {
-            if is_torn {
-                let fact = Fact::Agent { place: 0, fact: AgentFact::AskedAgain };
-                // An attempt that no longer counts learns so when the turn is to be kept.
-                let _ = self.call.tell(vec![fact]).await;
-            }
             let attempt = (made > 1).then_some(made - 1);
             let mut speech = Speech::new(self.call, attempt, self.verbosity.clone());
             let error = match self.models.turn(&request, &mut speech).await {
@@ -233,11 +281,16 @@ impl Asking<'_> {
                 }
                 Err(error) => error,
             };
-            is_torn = speech.is_thinking;
+            if speech.is_thinking {
+                self.close_thinking().await;
+            }
             let RetryAdvice::Retry { after } = error.advice() else {
                 return Err(stumble(failure_of(&error)));
             };
             let wait = after.unwrap_or(pause).max(pause);
+            if self.has_next && (wait > LONGEST_WAIT || made == MOST_CALLS) {
+                return Ok(json!({ TROUBLE: failure_of(&error) }));
+            }
             if wait > LONGEST_WAIT {
                 *long_wait = Some((wait, failure_of(&error)));
                 return Err(Stumble { failure: failure_of(&error), class: RetryClass::Retryable });
@@ -249,6 +302,13 @@ impl Asking<'_> {
             pause *= 3;
         }
         Err(stumble(Failure::new("internal_error", "the model was never asked")))
+    }
+
+    /// Thinking that broke off is closed as it stands, whether or not the model is asked again.
+    async fn close_thinking(&self) {
+        let fact = Fact::Agent { place: 0, fact: AgentFact::AskedAgain };
+        // An attempt that no longer counts learns so when the turn is to be kept.
+        let _ = self.call.tell(vec![fact]).await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{ModelRequest, StopReason, Turn, restore};
+use super::{Message, ModelRequest, StopReason, Turn, restore};
 use crate::pack::Schema;
 
 /// How often a model is asked for one answer that fits: the limit `schemaRounds`.
@@ -164,6 +164,18 @@ impl ModelRequest {
     pub fn longer(mut self, max_output_tokens: u32) -> Self {
         self.max_output_tokens = max_output_tokens;
         self
+    }
+
+    /// Leaves out what only the provider so far understands.
+    pub fn forget_provider(&mut self) {
+        for message in &mut self.messages {
+            if let Message::Assistant { calls, .. } = message {
+                for call in calls {
+                    call.provider_id = None;
+                    call.signatures.clear();
+                }
+            }
+        }
     }
 
     /// The same, with words that ask for a repair. There is nothing left to call tools for.

@@ -66,6 +66,9 @@ pub struct ModelTable {
     /// For classes without a model of their own.
     pub default: Option<ModelRef>,
     pub classes: BTreeMap<ModelClass, ModelRef>,
+    /// Who is asked when a model is in trouble, in this order, for classes without a list of their own.
+    pub fallback: Vec<ModelRef>,
+    pub fallbacks: BTreeMap<ModelClass, Vec<ModelRef>>,
     /// Providers that can be asked, beside the built-in one.
     pub providers: BTreeSet<String>,
 }
@@ -76,6 +79,10 @@ pub struct ResolvedModel {
     pub model: ModelRef,
     /// The name of the secret to ask with, where the run brought one. Never a key.
     pub credential_ref: Option<String>,
+    /// Who is asked after it when it is in trouble.
+    pub fallbacks: Vec<ModelRef>,
+    /// Whether the run named it: who asks for one model gets that one.
+    pub is_wish: bool,
 }
 
 /// No model can answer. The code is `no_model_available`.
@@ -100,7 +107,7 @@ impl ModelTable {
     ];
 
     /// Puts the environment over the file: `CALLBOARD_MODEL` for every class, `CALLBOARD_MODEL_CODING` and its like
-    /// for one. The error names the variable.
+    /// for one. A model that is named there has no fallback. The error names the variable.
     pub fn with_environment(
         mut self,
         variable: impl Fn(&str) -> Option<String>,
@@ -111,13 +118,14 @@ impl ModelTable {
             Some(Err(error)) => Err((name, error)),
         };
         if let Some(model) = read("CALLBOARD_MODEL".to_owned())? {
-            self.default = Some(model);
-            self.classes.clear();
+            let providers = std::mem::take(&mut self.providers);
+            self = Self { default: Some(model), providers, ..Self::default() };
         }
         for class in Self::CLASSES {
             let name = format!("CALLBOARD_MODEL_{}", class.as_str().to_ascii_uppercase());
             if let Some(model) = read(name)? {
                 self.classes.insert(class, model);
+                self.fallbacks.insert(class, Vec::new());
             }
         }
         Ok(self)
@@ -137,7 +145,9 @@ impl ModelTable {
     ) -> Result<ResolvedModel, NoModel> {
         let mut model = self.of(class);
         let wanted = wish(configurable, "model")?;
-        if let Some(provider) = wish(configurable, "provider")?
+        let provider = wish(configurable, "provider")?;
+        let is_wish = wanted.is_some() || provider.is_some();
+        if let Some(provider) = provider
             && provider != model.provider
         {
             if wanted.is_none() && provider != Scripted::PROVIDER {
@@ -151,7 +161,25 @@ impl ModelTable {
         if model.provider != Scripted::PROVIDER && !self.providers.contains(&model.provider) {
             return Err(NoModel::UnknownProvider(model.provider));
         }
-        Ok(ResolvedModel { model, credential_ref: wish(configurable, "credentialRef")? })
+        let credential_ref = wish(configurable, "credentialRef")?;
+        let fallbacks = match is_wish {
+            true => Vec::new(),
+            // The run's own key is for one provider.
+            false => self.after(&model, class, |it| {
+                credential_ref.is_none() || it.provider == model.provider
+            }),
+        };
+        Ok(ResolvedModel { model, credential_ref, fallbacks, is_wish })
+    }
+
+    fn after(
+        &self,
+        model: &ModelRef,
+        class: ModelClass,
+        may_ask: impl Fn(&ModelRef) -> bool,
+    ) -> Vec<ModelRef> {
+        let listed = self.fallbacks.get(&class).unwrap_or(&self.fallback);
+        listed.iter().filter(|it| *it != model && may_ask(it)).cloned().collect()
     }
 }
 
@@ -179,6 +207,8 @@ mod tests {
         ModelTable {
             default: Some(model("anthropic/claude-sonnet-4-5")),
             classes: [(ModelClass::Coding, model("cli/claude-code"))].into(),
+            fallback: vec![model("openai/gpt-4.1"), model("anthropic/claude-haiku-4-5")],
+            fallbacks: [(ModelClass::Coding, vec![model("cli/codex")])].into(),
             providers: ["anthropic", "cli", "openai"].map(str::to_owned).into(),
         }
     }
@@ -231,6 +261,26 @@ mod tests {
         let configurable = json!({ "ai": { "credentialRef": "team-key" } });
         let found = table().resolve(ModelClass::General, configurable.as_object().unwrap());
         assert_eq!(found.unwrap().credential_ref.as_deref(), Some("team-key"));
+    }
+
+    #[test]
+    fn a_class_has_its_own_list_of_fallbacks_and_a_wish_has_none() {
+        let after = |class, configurable: Value| -> Vec<String> {
+            let found = table().resolve(class, configurable.as_object().unwrap()).unwrap();
+            found.fallbacks.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(after(ModelClass::Coding, json!({})), ["cli/codex"]);
+        let general = ["openai/gpt-4.1", "anthropic/claude-haiku-4-5"];
+        assert_eq!(after(ModelClass::General, json!({})), general);
+        let own_key = json!({ "ai": { "credentialRef": "team-key" } });
+        assert_eq!(after(ModelClass::General, own_key), ["anthropic/claude-haiku-4-5"]);
+        let wish = json!({ "ai": { "model": "claude-opus-4-5" } });
+        assert_eq!(after(ModelClass::General, wish), [""; 0]);
+        let named = table().with_environment(|name| {
+            (name == "CALLBOARD_MODEL_CODING").then(|| "openai/o4-mini".to_owned())
+        });
+        let found = named.unwrap().resolve(ModelClass::Coding, &Object::new()).unwrap();
+        assert_eq!(found.fallbacks, []);
     }
 
     #[test]

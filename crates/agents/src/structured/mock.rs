@@ -8,7 +8,9 @@ use async_trait::async_trait;
 
 use callboard_protocol::{NodeId, Tenant};
 
-use crate::model::{DeltaSink, Model, ModelError, ModelRequest, StopReason, TokenUsage, Turn};
+use crate::model::{
+    DeltaSink, Model, ModelError, ModelRef, ModelRequest, StopReason, TokenUsage, Turn,
+};
 
 /// Programs by node; one entry answers one turn. Only hosts that open the doors of the test suite have one.
 #[derive(Debug, Clone, Default)]
@@ -77,6 +79,14 @@ impl MockAi {
 
 #[async_trait]
 impl Model for MockAi {
+    /// What is rehearsed is said: an entry answers one turn, in a run or in its replay.
+    fn rehearse(&self, _: &ModelRef, call_prefix: &str, turns: usize) -> Vec<StopReason> {
+        let mut places = self.lock();
+        let Some(played) = places.get_mut(call_prefix) else { return Vec::new() };
+        let said = turns.min(played.queue.len());
+        played.queue.drain(..said).map(|entry| entry.stop).collect()
+    }
+
     /// Who has nothing left to say says nothing.
     async fn turn(
         &self,

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use callboard_agents::Price;
 use callboard_engine::{Order, Target};
 use serde_json::{Value, json};
 
-use crate::given::{AGENT, World, agent_order, kinds, outputs, says, task, told};
-use crate::sim::ended;
+use crate::given::{
+    AGENT, World, agent_order, calls, kinds, offered, outputs, results, says, task, told,
+};
+use crate::sim::{ended, scope};
 
 fn sorts() -> crate::given::Script {
     |_| Ok(says(r#"{"queue":"fire","_confidence":0.95}"#))
@@ -138,4 +141,28 @@ async fn a_prompt_that_the_run_names_goes_before_the_agents_own() {
     let log = world.run(task(), nowhere).await;
     assert_eq!(told(&log, "agent.invocation.completed")[0]["outcome"], "failed");
     assert_eq!(world.asked(), 0, "another prompt in its place would be a lie");
+}
+
+/// A-87: the operator's price is what a call costs, and the run costs what its calls did.
+#[tokio::test(start_paused = true)]
+async fn a_run_costs_what_its_calls_cost() {
+    let mut world = World::new(|request| match results(request) {
+        0 => Ok(calls(request, &[(&offered(request, "count"), json!({}))])),
+        _ => Ok(says(r#"{"queue":"fire"}"#)),
+    })
+    .await;
+    world.prices = world.prices.with("puppet/one".parse().unwrap(), Price::usual(1_000.0, 2_000.0));
+    let host = world.host("host", Arc::clone(&world.store) as _);
+    let run = host.create(agent_order(task(), json!({})), None).await.unwrap().run;
+    let log = ended(&world.store, &run).await;
+    let costs: Vec<Value> = told(&log, "provider.usage")
+        .into_iter()
+        .map(|usage| usage["costEstimateUsd"].clone())
+        .collect();
+    assert_eq!(costs, [0.02, 0.02]);
+    let snapshot = host.snapshot(&scope(), &run).await.unwrap().expect("a run");
+    let snapshot: Value = serde_json::from_str(&snapshot.json).unwrap();
+    let cost = &snapshot["metrics"]["openwopCost"];
+    assert_eq!((&cost["usd"], &cost["provider"]), (&json!(0.04), &json!("puppet")));
+    assert_eq!(cost["tokens"], json!({ "input": 20, "output": 10 }));
 }

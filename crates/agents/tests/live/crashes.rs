@@ -75,7 +75,7 @@ async fn a_crash_at_any_write_changes_nothing_that_counts() {
     }
 }
 
-///
+/// A-51, and the tokens of A-87.
 #[tokio::test(start_paused = true)]
 async fn a_replay_asks_nobody_and_tells_the_same_at_the_same_times() {
     let (world, source, _) = under(Fate::Live).await;

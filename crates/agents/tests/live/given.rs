@@ -11,7 +11,8 @@ use callboard_agents::{
     Installed, LiveAgents, LiveSettings, Message, Model, ModelError, ModelRef, ModelRequest,
     ModelTable, Observability, Offer, Policy, Price, PriceTable, PromptDesk, PromptLibrary, Report,
     Schema, StopReason, TokenUsage, Tool, ToolDescriptor, ToolFault, ToolHooks, ToolInvocation,
-    Toolboxes, Turn, Unsigned, WantedCall, built_in_prompts, bundle, memory_tools, vet,
+    Toolbox, Toolboxes, Turn, Unsigned, WantedCall, WorkflowTools, built_in_prompts, bundle,
+    memory_tools, vet,
 };
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
@@ -35,9 +36,33 @@ pub(crate) const SECRET_DOOR: &str = "openwop:test.door";
 /// What a model answers to a request, which is all that it knows.
 pub(crate) type Script = fn(&ModelRequest) -> Result<Turn, ModelError>;
 
+/// What a model says in one turn, and what comes of it.
+pub(crate) struct Said {
+    thinking: String,
+    text: String,
+    outcome: Result<Turn, ModelError>,
+}
+
+impl Said {
+    /// A turn that breaks off in the middle of what it says.
+    pub(crate) fn torn(thinking: &str, text: &str, error: ModelError) -> Self {
+        Self { thinking: thinking.to_owned(), text: text.to_owned(), outcome: Err(error) }
+    }
+}
+
+impl From<Result<Turn, ModelError>> for Said {
+    fn from(outcome: Result<Turn, ModelError>) -> Self {
+        let (thinking, text) = match &outcome {
+            Ok(turn) => (turn.thinking.clone(), turn.text.clone()),
+            Err(_) => (String::new(), String::new()),
+        };
+        Self { thinking, text, outcome }
+    }
+}
+
 /// A model that follows a script and remembers what it was asked.
 pub(crate) struct Puppet {
-    script: Script,
+    script: Box<dyn Fn(&ModelRequest) -> Said + Send + Sync>,
     pub(crate) asked: Mutex<Vec<ModelRequest>>,
 }
 
@@ -55,14 +80,14 @@ impl Model for Puppet {
         deltas: &mut dyn DeltaSink,
     ) -> Result<Turn, ModelError> {
         self.asked.lock().unwrap().push(request.clone());
-        let turn = (self.script)(request)?;
-        if !turn.thinking.is_empty() {
-            deltas.tell(Delta::Thinking(turn.thinking.clone())).await;
+        let said = (self.script)(request);
+        if !said.thinking.is_empty() {
+            deltas.tell(Delta::Thinking(said.thinking)).await;
         }
-        for word in turn.text.split_inclusive(' ') {
+        for word in said.text.split_inclusive(' ') {
             deltas.tell(Delta::Text(word.to_owned())).await;
         }
-        Ok(turn)
+        said.outcome
     }
 }
 
@@ -160,6 +185,15 @@ pub(crate) struct World {
     /// The effects that tools carried out, in order.
     pub(crate) made: Arc<Mutex<Vec<String>>>,
     pub(crate) limits: HostLimits,
+    /// What the next host is configured with.
+    pub(crate) table: ModelTable,
+    pub(crate) definitions: Vec<Value>,
+    pub(crate) settings: LiveSettings,
+    pub(crate) prices: PriceTable,
+    /// Who is asked in the puppet's place.
+    pub(crate) models: Option<Arc<dyn Model>>,
+    /// Tools beside the usual ones.
+    pub(crate) tools: Vec<Arc<dyn Toolbox>>,
     registry: Arc<AgentRegistry>,
 }
 
@@ -170,6 +204,14 @@ impl World {
 
     /// With an agent that differs from the usual one.
     pub(crate) async fn with(script: Script, change: fn(&mut Value)) -> Self {
+        Self::of(move |request| script(request).into(), change).await
+    }
+
+    /// With a model that may break off while it speaks.
+    pub(crate) async fn of(
+        script: impl Fn(&ModelRequest) -> Said + Send + Sync + 'static,
+        change: fn(&mut Value),
+    ) -> Self {
         let store = Arc::new(InMemoryStore::new());
         let policy = Policy { unsigned: Unsigned::Allowed, ..Policy::default() };
         let installed = pack(&policy, change);
@@ -178,9 +220,23 @@ impl World {
             registry: Arc::new(opened.expect("the pack loads").0),
             store,
             clock: SimClock::new(),
-            model: Arc::new(Puppet { script, asked: Mutex::default() }),
+            model: Arc::new(Puppet { script: Box::new(script), asked: Mutex::default() }),
             made: Arc::default(),
             limits: HostLimits { max_run_duration_ms: 86_400_000, ..HostLimits::default() },
+            table: ModelTable {
+                default: Some("puppet/one".parse::<ModelRef>().unwrap()),
+                providers: ["puppet".to_owned()].into(),
+                ..ModelTable::default()
+            },
+            definitions: vec![
+                workflow("desk", &["agent"]),
+                workflow("pair", &["agent", "second"]),
+                errand(),
+            ],
+            settings: LiveSettings::default(),
+            prices: PriceTable::default().with("puppet/dear".parse().unwrap(), DOLLARS),
+            models: None,
+            tools: Vec::new(),
         }
     }
 
@@ -190,19 +246,19 @@ impl World {
             Arc::new(tool(POST, SafetyTier::Write, &[], &self.made)),
             Arc::new(tool(SECRET_DOOR, SafetyTier::Read, &["doors:open"], &self.made)),
         ];
+        let workflows = Arc::new(WorkflowTools::default());
+        let mut toolboxes: Vec<Arc<dyn Toolbox>> = vec![
+            Arc::new(tools.into_iter().collect::<FixedTools>()),
+            Arc::new(memory_tools().expect("the schemas compile")),
+            Arc::clone(&workflows) as _,
+        ];
+        toolboxes.extend(self.tools.iter().cloned());
         let live = LiveAgents {
             registry: Arc::clone(&self.registry),
-            models: Arc::clone(&self.model) as _,
-            table: ModelTable {
-                default: Some("puppet/one".parse::<ModelRef>().unwrap()),
-                providers: ["puppet".to_owned()].into(),
-                ..ModelTable::default()
-            },
-            prices: PriceTable::default().with("puppet/dear".parse().unwrap(), DOLLARS),
-            toolbox: Arc::new(Toolboxes(vec![
-                Arc::new(tools.into_iter().collect::<FixedTools>()),
-                Arc::new(memory_tools().expect("the schemas compile")),
-            ])),
+            models: self.models.clone().unwrap_or_else(|| Arc::clone(&self.model) as _),
+            table: self.table.clone(),
+            prices: self.prices.clone(),
+            toolbox: Arc::new(Toolboxes(toolboxes)),
             hooks: Arc::new(ToolHooks::default()),
             grants: Arc::new(Nothing),
             desk: PromptDesk {
@@ -210,11 +266,13 @@ impl World {
                 agents: Arc::clone(&self.registry),
                 observability: Observability::default(),
             },
-            settings: LiveSettings::default(),
+            settings: self.settings.clone(),
             contracts: Contracts::default(),
         };
         let mut catalog = Catalog::new(Arc::clone(&self.store) as _, ConformanceNodes::Off);
-        catalog.load(&workflow().to_string()).expect("the definition compiles");
+        for definition in &self.definitions {
+            catalog.load(&definition.to_string()).expect("the definition compiles");
+        }
         let engine = Engine::new(Parts {
             store,
             catalog,
@@ -235,6 +293,7 @@ impl World {
                 limits: self.limits,
             },
         });
+        workflows.attach(&engine);
         engine.start();
         engine
     }
@@ -257,16 +316,33 @@ impl World {
     }
 }
 
-fn workflow() -> Value {
-    json!({
-        "id": "desk", "name": "desk", "version": "1.0", "variables": [], "edges": [],
-        "triggers": [], "metadata": {}, "settings": {},
-        "nodes": [{
-            "id": "agent", "typeId": "core.identity", "name": "agent", "position": { "x": 0, "y": 0 },
+/// The agent once for each node, one after the other.
+pub(crate) fn workflow(id: &str, nodes: &[&str]) -> Value {
+    let node = |id: &&str| {
+        json!({
+            "id": id, "typeId": "core.identity", "name": id, "position": { "x": 0, "y": 0 },
             "config": {}, "inputs": { "text": { "type": "variable", "variableName": "text" } },
             "agent": { "agentId": AGENT },
-        }],
+        })
+    };
+    let edge =
+        |pair: &[&str]| json!({ "id": pair[1], "sourceNodeId": pair[0], "targetNodeId": pair[1] });
+    json!({
+        "id": id, "name": id, "version": "1.0", "variables": [],
+        "edges": nodes.windows(2).map(edge).collect::<Vec<_>>(),
+        "triggers": [], "metadata": {}, "settings": {},
+        "nodes": nodes.iter().map(node).collect::<Vec<_>>(),
     })
+}
+
+/// A workflow without an agent.
+fn errand() -> Value {
+    let mut definition = workflow("errand", &["only"]);
+    definition["nodes"] = json!([{
+        "id": "only", "typeId": "core.noop", "name": "only", "position": { "x": 0, "y": 0 },
+        "config": {}, "inputs": {},
+    }]);
+    definition
 }
 
 fn pack(policy: &Policy, change: fn(&mut Value)) -> Installed {

@@ -8,8 +8,11 @@ mod budgets;
 mod conversation;
 mod crashes;
 mod doubt;
+mod fallback;
 mod given;
 mod memory;
+mod order;
+mod secrets;
 #[expect(dead_code, reason = "the engine's own tests use all of it")]
 #[path = "../../../engine/tests/it/sim.rs"]
 mod sim;

@@ -1,11 +1,16 @@
 //! Tools that a model calls, or would like to.
 
+use std::sync::Arc;
+
+use callboard_engine::{Order, Scope, Store as _, Target};
 use callboard_protocol::EventId;
 use serde_json::{Value, json};
 
 use crate::given::{
-    COUNT, SECRET_DOOR, Script, World, calls, kinds, offered, payload, results, says, task, told,
+    COUNT, SECRET_DOOR, Script, World, agent_order, calls, kinds, offered, payload, results, says,
+    task, told, workflow,
 };
+use crate::sim::{ended, scope};
 
 fn answers() -> callboard_agents::Turn {
     says(r#"{"queue":"fire"}"#)
@@ -108,4 +113,62 @@ async fn a_tool_that_the_host_lacks_is_a_warning() {
     let noted = &told(&log, "log.appended")[0];
     assert_eq!(noted["fields"]["code"], "tool_unresolvable");
     assert_eq!(told(&log, "agent.invocation.started")[0]["toolSurfaceCount"], 0);
+}
+
+/// A-59.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_an_agent_sends_off_belongs_to_its_tenant() {
+    let script: Script = |request| match results(request) {
+        0 => Ok(calls(request, &[(&offered(request, "errand"), json!({}))])),
+        _ => Ok(answers()),
+    };
+    let world = World::with(script, |agent| {
+        agent["toolAllowlist"] = json!(["openwop:workflow.errand"]);
+    })
+    .await;
+    let host = world.host("host", Arc::clone(&world.store) as _);
+    let mut order = agent_order(task(), json!({}));
+    order.owner.tenant = "rival".into();
+    let run = host.create(order, None).await.unwrap().run;
+    let rival = Scope { tenant: "rival".into(), ..scope() };
+    let log = loop {
+        let page = world.store.read(&rival, &run, 0, usize::MAX).await.unwrap().unwrap();
+        if page.status.is_terminal() {
+            break page.events;
+        }
+        world.store.changed(&run, page.version).await;
+    };
+    assert_eq!(kinds(&log).last(), Some(&"run.completed"));
+    let sent = told(&log, "agent.toolReturned")[0]["outcome"]["runId"].clone();
+    let sent = sent.as_str().expect("a run").into();
+    assert!(world.store.read(&rival, &sent, 0, 1).await.unwrap().is_some());
+    assert!(world.store.read(&scope(), &sent, 0, 1).await.unwrap().is_none());
+}
+
+/// A-63.
+#[tokio::test(start_paused = true)]
+async fn a_node_names_tools_for_its_agent_and_brings_none_along() {
+    for (tools, offered, code) in [
+        (json!([{ "name": COUNT, "kind": "host" }]), 1, None),
+        (json!([{ "name": "mcp:not.allowed", "kind": "mcp" }]), 0, None),
+        (
+            json!([{ "name": COUNT, "kind": "host", "handler": "() => 1" }]),
+            3,
+            Some("INVALID_TOOL_DECLARATION"),
+        ),
+    ] {
+        let mut world = World::new(|_| Ok(answers())).await;
+        let mut definition = workflow("declaring", &["agent"]);
+        definition["nodes"][0]["config"]["tools"] = tools;
+        world.definitions.push(definition);
+        let host = world.host("host", Arc::clone(&world.store) as _);
+        let order = agent_order(task(), json!({}));
+        let order = Order { target: Target::Workflow("declaring".into()), ..order };
+        let run = host.create(order, None).await.unwrap().run;
+        let log = ended(&world.store, &run).await;
+        assert_eq!(told(&log, "agent.invocation.started")[0]["toolSurfaceCount"], offered);
+        let failed = told(&log, "node.failed");
+        assert_eq!(failed.first().map(|it| it["error"]["code"].clone()), code.map(Value::from));
+        assert_eq!(world.asked(), usize::from(code.is_none()));
+    }
 }

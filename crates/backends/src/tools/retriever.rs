@@ -1,29 +1,30 @@
-//! Finding passages: in the files of the run, in texts that came with the question, and in what the host adds.
+//! Finding passages: in the files of the run, in texts that came with the question, in what the agent remembers.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use callboard_agents::{Tool, ToolDescriptor, ToolFault, ToolInvocation};
-use callboard_protocol::{SafetyTier, ToolEgress, ToolTransport};
+use callboard_protocol::{MemoryEntry, SafetyTier, ToolEgress, ToolTransport};
 
 use super::bm25::rank;
 use super::files::on_disk;
 use super::workspace::Workspace;
-use super::{Card, Corpus, Passage, text};
+use super::{Card, text};
 
 /// About a page: what a model can weigh as one thought.
 const PASSAGE: usize = 1_200;
 /// Searching more than this takes longer than anybody waits.
 const MOST_TEXT: usize = 32 << 20;
 const USUAL_HITS: u64 = 5;
+/// The newest; older ones are found with the tool that searches memory alone.
+const MOST_NOTES: usize = 1_000;
 
 pub(super) static RETRIEVER: Card = Card {
     id: "openwop:core.rag.retriever-basic",
     title: "Find passages",
-    description: "Finds the passages that fit a question best, by their words, among the text files of this run's workspace and the texts given. Returns { hits: [{ source, text, score }] }, best first.",
+    description: "Finds the passages that fit a question best, by their words, among the text files of this run's workspace, what you remember from earlier runs, and the texts given. Returns { hits: [{ source, text, score }] }, best first.",
     input: r#"{"type":"object","required":["query"],"properties":{
         "query":{"type":"string","minLength":1,"maxLength":4000},
         "topK":{"type":"integer","minimum":1,"maximum":50,"default":5},
@@ -37,23 +38,25 @@ pub(super) static RETRIEVER: Card = Card {
     egress: ToolEgress::None,
 };
 
+/// A text with the name under which it is cited.
 #[derive(Debug)]
-pub(super) struct Retriever {
-    pub(super) descriptor: ToolDescriptor,
-    pub(super) corpora: Vec<Arc<dyn Corpus>>,
+struct Passage {
+    source: String,
+    text: String,
 }
+
+#[derive(Debug)]
+pub(super) struct Retriever(pub(super) ToolDescriptor);
 
 #[async_trait]
 impl Tool for Retriever {
     fn descriptor(&self) -> &ToolDescriptor {
-        &self.descriptor
+        &self.0
     }
 
     async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
         let mut sources = given(&call);
-        for corpus in &self.corpora {
-            sources.extend(corpus.passages(call.tenant, call.run).await);
-        }
+        sources.extend(remembered(&call).await?);
         let question = text(&call.arguments, "query").unwrap_or_default().to_owned();
         let most = call.arguments.get("topK").and_then(Value::as_u64).unwrap_or(USUAL_HITS);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
@@ -77,6 +80,17 @@ fn given(call: &ToolInvocation<'_>) -> Vec<Passage> {
             text: item["text"].as_str().unwrap_or_default().to_owned(),
         })
         .collect()
+}
+
+/// What the agent remembers, whichever run it comes from.
+async fn remembered(call: &ToolInvocation<'_>) -> Result<Vec<Passage>, ToolFault> {
+    let Some(notebook) = call.notebook else { return Ok(Vec::new()) };
+    let notes = notebook.notes(MOST_NOTES).await;
+    let notes =
+        notes.map_err(|_| ToolFault::Unavailable("memory cannot be read now".to_owned()))?;
+    let passage =
+        |note: MemoryEntry| Passage { source: format!("memory/{}", note.id), text: note.content };
+    Ok(notes.into_iter().map(passage).collect())
 }
 
 /// Every file that is text; a run that wrote nothing has none.

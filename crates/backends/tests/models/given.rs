@@ -1,5 +1,6 @@
 //! A provider that answers once, and somebody who asks it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use callboard_agents::{
@@ -75,12 +76,13 @@ pub(crate) struct Seen {
 pub(crate) struct Provider {
     listener: TcpListener,
     seen: Arc<Mutex<Seen>>,
+    asked: AtomicUsize,
 }
 
 impl Provider {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        Self { listener, seen: Arc::default() }
+        Self { listener, seen: Arc::default(), asked: AtomicUsize::new(0) }
     }
 
     pub(crate) fn model(&self, kind: ProviderKind) -> LiveModel {
@@ -100,6 +102,28 @@ impl Provider {
 
     pub(crate) fn seen(&self) -> Seen {
         self.seen.lock().unwrap().clone()
+    }
+
+    /// How many questions came.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Answers one question after the other; whoever asks more often hears the last answer again.
+    pub(crate) async fn answer_all(&self, replies: &[Reply]) -> ! {
+        let mut silent = Vec::new();
+        loop {
+            let (stream, _) = self.listener.accept().await.unwrap();
+            let mut stream = BufReader::new(stream);
+            *self.seen.lock().unwrap() = read(&mut stream).await;
+            let place = self.asked.fetch_add(1, Ordering::Relaxed).min(replies.len() - 1);
+            let mut stream = stream.into_inner();
+            write(&mut stream, &replies[place]).await;
+            match replies[place].end {
+                End::Whole | End::Cut => drop(stream),
+                End::Silence | End::Nothing => silent.push(stream),
+            }
+        }
     }
 
     /// Answers once and is never done: whoever asks decides when it is over.
@@ -139,7 +163,8 @@ async fn write(stream: &mut TcpStream, reply: &Reply) {
         return;
     }
     let mut head = format!(
-        "HTTP/1.1 {} Fine\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n",
+        "HTTP/1.1 {} Fine\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\
+         connection: close\r\n",
         reply.status
     );
     for (name, value) in &reply.headers {

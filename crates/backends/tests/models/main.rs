@@ -5,6 +5,7 @@
 mod anthropic;
 mod errors;
 mod gemini;
+#[expect(dead_code, reason = "the tests of live agents use all of it")]
 mod given;
 mod ollama;
 mod openai;

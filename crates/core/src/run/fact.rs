@@ -11,10 +11,12 @@ use callboard_protocol::{
     AgentReasoned, AgentReasoningDelta, AgentToolCalled, AgentToolReturned, CapBreached, CapKind,
     EnvelopeNlToFormatEngaged, EnvelopeRecoveryApplied, EnvelopeRefusal, EnvelopeRetryAttempted,
     EnvelopeRetryExhausted, EnvelopeTruncated, Event, Failure, InvocationOutcome, InvocationSource,
-    LogAppended, ModelCapabilityInsufficient, ModelCapabilitySubstituted, NodeId, Object,
-    OutputChunk, PromptComposed, PromptKind, PromptLayer, ProviderUsage, RunId, ToolStatus,
+    LogAppended, ModelCapabilityInsufficient, ModelCapabilitySubstituted, ModelFallback, NodeId,
+    Object, OutputChunk, PromptComposed, PromptKind, PromptLayer, ProviderUsage, RunId, ToolStatus,
 };
 use serde_json::Value;
+
+use super::models::KeptModels;
 
 /// Something that an agent tells within an attempt.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,6 +79,7 @@ pub enum AgentFact {
     },
     Substituted(ModelCapabilitySubstituted),
     Insufficient(ModelCapabilityInsufficient),
+    FellBack(ModelFallback),
     Noted {
         level: String,
         message: String,
@@ -128,10 +131,12 @@ pub(super) struct Told {
     invocation: Option<String>,
     /// Where calls of tools stand in the log.
     calls: BTreeMap<String, u64>,
+    models: KeptModels,
 }
 
 impl Told {
     pub(super) fn fold(&mut self, event: &Event, sequence: u64) {
+        self.models.fold(event);
         match event {
             Event::AgentReasoningDelta(payload) => {
                 let (text, pieces) = self.thinking.get_or_insert_default();
@@ -155,6 +160,10 @@ impl Told {
             _ => {}
         }
         *self.counts.entry(event.kind().to_owned()).or_default() += 1;
+    }
+
+    pub(super) fn models(&self) -> &KeptModels {
+        &self.models
     }
 
     /// Where the call stands that a tool has answered.
@@ -323,6 +332,9 @@ impl Teller<'_> {
                     node_id: node,
                     ..insufficient
                 })
+            }
+            AgentFact::FellBack(fallback) => {
+                Event::ModelFallback(ModelFallback { node_id: node, ..fallback })
             }
             AgentFact::Noted { level, message, fields } => {
                 Event::LogAppended(LogAppended { node_id, level, message, fields })

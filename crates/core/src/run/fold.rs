@@ -95,6 +95,11 @@ impl Run {
                 self.account_usage(payload);
                 self.fold_told(&entry.event, entry.sequence);
             }
+            Event::ModelFallback(payload) => {
+                self.fold_fallback(payload);
+                self.count_fact(Some(&payload.node_id));
+                self.fold_told(&entry.event, entry.sequence);
+            }
             Event::AgentInvocationStarted(_)
             | Event::AgentInvocationCompleted(_)
             | Event::AgentPromptResolved(_)
@@ -123,6 +128,7 @@ impl Run {
             }
             Event::AgentHandoff(payload) => self.fold_handoff(payload),
             Event::Other(other) => self.fold_other(other),
+            Event::ReplayDivergedAtRefusal(payload) => self.fold_diverged_at_refusal(payload),
             Event::Ask(_) | Event::ReplayDiverged(_) => {}
         }
         self.version = entry.sequence + 1;

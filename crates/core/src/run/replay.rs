@@ -26,6 +26,8 @@ pub(super) struct Script {
     reported: Option<u64>,
     /// Whether the source came to its own end: beyond that, every event is one too many.
     is_whole: bool,
+    /// Whether the replay has told that a model's refusal ends it.
+    is_refuted: bool,
 }
 
 impl Script {
@@ -46,7 +48,7 @@ impl Script {
         if !is_whole && let Some(pause) = source[last_resumed..end].iter().position(pauses) {
             end = last_resumed + pause;
         }
-        Self { entries: source[..end].into(), next: 0, reported: None, is_whole }
+        Self { entries: source[..end].into(), next: 0, reported: None, is_whole, is_refuted: false }
     }
 
     pub(super) fn current(&self) -> Option<&Entry> {
@@ -62,6 +64,12 @@ impl Script {
             if report.divergence_kind == DivergenceKind::Missing {
                 self.next += 1;
             }
+            return;
+        }
+        if let Event::ReplayDivergedAtRefusal(report) = event
+            && report.source_run_id == fork.source
+        {
+            self.is_refuted = true;
             return;
         }
         let rest = self.entries.get(self.next..).unwrap_or_default();
@@ -108,8 +116,14 @@ impl Run {
         if matches!(self.phase, Phase::Ended { .. }) {
             return None;
         }
+        if self.script.is_refuted {
+            return self.refuted(self.updated_at).map(|event| (event, self.updated_at));
+        }
         let Some(entry) = self.script.current() else { return self.beyond_script(fork) };
         let at = entry.at.max(self.updated_at);
+        if let Some(end) = self.diverges_at_refusal(fork, entry) {
+            return Some((end, at));
+        }
         Some((
             match self.next(at) {
                 Some(own) if own == entry.event => own,
@@ -197,6 +211,7 @@ impl Run {
             | Event::EnvelopeNlToFormatEngaged(_)
             | Event::ModelCapabilitySubstituted(_)
             | Event::ModelCapabilityInsufficient(_)
+            | Event::ModelFallback(_)
             | Event::LogAppended(_) => self.is_performing_at(event.node_id()),
             Event::CapBreached(payload) if !payload.kind.ends_the_run() => {
                 self.is_performing_at(payload.node_id.as_ref())
@@ -229,7 +244,10 @@ impl Run {
             // What a node writes names the node; anything else came from outside.
             Event::ChannelWritten(payload) => payload.node_id.is_none(),
             Event::VariableChanged(payload) => payload.node_id.is_none(),
-            Event::VersionPinned(_) | Event::ReplayDiverged(_) | Event::Other(_) => true,
+            Event::VersionPinned(_)
+            | Event::ReplayDiverged(_)
+            | Event::ReplayDivergedAtRefusal(_)
+            | Event::Other(_) => true,
             Event::AgentHandoff(payload) => self.is_performing_at(payload.node_id.as_ref()),
             Event::RunCompleted(_)
             | Event::RunFailed(_)

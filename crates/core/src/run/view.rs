@@ -6,7 +6,7 @@ use callboard_protocol::{
 };
 use serde_json::Value;
 
-use super::{Answered, Phase, Run, Stage};
+use super::{Answered, KeptModels, Phase, Run, Stage};
 use crate::birth::AgentPin;
 use crate::head::Head;
 use crate::node::NodeKind;
@@ -43,6 +43,8 @@ pub struct Task {
     pub told: u32,
     /// How the last question that an earlier attempt asked was settled.
     pub answer: Option<Answered>,
+    /// Which models the visit must go on with.
+    pub models: KeptModels,
 }
 
 impl Run {
@@ -75,6 +77,7 @@ impl Run {
                 named: node.node.agent.clone(),
                 told: state.facts,
                 answer: state.resumed.clone(),
+                models: self.kept_models(*index),
             })
         })
     }

@@ -89,6 +89,14 @@ impl Redactor {
         }
     }
 
+    /// Takes what can be told of a text that is still being written: a value may have begun at its end.
+    pub fn take_told(&self, text: &mut String) -> String {
+        self.redact_text(text);
+        let begun = self.known.iter().map(|known| begun(text, known.text.reveal()));
+        let held = text.split_off(text.len() - begun.max().unwrap_or(0));
+        std::mem::replace(text, held)
+    }
+
     /// Names of fields included. A number that reads like a value becomes a text.
     pub fn redact(&self, value: &mut Value) {
         match value {
@@ -123,6 +131,14 @@ impl Redactor {
     fn is_suspect(&self, text: &str) -> bool {
         self.known.iter().any(|known| text.contains(known.text.reveal()))
     }
+}
+
+/// How many bytes at the end of a text are the beginning of a value.
+fn begun(text: &str, value: &str) -> usize {
+    let most = value.len().saturating_sub(1).min(text.len());
+    let begins =
+        |length: &usize| value.get(..*length).is_some_and(|beginning| text.ends_with(beginning));
+    (1..=most).rev().find(begins).unwrap_or(0)
 }
 
 /// What was written in the place of one value is not searched for the next.
@@ -210,6 +226,34 @@ mod tests {
         let told = json!({ "n": "[REDACTED:code]", "other": 12.5, "raw": "[REDACTED:key]",
             "json": "{\"key\":\"[REDACTED:key]\"}" });
         assert_eq!(value, told);
+    }
+
+    #[test]
+    fn a_value_that_comes_in_pieces_is_told_in_none_of_them() {
+        let redactor = knowing(&[("api", "hünter2-hunter2"), ("other", "ter2-quite-long")]);
+        for said in
+            ["say hünter2-hunter2!", "hünter2-hünter2-hunter2", "hünter2-hunter2-quite-long"]
+        {
+            let (mut heard, mut told) = (String::new(), String::new());
+            for letter in said.chars() {
+                heard.push(letter);
+                told.push_str(&redactor.take_told(&mut heard));
+                assert!(!told.contains("hunter2"), "{told}");
+            }
+            redactor.redact_text(&mut heard);
+            told.push_str(&heard);
+            assert_eq!(told, redacted(&redactor, said));
+        }
+    }
+
+    #[test]
+    fn only_what_may_be_the_beginning_of_a_value_is_held_back() {
+        let redactor = knowing(&[("api", "hunter2-hunter2")]);
+        let mut heard = "we went to hunt".to_owned();
+        assert_eq!(redactor.take_told(&mut heard), "we went to ");
+        heard.push_str(" boars");
+        assert_eq!((redactor.take_told(&mut heard).as_str(), heard.as_str()), ("hunt boars", ""));
+        assert_eq!(Redactor::default().take_told(&mut "hunt".to_owned()), "hunt");
     }
 
     #[test]

@@ -117,7 +117,8 @@ impl Redactor {
             | AgentFact::Refused(_)
             | AgentFact::Recovered { .. }
             | AgentFact::Substituted(_)
-            | AgentFact::Insufficient(_) => {}
+            | AgentFact::Insufficient(_)
+            | AgentFact::FellBack(_) => {}
         }
     }
 }

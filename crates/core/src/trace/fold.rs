@@ -116,7 +116,9 @@ impl<'a> Tracer<'a> {
             Event::CapBreached(payload) => self.cap_breached(payload, at),
             Event::RunPaused(_) => self.paused(at),
             Event::RunResumed(_) => self.note(RUN, "run.resumed", at),
-            Event::ReplayDiverged(_) => self.set(RUN, "openwop.replay.diverged", true),
+            Event::ReplayDiverged(_) | Event::ReplayDivergedAtRefusal(_) => {
+                self.set(RUN, "openwop.replay.diverged", true)
+            }
             Event::RunCompleted(_) => self.end_run(&SpanStatus::OK, at),
             Event::RunFailed(payload) => {
                 self.end_run(&SpanStatus::error(&payload.error.code), at);

@@ -31,6 +31,7 @@ mod pause;
 mod ports;
 mod properties;
 mod random;
+mod refusals;
 mod retries;
 mod rules;
 mod shapes;

@@ -186,6 +186,7 @@ fn a_replay_repeats_outside_writes_and_refuses_new_ones() {
     birth.run_id = "run-2".into();
     birth.fork = Some(Fork {
         earlier: Vec::new(),
+        refusal: None,
         source: "run-1".into(),
         from: 0,
         until: source.log.len() as u64,

@@ -215,6 +215,7 @@ fn replayed(source: &Played) -> Vec<Entry> {
         run_id: "run-2".into(),
         fork: Some(Fork {
             earlier: Vec::new(),
+            refusal: None,
             source: "run-1".into(),
             from: 0,
             until: source.log.len() as u64,

@@ -92,6 +92,20 @@ pub struct ModelCapabilityInsufficient {
     pub fallback_attempted: bool,
 }
 
+/// Ours: a model in trouble was left for the next one of its class, for the rest of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelFallback {
+    pub node_id: NodeId,
+    pub model_class: String,
+    pub original_provider: String,
+    pub original_model: String,
+    pub fallback_provider: String,
+    pub fallback_model: String,
+    /// The code of the trouble.
+    pub reason: String,
+}
+
 /// A note for whoever reads the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

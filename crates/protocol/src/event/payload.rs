@@ -400,6 +400,42 @@ payload! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         divergence_point: Option<String>,
     }
+    /// In a replay, a model refuses that did not before, or no longer refuses.
+    ReplayDivergedAtRefusal {
+        source_run_id: RunId,
+        at_sequence: u64,
+        original_envelope_kind: EnvelopeKind,
+        replay_envelope_kind: EnvelopeKind,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        original_event_id: Option<EventId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node_id: Option<NodeId>,
+    }
+}
+
+/// What a model's answer was, as far as replays must agree in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EnvelopeKind {
+    Valid,
+    Refusal,
+}
+
+impl EnvelopeKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Refusal => "refusal",
+        }
+    }
+
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Valid => Self::Refusal,
+            Self::Refusal => Self::Valid,
+        }
+    }
 }
 
 /// In what a replay differs from its source.

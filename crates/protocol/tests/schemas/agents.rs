@@ -5,9 +5,12 @@ use callboard_protocol::{
     AgentToolCalled, AgentToolReturned, EnvelopeNlToFormatEngaged, EnvelopeRecoveryApplied,
     EnvelopeRefusal, EnvelopeRetryAttempted, EnvelopeRetryExhausted, EnvelopeTruncated, Event,
     Failure, InvocationOutcome, InvocationSource, LogAppended, ModelCapabilityInsufficient,
-    ModelCapabilitySubstituted, PromptComposed, PromptKind, PromptLayer, ToolStatus,
+    ModelCapabilitySubstituted, ModelFallback, Object, PromptComposed, PromptKind, PromptLayer,
+    ToolStatus,
 };
-use serde_json::json;
+use serde_json::{Value, json};
+
+use super::{check, compile, openwop};
 
 #[expect(clippy::too_many_lines, reason = "one of each event")]
 pub(super) fn live_events() -> Vec<Event> {
@@ -180,10 +183,56 @@ fn answers() -> Vec<Event> {
             missing_capabilities: vec!["reasoning".into()],
             fallback_attempted: true,
         }),
+        Event::ModelFallback(ModelFallback {
+            node_id: "n".into(),
+            model_class: "coding".into(),
+            original_provider: "p".into(),
+            original_model: "m".into(),
+            fallback_provider: "q".into(),
+            fallback_model: "o".into(),
+            reason: "service_unavailable".into(),
+        }),
         Event::EnvelopeRecoveryApplied(EnvelopeRecoveryApplied {
             node_id: "n".into(),
             path: "markdown-fence".into(),
             byte_offset: Some(8),
         }),
     ]
+}
+
+/// the protocol refuses it, and so do our types.
+#[test]
+fn a_bracket_without_its_source_or_with_a_made_up_outcome_is_none() {
+    let bracket = [("invocationId", "i"), ("agentId", "core.x.y")];
+    let bracket: Object =
+        bracket.map(|(key, value)| (key.to_owned(), json!(value))).into_iter().collect();
+    let with = |key: &str, value: &str| {
+        let mut payload = bracket.clone();
+        payload.insert(key.to_owned(), value.into());
+        Value::Object(payload)
+    };
+    for (name, kind, good, bad) in [
+        (
+            "agentInvocationStarted",
+            "agent.invocation.started",
+            with("source", "run-api"),
+            [Value::Object(bracket.clone()), with("source", "cron")],
+        ),
+        (
+            "agentInvocationCompleted",
+            "agent.invocation.completed",
+            with("outcome", "handed-off"),
+            [Value::Object(bracket.clone()), with("outcome", "done")],
+        ),
+    ] {
+        let is_read =
+            |payload: &Value| !matches!(Event::read(kind, None, payload.clone()), Event::Other(_));
+        assert!(bad.iter().all(|payload| !is_read(payload)), "{kind}");
+        let Some(folder) = openwop() else { continue };
+        let place =
+            format!("https://openwop.dev/spec/v1/run-event-payloads.schema.json#/$defs/{name}");
+        let validator = compile(&folder, &json!({ "$ref": place }));
+        check(&validator, kind, &good);
+        assert!(bad.iter().all(|payload| !validator.is_valid(payload)), "{kind}");
+    }
 }

@@ -13,17 +13,18 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use callboard_agents::conformance::{self, Parrot};
 use callboard_agents::{
-    AgentDirectory, AgentDispatch, AgentRegistry, Fetch, FolderRegistry, Installed, MockAi,
-    ModelTable, Models, Observability, Policy, PriceTable, PromptDesk, PromptLibrary, SigningKey,
-    StructuredOutput, TrustedKey, TrustedKeys, built_in_prompts,
+    AgentDirectory, AgentDispatch, AgentRegistry, Contracts, Fetch, FolderRegistry, Granted,
+    Grants, Installed, LiveAgents, LiveSettings, MockAi, ModelTable, Models, Observability, Policy,
+    PriceTable, PromptDesk, PromptLibrary, SigningKey, StructuredOutput, TrustedKey, TrustedKeys,
+    built_in_prompts,
 };
 use callboard_backends::{CallPrompt, Egress, MemoryNode, Reach, SecretEcho, SystemLookup};
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
-    Activities, Bridge, Catalog, Courier, Engine, InMemoryStore, KeyMode, Options, Parts, Pulse,
-    RandomIds, Scheduler,
+    Activities, Activity, Bridge, Catalog, Courier, Engine, InMemoryStore, KeyMode, Options, Parts,
+    Pulse, RandomIds, Scheduler,
 };
-use callboard_protocol::{Owner, Timestamp};
+use callboard_protocol::{Owner, Principal, Tenant, Timestamp};
 use callboard_server::{
     App, Downloads, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, Surface, TestKeys,
     TestSeams, Tools, router,
@@ -76,6 +77,8 @@ pub(crate) struct Setup {
     /// Definitions that the host loads beside the usual ones.
     pub(crate) workflows: Vec<Value>,
     pub(crate) limits: HostLimits,
+    /// Whether agents ask models, or only the floor of RFC 0070 is there.
+    pub(crate) is_live: bool,
 }
 
 impl Default for Setup {
@@ -84,7 +87,7 @@ impl Default for Setup {
         let (test_keys, reach) = (TestKeys::ByPrefix, Reach::Public);
         let seams = TestSeams::Off;
         let (packs, fetch) = (Vec::new(), Arc::new(FolderRegistry::new("nowhere")));
-        let (tools, workflows) = (Tools::default(), Vec::new());
+        let (tools, workflows, is_live) = (Tools::default(), Vec::new(), false);
         let (keys, metrics, limits): (&[_], _, _) = (&KEYS, None, HostLimits::default());
         Self {
             config,
@@ -98,6 +101,7 @@ impl Default for Setup {
             tools,
             workflows,
             limits,
+            is_live,
         }
     }
 }
@@ -125,8 +129,10 @@ impl TestHost {
         let memory = Arc::new(InMemoryStore::new());
         let mock = (setup.seams == TestSeams::On).then(MockAi::default);
         let desk = desk(&memory, &agents, setup.seams);
+        let live = setup.is_live.then_some(&setup.tools);
+        let (performers, mock_ai) = (performers(&agents, &desk, live), mock.as_ref());
         let loaded = (&*setup.workflows, setup.limits);
-        let engine = engine(&store, &agents, &desk, mock.as_ref(), loaded);
+        let engine = engine(&store, performers, &agents, &desk, mock_ai, loaded);
         engine.start();
         let configured = setup.keys.iter().map(|key| key.parse().expect("a key")).collect();
         let ring = KeyRing::load(Arc::clone(&store) as _, configured, setup.test_keys).await;
@@ -259,8 +265,40 @@ fn desk(memory: &Arc<InMemoryStore>, agents: &Arc<AgentRegistry>, seams: TestSea
     PromptDesk { library, agents: Arc::clone(agents), observability }
 }
 
+/// Holds every scope: what tools ask for is not what these tests are about.
+#[derive(Debug)]
+struct Everything;
+
+#[async_trait]
+impl Grants for Everything {
+    async fn granted(&self, _: &Tenant, _: &Principal, _: Timestamp) -> Granted {
+        Granted::Everything
+    }
+}
+
+fn performers(
+    agents: &Arc<AgentRegistry>,
+    desk: &PromptDesk,
+    live: Option<&Tools>,
+) -> Arc<dyn Activity> {
+    let Some(tools) = live else { return Arc::new(AgentDispatch::new(Arc::clone(agents))) };
+    Arc::new(LiveAgents {
+        registry: Arc::clone(agents),
+        models: Arc::new(Models::default()),
+        table: ModelTable::default(),
+        prices: PriceTable::default(),
+        toolbox: Arc::clone(&tools.toolbox),
+        hooks: Arc::clone(&tools.hooks),
+        grants: Arc::new(Everything),
+        desk: desk.clone(),
+        settings: LiveSettings::default(),
+        contracts: Contracts::default(),
+    })
+}
+
 fn engine(
     store: &Arc<FlakyStore>,
+    performers: Arc<dyn Activity>,
     agents: &Arc<AgentRegistry>,
     desk: &PromptDesk,
     mock: Option<&MockAi>,
@@ -293,7 +331,7 @@ fn engine(
             .with("core.identity", Arc::new(MemoryNode))
             .with(UPKEEP, Arc::new(MemoryNode))
             .with("conformance.secret.echo", Arc::new(SecretEcho))
-            .with_agents(Arc::new(AgentDispatch::new(Arc::clone(agents)))),
+            .with_agents(performers),
         directory: Arc::new(AgentDirectory {
             registry: Arc::clone(agents),
             deployments: Arc::clone(store) as _,

@@ -1,22 +1,22 @@
-//! S-20–S-25: prompts, models and envelopes, through the doors of the protocol's test suite.
+//! S-20–S-24: prompts, models and envelopes, through the doors of the protocol's test suite.
 
 use callboard_server::{TestKeys, TestSeams};
 use serde_json::{Value, json};
 
 use crate::given::{RIVAL, Setup, TestHost, workflow};
 
-async fn open() -> TestHost {
+pub(crate) async fn open() -> TestHost {
     let setup = Setup { seams: TestSeams::On, test_keys: TestKeys::All, ..Setup::default() };
     TestHost::of(setup).await
 }
 
-async fn ask(host: &TestHost, door: &str, body: Value) -> (u16, Value) {
+pub(crate) async fn ask(host: &TestHost, door: &str, body: Value) -> (u16, Value) {
     let reply = host.post(&format!("/v1/host/sample/{door}"), &body).send().await;
     (reply.status, reply.json)
 }
 
 /// Programs the mock provider, runs one structured call and answers the run's events.
-async fn structured(host: &TestHost, config: Value, program: Value) -> Vec<Value> {
+pub(crate) async fn structured(host: &TestHost, config: Value, program: Value) -> Vec<Value> {
     let mut definition = workflow("structured", &[("call", "core.ai.structuredOutput")]);
     let mut full = json!({
         "provider": "mock", "model": "mock-mini", "outputSchema": {
@@ -38,11 +38,11 @@ async fn structured(host: &TestHost, config: Value, program: Value) -> Vec<Value
     host.end_of(&run).await
 }
 
-fn kinds(events: &[Value]) -> Vec<&str> {
+pub(crate) fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().filter_map(|event| event["type"].as_str()).collect()
 }
 
-fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+pub(crate) fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     let of_kind = events.iter().filter(|event| event["type"] == kind);
     of_kind.map(|event| &event["payload"]).collect()
 }

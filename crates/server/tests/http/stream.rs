@@ -273,7 +273,7 @@ async fn resumed_values_begin_with_a_snapshot() {
     }
 }
 
-/// Those who accept JSON and no stream get the log as it is.
+/// S-34: those who accept JSON and no stream get the log as it is.
 #[tokio::test(start_paused = true)]
 async fn events_are_json_for_those_who_ask() {
     let host = TestHost::start().await;

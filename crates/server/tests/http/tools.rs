@@ -54,7 +54,7 @@ const KEYS: [&str; 4] = [
 ];
 
 async fn host() -> (TestHost, Arc<WorkflowTools>) {
-    let built_in = built_in(&Egress::new(Reach::Public, Arc::new(SystemLookup)), Vec::new());
+    let built_in = built_in(&Egress::new(Reach::Public, Arc::new(SystemLookup)));
     let built_in = built_in.expect("our own schemas");
     let hash = built_in.find(&"acme".into(), "openwop:core.crypto.hash").await.expect("a tool");
     let guarded = Guarded(ToolDescriptor {

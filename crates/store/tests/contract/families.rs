@@ -98,6 +98,7 @@ fn fork(id: &str, source: &str, from: u64) -> NewRun {
         mode: ForkMode::Branch,
         origin: source.into(),
         earlier: Vec::new(),
+        refusal: None,
     };
     let birth = Birth { fork: Some(fork), ..new.birth };
     NewRun { birth, head: head(RunStatus::Running, from, None), ..new }

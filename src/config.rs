@@ -2,6 +2,7 @@
 
 mod agents;
 mod budgets;
+mod cli;
 mod deployments;
 mod mcp;
 mod models;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use callboard_backends::McpServer;
+use callboard_backends::{CliSettings, McpServer};
 
 use crate::exit::CommandError;
 
@@ -37,8 +38,6 @@ pub(crate) use tools::Tools;
 const DEFAULT_FILE: &str = "callboard.toml";
 /// A closer name than this is a slip of the finger; anything farther is another word.
 const SIMILAR: usize = 3;
-/// Sections that the documentation names and this version does not have yet.
-const LATER: [&str; 2] = ["agents", "cli"];
 
 /// Everything that the file can say.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -55,6 +54,7 @@ pub(crate) struct Config {
     pub(crate) providers: Providers,
     pub(crate) prices: Prices,
     pub(crate) mcp: Vec<McpServer>,
+    pub(crate) cli: CliSettings,
     pub(crate) tools: Tools,
     pub(crate) orchestration: Orchestration,
 }
@@ -151,16 +151,9 @@ impl Config {
                 "providers" => config.providers = source.providers(value)?,
                 "prices" => config.prices = source.prices(value)?,
                 "mcp" => config.mcp = source.mcp(value)?,
+                "cli" => config.cli = source.cli(value)?,
                 "tools" => config.tools = source.tools(value)?,
                 "orchestration" => config.orchestration = source.orchestration(value)?,
-                later if LATER.contains(&later) => {
-                    let what = format!(
-                        "{}: [{later}] is not supported by this version yet",
-                        source.place(key.span().start)
-                    );
-                    return Err(CommandError::usage(what)
-                        .hint("remove the section, or move to a version that has it"));
-                }
                 unknown => {
                     let known = [
                         "limits",
@@ -171,7 +164,9 @@ impl Config {
                         "agents",
                         "models",
                         "providers",
+                        "prices",
                         "mcp",
+                        "cli",
                         "tools",
                         "orchestration",
                     ];
@@ -311,7 +306,7 @@ mod tests {
             Err((
                 "c.toml:2: unknown key server",
                 Some(
-                    "known here: limits, packs, deployments, roster, budgets, agents, models, providers, mcp, tools, orchestration",
+                    "known here: limits, packs, deployments, roster, budgets, agents, models, providers, prices, mcp, cli, tools, orchestration",
                 ),
             )),
         );
@@ -332,17 +327,6 @@ mod tests {
             Err((
                 "c.toml:1: limits must be a section, not an integer",
                 Some("write it as a line [limits] with keys below it"),
-            )),
-        );
-    }
-
-    #[test]
-    fn what_the_host_cannot_do_yet_is_not_accepted_silently() {
-        check(
-            "[cli]\n",
-            Err((
-                "c.toml:1: [cli] is not supported by this version yet",
-                Some("remove the section, or move to a version that has it"),
             )),
         );
     }

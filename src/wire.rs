@@ -1,6 +1,7 @@
 //! Puts a host together: database, engine, activities and HTTP, and takes it apart again in order.
 
 mod agents;
+pub(crate) mod cli;
 mod folder;
 mod models;
 mod packs;
@@ -89,6 +90,7 @@ impl Host {
         let policy = settings.config.packs.policy()?;
         let server = server_config(&settings.config)?;
         let packs = packs::find(&settings.packs)?;
+        cli::check(&settings.config.cli, &settings.data)?;
         let (listener, url) = bind(&settings.listen).await?;
         let store = Arc::new(
             SqliteStore::open(&settings.data).map_err(|error| unopened(&settings.data, &error))?,
@@ -103,7 +105,9 @@ impl Host {
         let keys = KeyRing::load(store.clone(), settings.api_keys.clone(), test_keys)
             .await
             .map_err(|error| unread(&error))?;
-        let dispatch = agents::dispatch(&settings, agents.clone(), &tools.served, &keys, &minds);
+        let coders = cli::open(&settings.config.cli, &settings.data, &store.name())?;
+        let dispatch =
+            agents::dispatch(&settings, agents.clone(), &tools.served, &keys, &minds, &coders);
         let is_live = dispatch.is_live;
         let engine =
             build_engine(&settings, definitions, store.clone(), agents.clone(), dispatch, &minds);
@@ -152,6 +156,7 @@ impl Host {
         }
         // Servers of tools end once no run can call them any more.
         tasks.spawn(tools.mcp.run(quiet.clone()));
+        tasks.spawn(coders.sweep(engine.clone(), shutdown.clone()));
         engine.start();
         courier.start();
         scheduler.start();

@@ -80,6 +80,7 @@ const COMMANDS: &[&str] = &[
     "secrets remove",
     "agents",
     "agents list",
+    "agents kinds",
     "agents show",
     "agents deploy",
     "agents deploy list",
@@ -200,7 +201,9 @@ fn a_wrong_configuration_names_file_line_and_key() -> Result<()> {
         ("wrong_type", "[limits]\ninflight = \"many\"\n"),
         ("out_of_range", "[limits]\nmax_run_duration_ms = 10\n"),
         ("not_toml", "[limits\n"),
-        ("later", "[cli]\n"),
+        ("unknown_coding_agent", "[models]\ncoding = \"cli/claude\"\n"),
+        ("cli_key", "[cli]\nworkdir = \"/src\"\n"),
+        ("cli_work_dir", "[cli]\nwork_dir = \"missing\"\n"),
         ("no_server", "[mcp.servers.github]\n"),
     ] {
         terminal.write("callboard.toml", text)?;

@@ -1,6 +1,7 @@
 //! `callboard agents`: who can be put to work.
 
 mod deploy;
+mod kinds;
 mod list;
 mod show;
 
@@ -15,6 +16,7 @@ use crate::exit::{CommandError, Exit};
     after_help = "Examples:
   callboard agents list
   callboard agents show community.callboard.starter.triager
+  callboard agents kinds
   callboard agents deploy promote vendor.acme.desk.assistant@1.1.0 --channel stable
 
 Agents come in packs: see `callboard packs`."
@@ -30,6 +32,8 @@ enum AgentsCommand {
     List(list::ListArgs),
     /// Show one agent: its pack, its tools, what it goes without here
     Show(show::ShowArgs),
+    /// Compare the coding agents that can do the work: Claude Code, Codex and others
+    Kinds(kinds::KindsArgs),
     /// Say which version serves: promote, try on some runs, pause, roll back
     Deploy(deploy::DeployArgs),
 }
@@ -38,6 +42,7 @@ pub(crate) async fn run(args: AgentsArgs, earlier: &Connection) -> Result<Exit, 
     match args.command {
         AgentsCommand::List(args) => list::run(args, earlier).await,
         AgentsCommand::Show(args) => show::run(args, earlier).await,
+        AgentsCommand::Kinds(args) => kinds::run(&args),
         AgentsCommand::Deploy(args) => deploy::run(args, earlier).await,
     }
 }

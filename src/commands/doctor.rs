@@ -1,5 +1,6 @@
 //! `callboard doctor`: looks at everything a host stands on, and says how to mend what is broken.
 
+mod cli;
 mod host;
 mod local;
 mod mcp;
@@ -93,6 +94,7 @@ pub(crate) async fn run(args: DoctorArgs, earlier: &Connection) -> Result<Exit, 
     if let Ok(config) = Config::load(args.config.as_deref()) {
         checks.extend(models::check(&config, environment).await);
         checks.extend(mcp::check(&config, reach()).await);
+        checks.extend(cli::check(&config, environment).await);
     }
     checks.extend(host::check(&client).await);
     let has_failed = checks.iter().any(|check| check.state == State::Failed);

@@ -74,7 +74,7 @@ impl Source<'_> {
         section.finish(name).map_err(|why| CommandError::usage(format!("{place}: {path} {why}")))
     }
 
-    fn section<'v, 'd>(
+    pub(super) fn section<'v, 'd>(
         &self,
         value: &'v Value<'d>,
         path: &str,

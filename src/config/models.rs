@@ -5,16 +5,12 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use callboard_agents::{ModelRef, ModelTable, Scripted};
-use callboard_backends::ProviderSettings;
+use callboard_agents::{CODING_PROVIDER, ModelRef, ModelTable, Scripted};
+use callboard_backends::{CODING_KINDS, ProviderSettings};
 use callboard_protocol::ModelClass;
 
 use super::{Config, Source};
 use crate::exit::CommandError;
-
-/// Coding-agent programs that answer in a model's place.
-pub(super) const CLI: &str = "cli";
-const PROGRAMS: [&str; 5] = ["claude-code", "codex", "gemini-cli", "opencode", "aider"];
 
 /// The section as it was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,7 +44,7 @@ impl Config {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<ModelTable, CommandError> {
         let mut known: Vec<String> = providers.iter().map(|it| it.name.clone()).collect();
-        known.push(CLI.to_owned());
+        known.push(CODING_PROVIDER.to_owned());
         let classes = self.models.classes.iter();
         let fallbacks = self.models.fallbacks.iter();
         let table = ModelTable {
@@ -58,10 +54,18 @@ impl Config {
             fallbacks: fallbacks.map(|(class, named)| (*class, models(named))).collect(),
             providers: known.into_iter().collect(),
         };
-        table.with_environment(variable).map_err(|(name, error)| {
+        let table = table.with_environment(variable).map_err(|(name, error)| {
             CommandError::usage(format!("{name}: {error}"))
                 .hint("write it like anthropic/claude-sonnet-4-5, or scripted")
-        })
+        })?;
+        // The file's own models were checked with their place.
+        let named = table.default.iter().chain(table.classes.values());
+        match named.filter_map(unknown_agent).next() {
+            Some((what, hint)) => {
+                Err(CommandError::usage(format!("CALLBOARD_MODEL: {what}")).hint(hint))
+            }
+            None => Ok(table),
+        }
     }
 }
 
@@ -77,7 +81,11 @@ impl Source<'_> {
             let class = ModelTable::CLASSES.into_iter().find(|class| class.as_str() == name);
             match (class, name) {
                 (Some(class), _) => {
-                    let mut named = self.succession(value, &path)?.into_iter();
+                    let named = self.succession(value, &path)?;
+                    if named.len() > 1 {
+                        self.models_only(&named, &path)?;
+                    }
+                    let mut named = named.into_iter();
                     if let Some(first) = named.next() {
                         models.classes.insert(class, first);
                     }
@@ -86,7 +94,10 @@ impl Source<'_> {
                     }
                 }
                 (None, "default") => models.default = Some(self.named(value, &path)?),
-                (None, "fallback") => models.fallback = self.succession(value, &path)?,
+                (None, "fallback") => {
+                    models.fallback = self.succession(value, &path)?;
+                    self.models_only(&models.fallback, &path)?;
+                }
                 (None, _) => {
                     let classes = ModelTable::CLASSES.map(ModelClass::as_str);
                     let known: Vec<&str> =
@@ -113,6 +124,18 @@ impl Source<'_> {
         }
     }
 
+    /// A succession in which whoever comes later can go on with what the earlier ones have begun.
+    fn models_only(&self, named: &[Named], path: &str) -> Result<(), CommandError> {
+        match named.iter().find(|named| named.model.provider == CODING_PROVIDER) {
+            Some(Named { place, .. }) => {
+                let what = format!("{place}: {path}: a coding agent is in no list of models");
+                Err(CommandError::usage(what)
+                    .hint("what it has begun nobody else can go on with; name it alone"))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn named(&self, value: &Spanned<DeValue<'_>>, path: &str) -> Result<Named, CommandError> {
         let place = self.place(value.span().start);
         let text = self.text(value, path)?;
@@ -120,9 +143,8 @@ impl Source<'_> {
             CommandError::usage(format!("{place}: {path}: {error}"))
                 .hint("write it like \"anthropic/claude-sonnet-4-5\"")
         })?;
-        if model.provider == CLI && !PROGRAMS.contains(&model.model.as_str()) {
-            let what = format!("{place}: {path}: no coding agent is called {}", model.model);
-            return Err(CommandError::usage(what).hint(format!("known: {}", PROGRAMS.join(", "))));
+        if let Some((what, hint)) = unknown_agent(&model) {
+            return Err(CommandError::usage(format!("{place}: {path}: {what}")).hint(hint));
         }
         Ok(Named { model, place })
     }
@@ -132,9 +154,19 @@ fn models(named: &[Named]) -> Vec<ModelRef> {
     named.iter().map(|named| named.model.clone()).collect()
 }
 
+/// What is wrong with a model that names a coding agent which nobody knows, and what to do.
+fn unknown_agent(model: &ModelRef) -> Option<(String, String)> {
+    let is_unknown = model.provider == CODING_PROVIDER
+        && CODING_KINDS.iter().all(|kind| kind.name != model.model);
+    is_unknown.then(|| {
+        let known = CODING_KINDS.map(|kind| kind.name).join(", ");
+        (format!("no coding agent is called {}", model.model), format!("known: {known}"))
+    })
+}
+
 /// Whether a model can name the provider without a section of its own.
 pub(super) fn is_built_in(provider: &str) -> bool {
-    provider == Scripted::PROVIDER || provider == CLI
+    provider == Scripted::PROVIDER || provider == CODING_PROVIDER
 }
 
 #[cfg(test)]
@@ -158,23 +190,26 @@ mod tests {
         let wrong = |name: &str| (name == "CALLBOARD_MODEL_CODING").then(|| "gpt".to_owned());
         let error = config.model_table(&[], wrong).unwrap_err();
         assert_eq!(error.what, "CALLBOARD_MODEL_CODING: \"gpt\" must be provider/model");
+        let nobody = |name: &str| (name == "CALLBOARD_MODEL").then(|| "cli/claude".to_owned());
+        let error = config.model_table(&[], nobody).unwrap_err();
+        assert_eq!(error.what, "CALLBOARD_MODEL: no coding agent is called claude");
     }
 
     #[test]
     fn a_list_is_a_model_and_those_that_come_after_it() {
-        let text = "[models]\ndefault = \"scripted\"\nfallback = \"cli/codex\"\n\
-                    coding = [\"cli/claude-code\", \"cli/codex\", \"scripted\"]\n";
-        let table = read(text).unwrap().model_table(&[], |_| None).unwrap();
+        let text = "[models]\ndefault = \"scripted\"\nfallback = \"local/a\"\n\
+                    coding = [\"local/b\", \"local/c\", \"scripted\"]\n\
+                    [providers.local]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:1/v1\"\n";
+        let config = read(text).unwrap();
+        let providers = config.provider_settings(|_| None).unwrap();
+        let table = config.model_table(&providers, |_| None).unwrap();
         let after = |class| {
             let found = table.resolve(class, &callboard_protocol::Object::new()).unwrap();
             let all = [found.model].into_iter().chain(found.fallbacks);
             all.map(|model| model.to_string()).collect::<Vec<_>>()
         };
-        assert_eq!(
-            after(ModelClass::Coding),
-            ["cli/claude-code", "cli/codex", "scripted/scripted"]
-        );
-        assert_eq!(after(ModelClass::Writing), ["scripted/scripted", "cli/codex"]);
+        assert_eq!(after(ModelClass::Coding), ["local/b", "local/c", "scripted/scripted"]);
+        assert_eq!(after(ModelClass::Writing), ["scripted/scripted", "local/a"]);
     }
 
     #[test]
@@ -194,6 +229,10 @@ mod tests {
             (
                 "[models]\nfallback = [\"scripted\",\n\"acme/m\"]",
                 "c.toml:3: no provider acme is configured",
+            ),
+            (
+                "[models]\ncoding = [\"cli/codex\", \"scripted\"]",
+                "c.toml:2: models.coding: a coding agent is in no list of models",
             ),
             (
                 "[models]\ncoding = []",

@@ -9,6 +9,7 @@ use callboard_engine::Activity;
 use callboard_server::{KeyRing, Tools};
 
 use super::Settings;
+use super::cli::Coders;
 use super::models::Minds;
 
 /// The folder of the files of runs, below the host's data.
@@ -28,6 +29,7 @@ pub(super) fn dispatch(
     tools: &Tools,
     keys: &KeyRing,
     minds: &Minds,
+    coders: &Coders,
 ) -> Dispatch {
     let config = &settings.config;
     let table = minds.table.clone();
@@ -38,6 +40,7 @@ pub(super) fn dispatch(
     let activity = Arc::new(LiveAgents {
         registry,
         models: Arc::clone(&minds.models),
+        coders: Arc::clone(&coders.agents) as _,
         table,
         prices: minds.prices.clone(),
         toolbox: Arc::clone(&tools.toolbox),

@@ -43,10 +43,7 @@ pub(crate) fn assemble(config: &Config, egress: &Egress) -> Result<ToolParts, Co
 pub(crate) fn servers(config: &Config, egress: &Egress) -> McpServers {
     let surroundings = McpSurroundings {
         egress: egress.clone(),
-        // What is no text is of no use to a program either.
-        environment: std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect(),
+        environment: super::cli::environment(),
         clock: Arc::new(SystemClock),
     };
     McpServers::new(config.mcp.clone(), &surroundings)

@@ -29,6 +29,11 @@ impl Host {
     pub(crate) fn start(data: &Path, arguments: &[&str]) -> Result<Self> {
         let mut command = serve(data);
         command.args(["--api-key", KEY, "--test-seams"]).args(arguments);
+        Self::of(command)
+    }
+
+    /// Starts a host as the command says, and waits until it serves.
+    pub(crate) fn of(mut command: Command) -> Result<Self> {
         let mut child = command.spawn().context("the binary does not start")?;
         let (log, ended) = collect(child.stderr.take().context("no standard error")?);
         let lines = first_line(child.stdout.take().context("no standard output")?);

@@ -30,13 +30,18 @@ pub fn cut(text: String, bytes: usize) -> String {
 /// Pieces of at most [`TEXT_BYTES`] whose concatenation is the text.
 #[must_use]
 pub fn split_text(text: String) -> Vec<String> {
-    if text.len() <= TEXT_BYTES {
+    split(text, TEXT_BYTES)
+}
+
+/// Pieces of at most `bytes`, of which there must be room for a character.
+pub(crate) fn split(text: String, bytes: usize) -> Vec<String> {
+    if text.len() <= bytes {
         return vec![text];
     }
     let mut pieces = Vec::new();
     let mut rest = text.as_str();
-    while rest.len() > TEXT_BYTES {
-        let (piece, after) = rest.split_at(rest.floor_char_boundary(TEXT_BYTES));
+    while rest.len() > bytes {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(bytes));
         pieces.push(piece.to_owned());
         rest = after;
     }

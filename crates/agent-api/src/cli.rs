@@ -23,13 +23,14 @@ use crate::options::{Origin, Selector, validate};
 use crate::process::capture::capture;
 use crate::process::environment::{compose, folders};
 use crate::process::group::Kernel;
-use crate::process::scratch::{Scratch, private_folder};
+use crate::process::scratch::{Scratch, private_folder, write_new};
 use crate::process::spawn::{Command, Keeper};
 use crate::process::supervise::{Launch, Limits, start};
 use crate::request::AgentRunRequest;
 use crate::sessions::SessionBook;
 
 mod agent;
+mod ask;
 
 pub(crate) use agent::{CliAgent, McpCommand, Plan, Scene};
 
@@ -179,16 +180,15 @@ impl CliBackend {
         environment: BTreeMap<String, String>,
         working_dir: &Path,
     ) -> Result<&str, AgentError> {
-        /// A cold start of the slowest agent takes half of it.
-        const HELP: Duration = Duration::from_secs(60);
         let command = Command {
             program: self.program(),
             args: vec!["--help".into()],
             environment,
             working_dir: working_dir.to_path_buf(),
         };
-        let asked =
-            async { capture(&command, &self.keeper, Some(HELP)).await.map(|output| output.stdout) };
+        let asked = async {
+            capture(&command, &self.keeper, Some(ask::PATIENCE)).await.map(|output| output.stdout)
+        };
         self.help.get_or_try_init(|| asked).await.map(String::as_str)
     }
 
@@ -233,6 +233,14 @@ fn prepare(plan: &Plan, home: &Path, scratch: &Scratch) -> io::Result<()> {
     private_folder(home)?;
     for folder in &plan.folders {
         private_folder(folder)?;
+    }
+    for (name, content) in &plan.home_files {
+        let path = home.join(name);
+        private_folder(path.parent().unwrap_or(home))?;
+        match write_new(&path, content) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => other?,
+        }
     }
     plan.files.iter().try_for_each(|(name, content)| scratch.write(name, content))
 }

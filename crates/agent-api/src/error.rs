@@ -73,6 +73,8 @@ pub enum FailureClass {
     Upstream5xx,
     /// The agent or the provider refused what was asked.
     InvalidRequest,
+    /// The model declined to answer. Asking again would only press it.
+    Refused,
     /// The agent may not do what it was asked to.
     Permission,
     /// The session to resume or fork is not there.
@@ -99,6 +101,7 @@ impl FailureClass {
             Self::ModelRejected => "model_rejected",
             Self::Upstream5xx => "upstream_5xx",
             Self::InvalidRequest => "invalid_request",
+            Self::Refused => "refused",
             Self::Permission => "permission",
             Self::SessionMissing => "session_missing",
             Self::TurnLimit => "turn_limit",

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::bounds::{MESSAGE_BYTES, bound_channel, bound_data, cut, split_text};
+use crate::bounds::{MESSAGE_BYTES, bound_channel, bound_data, cut, split, split_text};
 use crate::facet::ToolFacet;
 use crate::kind::AgentKind;
 
@@ -32,6 +32,9 @@ pub struct AgentEvent {
 }
 
 impl AgentEvent {
+    /// The channel of status events whose message is a piece of the model's thinking.
+    pub const THINKING: &'static str = "thinking";
+
     fn bare(agent_kind: &AgentKind, kind: AgentEventKind) -> Self {
         let agent_kind = agent_kind.clone();
         Self { agent_kind, kind, channel: None, text: None, message: None, data: None }
@@ -54,6 +57,14 @@ impl AgentEvent {
             message: Some(message.into()),
             ..Self::bare(kind, AgentEventKind::Status)
         }
+    }
+
+    /// What the model thinks: status that a host may show, in pieces that fit into a message.
+    #[must_use]
+    pub fn thinking(kind: &AgentKind, text: impl Into<String>) -> Vec<Self> {
+        let piece =
+            |message| Self { channel: Some(Self::THINKING.into()), ..Self::status(kind, message) };
+        split(text.into(), MESSAGE_BYTES).into_iter().map(piece).collect()
     }
 
     /// The message must be safe to show.

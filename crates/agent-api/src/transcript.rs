@@ -18,6 +18,8 @@ use crate::kind::AgentKind;
 pub(crate) enum Fact {
     Session(String),
     Text(String),
+    /// What the model thinks while it thinks.
+    Thinking(String),
     Status(Cow<'static, str>),
     ToolStarted(ToolFacet),
     ToolEnded(ToolFacet),
@@ -65,6 +67,10 @@ impl Failure {
     pub(crate) fn http(status: u16) -> Self {
         let class = FailureClass::from_http(status);
         Self::new(class, format!("the model's provider answered with HTTP {status}"))
+    }
+
+    pub(crate) fn refused() -> Self {
+        Self::new(FailureClass::Refused, "the model declined to answer")
     }
 
     pub(crate) fn session_not_found() -> Self {
@@ -233,6 +239,9 @@ impl Transcript {
             Fact::Text(text) if text.is_empty() => return,
             Fact::Text(text) => {
                 return events.extend(AgentEvent::text_output(kind, text).bounded());
+            }
+            Fact::Thinking(text) => {
+                return events.extend(AgentEvent::thinking(kind, text));
             }
             Fact::Status(message) => AgentEvent::status(kind, message),
             Fact::ToolStarted(tool) => AgentEvent::tool_call(kind, &tool),

@@ -3,6 +3,7 @@
 mod admission;
 mod archive;
 mod author;
+mod coding;
 pub mod conformance;
 mod degrade;
 mod deployment;
@@ -27,6 +28,10 @@ pub use admission::{
 };
 pub use archive::{Files, Limits};
 pub use author::{AuthorError, Signed, SigningKey, bundle, collect, scaffold, sign};
+pub use coding::{
+    Admitted, Begin, CODING_PROVIDER, CodingAgents, CodingError, CodingFault, Errand,
+    NoCodingAgents, Report as CodingReport, Step, StepSink,
+};
 pub use degrade::{Degradation, Host};
 pub use deployment::{
     Changed, Deployment, DeploymentPolicy, DeploymentRefusal, Draw, EvalGate, Evidence, LATEST,

@@ -5,6 +5,7 @@
 //! the bracket is closed. Every outward call is made once: an attempt that starts afresh walks through the recorded
 //! ones and tells nothing twice.
 
+mod coding;
 mod contract;
 mod conversation;
 mod kept;
@@ -14,6 +15,7 @@ mod speech;
 pub(crate) mod tale;
 mod tools;
 mod turn;
+mod watch;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,6 +32,7 @@ use callboard_protocol::{
     AgentId, Failure, InterruptKind, InvocationOutcome, Object, SecretName, Tenant,
 };
 
+use crate::coding::{Admitted, CODING_PROVIDER, CodingAgents, CodingError};
 use crate::conformance;
 use crate::inventory::{AgentRegistry, InstalledAgent};
 use crate::memory::{AgentMemory, bind};
@@ -49,6 +52,7 @@ pub use settings::LiveSettings;
 pub struct LiveAgents {
     pub registry: Arc<AgentRegistry>,
     pub models: Arc<dyn Model>,
+    pub coders: Arc<dyn CodingAgents>,
     pub table: ModelTable,
     pub prices: PriceTable,
     pub toolbox: Arc<dyn Toolbox>,
@@ -98,6 +102,8 @@ struct Work<'a> {
     contract: Arc<Contract>,
     tale: Tale<'a>,
     surface: ToolSurface,
+    /// What a coding agent may use, where one does the work.
+    coder: Option<Result<Admitted, CodingError>>,
     /// What the agent remembers from run to run, if its manifest asks for that.
     memory: Option<AgentMemory>,
     /// Who is asked when the model is in trouble, in this order.
@@ -150,7 +156,17 @@ impl LiveAgents {
         let model = model.map(|resolved| kept::keeping(resolved, class, &call.models));
         let declared = declared_tools(&call.config);
         let allowed = allowed(agent.agent.tools(), declared.as_ref().ok().and_then(Option::as_ref));
-        let surface = ToolSurface::assemble(&*self.toolbox, &call.tenant, &allowed).await;
+        let coder = model.as_ref().ok().filter(|it| it.model.provider == CODING_PROVIDER);
+        let coder = coder.map(|it| self.coders.admit(&it.model.model, &allowed));
+        let surface = match &coder {
+            // It has tools of its own and none of ours.
+            Some(_) => ToolSurface::default(),
+            None => ToolSurface::assemble(&*self.toolbox, &call.tenant, &allowed).await,
+        };
+        let tools = match &coder {
+            Some(admitted) => admitted.as_ref().map_or(0, |admitted| admitted.tools.len()),
+            None => surface.len(),
+        };
         let mut work = Work {
             host: self,
             call,
@@ -158,6 +174,7 @@ impl LiveAgents {
             contract: self.contracts.of(pin, agent.agent.result.as_ref()),
             tale: Tale::new(call),
             surface,
+            coder,
             memory: bind(call, &agent.agent.manifest),
             fallbacks: VecDeque::new(),
             conversation: Conversation::bind(call, &agent.agent.manifest),
@@ -174,7 +191,7 @@ impl LiveAgents {
             }),
             version: pin.version.clone(),
             channel: pin.channel.clone(),
-            tools: work.surface.len(),
+            tools,
             memory: work.memory.is_some() || work.conversation.is_some(),
         };
         work.tale.note(AgentFact::Invoked(invoked.clone()));
@@ -211,18 +228,18 @@ impl Work<'_> {
         self.fallbacks = model.fallbacks.iter().cloned().collect();
         let remembered = self.remembered().await?;
         let request = self.request(model, &task, remembered).await?;
-        for name in self.surface.unresolved().to_vec() {
-            let fields = [
-                ("code".to_owned(), "tool_unresolvable".into()),
-                ("tool".to_owned(), name.as_str().into()),
-            ];
-            self.tale.note(AgentFact::Noted {
-                level: "warn".to_owned(),
-                message: format!("this host has no tool {name}"),
-                fields: fields.into_iter().collect(),
-            });
-        }
-        let said = self.converse(request).await?;
+        let said = match self.coder.take() {
+            Some(Ok(admitted)) => {
+                self.unresolved(&request.model.model, &admitted.unknown);
+                self.delegate(&request, &admitted).await?
+            }
+            Some(Err(refused)) => return Err(End::Failed(refused.failure())),
+            None => {
+                let unresolved = self.surface.unresolved().to_vec();
+                self.unresolved("this host", &unresolved);
+                self.converse(request).await?
+            }
+        };
         let said = self.forced.take().unwrap_or(said);
         let (result, confidence) = self.contract.take_apart(said);
         let schema = self.agent.agent.result.as_ref();
@@ -230,6 +247,20 @@ impl Work<'_> {
             check(&schema.violations(&result), "handoff_return_schema_violation", "result")?;
         }
         Ok(Answer { result, confidence, schema_validated: schema.map(|_| true) })
+    }
+
+    fn unresolved(&mut self, whoever: &str, names: &[String]) {
+        for name in names {
+            let fields = [
+                ("code".to_owned(), "tool_unresolvable".into()),
+                ("tool".to_owned(), name.as_str().into()),
+            ];
+            self.tale.note(AgentFact::Noted {
+                level: "warn".to_owned(),
+                message: format!("{whoever} has no tool {name}"),
+                fields: fields.into_iter().collect(),
+            });
+        }
     }
 
     /// Step 2: which prompt applies, and all that the model is told in the first turn.

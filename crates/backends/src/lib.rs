@@ -1,6 +1,7 @@
-//! What reaches outside of the host, or stands in for it: guarded requests, model providers, tools, traces, and the
-//! scripted model of conformance tests.
+//! What reaches outside of the host, or stands in for it: guarded requests, model providers, coding agents, tools,
+//! traces, and the scripted model of conformance tests.
 
+mod cli;
 mod egress;
 mod fetch;
 mod mcp;
@@ -13,6 +14,10 @@ mod secret_echo;
 mod side_effect;
 mod tools;
 
+pub use cli::{
+    CODING_KINDS, CliAgentSettings, CliAgents, CliFolders, CliSettings, CliSurroundings,
+    CodingKind, KindFacts, RunFolder,
+};
 pub use egress::{Answer, Egress, EgressError, Lookup, Method, Outgoing, Reach, SystemLookup};
 pub use mcp::{McpError, McpServer, McpServers, McpSurroundings, McpWay};
 pub use memory_node::MemoryNode;

@@ -41,7 +41,7 @@ pub struct HostLimits {
 }
 
 /// The newest of the protocol's execution models that is wholly enforced.
-pub const EXECUTION_MODEL: u32 = 3;
+pub const EXECUTION_MODEL: u32 = 5;
 
 impl Default for HostLimits {
     fn default() -> Self {

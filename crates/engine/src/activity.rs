@@ -12,8 +12,8 @@ use callboard_core::{
     pin_version,
 };
 use callboard_protocol::{
-    AgentRef, EnvelopeKind, Failure, NodeId, Object, Principal, Remembered, RunId, Tenant,
-    Timestamp, TypeId, Workspace,
+    AgentRef, AgentSession, EnvelopeKind, Failure, NodeId, Object, Principal, Remembered, RunId,
+    Tenant, Timestamp, TypeId, Workspace,
 };
 
 use crate::budget::Payers;
@@ -113,6 +113,8 @@ pub struct Call {
     pub answer: Option<Answered>,
     /// Which models the visit must go on with.
     pub models: KeptModels,
+    /// Where a coding agent worked in an earlier attempt of this visit.
+    pub session: Option<AgentSession>,
     pub memory: MemoryAccess,
     /// What the run may use.
     pub(crate) budget: Option<RunBudget>,

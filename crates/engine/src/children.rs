@@ -96,10 +96,7 @@ impl Engine {
             fork: None,
             delivery: None,
             from_outside: above.from_outside,
-            principal_scope: narrowed(
-                above.principal_scope.as_deref(),
-                order.principal_scope.as_deref(),
-            ),
+            principal_scope: narrowed(&above.principal_scope, &order.principal_scope),
             agents: cast.pins,
             memory,
             trace: Some(TraceContext::below(above, &attempt.node, attempt.visit)),
@@ -184,9 +181,9 @@ impl Engine {
 }
 
 /// A child may use no scope that its parent may not.
-fn narrowed(above: Option<&[String]>, asked: Option<&[String]>) -> Option<Vec<String>> {
-    let Some(asked) = asked else { return above.map(<[String]>::to_vec) };
-    let allowed = |scope: &&String| above.is_none_or(|above| above.contains(scope));
+fn narrowed(above: &Option<Vec<String>>, asked: &Option<Vec<String>>) -> Option<Vec<String>> {
+    let Some(asked) = asked else { return above.clone() };
+    let allowed = |scope: &&String| above.as_ref().is_none_or(|above| above.contains(scope));
     Some(asked.iter().filter(allowed).cloned().collect())
 }
 
@@ -209,14 +206,14 @@ mod tests {
 
     #[test]
     fn scopes_only_ever_become_fewer() {
-        let scopes = |names: &[&str]| -> Vec<String> {
-            names.iter().map(|name| (*name).to_owned()).collect()
+        let scopes = |names: &[&str]| -> Option<Vec<String>> {
+            Some(names.iter().map(|name| (*name).to_owned()).collect())
         };
         let (ab, bc) = (scopes(&["a", "b"]), scopes(&["b", "c"]));
-        assert_eq!(narrowed(None, None), None);
-        assert_eq!(narrowed(Some(&ab), None), Some(ab.clone()));
-        assert_eq!(narrowed(None, Some(&ab)), Some(ab.clone()));
-        assert_eq!(narrowed(Some(&ab), Some(&bc)), Some(scopes(&["b"])));
-        assert_eq!(narrowed(Some(&ab), Some(&[])), Some(Vec::new()));
+        assert_eq!(narrowed(&None, &None), None);
+        assert_eq!(narrowed(&ab, &None), ab);
+        assert_eq!(narrowed(&None, &ab), ab);
+        assert_eq!(narrowed(&ab, &bc), scopes(&["b"]));
+        assert_eq!(narrowed(&ab, &scopes(&[])), scopes(&[]));
     }
 }

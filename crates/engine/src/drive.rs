@@ -517,6 +517,7 @@ impl Driver {
             told: task.told,
             answer: task.answer,
             models: task.models,
+            session: task.session,
             memory,
             budget: birth.budget.clone(),
             payers: Payers::of(birth, &inner.options.limits, Arc::clone(&inner.roster)),

@@ -11,6 +11,7 @@ mod envelope;
 mod memory;
 mod orchestration;
 mod payload;
+mod replay;
 mod roster;
 mod trigger;
 
@@ -25,6 +26,7 @@ pub use envelope::*;
 pub use memory::*;
 pub use orchestration::*;
 pub use payload::*;
+pub use replay::*;
 pub use roster::*;
 pub use trigger::*;
 
@@ -181,6 +183,7 @@ events! {
     ModelFallback(ModelFallback) = "callboard.model.fallback", Debug;
     Vote(Vote) = "callboard.vote", Debug;
     Ask(Ask) = "callboard.ask", Debug;
+    AgentSession(AgentSession) = "callboard.agent.session", Debug;
     PauseRequested(PauseRequested) = "callboard.pause.requested", Debug;
     CancelRequested(CancelRequested) = "callboard.cancel.requested", Debug;
 }
@@ -238,6 +241,7 @@ impl Event {
             Self::ChildChanged(payload) => Some(&payload.node_id),
             Self::Vote(payload) => Some(&payload.node_id),
             Self::Ask(payload) => Some(&payload.node_id),
+            Self::AgentSession(payload) => Some(&payload.node_id),
             Self::LoopbackLimit(payload) => Some(&payload.node_id),
             Self::MemoryWritten(payload) => payload.node_id.as_ref(),
             Self::MemoryCompacted(payload) => payload.node_id.as_ref(),

@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 
 use callboard_protocol::{
     AgentDecided, AgentDeployment, AgentHandoff, AgentReasoned, AgentRoster, AgentRosterEntry,
-    ApprovalReceived, ApprovalRequested, ArtifactCreated, Ask, Attestation, BudgetConsumed,
-    BudgetDimension, BudgetExhausted, BudgetReserved, BudgetScope, BudgetThresholdCrossed,
-    CancelRequested, CapBreached, CapKind, ChainPhase, ChannelWritten, ChildChanged,
-    ChildRunSnapshot, ChunkMeta, ClarificationRequested, ClarificationResolved, CompactionTrigger,
-    ConfidenceEscalated, ConsolidationTrigger, Consumption, ConversationClosed,
+    AgentSession, ApprovalReceived, ApprovalRequested, ArtifactCreated, Ask, Attestation,
+    BudgetConsumed, BudgetDimension, BudgetExhausted, BudgetReserved, BudgetScope,
+    BudgetThresholdCrossed, CancelRequested, CapBreached, CapKind, ChainPhase, ChannelWritten,
+    ChildChanged, ChildRunSnapshot, ChunkMeta, ClarificationRequested, ClarificationResolved,
+    CompactionTrigger, ConfidenceEscalated, ConsolidationTrigger, Consumption, ConversationClosed,
     ConversationExchanged, ConversationOpened, ConversationTurn, CreateRun,
     DeploymentCanaryAdjusted, DeploymentEvent, DeploymentPromoted, DeploymentRolledBack,
     DeploymentState, DeploymentStateChanged, DeploymentTransition, Distillation, DivergenceKind,
@@ -290,6 +290,12 @@ fn agent_events() -> Vec<Event> {
             from_agent_id: agent_id(),
             to_agent_id: agent_id(),
             reason: Some("why".into()),
+        }),
+        Event::AgentSession(AgentSession {
+            node_id: "n".into(),
+            coding_agent: "claude-code".into(),
+            session_id: "s-1".into(),
+            call: 0,
         }),
     ]
 }

@@ -19,8 +19,8 @@ use super::watch;
 use crate::child::Host;
 use crate::say;
 
-const AGENT: &str = "bench.live.agent";
-const TALKER: &str = "bench.live.talker";
+const AGENT: &str = "vendor.bench.live.agent";
+const TALKER: &str = "vendor.bench.live.talker";
 /// Conversations whose costs per turn are compared.
 pub(crate) const TURNS: [usize; 2] = [20, 200];
 /// How often the first word is timed.
@@ -97,7 +97,7 @@ fn pack(home: &Path) -> Result<String> {
         })
     };
     let manifest = json!({
-        "name": "bench.live", "version": "1.0.0", "engines": { "openwop": ">=1.1.0 <2.0.0" },
+        "name": "vendor.bench.live", "version": "1.0.0", "engines": { "openwop": ">=1.1.0 <2.0.0" },
         "agents": [agent(AGENT, false), agent(TALKER, true)],
         "runtime": { "language": "remote", "entry": "pack.json" },
     });

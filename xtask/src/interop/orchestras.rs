@@ -40,10 +40,13 @@ pub(crate) async fn check(session: &mut Session) -> Result<()> {
 
 fn advertised(document: &Value) -> Result<()> {
     let model = &document["multiAgent"]["executionModel"];
-    let expected = json!({ "supported": true, "version": 3, "confidenceEscalationFloor": 0.5,
+    let expected = json!({ "supported": true, "version": 5, "confidenceEscalationFloor": 0.5,
         "confidenceEscalationInterruptKind": "approval", "crossChildMemoryConcurrency": "strict",
         "crossHostCausation": { "supported": true, "ancestryEndpointSupported": true,
-            "hostId": model["crossHostCausation"]["hostId"] } });
+            "hostId": model["crossHostCausation"]["hostId"] },
+        "replayDeterminism": { "supported": true, "llmCacheKeyRecipe": "spec-rfc-0041",
+            "refusalDivergenceEmission": true },
+        "statefulResume": true });
     ensure!(*model == expected, "{model}");
     ensure!(model["crossHostCausation"]["hostId"].is_string(), "{model}");
     for key in ["orchestrator", "dispatch", "dispatchMapping", "subRunAttestation"] {

@@ -109,6 +109,7 @@ impl CliAgent for Acp {
             walls: [].into(),
             files: Vec::new(),
             folders: Vec::new(),
+            home_files: Vec::new(),
             prompt: Prompt::Opening(opening.into_bytes()),
             transcript: Transcript::new(self.kind(), dialogue),
             delivery: Delivery::Live,

@@ -62,6 +62,7 @@ impl CliAgent for Aider {
             walls: [].into(),
             files: vec![(PROMPT, scene.prompt.into())],
             folders: Vec::new(),
+            home_files: Vec::new(),
             prompt: Prompt::Elsewhere,
             transcript: transcript(),
             delivery: Delivery::AfterExit,

@@ -88,10 +88,15 @@ impl CliAgent for ClaudeCode {
             walls: [].into(),
             files: Vec::new(),
             folders: Vec::new(),
+            home_files: Vec::new(),
             prompt: Prompt::Whole(scene.prompt.into()),
             transcript: transcript(scene.conversation()),
             delivery: Delivery::Live,
         })
+    }
+
+    fn tools(&self, grant: Grant) -> Option<&'static [&'static str]> {
+        Some(tools(grant))
     }
 
     fn mcp(&self, command: McpCommand) -> Option<Result<Vec<String>, AgentError>> {

@@ -83,6 +83,7 @@ impl CliAgent for Codex {
             files: Vec::new(),
             // It warns when the folder is not there.
             folders: vec![home],
+            home_files: Vec::new(),
             prompt: Prompt::Whole(scene.prompt.into()),
             transcript: transcript(scene.conversation()),
             delivery: Delivery::Live,

@@ -32,8 +32,10 @@ pub fn transcript(conversation: Conversation) -> Transcript {
 
 struct GeminiCli;
 
-/// Settings that win over those of the user and of the folder.
-const SETTINGS: &str = "gemini-settings.json";
+/// Rules that win over those of the user and of the folder.
+const POLICY: &str = "gemini-policy.toml";
+/// Where the machine's own settings are looked for. Rules beside them would win over ours, so there is nothing.
+const NO_SETTINGS: &str = "gemini-system/settings.json";
 
 impl CliAgent for GeminiCli {
     fn kind(&self) -> AgentKind {
@@ -63,17 +65,22 @@ impl CliAgent for GeminiCli {
     }
 
     fn plan(&self, scene: &Scene<'_>) -> Result<Plan, AgentError> {
-        let settings = (scene.files)(SETTINGS).to_string_lossy().into_owned();
+        let nowhere = (scene.files)(NO_SETTINGS).to_string_lossy().into_owned();
         Ok(Plan {
             args: arguments(scene),
             env: [].into(),
-            walls: [("GEMINI_CLI_SYSTEM_SETTINGS_PATH".into(), settings)].into(),
-            files: vec![(SETTINGS, settings_for(scene).to_string().into_bytes())],
+            walls: [("GEMINI_CLI_SYSTEM_SETTINGS_PATH".into(), nowhere)].into(),
+            files: vec![(POLICY, policy(scene).into_bytes())],
             folders: Vec::new(),
+            home_files: login(scene),
             prompt: Prompt::Whole(scene.prompt.into()),
             transcript: transcript(scene.conversation()),
             delivery: Delivery::Live,
         })
+    }
+
+    fn tools(&self, grant: Grant) -> Option<&'static [&'static str]> {
+        Some(tools(grant))
     }
 }
 
@@ -82,6 +89,7 @@ fn arguments(scene: &Scene<'_>) -> Vec<String> {
     let mode = approval_mode(scene);
     let mut list: Vec<String> =
         args!["-o", "stream-json", "--skip-trust", "--approval-mode", mode].into();
+    list.extend(args!["--admin-policy", (scene.files)(POLICY).to_string_lossy()]);
     if let Some(model) = &options.model {
         list.extend(args!["--model", model]);
     }
@@ -97,7 +105,7 @@ fn arguments(scene: &Scene<'_>) -> Vec<String> {
     list
 }
 
-/// What needs no question. The settings leave out every tool that was not granted, so no mode reaches further.
+/// What needs no question. The policy denies every tool that was not granted, so no mode reaches further.
 fn approval_mode(scene: &Scene<'_>) -> &'static str {
     if !scene.options.non_interactive {
         "default"
@@ -126,16 +134,27 @@ fn tools(grant: Grant) -> &'static [&'static str] {
     }
 }
 
-fn settings_for(scene: &Scene<'_>) -> serde_json::Value {
-    let names = |granted: bool| -> Vec<&str> {
-        let grants = Grant::ALL.into_iter().filter(|grant| scene.has(*grant) == granted);
-        grants.flat_map(tools).copied().collect()
-    };
-    let mut settings = json!({ "tools": { "core": names(true), "exclude": names(false) } });
-    if (scene.has_variable)("GEMINI_API_KEY") {
-        settings["security"] = json!({ "auth": { "selectedType": "gemini-api-key" } });
+/// Nothing but what was granted, whatever mode, user or folder say. Settings are no wall: Gemini passes over those
+/// that do not belong to root.
+fn policy(scene: &Scene<'_>) -> String {
+    let granted: Vec<&str> = scene.grants.iter().flat_map(|grant| tools(*grant)).copied().collect();
+    let mut policy = "[[rule]]\ntoolName = \"*\"\ndecision = \"deny\"\npriority = 1\n".to_owned();
+    if !granted.is_empty() {
+        let names = serde_json::Value::from(granted);
+        policy.push_str(&format!(
+            "\n[[rule]]\ntoolName = {names}\ndecision = \"allow\"\npriority = 900\n"
+        ));
     }
-    settings
+    policy
+}
+
+/// With an address of one's own, Gemini must be told that the key is meant.
+fn login(scene: &Scene<'_>) -> Vec<(&'static str, Vec<u8>)> {
+    if !(scene.has_variable)("GEMINI_API_KEY") {
+        return Vec::new();
+    }
+    let settings = json!({ "security": { "auth": { "selectedType": "gemini-api-key" } } });
+    vec![(".gemini/settings.json", settings.to_string().into_bytes())]
 }
 
 #[cfg(test)]

@@ -69,6 +69,7 @@ impl CliAgent for OpenCode {
             walls: [("OPENCODE_CONFIG_CONTENT".into(), permissions(scene).to_string())].into(),
             files: Vec::new(),
             folders: Vec::new(),
+            home_files: Vec::new(),
             prompt: Prompt::Whole(scene.prompt.into()),
             transcript: transcript(scene.conversation()),
             delivery: Delivery::Live,

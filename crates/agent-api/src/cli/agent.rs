@@ -28,6 +28,10 @@ pub(crate) trait CliAgent: Send + Sync {
         false
     }
     fn plan(&self, scene: &Scene<'_>) -> Result<Plan, AgentError>;
+    /// The names under which the agent reports tools of a grant, where it has a name for each.
+    fn tools(&self, _grant: Grant) -> Option<&'static [&'static str]> {
+        None
+    }
     /// The arguments of a management command, if the agent has it.
     fn mcp(&self, _command: McpCommand) -> Option<Result<Vec<String>, AgentError>> {
         None
@@ -77,6 +81,8 @@ pub(crate) struct Plan {
     pub(crate) walls: BTreeMap<String, String>,
     pub(crate) files: Vec<(&'static str, Vec<u8>)>,
     pub(crate) folders: Vec<PathBuf>,
+    /// Files below the home; one that is there stays as it is.
+    pub(crate) home_files: Vec<(&'static str, Vec<u8>)>,
     pub(crate) prompt: Prompt,
     pub(crate) transcript: Transcript,
     pub(crate) delivery: Delivery,

@@ -41,13 +41,13 @@ impl Scratch {
     }
 
     pub(crate) fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(self.file(name))?
-            .write_all(content)
+        write_new(&self.file(name), content)
     }
+}
+
+/// Writes a file for its owner only, unless there is one.
+pub(crate) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(content)
 }
 
 /// Makes a folder for its owner only, with what lies above it.

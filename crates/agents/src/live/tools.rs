@@ -56,8 +56,8 @@ impl Work<'_> {
         self.tale.note(AgentFact::ToolCalled(ToolCalled {
             tool: tool.clone(),
             call_id: call_id.clone(),
-            args_hash: args_hash(&inputs, |_| {}),
-            inputs,
+            args_hash: Some(args_hash(&inputs, |_| {})),
+            inputs: Some(inputs),
             principal: self.call.principal.as_ref().map(ToString::to_string),
             transport: descriptor.transport.as_str().to_owned(),
         }));

@@ -11,8 +11,8 @@ use callboard_protocol::{EnvelopeRefusal, EnvelopeTruncated, Failure, ModelFallb
 use super::speech::Speech;
 use super::{End, Work};
 use crate::model::{
-    Exhausted, ExhaustedReason, Message, Model, ModelError, ModelRef, ModelRequest, RetryAdvice,
-    StopReason, TokenUsage, ToolReply, Tries, Turn, Verdict, judge,
+    Exhausted, ExhaustedReason, Message, Model, ModelError, ModelRef, ModelRequest, Recovery,
+    RetryAdvice, StopReason, TokenUsage, ToolReply, Tries, Turn, Verdict, judge,
 };
 
 /// How often a provider that is in trouble is called for one turn.
@@ -35,12 +35,7 @@ impl Work<'_> {
             let tries = Tries { made, most, repairs, max_output_tokens, ceiling };
             match judge(&turn, self.contract.judged.as_ref(), tries) {
                 Verdict::Accepted { value, recovery } => {
-                    if let Some(recovery) = recovery {
-                        self.tale.note(AgentFact::Recovered {
-                            path: recovery.path.as_str().to_owned(),
-                            byte_offset: recovery.byte_offset as u64,
-                        });
-                    }
+                    self.recovered(recovery);
                     return Ok(value);
                 }
                 Verdict::CallTools => {
@@ -76,12 +71,22 @@ impl Work<'_> {
         }
     }
 
-    fn retried(&mut self, attempt: u32, reason: ExhaustedReason) {
+    /// Tells that an answer was found among other words.
+    pub(super) fn recovered(&mut self, recovery: Option<Recovery>) {
+        if let Some(recovery) = recovery {
+            self.tale.note(AgentFact::Recovered {
+                path: recovery.path.as_str().to_owned(),
+                byte_offset: recovery.byte_offset as u64,
+            });
+        }
+    }
+
+    pub(super) fn retried(&mut self, attempt: u32, reason: ExhaustedReason) {
         let reason = reason.as_str().to_owned();
         self.tale.note(AgentFact::RetryAttempted { attempt, reason });
     }
 
-    fn exhausted(&mut self, end: Exhausted, limit: u32) -> End {
+    pub(super) fn exhausted(&mut self, end: Exhausted, limit: u32) -> End {
         let reason = end.reason.as_str().to_owned();
         self.tale.note(AgentFact::RetryExhausted { attempts: end.attempts, reason, limit });
         let (code, what) = match end.reason {
@@ -169,7 +174,7 @@ impl Work<'_> {
         })
     }
 
-    fn thought(&mut self, turn: &Turn) {
+    pub(super) fn thought(&mut self, turn: &Turn) {
         let calls = turn.tool_calls.len();
         let reasoning = match (turn.thinking.trim(), turn.text.trim()) {
             ("", _) if turn.stop.is_refusal() => "The model declined.".to_owned(),
@@ -192,7 +197,7 @@ impl Work<'_> {
     }
 
     /// None where the run wants to hear nothing of what an agent thinks.
-    fn verbosity(&self) -> Option<String> {
+    pub(super) fn verbosity(&self) -> Option<String> {
         let wanted = self.call.configurable.get("reasoningVerbosity").and_then(Value::as_str);
         match wanted {
             Some("off") => None,

@@ -24,6 +24,7 @@ use callboard_protocol::{
     ToolSource, ToolTransport,
 };
 
+use crate::coder::Coder;
 use crate::sim::{CountedIds, LEASE, SimClock, ended, order, scope};
 
 pub(crate) const AGENT: &str = "vendor.acme.desk.triager";
@@ -182,6 +183,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<InMemoryStore>,
     pub(crate) clock: Arc<SimClock>,
     pub(crate) model: Arc<Puppet>,
+    pub(crate) coder: Arc<Coder>,
     /// The effects that tools carried out, in order.
     pub(crate) made: Arc<Mutex<Vec<String>>>,
     pub(crate) limits: HostLimits,
@@ -221,11 +223,12 @@ impl World {
             store,
             clock: SimClock::new(),
             model: Arc::new(Puppet { script: Box::new(script), asked: Mutex::default() }),
+            coder: Arc::default(),
             made: Arc::default(),
             limits: HostLimits { max_run_duration_ms: 86_400_000, ..HostLimits::default() },
             table: ModelTable {
                 default: Some("puppet/one".parse::<ModelRef>().unwrap()),
-                providers: ["puppet".to_owned()].into(),
+                providers: ["puppet".to_owned(), "cli".to_owned()].into(),
                 ..ModelTable::default()
             },
             definitions: vec![
@@ -256,6 +259,7 @@ impl World {
         let live = LiveAgents {
             registry: Arc::clone(&self.registry),
             models: self.models.clone().unwrap_or_else(|| Arc::clone(&self.model) as _),
+            coders: Arc::clone(&self.coder) as _,
             table: self.table.clone(),
             prices: self.prices.clone(),
             toolbox: Arc::new(Toolboxes(toolboxes)),

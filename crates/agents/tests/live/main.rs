@@ -5,6 +5,8 @@
 mod answers;
 mod bracket;
 mod budgets;
+mod coder;
+mod coding;
 mod conversation;
 mod crashes;
 mod doubt;

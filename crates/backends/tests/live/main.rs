@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+#[path = "../../../agents/tests/live/coder.rs"]
+mod coder;
 mod faults;
 #[expect(dead_code, reason = "the tests of agents use all of it")]
 #[path = "../../../agents/tests/live/given.rs"]

@@ -1,18 +1,20 @@
 //! What agents tell within an attempt, and how often each kind was told before.
 //!
 //! A fact is known by its kind and its place among those of its kind within the visit. An attempt that starts afresh
-//! goes through its finished calls again and tells the same facts in the same places, so those are skipped. Pieces of
-//! text and of thinking have no place: they are told while a model is asked, and nobody asks for the same answer twice.
+//! goes through its finished calls again and tells the same facts in the same places, so those are skipped. What is told
+//! while somebody is asked has no place, because nobody is asked for the same answer twice: pieces of text and of
+//! thinking, and what a coding agent does on its own.
 
 use std::collections::BTreeMap;
 
 use callboard_protocol::{
     AgentDecided, AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved,
-    AgentReasoned, AgentReasoningDelta, AgentToolCalled, AgentToolReturned, CapBreached, CapKind,
-    EnvelopeNlToFormatEngaged, EnvelopeRecoveryApplied, EnvelopeRefusal, EnvelopeRetryAttempted,
-    EnvelopeRetryExhausted, EnvelopeTruncated, Event, Failure, InvocationOutcome, InvocationSource,
-    LogAppended, ModelCapabilityInsufficient, ModelCapabilitySubstituted, ModelFallback, NodeId,
-    Object, OutputChunk, PromptComposed, PromptKind, PromptLayer, ProviderUsage, RunId, ToolStatus,
+    AgentReasoned, AgentReasoningDelta, AgentSession, AgentToolCalled, AgentToolReturned,
+    CapBreached, CapKind, EnvelopeNlToFormatEngaged, EnvelopeRecoveryApplied, EnvelopeRefusal,
+    EnvelopeRetryAttempted, EnvelopeRetryExhausted, EnvelopeTruncated, Event, Failure,
+    InvocationOutcome, InvocationSource, LogAppended, ModelCapabilityInsufficient,
+    ModelCapabilitySubstituted, ModelFallback, NodeId, Object, OutputChunk, PromptComposed,
+    PromptKind, PromptLayer, ProviderUsage, RunId, ToolStatus,
 };
 use serde_json::Value;
 
@@ -39,8 +41,13 @@ pub enum AgentFact {
         delta: String,
         verbosity: Option<String>,
     },
-    /// A model is asked again: a block of thinking that a lost host left open is closed as it stands.
+    /// Somebody is asked again: a block of thinking that a lost host left open is closed as it stands, and what came
+    /// of tools that a coding agent was using then is not known.
     AskedAgain,
+    /// A block of thinking has ended, and the turn has not.
+    ThoughtPaused,
+    /// A coding agent works in a session.
+    InSession(AgentSession),
     Reasoned {
         reasoning: String,
         verbosity: Option<String>,
@@ -105,8 +112,9 @@ pub struct Invoked {
 pub struct ToolCalled {
     pub tool: String,
     pub call_id: String,
-    pub inputs: Value,
-    pub args_hash: String,
+    /// None where only the coding agent knows, whose tool it is.
+    pub inputs: Option<Value>,
+    pub args_hash: Option<String>,
     pub principal: Option<String>,
     pub transport: String,
 }
@@ -132,6 +140,10 @@ pub(super) struct Told {
     /// Where calls of tools stand in the log.
     calls: BTreeMap<String, u64>,
     models: KeptModels,
+    /// Calls that were not answered yet, with the name of their tool.
+    unanswered: BTreeMap<String, String>,
+    /// Where a coding agent works.
+    session: Option<AgentSession>,
 }
 
 impl Told {
@@ -156,6 +168,14 @@ impl Told {
             Event::AgentInvocationCompleted(_) => self.invocation = None,
             Event::AgentToolCalled(payload) => {
                 self.calls.insert(payload.call_id.clone(), sequence);
+                self.unanswered.insert(payload.call_id.clone(), payload.tool_name.clone());
+            }
+            Event::AgentToolReturned(payload) => {
+                self.unanswered.remove(&payload.call_id);
+            }
+            Event::AgentSession(payload) => {
+                self.session = Some(payload.clone());
+                return;
             }
             _ => {}
         }
@@ -164,6 +184,10 @@ impl Told {
 
     pub(super) fn models(&self) -> &KeptModels {
         &self.models
+    }
+
+    pub(super) fn session(&self) -> Option<&AgentSession> {
+        self.session.as_ref()
     }
 
     /// Where the call stands that a tool has answered.
@@ -187,20 +211,28 @@ pub(super) struct Teller<'a> {
 impl Teller<'_> {
     /// The events that a fact stands for: none if it was told before.
     pub(super) fn tell(&mut self, place: u32, fact: &AgentFact) -> Vec<Event> {
-        let Some(event) = self.event(fact) else { return Vec::new() };
+        let mut events = Vec::new();
+        if matches!(fact, AgentFact::AskedAgain) {
+            events.extend(self.forsaken());
+        }
+        let Some(event) = self.event(fact) else { return events };
         let has_place = !matches!(
             fact,
-            AgentFact::Text { .. } | AgentFact::Thinking { .. } | AgentFact::AskedAgain
+            AgentFact::Text { .. }
+                | AgentFact::Thinking { .. }
+                | AgentFact::AskedAgain
+                | AgentFact::ThoughtPaused
+                | AgentFact::InSession(_)
         );
         let known = self.told.counts.get(event.kind()).copied().unwrap_or_default();
         if has_place && place < known {
-            return Vec::new();
+            return events;
         }
         if matches!(event, Event::AgentInvocationStarted(_)) {
             self.invocations += 1;
         }
         self.told.fold(&event, 0);
-        let mut events = vec![event];
+        events.push(event);
         if let AgentFact::RetryExhausted { attempts, limit, .. } = fact {
             events.push(Event::CapBreached(CapBreached {
                 kind: CapKind::Schema,
@@ -249,7 +281,7 @@ impl Teller<'_> {
                     verbosity,
                 })
             }
-            AgentFact::AskedAgain => {
+            AgentFact::AskedAgain | AgentFact::ThoughtPaused => {
                 let (reasoning, _) = self.told.thinking.clone()?;
                 let verbosity = None;
                 Event::AgentReasoned(AgentReasoned {
@@ -267,6 +299,14 @@ impl Teller<'_> {
                 verbosity,
                 torn: false,
             }),
+            AgentFact::InSession(session) => {
+                let session = AgentSession { node_id: node, ..session };
+                // A session that goes on says so again.
+                if self.told.session.as_ref() == Some(&session) {
+                    return None;
+                }
+                Event::AgentSession(session)
+            }
             AgentFact::ToolCalled(called) => self.called(agent_id?, called),
             AgentFact::ToolReturned(returned) => self.returned(agent_id?, returned),
             AgentFact::Decided { decision, confidence } => Event::AgentDecided(AgentDecided {
@@ -359,14 +399,31 @@ impl Teller<'_> {
         })
     }
 
+    /// Every call gets its return, also when the host was lost in between.
+    fn forsaken(&mut self) -> Vec<Event> {
+        let Some(agent_id) = self.agent.clone() else { return Vec::new() };
+        let failure = Failure::new("outcome_unknown", "the host was lost while the tool was used");
+        let calls = std::mem::take(&mut self.told.unanswered).into_iter();
+        let events: Vec<Event> = calls
+            .map(|(call_id, tool)| {
+                let result = Err(failure.clone());
+                let status = ToolStatus::Error;
+                let returned = ToolReturned { tool, call_id, result, status, duration_ms: None };
+                self.returned(agent_id.clone(), returned)
+            })
+            .collect();
+        events.iter().for_each(|event| self.told.fold(event, 0));
+        events
+    }
+
     fn called(&self, agent_id: String, called: ToolCalled) -> Event {
         Event::AgentToolCalled(AgentToolCalled {
             node_id: Some(self.node.clone()),
             agent_id,
             tool_name: called.tool,
             call_id: called.call_id,
-            inputs: Some(called.inputs),
-            args_hash: Some(called.args_hash),
+            inputs: called.inputs,
+            args_hash: called.args_hash,
             principal: called.principal,
             transport: Some(called.transport),
         })

@@ -203,6 +203,7 @@ impl Run {
             | Event::AgentToolCalled(_)
             | Event::AgentToolReturned(_)
             | Event::AgentDecided(_)
+            | Event::AgentSession(_)
             | Event::EnvelopeTruncated(_)
             | Event::EnvelopeRetryAttempted(_)
             | Event::EnvelopeRetryExhausted(_)

@@ -1,8 +1,8 @@
 //! What others need to know of a run: what it is owed, when to look again, and what readers see.
 
 use callboard_protocol::{
-    AgentRef, EVENT_LOG_SCHEMA_VERSION, Failure, ForkSnapshot, NodeId, NodeSnapshot, Object,
-    RunMetrics, RunSnapshot, RunStatus, Timestamp, TypeId,
+    AgentRef, AgentSession, EVENT_LOG_SCHEMA_VERSION, Failure, ForkSnapshot, NodeId, NodeSnapshot,
+    Object, RunMetrics, RunSnapshot, RunStatus, Timestamp, TypeId,
 };
 use serde_json::Value;
 
@@ -45,6 +45,8 @@ pub struct Task {
     pub answer: Option<Answered>,
     /// Which models the visit must go on with.
     pub models: KeptModels,
+    /// Where a coding agent worked in an earlier attempt of this visit.
+    pub session: Option<AgentSession>,
 }
 
 impl Run {
@@ -78,6 +80,7 @@ impl Run {
                 told: state.facts,
                 answer: state.resumed.clone(),
                 models: self.kept_models(*index),
+                session: state.told.session().cloned(),
             })
         })
     }

@@ -88,7 +88,12 @@ impl Redactor {
             | AgentFact::Text { text, is_last: _, attempt: _ } => self.redact_text(text),
             AgentFact::Reformatted { envelope_type: text, calls: _ } => self.redact_text(text),
             AgentFact::Decided { decision, confidence: _ } => self.redact(decision),
-            AgentFact::ToolCalled(called) => self.redact(&mut called.inputs),
+            AgentFact::ToolCalled(called) => {
+                if let Some(inputs) = &mut called.inputs {
+                    self.redact(inputs);
+                }
+            }
+            AgentFact::InSession(session) => self.redact_text(&mut session.session_id),
             AgentFact::ToolReturned(returned) => match &mut returned.result {
                 Ok(outcome) => self.redact(outcome),
                 Err(failure) => self.redact_failure(failure),
@@ -109,6 +114,7 @@ impl Redactor {
             AgentFact::Invoked(_)
             | AgentFact::PromptResolved { .. }
             | AgentFact::AskedAgain
+            | AgentFact::ThoughtPaused
             | AgentFact::Concluded { .. }
             | AgentFact::Used(_)
             | AgentFact::Truncated(_)

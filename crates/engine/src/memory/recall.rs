@@ -140,10 +140,11 @@ impl MemoryAccess {
         let nothing = || MemoryError::Invalid("nothing is to be remembered".to_owned());
         let written = written.ok_or_else(nothing)?;
         let id = written.id.clone();
-        // Something that lives for a moment was written all the same, and so was what only a later turn sees.
+        // Something that lives for a moment was written all the same, and so was what only a later turn sees. What the
+        // run wrote before it has nothing to do with it, and would make each write cost what all before it wrote.
         let mut query = self.seeing(Place::Anywhere, 1);
         (query.id, query.at) = (Some(id.clone()), Timestamp::default());
-        query.seen.iter_mut().for_each(|seen| seen.view.also.push(written.clone()));
+        query.seen.iter_mut().for_each(|seen| seen.view.also = vec![written.clone()]);
         // Somebody may have forgotten it at once; that is theirs to say.
         let kept = self.journal.recall(&self.scope, &query).await?.into_iter().next();
         kept.map(MemoryRecord::entry).ok_or(MemoryError::Moved(id))

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::budget::{Amount, BudgetDimension, Consumption};
 use crate::{
-    ChannelName, DrainPolicy, EventId, NodeId, Object, Owner, Principal, Reducer, Remembered,
-    RunId, RunStatus, Timestamp, TypeId, WorkflowId,
+    ChannelName, DrainPolicy, NodeId, Object, Owner, Principal, Reducer, Remembered, RunId,
+    RunStatus, Timestamp, TypeId, WorkflowId,
 };
 
 /// Why something failed, as the log, the snapshot and `run.failed` tell it.
@@ -316,7 +316,8 @@ payload! {
         reasoning: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         verbosity: Option<String>,
-        /// The host was lost while the agent was thinking: this is as far as it had come.
+        /// Not the last word on the turn: the host was lost while the agent was thinking, or a coding agent went on to
+        /// use a tool of its own.
         #[serde(default, skip_serializing_if = "is_false")]
         torn: bool,
     }
@@ -337,6 +338,15 @@ payload! {
         to_agent_id: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+    }
+    /// Ours: a coding agent works in this session, which a host that takes over resumes.
+    AgentSession {
+        node_id: NodeId,
+        /// Which coding agent, as models name it: `claude-code`.
+        coding_agent: String,
+        session_id: String,
+        /// The outward call of the visit that the session answers.
+        call: u32,
     }
     /// Ours: one approver of several has decided.
     Vote {
@@ -390,66 +400,6 @@ payload! {
         #[serde(default, skip_serializing_if = "Consumption::is_nothing")]
         used: Consumption,
     }
-    /// A replay came to something else than its source recorded.
-    ReplayDiverged {
-        source_run_id: RunId,
-        at_sequence: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        original_event_id: Option<EventId>,
-        divergence_kind: DivergenceKind,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        divergence_point: Option<String>,
-    }
-    /// In a replay, a model refuses that did not before, or no longer refuses.
-    ReplayDivergedAtRefusal {
-        source_run_id: RunId,
-        at_sequence: u64,
-        original_envelope_kind: EnvelopeKind,
-        replay_envelope_kind: EnvelopeKind,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        original_event_id: Option<EventId>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        node_id: Option<NodeId>,
-    }
-}
-
-/// What a model's answer was, as far as replays must agree in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EnvelopeKind {
-    Valid,
-    Refusal,
-}
-
-impl EnvelopeKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Valid => "valid",
-            Self::Refusal => "refusal",
-        }
-    }
-
-    #[must_use]
-    pub fn other(self) -> Self {
-        match self {
-            Self::Valid => Self::Refusal,
-            Self::Refusal => Self::Valid,
-        }
-    }
-}
-
-/// In what a replay differs from its source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DivergenceKind {
-    /// The same event says something else.
-    Output,
-    /// The source's event does not happen.
-    Missing,
-    /// Something happens that the source does not have.
-    Extra,
-    /// Another event happens in its place.
-    TypeMismatch,
 }
 
 /// Which limit was broken.

@@ -314,8 +314,14 @@ async fn r1_the_document_as_a_whole() {
             "hostId": "callboard",
             "supported": true
           },
+          "replayDeterminism": {
+            "llmCacheKeyRecipe": "spec-rfc-0041",
+            "refusalDivergenceEmission": true,
+            "supported": true
+          },
+          "statefulResume": true,
           "supported": true,
-          "version": 3
+          "version": 5
         }
       },
       "observability": {

@@ -14,9 +14,9 @@ use axum::http::{Method, Request};
 use callboard_agents::conformance::{self, Parrot};
 use callboard_agents::{
     AgentDirectory, AgentDispatch, AgentRegistry, Contracts, Fetch, FolderRegistry, Granted,
-    Grants, Installed, LiveAgents, LiveSettings, MockAi, ModelTable, Models, Observability, Policy,
-    PriceTable, PromptDesk, PromptLibrary, SigningKey, StructuredOutput, TrustedKey, TrustedKeys,
-    built_in_prompts,
+    Grants, Installed, LiveAgents, LiveSettings, MockAi, ModelTable, Models, NoCodingAgents,
+    Observability, Policy, PriceTable, PromptDesk, PromptLibrary, SigningKey, StructuredOutput,
+    TrustedKey, TrustedKeys, built_in_prompts,
 };
 use callboard_backends::{CallPrompt, Egress, MemoryNode, Reach, SecretEcho, SystemLookup};
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
@@ -285,6 +285,7 @@ fn performers(
     Arc::new(LiveAgents {
         registry: Arc::clone(agents),
         models: Arc::new(Models::default()),
+        coders: Arc::new(NoCodingAgents),
         table: ModelTable::default(),
         prices: PriceTable::default(),
         toolbox: Arc::clone(&tools.toolbox),

@@ -24,7 +24,7 @@ async fn replayed(host: &TestHost, source: &str, program: Option<Value>) -> (Val
     let body = json!({ "fromSeq": 0, "mode": "replay" });
     let forked = host.post(&format!("/v1/runs/{source}:fork"), &body).send().await;
     assert_eq!(forked.status, 201, "{forked:?}");
-    let run = forked.json["runId"].as_str().unwrap().to_owned();
+    let run = forked.text_at("runId");
     let events = host.end_of(&run).await;
     (host.get(&format!("/v1/runs/{run}")).send().await.json, events)
 }

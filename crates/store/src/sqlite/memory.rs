@@ -240,41 +240,7 @@ fn insert(db: &Connection, owner: &Owner, row: &MemoryRow) -> Result<i64, Fault>
     )?;
     let position = db.last_insert_rowid();
     let first = before.as_ref().map_or(position, |before| before.first);
-    match &before {
-        None => execute(
-            db,
-            "UPDATE memory SET first = position WHERE position = ?1",
-            params![position],
-        )?,
-        // What was absorbed and is written anew stays out of sight of those who began in between.
-        Some(before) => execute(
-            db,
-            "UPDATE memory SET superseded_by = ?2 WHERE position = ?1 AND superseded_by IS NULL",
-            params![before.position, position],
-        )?,
-    };
-    if let Some(before) = &before {
-        let sql = "DELETE FROM commitments WHERE position = ?1";
-        execute(db, sql, params![before.position])?;
-    }
-    if let Some(due_at) = row.due_at {
-        let sql = "INSERT INTO commitments (position, due_at) VALUES (?1, ?2)";
-        execute(db, sql, params![position, due_at.as_millis()])?;
-    }
-    for absorbed in &row.absorbs {
-        execute(
-            db,
-            "UPDATE memory SET superseded_by = ?5
-             WHERE tenant = ?1 AND test = ?2 AND entry_id = ?3 AND version = ?4",
-            params![
-                owner.tenant,
-                owner.test,
-                absorbed.id.as_str(),
-                signed(absorbed.version),
-                position
-            ],
-        )?;
-    }
+    supersede(db, owner, row, before.as_ref(), position)?;
     for tag in &row.tags {
         execute(
             db,
@@ -289,6 +255,46 @@ fn insert(db: &Connection, owner: &Owner, row: &MemoryRow) -> Result<i64, Fault>
         params![position, find::owner_word(&owner.tenant, owner.test), row.content],
     )?;
     Ok(position)
+}
+
+/// Puts a row in the place of the version before it and of whatever it absorbs.
+fn supersede(
+    db: &Connection,
+    owner: &Owner,
+    row: &MemoryRow,
+    before: Option<&Before>,
+    position: i64,
+) -> Result<(), Fault> {
+    match before {
+        None => {
+            let sql = "UPDATE memory SET first = position WHERE position = ?1";
+            execute(db, sql, params![position])?;
+        }
+        Some(before) => {
+            // What was absorbed and is written anew stays out of sight of those who began in between.
+            execute(
+                db,
+                "UPDATE memory SET superseded_by = ?2 WHERE position = ?1 AND superseded_by IS NULL",
+                params![before.position, position],
+            )?;
+            let sql = "DELETE FROM commitments WHERE position = ?1";
+            execute(db, sql, params![before.position])?;
+        }
+    }
+    if let Some(due_at) = row.due_at {
+        let sql = "INSERT INTO commitments (position, due_at) VALUES (?1, ?2)";
+        execute(db, sql, params![position, due_at.as_millis()])?;
+    }
+    for absorbed in &row.absorbs {
+        let version = signed(absorbed.version);
+        execute(
+            db,
+            "UPDATE memory SET superseded_by = ?5
+             WHERE tenant = ?1 AND test = ?2 AND entry_id = ?3 AND version = ?4",
+            params![owner.tenant, owner.test, absorbed.id.as_str(), version, position],
+        )?;
+    }
+    Ok(())
 }
 
 fn amend(db: &Connection, scope: &Scope, row: &MemoryRow) -> Result<MemoryRecord, Fault> {

@@ -175,7 +175,7 @@ impl Dialogue {
                 Failure::new(FailureClass::TurnLimit, "the agent reached its limit of turns")
             }
             Some("max_tokens") => protocol("the answer was cut off at its limit of tokens"),
-            Some("refusal") => Failure::new(FailureClass::InvalidRequest, "the agent refused"),
+            Some("refusal") => Failure::refused(),
             _ => protocol("the agent stopped for no known reason"),
         };
         end(facts, failure);
@@ -215,7 +215,13 @@ impl Dialogue {
                 facts.push(Fact::Text(text));
             }
             Some("tool_call" | "tool_call_update") => self.tool(&update, facts),
-            Some("agent_thought_chunk") => facts.push(Fact::Status("thinking".into())),
+            Some("agent_thought_chunk") => {
+                let content: Value = json::read(update.content).unwrap_or_default();
+                let text = content["text"].as_str().unwrap_or_default();
+                if !text.is_empty() {
+                    facts.push(Fact::Thinking(text.to_owned()));
+                }
+            }
             Some("plan") => facts.push(Fact::Status("the plan changed".into())),
             Some(
                 "user_message_chunk"

@@ -51,6 +51,8 @@ struct Line<'a> {
     #[serde(borrow, default)]
     is_error: Raw<'a>,
     #[serde(borrow, default)]
+    stop_reason: Raw<'a>,
+    #[serde(borrow, default)]
     result: Raw<'a>,
     #[serde(borrow, default)]
     errors: Raw<'a>,
@@ -110,6 +112,8 @@ struct Delta<'a> {
     kind: Raw<'a>,
     #[serde(borrow, default)]
     text: Raw<'a>,
+    #[serde(borrow, default)]
+    thinking: Raw<'a>,
 }
 
 impl Lines {
@@ -212,6 +216,12 @@ impl Lines {
                 self.streamed.text.push_str(&text);
                 facts.push(Fact::Text(text));
             }
+            Some("thinking_delta") => {
+                let text = json::string(delta.thinking).unwrap_or_default().into_owned();
+                if !text.is_empty() {
+                    facts.push(Fact::Thinking(text));
+                }
+            }
             Some("input_json_delta") => {
                 let tool = ToolFacet::grown("tool_use", None, self.tool.as_deref());
                 facts.push(Fact::ToolStarted(tool));
@@ -266,7 +276,9 @@ impl Lines {
             facts.push(Fact::Denials(u64::try_from(denials.len()).unwrap_or(u64::MAX)));
         }
         // A failed call of the model has the subtype `success`: only this field decides.
-        let ended = if json::boolean(line.is_error) == Some(false) {
+        let ended = if json::string(line.stop_reason).as_deref() == Some("refusal") {
+            Terminal::Failed(Failure::refused())
+        } else if json::boolean(line.is_error) == Some(false) {
             let final_text = json::string(line.result).map(|text| text.into_owned());
             Terminal::Succeeded { final_text }
         } else {
@@ -339,6 +351,7 @@ fn usage(line: &Line<'_>) -> Value {
         "input_tokens": usage["input_tokens"].as_u64(),
         "output_tokens": usage["output_tokens"].as_u64(),
         "cached_input_tokens": usage["cache_read_input_tokens"].as_u64(),
+        "cache_creation_input_tokens": usage["cache_creation_input_tokens"].as_u64(),
         "cost_usd": json::read::<f64>(line.total_cost_usd),
     })
 }

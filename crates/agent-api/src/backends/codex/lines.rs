@@ -132,7 +132,11 @@ impl Lines {
                 facts.push(Fact::Text(text));
             }
             ("agent_message", Moment::Started | Moment::Updated) => {}
-            ("reasoning", _) => facts.push(Fact::Status("thinking".into())),
+            ("reasoning", Moment::Completed) => {
+                let text = json::string(item.text).unwrap_or_default().into_owned();
+                facts.push(Fact::Thinking(text));
+            }
+            ("reasoning", Moment::Started | Moment::Updated) => {}
             ("todo_list", _) => facts.push(Fact::Status("the list of tasks changed".into())),
             // Not fatal, and possible before the first turn.
             ("error", _) => facts.push(Fact::Status("codex warns".into())),

@@ -13,6 +13,15 @@ pub(super) struct Lines {
     conversation: Conversation,
     /// Text of the current step.
     answer: String,
+    spent: Spent,
+}
+
+/// Tokens of all steps so far, as far as steps say.
+#[derive(Debug, Default)]
+struct Spent {
+    input: Option<u64>,
+    output: Option<u64>,
+    cached: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -82,7 +91,7 @@ impl Mapper for Lines {
             }
             Some("tool_use") => tool(&part, facts),
             Some("step_finish") => {
-                facts.push(Fact::Usage(usage(part.tokens)));
+                facts.push(Fact::Usage(self.spent.and(part.tokens)));
                 facts.push(Fact::Status("step finished".into()));
                 // `tool-calls` and the like announce another step.
                 if json::string(part.reason).as_deref() == Some("stop") {
@@ -90,7 +99,10 @@ impl Mapper for Lines {
                     facts.push(Fact::Ended(Terminal::Succeeded { final_text }));
                 }
             }
-            Some("reasoning") => facts.push(Fact::Status("thinking".into())),
+            Some("reasoning") => {
+                let text = json::string(part.text).unwrap_or_default().into_owned();
+                facts.push(Fact::Thinking(text));
+            }
             Some("error") => facts.push(Fact::Ended(Terminal::Failed(failure(line.error)))),
             _ => facts.push(Fact::Unknown),
         }
@@ -132,11 +144,21 @@ fn failure(raw: Raw<'_>) -> Failure {
     }
 }
 
-fn usage(raw: Raw<'_>) -> Value {
-    let tokens: Value = json::read(raw).unwrap_or_default();
-    json!({
-        "input_tokens": tokens["input"].as_u64(),
-        "output_tokens": tokens["output"].as_u64(),
-        "cached_input_tokens": tokens["cache"]["read"].as_u64(),
-    })
+impl Spent {
+    fn and(&mut self, raw: Raw<'_>) -> Value {
+        let tokens: Value = json::read(raw).unwrap_or_default();
+        let add = |sum: &mut Option<u64>, more: &Value| {
+            if let Some(more) = more.as_u64() {
+                *sum = Some(sum.unwrap_or_default().saturating_add(more));
+            }
+        };
+        add(&mut self.input, &tokens["input"]);
+        add(&mut self.output, &tokens["output"]);
+        add(&mut self.cached, &tokens["cache"]["read"]);
+        json!({
+            "input_tokens": self.input,
+            "output_tokens": self.output,
+            "cached_input_tokens": self.cached,
+        })
+    }
 }

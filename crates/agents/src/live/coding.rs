@@ -1,0 +1,209 @@
+//! Work that is left to a coding agent: one errand, told while it runs, and at most one more to repair its answer.
+
+use serde_json::{Value, json};
+
+use callboard_core::{AgentFact, RetryClass};
+use callboard_engine::{Effect, OnUnknown, Once, OnceError, Stumble};
+use callboard_protocol::{EnvelopeRefusal, Failure, ProviderUsage};
+
+use super::watch::Watch;
+use super::{End, Work};
+use crate::coding::{Admitted, Begin, CODING_PROVIDER, CodingError, CodingFault, Errand, Report};
+use crate::model::{Exhausted, Message, ModelRef, ModelRequest, Tries, Verdict, judge};
+
+/// One thing that the coding agent is asked for.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    model: &'a ModelRef,
+    prompt: &'a str,
+    /// The report of the errand before, whose session goes on.
+    before: Option<&'a Report>,
+}
+
+impl Work<'_> {
+    /// Has a coding agent work until there is an answer that can be taken.
+    pub(super) async fn delegate(
+        &mut self,
+        request: &ModelRequest,
+        admitted: &Admitted,
+    ) -> Result<Value, End> {
+        let most = self.host.settings.schema_rounds;
+        let mut prompt = brief(request);
+        let mut before: Option<Report> = None;
+        for made in 1.. {
+            let wanted = Wanted { model: &request.model, prompt: &prompt, before: before.as_ref() };
+            let report = self.send(wanted, admitted).await?;
+            let tries = Tries { made, most, repairs: made - 1, max_output_tokens: 0, ceiling: 0 };
+            match judge(&report.turn(), self.contract.judged.as_ref(), tries) {
+                Verdict::Accepted { value, recovery } => {
+                    self.recovered(recovery);
+                    return Ok(value);
+                }
+                Verdict::Repair { fragment, reason } if report.session.is_some() => {
+                    self.retried(made + 1, reason);
+                    prompt = fragment;
+                    before = Some(report);
+                }
+                // Whoever forgets what it has done would begin from the beginning.
+                Verdict::Repair { reason, .. } => {
+                    return Err(self.exhausted(Exhausted { reason, attempts: made }, most));
+                }
+                Verdict::Exhausted(end) => return Err(self.exhausted(end, most)),
+                Verdict::Refused => return Err(End::Refused),
+                Verdict::CallTools | Verdict::RetryLonger { .. } => break,
+            }
+        }
+        Err(End::Failed(Failure::new("internal_error", "a coding agent leaves nothing half done")))
+    }
+
+    /// One errand, with what is told of it. Run once: a recorded report costs nothing.
+    async fn send(&mut self, wanted: Wanted<'_>, admitted: &Admitted) -> Result<Report, End> {
+        let index = self.next_call();
+        let (call, host) = (self.call, self.host);
+        let ModelRef { provider, model } = wanted.model;
+        let is_priced = host.prices.knows(wanted.model);
+        call.admits_model(provider, model, is_priced).await.map_err(End::Failed)?;
+        self.tale.tell().await?;
+        let kind = wanted.model.model.as_str();
+        let known = call.session.as_ref().filter(|it| it.call == index && it.coding_agent == kind);
+        let is_safe = known.is_some()
+            || wanted.before.is_some()
+            || admitted.names_sessions
+            || !admitted.changes_things;
+        let on_unknown = if is_safe { OnUnknown::Verify } else { OnUnknown::Ask };
+        let effect = Effect { index, provider: CODING_PROVIDER, on_unknown };
+        let known = known.map(|session| session.session_id.as_str());
+        let (verbosity, credential) = (self.verbosity(), self.credential.clone());
+        let allowlist = &admitted.tools;
+        let made = call.once(effect, |once| async move {
+            let key = match &credential {
+                Some(name) => Some(call.secret(name).await?),
+                None => None,
+            };
+            let began = begin(&once, known, &wanted);
+            let prompt = match (&once.perhaps_made, began) {
+                (Some(_), Begin::Resume(_) | Begin::Perhaps) => resumed(wanted.prompt),
+                _ => wanted.prompt.to_owned(),
+            };
+            let errand = Errand {
+                kind,
+                tenant: &call.tenant,
+                run: &call.run,
+                node: &call.attempt.node,
+                visit: call.attempt.visit,
+                prompt: &prompt,
+                allowlist,
+                begin: began,
+                effect: once.id.as_str(),
+                key,
+                spent: wanted.before.and_then(|report| report.session_usage),
+            };
+            let mut watch = Watch::new(call, kind, index, verbosity);
+            watch.begin(once.perhaps_made.is_some()).await;
+            let worked = host.coders.work(errand, &mut watch).await;
+            watch.end(worked.is_ok()).await;
+            let report = worked.map_err(|error| stumble(&error))?;
+            serde_json::to_value(report).map_err(|error| Stumble {
+                failure: Failure::new("internal_error", error.to_string()),
+                class: RetryClass::Final,
+            })
+        });
+        let report = self.read_report(wanted.model, made.await)?;
+        self.account(wanted.model, &report);
+        self.thought(&report.turn());
+        Ok(report)
+    }
+
+    fn read_report(
+        &mut self,
+        model: &ModelRef,
+        made: Result<Value, OnceError>,
+    ) -> Result<Report, End> {
+        match made {
+            // A person who knows what came of an errand may have said it in any form.
+            Ok(value) => Ok(serde_json::from_value(value.clone())
+                .unwrap_or_else(|_| Report { text: said(&value), ..Report::default() })),
+            Err(OnceError::Ended(callboard_core::Outcome::Failed { failure, .. }))
+                if failure.code == CodingFault::Declined.code() =>
+            {
+                self.tale.note(AgentFact::Refused(EnvelopeRefusal {
+                    node_id: String::new().into(),
+                    provider: model.provider.clone(),
+                    model: model.model.clone(),
+                    safety_category: None,
+                }));
+                Err(End::Refused)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What the errand cost, and what was denied in it.
+    fn account(&mut self, model: &ModelRef, report: &Report) {
+        let usage = report.usage.unwrap_or_default();
+        let cost = report.cost_usd;
+        self.tale.note(AgentFact::Used(ProviderUsage {
+            cost_estimate_usd: cost,
+            currency: cost.map(|_| "USD".to_owned()),
+            ..self.host.prices.usage(model, &usage, None)
+        }));
+        if report.denials > 0 {
+            let fields = [
+                ("code".to_owned(), json!("tool_denied")),
+                ("count".to_owned(), json!(report.denials)),
+            ];
+            self.tale.note(AgentFact::Noted {
+                level: "warn".to_owned(),
+                message: format!("{} wanted tools that it may not use", model.model),
+                fields: fields.into_iter().collect(),
+            });
+        }
+    }
+}
+
+/// What was begun before a crash goes on; a session that a later errand needs is the one of the errand before.
+fn begin<'a>(once: &Once, known: Option<&'a str>, wanted: &Wanted<'a>) -> Begin<'a> {
+    let before = wanted.before.and_then(|report| report.session.as_deref());
+    match (once.perhaps_made.is_some(), known, before) {
+        (true, Some(session), _) | (_, _, Some(session)) => Begin::Resume(session),
+        (true, None, None) => Begin::Perhaps,
+        (false, _, None) => Begin::Fresh,
+    }
+}
+
+/// Everything that a model would be told, in one text: a coding agent has one ear.
+fn brief(request: &ModelRequest) -> String {
+    let mut parts: Vec<String> = request.system.iter().cloned().collect();
+    let last = request.messages.len().saturating_sub(1);
+    for (place, message) in request.messages.iter().enumerate() {
+        match message {
+            Message::User { text } if place == last => parts.push(text.clone()),
+            Message::User { text } => parts.push(format!("Before, you were asked:\n{text}")),
+            Message::Assistant { text, .. } => parts.push(format!("You answered:\n{text}")),
+            // It calls its tools itself.
+            Message::Tool { .. } => {}
+        }
+    }
+    if let Some(schema) = &request.response_schema {
+        parts.push(format!(
+            "When you are done, answer with one JSON value that matches this JSON Schema, and with nothing else:\n{schema}"
+        ));
+    }
+    parts.join("\n\n")
+}
+
+/// The session may have been cut off before it knew what was wanted, so it is told again.
+fn resumed(prompt: &str) -> String {
+    format!(
+        "You were interrupted in the middle of the task below. Go on where you stopped: look at what is already done, do not do it again, and finish.\n\n{prompt}"
+    )
+}
+
+fn said(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The agent has tried again itself where that could help: the failure is the errand's outcome.
+fn stumble(error: &CodingError) -> Stumble {
+    Stumble { failure: error.failure(), class: RetryClass::Final }
+}

@@ -1,0 +1,268 @@
+//! Coding agents of the command line as the host's own: which there are, what they may use, where they work.
+
+mod folders;
+mod grants;
+mod kinds;
+mod listen;
+mod usage;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sha2::{Digest as _, Sha256};
+
+use callboard_agent_api::{
+    AgentBackend, AgentError, AgentRunRequest, CliBackend, CliConfig, FailureClass, Grant,
+    Leftovers, capability,
+};
+use callboard_agents::{
+    Admitted, Begin, CodingAgents, CodingError, CodingFault, CodingReport, Errand, StepSink,
+};
+
+pub use folders::{CliFolders, RunFolder};
+pub use kinds::{CODING_KINDS, CodingKind, KindFacts};
+
+use grants::Allowed;
+use listen::Listener;
+
+/// What an operator decides about coding agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CliSettings {
+    /// Where they work; by default a folder of the run's own.
+    pub work_dir: Option<PathBuf>,
+    /// What they see as their home; by default a folder of the visit's own.
+    pub home: Option<PathBuf>,
+    /// Variables of the host that reach them beside those that they need.
+    pub env: Vec<String>,
+    /// How long one may print nothing.
+    pub idle_timeout: Duration,
+    /// What is special about one of them, by its kind.
+    pub agents: BTreeMap<String, CliAgentSettings>,
+}
+
+impl Default for CliSettings {
+    fn default() -> Self {
+        Self {
+            work_dir: None,
+            home: None,
+            env: Vec::new(),
+            // A build or a test run prints nothing through the agent while it lasts.
+            idle_timeout: Duration::from_secs(30 * 60),
+            agents: BTreeMap::new(),
+        }
+    }
+}
+
+/// What an operator decides about one coding agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CliAgentSettings {
+    /// The program, where it is not found on `PATH` under its usual name.
+    pub program: Option<PathBuf>,
+    /// The model that it asks, in its own words.
+    pub model: Option<String>,
+}
+
+/// Where coding agents live on this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CliSurroundings {
+    /// The host's environment, of which agents see little.
+    pub environment: BTreeMap<String, String>,
+    pub folders: CliFolders,
+    /// Where running processes are remembered for a host that starts after a crash.
+    pub records: Option<PathBuf>,
+}
+
+/// The coding agents that this host can start.
+#[derive(Debug)]
+pub struct CliAgents {
+    settings: CliSettings,
+    folders: CliFolders,
+    backends: BTreeMap<&'static str, CliBackend>,
+}
+
+impl CliAgents {
+    pub fn new(settings: CliSettings, surroundings: CliSurroundings) -> Self {
+        let CliSurroundings { environment, folders, records } = surroundings;
+        let start = |kind: &CodingKind| {
+            let ours = settings.agents.get(kind.name).cloned().unwrap_or_default();
+            let mut config = CliConfig {
+                program: ours.program,
+                host_env: environment.clone(),
+                idle_timeout: Some(settings.idle_timeout),
+                leftovers: records.clone().map(Leftovers::at),
+                ..CliConfig::default()
+            };
+            for name in &settings.env {
+                if let Some(value) = environment.get(name) {
+                    config.env.insert(name.clone(), value.clone());
+                }
+            }
+            config.env.extend(kind.own_variables(&environment, settings.home.is_none()));
+            (kind.name, kind.backend(config))
+        };
+        let backends = CODING_KINDS.iter().map(start).collect();
+        Self { settings, folders, backends }
+    }
+
+    /// Ends what a host that crashed has left running; answers how many agents that were.
+    pub fn clean_up(records: PathBuf) -> std::io::Result<usize> {
+        Leftovers::at(records).clean_up()
+    }
+
+    /// What a program says when it is asked for its version.
+    pub async fn version(&self, kind: &str) -> Result<String, CodingError> {
+        let backend = self.backend(kind)?;
+        backend.version().await.map_err(|error| failed(kind, &error))
+    }
+
+    fn backend(&self, kind: &str) -> Result<&CliBackend, CodingError> {
+        self.backends.get(kind).ok_or_else(|| {
+            let known: Vec<&str> = self.backends.keys().copied().collect();
+            let message = format!("no coding agent is called so; known: {}", known.join(", "));
+            CodingError::new(kind, CodingFault::Missing, message)
+        })
+    }
+
+    fn request(
+        &self,
+        errand: &Errand<'_>,
+        backend: &CliBackend,
+        grants: &BTreeSet<Grant>,
+        session: Session,
+    ) -> Result<AgentRunRequest, CodingError> {
+        let made = self.folders.prepare(errand.tenant, errand.run).map_err(|error| {
+            tracing::warn!(%error, run = %errand.run, "no folder for a coding agent");
+            CodingError::new(errand.kind, CodingFault::Broken, "its folders could not be made")
+        })?;
+        let home = match &self.settings.home {
+            Some(home) => home.clone(),
+            None => made.home(errand.node, errand.visit),
+        };
+        let own = |name: &str| format!("backend.{}.{name}", backend.kind());
+        let names: Vec<&str> = grants.iter().map(|grant| grant.name()).collect();
+        let mut request = AgentRunRequest::new(errand.prompt)
+            .extension(own("exec.tools.v1"), serde_json::json!(names));
+        request.working_dir = Some(self.settings.work_dir.clone().unwrap_or_else(|| made.work()));
+        request.env.insert("HOME".to_owned(), home.to_string_lossy().into_owned());
+        if let Some(key) = &errand.key {
+            let Some(variable) = kinds::find(errand.kind).and_then(|kind| kind.key) else {
+                let message = "it takes no key of a run";
+                return Err(CodingError::new(errand.kind, CodingFault::Forbidden, message));
+            };
+            request.env.insert(variable.to_owned(), key.reveal().to_owned());
+        }
+        let ours = self.settings.agents.get(errand.kind);
+        if let Some(model) = ours.and_then(|ours| ours.model.as_deref()) {
+            request = request.extension(capability::MODEL, model);
+        }
+        Ok(match session {
+            Session::Unnamed => request,
+            Session::New(id) => request.extension(own("session.new_id.v1"), id),
+            Session::Old(id) => {
+                let selector = serde_json::json!({ "selector": "id", "id": id });
+                request.extension(capability::SESSION_RESUME, selector)
+            }
+        })
+    }
+}
+
+/// Which session a program is started with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Session {
+    Unnamed,
+    New(String),
+    Old(String),
+}
+
+#[async_trait]
+impl CodingAgents for CliAgents {
+    fn admit(&self, kind: &str, allowlist: &[String]) -> Result<Admitted, CodingError> {
+        let backend = self.backend(kind)?;
+        let Allowed { grants, tools, unknown } = Allowed::of(kind, allowlist);
+        backend.check_grants(&grants).map_err(|error| not_held(kind, &error))?;
+        let changing = [Grant::WriteFiles, Grant::Shell];
+        Ok(Admitted {
+            tools,
+            unknown,
+            changes_things: changing.iter().any(|grant| grants.contains(grant)),
+            names_sessions: names_sessions(backend),
+        })
+    }
+
+    async fn work(
+        &self,
+        errand: Errand<'_>,
+        steps: &mut dyn StepSink,
+    ) -> Result<CodingReport, CodingError> {
+        let backend = self.backend(errand.kind)?;
+        let grants = Allowed::of(errand.kind, errand.allowlist).grants;
+        let named = names_sessions(backend).then(|| session_name(errand.effect));
+        let fresh = named.clone().map_or(Session::Unnamed, Session::New);
+        let session = match (errand.begin, named) {
+            (Begin::Resume(id), _) => Session::Old(id.to_owned()),
+            (Begin::Perhaps, Some(name)) => Session::Old(name),
+            (Begin::Perhaps | Begin::Fresh, _) => fresh.clone(),
+        };
+        let was_tried = errand.begin == Begin::Perhaps && session != fresh;
+        let listener = Listener { backend, grants: &grants, errand: &errand };
+        let request = self.request(&errand, backend, &grants, session)?;
+        let worked = listener.run(request, &mut *steps).await;
+        match worked {
+            // Nothing had begun under that name, so nothing is lost by beginning now.
+            Err(error) if was_tried && error.fault == CodingFault::SessionMissing => {
+                let request = self.request(&errand, backend, &grants, fresh)?;
+                listener.run(request, steps).await
+            }
+            other => other,
+        }
+    }
+}
+
+fn names_sessions(backend: &CliBackend) -> bool {
+    let id = format!("backend.{}.session.new_id.v1", backend.kind());
+    backend.capabilities().contains(&id)
+}
+
+/// A UUID that the same effect always gets.
+fn session_name(effect: &str) -> String {
+    let digest = Sha256::digest(effect);
+    let mut bytes: [u8; 16] = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+fn not_held(kind: &str, error: &AgentError) -> CodingError {
+    let said = error.to_string();
+    let reason = said.strip_prefix("not started: ").unwrap_or(&said);
+    let message = format!("it cannot be held to the tools that the agent may use: {reason}");
+    CodingError::new(kind, CodingFault::NotHeld, message)
+}
+
+/// What an error of the program means to a run.
+fn failed(kind: &str, error: &AgentError) -> CodingError {
+    let fault = match error.class() {
+        None => CodingFault::Rejected,
+        Some(class) => match class {
+            FailureClass::Spawn | FailureClass::ModelRejected => CodingFault::Missing,
+            FailureClass::Auth => CodingFault::Forbidden,
+            FailureClass::RateLimit => CodingFault::Limited,
+            FailureClass::Upstream5xx => CodingFault::Trouble,
+            FailureClass::InvalidRequest => CodingFault::Rejected,
+            FailureClass::Refused => CodingFault::Declined,
+            FailureClass::Permission => CodingFault::NotHeld,
+            FailureClass::SessionMissing => CodingFault::SessionMissing,
+            FailureClass::TurnLimit => CodingFault::TurnLimit,
+            FailureClass::Timeout => CodingFault::TimedOut,
+            _ => CodingFault::Broken,
+        },
+    };
+    CodingError::new(kind, fault, error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

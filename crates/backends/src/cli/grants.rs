@@ -1,0 +1,71 @@
+//! What the names of an allowlist mean to a coding agent.
+
+use std::collections::BTreeSet;
+
+use callboard_agent_api::Grant;
+
+/// An allowlist, sorted out for one kind.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Allowed {
+    pub(super) grants: BTreeSet<Grant>,
+    pub(super) tools: Vec<String>,
+    pub(super) unknown: Vec<String>,
+}
+
+impl Allowed {
+    /// Names match exactly. A shell is granted by name and for one kind only.
+    pub(super) fn of(kind: &str, allowlist: &[String]) -> Self {
+        let shell = format!("cli:{kind}.shell");
+        let mut allowed = Self::default();
+        for name in allowlist {
+            let grant = match name.as_str() {
+                "openwop:core.files.read" => Some(Grant::ReadFiles),
+                "openwop:core.files.write" => Some(Grant::WriteFiles),
+                "openwop:core.openwop.http.fetch" => Some(Grant::FetchWeb),
+                name if name == shell => Some(Grant::Shell),
+                _ => None,
+            };
+            match grant {
+                Some(grant) => {
+                    if allowed.grants.insert(grant) {
+                        allowed.tools.push(name.clone());
+                    }
+                }
+                None => allowed.unknown.push(name.clone()),
+            }
+        }
+        allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(kind: &str, names: &[&str]) -> Allowed {
+        Allowed::of(kind, &names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn every_name_of_the_table_grants_its_own_and_nothing_more() {
+        for (name, grant) in [
+            ("openwop:core.files.read", Grant::ReadFiles),
+            ("openwop:core.files.write", Grant::WriteFiles),
+            ("openwop:core.openwop.http.fetch", Grant::FetchWeb),
+            ("cli:codex.shell", Grant::Shell),
+        ] {
+            let found = allowed("codex", &[name, name]);
+            assert_eq!(found.grants, [grant].into());
+            assert_eq!((found.tools.as_slice(), found.unknown.len()), (&[name.to_owned()][..], 0));
+        }
+        assert_eq!(allowed("codex", &[]), Allowed::default());
+    }
+
+    #[test]
+    fn what_is_not_in_the_table_grants_nothing() {
+        let names = ["*", "openwop:core.files.*", "cli:claude-code.shell", "Bash", "mcp:a.b", ""];
+        let found = allowed("codex", &names);
+        assert_eq!((found.grants.len(), found.tools.len()), (0, 0));
+        assert_eq!(found.unknown, names);
+    }
+}

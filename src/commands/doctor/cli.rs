@@ -1,0 +1,101 @@
+//! The checks of coding agents: which are on `PATH`, and whether they answer.
+
+use std::path::{Path, PathBuf};
+
+use callboard_agents::{CODING_PROVIDER, ModelTable};
+use callboard_backends::{CODING_KINDS, CliAgents, CliFolders, CliSurroundings, CodingKind};
+
+use super::{Check, State};
+use crate::config::Config;
+use crate::wire;
+
+/// Nothing is asked of any model: a program is asked for its version, and that is all.
+pub(super) async fn check(
+    config: &Config,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Vec<Check> {
+    let surroundings = CliSurroundings {
+        environment: wire::cli::environment(),
+        folders: CliFolders::at(std::env::temp_dir()),
+        records: None,
+    };
+    let agents = CliAgents::new(config.cli.clone(), surroundings);
+    // What is wrong with the models is said where they are checked.
+    let providers = config.provider_settings(&variable).unwrap_or_default();
+    let table = config.model_table(&providers, &variable).unwrap_or_default();
+    let looks = CODING_KINDS.iter().map(|kind| {
+        let named = config.cli.agents.get(kind.name).and_then(|ours| ours.program.as_deref());
+        let program = find(named.unwrap_or(Path::new(kind.program)), variable("PATH"));
+        look(kind, program, is_wanted(&table, kind), &agents)
+    });
+    let found: Vec<Check> =
+        futures_util::future::join_all(looks).await.into_iter().flatten().collect();
+    if found.is_empty() {
+        let programs = CODING_KINDS.map(|kind| kind.program).join(", ");
+        let nobody = format!("none on PATH ({programs})");
+        return vec![Check::new(NAME, State::Skipped, nobody)];
+    }
+    found
+}
+
+const NAME: &str = "coding agent";
+
+/// One that nobody asks for and nobody has is not worth a line.
+async fn look(
+    kind: &CodingKind,
+    program: Option<PathBuf>,
+    is_wanted: bool,
+    agents: &CliAgents,
+) -> Option<Check> {
+    let name = kind.name;
+    let Some(program) = program else {
+        return is_wanted.then(|| {
+            let found = format!("{name}: a model names it, and {} is not on PATH", kind.program);
+            Check::new(NAME, State::Failed, found).hint(format!(
+                "install it, or name its program in [cli.{name}]; the host's own PATH counts"
+            ))
+        });
+    };
+    let shown = program.display();
+    Some(match agents.version(name).await {
+        Ok(version) => Check::new(NAME, State::Ok, format!("{name}: {version}, {shown}")),
+        Err(error) => {
+            let state = if is_wanted { State::Failed } else { State::Warning };
+            Check::new(NAME, state, format!("{error} ({shown})"))
+                .hint(format!("run `{shown} --version` by hand, and see what it says"))
+        }
+    })
+}
+
+fn is_wanted(table: &ModelTable, kind: &CodingKind) -> bool {
+    ModelTable::CLASSES.into_iter().any(|class| {
+        let model = table.of(class);
+        model.provider == CODING_PROVIDER && model.model == kind.name
+    })
+}
+
+/// A name is looked up; a path is taken as it stands.
+fn find(program: &Path, path: Option<String>) -> Option<PathBuf> {
+    if program.components().count() > 1 {
+        return program.is_file().then(|| program.to_owned());
+    }
+    let folders = path.unwrap_or_default();
+    std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_where_a_host_would_find_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("claude");
+        let path = Some(format!("/nowhere:{}", folder.path().display()));
+        assert_eq!(find(Path::new("claude"), path.clone()), None);
+        std::fs::write(&program, "").unwrap();
+        assert_eq!(find(Path::new("claude"), path), Some(program.clone()));
+        assert_eq!(find(Path::new("claude"), None), None);
+        assert_eq!(find(&program, None), Some(program));
+    }
+}

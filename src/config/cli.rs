@@ -1,0 +1,158 @@
+//! `[cli]`: how coding agents of the command line are started.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use callboard_backends::{CODING_KINDS, CliAgentSettings, CliSettings};
+
+use super::Source;
+use crate::exit::CommandError;
+
+const KEYS: [&str; 4] = ["work_dir", "home", "env", "idle_timeout_ms"];
+const AGENT_KEYS: [&str; 2] = ["program", "model"];
+/// A day: nothing that prints nothing for longer is waited for.
+const LONGEST_IDLE_MS: u64 = 86_400_000;
+
+type Value<'v> = Spanned<DeValue<'v>>;
+
+impl Source<'_> {
+    pub(super) fn cli(&self, value: &Value<'_>) -> Result<CliSettings, CommandError> {
+        let mut cli = CliSettings::default();
+        for (key, value) in self.section(value, "cli")? {
+            let name = key.get_ref().as_ref();
+            let path = format!("cli.{name}");
+            match name {
+                "work_dir" => cli.work_dir = Some(self.folder(value, &path)?),
+                "home" => cli.home = Some(self.folder(value, &path)?),
+                "env" => cli.env = self.variables(value, &path)?,
+                "idle_timeout_ms" => cli.idle_timeout = self.millis(value, &path)?,
+                kind if CODING_KINDS.iter().any(|known| known.name == kind) => {
+                    cli.agents.insert(kind.to_owned(), self.coding_agent(value, &path)?);
+                }
+                other => {
+                    let kinds = CODING_KINDS.iter().map(|kind| kind.name);
+                    let known: Vec<&str> = KEYS.into_iter().chain(kinds).collect();
+                    return Err(self.unknown(key.span().start, &path, other, &known));
+                }
+            }
+        }
+        Ok(cli)
+    }
+
+    fn coding_agent(
+        &self,
+        value: &Value<'_>,
+        path: &str,
+    ) -> Result<CliAgentSettings, CommandError> {
+        let mut agent = CliAgentSettings::default();
+        for (key, value) in self.section(value, path)? {
+            let name = key.get_ref().as_ref();
+            let path = format!("{path}.{name}");
+            match name {
+                "program" => agent.program = Some(self.folder(value, &path)?),
+                "model" => agent.model = Some(self.text(value, &path)?),
+                other => return Err(self.unknown(key.span().start, &path, other, &AGENT_KEYS)),
+            }
+        }
+        Ok(agent)
+    }
+
+    fn folder(&self, value: &Value<'_>, path: &str) -> Result<PathBuf, CommandError> {
+        match self.text(value, path)? {
+            text if text.trim().is_empty() => Err(self.wrong(value, path, "a path")),
+            text => Ok(text.into()),
+        }
+    }
+
+    fn variables(&self, value: &Value<'_>, path: &str) -> Result<Vec<String>, CommandError> {
+        let names = self.texts(value, path)?;
+        let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        for name in &names {
+            let place = self.place(value.span().start);
+            if name.is_empty() || !name.chars().all(is_fine) || name == "HOME" {
+                let what = format!("{place}: {path}: {name:?} is no variable to pass on");
+                return Err(CommandError::usage(what)
+                    .hint("list names of variables; the home has a key of its own"));
+            }
+            if name.starts_with("CALLBOARD_") {
+                let what = format!("{place}: {path}: {name} stays with the host");
+                return Err(CommandError::usage(what)
+                    .hint("coding agents get no variable that begins with CALLBOARD_"));
+            }
+        }
+        Ok(names)
+    }
+
+    fn millis(&self, value: &Value<'_>, path: &str) -> Result<Duration, CommandError> {
+        let number = value.get_ref().as_integer().and_then(|number| {
+            u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
+        });
+        let wanted = format!("a whole number from 1 to {LONGEST_IDLE_MS}");
+        number
+            .filter(|number| (1..=LONGEST_IDLE_MS).contains(number))
+            .map(Duration::from_millis)
+            .ok_or_else(|| self.wrong(value, path, &wanted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+
+    fn read(text: &str) -> Result<Config, (String, Option<String>)> {
+        Config::parse("c.toml", text).map_err(|error| (error.what, error.hint))
+    }
+
+    #[test]
+    fn the_section_is_read_with_a_section_for_each_agent() {
+        let text = "[cli]\nwork_dir = \"/src/project\"\nenv = [\"GH_TOKEN\"]\nidle_timeout_ms = 1_000\n\
+                    [cli.claude-code]\nprogram = \"/opt/claude\"\nmodel = \"sonnet\"\n";
+        let cli = read(text).unwrap().cli;
+        assert_eq!(cli.work_dir.as_deref(), Some("/src/project".as_ref()));
+        assert_eq!((cli.home, cli.env), (None, vec!["GH_TOKEN".to_owned()]));
+        assert_eq!(cli.idle_timeout.as_secs(), 1);
+        let claude = &cli.agents["claude-code"];
+        assert_eq!(claude.program.as_deref(), Some("/opt/claude".as_ref()));
+        assert_eq!(claude.model.as_deref(), Some("sonnet"));
+    }
+
+    #[test]
+    fn mistakes_name_their_line() {
+        for (text, what, hint) in [
+            (
+                "[cli]\nworkdir = \"x\"",
+                "c.toml:2: unknown key cli.workdir",
+                Some("did you mean work_dir?"),
+            ),
+            (
+                "[cli.codx]\nmodel = \"m\"",
+                "c.toml:1: unknown key cli.codx",
+                Some("did you mean codex?"),
+            ),
+            (
+                "[cli.codex]\nmodell = \"m\"",
+                "c.toml:2: unknown key cli.codex.modell",
+                Some("did you mean model?"),
+            ),
+            ("[cli]\nhome = 1", "c.toml:2: cli.home must be text, not an integer", None),
+            ("[cli]\nhome = \" \"", "c.toml:2: cli.home must be a path, not a string", None),
+            (
+                "[cli]\nenv = [\"CALLBOARD_API_KEYS\"]",
+                "c.toml:2: cli.env: CALLBOARD_API_KEYS stays with the host",
+                Some("coding agents get no variable that begins with CALLBOARD_"),
+            ),
+            (
+                "[cli]\nidle_timeout_ms = 0",
+                "c.toml:2: cli.idle_timeout_ms must be a whole number from 1 to 86400000, not an integer",
+                None,
+            ),
+            ("cli = 1", "c.toml:1: cli must be a section, not an integer", None),
+        ] {
+            let found = read(text).map(drop);
+            assert_eq!(found, Err((what.to_owned(), hint.map(str::to_owned))), "{text}");
+        }
+    }
+}

@@ -202,16 +202,7 @@ impl LiveAgents {
                 Err(End::Failed(Failure::new("no_model_available", none.to_string())))
             }
         };
-        match answered {
-            Ok(answer) => work.conclude(answer, invoked).await,
-            Err(End::Once(error)) => work.give_up(error).await,
-            Err(End::Later(outcome)) => Ok(outcome),
-            Err(End::Failed(failure)) => work.fail(InvocationOutcome::Failed, failure).await,
-            Err(End::Refused) => {
-                let failure = Failure::new("envelope_refusal", "the model declined to answer");
-                work.fail(InvocationOutcome::Refused, failure).await
-            }
-        }
+        work.end(answered, invoked).await
     }
 }
 
@@ -299,7 +290,25 @@ impl Work<'_> {
         })
     }
 
-    /// Steps 7 and 8: doubt is escalated, anything else is the node's result.
+    /// Steps 7 and 8, or what stands in their place.
+    async fn end(
+        self,
+        answered: Result<Answer, End>,
+        invoked: Invoked,
+    ) -> Result<Outcome, OnceError> {
+        match answered {
+            Ok(answer) => self.conclude(answer, invoked).await,
+            Err(End::Once(error)) => self.give_up(error).await,
+            Err(End::Later(outcome)) => Ok(outcome),
+            Err(End::Failed(failure)) => self.fail(InvocationOutcome::Failed, failure).await,
+            Err(End::Refused) => {
+                let failure = Failure::new("envelope_refusal", "the model declined to answer");
+                self.fail(InvocationOutcome::Refused, failure).await
+            }
+        }
+    }
+
+    /// Doubt is escalated, anything else is the node's result.
     async fn conclude(mut self, answer: Answer, invoked: Invoked) -> Result<Outcome, OnceError> {
         let Answer { result, confidence, schema_validated } = answer;
         self.decided(&result, confidence);

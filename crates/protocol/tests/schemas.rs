@@ -91,6 +91,7 @@ fn check(validator: &Validator, what: &str, value: &Value) {
 fn events() -> Vec<Event> {
     let mut events = run_events();
     events.extend(family_events());
+    events.extend(memory_events());
     events.extend(agent_events());
     events.extend(agents::live_events());
     events.extend(triggers::trigger_events());
@@ -344,22 +345,8 @@ fn orchestration_events() -> Vec<Event> {
     [decided].into_iter().chain(escalated).chain(chain).collect()
 }
 
-fn family_events() -> Vec<Event> {
+fn memory_events() -> Vec<Event> {
     vec![
-        Event::NodeDispatched(NodeDispatched {
-            node_id: None,
-            child_run_id: "r".into(),
-            child_workflow_id: "w".into(),
-        }),
-        Event::ChildChanged(ChildChanged {
-            node_id: "n".into(),
-            child_run_id: "r".into(),
-            status: RunStatus::Completed,
-            outputs: object(json!({ "x": 1 })),
-            error: Some(failure()),
-            memory: vec![Remembered { id: "mem_1".into(), version: 2 }],
-            used: Consumption { tokens: 3, ..Consumption::default() },
-        }),
         Event::MemoryWritten(MemoryWritten {
             memory_ref: "desk/notes".into(),
             memory_id: "mem_1".into(),
@@ -389,6 +376,25 @@ fn family_events() -> Vec<Event> {
             output_count: 2,
             merged_ids: Some(vec!["mem_1".into()]),
             trigger: ConsolidationTrigger::OnDemand,
+        }),
+    ]
+}
+
+fn family_events() -> Vec<Event> {
+    vec![
+        Event::NodeDispatched(NodeDispatched {
+            node_id: None,
+            child_run_id: "r".into(),
+            child_workflow_id: "w".into(),
+        }),
+        Event::ChildChanged(ChildChanged {
+            node_id: "n".into(),
+            child_run_id: "r".into(),
+            status: RunStatus::Completed,
+            outputs: object(json!({ "x": 1 })),
+            error: Some(failure()),
+            memory: vec![Remembered { id: "mem_1".into(), version: 2 }],
+            used: Consumption { tokens: 3, ..Consumption::default() },
         }),
         Event::ReplayDivergedAtRefusal(ReplayDivergedAtRefusal {
             source_run_id: "run-1".into(),

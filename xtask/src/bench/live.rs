@@ -29,7 +29,7 @@ const CALLERS: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Live {
-    pub(crate) runs: Sample,
+    pub(crate) runs: Option<Sample>,
     /// Processor time of the host per run.
     pub(crate) cpu_per_run: Duration,
     /// From the provider's first byte to its word at a client of the run's stream, in order.
@@ -63,10 +63,10 @@ pub(crate) async fn all(binary: &Path, folder: &Path, scale: Scale) -> Result<Li
     for _ in 0..scale.turns {
         let cpu = processor_time(host.id()?)?;
         let sample = load::drive(host.address, &order, CALLERS, scale.runs[1] / 2).await?;
-        if sample.per_second() > live.runs.per_second() {
+        if live.runs.as_ref().is_none_or(|best| best.per_second() < sample.per_second()) {
             live.cpu_per_run =
                 (processor_time(host.id()?)? - cpu) / u32::try_from(sample.ends.len())?;
-            live.runs = sample;
+            live.runs = Some(sample);
         }
     }
     live.first_words = first_words(&host, provider).await?;

@@ -106,9 +106,11 @@ fn together(table: &mut Table, figures: &Together) {
 }
 
 fn live(table: &mut Table, live: &Live) {
-    let runs = format!("{} runs/s", grouped(live.runs.per_second()));
-    table.row("live agent, one turn, concurrency 64", runs, "at least 1,000");
-    table.row("— create to end, p50 / p99", both(&live.runs.ends), "");
+    if let Some(runs) = &live.runs {
+        let rate = format!("{} runs/s", grouped(runs.per_second()));
+        table.row("live agent, one turn, concurrency 64", rate, "at least 1,000");
+        table.row("— create to end, p50 / p99", both(&runs.ends), "");
+    }
     table.row("— processor time of the host per run", time(live.cpu_per_run), "at most 0.6 ms");
     table.row(
         "provider's first byte to its word in a stream, p50 / p99",

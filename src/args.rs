@@ -6,8 +6,8 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    agents, chat, completions, demo, doctor, inbox, keys, memory, packs, roster, run, runs,
-    schedules, secrets, serve, triggers, workflows,
+    agents, chat, completions, demo, doctor, heartbeats, inbox, keys, memory, org_chart, packs,
+    roster, run, runs, schedules, secrets, serve, triggers, workflows,
 };
 use crate::exit::{CommandError, Exit};
 use crate::output;
@@ -93,6 +93,8 @@ pub(crate) enum Command {
     Schedules(schedules::SchedulesArgs),
     /// What starts workflows from outside: list, add, deliver, dead-letters and more
     Triggers(triggers::TriggersArgs),
+    /// What is looked at until it changes: list, add, pause, resume, remove
+    Heartbeats(heartbeats::HeartbeatsArgs),
     /// API keys: create, list, revoke, rotate, rotate-links
     Keys(keys::KeysArgs),
     /// What is remembered: list, get, history, restore, forget
@@ -103,6 +105,8 @@ pub(crate) enum Command {
     Agents(agents::AgentsArgs),
     /// Standing members: hire, show, pause, fire, work and more
     Roster(roster::RosterArgs),
+    /// Who stands where: show, put
+    OrgChart(org_chart::OrgChartArgs),
     /// Agent packs: new, pack, sign, verify, install, list, remove
     Packs(packs::PacksArgs),
     /// Check configuration, data folder, host, key and clock

@@ -1,7 +1,9 @@
 //! A host seen from the command line: one method per request, and every way it can go wrong as an exit code with a hint.
 
 mod deployments;
+mod heartbeats;
 mod memory;
+mod org_chart;
 mod packs;
 mod roster;
 mod schedules;

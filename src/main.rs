@@ -25,8 +25,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use args::{Cli, Command, Read};
 use commands::{
-    agents, chat, completions, demo, doctor, inbox, keys, memory, packs, roster, run, runs,
-    schedules, secrets, serve, triggers, workflows,
+    agents, chat, completions, demo, doctor, heartbeats, inbox, keys, memory, org_chart, packs,
+    roster, run, runs, schedules, secrets, serve, triggers, workflows,
 };
 use exit::{CommandError, Exit};
 
@@ -75,11 +75,13 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Workflows(args) => Box::pin(workflows::run(args, &connection)).await,
         Command::Schedules(args) => Box::pin(schedules::run(args, &connection)).await,
         Command::Triggers(args) => Box::pin(triggers::run(args, &connection)).await,
+        Command::Heartbeats(args) => Box::pin(heartbeats::run(args, &connection)).await,
         Command::Keys(args) => Box::pin(keys::run(args, &connection)).await,
         Command::Memory(args) => Box::pin(memory::run(args, &connection)).await,
         Command::Secrets(args) => Box::pin(secrets::run(args, &connection)).await,
         Command::Agents(args) => Box::pin(agents::run(args, &connection)).await,
         Command::Roster(args) => Box::pin(roster::run(args, &connection)).await,
+        Command::OrgChart(args) => Box::pin(org_chart::run(args, &connection)).await,
         Command::Packs(args) => Box::pin(packs::run(args, &connection)).await,
         Command::Doctor(args) => Box::pin(doctor::run(args, &connection)).await,
         Command::Demo(args) => Box::pin(demo::run(args)).await,

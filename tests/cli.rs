@@ -6,8 +6,12 @@ mod demo;
 mod deployments;
 #[path = "cli/forks.rs"]
 mod forks;
+#[path = "cli/heartbeats.rs"]
+mod heartbeats;
 #[path = "cli/memory.rs"]
 mod memory;
+#[path = "cli/org_chart.rs"]
+mod org_chart;
 #[path = "cli/packs.rs"]
 mod packs;
 #[path = "cli/questions.rs"]
@@ -124,6 +128,15 @@ const COMMANDS: &[&str] = &[
     "schedules pause",
     "schedules resume",
     "schedules run-now",
+    "heartbeats",
+    "heartbeats list",
+    "heartbeats add",
+    "heartbeats pause",
+    "heartbeats resume",
+    "heartbeats remove",
+    "org-chart",
+    "org-chart show",
+    "org-chart put",
     "triggers",
     "triggers list",
     "triggers add",

@@ -52,7 +52,7 @@ impl Minds {
             templates.extend(conformance::prompts());
             observability = Observability::Full;
         }
-        let library = PromptLibrary::new(store, templates);
+        let library = PromptLibrary::new(store, templates).with_packs(Arc::clone(&agents));
         let desk = PromptDesk { library, agents, observability };
         let prices = settings.config.price_table();
         Ok(Self { models: Arc::new(models), table, prices, desk, mock })

@@ -43,6 +43,10 @@ pub enum PackError {
     ManifestNotJson { why: String },
     #[error("pack.json: {0}")]
     Manifest(ShapeError),
+    #[error("prompts[{place}]: {why}")]
+    PromptTemplate { place: usize, why: ShapeError },
+    #[error("the pack needs {name} {wanted}, which is not installed")]
+    PromptDependency { name: String, wanted: String },
     #[error("a pack of kind {kind:?} holds no agents")]
     Kind { kind: String },
     #[error("agent {agent} does not lie below its pack {pack}")]
@@ -119,6 +123,8 @@ impl PackError {
             | Self::ForeignAgent { .. }
             | Self::DuplicateAgent { .. }
             | Self::Reference { .. } => "invalid_manifest",
+            Self::PromptTemplate { .. } => "prompt_template_invalid",
+            Self::PromptDependency { .. } => "prompt_pack_dependency_unresolvable",
             Self::Kind { .. } => "pack_kind_invalid",
             Self::Runtime { .. } => "unsupported_runtime",
             Self::RuntimeNeed { .. } | Self::Protocol { .. } => "pack_runtime_requirement_unmet",
@@ -161,14 +167,16 @@ impl PackError {
             | Self::ManifestMissing => "make the archive with `callboard packs pack`",
             Self::ManifestNotJson { .. }
             | Self::Manifest(_)
+            | Self::PromptTemplate { .. }
             | Self::ForeignAgent { .. }
             | Self::DuplicateAgent { .. } => "correct pack.json and pack it again",
             Self::Reference { .. } | Self::ReferenceMissing { .. } | Self::Content { .. } => {
                 "correct the file or the path to it and pack it again"
             }
+            Self::PromptDependency { .. } => "install that pack first",
             Self::SignatureMissing { .. } => "sign the archive with `callboard packs sign`",
             Self::Kind { .. } | Self::Runtime { .. } | Self::RuntimeNeed { .. } => {
-                "only packs of agents alone can be installed here"
+                "only packs of agents alone, or of prompts, can be installed here"
             }
             Self::Mismatch { .. } | Self::Integrity { .. } | Self::Signature { .. } => {
                 "do not use this archive; fetch it again or ask its publisher"

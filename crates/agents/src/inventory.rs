@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callboard_engine::{PackId, PackOwner};
-use callboard_protocol::{AgentId, AgentInventoryEntry, PackVersion, Tenant, Timestamp};
+use callboard_protocol::{
+    AgentId, AgentInventoryEntry, PackVersion, PromptTemplate, Tenant, Timestamp,
+};
 
 use crate::admission::Vetted;
 use crate::degrade::Degradation;
@@ -38,6 +40,15 @@ impl Installed {
     pub fn id(&self) -> PackId {
         let (name, version) = (self.pack.name().clone(), self.pack.version().clone());
         PackId { owner: self.owner.clone(), name, version }
+    }
+
+    /// Whether whoever installs that pack can see this one.
+    fn can_build_on(&self, other: &Self) -> bool {
+        let is_seen = match &other.owner {
+            PackOwner::Host => self.owner == PackOwner::Host,
+            PackOwner::Tenant(tenant) => self.is_visible_to(tenant),
+        };
+        is_seen && !self.is_removed
     }
 
     /// The rule of visibility, for lists, reads and dispatch alike.
@@ -133,6 +144,13 @@ impl Snapshot {
     /// The packs that a tenant can see, by owner, name and version.
     pub fn packs(&self, tenant: &Tenant) -> impl Iterator<Item = &Arc<Installed>> {
         self.packs.values().filter(move |pack| pack.is_visible_to(tenant) && !pack.is_removed)
+    }
+
+    /// The templates of those packs, the newest pack of a name first.
+    pub fn prompts(&self, tenant: &Tenant) -> Vec<&PromptTemplate> {
+        let mut packs: Vec<_> = self.packs(tenant).map(|installed| &installed.pack).collect();
+        packs.sort_by(|a, b| a.name().cmp(b.name()).then_with(|| b.version().cmp(a.version())));
+        packs.into_iter().flat_map(|pack| &pack.manifest.prompts).collect()
     }
 
     /// The highest version of an agent, or exactly the one asked for.

@@ -27,7 +27,7 @@ use callboard_core::{
     AgentFact, AgentPin, Confidence, Invoked, Outcome, Question, RetryClass, escalation_threshold,
     falls_short,
 };
-use callboard_engine::{Activity, Call, OnceError, Superseded};
+use callboard_engine::{Activity, Call, OnceError, PastTask, Superseded};
 use callboard_protocol::{
     AgentId, Failure, InterruptKind, InvocationOutcome, Object, SecretName, Tenant,
 };
@@ -134,6 +134,11 @@ impl Activity for LiveAgents {
             Err(OnceError::Superseded) => Outcome::Done { outputs: Object::new() },
             Err(OnceError::Ended(outcome)) => outcome,
         }
+    }
+
+    async fn prompts(&self, past: PastTask<'_>) -> Option<Vec<AgentFact>> {
+        let agent = self.find(&past.birth.owner.tenant, past.task.agent.as_ref()?)?;
+        self.desk.rehearse(past, Some(&agent)).await
     }
 }
 

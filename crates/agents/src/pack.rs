@@ -1,5 +1,6 @@
 //! One pack as it was read, with everything that its agents refer to.
 
+mod prompts;
 mod reference;
 mod schema;
 
@@ -11,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use callboard_engine::Digest;
 use callboard_protocol::{
-    AgentId, AgentManifest, PROTOCOL_VERSIONS, PackManifest, PackName, PackVersion,
+    AgentId, AgentManifest, PROMPT_PACK, PROTOCOL_VERSIONS, PackManifest, PackName, PackVersion,
     RuntimeLanguage, RuntimeNeed, ShapeError,
 };
 
@@ -20,6 +21,7 @@ use crate::error::PackError;
 use crate::signature::Sri;
 use reference::Resolver;
 
+pub(crate) use prompts::check_dependencies;
 pub use schema::Schema;
 
 /// A pack with nothing left to look up.
@@ -101,10 +103,14 @@ impl Contents {
         let bytes = self.manifest_bytes()?;
         let value: serde_json::Value = serde_json::from_slice(bytes)
             .map_err(|error| PackError::ManifestNotJson { why: error.to_string() })?;
-        if let Some(kind) = value.get("kind").and_then(|kind| kind.as_str())
-            && kind != "node"
-        {
-            return Err(PackError::Kind { kind: kind.to_owned() });
+        match value.get("kind").and_then(|kind| kind.as_str()) {
+            None | Some("node") => {}
+            Some(PROMPT_PACK) => {
+                let manifest = prompts::read(bytes)?;
+                check_protocol(&manifest)?;
+                return Ok(manifest);
+            }
+            Some(kind) => return Err(PackError::Kind { kind: kind.to_owned() }),
         }
         let manifest = PackManifest::parse(bytes).map_err(PackError::Manifest)?;
         check_protocol(&manifest)?;

@@ -6,6 +6,7 @@
 mod compose;
 mod library;
 mod node;
+mod place;
 mod resolve;
 
 pub use compose::{

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use callboard_core::{Outcome, RetryClass};
-use callboard_engine::{Activity, Call, Past, Superseded};
+use callboard_core::{AgentFact, Outcome, RetryClass};
+use callboard_engine::{Activity, Call, Past, PastTask, Superseded};
 use callboard_protocol::{EnvelopeKind, Failure, ModelClass, Object};
 
+use crate::coding::CODING_PROVIDER;
 use crate::live::tale::Tale;
 use crate::model::{
     Demands, Gate, Model, ModelTable, PriceTable, ResolvedModel, StopReason, Substitution, gate,
@@ -85,6 +86,10 @@ impl Activity for StructuredOutput {
         };
         self.models.rehearse(&model, &place, past.turns).into_iter().map(kind).collect()
     }
+
+    async fn prompts(&self, past: PastTask<'_>) -> Option<Vec<AgentFact>> {
+        self.desk.rehearse(past, None).await
+    }
 }
 
 impl StructuredOutput {
@@ -141,6 +146,11 @@ impl StructuredOutput {
         let active = resolved.model.clone();
         let mut required = self.required.clone();
         required.extend(settings.required.iter().cloned());
+        let is_coder = active.provider == CODING_PROVIDER;
+        if is_coder {
+            // It works on tasks in a folder, and nobody could hold its answer to a schema.
+            required.insert(0, "structured-output".to_owned());
+        }
         let demands = Demands { required, fallback: settings.fallback.clone() };
         let can_ask = |provider: &str| {
             provider == crate::model::Scripted::PROVIDER || self.table.providers.contains(provider)
@@ -158,7 +168,13 @@ impl StructuredOutput {
             }
             Gate::Refuse { missing, .. } => {
                 tale.tell().await?;
-                let message = format!("{active} lacks {}", missing.join(", "));
+                let message = match is_coder {
+                    true => format!(
+                        "{active} is a coding agent, which cannot answer core.ai.structuredOutput; name a model in \
+                         config.provider and config.model, or leave the task to a node with an agent"
+                    ),
+                    false => format!("{active} lacks {}", missing.join(", ")),
+                };
                 let details = serde_json::json!({ "capability": missing.first() });
                 let failure = Failure::new("capability_not_provided", message);
                 Err(failure.with_details(details.as_object().cloned().unwrap_or_default()).into())

@@ -198,6 +198,10 @@ pub struct Fork {
     /// Where a replay ends early because a model refuses that did not before, or no longer refuses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<RefusalDivergence>,
+    /// The source's events that tell of prompts which would be others today. An old reader that does not know of them
+    /// replays without telling so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prompts: Vec<u64>,
 }
 
 /// The event with which a branch went on live, after the history of another run.
@@ -221,6 +225,7 @@ impl Fork {
             origin: source.told_id(until).clone(),
             earlier: departures.filter(|one| mode == ForkMode::Replay || one.at < from).collect(),
             refusal: None,
+            prompts: Vec::new(),
         }
     }
 

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
 use callboard_core::{
-    AgentPin, Answered, Attempt, Fact, KeptModels, Outcome, Pin, RunBudget, Task, TraceContext,
-    pin_version,
+    AgentFact, AgentPin, Answered, Attempt, Birth, Fact, KeptModels, Outcome, Pin, RunBudget, Task,
+    TraceContext, pin_version,
 };
 use callboard_protocol::{
     AgentRef, AgentSession, EnvelopeKind, Failure, NodeId, Object, Principal, Remembered, RunId,
@@ -33,6 +33,12 @@ pub trait Activity: fmt::Debug + Send + Sync {
     async fn rehearse(&self, _past: Past<'_>) -> Vec<EnvelopeKind> {
         Vec::new()
     }
+
+    /// What a node would tell of its prompts today, though it asked in the past; none where nobody can say. A replay
+    /// compares it with what was told.
+    async fn prompts(&self, _past: PastTask<'_>) -> Option<Vec<AgentFact>> {
+        None
+    }
 }
 
 /// A node of a run that is to be replayed.
@@ -44,6 +50,18 @@ pub struct Past<'a> {
     pub configurable: &'a Object,
     /// How often a model was asked.
     pub turns: usize,
+}
+
+/// One attempt in a run that is to be replayed, as it was begun.
+#[derive(Debug, Clone, Copy)]
+pub struct PastTask<'a> {
+    /// The run that the log names.
+    pub run: &'a RunId,
+    pub birth: &'a Birth,
+    pub task: &'a Task,
+    /// The prompts that the definition names for its nodes: kind → ref.
+    pub prompt_defaults: Option<&'a Object>,
+    pub(crate) secrets: &'a Arc<dyn Secrets>,
 }
 
 /// Which activity performs which node type.

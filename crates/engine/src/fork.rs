@@ -1,5 +1,7 @@
 //! A new run from a point in another's history.
 
+mod prompts;
+
 use std::sync::Arc;
 
 use callboard_core::{
@@ -90,7 +92,11 @@ impl Engine {
             }
             ForkMode::Replay => {
                 let refusal = self.rehearse(source, &plan, rest).await;
-                birth.fork.iter_mut().for_each(|fork| fork.refusal = refusal.clone());
+                let (births, log) = ((source, &birth), &opened.entries);
+                let prompts = self.changed_prompts(births, &plan, log, from).await;
+                if let Some(fork) = &mut birth.fork {
+                    (fork.refusal, fork.prompts) = (refusal, prompts);
+                }
             }
         }
         let mut run = Run::new(Arc::new(birth), plan);

@@ -43,7 +43,7 @@ mod watcher;
 mod webhooks;
 mod work;
 
-pub use activity::{Activities, Activity, Call, Past, Superseded, VersionError};
+pub use activity::{Activities, Activity, Call, Past, PastTask, Superseded, VersionError};
 pub use ancestry::Ancestry;
 pub use annotations::{Annotated, Annotations};
 pub use budget::{Budgets, DayAccount, Purse, allowance_of};

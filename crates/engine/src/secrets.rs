@@ -9,7 +9,7 @@ use serde_json::Value;
 use callboard_core::{Redactor, RetryClass, SecretText};
 use callboard_protocol::{Failure, SecretName, Tenant, Timestamp};
 
-use crate::activity::Call;
+use crate::activity::{Call, PastTask};
 use crate::once::Stumble;
 use crate::registry::Put;
 use crate::store::StoreError;
@@ -17,7 +17,7 @@ use crate::store::StoreError;
 /// Values that tenants keep here under names. They go to calls that need them and never back to who stored them.
 #[async_trait]
 pub trait Secrets: fmt::Debug + Send + Sync {
-    /// The value. Only [`Call::secret`] asks for it, so that whatever a run has seen is known to its redactor.
+    /// The value. Only [`Call::secret`] hands it on, so that whatever a run has seen is known to its redactor.
     async fn resolve_secret(
         &self,
         tenant: &Tenant,
@@ -91,6 +91,14 @@ impl Call {
     /// it is shown.
     pub fn redact(&self, value: &mut Value) {
         self.resolved.known().redact(value);
+    }
+}
+
+impl PastTask<'_> {
+    /// Whether there is such a secret today. Nobody sees its value.
+    pub async fn has_secret(&self, name: &SecretName) -> bool {
+        let found = self.secrets.resolve_secret(&self.birth.owner.tenant, name).await;
+        !matches!(found, Ok(None))
     }
 }
 

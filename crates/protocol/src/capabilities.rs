@@ -118,6 +118,7 @@ pub struct PromptsCapability {
     pub max_template_bytes: usize,
     pub observability: String,
     pub mutable_library: bool,
+    pub packs_supported: bool,
     pub agent_bindings: bool,
 }
 

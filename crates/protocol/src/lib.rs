@@ -89,9 +89,9 @@ pub use org_chart::{
     AgentOrgChart, Department, Depth, OrgRole, Placement, PutOrgChart, ResponsibilityView,
 };
 pub use pack::{
-    NameError, PackManifest, PackName, PackRuntime, PackVersion, PeerDependencyMeta,
-    RangeTextError, RuntimeLanguage, RuntimeNeed, Signing, SigningMethod, VersionRange,
-    VersionTextError,
+    NameError, PROMPT_PACK, PackManifest, PackName, PackRuntime, PackVersion, PeerDependencyMeta,
+    PromptPackManifest, RangeTextError, RuntimeLanguage, RuntimeNeed, Signing, SigningMethod,
+    VersionRange, VersionTextError,
 };
 pub use prompt::{
     LONGEST_PROMPT, ModelHints, PromptMeta, PromptOrigin, PromptRef, PromptSource, PromptTemplate,

@@ -1,6 +1,7 @@
 //! A pack as its author describes it: the closed `pack.json`.
 
 mod name;
+mod prompts;
 mod range;
 mod version;
 
@@ -13,6 +14,7 @@ use crate::closed::ensure;
 use crate::{AgentManifest, Object, ShapeError};
 
 pub use name::{NameError, PackName};
+pub use prompts::{PROMPT_PACK, PromptPackManifest};
 pub use range::{RangeTextError, VersionRange};
 pub use version::{PackVersion, VersionTextError};
 
@@ -45,6 +47,9 @@ pub struct PackManifest {
     pub nodes: Vec<Object>,
     #[serde(default)]
     pub agents: Vec<AgentManifest>,
+    /// Only packs of kind `prompt` have any.
+    #[serde(skip)]
+    pub prompts: Vec<crate::PromptTemplate>,
     pub signing: Option<Signing>,
     pub connector: Option<Object>,
 }
@@ -175,19 +180,24 @@ impl PackManifest {
         self.engines.get("openwop").and_then(Value::as_str).unwrap_or_default().parse()
     }
 
-    fn check(&self) -> Result<(), ShapeError> {
+    /// What every kind of pack must say of itself.
+    fn check_words(&self) -> Result<(), ShapeError> {
         let openwop = self.engines.get("openwop");
         ensure(openwop.is_some_and(Value::is_string), "engines.openwop", || {
             "must be a range of protocol versions".into()
-        })?;
-        ensure(self.kind.as_deref().is_none_or(|kind| kind == "node"), "kind", || {
-            "must be absent or \"node\"".into()
         })?;
         let described = self.description.as_ref().map_or(0, |text| text.chars().count());
         ensure(described <= 1024, "description", || "must have at most 1024 characters".into())?;
         let keywords = self.keywords.as_deref().unwrap_or_default();
         let fits = keywords.len() <= 50 && keywords.iter().all(|word| word.chars().count() <= 64);
-        ensure(fits, "keywords", || "at most 50 words of at most 64 characters".into())?;
+        ensure(fits, "keywords", || "at most 50 words of at most 64 characters".into())
+    }
+
+    fn check(&self) -> Result<(), ShapeError> {
+        self.check_words()?;
+        ensure(self.kind.as_deref().is_none_or(|kind| kind == "node"), "kind", || {
+            "must be absent or \"node\"".into()
+        })?;
         let formats = ["esm", "cjs", "wheel", "binary", "shared-library", "wasm", "wasm-component"];
         let format = self.runtime.format.as_deref();
         ensure(format.is_none_or(|format| formats.contains(&format)), "runtime.format", || {

@@ -210,6 +210,7 @@ fn prompts(host: &Host) -> PromptsCapability {
         max_template_bytes: LONGEST_PROMPT,
         observability: host.app.prompts.observability.as_str().to_owned(),
         mutable_library: true,
+        packs_supported: true,
         agent_bindings: true,
     }
 }

@@ -113,6 +113,9 @@ codes! {
     PackLoadFailure = "pack_load_failure", BAD_REQUEST, "A prompt is not UTF-8, or a schema does not compile.";
     PackKindInvalid = "pack_kind_invalid", BAD_REQUEST, "A pack of this kind holds no agents.";
     UnsupportedRuntime = "unsupported_runtime", BAD_REQUEST, "The pack brings code, and this host runs no code of packs.";
+    PromptTemplateInvalid = "prompt_template_invalid", BAD_REQUEST, "A template of the pack is not one.";
+    PromptPackDependencyUnresolvable = "prompt_pack_dependency_unresolvable", UNPROCESSABLE_ENTITY, "The pack of prompts builds on a pack that is not installed.";
+    PromptRefAmbiguous = "prompt_ref_ambiguous", CONFLICT, "Two packs have a prompt of this id; a reference with libraryId says which.";
     PackRuntimeRequirementUnmet = "pack_runtime_requirement_unmet", BAD_REQUEST, "The pack wants something of the platform that no pack gets here.";
     PackIntegrityMismatch = "pack_integrity_mismatch", BAD_REQUEST, "The archive is not the one that the registry announced.";
     PackSignatureInvalid = "pack_signature_invalid", BAD_REQUEST, "The signature is wrong, or its key may not sign for this name.";

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use callboard_core::Outcome;
-use callboard_engine::{Activity, Call};
+use callboard_core::{AgentFact, Outcome};
+use callboard_engine::{Activity, Call, PastTask};
 use callboard_protocol::{Object, PromptTemplate};
 
 use crate::live::tale::Tale;
@@ -79,6 +79,10 @@ impl Activity for Parrot {
         let said = if shown.is_empty() { given.to_owned() } else { shown.join("\n\n") };
         let completion = Value::from(format!("[mock] {said}"));
         Outcome::Done { outputs: Object::from_iter([("completion".to_owned(), completion)]) }
+    }
+
+    async fn prompts(&self, past: PastTask<'_>) -> Option<Vec<AgentFact>> {
+        self.desk.rehearse(past, None).await
     }
 }
 

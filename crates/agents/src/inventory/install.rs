@@ -12,6 +12,7 @@ use callboard_protocol::Timestamp;
 use super::{Installed, Snapshot};
 use crate::admission::{Offer, Policy, Report, Unsigned, Vetted, vet};
 use crate::error::PackError;
+use crate::pack::check_dependencies;
 use crate::signature::Signature;
 
 /// Installs and removes packs; readers take a snapshot and are never kept waiting.
@@ -49,8 +50,16 @@ impl AgentRegistry {
         loaded: Vec<Installed>,
     ) -> Result<(Self, Vec<Left>), StoreError> {
         let policy = Arc::new(policy);
+        let given: Vec<_> = loaded.iter().map(|pack| pack.pack.clone()).collect();
         let mut packs = loaded;
         let mut left = Vec::new();
+        for pack in std::mem::take(&mut packs) {
+            // The host brings its packs in any order, so one looks at all of them.
+            match check_dependencies(&pack.pack, given.iter()) {
+                Ok(()) => packs.push(pack),
+                Err(why) => left.push(Left { id: pack.id(), why }),
+            }
+        }
         for stored in store.all_packs().await? {
             let Some(archive) = store.pack_archive(&stored.id).await? else { continue };
             let (id, policy) = (stored.id.clone(), policy.clone());
@@ -89,6 +98,9 @@ impl AgentRegistry {
 
         let _changing = self.changing.lock().await;
         self.refuse_conflict(&installed)?;
+        let there = self.snapshot();
+        let visible = there.packs.values().filter(|it| it.can_build_on(&installed));
+        check_dependencies(&installed.pack, visible.map(|it| &it.pack))?;
         match self.store.put_pack(stored, archive).await? {
             PutPack::Conflict => Err(conflict(&installed).into()),
             put @ (PutPack::Created | PutPack::Unchanged) => {

@@ -1,6 +1,6 @@
 //! The templates that a tenant can refer to: the host's own, those of packs, those it wrote itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -10,12 +10,16 @@ use callboard_protocol::{
     PackVersion, PromptMeta, PromptOrigin, PromptRef, PromptTemplate, Tenant, Timestamp, Workspace,
 };
 
+use crate::inventory::AgentRegistry;
+
 /// All templates of a host.
 #[derive(Debug, Clone)]
 pub struct PromptLibrary {
     store: Arc<dyn Prompts>,
     /// Every version that the host brings along, by id, the oldest first.
     built_in: Arc<BTreeMap<String, Vec<PromptTemplate>>>,
+    /// Who knows what came in packs.
+    packs: Option<Arc<AgentRegistry>>,
 }
 
 /// What every host brings along.
@@ -44,9 +48,11 @@ pub struct Reader<'a> {
 pub enum LibraryError {
     #[error("there is no prompt {0}, or none that you may see")]
     NotFound(String),
+    #[error("several packs have a prompt {0}; name one as libraryId")]
+    Ambiguous(String),
     #[error("there is a prompt {0} already")]
     Exists(String),
-    #[error("prompt {0} is the host's own and does not change")]
+    #[error("prompt {0} is the host's own or a pack's, and does not change")]
     ReadOnly(String),
     #[error("version {given} must be greater than {stored}")]
     NotNewer { given: PackVersion, stored: PackVersion },
@@ -68,7 +74,13 @@ impl PromptLibrary {
             versions.push(template);
             versions.sort_by(|a, b| a.version.cmp(&b.version));
         }
-        Self { store, built_in: Arc::new(shelves) }
+        Self { store, built_in: Arc::new(shelves), packs: None }
+    }
+
+    /// The same library with what packs bring.
+    #[must_use]
+    pub fn with_packs(self, packs: Arc<AgentRegistry>) -> Self {
+        Self { packs: Some(packs), ..self }
     }
 
     /// The template that a ref names: exactly its version, or the newest.
@@ -78,7 +90,10 @@ impl PromptLibrary {
         reference: &PromptRef,
     ) -> Result<PromptTemplate, LibraryError> {
         let id = reference.template_id.as_str();
-        let versions = self.versions(reader, id).await?.1;
+        let versions = match &reference.library_id {
+            Some(pack) => self.of_packs(reader.tenant, id, Some(pack.as_str()))?,
+            None => self.versions(reader, id).await?.1,
+        };
         let wanted = reference.version.as_ref();
         let found = match wanted {
             Some(wanted) => versions.into_iter().find(|it| it.version == *wanted),
@@ -98,6 +113,18 @@ impl PromptLibrary {
         for shelf in reader.shelves() {
             for template in self.store.newest_prompts(&shelf).await? {
                 seen.entry(template.template_id.clone()).or_insert(template);
+            }
+        }
+        if let Some(packs) = &self.packs {
+            for template in packs.snapshot().prompts(reader.tenant) {
+                let id = &template.template_id;
+                match seen.get_mut(id) {
+                    None => drop(seen.insert(id.clone(), template.clone())),
+                    Some(known) if is_of_pack(known) && known.version < template.version => {
+                        *known = template.clone();
+                    }
+                    Some(_) => {}
+                }
             }
         }
         Ok(seen.into_values().collect())
@@ -182,8 +209,37 @@ impl PromptLibrary {
                 return Ok((Some(shelf), versions));
             }
         }
-        Ok((None, Vec::new()))
+        Ok((None, self.of_packs(reader.tenant, id, None)?))
     }
+
+    /// All versions of a template that came in packs, or in one pack, the oldest first.
+    fn of_packs(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        pack: Option<&str>,
+    ) -> Result<Vec<PromptTemplate>, LibraryError> {
+        let Some(packs) = &self.packs else { return Ok(Vec::new()) };
+        let snapshot = packs.snapshot();
+        let mut found: BTreeMap<PackVersion, PromptTemplate> = BTreeMap::new();
+        let mut names = BTreeSet::new();
+        for template in snapshot.prompts(tenant) {
+            let name = template.meta.as_ref().and_then(|meta| meta.pack_name.as_deref());
+            if template.template_id != id || pack.is_some_and(|pack| name != Some(pack)) {
+                continue;
+            }
+            names.insert(name);
+            found.entry(template.version.clone()).or_insert_with(|| template.clone());
+        }
+        match names.len() {
+            0 | 1 => Ok(found.into_values().collect()),
+            _ => Err(LibraryError::Ambiguous(id.to_owned())),
+        }
+    }
+}
+
+fn is_of_pack(template: &PromptTemplate) -> bool {
+    template.meta.as_ref().and_then(|meta| meta.source) == Some(PromptOrigin::Pack)
 }
 
 impl Reader<'_> {

@@ -1,11 +1,12 @@
 //! The prompts of a node that calls a model: each kind resolved, composed, told.
 
 use callboard_core::AgentFact;
-use callboard_engine::Call;
+use callboard_engine::{Call, PastTask};
 use callboard_protocol::{AgentId, Failure, Object, PromptKind, PromptSource, PromptTemplate};
 use serde_json::{Value, json};
 
 use super::library::{LibraryError, PromptLibrary, Reader};
+use super::place::Place;
 use super::{
     AgentPrompts, Binding, Bindings, Bound, Chosen, Composed, Observability, PromptSources,
     Resolution, Trust, compose, resolve, told_of,
@@ -46,6 +47,9 @@ impl Prepared {
     }
 }
 
+/// What a node fails with while the library cannot be read.
+const UNREADABLE: &str = "service_unavailable";
+
 /// The siblings of refs that hold words instead.
 const INLINE: [(PromptKind, &str); 2] =
     [(PromptKind::System, "systemPrompt"), (PromptKind::User, "userPrompt")];
@@ -53,21 +57,8 @@ const INLINE: [(PromptKind, &str); 2] =
 impl PromptDesk {
     /// Prepares the prompts of every kind that is named anywhere. An error is what the node fails with.
     pub async fn prepare(&self, call: &Call) -> Result<Prepared, Failure> {
-        let agent = call.config.get("agentId").and_then(Value::as_str);
-        let installed = agent.and_then(|agent| self.installed(call, agent));
         let mut prepared = Prepared::default();
-        if let (Some(agent), None) = (agent, &installed) {
-            let message = format!("agent {agent} is not installed, so its prompts do not apply");
-            prepared.facts.push(warning("agent_binding_unresolvable", message));
-        }
-        self.fill(call, agent, installed.as_ref(), &mut prepared).await?;
-        for (kind, inline) in INLINE {
-            let both = prepared.parts.iter().any(|part| part.kind == kind);
-            if both && call.config.contains_key(inline) {
-                let message = format!("config.{inline} gives way to the {} ref", kind.as_str());
-                prepared.facts.push(warning("prompt_ref_supersedes_inline", message));
-            }
-        }
+        self.prepare_node(&Place::from(call), &mut prepared).await?;
         Ok(prepared)
     }
 
@@ -78,36 +69,79 @@ impl PromptDesk {
         agent: &InstalledAgent,
     ) -> Result<Prepared, Failure> {
         let mut prepared = Prepared::default();
-        self.fill(call, Some(agent.agent.id().as_str()), Some(agent), &mut prepared).await?;
+        let named = Some(agent.agent.id().as_str());
+        self.fill(&Place::from(call), named, Some(agent), &mut prepared).await?;
         Ok(prepared)
+    }
+
+    /// What would be told of prompts today, by an agent or by the node alone; none where the library cannot say.
+    pub async fn rehearse(
+        &self,
+        past: PastTask<'_>,
+        agent: Option<&InstalledAgent>,
+    ) -> Option<Vec<AgentFact>> {
+        // What was recorded can be compared by digests, whatever the host keeps today.
+        let desk = Self { observability: Observability::Hashed, ..self.clone() };
+        let (place, mut prepared) = (Place::from(past), Prepared::default());
+        let ended = match agent {
+            None => desk.prepare_node(&place, &mut prepared).await,
+            Some(agent) => {
+                let named = Some(agent.agent.id().as_str());
+                desk.fill(&place, named, Some(agent), &mut prepared).await
+            }
+        };
+        let is_known = ended.err().is_none_or(|failure| failure.code != UNREADABLE);
+        is_known.then_some(prepared.facts)
+    }
+
+    async fn prepare_node(
+        &self,
+        place: &Place<'_>,
+        prepared: &mut Prepared,
+    ) -> Result<(), Failure> {
+        let agent = place.config.get("agentId").and_then(Value::as_str);
+        let installed = agent.and_then(|agent| self.installed(place, agent));
+        if let (Some(agent), None) = (agent, &installed) {
+            let message = format!("agent {agent} is not installed, so its prompts do not apply");
+            prepared.facts.push(warning("agent_binding_unresolvable", message));
+        }
+        self.fill(place, agent, installed.as_ref(), prepared).await?;
+        for (kind, inline) in INLINE {
+            let both = prepared.parts.iter().any(|part| part.kind == kind);
+            if both && place.config.contains_key(inline) {
+                let message = format!("config.{inline} gives way to the {} ref", kind.as_str());
+                prepared.facts.push(warning("prompt_ref_supersedes_inline", message));
+            }
+        }
+        Ok(())
     }
 
     async fn fill(
         &self,
-        call: &Call,
+        place: &Place<'_>,
         agent: Option<&str>,
         installed: Option<&InstalledAgent>,
         prepared: &mut Prepared,
     ) -> Result<(), Failure> {
         for kind in PromptKind::ALL {
-            for slot in 0..slots(kind, &call.config) {
-                let found = self.resolve(call, kind, slot, agent, installed);
-                if found.chosen.is_some() || is_asked_for(kind, call) {
-                    self.compose(call, kind, found, installed, prepared).await?;
+            for slot in 0..slots(kind, place.config) {
+                let found = self.resolve(place, kind, slot, agent, installed);
+                if found.chosen.is_some() || is_asked_for(kind, place) {
+                    self.compose(place, kind, found, installed, prepared).await?;
                 }
             }
         }
         Ok(())
     }
 
-    fn installed(&self, call: &Call, agent: &str) -> Option<InstalledAgent> {
+    fn installed(&self, place: &Place<'_>, agent: &str) -> Option<InstalledAgent> {
         let agent: AgentId = agent.into();
-        self.agents.snapshot().find(&call.tenant, &agent, None).cloned()
+        self.agents.snapshot().find(place.tenant, &agent, None).cloned()
     }
 
     fn resolve(
         &self,
-        call: &Call,
+        place: &Place<'_>,
         kind: PromptKind,
         slot: usize,
         named: Option<&str>,
@@ -125,10 +159,10 @@ impl PromptDesk {
             }),
         };
         let sources = PromptSources {
-            run: call.configurable.get("promptOverrides").and_then(Value::as_object),
-            node: &call.config,
+            run: place.configurable.get("promptOverrides").and_then(Value::as_object),
+            node: place.config,
             agent,
-            workflow: call.prompt_defaults.as_ref(),
+            workflow: place.prompt_defaults,
             host: None,
         };
         resolve(kind, slot, &sources)
@@ -136,14 +170,13 @@ impl PromptDesk {
 
     /// Puts the tenant's secrets into the holes that are for secrets, and nothing else. One that is not there leaves its
     /// hole empty.
-    async fn secrets(&self, call: &Call, template: &PromptTemplate, bindings: &mut Bindings) {
+    async fn secrets(&self, place: &Place<'_>, template: &PromptTemplate, bindings: &mut Bindings) {
         for variable in &template.variables {
             if variable.source != Some(PromptSource::Secret) {
                 continue;
             }
             bindings.remove(&variable.name);
-            if let Ok(secret) = call.secret(&variable.name.as_str().into()).await {
-                let binding = Binding::secret(&variable.name, secret.reveal());
+            if let Some(binding) = place.secret(&variable.name).await {
                 bindings.insert(variable.name.clone(), binding);
             }
         }
@@ -151,7 +184,7 @@ impl PromptDesk {
 
     async fn compose(
         &self,
-        call: &Call,
+        place: &Place<'_>,
         kind: PromptKind,
         found: Resolution,
         installed: Option<&InstalledAgent>,
@@ -167,10 +200,10 @@ impl PromptDesk {
                 Composed::verbatim(kind, reference, "")
             }
             (Some(Chosen::Template(reference)), _) => {
-                let reader = Reader { tenant: &call.tenant, workspace: call.workspace.as_ref() };
+                let reader = Reader { tenant: place.tenant, workspace: place.workspace };
                 let template = self.library.find(reader, &reference).await.map_err(missing)?;
-                let mut bindings = bindings(call);
-                self.secrets(call, &template, &mut bindings).await;
+                let mut bindings = bindings(place);
+                self.secrets(place, &template, &mut bindings).await;
                 for (name, value) in &reference.overrides {
                     bindings.insert(name.clone(), Binding::new(value.clone(), Trust::Trusted));
                 }
@@ -178,7 +211,7 @@ impl PromptDesk {
                     .map_err(|error| Failure::new(error.code(), error.to_string()))?
             }
         };
-        if let Some(told) = told_of(&[&composed], &call.attempt.node, self.observability) {
+        if let Some(told) = told_of(&[&composed], place.node, self.observability) {
             prepared.facts.push(AgentFact::PromptComposed(told));
         }
         prepared.parts.push(composed);
@@ -193,26 +226,26 @@ fn slots(kind: PromptKind, config: &Object) -> usize {
 }
 
 /// Whether a node names a prompt of this kind, be it one that leads nowhere.
-fn is_asked_for(kind: PromptKind, call: &Call) -> bool {
+fn is_asked_for(kind: PromptKind, place: &Place<'_>) -> bool {
     let key = match kind {
         PromptKind::System => "systemPromptRef",
         PromptKind::User => "userPromptRef",
         PromptKind::FewShot => "fewShotPromptRefs",
         PromptKind::SchemaHint => "schemaHintPromptRef",
     };
-    call.config.contains_key(key)
+    place.config.contains_key(key)
 }
 
 /// What fills holes: the node's inputs, over what the host knows of the run.
-fn bindings(call: &Call) -> Bindings {
+fn bindings(place: &Place<'_>) -> Bindings {
     let context = [
-        ("runId", call.run.as_str()),
-        ("tenantId", call.tenant.as_str()),
-        ("nodeId", call.attempt.node.as_str()),
+        ("runId", place.run.as_str()),
+        ("tenantId", place.tenant.as_str()),
+        ("nodeId", place.node.as_str()),
     ];
     let context = context.map(|(name, value)| (name.to_owned(), value.into(), Trust::Trusted));
-    let inputs = call.inputs.iter().map(|(name, value)| {
-        let is_stranger = call.from_outside || value["meta"]["contentTrust"] == "untrusted";
+    let inputs = place.inputs.iter().map(|(name, value)| {
+        let is_stranger = place.from_outside || value["meta"]["contentTrust"] == "untrusted";
         let trust = if is_stranger { Trust::Untrusted } else { Trust::Trusted };
         (name.clone(), value.clone(), trust)
     });
@@ -223,12 +256,11 @@ fn bindings(call: &Call) -> Bindings {
 fn missing(error: LibraryError) -> Failure {
     match error {
         LibraryError::NotFound(_) => Failure::new("prompt_template_not_found", error.to_string()),
+        LibraryError::Ambiguous(_) => Failure::new("prompt_ref_ambiguous", error.to_string()),
         LibraryError::Exists(_)
         | LibraryError::ReadOnly(_)
         | LibraryError::NotNewer { .. }
-        | LibraryError::Store(_) => {
-            Failure::new("service_unavailable", "the prompt library cannot be read")
-        }
+        | LibraryError::Store(_) => Failure::new(UNREADABLE, "the prompt library cannot be read"),
     }
 }
 

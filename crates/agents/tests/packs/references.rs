@@ -43,7 +43,7 @@ fn a_manifest_is_held_to_its_schema() {
     check("signing", set("signing", json!({"method": "seal"})), "invalid_manifest");
     let meta = json!({"a.b": {"optional": true, "more": 1}});
     check("meta", set("peerDependenciesMeta", meta), "invalid_manifest");
-    check("kind", set("kind", json!("prompt")), "pack_kind_invalid");
+    check("kind", set("kind", json!("workflow-chain")), "pack_kind_invalid");
     check("kind node", set("kind", json!("node")), "installed");
 }
 

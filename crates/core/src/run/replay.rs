@@ -55,6 +55,11 @@ impl Script {
         self.entries.get(self.next)
     }
 
+    /// The place in the source that was reported last.
+    pub(super) fn reported(&self) -> Option<u64> {
+        self.reported
+    }
+
     /// Moves on with an event of the replay's own log, so that a new holder finds the same place.
     fn follow(&mut self, event: &Event, fork: &Fork) {
         if let Event::ReplayDiverged(report) = event
@@ -123,6 +128,9 @@ impl Run {
         let at = entry.at.max(self.updated_at);
         if let Some(end) = self.diverges_at_refusal(fork, entry) {
             return Some((end, at));
+        }
+        if self.diverges_at_prompt(fork, entry) {
+            return Some((diverged(fork, entry, Some(&entry.event)), at));
         }
         Some((
             match self.next(at) {

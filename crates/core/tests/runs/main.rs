@@ -29,6 +29,7 @@ mod orchestration;
 mod outside;
 mod pause;
 mod ports;
+mod prompts;
 mod properties;
 mod random;
 mod refusals;

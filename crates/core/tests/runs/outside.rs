@@ -187,6 +187,7 @@ fn a_replay_repeats_outside_writes_and_refuses_new_ones() {
     birth.fork = Some(Fork {
         earlier: Vec::new(),
         refusal: None,
+        prompts: Vec::new(),
         source: "run-1".into(),
         from: 0,
         until: source.log.len() as u64,

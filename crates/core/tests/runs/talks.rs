@@ -216,6 +216,7 @@ fn replayed(source: &Played) -> Vec<Entry> {
         fork: Some(Fork {
             earlier: Vec::new(),
             refusal: None,
+            prompts: Vec::new(),
             source: "run-1".into(),
             from: 0,
             until: source.log.len() as u64,

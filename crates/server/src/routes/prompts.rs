@@ -10,8 +10,7 @@ use callboard_agents::{
 };
 use callboard_engine::StoreError;
 use callboard_protocol::{
-    ContentTrust, Object, PackVersion, PromptKind, PromptOrigin, PromptRef, PromptTemplate,
-    parse_value,
+    ContentTrust, Object, PromptKind, PromptOrigin, PromptRef, PromptTemplate, parse_value,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -93,11 +92,11 @@ pub(super) async fn read(
     let query = Parameters::open(&uri)?;
     admit(&caller, query.get("workspaceId"))?;
     let version = query.read("version", "a semantic version", |text| text.parse().ok())?;
-    // There is one library, and it has no name that anybody could ask for.
-    if query.get("libraryId").is_some() {
-        return Err(Problem::no_such("prompt"));
-    }
-    let template = find(&host, &caller, &id, version.clone()).await?;
+    let library_id = query.get("libraryId").map(str::to_owned);
+    let (template_id, overrides) = (id, Object::new());
+    let reference = PromptRef { library_id, template_id, version: version.clone(), overrides };
+    let template = host.app.prompts.library.find(reader(&caller), &reference).await;
+    let template = template.map_err(problem)?;
     let answer = Answer::of(StatusCode::OK, &template);
     let digest = Sha256::digest(answer.body.as_bytes());
     let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
@@ -113,17 +112,6 @@ pub(super) async fn read(
         response.headers_mut().insert(header::CACHE_CONTROL, lifetime);
     }
     Ok(response)
-}
-
-async fn find(
-    host: &Host,
-    caller: &Caller,
-    id: &str,
-    version: Option<PackVersion>,
-) -> Result<PromptTemplate, Problem> {
-    let template_id = id.to_owned();
-    let reference = PromptRef { library_id: None, template_id, version, overrides: Object::new() };
-    host.app.prompts.library.find(reader(caller), &reference).await.map_err(problem)
 }
 
 /// A template as it was sent: the workspace beside it, and what only the host may say left out.
@@ -240,6 +228,7 @@ impl From<ComposeError> for Problem {
 pub(crate) fn problem(error: LibraryError) -> Problem {
     match error {
         LibraryError::NotFound(_) => Problem::no_such("prompt"),
+        LibraryError::Ambiguous(_) => Problem::new(Code::PromptRefAmbiguous, error.to_string()),
         LibraryError::Exists(_)
         | LibraryError::NotNewer { .. }
         | LibraryError::Store(StoreError::Moved { .. }) => {

@@ -361,6 +361,7 @@ async fn r1_the_document_as_a_whole() {
         "maxTemplateBytes": 65536,
         "mutableLibrary": true,
         "observability": "hashed",
+        "packsSupported": true,
         "supported": true,
         "templateKinds": [
           "system",

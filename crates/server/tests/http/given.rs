@@ -13,10 +13,10 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use callboard_agents::conformance::{self, Parrot};
 use callboard_agents::{
-    AgentDirectory, AgentDispatch, AgentRegistry, Contracts, Fetch, FolderRegistry, Granted,
-    Grants, Installed, LiveAgents, LiveSettings, MockAi, ModelTable, Models, NoCodingAgents,
-    Observability, Policy, PriceTable, PromptDesk, PromptLibrary, SigningKey, StructuredOutput,
-    TrustedKey, TrustedKeys, built_in_prompts,
+    AgentDirectory, AgentDispatch, AgentRegistry, CODING_PROVIDER, Contracts, Fetch,
+    FolderRegistry, Granted, Grants, Installed, LiveAgents, LiveSettings, MockAi, ModelTable,
+    Models, NoCodingAgents, Observability, Policy, PriceTable, PromptDesk, PromptLibrary,
+    SigningKey, StructuredOutput, TrustedKey, TrustedKeys, built_in_prompts,
 };
 use callboard_backends::{CallPrompt, Egress, MemoryNode, Reach, SecretEcho, SystemLookup};
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
@@ -262,6 +262,7 @@ fn desk(memory: &Arc<InMemoryStore>, agents: &Arc<AgentRegistry>, seams: TestSea
         observability = Observability::Full;
     }
     let library = PromptLibrary::new(Arc::clone(memory) as _, templates);
+    let library = library.with_packs(Arc::clone(agents));
     PromptDesk { library, agents: Arc::clone(agents), observability }
 }
 
@@ -309,7 +310,7 @@ fn engine(
     let mut table = ModelTable::default();
     if let Some(mock) = mock {
         models = models.with(MockAi::PROVIDER, Arc::new(mock.clone()));
-        table.providers.insert(MockAi::PROVIDER.to_owned());
+        table.providers.extend([MockAi::PROVIDER, CODING_PROVIDER].map(str::to_owned));
     }
     let asks = StructuredOutput {
         models: Arc::new(models),

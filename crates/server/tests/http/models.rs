@@ -442,3 +442,25 @@ async fn an_event_of_the_suite_is_kept_if_it_is_one_and_tells_no_secret() {
         assert_eq!((status, &refused["error"]), (400, &json!(code)), "{kind}");
     }
 }
+
+/// A coding agent works on tasks; where a node wants JSON, the answer says so and names the way out.
+#[tokio::test(start_paused = true)]
+async fn a_coding_agent_is_not_asked_for_json() {
+    let host = open().await;
+    let coder = json!({ "provider": "cli", "model": "claude-code" });
+    let program = json!([{ "content": "{\"valid\":true}" }]);
+    let events = structured(&host, coder.clone(), program.clone()).await;
+    let error = &of(&events, "node.failed")[0]["error"];
+    assert_eq!(error["code"], "capability_not_provided");
+    let message = error["message"].as_str().unwrap_or_default();
+    assert!(message.contains("cli/claude-code") && message.contains("config.model"), "{message}");
+    assert!(of(&events, "provider.usage").is_empty(), "nobody was asked");
+    let insufficient = of(&events, "model.capability.insufficient");
+    assert_eq!(insufficient[0]["missingCapabilities"], json!(["structured-output"]));
+    // A fallback that can is asked instead.
+    let mut rescued = coder;
+    rescued["fallbackModel"] = json!({ "provider": "mock", "model": "mock-mini" });
+    let events = structured(&host, rescued, program).await;
+    assert_eq!(kinds(&events).last(), Some(&"run.completed"), "{events:?}");
+    assert_eq!(of(&events, "model.capability.substituted")[0]["fallbackProvider"], "mock");
+}

@@ -309,6 +309,7 @@ fn every_code_of_packs_is_public() {
         "unsupported_runtime",
         "pack_load_failure",
         "pack_kind_invalid",
+        "prompt_template_invalid",
         "pack_runtime_requirement_unmet",
         "pack_integrity_mismatch",
         "pack_signature_invalid",
@@ -322,6 +323,7 @@ fn every_code_of_packs_is_public() {
         ("pack_version_not_found", 404),
         ("pack_peer_dependency_missing", 422),
         ("unsupported_capability", 422),
+        ("prompt_pack_dependency_unresolvable", 422),
         ("unsupported_model_class", 422),
         ("pack_fetch_failed", 502),
     ] {

@@ -19,8 +19,8 @@ const OURS: &str = "/v1/host/callboard/trigger-subscriptions";
 /// A webhook subscription as its registrant got it.
 pub(crate) struct Hook {
     pub(crate) id: String,
-    url: String,
-    secret: String,
+    pub(crate) url: String,
+    pub(crate) secret: String,
 }
 
 pub(crate) async fn hook(host: &TestHost, more: Value) -> Hook {

@@ -99,6 +99,7 @@ fn fork(id: &str, source: &str, from: u64) -> NewRun {
         origin: source.into(),
         earlier: Vec::new(),
         refusal: None,
+        prompts: Vec::new(),
     };
     let birth = Birth { fork: Some(fork), ..new.birth };
     NewRun { birth, head: head(RunStatus::Running, from, None), ..new }

@@ -1,0 +1,78 @@
+//! The node that prompts are for: in a call, or in a past that is looked at again.
+
+use callboard_engine::{Call, PastTask};
+use callboard_protocol::{NodeId, Object, RunId, Tenant, Workspace};
+
+use super::Binding;
+
+/// All that prompts of a node are made from.
+pub(super) struct Place<'a> {
+    pub(super) run: &'a RunId,
+    pub(super) tenant: &'a Tenant,
+    pub(super) workspace: Option<&'a Workspace>,
+    pub(super) node: &'a NodeId,
+    pub(super) config: &'a Object,
+    pub(super) inputs: &'a Object,
+    pub(super) configurable: &'a Object,
+    /// The prompts that the definition names for its nodes: kind → ref.
+    pub(super) prompt_defaults: Option<&'a Object>,
+    /// Whether strangers' words may be among the inputs.
+    pub(super) from_outside: bool,
+    holder: Holder<'a>,
+}
+
+/// Who knows of secrets.
+enum Holder<'a> {
+    Call(&'a Call),
+    Past(PastTask<'a>),
+}
+
+impl Place<'_> {
+    /// What fills the hole of a secret. Only a call learns the value: of a past prompt nobody sees more than the name.
+    pub(super) async fn secret(&self, name: &str) -> Option<Binding> {
+        match self.holder {
+            Holder::Call(call) => {
+                let value = call.secret(&name.into()).await.ok()?;
+                Some(Binding::secret(name, value.reveal()))
+            }
+            Holder::Past(past) => {
+                past.has_secret(&name.into()).await.then(|| Binding::secret(name, ""))
+            }
+        }
+    }
+}
+
+impl<'a> From<&'a Call> for Place<'a> {
+    fn from(call: &'a Call) -> Self {
+        Self {
+            run: &call.run,
+            tenant: &call.tenant,
+            workspace: call.workspace.as_ref(),
+            node: &call.attempt.node,
+            config: &call.config,
+            inputs: &call.inputs,
+            configurable: &call.configurable,
+            prompt_defaults: call.prompt_defaults.as_ref(),
+            from_outside: call.from_outside,
+            holder: Holder::Call(call),
+        }
+    }
+}
+
+impl<'a> From<PastTask<'a>> for Place<'a> {
+    fn from(past: PastTask<'a>) -> Self {
+        let (birth, task) = (past.birth, past.task);
+        Self {
+            run: past.run,
+            tenant: &birth.owner.tenant,
+            workspace: birth.owner.workspace.as_ref(),
+            node: &task.attempt.node,
+            config: &task.config,
+            inputs: &task.inputs,
+            configurable: &birth.configurable,
+            prompt_defaults: past.prompt_defaults,
+            from_outside: birth.from_outside,
+            holder: Holder::Past(past),
+        }
+    }
+}

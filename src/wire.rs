@@ -105,7 +105,7 @@ impl Host {
         let keys = KeyRing::load(store.clone(), settings.api_keys.clone(), test_keys)
             .await
             .map_err(|error| unread(&error))?;
-        let coders = cli::open(&settings.config.cli, &settings.data, &store.name())?;
+        let coders = cli::open(&settings.config.cli, &settings.data, &store)?;
         let dispatch =
             agents::dispatch(&settings, agents.clone(), &tools.served, &keys, &minds, &coders);
         let is_live = dispatch.is_live;

@@ -4,6 +4,8 @@
 
 #[path = "support/api.rs"]
 mod api;
+#[path = "coding/approvals.rs"]
+mod approvals;
 #[path = "support/host.rs"]
 mod host;
 #[path = "coding/real.rs"]

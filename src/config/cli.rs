@@ -1,6 +1,6 @@
 //! `[cli]`: how coding agents of the command line are started.
 
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 use std::time::Duration;
 
 use toml::Spanned;
@@ -11,8 +11,10 @@ use callboard_backends::{CODING_KINDS, CliAgentSettings, CliSettings};
 use super::Source;
 use crate::exit::CommandError;
 
-const KEYS: [&str; 4] = ["work_dir", "home", "env", "idle_timeout_ms"];
+const KEYS: [&str; 5] = ["work_dir", "home", "env", "idle_timeout_ms", "hold_ms"];
 const AGENT_KEYS: [&str; 2] = ["program", "model"];
+/// An agent of the operator's own has no program that is known already.
+const OWN_KEYS: [&str; 2] = ["acp", "sessions"];
 /// A day: nothing that prints nothing for longer is waited for.
 const LONGEST_IDLE_MS: u64 = 86_400_000;
 
@@ -29,8 +31,12 @@ impl Source<'_> {
                 "home" => cli.home = Some(self.folder(value, &path)?),
                 "env" => cli.env = self.variables(value, &path)?,
                 "idle_timeout_ms" => cli.idle_timeout = self.millis(value, &path)?,
+                "hold_ms" => cli.hold = self.millis(value, &path)?,
                 kind if CODING_KINDS.iter().any(|known| known.name == kind) => {
                     cli.agents.insert(kind.to_owned(), self.coding_agent(value, &path)?);
+                }
+                own if is_name(own) && self.has_acp(value) => {
+                    cli.agents.insert(own.to_owned(), self.own_agent(value, &path)?);
                 }
                 other => {
                     let kinds = CODING_KINDS.iter().map(|kind| kind.name);
@@ -58,6 +64,44 @@ impl Source<'_> {
             }
         }
         Ok(agent)
+    }
+
+    /// A section that says how to start an agent which this program does not know.
+    fn has_acp(&self, value: &Value<'_>) -> bool {
+        value.get_ref().as_table().is_some_and(|table| table.contains_key("acp"))
+    }
+
+    fn own_agent(&self, value: &Value<'_>, path: &str) -> Result<CliAgentSettings, CommandError> {
+        let mut agent = CliAgentSettings::default();
+        for (key, value) in self.section(value, path)? {
+            let name = key.get_ref().as_ref();
+            let path = format!("{path}.{name}");
+            match name {
+                "acp" => {
+                    let words = self.texts(value, &path)?;
+                    if words.first().is_none_or(|program| program.trim().is_empty()) {
+                        return Err(self.wrong(value, &path, "a program and its arguments"));
+                    }
+                    agent.acp = Some(words);
+                }
+                "sessions" => agent.sessions = self.below_home(value, &path)?,
+                other => return Err(self.unknown(key.span().start, &path, other, &OWN_KEYS)),
+            }
+        }
+        Ok(agent)
+    }
+
+    fn below_home(&self, value: &Value<'_>, path: &str) -> Result<Vec<PathBuf>, CommandError> {
+        let folders: Vec<PathBuf> =
+            self.texts(value, path)?.into_iter().map(PathBuf::from).collect();
+        let stays = |folder: &PathBuf| {
+            let mut parts = folder.components();
+            folder.file_name().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
+        };
+        if folders.iter().all(stays) {
+            return Ok(folders);
+        }
+        Err(self.wrong(value, path, "folders below the agent's home"))
     }
 
     fn folder(&self, value: &Value<'_>, path: &str) -> Result<PathBuf, CommandError> {
@@ -98,6 +142,12 @@ impl Source<'_> {
     }
 }
 
+/// What can stand behind `cli/`, and in an allowlist.
+fn is_name(name: &str) -> bool {
+    let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_fine)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Config;
@@ -117,6 +167,18 @@ mod tests {
         let claude = &cli.agents["claude-code"];
         assert_eq!(claude.program.as_deref(), Some("/opt/claude".as_ref()));
         assert_eq!(claude.model.as_deref(), Some("sonnet"));
+    }
+
+    #[test]
+    fn an_agent_of_ones_own_is_a_model() {
+        let text = "[cli]\nhold_ms = 5_000\n[cli.goose]\nacp = [\"goose\", \"acp\"]\n\
+                    [models]\ncoding = \"cli/goose\"\n";
+        let config = read(text).unwrap();
+        assert_eq!(config.cli.hold.as_secs(), 5);
+        assert_eq!(config.cli.agents["goose"].acp.as_ref().unwrap(), &["goose", "acp"]);
+        let table = config.model_table(&[], |_| None).unwrap();
+        let coding = table.of(callboard_protocol::ModelClass::Coding);
+        assert_eq!(coding.to_string(), "cli/goose");
     }
 
     #[test]
@@ -147,6 +209,26 @@ mod tests {
             (
                 "[cli]\nidle_timeout_ms = 0",
                 "c.toml:2: cli.idle_timeout_ms must be a whole number from 1 to 86400000, not an integer",
+                None,
+            ),
+            (
+                "[cli.goose]\nacp = []",
+                "c.toml:2: cli.goose.acp must be a program and its arguments, not an array",
+                None,
+            ),
+            (
+                "[cli.goose]\nacp = [\"goose\"]\nmodel = \"m\"",
+                "c.toml:3: unknown key cli.goose.model",
+                Some("known here: acp, sessions"),
+            ),
+            (
+                "[cli.codex]\nacp = [\"codex-acp\"]",
+                "c.toml:2: unknown key cli.codex.acp",
+                Some("known here: program, model"),
+            ),
+            (
+                "[cli.goose]\nacp = [\"goose\"]\nsessions = [\"../x\"]",
+                "c.toml:3: cli.goose.sessions must be folders below the agent's home, not an array",
                 None,
             ),
             ("cli = 1", "c.toml:1: cli must be a section, not an integer", None),

@@ -27,6 +27,7 @@ pub(crate) struct Models {
 pub(super) struct Named {
     pub(super) model: ModelRef,
     pub(super) place: String,
+    pub(super) path: String,
 }
 
 impl Models {
@@ -60,12 +61,25 @@ impl Config {
         })?;
         // The file's own models were checked with their place.
         let named = table.default.iter().chain(table.classes.values());
-        match named.filter_map(unknown_agent).next() {
+        match named.filter_map(|model| self.unknown_agent(model)).next() {
             Some((what, hint)) => {
                 Err(CommandError::usage(format!("CALLBOARD_MODEL: {what}")).hint(hint))
             }
             None => Ok(table),
         }
+    }
+
+    /// What is wrong with a model that names a coding agent which nobody knows, and what to do.
+    pub(super) fn unknown_agent(&self, model: &ModelRef) -> Option<(String, String)> {
+        let own = self.cli.agents.iter().filter(|(_, agent)| agent.acp.is_some());
+        let known = CODING_KINDS.iter().map(|kind| kind.name);
+        let known: Vec<&str> = known.chain(own.map(|(name, _)| name.as_str())).collect();
+        let is_unknown =
+            model.provider == CODING_PROVIDER && !known.contains(&model.model.as_str());
+        is_unknown.then(|| {
+            let what = format!("no coding agent is called {}", model.model);
+            (what, format!("known: {}", known.join(", ")))
+        })
     }
 }
 
@@ -143,25 +157,12 @@ impl Source<'_> {
             CommandError::usage(format!("{place}: {path}: {error}"))
                 .hint("write it like \"anthropic/claude-sonnet-4-5\"")
         })?;
-        if let Some((what, hint)) = unknown_agent(&model) {
-            return Err(CommandError::usage(format!("{place}: {path}: {what}")).hint(hint));
-        }
-        Ok(Named { model, place })
+        Ok(Named { model, place, path: path.to_owned() })
     }
 }
 
 fn models(named: &[Named]) -> Vec<ModelRef> {
     named.iter().map(|named| named.model.clone()).collect()
-}
-
-/// What is wrong with a model that names a coding agent which nobody knows, and what to do.
-fn unknown_agent(model: &ModelRef) -> Option<(String, String)> {
-    let is_unknown = model.provider == CODING_PROVIDER
-        && CODING_KINDS.iter().all(|kind| kind.name != model.model);
-    is_unknown.then(|| {
-        let known = CODING_KINDS.map(|kind| kind.name).join(", ");
-        (format!("no coding agent is called {}", model.model), format!("known: {known}"))
-    })
 }
 
 /// Whether a model can name the provider without a section of its own.

@@ -107,6 +107,10 @@ impl Config {
     /// Every model of the file has a provider that could answer.
     pub(super) fn check_models(&self) -> Result<(), CommandError> {
         for named in self.models.named() {
+            if let Some((what, hint)) = self.unknown_agent(&named.model) {
+                let what = format!("{}: {}: {what}", named.place, named.path);
+                return Err(CommandError::usage(what).hint(hint));
+            }
             let provider = named.model.provider.as_str();
             let is_known = is_built_in(provider)
                 || self.providers.contains_key(provider)

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use callboard_backends::{CliAgents, CliFolders, CliSettings, CliSurroundings, RunFolder};
-use callboard_engine::{Engine, KeyMode, Scope};
+use callboard_backends::{CliAgents, CliFolders, CliSettings, CliSurroundings};
+use callboard_engine::{CodingSessions, Engine, KeyMode, Scope};
+use callboard_protocol::{RunId, Tenant};
+use callboard_store::SqliteStore;
 
 use crate::exit::CommandError;
 
@@ -16,19 +18,22 @@ use crate::exit::CommandError;
 const RECORDS: &str = "coding-agents";
 /// How often folders of runs that have ended are looked for: they cost space, not time.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// How often runs are looked at for which a program waits: there are few, and only for a minute.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Coding agents with their folders.
 #[derive(Debug, Clone)]
 pub(super) struct Coders {
     pub(super) agents: Arc<CliAgents>,
     pub(super) folders: CliFolders,
+    sessions: Arc<dyn CodingSessions>,
 }
 
 /// Ends what a lost host has left running before anything is resumed: one session has one agent.
 pub(super) fn open(
     settings: &CliSettings,
     data: &Path,
-    host: &str,
+    store: &Arc<SqliteStore>,
 ) -> Result<Coders, CommandError> {
     let records = data.join(RECORDS);
     match CliAgents::clean_up(records.clone()) {
@@ -42,13 +47,15 @@ pub(super) fn open(
         }
     }
     // Neither the agents' homes nor their work lie beside the host's keys.
-    let folders = CliFolders::at(std::env::temp_dir().join(format!("callboard-{host}")));
+    let folders = CliFolders::at(std::env::temp_dir().join(format!("callboard-{}", store.name())));
     let surroundings = CliSurroundings {
         environment: environment(),
         folders: folders.clone(),
         records: Some(records),
+        sessions: Some(store.clone()),
     };
-    Ok(Coders { agents: Arc::new(CliAgents::new(settings.clone(), surroundings)), folders })
+    let agents = Arc::new(CliAgents::new(settings.clone(), surroundings));
+    Ok(Coders { agents, folders, sessions: store.clone() })
 }
 
 /// What is no text is of no use to a program either.
@@ -83,24 +90,32 @@ pub(super) fn check(settings: &CliSettings, data: &Path) -> Result<(), CommandEr
 }
 
 impl Coders {
-    /// Removes folders whose run is over until told to stop.
+    /// Removes what is left of runs that are over until told to stop.
     pub(super) async fn sweep(self, engine: Engine, stop: CancellationToken) {
-        loop {
-            self.tick(&engine).await;
-            let rest = tokio::time::sleep(SWEEP_EVERY);
-            if stop.run_until_cancelled(rest).await.is_none() {
-                return;
+        let folders = every(SWEEP_EVERY, &stop, || self.tick(&engine));
+        let held = every(LOOK_EVERY, &stop, || self.let_go(&engine));
+        tokio::join!(folders, held);
+    }
+
+    /// Ends programs that wait for an answer which nobody will give any more.
+    async fn let_go(&self, engine: &Engine) {
+        for (tenant, run) in self.agents.held() {
+            if is_over(engine, &tenant, &run).await {
+                self.agents.let_go(&tenant, &run);
             }
         }
     }
 
     async fn tick(&self, engine: &Engine) {
+        if let Err(error) = self.sessions.forget_sessions().await {
+            tracing::warn!(%error, "sessions of coding agents stay");
+        }
         let found = match self.folders.list() {
             Ok(found) => found,
             Err(error) => return tracing::warn!(%error, "folders of coding agents not looked at"),
         };
         for folder in found {
-            if is_over(engine, &folder).await
+            if is_over(engine, &folder.tenant, &folder.run).await
                 && let Err(error) = folder.remove()
             {
                 tracing::warn!(%error, run = %folder.run, "a coding agent's folder stays");
@@ -109,11 +124,24 @@ impl Coders {
     }
 }
 
+async fn every<F: Future<Output = ()>>(
+    pause: Duration,
+    stop: &CancellationToken,
+    mut tick: impl FnMut() -> F,
+) {
+    loop {
+        tick().await;
+        if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+            return;
+        }
+    }
+}
+
 /// A run that cannot be looked at now is looked at later.
-async fn is_over(engine: &Engine, folder: &RunFolder) -> bool {
+async fn is_over(engine: &Engine, tenant: &Tenant, run: &RunId) -> bool {
     for mode in [KeyMode::Live, KeyMode::Test] {
-        let scope = Scope { tenant: folder.tenant.clone(), workspace: None, mode };
-        match engine.snapshot(&scope, &folder.run).await {
+        let scope = Scope { tenant: tenant.clone(), workspace: None, mode };
+        match engine.snapshot(&scope, run).await {
             Ok(Some(seen)) => return seen.status.is_terminal(),
             Ok(None) => {}
             Err(_) => return false,

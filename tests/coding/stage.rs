@@ -18,6 +18,9 @@ pub(crate) const SORTER: &str = "vendor.acme.desk.sorter";
 /// May use a shell of Codex, and of OpenCode.
 pub(crate) const RUNNER: &str = "vendor.acme.desk.runner";
 
+/// May use the shell of an agent of the operator's own.
+pub(crate) const ASKER: &str = "vendor.acme.desk.asker";
+
 /// Reached only when something hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -55,6 +58,15 @@ impl Stage {
             fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
         }
         pack(&stage.path("pack"))?;
+        Ok(stage)
+    }
+
+    /// A stage with one more program, which notes where it is with `STAGE` replaced.
+    pub(crate) fn with_program(name: &str, script: &str) -> Result<Self> {
+        let stage = Self::new(&[])?;
+        let path = stage.path("bin").join(name);
+        fs::write(&path, script.replace("STAGE", stage.text("play")?.as_str()))?;
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
         Ok(stage)
     }
 
@@ -231,9 +243,10 @@ fn pack(folder: &Path) -> Result<()> {
         "cli:codex.shell",
         "cli:opencode.shell",
     ];
+    let asker = agent(ASKER, &["cli:goose.shell"]);
     let manifest = json!({
         "name": "vendor.acme.desk", "version": "1.0.0",
-        "agents": [agent(WRITER, &reads), sorter, agent(RUNNER, &shell)],
+        "agents": [agent(WRITER, &reads), sorter, agent(RUNNER, &shell), asker],
         "engines": { "openwop": ">=1.1.0 <2.0.0" },
         "runtime": { "language": "remote", "entry": "pack.json" },
     });

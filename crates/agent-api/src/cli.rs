@@ -20,12 +20,13 @@ use crate::mcp::{
     McpRemoveRequest,
 };
 use crate::options::{Origin, Selector, validate};
+use crate::permission::{AttendedRun, Decisions};
 use crate::process::capture::capture;
 use crate::process::environment::{compose, folders};
 use crate::process::group::Kernel;
 use crate::process::scratch::{Scratch, private_folder, write_new};
 use crate::process::spawn::{Command, Keeper};
-use crate::process::supervise::{Launch, Limits, start};
+use crate::process::supervise::{Attendance, Launch, Limits, start};
 use crate::request::AgentRunRequest;
 use crate::sessions::SessionBook;
 
@@ -80,7 +81,25 @@ impl CliBackend {
         self
     }
 
-    async fn start(&self, request: AgentRunRequest) -> Result<AgentRunControl, AgentError> {
+    /// Like [`AgentBackend::run_control`], but what was not granted and is asked for is told as an event
+    /// ([`PermissionRequest`](crate::PermissionRequest)) and waits for a decision. An agent that has waited for
+    /// `patience` is ended, with the error `approval required`. Agents that never ask run like any other.
+    pub async fn run_attended(
+        &self,
+        request: AgentRunRequest,
+        patience: Duration,
+    ) -> Result<AttendedRun, AgentError> {
+        let (decisions, receiver) = Decisions::new();
+        let attendance = Attendance { decisions: receiver, patience };
+        let control = self.start(request, Some(attendance)).await?;
+        Ok(AttendedRun { control, decisions })
+    }
+
+    async fn start(
+        &self,
+        request: AgentRunRequest,
+        attendance: Option<Attendance>,
+    ) -> Result<AgentRunControl, AgentError> {
         let scratch = Scratch::new().map_err(|_| no_folder())?;
         let working_dir = self.working_dir(request.working_dir.as_deref(), &scratch.work())?;
         let kind = self.agent.kind();
@@ -103,6 +122,7 @@ impl CliBackend {
             // What makes no sense is refused as such, even where its session is missing too.
             origin: resolved.clone().unwrap_or(Origin::New),
             grants: options.grants.as_ref().unwrap_or(&self.config.grants),
+            is_attended: attendance.is_some(),
             working_dir: &working_dir,
             home: &home,
             files: &|name| scratch.file(name),
@@ -121,6 +141,7 @@ impl CliBackend {
             delivery: plan.delivery,
             warning: options.external_sandbox.then_some(SANDBOX_WARNING),
             sessions: book,
+            attendance,
             scratch,
         })
     }
@@ -284,14 +305,14 @@ impl AgentBackend for CliBackend {
     }
 
     fn run(&self, request: AgentRunRequest) -> BoxFuture<'_, Result<AgentRunHandle, AgentError>> {
-        Box::pin(async { self.start(request).await.map(|control| control.handle) })
+        Box::pin(async { self.start(request, None).await.map(|control| control.handle) })
     }
 
     fn run_control(
         &self,
         request: AgentRunRequest,
     ) -> BoxFuture<'_, Result<AgentRunControl, AgentError>> {
-        Box::pin(self.start(request))
+        Box::pin(self.start(request, None))
     }
 
     fn mcp_list(

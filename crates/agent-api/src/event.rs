@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::bounds::{MESSAGE_BYTES, bound_channel, bound_data, cut, split, split_text};
 use crate::facet::ToolFacet;
 use crate::kind::AgentKind;
+use crate::permission::PermissionRequest;
 
 /// The closed set of kinds. What fits none of them is `Unknown`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -20,7 +21,7 @@ pub enum AgentEventKind {
 }
 
 /// One event. `text` is there for `TextOutput` only, `message` for `Status` and `Error`; `data` holds facets
-/// and never a line, an input or an output of the agent.
+/// and never a line, an input or an output of the agent, but for what an attended run asks permission for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentEvent {
     pub agent_kind: AgentKind,
@@ -34,6 +35,8 @@ pub struct AgentEvent {
 impl AgentEvent {
     /// The channel of status events whose message is a piece of the model's thinking.
     pub const THINKING: &'static str = "thinking";
+    /// The channel of status events that ask for permission; see [`PermissionRequest`].
+    pub const PERMISSION: &'static str = "permission";
 
     fn bare(agent_kind: &AgentKind, kind: AgentEventKind) -> Self {
         let agent_kind = agent_kind.clone();
@@ -65,6 +68,15 @@ impl AgentEvent {
         let piece =
             |message| Self { channel: Some(Self::THINKING.into()), ..Self::status(kind, message) };
         split(text.into(), MESSAGE_BYTES).into_iter().map(piece).collect()
+    }
+
+    #[must_use]
+    pub fn permission(kind: &AgentKind, request: &PermissionRequest) -> Self {
+        Self {
+            channel: Some(Self::PERMISSION.into()),
+            data: Some(request.to_data()),
+            ..Self::status(kind, "permission is asked for")
+        }
     }
 
     /// The message must be safe to show.

@@ -21,6 +21,7 @@ mod json;
 mod kind;
 pub mod mcp;
 mod options;
+mod permission;
 mod process;
 mod request;
 mod sessions;
@@ -40,6 +41,7 @@ pub use handle::{
     AgentRunHandle,
 };
 pub use kind::AgentKind;
+pub use permission::{AttendedRun, Decisions, Permission, PermissionRequest};
 pub use process::leftovers::Leftovers;
 pub use request::AgentRunRequest;
 pub use transcript::{Conversation, Transcript};

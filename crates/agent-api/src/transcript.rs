@@ -12,6 +12,7 @@ use crate::event::AgentEvent;
 use crate::facet::{ToolFacet, session_data};
 use crate::handle::AgentCompletion;
 use crate::kind::AgentKind;
+use crate::permission::{Decision, PermissionRequest};
 
 /// What a line says, in the words that all agents share.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +26,8 @@ pub(crate) enum Fact {
     ToolEnded(ToolFacet),
     /// The agent was not allowed to use a tool.
     Denied,
+    /// The agent waits until somebody has decided about this.
+    Asked(PermissionRequest),
     /// Replaces what was known of the denials: the agent's own count.
     Denials(u64),
     Usage(Value),
@@ -94,6 +97,14 @@ pub(crate) trait Mapper: Send {
     /// What an exit code means when no record said how the run ended.
     fn explain(&self, _code: i32) -> Option<Failure> {
         None
+    }
+
+    /// Takes a decision about something that was asked for.
+    fn decide(&mut self, _decision: &Decision, _facts: &mut Vec<Fact>) {}
+
+    /// Whether the agent waits for a decision.
+    fn asks(&self) -> bool {
+        false
     }
 
     /// Whether the process ends because we hung up, so that its exit status says nothing.
@@ -215,6 +226,19 @@ impl Transcript {
         &self.kind
     }
 
+    /// Takes a decision about something that the agent asked for.
+    pub(crate) fn decide(&mut self, decision: &Decision) -> Vec<AgentEvent> {
+        let (mut facts, mut events) = (Vec::new(), Vec::new());
+        self.mapper.decide(decision, &mut facts);
+        facts.into_iter().for_each(|fact| self.take(fact, &mut events));
+        events
+    }
+
+    /// Whether the agent waits for a decision.
+    pub(crate) fn asks(&self) -> bool {
+        self.mapper.asks()
+    }
+
     /// What the agent is to be told, in order.
     pub(crate) fn take_answers(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.answers)
@@ -250,6 +274,7 @@ impl Transcript {
                 self.denials += 1;
                 AgentEvent::status(kind, "a tool was denied")
             }
+            Fact::Asked(request) => AgentEvent::permission(kind, &request),
             Fact::Unknown => AgentEvent::unknown(kind),
             Fact::Denials(count) => return self.denials = count,
             Fact::Usage(usage) => return self.usage = Some(usage),

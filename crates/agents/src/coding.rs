@@ -57,6 +57,8 @@ pub struct Errand<'a> {
     pub key: Option<SecretText>,
     /// What the session had used up before, as far as that is known.
     pub spent: Option<TokenUsage>,
+    /// What was decided about the question that the errand before ended with.
+    pub decision: Option<Decision<'a>>,
 }
 
 impl fmt::Debug for Errand<'_> {
@@ -68,6 +70,36 @@ impl fmt::Debug for Errand<'_> {
             .field("begin", &self.begin)
             .finish_non_exhaustive()
     }
+}
+
+/// Something that a coding agent may not do unless somebody lets it. Kept with the effect, like [`Report`].
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Permission {
+    /// The effect that ended with the question.
+    pub id: String,
+    /// The kind of the tool, in the agent's words.
+    pub tool: String,
+    pub title: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// Whether nothing was cut off, so that the same words ask for the same.
+    pub is_whole: bool,
+}
+
+impl fmt::Debug for Permission {
+    /// Leaves out what goes into the tool.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permission").field("tool", &self.tool).finish_non_exhaustive()
+    }
+}
+
+/// What a person said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision<'a> {
+    pub permission: &'a Permission,
+    /// This once.
+    pub is_allowed: bool,
 }
 
 /// Where the conversation begins.
@@ -140,6 +172,9 @@ pub struct Report {
     /// How often it wanted a tool that it may not use.
     #[serde(default)]
     pub denials: u64,
+    /// It is not done: it waits for this. It is held for a while, and resumed by its session after that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<Permission>,
 }
 
 impl fmt::Debug for Report {

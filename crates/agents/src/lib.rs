@@ -29,8 +29,9 @@ pub use admission::{
 pub use archive::{Files, Limits};
 pub use author::{AuthorError, Signed, SigningKey, bundle, collect, scaffold, sign};
 pub use coding::{
-    Admitted, Begin, CODING_PROVIDER, CodingAgents, CodingError, CodingFault, Errand,
-    NoCodingAgents, Report as CodingReport, Step, StepSink,
+    Admitted, Begin, CODING_PROVIDER, CodingAgents, CodingError, CodingFault,
+    Decision as CodingDecision, Errand, NoCodingAgents, Permission as CodingPermission,
+    Report as CodingReport, Step, StepSink,
 };
 pub use degrade::{Degradation, Host};
 pub use deployment::{

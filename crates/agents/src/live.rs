@@ -10,6 +10,7 @@ mod contract;
 mod conversation;
 mod kept;
 mod memory;
+mod permission;
 mod settings;
 mod speech;
 pub(crate) mod tale;
@@ -68,7 +69,7 @@ pub struct LiveAgents {
 enum End {
     /// The attempt no longer counts, or a recorded outcome ends it.
     Once(OnceError),
-    /// The provider wants to be left alone for long: the invocation stays open.
+    /// Something has to happen first: the invocation stays open.
     Later(Outcome),
     Failed(Failure),
     Refused,
@@ -168,10 +169,7 @@ impl LiveAgents {
             Some(_) => ToolSurface::default(),
             None => ToolSurface::assemble(&*self.toolbox, &call.tenant, &allowed).await,
         };
-        let tools = match &coder {
-            Some(admitted) => admitted.as_ref().map_or(0, |admitted| admitted.tools.len()),
-            None => surface.len(),
-        };
+        let tools = tool_count(coder.as_ref(), &surface);
         let mut work = Work {
             host: self,
             call,
@@ -401,6 +399,10 @@ impl Work<'_> {
             other => Err(other),
         }
     }
+}
+
+fn tool_count(coder: Option<&Result<Admitted, CodingError>>, surface: &ToolSurface) -> usize {
+    coder.map_or(surface.len(), |coder| coder.as_ref().map_or(0, |it| it.tools.len()))
 }
 
 /// What a node declares for its agent can only be less than what the agent may use.

@@ -2,12 +2,15 @@
 
 mod folders;
 mod grants;
+mod held;
 mod kinds;
 mod listen;
+mod sessions;
 mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,11 +23,14 @@ use callboard_agent_api::{
 use callboard_agents::{
     Admitted, Begin, CodingAgents, CodingError, CodingFault, CodingReport, Errand, StepSink,
 };
+use callboard_engine::CodingSessions;
+use callboard_protocol::{RunId, Tenant};
 
 pub use folders::{CliFolders, RunFolder};
 pub use kinds::{CODING_KINDS, CodingKind, KindFacts};
 
 use grants::Allowed;
+use held::Held;
 use listen::Listener;
 
 /// What an operator decides about coding agents.
@@ -38,6 +44,8 @@ pub struct CliSettings {
     pub env: Vec<String>,
     /// How long one may print nothing.
     pub idle_timeout: Duration,
+    /// How long one is held while a person is asked what it may do.
+    pub hold: Duration,
     /// What is special about one of them, by its kind.
     pub agents: BTreeMap<String, CliAgentSettings>,
 }
@@ -50,6 +58,8 @@ impl Default for CliSettings {
             env: Vec::new(),
             // A build or a test run prints nothing through the agent while it lasts.
             idle_timeout: Duration::from_secs(30 * 60),
+            // Whoever sits at the inbox has answered by then; for whoever does not, a process waits too long.
+            hold: Duration::from_secs(60),
             agents: BTreeMap::new(),
         }
     }
@@ -62,16 +72,22 @@ pub struct CliAgentSettings {
     pub program: Option<PathBuf>,
     /// The model that it asks, in its own words.
     pub model: Option<String>,
+    /// The program and its arguments, where it is an agent of the operator's own that speaks the Agent Client Protocol.
+    pub acp: Option<Vec<String>>,
+    /// Where such an agent keeps its sessions, below its home.
+    pub sessions: Vec<PathBuf>,
 }
 
 /// Where coding agents live on this host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct CliSurroundings {
     /// The host's environment, of which agents see little.
     pub environment: BTreeMap<String, String>,
     pub folders: CliFolders,
     /// Where running processes are remembered for a host that starts after a crash.
     pub records: Option<PathBuf>,
+    /// Where session files are kept for a host that has lost them.
+    pub sessions: Option<Arc<dyn CodingSessions>>,
 }
 
 /// The coding agents that this host can start.
@@ -79,16 +95,17 @@ pub struct CliSurroundings {
 pub struct CliAgents {
     settings: CliSettings,
     folders: CliFolders,
-    backends: BTreeMap<&'static str, CliBackend>,
+    backends: BTreeMap<String, CliBackend>,
+    held: Held,
+    sessions: Option<Arc<dyn CodingSessions>>,
 }
 
 impl CliAgents {
     pub fn new(settings: CliSettings, surroundings: CliSurroundings) -> Self {
-        let CliSurroundings { environment, folders, records } = surroundings;
-        let start = |kind: &CodingKind| {
-            let ours = settings.agents.get(kind.name).cloned().unwrap_or_default();
+        let CliSurroundings { environment, folders, records, sessions } = surroundings;
+        let config = |program: Option<PathBuf>| {
             let mut config = CliConfig {
-                program: ours.program,
+                program,
                 host_env: environment.clone(),
                 idle_timeout: Some(settings.idle_timeout),
                 leftovers: records.clone().map(Leftovers::at),
@@ -99,11 +116,30 @@ impl CliAgents {
                     config.env.insert(name.clone(), value.clone());
                 }
             }
-            config.env.extend(kind.own_variables(&environment, settings.home.is_none()));
-            (kind.name, kind.backend(config))
+            config
         };
-        let backends = CODING_KINDS.iter().map(start).collect();
-        Self { settings, folders, backends }
+        let known = CODING_KINDS.iter().map(|kind| {
+            let ours = settings.agents.get(kind.name);
+            let mut config = config(ours.and_then(|ours| ours.program.clone()));
+            config.env.extend(kind.own_variables(&environment, settings.home.is_none()));
+            (kind.name.to_owned(), kind.backend(config))
+        });
+        let own = settings.agents.iter().filter_map(|(name, ours)| {
+            let backend = kinds::acp(name, ours.acp.as_deref()?, config(None))?;
+            Some((name.clone(), backend))
+        });
+        let backends = known.chain(own).collect();
+        Self { settings, folders, backends, held: Held::default(), sessions }
+    }
+
+    /// The runs for which a program waits while a person is asked.
+    pub fn held(&self) -> Vec<(Tenant, RunId)> {
+        self.held.runs()
+    }
+
+    /// Ends the programs that wait for a run.
+    pub fn let_go(&self, tenant: &Tenant, run: &RunId) {
+        self.held.end(tenant, run);
     }
 
     /// Ends what a host that crashed has left running; answers how many agents that were.
@@ -119,7 +155,7 @@ impl CliAgents {
 
     fn backend(&self, kind: &str) -> Result<&CliBackend, CodingError> {
         self.backends.get(kind).ok_or_else(|| {
-            let known: Vec<&str> = self.backends.keys().copied().collect();
+            let known: Vec<&str> = self.backends.keys().map(String::as_str).collect();
             let message = format!("no coding agent is called so; known: {}", known.join(", "));
             CodingError::new(kind, CodingFault::Missing, message)
         })
@@ -196,6 +232,21 @@ impl CodingAgents for CliAgents {
         errand: Errand<'_>,
         steps: &mut dyn StepSink,
     ) -> Result<CodingReport, CodingError> {
+        if errand.begin != Begin::Fresh {
+            self.restore(&errand).await;
+        }
+        let worked = self.have_done(&errand, steps).await;
+        self.keep(&errand).await;
+        worked
+    }
+}
+
+impl CliAgents {
+    async fn have_done(
+        &self,
+        errand: &Errand<'_>,
+        steps: &mut dyn StepSink,
+    ) -> Result<CodingReport, CodingError> {
         let backend = self.backend(errand.kind)?;
         let grants = Allowed::of(errand.kind, errand.allowlist).grants;
         let named = names_sessions(backend).then(|| session_name(errand.effect));
@@ -206,13 +257,25 @@ impl CodingAgents for CliAgents {
             (Begin::Perhaps | Begin::Fresh, _) => fresh.clone(),
         };
         let was_tried = errand.begin == Begin::Perhaps && session != fresh;
-        let listener = Listener { backend, grants: &grants, errand: &errand };
-        let request = self.request(&errand, backend, &grants, session)?;
+        let (held, hold) = (&self.held, self.settings.hold);
+        let listener = Listener { backend, grants: &grants, errand, held, hold };
+        if let Some(decision) = errand.decision {
+            if let Some(waiting) = held.take(&decision.permission.id)
+                && let Some(report) = listener.go_on(waiting, decision, &mut *steps).await?
+            {
+                return Ok(report);
+            }
+            if !matches!(session, Session::Old(_)) {
+                let message = "it was stopped while a person decided, and its session has no name";
+                return Err(CodingError::new(errand.kind, CodingFault::SessionMissing, message));
+            }
+        }
+        let request = self.request(errand, backend, &grants, session)?;
         let worked = listener.run(request, &mut *steps).await;
         match worked {
             // Nothing had begun under that name, so nothing is lost by beginning now.
             Err(error) if was_tried && error.fault == CodingFault::SessionMissing => {
-                let request = self.request(&errand, backend, &grants, fresh)?;
+                let request = self.request(errand, backend, &grants, fresh)?;
                 listener.run(request, steps).await
             }
             other => other,

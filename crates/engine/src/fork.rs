@@ -91,12 +91,7 @@ impl Engine {
                 birth.memory.anchors.push(left_at);
             }
             ForkMode::Replay => {
-                let refusal = self.rehearse(source, &plan, rest).await;
-                let (births, log) = ((source, &birth), &opened.entries);
-                let prompts = self.changed_prompts(births, &plan, log, from).await;
-                if let Some(fork) = &mut birth.fork {
-                    (fork.refusal, fork.prompts) = (refusal, prompts);
-                }
+                self.compare(source, &mut birth, &plan, &opened.entries, from).await;
             }
         }
         let mut run = Run::new(Arc::new(birth), plan);
@@ -106,6 +101,23 @@ impl Engine {
         history.iter().for_each(|entry| run.apply(entry));
         let newborn = self.newborn(run, opened.definition, at);
         self.bring_up(newborn, remember, at).await
+    }
+
+    /// Finds out where a replay leaves its source.
+    async fn compare(
+        &self,
+        source: &Birth,
+        replay: &mut Birth,
+        plan: &Arc<Plan>,
+        log: &[Entry],
+        from: usize,
+    ) {
+        let past = log.get(from..).unwrap_or_default();
+        let refusal = self.rehearse(source, plan, past).await;
+        let prompts = self.changed_prompts((source, replay), plan, log, from).await;
+        if let Some(fork) = &mut replay.fork {
+            (fork.refusal, fork.prompts) = (refusal, prompts);
+        }
     }
 
     /// The first turn of a model that comes out as a refusal today and did not then, or the other way.

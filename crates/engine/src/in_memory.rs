@@ -5,6 +5,7 @@
 
 mod annotations;
 mod budget;
+mod coding_sessions;
 mod deployments;
 mod effects;
 mod envelopes;
@@ -127,6 +128,7 @@ struct Tables {
     /// What days' ceilings were raised to.
     raised: BTreeMap<(Purse, i64), EffectiveBudget>,
     secrets: BTreeMap<(Tenant, SecretName), (StoredSecret, SecretText)>,
+    coding_sessions: BTreeMap<(RunId, String), String>,
 }
 
 struct StoredRun {

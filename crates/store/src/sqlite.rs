@@ -8,6 +8,7 @@ mod append;
 mod arrivals;
 mod budget;
 mod claim;
+mod coding_sessions;
 mod create;
 mod definitions;
 mod deliveries;

@@ -8,6 +8,8 @@ mod budgets;
 mod charts;
 #[path = "contract/claims.rs"]
 mod claims;
+#[path = "contract/coding_sessions.rs"]
+mod coding_sessions;
 #[path = "contract/deployments.rs"]
 mod deployments;
 #[path = "contract/effects.rs"]
@@ -47,8 +49,9 @@ mod triggers;
 mod webhooks;
 
 use callboard_engine::{
-    Annotations, Deployments, Envelopes, Heartbeats, InMemoryStore, Keys, LinkSecrets, Logs,
-    Memory, Packs, Prompts, Roster, Schedules, Secrets, Store, Triggers, Webhooks, Work, Workflows,
+    Annotations, CodingSessions, Deployments, Envelopes, Heartbeats, InMemoryStore, Keys,
+    LinkSecrets, Logs, Memory, Packs, Prompts, Roster, Schedules, Secrets, Store, Triggers,
+    Webhooks, Work, Workflows,
 };
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
@@ -73,6 +76,7 @@ trait Ports:
     + Schedules
     + Triggers
     + Secrets
+    + CodingSessions
 {
 }
 
@@ -95,6 +99,7 @@ impl<T> Ports for T where
         + Work
         + Logs
         + Secrets
+        + CodingSessions
 {
 }
 
@@ -316,6 +321,8 @@ contract! {
         an_item_comes_over_its_members_queue_or_not_at_all
         of_moves_of_an_item_one_fires
         all_logs_are_read_in_the_order_of_commits;
+    coding_sessions:
+        a_session_is_kept_until_its_run_is_over;
     secrets:
         a_secret_is_kept_replaced_and_removed
         a_secret_is_its_tenants_own;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use callboard_agents::{CODING_PROVIDER, ModelTable};
-use callboard_backends::{CODING_KINDS, CliAgents, CliFolders, CliSurroundings, CodingKind};
+use callboard_backends::{CODING_KINDS, CliAgents, CliFolders, CliSurroundings};
 
 use super::{Check, State};
 use crate::config::Config;
@@ -18,15 +18,23 @@ pub(super) async fn check(
         environment: wire::cli::environment(),
         folders: CliFolders::at(std::env::temp_dir()),
         records: None,
+        sessions: None,
     };
     let agents = CliAgents::new(config.cli.clone(), surroundings);
     // What is wrong with the models is said where they are checked.
     let providers = config.provider_settings(&variable).unwrap_or_default();
     let table = config.model_table(&providers, &variable).unwrap_or_default();
-    let looks = CODING_KINDS.iter().map(|kind| {
+    let known = CODING_KINDS.iter().map(|kind| {
         let named = config.cli.agents.get(kind.name).and_then(|ours| ours.program.as_deref());
-        let program = find(named.unwrap_or(Path::new(kind.program)), variable("PATH"));
-        look(kind, program, is_wanted(&table, kind), &agents)
+        (kind.name, named.unwrap_or(Path::new(kind.program)))
+    });
+    let own = config.cli.agents.iter().filter_map(|(name, ours)| {
+        let program = ours.acp.as_ref()?.first()?;
+        Some((name.as_str(), Path::new(program.as_str())))
+    });
+    let looks = known.chain(own).map(|(name, usual)| {
+        let program = find(usual, variable("PATH"));
+        look(name, usual, program, is_wanted(&table, name), &agents)
     });
     let found: Vec<Check> =
         futures_util::future::join_all(looks).await.into_iter().flatten().collect();
@@ -42,15 +50,16 @@ const NAME: &str = "coding agent";
 
 /// One that nobody asks for and nobody has is not worth a line.
 async fn look(
-    kind: &CodingKind,
+    name: &str,
+    usual: &Path,
     program: Option<PathBuf>,
     is_wanted: bool,
     agents: &CliAgents,
 ) -> Option<Check> {
-    let name = kind.name;
     let Some(program) = program else {
         return is_wanted.then(|| {
-            let found = format!("{name}: a model names it, and {} is not on PATH", kind.program);
+            let usual = usual.display();
+            let found = format!("{name}: a model names it, and {usual} is not on PATH");
             Check::new(NAME, State::Failed, found).hint(format!(
                 "install it, or name its program in [cli.{name}]; the host's own PATH counts"
             ))
@@ -67,10 +76,10 @@ async fn look(
     })
 }
 
-fn is_wanted(table: &ModelTable, kind: &CodingKind) -> bool {
+fn is_wanted(table: &ModelTable, name: &str) -> bool {
     ModelTable::CLASSES.into_iter().any(|class| {
         let model = table.of(class);
-        model.provider == CODING_PROVIDER && model.model == kind.name
+        model.provider == CODING_PROVIDER && model.model == name
     })
 }
 

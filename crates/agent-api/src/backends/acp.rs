@@ -97,12 +97,13 @@ impl CliAgent for Acp {
             return Err(cannot_be_held("the agent may run commands without asking"));
         }
         let opening = format!("{}\n", Dialogue::opening());
-        let dialogue = Dialogue::new(
+        let mut dialogue = Dialogue::new(
             scene.prompt.into(),
             scene.working_dir.to_string_lossy().into_owned(),
             scene.origin.clone(),
             scene.grants.clone(),
         );
+        dialogue.is_attended = scene.is_attended;
         Ok(Plan {
             args: self.program.args.clone(),
             env: [].into(),

@@ -45,6 +45,8 @@ pub(crate) struct Scene<'a> {
     /// With `last` replaced by the id that it means.
     pub(crate) origin: Origin,
     pub(crate) grants: &'a BTreeSet<Grant>,
+    /// Whether somebody decides about what was not granted; otherwise it is denied.
+    pub(crate) is_attended: bool,
     pub(crate) working_dir: &'a Path,
     pub(crate) home: &'a Path,
     /// Where [`Plan::files`] will be.

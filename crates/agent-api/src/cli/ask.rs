@@ -31,6 +31,7 @@ impl CliBackend {
             options: &RunOptions::default(),
             origin: Origin::New,
             grants,
+            is_attended: false,
             working_dir: Path::new("/"),
             home: Path::new("/"),
             files: &|name| name.into(),

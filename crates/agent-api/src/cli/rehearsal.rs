@@ -26,6 +26,7 @@ pub(crate) fn rehearse_with_help(
         options,
         origin: options.origin.clone(),
         grants: &grants.iter().copied().collect(),
+        is_attended: false,
         working_dir: Path::new("/w"),
         home: Path::new("/h"),
         files: &|name| PathBuf::from("/scratch").join(name),

@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use tokio::process::Child;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -14,6 +15,7 @@ use super::spawn::{Command, Keeper, Spawned, spawn};
 use crate::error::{AgentError, FailureClass};
 use crate::event::AgentEvent;
 use crate::handle::{AgentCompletion, AgentRunControl, RunEnd, cancelled_error, run_ends};
+use crate::permission::Decision;
 use crate::sessions::SessionBook;
 use crate::transcript::Transcript;
 
@@ -24,7 +26,7 @@ mod sink;
 
 use feed::{Input, feed};
 use noise::Noise;
-use pump::Pump;
+use pump::{Marks, Pump};
 use sink::Sink;
 
 /// Everything that a run needs, checked.
@@ -38,7 +40,15 @@ pub(crate) struct Launch {
     /// Told before anything else.
     pub(crate) warning: Option<&'static str>,
     pub(crate) sessions: Option<SessionBook>,
+    pub(crate) attendance: Option<Attendance>,
     pub(crate) scratch: Scratch,
+}
+
+/// Somebody who decides what the agent may do beside what was granted.
+pub(crate) struct Attendance {
+    pub(crate) decisions: mpsc::Receiver<Decision>,
+    /// How long the agent may wait for a decision.
+    pub(crate) patience: Duration,
 }
 
 /// What goes to standard input.
@@ -67,6 +77,8 @@ pub(crate) struct Limits {
 
 /// How long pipes that others hold open are read after the agent has exited.
 pub(crate) const LINGER: Duration = Duration::from_millis(500);
+/// Exactly these words, by contract.
+pub(crate) const APPROVAL_REQUIRED: &str = "approval required";
 /// How long the kernel may take to end a process; beyond it something is badly wrong.
 const FORCED: Duration = Duration::from_secs(5);
 
@@ -77,6 +89,8 @@ enum Stop {
     Abandoned,
     TimedOut,
     Idle,
+    /// Nobody has decided about what it asked for.
+    Unanswered,
     /// It has said everything and does not go.
     Finished,
     /// The kernel does not say how the process ended.
@@ -97,12 +111,18 @@ pub(crate) fn start(launch: Launch) -> Result<AgentRunControl, AgentError> {
 
 async fn supervise(launch: Launch, spawned: Spawned, end: RunEnd) {
     let Launch { prompt, transcript, limits, delivery, warning, sessions, scratch, .. } = launch;
+    let (decisions, patience) = match launch.attendance {
+        Some(Attendance { decisions, patience }) => (Some(decisions), Some(patience)),
+        None => (None, None),
+    };
     let Spawned { group, child, stdin, stdout, stderr, record } = spawned;
     let RunEnd { events, outcome, cancelled, abandoned } = end;
     let mut run = Run {
         group,
         child,
         pump: Pump::new(stdout, transcript, sessions, limits),
+        decisions,
+        patience,
         noise: Noise::new(stderr),
         sink: Sink::new(events, delivery),
         limits,
@@ -135,6 +155,8 @@ struct Run {
     group: Group,
     child: Child,
     pump: Pump,
+    decisions: Option<mpsc::Receiver<Decision>>,
+    patience: Option<Duration>,
     noise: Noise,
     sink: Sink,
     limits: Limits,
@@ -147,8 +169,9 @@ impl Run {
         input: Input,
         feeding: impl Future<Output = ()>,
     ) -> Result<ExitStatus, Stop> {
-        let Self { group, child, pump, noise, sink, limits } = self;
+        let Self { group, child, pump, decisions, patience, noise, sink, limits } = self;
         let [exited, read, hung_up] = std::array::from_fn(|_| CancellationToken::new());
+        let (asks, asking) = watch::channel(None);
         let leader = async {
             let status = child.wait().await.map_err(|_| Stop::Lost)?;
             exited.cancel();
@@ -161,7 +184,8 @@ impl Run {
             Ok(status)
         };
         let output = async {
-            pump.run(sink, input, &exited, &hung_up).await?;
+            let marks = Marks { exited: &exited, hung_up: &hung_up, asks: &asks };
+            pump.run(sink, input, decisions, marks).await?;
             read.cancel();
             Ok(())
         };
@@ -190,6 +214,7 @@ impl Run {
                 () = exited.cancelled() => Ok(()),
                 () = after(limits.total) => Err(Stop::TimedOut),
                 () = silence => Err(Stop::Idle),
+                () = unanswered(asking, *patience) => Err(Stop::Unanswered),
                 () = farewell => Err(Stop::Finished),
             }
         };
@@ -252,6 +277,7 @@ impl Run {
             Stop::Cancelled | Stop::Abandoned => Err(cancelled_error(exit)),
             Stop::TimedOut => failed(FailureClass::Timeout, "timeout"),
             Stop::Idle => failed(FailureClass::Timeout, "idle timeout"),
+            Stop::Unanswered => failed(FailureClass::Permission, APPROVAL_REQUIRED),
             Stop::Finished => self.judge(status),
             Stop::Lost => failed(FailureClass::Crashed, "the process was lost"),
         }
@@ -286,6 +312,19 @@ impl Run {
 fn is_unterminated(result: &Result<AgentCompletion, AgentError>) -> bool {
     let class = result.as_ref().err().and_then(AgentError::class);
     class == Some(FailureClass::Unterminated)
+}
+
+/// Ends when the agent has waited for one decision for as long as anybody has patience.
+async fn unanswered(mut asking: watch::Receiver<Option<u64>>, patience: Option<Duration>) {
+    let Some(patience) = patience else { return pending().await };
+    loop {
+        let asked = asking.wait_for(Option::is_some).await.map(|asked| *asked);
+        let Ok(asked) = asked else { return pending().await };
+        tokio::select! {
+            _ = asking.wait_for(|now| *now != asked) => {}
+            () = sleep(patience) => return,
+        }
+    }
 }
 
 async fn after(limit: Option<Duration>) {

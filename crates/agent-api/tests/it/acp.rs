@@ -1,8 +1,12 @@
 //! A conversation with an agent that speaks the Agent Client Protocol.
 
+use std::time::Duration;
+
 use callboard_agent_api::{
-    AgentKind, AgentRunRequest, CliBackend, FailureClass, backends, capability, session_id,
+    AgentKind, AgentRunRequest, AttendedRun, CliBackend, FailureClass, Permission,
+    PermissionRequest, backends, capability, session_id,
 };
+use futures_util::StreamExt as _;
 use serde_json::json;
 
 use crate::stage::{Stage, errors, finish, is_running, start_with, texts};
@@ -60,6 +64,63 @@ async fn an_agent_that_does_not_go_by_itself_is_sent_away() {
     let (_, end) = finish(start_with(&agent, AgentRunRequest::new("do it")).await).await;
     assert_eq!(end.unwrap().final_text.as_deref(), Some("hi"));
     assert!(!is_running(stage.process("pid").await));
+}
+
+/// The same agent, which asks for something that was not granted.
+fn asking() -> String {
+    AGENT.replace(r#""kind":"execute"},"options""#, r#""kind":"other","title":"notes"},"options""#)
+}
+
+async fn asked(run: &mut AttendedRun) -> PermissionRequest {
+    loop {
+        let event = run.control.handle.events.next().await.expect("the agent asks");
+        if let Some(request) = PermissionRequest::of(&event) {
+            return request;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_agent_waits_for_whoever_attends() {
+    let stage = Stage::new();
+    let agent = backend(&stage, &asking());
+    let hour = Duration::from_secs(3600);
+    let mut run = agent.run_attended(AgentRunRequest::new("do it"), hour).await.unwrap();
+    let request = asked(&mut run).await;
+    assert_eq!((request.tool.as_str(), request.title.as_str()), ("other", "notes"));
+    assert_eq!(stage.read("heard").lines().count(), 3, "nothing was answered yet");
+    assert!(run.decisions.decide(&request.id, Permission::Granted).await);
+    let decisions = run.decisions.clone();
+    let (events, end) = finish(run.control).await;
+    assert_eq!((errors(&events).len(), end.unwrap().final_text.as_deref()), (0, Some("hi")));
+    assert!(stage.read("heard").lines().last().unwrap().contains("yes"));
+    assert!(decisions.are_over() && !decisions.decide("p", Permission::Granted).await);
+}
+
+#[tokio::test]
+async fn an_agent_that_nobody_answers_is_ended() {
+    let stage = Stage::new();
+    let agent = backend(&stage, &asking());
+    let moment = Duration::from_millis(1);
+    let mut run = agent.run_attended(AgentRunRequest::new("do it"), moment).await.unwrap();
+    asked(&mut run).await;
+    let (events, end) = finish(run.control).await;
+    let error = end.unwrap_err();
+    assert_eq!(
+        (error.class(), error.to_string()),
+        (Some(FailureClass::Permission), "approval required".into())
+    );
+    assert_eq!(errors(&events), ["approval required"]);
+    assert!(!is_running(stage.process("pid").await));
+}
+
+#[tokio::test]
+async fn an_agent_that_nobody_attends_gets_a_no() {
+    let stage = Stage::new();
+    let agent = backend(&stage, &asking());
+    let (_, end) = finish(start_with(&agent, AgentRunRequest::new("do it")).await).await;
+    assert_eq!(end.unwrap().data.unwrap()["permission_denials"], 1);
+    assert!(stage.read("heard").contains("cancelled"));
 }
 
 // T18

@@ -8,7 +8,9 @@ use callboard_protocol::{EnvelopeRefusal, Failure, ProviderUsage};
 
 use super::watch::Watch;
 use super::{End, Work};
-use crate::coding::{Admitted, Begin, CODING_PROVIDER, CodingError, CodingFault, Errand, Report};
+use crate::coding::{
+    Admitted, Begin, CODING_PROVIDER, CodingError, CodingFault, Decision, Errand, Report,
+};
 use crate::model::{Exhausted, Message, ModelRef, ModelRequest, Tries, Verdict, judge};
 
 /// One thing that the coding agent is asked for.
@@ -18,6 +20,18 @@ struct Wanted<'a> {
     prompt: &'a str,
     /// The report of the errand before, whose session goes on.
     before: Option<&'a Report>,
+    /// What was decided about the question that it ended with.
+    is_allowed: Option<bool>,
+}
+
+impl<'a> Wanted<'a> {
+    /// What was allowed once may have been done before a host was lost, so it is allowed no more.
+    fn decision(&self, once: &Once) -> Option<Decision<'a>> {
+        let permission = self.before.and_then(|report| report.asks.as_ref());
+        let (permission, is_allowed) = permission.zip(self.is_allowed)?;
+        let is_used = is_allowed && once.perhaps_made.is_some();
+        (!is_used).then_some(Decision { permission, is_allowed })
+    }
 }
 
 impl Work<'_> {
@@ -31,8 +45,7 @@ impl Work<'_> {
         let mut prompt = brief(request);
         let mut before: Option<Report> = None;
         for made in 1.. {
-            let wanted = Wanted { model: &request.model, prompt: &prompt, before: before.as_ref() };
-            let report = self.send(wanted, admitted).await?;
+            let report = self.attend(&request.model, &prompt, before.as_ref(), admitted).await?;
             let tries = Tries { made, most, repairs: made - 1, max_output_tokens: 0, ceiling: 0 };
             match judge(&report.turn(), self.contract.judged.as_ref(), tries) {
                 Verdict::Accepted { value, recovery } => {
@@ -56,8 +69,33 @@ impl Work<'_> {
         Err(End::Failed(Failure::new("internal_error", "a coding agent leaves nothing half done")))
     }
 
+    /// Errands until one is done. Each ends where somebody has to be asked, and the next goes on with the answer.
+    async fn attend(
+        &mut self,
+        model: &ModelRef,
+        prompt: &str,
+        before: Option<&Report>,
+        admitted: &Admitted,
+    ) -> Result<Report, End> {
+        let wanted = Wanted { model, prompt, before, is_allowed: None };
+        let (mut index, mut report) = self.send(wanted, admitted).await?;
+        while let Some(permission) = &report.asks {
+            let is_allowed = match self.ruling(index) {
+                None => return Err(self.suspend(index, &model.model, permission).await?),
+                ruled => ruled,
+            };
+            let wanted = Wanted { model, prompt, before: Some(&report), is_allowed };
+            (index, report) = self.send(wanted, admitted).await?;
+        }
+        Ok(report)
+    }
+
     /// One errand, with what is told of it. Run once: a recorded report costs nothing.
-    async fn send(&mut self, wanted: Wanted<'_>, admitted: &Admitted) -> Result<Report, End> {
+    async fn send(
+        &mut self,
+        wanted: Wanted<'_>,
+        admitted: &Admitted,
+    ) -> Result<(u32, Report), End> {
         let index = self.next_call();
         let (call, host) = (self.call, self.host);
         let ModelRef { provider, model } = wanted.model;
@@ -81,10 +119,8 @@ impl Work<'_> {
                 None => None,
             };
             let began = begin(&once, known, &wanted);
-            let prompt = match (&once.perhaps_made, began) {
-                (Some(_), Begin::Resume(_) | Begin::Perhaps) => resumed(wanted.prompt),
-                _ => wanted.prompt.to_owned(),
-            };
+            let decision = wanted.decision(&once);
+            let prompt = words(&once, began, decision, wanted.prompt);
             let errand = Errand {
                 kind,
                 tenant: &call.tenant,
@@ -97,11 +133,12 @@ impl Work<'_> {
                 effect: once.id.as_str(),
                 key,
                 spent: wanted.before.and_then(|report| report.session_usage),
+                decision,
             };
             let mut watch = Watch::new(call, kind, index, verbosity);
             watch.begin(once.perhaps_made.is_some()).await;
             let worked = host.coders.work(errand, &mut watch).await;
-            watch.end(worked.is_ok()).await;
+            watch.end(worked.as_ref().is_ok_and(|report| report.asks.is_none())).await;
             let report = worked.map_err(|error| stumble(&error))?;
             serde_json::to_value(report).map_err(|error| Stumble {
                 failure: Failure::new("internal_error", error.to_string()),
@@ -109,9 +146,11 @@ impl Work<'_> {
             })
         });
         let report = self.read_report(wanted.model, made.await)?;
-        self.account(wanted.model, &report);
-        self.thought(&report.turn());
-        Ok(report)
+        if report.asks.is_none() {
+            self.account(wanted.model, &report);
+            self.thought(&report.turn());
+        }
+        Ok((index, report))
     }
 
     fn read_report(
@@ -192,10 +231,28 @@ fn brief(request: &ModelRequest) -> String {
     parts.join("\n\n")
 }
 
+/// What a coding agent is told, wherever it begins.
+fn words(once: &Once, began: Begin<'_>, decision: Option<Decision<'_>>, prompt: &str) -> String {
+    match (&once.perhaps_made, began, decision) {
+        (_, _, Some(decision)) => decided(decision, prompt),
+        (Some(_), Begin::Resume(_) | Begin::Perhaps, None) => resumed(prompt),
+        _ => prompt.to_owned(),
+    }
+}
+
 /// The session may have been cut off before it knew what was wanted, so it is told again.
 fn resumed(prompt: &str) -> String {
     format!(
         "You were interrupted in the middle of the task below. Go on where you stopped: look at what is already done, do not do it again, and finish.\n\n{prompt}"
+    )
+}
+
+/// Told only to a session whose program was stopped meanwhile.
+fn decided(Decision { permission, is_allowed }: Decision<'_>, prompt: &str) -> String {
+    let (tool, title) = (&permission.tool, &permission.title);
+    let answer = if is_allowed { "yes, this once" } else { "no, do without it" };
+    format!(
+        "You asked for permission ({tool}: {title}) and were stopped while a person decided. The answer is: {answer}. Go on where you stopped: look at what is already done, do not do it again, and finish.\n\n{prompt}"
     )
 }
 

@@ -5,14 +5,16 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 
 use callboard_agents::{
-    Admitted, Begin, CodingAgents, CodingError, CodingFault, CodingReport, Errand, Step, StepSink,
-    TokenUsage,
+    Admitted, Begin, CodingAgents, CodingError, CodingFault, CodingPermission, CodingReport,
+    Errand, Step, StepSink, TokenUsage,
 };
 
 /// A coding agent with one session, which remembers how it was begun.
 #[derive(Debug, Default)]
 pub(crate) struct Coder {
     pub(crate) begun: Mutex<Vec<String>>,
+    /// How often one that asks was allowed to do what it asked for.
+    pub(crate) allowed: Mutex<usize>,
 }
 
 #[async_trait]
@@ -41,6 +43,9 @@ impl CodingAgents for Coder {
         };
         self.begun.lock().unwrap().push(begun);
         steps.tell(Step::Session("s-1".to_owned())).await;
+        if errand.kind == "asking" {
+            return Ok(self.ask(&errand));
+        }
         steps.tell(Step::Thinking("hm".to_owned())).await;
         steps.tell(Step::ToolCalled { id: "t".to_owned(), tool: "Edit".to_owned() }).await;
         let returned =
@@ -57,5 +62,31 @@ impl CodingAgents for Coder {
             usage: Some(TokenUsage { input: 10, output: 5, ..TokenUsage::default() }),
             ..CodingReport::default()
         })
+    }
+}
+
+impl Coder {
+    /// Asks twice, the second time for something else, and is done when it knows both answers.
+    fn ask(&self, errand: &Errand<'_>) -> CodingReport {
+        let report = CodingReport { session: Some("s-1".to_owned()), ..CodingReport::default() };
+        let asks = |tool: &str| {
+            Some(CodingPermission {
+                id: errand.effect.to_owned(),
+                tool: tool.to_owned(),
+                title: format!("{tool} notes.md"),
+                input: None,
+                is_whole: true,
+            })
+        };
+        let Some(decision) = errand.decision else {
+            return CodingReport { asks: asks("edit"), ..report };
+        };
+        if decision.is_allowed {
+            *self.allowed.lock().unwrap() += 1;
+        }
+        match decision.permission.tool.as_str() {
+            "edit" => CodingReport { asks: asks("delete"), ..report },
+            _ => CodingReport { text: r#"{"queue":"fire"}"#.to_owned(), ..report },
+        }
     }
 }

@@ -14,6 +14,7 @@ mod fallback;
 mod given;
 mod memory;
 mod order;
+mod permission;
 mod secrets;
 #[expect(dead_code, reason = "the engine's own tests use all of it")]
 #[path = "../../../engine/tests/it/sim.rs"]

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard_agent_api::{AgentBackend, CliBackend, CliConfig, Grant, backends, capability};
+use callboard_agent_api::backends::acp::AcpProgram;
+use callboard_agent_api::{
+    AgentBackend, AgentKind, CliBackend, CliConfig, Grant, backends, capability,
+};
 
 /// One coding agent.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +16,8 @@ pub struct CodingKind {
     pub program: &'static str,
     /// The variable that it reads its key from, where there is one.
     pub(super) key: Option<&'static str>,
+    /// Where its sessions lie below its home, where they are files of text that can be moved.
+    pub(super) sessions: &'static [&'static str],
     make: fn(CliConfig) -> CliBackend,
 }
 
@@ -22,27 +27,37 @@ pub const CODING_KINDS: [CodingKind; 5] = [
         name: "claude-code",
         program: "claude",
         key: Some("ANTHROPIC_API_KEY"),
+        sessions: &[".claude/projects"],
         make: backends::claude_code::backend,
     },
     CodingKind {
         name: "codex",
         program: "codex",
         key: Some(CODEX_KEY),
+        sessions: &[],
         make: backends::codex::backend,
     },
     CodingKind {
         name: "gemini-cli",
         program: "gemini",
         key: Some("GEMINI_API_KEY"),
+        sessions: &[],
         make: backends::gemini_cli::backend,
     },
     CodingKind {
         name: "opencode",
         program: "opencode",
         key: None,
+        sessions: &[],
         make: backends::opencode::backend,
     },
-    CodingKind { name: "aider", program: "aider", key: None, make: backends::aider::backend },
+    CodingKind {
+        name: "aider",
+        program: "aider",
+        key: None,
+        sessions: &[],
+        make: backends::aider::backend,
+    },
 ];
 
 /// Codex without a login takes its key from here, and from nowhere else.
@@ -145,6 +160,18 @@ impl CodingKind {
         }
         own
     }
+}
+
+/// An agent that the operator named, which speaks the Agent Client Protocol. None: it cannot be called so.
+pub(super) fn acp(name: &str, command: &[String], config: CliConfig) -> Option<CliBackend> {
+    let (program, args) = command.split_first()?;
+    let program = AcpProgram {
+        kind: AgentKind::new(name.replace('-', "_")).ok()?,
+        program: program.clone(),
+        args: args.to_vec(),
+        variables: Vec::new(),
+    };
+    Some(backends::acp::backend(program, config))
 }
 
 pub(super) fn find(name: &str) -> Option<&'static CodingKind> {

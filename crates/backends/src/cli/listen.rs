@@ -1,6 +1,7 @@
 //! One run of a program: what it prints, as steps, until it has ended.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -8,28 +9,46 @@ use serde_json::Value;
 
 use callboard_agent_api::bounds::TRUNCATED;
 use callboard_agent_api::{
-    AgentBackend as _, AgentCompletion, AgentEvent, AgentEventKind, AgentRunRequest, CliBackend,
-    Grant, session_id,
+    AgentCompletion, AgentError, AgentEvent, AgentEventKind, AgentRunRequest, AttendedRun,
+    CliBackend, FailureClass, Grant, Permission, PermissionRequest, session_id,
 };
-use callboard_agents::{CodingError, CodingReport, Errand, Step, StepSink};
+use callboard_agents::{
+    Begin, CodingDecision, CodingError, CodingFault, CodingPermission, CodingReport, Errand, Step,
+    StepSink,
+};
 
-use super::{failed, usage};
+use super::held::{Held, Waiting};
+use super::{failed, kinds, usage};
 
 /// An agent that prints nothing for so long has said what it had to say for now.
 const QUIET: Duration = Duration::from_millis(100);
+
+/// An answer that is there already needs a moment to be given, however short programs are held.
+const MOMENT: Duration = Duration::from_secs(10);
 
 /// Listens for one errand.
 pub(super) struct Listener<'a> {
     pub(super) backend: &'a CliBackend,
     pub(super) grants: &'a BTreeSet<Grant>,
     pub(super) errand: &'a Errand<'a>,
+    pub(super) held: &'a Held,
+    /// How long a program is held while a person is asked.
+    pub(super) hold: Duration,
 }
 
-/// What was said since the agent last used a tool.
+/// What was said since the agent last used a tool, and in which session.
 #[derive(Default)]
-struct Heard {
+pub(super) struct Heard {
     text: String,
     thinking: String,
+    session: Option<String>,
+}
+
+impl fmt::Debug for Heard {
+    /// Leaves out what was said.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Heard").field("session", &self.session).finish_non_exhaustive()
+    }
 }
 
 impl Listener<'_> {
@@ -39,14 +58,58 @@ impl Listener<'_> {
         request: AgentRunRequest,
         steps: &mut dyn StepSink,
     ) -> Result<CodingReport, CodingError> {
+        let hold = match self.errand.decision {
+            Some(_) => self.hold.max(MOMENT),
+            None => self.hold,
+        };
+        let started = self.backend.run_attended(request, hold).await;
+        let run = started.map_err(|error| failed(self.errand.kind, &error))?;
+        let worked = self.listen(run, Heard::default(), self.errand.decision, steps).await;
+        worked.map_err(|error| self.failed(&error))
+    }
+
+    /// Agents of the operator's own turn out what they offer when they are asked.
+    fn failed(&self, error: &AgentError) -> CodingError {
         let kind = self.errand.kind;
-        let started = self.backend.run_control(request).await;
-        let mut run = started.map_err(|error| failed(kind, &error))?;
-        let mut heard = Heard::default();
+        let cannot_resume = error.class() == Some(FailureClass::InvalidRequest)
+            && matches!(self.errand.begin, Begin::Resume(_))
+            && kinds::find(kind).is_none();
+        if cannot_resume {
+            let message = "it offers no way to go on with a session that was stopped";
+            return CodingError::new(kind, CodingFault::SessionMissing, message);
+        }
+        failed(kind, error)
+    }
+
+    /// Goes on with a program that was held. None: it was ended before it could be told.
+    pub(super) async fn go_on(
+        &self,
+        waiting: Waiting,
+        decision: CodingDecision<'_>,
+        steps: &mut dyn StepSink,
+    ) -> Result<Option<CodingReport>, CodingError> {
+        let Waiting { run, heard, request } = waiting;
+        if !run.decisions.decide(&request, permission(decision)).await {
+            return Ok(None);
+        }
+        match self.listen(run, heard, None, steps).await {
+            Err(error) if error.class() == Some(FailureClass::Permission) => Ok(None),
+            other => other.map(Some).map_err(|error| failed(self.errand.kind, &error)),
+        }
+    }
+
+    /// Listens until the program has ended, or asks for something that nobody has decided.
+    async fn listen(
+        &self,
+        mut run: AttendedRun,
+        mut heard: Heard,
+        mut decision: Option<CodingDecision<'_>>,
+        steps: &mut dyn StepSink,
+    ) -> Result<CodingReport, AgentError> {
         let mut is_quiet = true;
         loop {
             // Losing the wait is fine: an event that was not read yet stays in the stream.
-            let next = run.handle.events.next();
+            let next = run.control.handle.events.next();
             let event = match tokio::time::timeout(QUIET, next).await {
                 Ok(Some(event)) => event,
                 Ok(None) => break,
@@ -58,12 +121,28 @@ impl Listener<'_> {
                 }
             };
             is_quiet = false;
+            if let Some(asked) = PermissionRequest::of(&event) {
+                // A decision is for one use of what it was about, in whatever program.
+                if let Some(decided) = decision.take_if(|decision| is_about(decision, &asked)) {
+                    run.decisions.decide(&asked.id, permission(decided)).await;
+                    continue;
+                }
+                return Ok(self.hold(run, heard, asked));
+            }
             if let Some(step) = self.step(event, &mut heard) {
                 steps.tell(step).await;
             }
         }
-        let completion = run.handle.completion.await.map_err(|error| failed(kind, &error))?;
-        Ok(self.report(completion, heard))
+        Ok(self.report(run.control.handle.completion.await?, heard))
+    }
+
+    fn hold(&self, run: AttendedRun, heard: Heard, asked: PermissionRequest) -> CodingReport {
+        let PermissionRequest { id: request, tool, title, input, is_whole } = asked;
+        let (id, session) = (self.errand.effect.to_owned(), heard.session.clone());
+        let waiting = Waiting { run, heard, request };
+        self.held.keep(id.clone(), (self.errand.tenant, self.errand.run), waiting);
+        let asks = Some(CodingPermission { id, tool, title, input, is_whole });
+        CodingReport { session, asks, ..CodingReport::default() }
     }
 
     /// Status, errors on the way and lines that nobody knows stay outside of the log.
@@ -75,7 +154,10 @@ impl Listener<'_> {
                 Some(Step::Text(text))
             }
             AgentEventKind::Status => match event.data.as_ref().and_then(session_id) {
-                Some(id) => Some(Step::Session(id.to_owned())),
+                Some(id) => {
+                    heard.session = Some(id.to_owned());
+                    Some(Step::Session(id.to_owned()))
+                }
                 None if event.channel.as_deref() == Some(AgentEvent::THINKING) => {
                     let text = event.message?;
                     heard.thinking.push_str(&text);
@@ -85,7 +167,8 @@ impl Listener<'_> {
             },
             AgentEventKind::ToolCall => {
                 let tool = self.called(event.data.as_ref()?)?;
-                *heard = Heard::default();
+                heard.text.clear();
+                heard.thinking.clear();
                 Some(tool)
             }
             AgentEventKind::ToolResult => returned(event.data.as_ref()?),
@@ -117,8 +200,21 @@ impl Listener<'_> {
             session_usage: counted.session,
             cost_usd: counted.cost_usd,
             denials: data["permission_denials"].as_u64().unwrap_or_default(),
+            asks: None,
         }
     }
+}
+
+fn permission(decision: CodingDecision<'_>) -> Permission {
+    if decision.is_allowed { Permission::Granted } else { Permission::Denied }
+}
+
+/// Only what was seen whole can be known again.
+fn is_about(decision: &CodingDecision<'_>, asked: &PermissionRequest) -> bool {
+    let known = decision.permission;
+    known.is_whole
+        && asked.is_whole
+        && (&known.tool, &known.title, &known.input) == (&asked.tool, &asked.title, &asked.input)
 }
 
 fn returned(data: &Value) -> Option<Step> {

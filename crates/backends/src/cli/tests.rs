@@ -4,7 +4,8 @@ use super::*;
 
 fn agents(root: &std::path::Path) -> CliAgents {
     let folders = CliFolders::at(root.join("cli"));
-    let surroundings = CliSurroundings { environment: BTreeMap::new(), folders, records: None };
+    let surroundings =
+        CliSurroundings { environment: BTreeMap::new(), folders, records: None, sessions: None };
     CliAgents::new(CliSettings::default(), surroundings)
 }
 

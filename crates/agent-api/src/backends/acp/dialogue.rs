@@ -1,5 +1,7 @@
 //! Our side of the Agent Client Protocol: initialize, open a session, prompt, hang up.
 
+mod consent;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
@@ -10,7 +12,10 @@ use crate::facet::{ToolBytes, ToolEnd, ToolFacet};
 use crate::grant::Grant;
 use crate::json::{self, Raw};
 use crate::options::{Origin, Selector};
+use crate::permission::Decision;
 use crate::transcript::{Fact, Failure, Mapper, Terminal, Unreadable};
+
+use consent::Asked;
 
 const INITIALIZE: i64 = 1;
 const OPEN: i64 = 2;
@@ -27,11 +32,23 @@ pub(super) struct Dialogue {
     pub(super) working_dir: String,
     pub(super) origin: Origin,
     pub(super) grants: BTreeSet<Grant>,
+    /// Whether somebody decides about what was not granted.
+    pub(super) is_attended: bool,
     session: Option<String>,
     prompted: bool,
     answer: String,
-    /// Kinds of tools by the id of their use, until they end.
-    tools: BTreeMap<String, String>,
+    /// Tools by the id of their use, until they end.
+    tools: BTreeMap<String, Tool>,
+    /// What waits for a decision.
+    open: BTreeMap<String, Asked>,
+}
+
+#[derive(Debug, Default)]
+struct Tool {
+    kind: String,
+    is_told: bool,
+    /// Nothing tells of the use of a tool that was not allowed.
+    is_denied: bool,
 }
 
 #[derive(Deserialize)]
@@ -82,10 +99,12 @@ impl Dialogue {
             working_dir,
             origin,
             grants,
+            is_attended: false,
             session: None,
             prompted: false,
             answer: String::new(),
             tools: BTreeMap::new(),
+            open: BTreeMap::new(),
         }
     }
 
@@ -159,6 +178,7 @@ impl Dialogue {
     }
 
     fn finish(&mut self, result: &Value, facts: &mut Vec<Fact>) {
+        self.open.clear();
         let (usage, quota) = (&result["usage"], &result["_meta"]["quota"]["token_count"]);
         let count = |ours: &str, theirs: &str| usage[ours].as_u64().or(quota[theirs].as_u64());
         facts.push(Fact::Usage(json!({
@@ -235,60 +255,35 @@ impl Dialogue {
         }
     }
 
-    /// The title of a tool's use holds its input; its kind is all that is told.
+    /// The title of a tool's use holds its input; its kind is all that is told, once it is no longer pending.
     fn tool(&mut self, update: &Update<'_>, facts: &mut Vec<Fact>) {
         let id = json::string(update.call).unwrap_or_default().into_owned();
         if !self.tools.contains_key(&id) {
             self.answer.clear();
-            let kind = json::string(update.tool).unwrap_or_default().into_owned();
-            let tool = ToolFacet::started("tool_use", Some(&kind), Some(&id));
-            facts.push(Fact::ToolStarted(tool));
-            self.tools.insert(id.clone(), kind);
         }
-        let end = match json::string(update.status).as_deref() {
-            Some("completed") => ToolEnd::Completed,
-            Some("failed") => ToolEnd::Failed,
+        let tool = self.tools.entry(id.clone()).or_default();
+        if let Some(kind) = json::string(update.tool) {
+            tool.kind = kind.into_owned();
+        }
+        let status = json::string(update.status);
+        let end = match status.as_deref() {
+            Some("in_progress") => None,
+            Some("completed") => Some(ToolEnd::Completed),
+            Some("failed") => Some(ToolEnd::Failed),
             _ => return,
         };
-        let kind = self.tools.get(&id).map(String::as_str);
-        let mut tool = ToolFacet::ended("tool_result", kind, Some(&id), end);
-        tool.bytes = ToolBytes { result: json::bytes(update.output), ..ToolBytes::default() };
-        facts.push(Fact::ToolEnded(tool));
-    }
-
-    fn asked(&self, id: &Value, method: &str, params: Raw<'_>, facts: &mut Vec<Fact>) {
-        if method != "session/request_permission" {
-            let error = json!({ "code": NO_SUCH_METHOD, "message": "not offered" });
-            let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
-            return facts.push(Fact::Answer(answer));
+        if tool.is_denied && !tool.is_told {
+            return;
         }
-        let params: Value = json::read(params).unwrap_or_default();
-        let granted = self.grants(params["toolCall"]["kind"].as_str().unwrap_or_default());
-        let wanted = if granted { "allow_once" } else { "reject_once" };
-        let option =
-            params["options"].as_array().into_iter().flatten().find_map(|option| {
-                (option["kind"] == wanted).then(|| option["optionId"].as_str())?
-            });
-        let outcome = match option {
-            Some(option) => json!({ "outcome": "selected", "optionId": option }),
-            None => json!({ "outcome": "cancelled" }),
-        };
-        if !granted || option.is_none() {
-            facts.push(Fact::Denied);
+        if !std::mem::replace(&mut tool.is_told, true) {
+            let started = ToolFacet::started("tool_use", Some(&tool.kind), Some(&id));
+            facts.push(Fact::ToolStarted(started));
         }
-        let result = json!({ "outcome": outcome });
-        facts.push(Fact::Answer(json!({ "jsonrpc": "2.0", "id": id, "result": result })));
-    }
-
-    fn grants(&self, kind: &str) -> bool {
-        let needed = match kind {
-            "read" | "search" => Grant::ReadFiles,
-            "edit" | "delete" | "move" => Grant::WriteFiles,
-            "fetch" => Grant::FetchWeb,
-            "execute" => Grant::Shell,
-            _ => return false,
-        };
-        self.grants.contains(&needed)
+        if let Some(end) = end {
+            let mut ended = ToolFacet::ended("tool_result", Some(&tool.kind), Some(&id), end);
+            ended.bytes = ToolBytes { result: json::bytes(update.output), ..ToolBytes::default() };
+            facts.push(Fact::ToolEnded(ended));
+        }
     }
 }
 
@@ -315,6 +310,16 @@ impl Mapper for Dialogue {
             (None, _) => facts.push(Fact::Unknown),
         }
         Ok(())
+    }
+
+    fn decide(&mut self, decision: &Decision, facts: &mut Vec<Fact>) {
+        if let Some(asked) = self.open.remove(&decision.id) {
+            self.reply(&asked, decision.permission, facts);
+        }
+    }
+
+    fn asks(&self) -> bool {
+        !self.open.is_empty()
     }
 
     fn ends_when_told(&self) -> bool {

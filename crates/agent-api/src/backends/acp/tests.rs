@@ -6,6 +6,7 @@ use super::dialogue::Dialogue;
 use crate::error::FailureClass;
 use crate::grant::Grant;
 use crate::options::{Origin, Selector};
+use crate::permission::{Decision, Permission};
 use crate::transcript::{Fact, Failure, Mapper, Terminal};
 
 fn dialogue(origin: Origin) -> Dialogue {
@@ -127,6 +128,50 @@ fn permission_is_given_for_what_was_granted_only() {
         assert_eq!(denied[0], Fact::Denied);
         assert_eq!(answers(&denied)[0]["result"]["outcome"]["optionId"], "no", "{kind}");
     }
+}
+
+#[test]
+fn what_was_not_granted_waits_for_whoever_attends() {
+    let ask = |id: &str, kind: &str| {
+        json!({ "id": id, "method": "session/request_permission", "params": {
+            "toolCall": { "toolCallId": id, "kind": kind, "title": "notes.md", "rawInput": { "n": 1 } },
+            "options": [
+                { "optionId": "yes", "kind": "allow_once" },
+                { "optionId": "no", "kind": "reject_once" },
+            ] } })
+    };
+    let chosen = |facts: &[Fact]| answers(facts)[0]["result"]["outcome"]["optionId"].clone();
+    let mut ours = dialogue(Origin::New);
+    ours.is_attended = true;
+    assert_eq!(chosen(&tell(&mut ours, &ask("a", "execute"))), "yes");
+    assert!(!ours.asks());
+    for (id, permission, option) in
+        [("b", Permission::Granted, "yes"), ("c", Permission::Denied, "no")]
+    {
+        let asked = tell(&mut ours, &ask(id, "edit"));
+        let [Fact::Asked(request)] = &asked[..] else { panic!("{asked:?}") };
+        assert_eq!((request.tool.as_str(), request.title.as_str()), ("edit", "notes.md"));
+        assert_eq!(request.input.as_deref(), Some(r#"{"rawInput":{"n":1}}"#));
+        assert!(request.is_whole && ours.asks());
+        let mut facts = Vec::new();
+        ours.decide(
+            &Decision { id: "another".into(), permission: Permission::Granted },
+            &mut facts,
+        );
+        assert_eq!(facts, [], "what nobody asked for is not answered");
+        ours.decide(&Decision { id: request.id.clone(), permission }, &mut facts);
+        assert_eq!(chosen(&facts), option);
+        assert_eq!(facts.contains(&Fact::Denied), permission == Permission::Denied);
+        assert!(!ours.asks());
+    }
+    // Nothing tells of a tool that was denied.
+    let used = |id: &str| {
+        json!({ "method": "session/update", "params": { "update": {
+            "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed" } } })
+    };
+    tell(&mut ours, &json!({ "id": 2, "result": { "sessionId": "s" } }));
+    assert_eq!(tell(&mut ours, &used("b")).len(), 2);
+    assert_eq!(tell(&mut ours, &used("c")), []);
 }
 
 #[test]

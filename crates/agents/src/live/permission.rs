@@ -1,0 +1,65 @@
+//! What a coding agent may do if a person lets it.
+
+use serde_json::{Value, json};
+
+use callboard_core::{Outcome, Question};
+use callboard_protocol::InterruptKind;
+
+use super::{End, Work};
+use crate::coding::Permission;
+
+/// Marks the approvals that are asked for here.
+const ARTIFACT: &str = "callboard.coding-permission";
+
+impl Work<'_> {
+    /// What was decided about the question that an errand ended with; none while nobody has. Anything but a plain yes is a
+    /// no.
+    pub(super) fn ruling(&self, call: u32) -> Option<bool> {
+        let answered = self.call.answer.as_ref()?;
+        let asked = match answered.kind {
+            // Whoever was in doubt about the result had all answers before.
+            InterruptKind::LowConfidence => return Some(false),
+            _ if answered.data["artifactType"] == ARTIFACT => {
+                answered.data["artifactData"]["call"].as_u64()?
+            }
+            _ => return None,
+        };
+        let is_accepted = answered.value.as_ref().is_some_and(|it| it["action"] == "accept");
+        match asked.cmp(&u64::from(call)) {
+            std::cmp::Ordering::Less => None,
+            std::cmp::Ordering::Equal => Some(is_accepted),
+            // A later question: what came of this one is on record, so nobody acts on the no.
+            std::cmp::Ordering::Greater => Some(false),
+        }
+    }
+
+    /// Leaves the invocation open until somebody has decided.
+    pub(super) async fn suspend(
+        &mut self,
+        call: u32,
+        kind: &str,
+        permission: &Permission,
+    ) -> Result<End, End> {
+        self.tale.tell().await?;
+        Ok(End::Later(Outcome::Suspend(question(call, kind, permission))))
+    }
+}
+
+fn question(call: u32, kind: &str, permission: &Permission) -> Question {
+    let Permission { id, tool, title, input, is_whole } = permission;
+    let mut subject = json!({ "call": call, "codingAgent": kind, "tool": tool });
+    if let Some(input) = input {
+        // What was cut off is shown as it is.
+        let parsed = serde_json::from_str(input).ok().filter(|_| *is_whole);
+        subject["input"] = parsed.unwrap_or_else(|| Value::from(input.as_str()));
+    }
+    let what = if title.is_empty() { tool } else { title };
+    let data = json!({
+        "artifactId": id,
+        "artifactType": ARTIFACT,
+        "title": format!("{kind} asks for permission: {what}"),
+        "actions": ["accept", "reject"],
+        "artifactData": subject,
+    });
+    Question { kind: InterruptKind::Approval, data, resume_schema: None, timeout_ms: None }
+}

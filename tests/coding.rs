@@ -212,13 +212,17 @@ async fn a_run_that_takes_too_long_ends_its_agent() -> Result<()> {
     gone(&[stage.number("pid.0").await?, stage.number("child").await?]).await
 }
 
-/// Kills the host in the middle, starts it again, and answers what came of the run.
+/// Stops the host once its agent has used a tool, starts it again, and answers what came of the run.
 async fn killed(stage: &Stage, signal: &str) -> Result<(String, Vec<Value>)> {
+    lost(stage, signal, "agent.toolCalled").await
+}
+
+async fn lost(stage: &Stage, signal: &str, after: &str) -> Result<(String, Vec<Value>)> {
     let host = stage.host()?;
     let api = Api::of(host.url())?;
     let run = api.create(&order(WRITER), "once").await?;
     let processes = [stage.number("pid.0").await?, stage.number("child").await?];
-    seen(&api, &run, "agent.toolCalled").await?;
+    seen(&api, &run, after).await?;
     host.stop(signal)?;
     let host = stage.host()?;
     // Before anything is resumed, what the lost host left running has ended.
@@ -258,13 +262,19 @@ async fn a_host_that_was_lost_resumes_the_session() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_is_gone_is_not_replaced() -> Result<()> {
-    let first = format!("{}{}", say(&[init("s-1"), tool_use("t-1", "Read")]), hang());
+async fn a_session_that_is_gone_is_replaced_only_if_it_has_just_talked() -> Result<()> {
     let missing = "echo 'No conversation found with session ID: s-1' >&2; exit 1\n".to_owned();
-    let stage = Stage::new(&[first, missing])?;
+    let first = format!("{}{}", say(&[init("s-1"), tool_use("t-1", "Read")]), hang());
+    let stage = Stage::new(&[first, missing.clone()])?;
     let (status, log) = killed(&stage, "KILL").await?;
     assert_eq!((status.as_str(), stage.starts()), ("failed", 2));
     assert_eq!(failure(&log).0, "coding_session_missing");
+
+    let first = format!("{}{}", say(&[init("s-1"), delta("text", "I am ")]), hang());
+    let stage = Stage::new(&[first, missing, say(&[init("s-2"), done("I am done")])])?;
+    let (status, log) = lost(&stage, "KILL", "callboard.agent.session").await?;
+    assert_eq!((status.as_str(), stage.starts()), ("completed", 3), "{log:?}");
+    ensure!(!stage.argv(2)?.contains(&"--resume".to_owned()));
     Ok(())
 }
 

@@ -227,6 +227,29 @@ pub(crate) async fn gone(processes: &[u32]) -> Result<()> {
     Ok(())
 }
 
+/// Waits until a file of this name has a line, somewhere below a folder.
+pub(crate) async fn written(folder: &Path, name: &str) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds(folder, name) {
+        if Instant::now() > deadline {
+            bail!("{name} is never written");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+fn holds(folder: &Path, name: &str) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| {
+        let (path, is_named) = (entry.path(), entry.file_name() == name);
+        if path.is_dir() {
+            return holds(&path, name);
+        }
+        is_named && fs::read_to_string(path).is_ok_and(|text| text.contains('\n'))
+    })
+}
+
 fn pack(folder: &Path) -> Result<()> {
     let agent = |id: &str, tools: &[&str]| {
         json!({

@@ -106,8 +106,8 @@ pub struct Decision<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin<'a> {
     Fresh,
-    /// It may have begun, under the name that the effect gives: that session, and a fresh one only if there is none.
-    Perhaps,
+    /// It may have begun, as this session or under the name that the effect gives: a fresh one only if there is none.
+    Perhaps(Option<&'a str>),
     /// This session and no other: a missing one is an error.
     Resume(&'a str),
 }

@@ -252,11 +252,12 @@ impl CliAgents {
         let named = names_sessions(backend).then(|| session_name(errand.effect));
         let fresh = named.clone().map_or(Session::Unnamed, Session::New);
         let session = match (errand.begin, named) {
-            (Begin::Resume(id), _) => Session::Old(id.to_owned()),
-            (Begin::Perhaps, Some(name)) => Session::Old(name),
-            (Begin::Perhaps | Begin::Fresh, _) => fresh.clone(),
+            (Begin::Resume(id) | Begin::Perhaps(Some(id)), _) => Session::Old(id.to_owned()),
+            (Begin::Perhaps(None), Some(name)) => Session::Old(name),
+            (Begin::Perhaps(None) | Begin::Fresh, _) => fresh.clone(),
         };
-        let was_tried = errand.begin == Begin::Perhaps && session != fresh;
+        let is_dispensable =
+            matches!(errand.begin, Begin::Perhaps(_)) && matches!(session, Session::Old(_));
         let (held, hold) = (&self.held, self.settings.hold);
         let listener = Listener { backend, grants: &grants, errand, held, hold };
         if let Some(decision) = errand.decision {
@@ -273,8 +274,8 @@ impl CliAgents {
         let request = self.request(errand, backend, &grants, session)?;
         let worked = listener.run(request, &mut *steps).await;
         match worked {
-            // Nothing had begun under that name, so nothing is lost by beginning now.
-            Err(error) if was_tried && error.fault == CodingFault::SessionMissing => {
+            // Nothing had begun under that name, or nothing but talk, so nothing is lost by beginning now.
+            Err(error) if is_dispensable && error.fault == CodingFault::SessionMissing => {
                 let request = self.request(errand, backend, &grants, fresh)?;
                 listener.run(request, steps).await
             }

@@ -133,6 +133,8 @@ pub struct Call {
     pub models: KeptModels,
     /// Where a coding agent worked in an earlier attempt of this visit.
     pub session: Option<AgentSession>,
+    /// Whether an agent has called a tool in this visit, as far as that was told before this attempt.
+    pub has_called_tools: bool,
     pub memory: MemoryAccess,
     /// What the run may use.
     pub(crate) budget: Option<RunBudget>,

@@ -518,6 +518,7 @@ impl Driver {
             answer: task.answer,
             models: task.models,
             session: task.session,
+            has_called_tools: task.has_called_tools,
             memory,
             budget: birth.budget.clone(),
             payers: Payers::of(birth, &inner.options.limits, Arc::clone(&inner.roster)),

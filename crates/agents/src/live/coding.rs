@@ -111,6 +111,7 @@ impl Work<'_> {
         let on_unknown = if is_safe { OnUnknown::Verify } else { OnUnknown::Ask };
         let effect = Effect { index, provider: CODING_PROVIDER, on_unknown };
         let known = known.map(|session| session.session_id.as_str());
+        let is_harmless = !admitted.changes_things && !call.has_called_tools;
         let (verbosity, credential) = (self.verbosity(), self.credential.clone());
         let allowlist = &admitted.tools;
         let made = call.once(effect, |once| async move {
@@ -118,7 +119,7 @@ impl Work<'_> {
                 Some(name) => Some(call.secret(name).await?),
                 None => None,
             };
-            let began = begin(&once, known, &wanted);
+            let began = begin(&once, known, &wanted, is_harmless);
             let decision = wanted.decision(&once);
             let prompt = words(&once, began, decision, wanted.prompt);
             let errand = Errand {
@@ -201,11 +202,18 @@ impl Work<'_> {
 }
 
 /// What was begun before a crash goes on; a session that a later errand needs is the one of the errand before.
-fn begin<'a>(once: &Once, known: Option<&'a str>, wanted: &Wanted<'a>) -> Begin<'a> {
+fn begin<'a>(
+    once: &Once,
+    known: Option<&'a str>,
+    wanted: &Wanted<'a>,
+    is_harmless: bool,
+) -> Begin<'a> {
     let before = wanted.before.and_then(|report| report.session.as_deref());
     match (once.perhaps_made.is_some(), known, before) {
+        // Programs say a session's name before they have saved it; who has only talked can say it again.
+        (true, Some(session), None) if is_harmless => Begin::Perhaps(Some(session)),
         (true, Some(session), _) | (_, _, Some(session)) => Begin::Resume(session),
-        (true, None, None) => Begin::Perhaps,
+        (true, None, None) => Begin::Perhaps(None),
         (false, _, None) => Begin::Fresh,
     }
 }
@@ -235,7 +243,7 @@ fn brief(request: &ModelRequest) -> String {
 fn words(once: &Once, began: Begin<'_>, decision: Option<Decision<'_>>, prompt: &str) -> String {
     match (&once.perhaps_made, began, decision) {
         (_, _, Some(decision)) => decided(decision, prompt),
-        (Some(_), Begin::Resume(_) | Begin::Perhaps, None) => resumed(prompt),
+        (Some(_), Begin::Resume(_) | Begin::Perhaps(_), None) => resumed(prompt),
         _ => prompt.to_owned(),
     }
 }

@@ -38,7 +38,8 @@ impl CodingAgents for Coder {
     ) -> Result<CodingReport, CodingError> {
         let begun = match errand.begin {
             Begin::Fresh => "fresh".to_owned(),
-            Begin::Perhaps => "perhaps".to_owned(),
+            Begin::Perhaps(None) => "perhaps".to_owned(),
+            Begin::Perhaps(Some(id)) => format!("perhaps {id}"),
             Begin::Resume(id) => format!("resume {id}"),
         };
         self.begun.lock().unwrap().push(begun);

@@ -72,7 +72,7 @@ impl Listener<'_> {
     fn failed(&self, error: &AgentError) -> CodingError {
         let kind = self.errand.kind;
         let cannot_resume = error.class() == Some(FailureClass::InvalidRequest)
-            && matches!(self.errand.begin, Begin::Resume(_))
+            && self.errand.begin != Begin::Fresh
             && kinds::find(kind).is_none();
         if cannot_resume {
             let message = "it offers no way to go on with a session that was stopped";

@@ -190,6 +190,10 @@ impl Told {
         self.session.as_ref()
     }
 
+    pub(super) fn has_called_tools(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
     /// Where the call stands that a tool has answered.
     pub(super) fn called(&self, call_id: &str) -> Option<u64> {
         self.calls.get(call_id).copied()

@@ -47,6 +47,8 @@ pub struct Task {
     pub models: KeptModels,
     /// Where a coding agent worked in an earlier attempt of this visit.
     pub session: Option<AgentSession>,
+    /// Whether an agent has called a tool in this visit.
+    pub has_called_tools: bool,
 }
 
 impl Run {
@@ -81,6 +83,7 @@ impl Run {
                 answer: state.resumed.clone(),
                 models: self.kept_models(*index),
                 session: state.told.session().cloned(),
+                has_called_tools: state.told.has_called_tools(),
             })
         })
     }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
+use clap::ValueEnum as _;
 
 use crate::child::{self, Profile};
 use crate::{say, workspace};
@@ -29,6 +30,20 @@ pub(crate) struct Options {
     /// The binary to measure; built in the release profile when not given
     #[arg(long, value_name = "PATH")]
     bin: Option<PathBuf>,
+    /// Measure one part alone
+    #[arg(long, value_name = "PART", conflicts_with = "write")]
+    only: Option<Part>,
+}
+
+/// What can be measured alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// No-op runs beside bare SQLite, chains, streams, fan-out
+    Runs,
+    /// Posts and schedules
+    Fires,
+    /// Live agents
+    Live,
 }
 
 /// How much of everything.
@@ -96,7 +111,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // Beside the build output, so that the disk is the project's and not a memory file system.
     let folder = tempfile::tempdir_in(workspace::target(&root)?)?;
-    let figures = runtime.block_on(measure::all(&binary, folder.path(), scale))?;
+    let figures = runtime.block_on(measure::all(&binary, folder.path(), scale, options.only))?;
     let table = report::table(&figures);
     say::line(&table);
     if options.write {
@@ -117,6 +132,9 @@ fn again_in_release(root: &Path, options: &Options) -> Result<ExitCode> {
     }
     if options.write {
         command.arg("--write");
+    }
+    if let Some(part) = options.only.and_then(|part| part.to_possible_value()) {
+        command.arg("--only").arg(part.get_name());
     }
     if let Some(binary) = &options.bin {
         command.arg("--bin").arg(binary.canonicalize()?);

@@ -9,12 +9,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::Scale;
 use super::definitions::{self, CHAIN, NOOP, WAIT};
 use super::fires::{self, Fires};
 use super::live::{self, Live};
 use super::load::{self, Sample};
 use super::together::Together;
+use super::{Part, Scale};
 use super::{raw, watch};
 use crate::child::Host;
 use crate::say;
@@ -49,23 +49,53 @@ pub(crate) struct Figures {
     pub(crate) held_kb: u64,
     pub(crate) streams: usize,
     pub(crate) stream_kb: f64,
-    pub(crate) fires: Fires,
     pub(crate) together: Together,
-    pub(crate) live: Live,
+    /// None where it was not asked for, like the next.
+    pub(crate) fires: Option<Fires>,
+    pub(crate) live: Option<Live>,
 }
 
-pub(crate) async fn all(binary: &Path, folder: &Path, scale: Scale) -> Result<Figures> {
+pub(crate) async fn all(
+    binary: &Path,
+    folder: &Path,
+    scale: Scale,
+    only: Option<Part>,
+) -> Result<Figures> {
+    let is_wanted = |part| only.is_none_or(|only| only == part);
     let mut figures = Figures { quick: scale.quick, machine: machine(), ..Figures::default() };
     let config = folder.join("callboard.toml");
     fs::write(&config, "[limits]\nmax_node_executions = 100000\n")?;
     let config = config.to_str().context("the folder's path is no UTF-8")?.to_owned();
     let arguments = ["--api-key", KEY, "--config", config.as_str()];
+    if is_wanted(Part::Runs) {
+        runs(&mut figures, binary, folder, &arguments, scale).await?;
+    }
+    if is_wanted(Part::Fires) {
+        let home = folder.join("fires");
+        fs::create_dir(&home)?;
+        let host = Host::start(binary, &home, &arguments).await?;
+        register(host.address).await?;
+        figures.fires = Some(fires::measure(&host, scale).await?);
+        host.stop().await?;
+    }
+    if is_wanted(Part::Live) {
+        figures.live = Some(live::all(binary, folder, scale).await?);
+    }
+    Ok(figures)
+}
 
+async fn runs(
+    figures: &mut Figures,
+    binary: &Path,
+    folder: &Path,
+    arguments: &[&str],
+    scale: Scale,
+) -> Result<()> {
     say::line("start-up");
-    figures.ready_empty = start_up(binary, folder, &arguments, scale.starts).await?;
+    figures.ready_empty = start_up(binary, folder, arguments, scale.starts).await?;
     let home = folder.join("host");
     fs::create_dir(&home)?;
-    let host = Host::start(binary, &home, &arguments).await?;
+    let host = Host::start(binary, &home, arguments).await?;
     // Long enough for whatever a host does right after its start.
     tokio::time::sleep(Duration::from_secs(2)).await;
     figures.idle_kb = resident_kb(host.id()?)?;
@@ -76,10 +106,10 @@ pub(crate) async fn all(binary: &Path, folder: &Path, scale: Scale) -> Result<Fi
     let model = raw::Model::copy(&home.join("data/callboard.db"))?;
     figures.flushes = raw::flushes_per_second(folder, Duration::from_secs(1))?;
 
-    let host = Host::start(binary, &home, &arguments).await?;
+    let host = Host::start(binary, &home, arguments).await?;
     figures.together = Together::begin(host.address).await?;
     // First, so that what is resident afterwards is due to so many runs; it also warms up what follows.
-    memory(&mut figures, &host, scale).await?;
+    memory(figures, &host, scale).await?;
     for (place, callers) in CALLERS.into_iter().enumerate() {
         say::line(format_args!("no-op runs, concurrency {callers}"));
         // By turns, and the best of each counts: a neighbour on the machine can only slow one of them down.
@@ -87,23 +117,15 @@ pub(crate) async fn all(binary: &Path, folder: &Path, scale: Scale) -> Result<Fi
             let path = folder.join(format!("raw-{callers}-{turn}.db"));
             let raw = raw::runs_per_second(&model, &path, callers, scale.runs[place]).await?;
             figures.raw[place] = figures.raw[place].max(raw);
-            noop(&mut figures, &host, &home, place, scale).await?;
+            noop(figures, &host, &home, place, scale).await?;
         }
     }
-    chains(&mut figures, host.address, scale).await?;
+    chains(figures, host.address, scale).await?;
     figures.together.end(host.address, scale.fills).await?;
     host.stop().await?;
-    let host = Host::start(binary, &home, &arguments).await?;
+    let host = Host::start(binary, &home, arguments).await?;
     figures.ready_full = host.ready_in;
-    host.stop().await?;
-    let home = folder.join("fires");
-    fs::create_dir(&home)?;
-    let host = Host::start(binary, &home, &arguments).await?;
-    register(host.address).await?;
-    figures.fires = fires::measure(&host, scale).await?;
-    host.stop().await?;
-    figures.live = live::all(binary, folder, scale).await?;
-    Ok(figures)
+    host.stop().await
 }
 
 async fn noop(

@@ -20,6 +20,19 @@ const END: &str = "<!-- end -->";
 
 pub(crate) fn table(figures: &Figures) -> String {
     let mut table = Table::new(figures);
+    if figures.flushes > 0.0 {
+        runs(&mut table, figures);
+    }
+    if let Some(figures) = &figures.fires {
+        fires(&mut table, figures);
+    }
+    if let Some(figures) = &figures.live {
+        live(&mut table, figures);
+    }
+    table.text
+}
+
+fn runs(table: &mut Table, figures: &Figures) {
     table.row("flushes of a 4 KB page per second", grouped(figures.flushes), "");
     for (place, callers) in CALLERS.into_iter().enumerate() {
         let raw = figures.raw[place];
@@ -50,7 +63,7 @@ pub(crate) fn table(figures: &Figures) -> String {
         "",
     );
     table.row("— of the load generator, on the same cores", time(figures.generator_per_run), "");
-    chains(&mut table, figures);
+    chains(table, figures);
     table.row("stream lag, timestamp to arrival, p50 / p99", both(&figures.lags), "");
     table.row("ready after start, empty folder", time(figures.ready_empty), "under 300 ms");
     table.row("ready after start, with all runs of this benchmark", time(figures.ready_full), "");
@@ -66,10 +79,7 @@ pub(crate) fn table(figures: &Figures) -> String {
         streams,
         "under 60 KB each",
     );
-    fires(&mut table, &figures.fires);
-    together(&mut table, &figures.together);
-    live(&mut table, &figures.live);
-    table.text
+    together(table, &figures.together);
 }
 
 fn fires(table: &mut Table, fires: &Fires) {

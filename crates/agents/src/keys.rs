@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha256};
 
-use callboard_protocol::PackName;
+use callboard_protocol::{PackName, hex};
 
 /// A public key with the packs that it may sign.
 #[derive(Debug, Clone)]
@@ -73,7 +73,7 @@ impl TrustedKey {
 /// A name for a key that follows from the key itself.
 pub(crate) fn key_id(key: &VerifyingKey) -> String {
     let digest = Sha256::digest(key.as_bytes());
-    let short: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let short = hex(&digest[..8]);
     format!("ed25519-{short}")
 }
 

@@ -24,7 +24,7 @@ use callboard_agents::{
     Admitted, Begin, CodingAgents, CodingError, CodingFault, CodingReport, Errand, StepSink,
 };
 use callboard_engine::CodingSessions;
-use callboard_protocol::{RunId, Tenant};
+use callboard_protocol::{RunId, Tenant, hex};
 
 pub use folders::{CliFolders, RunFolder};
 pub use kinds::{CODING_KINDS, CodingKind, KindFacts};
@@ -296,7 +296,7 @@ fn session_name(effect: &str) -> String {
     bytes.copy_from_slice(&digest[..16]);
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(bytes);
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 

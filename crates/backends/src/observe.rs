@@ -5,7 +5,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use callboard_engine::{MAX_RUNTIME, Observe, ObserveError, Probe};
-use callboard_protocol::Object;
+use callboard_protocol::{Object, hex};
 
 use crate::egress::{Answer, Egress, Method, Outgoing};
 
@@ -33,7 +33,7 @@ impl Observe for Egress {
 /// The status and a digest: enough to compare, nothing to read.
 fn seen(answer: &Answer) -> Object {
     let digest = Sha256::digest(&answer.body);
-    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(&digest[..8]);
     Object::from_iter([
         ("status".to_owned(), json!(answer.status)),
         ("digest".to_owned(), json!(digest)),

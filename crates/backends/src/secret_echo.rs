@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use callboard_core::{Outcome, RetryClass, SecretText};
 use callboard_engine::{Activity, Call, Put, Secrets, StoreError, StoredSecret, Stumble};
-use callboard_protocol::{Failure, Object, SecretName, Tenant, Timestamp};
+use callboard_protocol::{Failure, Object, SecretName, Tenant, Timestamp, hex};
 
 /// What the protocol's fixtures ask for. Everybody may know these values; they must not come out all the same.
 const SEEDS: [(&str, &str); 2] = [
@@ -40,7 +40,7 @@ impl Activity for SecretEcho {
 
 fn echo(secret: &SecretText) -> Object {
     let digest = Sha256::digest(secret.reveal());
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(digest);
     let echo = json!({ "secretSha256": digest, "secretLength": secret.reveal().len() });
     echo.as_object().cloned().unwrap_or_default()
 }

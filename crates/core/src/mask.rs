@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use callboard_protocol::{
     ChannelWritten, ConversationClosed, ConversationExchanged, ConversationTurn, Event,
     InterruptResolved, NodeCompleted, NodeId, NodeResumed, Object, PortValue, RunCompleted,
-    RunStarted, VariableChanged, WorkflowDefinition,
+    RunStarted, VariableChanged, WorkflowDefinition, hex,
 };
 
 use crate::node::NodeKind;
@@ -326,6 +326,6 @@ pub(crate) fn sensitive_fields(plan: &Plan, node: &NodeId) -> Vec<String> {
 fn hash(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let digest = Sha256::digest(text.as_bytes());
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(digest);
     format!("sha256:{hex}")
 }

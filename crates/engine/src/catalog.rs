@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sha2::{Digest as _, Sha256};
 
 use callboard_core::{AgentPin, ConformanceNodes, Inadmissible, Plan, PlanError};
-use callboard_protocol::{NodeId, Owner, Tenant, Timestamp, TypeId, WorkflowId};
+use callboard_protocol::{NodeId, Owner, Tenant, Timestamp, TypeId, WorkflowId, hex};
 
 use crate::directory;
 use crate::registry::{Put, Workflows};
@@ -220,10 +220,5 @@ impl Catalog {
 }
 
 fn digest(source: &str) -> String {
-    let digest = Sha256::digest(source.as_bytes());
-    let mut text = String::with_capacity(2 * digest.len());
-    for digit in digest.iter().flat_map(|byte| [byte >> 4, byte & 0xf]) {
-        text.extend(char::from_digit(digit.into(), 16));
-    }
-    text
+    hex(Sha256::digest(source.as_bytes()))
 }

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use callboard_core::{Birth, Delivered};
 use callboard_protocol::{
     AgentRosterEntry, Object, RetryPolicy, RosterId, RunStatus, SubscriptionState, Tenant,
-    Timestamp, TriggerEvent, TriggerSource, WorkItem, WorkflowId,
+    Timestamp, TriggerEvent, TriggerSource, WorkItem, WorkflowId, hex,
 };
 
 use crate::engine::{Done, Engine, EngineError, Newborn, Order, Remember};
@@ -90,7 +90,7 @@ impl Subscription {
             hasher.update(field);
         }
         let digest = hasher.finalize();
-        let hex: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let hex = hex(&digest[..6]);
         format!("{}{name}-{hex}", Self::WORK)
     }
 

@@ -98,7 +98,7 @@ impl SecretName {
 impl EventId {
     /// The id of a run's event follows from its place in the log, so it needs neither randomness nor a column.
     pub fn of(run: &RunId, sequence: u64) -> Self {
-        Self(format!("{run}-{sequence}").into())
+        Self([run.as_str(), "-", &sequence.to_string()].concat().into())
     }
 }
 

@@ -11,6 +11,7 @@ mod envelope;
 mod event;
 mod event_types;
 mod heartbeat;
+mod hex;
 mod ids;
 mod memory;
 mod org_chart;
@@ -80,6 +81,7 @@ pub use event::{
 };
 pub use event_types::EVENT_TYPES;
 pub use heartbeat::{HeartbeatEvaluated, HeartbeatStateChanged, HeartbeatStatus};
+pub use hex::hex;
 pub use ids::{
     AgentId, ChannelName, EventId, HeartbeatId, HostId, KeyId, MemoryId, NodeId, Owner, Principal,
     RosterId, RunId, ScheduleId, SecretName, Tenant, TypeId, WebhookId, WorkflowId, Workspace,

@@ -38,14 +38,35 @@ impl Timestamp {
     pub fn plus_millis(self, millis: u64) -> Self {
         self.plus(Duration::from_millis(millis))
     }
+
+    /// Every answer holds a dozen of these, so they are written without the formatting machinery.
+    fn with_text<T>(self, write: impl FnOnce(&str) -> T) -> T {
+        // Both bounds are within what jiff knows.
+        let at = jiff::Timestamp::from_millisecond(self.0).unwrap_or_default();
+        let at = jiff::tz::Offset::UTC.to_datetime(at);
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        put(&mut text[..4], at.year());
+        put(&mut text[5..7], at.month().into());
+        put(&mut text[8..10], at.day().into());
+        put(&mut text[11..13], at.hour().into());
+        put(&mut text[14..16], at.minute().into());
+        put(&mut text[17..19], at.second().into());
+        put(&mut text[20..23], at.millisecond());
+        write(std::str::from_utf8(&text).unwrap_or_default())
+    }
+}
+
+/// Writes a number that is not negative into all of the place, with zeros in front.
+fn put(place: &mut [u8], mut number: i16) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(number % 10).unwrap_or_default();
+        number /= 10;
+    }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match jiff::Timestamp::from_millisecond(self.0) {
-            Ok(at) => write!(f, "{at:.3}"),
-            Err(_) => write!(f, "{}", self.0),
-        }
+        self.with_text(|text| f.write_str(text))
     }
 }
 
@@ -57,7 +78,7 @@ impl fmt::Debug for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        self.with_text(|text| serializer.serialize_str(text))
     }
 }
 
@@ -85,6 +106,16 @@ mod tests {
         let at = Timestamp::from_millis(1_763_251_200_007);
         assert_eq!(at.to_string(), "2025-11-16T00:00:00.007Z");
         assert_eq!(at.to_string().parse::<Timestamp>().ok(), Some(at));
+        let bounds = [i64::MIN, -1, 951_827_696_789, i64::MAX].map(Timestamp::from_millis);
+        assert_eq!(
+            bounds.map(|at| at.to_string()),
+            [
+                "0001-01-01T00:00:00.000Z",
+                "1969-12-31T23:59:59.999Z",
+                "2000-02-29T12:34:56.789Z",
+                "9999-12-30T20:00:00.000Z",
+            ]
+        );
     }
 
     #[test]

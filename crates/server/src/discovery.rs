@@ -21,7 +21,7 @@ use callboard_protocol::{
     ReplayDeterminism, RestTransport, RetryPolicy, RunsCapability, SchedulingCapability,
     SeamCapability, SecretsCapability, SubWorkflowCapability, SubscriptionState, Supported,
     Testing, ToolCatalogCapability, TriggerBridgeCapability, TriggerDeadLetterCapability,
-    TriggerSource, UsageCapability, WebhooksCapability, WorkflowId,
+    TriggerSource, UsageCapability, WebhooksCapability, WorkflowId, hex,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -100,7 +100,7 @@ fn tag_of_value(value: &Value) -> String {
 
 fn tag(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
-    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(&digest[..16]);
     format!("\"{hex}\"")
 }
 

@@ -10,6 +10,8 @@ use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use sha2::{Digest, Sha256};
 
+use callboard_protocol::hex;
+
 const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 24;
 
@@ -108,17 +110,13 @@ pub(crate) fn create_key(path: &Path) -> io::Result<Seal> {
     let aside = path.with_extension("key.new");
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
-    writeln!(file, "{}", to_hex(&key))?;
+    writeln!(file, "{}", hex(&key))?;
     file.sync_all()?;
     fs::rename(&aside, path)?;
     if let Some(folder) = path.parent() {
         File::open(folder)?.sync_all()?;
     }
     Ok(Seal::new(&key))
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn from_hex(text: &str) -> Option<[u8; KEY_BYTES]> {

@@ -1,6 +1,6 @@
 //! The key under which two requests to a model are the same request.
 
-use callboard_protocol::Object;
+use callboard_protocol::{Object, hex};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -53,7 +53,7 @@ impl SemanticRequest {
         });
         // Plain JSON always has a canonical form.
         let canonical = serde_json_canonicalizer::to_vec(&value).unwrap_or_default();
-        Sha256::digest(&canonical).iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(Sha256::digest(&canonical))
     }
 
     fn second(&self) -> Object {

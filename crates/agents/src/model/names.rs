@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
+use callboard_protocol::hex;
+
 /// The strictest provider takes letters, digits, `_` and `-`, and this many of them.
 const LONGEST: usize = 64;
 /// Hexadecimal digits of a digest, where a plain replacement would be ambiguous.
@@ -70,7 +72,7 @@ fn replaced(name: &str) -> String {
 
 fn marked(accepted: &str, name: &str) -> String {
     let digest = Sha256::digest(name.as_bytes());
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(digest);
     let kept: String = accepted.chars().take(LONGEST - MARK - 1).collect();
     format!("{kept}_{}", &digest[..MARK])
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use callboard_protocol::{
-    NodeId, Object, PromptComposed, PromptKind, PromptSource, PromptTemplate, PromptVariable,
+    NodeId, Object, PromptComposed, PromptKind, PromptSource, PromptTemplate, PromptVariable, hex,
 };
 
 use crate::tool::untrusted;
@@ -232,12 +232,7 @@ fn marked(text: &str) -> Option<&str> {
 }
 
 fn digest(text: &str) -> String {
-    use std::fmt::Write as _;
-    let mut hash = "sha256:".to_owned();
-    for byte in Sha256::digest(text) {
-        let _ = write!(hash, "{byte:02x}");
-    }
-    hash
+    format!("sha256:{}", hex(Sha256::digest(text)))
 }
 
 /// How much of a prompt the log keeps.

@@ -3,6 +3,8 @@
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use callboard_protocol::hex;
+
 use callboard_core::redact;
 
 /// The protocol's `argsHash`: SHA-256, in hexadecimal, of the canonical JSON of the arguments. Secrets are taken
@@ -15,16 +17,7 @@ pub fn args_hash(arguments: &Value, hide: impl FnOnce(&mut Value)) -> String {
     // Values that were parsed from JSON always have a canonical form; a plain one still hashes the same value the same.
     let canonical =
         serde_json_canonicalizer::to_vec(&shown).unwrap_or_else(|_| shown.to_string().into_bytes());
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(canonical) {
-        text.push(hex(byte >> 4));
-        text.push(hex(byte & 15));
-    }
-    text
-}
-
-fn hex(nibble: u8) -> char {
-    char::from_digit(u32::from(nibble), 16).unwrap_or('0')
+    hex(Sha256::digest(canonical))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use callboard_protocol::{RunId, Tenant};
+use callboard_protocol::{RunId, Tenant, hex};
 
 /// The folder of a run's files below `root`. A name that could mean something to a disk is replaced by its digest.
 pub fn run_folder(root: &Path, tenant: &Tenant, run: &RunId) -> PathBuf {
@@ -17,7 +17,7 @@ fn part(name: &str) -> String {
     if (1..=63).contains(&name.len()) && name.chars().all(is_plain) {
         return name.to_owned();
     }
-    Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(Sha256::digest(name))
 }
 
 #[cfg(test)]

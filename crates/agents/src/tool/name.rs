@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
 
+use callboard_protocol::hex;
+
 /// The shortest limit among the providers.
 const LONGEST: usize = 64;
 /// Letters of the digest that tells two tools with one plain name apart.
@@ -44,13 +46,7 @@ fn digested(id: &str, round: u32) -> String {
     let mut name = plain(id);
     name.truncate(LONGEST - DIGEST - 1);
     name.push('_');
-    name.extend(
-        hash.finalize()
-            .iter()
-            .flat_map(|byte| [byte >> 4, byte & 15])
-            .filter_map(|nibble| char::from_digit(u32::from(nibble), 16))
-            .take(DIGEST),
-    );
+    name.push_str(&hex(hash.finalize())[..DIGEST]);
     name
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use callboard_agents::run_folder;
-use callboard_protocol::{NodeId, RunId, Tenant};
+use callboard_protocol::{NodeId, RunId, Tenant, hex};
 
 /// Says whose folder it is: tenant and run, each on a line.
 const OWNER: &str = "run";
@@ -70,7 +70,7 @@ impl RunFolder {
     /// What an agent sees as its home in one visit of a node. Sessions live there.
     pub fn home(&self, node: &NodeId, visit: u32) -> PathBuf {
         let digest = Sha256::digest(node.as_str());
-        let digest: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex(&digest[..8]);
         self.path.join(format!("home-{digest}-{visit}"))
     }
 

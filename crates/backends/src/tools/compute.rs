@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
 use callboard_agents::{Schema, ToolFault};
-use callboard_protocol::{Object, SafetyTier, ToolEgress, ToolTransport};
+use callboard_protocol::{Object, SafetyTier, ToolEgress, ToolTransport, hex};
 
 use super::{Card, Compute, text};
 
@@ -95,7 +95,7 @@ fn hash(arguments: &Object) -> Result<Value, ToolFault> {
     let digest = match text(arguments, "outputEncoding").unwrap_or("hex") {
         "base64" => BASE64_STANDARD.encode(digest),
         "base64url" => BASE64_URL_SAFE_NO_PAD.encode(digest),
-        _ => digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+        _ => hex(digest),
     };
     Ok(json!({ "digest": digest, "algorithm": algorithm }))
 }

@@ -2,7 +2,7 @@
 
 use callboard_protocol::{
     Attestation, ChainPhase, Event, Failure, InterruptKind, Object, RunStatus, Timestamp,
-    WorkflowChained,
+    WorkflowChained, hex,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -131,7 +131,7 @@ fn child_outputs(child: &Child, call: &ChildCall) -> Object {
 fn checksum(outputs: &Object) -> String {
     // An object of JSON has a canonical form; were there none, nothing would be attested rather than something wrong.
     let canonical = serde_json_canonicalizer::to_vec(outputs).unwrap_or_default();
-    Sha256::digest(canonical).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(Sha256::digest(canonical))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Places in a trace: those that callers send, and those that a run's own id names.
 
-use callboard_protocol::{NodeId, RunId};
+use callboard_protocol::{NodeId, RunId, hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -118,8 +118,7 @@ fn digits(run: &RunId, name: &[&str], bytes: usize) -> String {
         digest.update([0]);
         digest.update(part);
     }
-    let halves = digest.finalize().into_iter().take(bytes).flat_map(|byte| [byte >> 4, byte & 15]);
-    halves.filter_map(|half| char::from_digit(u32::from(half), 16)).collect()
+    hex(&digest.finalize()[..bytes])
 }
 
 /// `00-<trace>-<span>-<flags>`. Later versions may say more after that; version 00 may not.

@@ -4,7 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 use callboard_core::{Cron, Plan, ScheduleError};
 use callboard_protocol::{
-    Object, Owner, ScheduleId, Tenant, Timestamp, TriggerType, WorkflowTrigger,
+    Object, Owner, ScheduleId, Tenant, Timestamp, TriggerType, WorkflowTrigger, hex,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -112,7 +112,7 @@ fn id_of(plan: &Plan, trigger: &WorkflowTrigger, scope: &Scope) -> ScheduleId {
         hasher.update(field);
     }
     let digest = hasher.finalize();
-    let hex: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(&digest[..12]);
     format!("trg_{hex}").into()
 }
 

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use callboard_core::{Birth, Delivered};
-use callboard_protocol::{Object, RunId, StateReason, SubscriptionState, Timestamp, TriggerEvent};
+use callboard_protocol::{
+    Object, RunId, StateReason, SubscriptionState, Timestamp, TriggerEvent, hex,
+};
 
 use super::bridge::{Bridge, BridgeError};
 use super::port::{Arrival, ArrivalState, DeadReason, Kept, Settled, Subscription, Verification};
@@ -319,7 +321,7 @@ pub(crate) fn dedup_key(subscription: &str, id: &str) -> String {
         hasher.update(field);
     }
     let digest = hasher.finalize();
-    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(&digest[..16]);
     format!("dk_{hex}")
 }
 

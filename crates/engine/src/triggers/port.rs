@@ -9,7 +9,7 @@ use sha2::Sha256;
 
 use callboard_protocol::{
     Object, Owner, Principal, RetryPolicy, RosterId, RunId, SubscriptionState, Timestamp,
-    TriggerSource, TriggerSubscription, WorkflowId,
+    TriggerSource, TriggerSubscription, WorkflowId, hex,
 };
 
 use crate::store::{NewRun, Scope, StoreError};
@@ -174,7 +174,7 @@ impl SigningSecret {
         let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).ok()?;
         mac.update(self.0.as_bytes());
         let digest = mac.finalize().into_bytes();
-        Some(digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect())
+        Some(hex(&digest[..6]))
     }
 }
 

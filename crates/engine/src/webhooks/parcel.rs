@@ -6,7 +6,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
 use sha2::Sha256;
 
-use callboard_protocol::{RunId, Timestamp};
+use callboard_protocol::{RunId, Timestamp, hex};
 
 use super::port::{Delivery, Secret};
 use crate::deliver::Parcel;
@@ -67,8 +67,7 @@ fn sign(secret: &Secret, seconds: &str, body: &str) -> Option<String> {
     mac.update(seconds.as_bytes());
     mac.update(b".");
     mac.update(body.as_bytes());
-    let hex: String =
-        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = hex(mac.finalize().into_bytes());
     Some(format!("sha256={hex}"))
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 
-use callboard_protocol::{RunId, Tenant, Timestamp, WebhookId, Workspace};
+use callboard_protocol::{RunId, Tenant, Timestamp, WebhookId, Workspace, hex};
 
 use super::circuit::Circuit;
 use super::filter::EventFilter;
@@ -108,7 +108,7 @@ impl Secret {
 
     /// The first eight hexadecimal digits of its SHA-256, as the protocol asks.
     pub fn fingerprint(&self) -> String {
-        Sha256::digest(&self.0).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+        hex(&Sha256::digest(&self.0)[..4])
     }
 }
 

@@ -10,7 +10,7 @@ use callboard_agents::{
 };
 use callboard_engine::StoreError;
 use callboard_protocol::{
-    ContentTrust, Object, PromptKind, PromptOrigin, PromptRef, PromptTemplate, parse_value,
+    ContentTrust, Object, PromptKind, PromptOrigin, PromptRef, PromptTemplate, hex, parse_value,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ pub(super) async fn read(
     let template = template.map_err(problem)?;
     let answer = Answer::of(StatusCode::OK, &template);
     let digest = Sha256::digest(answer.body.as_bytes());
-    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(&digest[..16]);
     let tag = format!("\"{hex}\"");
     let mut response = match is_known(&headers, &tag) {
         true => not_modified(&tag),

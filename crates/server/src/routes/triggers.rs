@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use callboard_engine::{BridgeError, NewSubscription, SigningSecret, Subscription, Verification};
 use callboard_protocol::{
-    Object, RetryPolicy, RosterId, SubscriptionState, TriggerSource, WorkflowId,
+    Object, RetryPolicy, RosterId, SubscriptionState, TriggerSource, WorkflowId, hex,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -249,8 +249,7 @@ fn random<const N: usize>() -> Result<[u8; N], Problem> {
 }
 
 fn make_id() -> Result<String, Problem> {
-    let hex = random::<ID_BYTES>()?.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    Ok(format!("tsub_{hex}"))
+    Ok(format!("tsub_{}", hex(random::<ID_BYTES>()?)))
 }
 
 fn make_secret() -> Result<SigningSecret, Problem> {

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use callboard_engine::{
     Care, DeadLetter, Registration, RegistrationError, Secret, UnknownPattern, Webhook,
 };
-use callboard_protocol::{EventId, RunId, Timestamp, WebhookId};
+use callboard_protocol::{EventId, RunId, Timestamp, WebhookId, hex};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ pub(super) async fn register(
 fn make_secret() -> Result<Secret, Problem> {
     let mut random = [0; SECRET_BYTES];
     getrandom::fill(&mut random).map_err(|error| Problem::internal(&error))?;
-    Ok(Secret::new(random.iter().map(|byte| format!("{byte:02x}")).collect()))
+    Ok(Secret::new(hex(random)))
 }
 
 /// A repetition of the request learns which webhook it made, but the secret is not told again.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use callboard_engine::{Filter, Keeper, MemoryQuery, Order, Place, Target};
-use callboard_protocol::{Object, RunId, Timestamp};
+use callboard_protocol::{Object, RunId, Timestamp, hex};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -83,7 +83,7 @@ pub(crate) async fn distill(
         StatusCode::OK,
         &json!({
             "event": told,
-            "archiveChecksum": hex(&content),
+            "archiveChecksum": hex(Sha256::digest(&content)),
             "indexUpdated": told["distillation"]["indexUpdated"],
             "secretLeaked": content.contains(&canary()),
             "runId": run,
@@ -274,10 +274,6 @@ async fn entry(host: &Host, caller: &Caller, id: &Value) -> Result<String, Probl
     let versions = host.app.engine.memory().memory_history(&caller.scope, &id).await?;
     let newest = versions.into_iter().next().ok_or_else(|| Problem::no_such("memory entry"))?;
     Ok(newest.content)
-}
-
-fn hex(content: &str) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Looks like a key and is none. Put together here, so that scanners of source code have nothing to find.

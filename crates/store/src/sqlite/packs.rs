@@ -1,6 +1,8 @@
 //! Installed packs: one row each, the archive in it.
 
 use std::collections::BTreeMap;
+
+use callboard_protocol::hex;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -60,7 +62,7 @@ fn put(db: &Connection, pack: &StoredPack, archive: &[u8]) -> Result<PutPack, Fa
         None => {}
     }
     let files: BTreeMap<&String, String> =
-        pack.files.iter().map(|(path, digest)| (path, hexadecimal(digest))).collect();
+        pack.files.iter().map(|(path, digest)| (path, hex(digest))).collect();
     let files = serde_json::to_string(&files)
         .map_err(|error| Fault::unreadable(format!("the files of {name}"), error))?;
     execute(
@@ -150,10 +152,6 @@ fn set_removed(db: &Connection, id: &PackId, is_removed: bool) -> Result<bool, F
          WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4 AND is_removed <> ?5";
     let params = params![host_wide, tenant, id.name.as_str(), id.version.as_str(), is_removed];
     Ok(execute(db, sql, params)? > 0)
-}
-
-fn hexadecimal(digest: &Digest) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn digest_of(text: &str) -> Option<Digest> {

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use callboard_engine::{Incoming, Signed, Subscription, TriggerDelivery};
 use callboard_protocol::{
     AttachmentRef, EmailContent, FormContent, Object, Timestamp, TriggerEvent, TriggerSource,
-    WebhookContent,
+    WebhookContent, hex,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -227,7 +227,7 @@ fn mail(body: &[u8]) -> Result<(Option<String>, EmailContent), Problem> {
         }
         let bytes = STANDARD.decode(file.content_base64?).ok()?;
         let digest = Sha256::digest(&bytes);
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = hex(digest);
         Some(AttachmentRef {
             handle: format!("sha256:{hex}"),
             filename: file.filename,

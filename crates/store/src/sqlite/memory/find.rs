@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 use callboard_engine::{
     CONVERSATIONS, Crowd, KeyMode, MemoryQuery, MemoryRecord, MemorySeen, Place, Scope, words,
 };
-use callboard_protocol::{MemoryId, Remembered};
+use callboard_protocol::{MemoryId, Remembered, hex};
 
 use crate::sqlite::fault::Fault;
 use crate::sqlite::rows::{optional_time, scope_params, signed, time, unsigned};
@@ -135,8 +135,7 @@ pub(in crate::sqlite) fn text_statement(
 
 /// A word that stands for an owner: letters and digits alone, and no two owners share one.
 pub(super) fn owner_word(tenant: &str, test: bool) -> String {
-    let letters: String = tenant.bytes().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}{letters}", if test { "test" } else { "live" })
+    format!("{}{}", if test { "test" } else { "live" }, hex(tenant))
 }
 
 #[derive(Default)]

@@ -10,7 +10,6 @@ mod budget;
 mod claim;
 mod coding_sessions;
 mod create;
-mod definitions;
 mod deliveries;
 mod deployments;
 mod effects;
@@ -18,6 +17,7 @@ mod envelopes;
 mod fault;
 mod heartbeats;
 mod inbox;
+mod known;
 mod list;
 mod logs;
 mod memory;
@@ -56,18 +56,25 @@ use callboard_core::Entry;
 use callboard_engine::{
     Append, Begun, Changes, Claim, ClaimRequest, Claimed, Digest, EffectClaim, EffectId, Filter,
     Found, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, NewRun, Opened, Outcome, Page, Put,
-    Schedule, Scope, Store, StoreError, StoredKey, StoredWorkflow, Workflows,
+    Schedule, Scope, SigningSecrets, Store, StoreError, StoredKey, StoredMember, StoredWorkflow,
+    Subscription, Workflows,
 };
-use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WorkflowId};
+use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WorkflowId, hex};
 
 use crate::seal::Seal;
 use append::{SealedAppend, Written};
 use create::SealedRun;
-use definitions::{Definitions, Name};
+use known::Known;
 use readers::Readers;
 use recent::{HeldLog, Recent};
 use schedules::SealedSchedule;
 use writer::Writer;
+
+/// Longer definitions are read each time, so that all that are known stay below 16 MB.
+const LONGEST_KNOWN: usize = 64 * 1024;
+
+/// A tenant and its own name for a workflow.
+type Name = (Tenant, WorkflowId);
 
 /// The embedded store. Dropping it finishes what was asked for and frees the folder.
 pub struct SqliteStore {
@@ -75,7 +82,9 @@ pub struct SqliteStore {
     seal: Arc<Seal>,
     changes: Arc<Changes>,
     recent: Arc<Recent>,
-    definitions: Definitions,
+    definitions: Arc<Known<Name, StoredWorkflow>>,
+    subscriptions: Arc<Known<String, (Subscription, SigningSecrets)>>,
+    roster: Arc<Known<roster::Asked, Vec<StoredMember>>>,
     memory: memory::Position,
     readers: Readers,
     writer: Writer,
@@ -98,7 +107,7 @@ impl SqliteStore {
 
     /// A name for this data folder, the same after every restart and in no other folder.
     pub fn name(&self) -> String {
-        self.seal.derive("name").iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        hex(&self.seal.derive("name")[..8])
     }
 
     /// Answers whether the database can be read and the writing thread is there.
@@ -272,14 +281,15 @@ impl Workflows for SqliteStore {
         tenant: &Tenant,
         id: &WorkflowId,
     ) -> Result<Option<StoredWorkflow>, StoreError> {
-        let (known, name) = (self.definitions.reading().await, (tenant.clone(), id.clone()));
-        if let Some(workflow) = known.find(&name) {
-            return Ok(Some(workflow));
-        }
+        let name = (tenant.clone(), id.clone());
+        let since = match self.definitions.find(&name) {
+            Ok(workflow) => return Ok(Some(workflow)),
+            Err(since) => since,
+        };
         let (tenant, id) = name.clone();
         let read = self.readers.read(move |db| registry::workflow(db, &tenant, &id)).await?;
-        if let Some(workflow) = &read {
-            known.keep(name, workflow.clone());
+        if let Some(workflow) = read.as_ref().filter(|read| read.source.len() <= LONGEST_KNOWN) {
+            self.definitions.keep(since, name, workflow.clone());
         }
         Ok(read)
     }
@@ -298,20 +308,20 @@ impl Workflows for SqliteStore {
         at: Timestamp,
     ) -> Result<Put, StoreError> {
         let declared = SealedSchedule::seal_all(declared, &self.seal)?;
-        let (known, name) = (self.definitions.changing().await, (tenant.clone(), id.clone()));
+        let (known, name) = (Arc::clone(&self.definitions), (tenant.clone(), id.clone()));
         let write = move |db: &Connection, (tenant, id): &Name| {
             schedules::declare(db, tenant, id, &declared)?;
             registry::put_workflow(db, tenant, id, &source, at)
         };
         let forget = move |name: Name, put| {
-            known.forget(&name);
+            known.forget(|known| *known == name);
             put
         };
         self.writer.write_then(name, write, forget).await
     }
 
     async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
-        let (known, name) = (self.definitions.changing().await, (tenant.clone(), id.clone()));
+        let (known, name) = (Arc::clone(&self.definitions), (tenant.clone(), id.clone()));
         let write =
             |db: &Connection, (tenant, id): &Name| match registry::delete_workflow(db, tenant, id)?
             {
@@ -319,7 +329,7 @@ impl Workflows for SqliteStore {
                 false => Ok(false),
             };
         let forget = move |name: Name, deleted| {
-            known.forget(&name);
+            known.forget(|known| *known == name);
             deleted
         };
         self.writer.write_then(name, write, forget).await

@@ -15,7 +15,6 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use callboard_engine::Changes;
 
-use super::definitions::Definitions;
 use super::fault::is_damage;
 use super::readers::{READERS, Readers};
 use super::recent::Recent;
@@ -154,7 +153,9 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
         seal: Arc::new(seal),
         changes: Arc::new(Changes::default()),
         recent: Arc::new(Recent::default()),
-        definitions: Definitions::default(),
+        definitions: Arc::default(),
+        subscriptions: Arc::default(),
+        roster: Arc::default(),
         memory,
         readers: Readers::new(readers),
         writer,

@@ -55,16 +55,22 @@ struct Borrowed {
 impl Borrowed {
     fn read<T>(self, work: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
         let db = self.db.as_ref().ok_or_else(closed)?;
-        let moment = db.unchecked_transaction().map_err(Fault::Sql)?;
-        let result = work(&moment)?;
-        moment.finish().map_err(Fault::Sql)?;
-        Ok(result)
+        let execute = |sql| db.prepare_cached(sql)?.execute([]).map_err(Fault::Sql);
+        execute("BEGIN")?;
+        let result = work(db);
+        execute("COMMIT")?;
+        Ok(result?)
     }
 }
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        if !self.permit.semaphore().is_closed() {
+        // A read that broke down has left its moment open: the next one must not see it.
+        let is_whole = self
+            .db
+            .as_ref()
+            .is_some_and(|db| db.is_autocommit() || db.execute_batch("ROLLBACK").is_ok());
+        if is_whole && !self.permit.semaphore().is_closed() {
             lock(&self.idle).extend(self.db.take());
         }
     }

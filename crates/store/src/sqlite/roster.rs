@@ -1,5 +1,7 @@
 //! Standing members: their rows, and their portfolios by workflow.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
@@ -7,7 +9,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use callboard_engine::{
     KeyMode, Roster, Scope, Spent, StoreError, StoredMember, Subscription, USAGE,
 };
-use callboard_protocol::{AgentRosterEntry, Owner, RosterId, Tenant, Timestamp, WorkflowId};
+use callboard_protocol::{
+    AgentRosterEntry, Owner, RosterId, Tenant, Timestamp, WorkflowId, Workspace,
+};
 
 use super::fault::Fault;
 use super::rows::{execute, in_scope, scope_params, signed, time, unsigned};
@@ -20,9 +24,7 @@ impl Roster for SqliteStore {
         viewer: &Owner,
         id: &RosterId,
     ) -> Result<Option<StoredMember>, StoreError> {
-        let (viewer, id) = (viewer.clone(), id.to_string());
-        let found = self.readers.read(move |db| list(db, &viewer, "roster_id = ?", Some(id)));
-        Ok(found.await?.pop())
+        Ok(self.asked(viewer, "roster_id = ?", id.to_string()).await?.pop())
     }
 
     async fn members(&self, viewer: &Owner) -> Result<Vec<StoredMember>, StoreError> {
@@ -35,8 +37,7 @@ impl Roster for SqliteStore {
         viewer: &Owner,
         workflow: &WorkflowId,
     ) -> Result<Vec<StoredMember>, StoreError> {
-        let (viewer, workflow) = (viewer.clone(), workflow.to_string());
-        self.readers.read(move |db| list(db, &viewer, OWNS, Some(workflow))).await
+        self.asked(viewer, OWNS, workflow.to_string()).await
     }
 
     async fn tenants_owning(&self, workflow: &WorkflowId) -> Result<Vec<Tenant>, StoreError> {
@@ -45,7 +46,7 @@ impl Roster for SqliteStore {
     }
 
     async fn hire(&self, entry: AgentRosterEntry, at: Timestamp) -> Result<(), StoreError> {
-        self.writer.write(move |db| hire(db, &entry, at)).await
+        self.writer.write_then((), move |db, ()| hire(db, &entry, at), self.roster_changed()).await
     }
 
     async fn change(
@@ -54,7 +55,8 @@ impl Roster for SqliteStore {
         expected: u64,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        self.writer.write(move |db| change(db, &entry, expected, at)).await
+        let write = move |db: &Connection, (): &()| change(db, &entry, expected, at);
+        self.writer.write_then((), write, self.roster_changed()).await
     }
 
     async fn spent(
@@ -69,7 +71,46 @@ impl Roster for SqliteStore {
 
     async fn dismiss(&self, tenant: &Tenant, id: &RosterId) -> Result<bool, StoreError> {
         let (tenant, id) = (tenant.clone(), id.clone());
-        self.writer.write(move |db| dismiss(db, &tenant, &id)).await
+        let (subscriptions, changed) = (Arc::clone(&self.subscriptions), self.roster_changed());
+        let forget = move |(), was_there| {
+            // Its queue of work is gone too.
+            subscriptions.forget(|_| true);
+            changed((), was_there)
+        };
+        self.writer.write_then((), move |db, ()| dismiss(db, &tenant, &id), forget).await
+    }
+}
+
+/// What of the roster was asked for: by whose tenant and workspace, and the condition with its value.
+pub(super) type Asked = (Tenant, Option<Workspace>, &'static str, String);
+
+impl SqliteStore {
+    /// Members under a condition with one value. Every fire asks, so the answer is kept until the roster changes.
+    async fn asked(
+        &self,
+        viewer: &Owner,
+        condition: &'static str,
+        value: String,
+    ) -> Result<Vec<StoredMember>, StoreError> {
+        let (tenant, workspace) = (viewer.tenant.clone(), viewer.workspace.clone());
+        let asked = (tenant, workspace, condition, value.clone());
+        let since = match self.roster.find(&asked) {
+            Ok(members) => return Ok(members),
+            Err(since) => since,
+        };
+        let viewer = viewer.clone();
+        let read = self.readers.read(move |db| list(db, &viewer, condition, Some(value))).await?;
+        self.roster.keep(since, asked, read.clone());
+        Ok(read)
+    }
+
+    /// To follow a change of the roster.
+    fn roster_changed<T>(&self) -> impl FnOnce((), T) -> T + Send + 'static {
+        let roster = Arc::clone(&self.roster);
+        move |(), changed| {
+            roster.forget(|_| true);
+            changed
+        }
     }
 }
 

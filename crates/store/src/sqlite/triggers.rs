@@ -83,8 +83,16 @@ impl Triggers for SqliteStore {
         &self,
         id: &str,
     ) -> Result<Option<(Subscription, SigningSecrets)>, StoreError> {
-        let (id, seal) = (id.to_owned(), Arc::clone(&self.seal));
-        self.readers.read(move |db| open(db, &seal, &id)).await
+        let since = match self.subscriptions.find(&id.to_owned()) {
+            Ok(known) => return Ok(Some(known)),
+            Err(since) => since,
+        };
+        let (name, seal) = (id.to_owned(), Arc::clone(&self.seal));
+        let read = self.readers.read(move |db| open(db, &seal, &name)).await?;
+        if let Some(read) = &read {
+            self.subscriptions.keep(since, id.to_owned(), read.clone());
+        }
+        Ok(read)
     }
 
     async fn change_subscription(
@@ -97,17 +105,24 @@ impl Triggers for SqliteStore {
         let secrets = secrets
             .map(|secrets| SealedSigning::seal(&secrets, &subscription.id, &self.seal))
             .transpose()?;
+        let changed = self.subscription_changed(&subscription.id);
         let Some(run) = telling else {
-            let write =
-                move |db: &Connection| change(db, &subscription, expected, secrets.as_ref());
-            return self.writer.write(write).await;
+            let write = move |db: &Connection, (): &()| {
+                change(db, &subscription, expected, secrets.as_ref())
+            };
+            return self.writer.write_then((), write, move |(), ()| changed()).await;
         };
         let run = SealedRun::seal(run, &self.seal)?;
         let write = move |db: &Connection, run: &SealedRun| {
             change(db, &subscription, expected, secrets.as_ref())?;
             create::create(db, run)
         };
-        self.writer.write_then(run, write, self.announcing()).await
+        let announce = self.announcing();
+        let then = move |run, ()| {
+            changed();
+            announce(run, ());
+        };
+        self.writer.write_then(run, write, then).await
     }
 
     async fn keep_arrival(
@@ -145,16 +160,23 @@ impl Triggers for SqliteStore {
 
     async fn settle_arrival(&self, settled: Settled, expected: u64) -> Result<(), StoreError> {
         let Settled { arrival, run, buries } = settled;
+        let changed = self.subscription_changed(&arrival.subscription);
         let Some(run) = run else {
-            let write = move |db: &Connection| arrivals::settle(db, &arrival, expected, buries);
-            return self.writer.write(write).await;
+            let write =
+                move |db: &Connection, (): &()| arrivals::settle(db, &arrival, expected, buries);
+            return self.writer.write_then((), write, move |(), ()| changed()).await;
         };
         let run = SealedRun::seal(run, &self.seal)?;
         let write = move |db: &Connection, run: &SealedRun| {
             arrivals::settle(db, &arrival, expected, buries)?;
             create::create(db, run)
         };
-        self.writer.write_then(run, write, self.announcing()).await
+        let announce = self.announcing();
+        let then = move |run, ()| {
+            changed();
+            announce(run, ());
+        };
+        self.writer.write_then(run, write, then).await
     }
 
     async fn arrival(
@@ -202,6 +224,12 @@ impl Triggers for SqliteStore {
 }
 
 impl SqliteStore {
+    /// To follow a change of a subscription.
+    fn subscription_changed(&self, id: &str) -> impl FnOnce() + Send + 'static {
+        let (known, id) = (Arc::clone(&self.subscriptions), id.to_owned());
+        move || known.forget(|known| *known == id)
+    }
+
     /// Lets those who wait for a new run know of it.
     pub(super) fn announcing(&self) -> impl FnOnce(SealedRun, ()) + Send + 'static {
         let (changes, recent) = (Arc::clone(&self.changes), Arc::clone(&self.recent));

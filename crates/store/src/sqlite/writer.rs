@@ -115,7 +115,24 @@ fn stopped() -> StoreError {
 fn write_until_closed(db: &Connection, mut queue: mpsc::Receiver<Box<dyn Job>>) {
     let mut batch = Vec::with_capacity(MOST_PER_COMMIT);
     while queue.blocking_recv_many(&mut batch, MOST_PER_COMMIT) > 0 {
+        gather(&mut queue, &mut batch);
         commit_and_answer(db, &mut batch);
+    }
+}
+
+/// Lets those share the flush who are about to ask. While others need the processors, each turn that they get brings
+/// more requests; when nothing comes, nobody has waited.
+fn gather(queue: &mut mpsc::Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>>) {
+    // Somebody alone is served at once.
+    let mut before = 1;
+    while batch.len() > before && batch.len() < MOST_PER_COMMIT {
+        before = batch.len();
+        thread::yield_now();
+        while batch.len() < MOST_PER_COMMIT
+            && let Ok(job) = queue.try_recv()
+        {
+            batch.push(job);
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
-    Attempt, ChildNews, ChildOrder, Command, Entry, Outcome, RetryClass, Run, SpanContext, Task,
-    TraceContext,
+    Attempt, ChildOrder, Command, Entry, Outcome, RetryClass, Run, SpanContext, Task, TraceContext,
+    status_for_parent,
 };
 use callboard_protocol::{Event, Failure, Remembered, Timestamp};
 
@@ -41,6 +41,9 @@ enum Left {
     Lost,
 }
 
+/// How many children are started, or heard, in one append: enough to share a commit, few enough not to hold it up.
+const MOST_AT_ONCE: usize = 64;
+
 struct Driver {
     engine: Engine,
     claim: Claim,
@@ -56,12 +59,20 @@ struct Driver {
     memory: Shared,
 }
 
-/// What is written together with what a command decides.
-#[derive(Default)]
-struct With {
-    child: Option<Box<Newborn>>,
-    memory: Vec<(Remembered, MemoryDraft)>,
+/// Something to be decided, with the run that begins if it is.
+struct Step {
+    command: Command,
+    child: Option<Newborn>,
 }
+
+impl From<Command> for Step {
+    fn from(command: Command) -> Self {
+        Self { command, child: None }
+    }
+}
+
+/// What is remembered with what a command decides.
+type Remembering = Vec<(Remembered, MemoryDraft)>;
 
 /// What activities have to tell.
 struct Voices {
@@ -203,12 +214,15 @@ impl Driver {
         self.is_tending = true;
         let mut left = None;
         while left.is_none() {
-            if let Some(order) = self.run.child_orders().into_iter().next() {
-                left = self.start_child(order).await?;
-                continue;
+            let orders = self.run.child_orders();
+            let steps = match orders.is_empty() {
+                true => self.news().await?,
+                false => self.begin_children(orders).await?,
+            };
+            if steps.is_empty() {
+                break;
             }
-            let Some(news) = self.next_news().await? else { break };
-            left = self.record(Command::Hear(news)).await?;
+            left = self.record_all(steps, Vec::new()).await?;
         }
         self.is_tending = false;
         match left {
@@ -217,36 +231,41 @@ impl Driver {
         }
     }
 
-    async fn next_news(&self) -> Result<Option<ChildNews>, EngineError> {
-        for child in self.run.live_children() {
-            if child.must_end {
-                self.engine.end_child(&self.run, &child).await?;
-            }
-            if let Some(news) = self.engine.news_of(&self.run, &child).await? {
-                return Ok(Some(news));
-            }
+    /// What is new of the children. Most have nothing new to tell, so first it is only asked where they stand.
+    async fn news(&self) -> Result<Vec<Step>, EngineError> {
+        let children = self.run.live_children();
+        for child in children.iter().filter(|child| child.must_end) {
+            self.engine.end_child(&self.run, child).await?;
         }
-        Ok(None)
+        let runs: Vec<_> = children.iter().map(|child| child.run.clone()).collect();
+        let statuses = self.engine.inner.store.statuses(&runs).await?;
+        let moved = children.iter().zip(statuses).filter(|(child, status)| {
+            status.is_some_and(|status| status_for_parent(status) != child.status)
+        });
+        let mut news = Vec::new();
+        for (child, _) in moved.take(MOST_AT_ONCE) {
+            let heard = self.engine.news_of(&self.run, child).await?;
+            news.extend(heard.map(|heard| Command::Hear(heard).into()));
+        }
+        Ok(news)
     }
 
-    /// The child and the event that tells of it are written together.
-    async fn start_child(&mut self, order: ChildOrder) -> Result<Option<Left>, EngineError> {
-        let attempt = order.attempt.clone();
-        match self.engine.child_of(&self.run, &order).await? {
-            Ok(child) => {
-                let command = Command::Dispatch {
-                    attempt,
-                    child: child.run.id().clone(),
-                    workflow: order.workflow,
-                };
-                let with = With { child: Some(Box::new(child)), ..With::default() };
-                self.record_with(command, with).await
-            }
-            Err(failure) => {
-                let workflow = order.workflow;
-                self.record(Command::Undispatch { attempt, workflow, failure }).await
-            }
+    /// Children, each to be written together with the event that tells of it.
+    async fn begin_children(&self, orders: Vec<ChildOrder>) -> Result<Vec<Step>, EngineError> {
+        let mut steps = Vec::new();
+        for order in orders.into_iter().take(MOST_AT_ONCE) {
+            let child = self.engine.child_of(&self.run, &order).await?;
+            let ChildOrder { attempt, workflow, .. } = order;
+            steps.push(match child {
+                Ok(child) => {
+                    let id = child.run.id().clone();
+                    let command = Command::Dispatch { attempt, child: id, workflow };
+                    Step { command, child: Some(child) }
+                }
+                Err(failure) => Command::Undispatch { attempt, workflow, failure }.into(),
+            });
         }
+        Ok(steps)
     }
 
     /// Waits for whatever happens first, and records it.
@@ -292,8 +311,7 @@ impl Driver {
         }
         let attempt = told.attempt.clone();
         let command = Command::Tell { attempt: told.attempt, facts: told.facts };
-        let with = With { memory: told.memory, ..With::default() };
-        let left = match self.record_with(command, with).await {
+        let left = match self.record_all(vec![command.into()], told.memory).await {
             Err(EngineError::Store(StoreError::Moved { .. })) => {
                 // What was decided is not written; the attempt goes on and may decide anew.
                 self.read_again().await?;
@@ -309,38 +327,34 @@ impl Driver {
     }
 
     async fn record(&mut self, command: Command) -> Result<Option<Left>, EngineError> {
-        self.record_with(command, With::default()).await
+        self.record_all(vec![command.into()], Vec::new()).await
     }
 
-    /// Records a command under this claim, with what belongs to it. A refusal means that the run has
-    /// moved on without us. What an activity says is cleaned here, before anything is made of it.
-    async fn record_with(
+    /// Records commands under this claim, one after the other in one append, with what belongs to them. A refusal
+    /// means that the run has moved on without us. What an activity says is cleaned here, before anything is made of it.
+    async fn record_all(
         &mut self,
-        mut command: Command,
-        mut with: With,
+        mut steps: Vec<Step>,
+        mut memory: Remembering,
     ) -> Result<Option<Left>, EngineError> {
         {
             let known = self.resolved.known();
-            known.redact_command(&mut command);
-            with.memory.iter_mut().for_each(|(_, draft)| draft.redact(&known));
+            steps.iter_mut().for_each(|step| known.redact_command(&mut step.command));
+            memory.iter_mut().for_each(|(_, draft)| draft.redact(&known));
         }
         loop {
             let now = self.engine.inner.clock.now();
-            let entries = match self.run.decide(&command, now) {
-                Ok(entries) => entries,
-                Err(refusal) => {
-                    tracing::debug!(%refusal, "command refused");
-                    Vec::new()
-                }
-            };
+            let entries = self.decide(&steps, now);
             if entries.is_empty() {
                 return self.rest(now).await;
             }
             let then = self.then(now);
             let fence = Fence { claim: self.claim.clone(), then };
             let mut append = append_of(&self.run, &entries, Some(fence));
-            append.child = with.child.as_ref().map(|child| child.record.clone());
-            append.memory = rows_of(&self.run, &entries, &with.memory);
+            let begun = steps.iter().filter_map(|step| step.child.as_ref());
+            let begun = begun.filter(|child| self.run.has_started(child.run.id()));
+            append.children = begun.map(|child| (*child.record).clone()).collect();
+            append.memory = rows_of(&self.run, &entries, &memory);
             let wakes = append.wakes.is_some();
             match self.engine.inner.store.append(append).await {
                 Ok(()) => {
@@ -348,8 +362,9 @@ impl Driver {
                     if wakes {
                         self.engine.inner.nudge.notify_one();
                     }
-                    if let Some(child) = with.child.take() {
-                        self.engine.drive_child(*child);
+                    let begun = steps.into_iter().filter_map(|step| step.child);
+                    for child in begun.filter(|child| self.run.has_started(child.run.id())) {
+                        self.engine.drive_child(child);
                     }
                     self.engine.inner.log_grew();
                     self.share_memory(&entries);
@@ -365,6 +380,19 @@ impl Driver {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// What commands come to, one after the other.
+    fn decide(&mut self, steps: &[Step], now: Timestamp) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for step in steps {
+            match self.run.decide(&step.command, now) {
+                Ok(decided) if entries.is_empty() => entries = decided,
+                Ok(decided) => entries.extend(decided),
+                Err(refusal) => tracing::debug!(%refusal, "command refused"),
+            }
+        }
+        entries
     }
 
     /// Somebody else appended: cancel, pause, an answer.

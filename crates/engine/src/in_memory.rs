@@ -34,7 +34,7 @@ use async_trait::async_trait;
 use callboard_core::{Birth, Entry, Head, InterruptView, SecretText};
 use callboard_protocol::{
     AgentId, Annotation, EffectiveBudget, Event, HostId, KeyId, PromptTemplate, RosterId, RunId,
-    ScheduleId, SecretName, Tenant, Timestamp, WorkflowId,
+    RunStatus, ScheduleId, SecretName, Tenant, Timestamp, WorkflowId,
 };
 
 use crate::budget::Purse;
@@ -336,7 +336,7 @@ impl Tables {
             interrupts,
             outcome,
             memory,
-            child,
+            children,
             wakes,
         } = append;
         self.refuse_repetition(outcome.as_ref(), head.updated_at)?;
@@ -348,9 +348,12 @@ impl Tables {
             return Err(StoreError::Conflict { run: id });
         }
         self.journal.refuse_moved(&Scope::of(&run.birth), &memory)?;
-        if let Some(child) = child {
-            self.create(*child)?;
+        // All or nothing: none is made before all of them can be.
+        let is_known = |child: &&NewRun| self.runs.contains_key(&child.birth.run_id);
+        if let Some(known) = children.iter().find(is_known) {
+            return Err(StoreError::Conflict { run: known.birth.run_id.clone() });
         }
+        children.into_iter().try_for_each(|child| self.create(child))?;
         let run = self.runs.get_mut(&id).ok_or_else(|| unknown(&id))?;
         for row in memory {
             self.journal.write(&Scope::of(&run.birth), row);
@@ -454,6 +457,11 @@ impl Store for InMemoryStore {
 
     async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError> {
         self.tables().runs.get(run).ok_or_else(|| unknown(run))?.entries(index(version))
+    }
+
+    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<RunStatus>>, StoreError> {
+        let tables = self.tables();
+        Ok(runs.iter().map(|run| Some(tables.runs.get(run)?.head.status)).collect())
     }
 
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {

@@ -32,6 +32,9 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Reads the entries from `version` on, opened, for a holder that fell behind.
     async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError>;
 
+    /// Where runs stand, in the order asked for; none for one that is not there. For the engine alone, as `open`.
+    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<RunStatus>>, StoreError>;
+
     /// Finds a run that the caller may see.
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError>;
 
@@ -204,8 +207,8 @@ pub struct Append {
     pub outcome: Option<Outcome>,
     /// What the run remembers with this append.
     pub memory: Vec<MemoryRow>,
-    /// A run that begins with this append.
-    pub child: Option<Box<NewRun>>,
+    /// Runs that begin with this append.
+    pub children: Vec<NewRun>,
     /// A run that waits for what is told here, to be looked at again at once.
     pub wakes: Option<RunId>,
 }

@@ -59,7 +59,7 @@ use callboard_engine::{
     Schedule, Scope, SigningSecrets, Store, StoreError, StoredKey, StoredMember, StoredWorkflow,
     Subscription, Workflows,
 };
-use callboard_protocol::{KeyId, RunId, Tenant, Timestamp, WorkflowId, hex};
+use callboard_protocol::{KeyId, RunId, RunStatus, Tenant, Timestamp, WorkflowId, hex};
 
 use crate::seal::Seal;
 use append::{SealedAppend, Written};
@@ -181,6 +181,11 @@ impl Store for SqliteStore {
     async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError> {
         let (run, seal) = (run.clone(), Arc::clone(&self.seal));
         self.readers.read(move |db| read::tail(db, &seal, &run, version)).await
+    }
+
+    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<RunStatus>>, StoreError> {
+        let runs = runs.to_vec();
+        self.readers.read(move |db| read::statuses(db, &runs)).await
     }
 
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {

@@ -211,7 +211,7 @@ impl Run {
     }
 
     /// Whether a node of this run has started that one.
-    pub(super) fn has_started(&self, run: &RunId) -> bool {
+    pub fn has_started(&self, run: &RunId) -> bool {
         self.children.iter().any(|child| child.run == *run && !child.is_left)
     }
 

@@ -16,7 +16,7 @@ use callboard_engine::{
     InboxItem, KeyMode, Listed, NewRun, NoAgents, Opened, Options, Order, Outcome, Page, Parts,
     Recorded, Scope, Store, StoreError, Target,
 };
-use callboard_protocol::{Object, Owner, RunId, Timestamp};
+use callboard_protocol::{Object, Owner, RunId, RunStatus, Timestamp};
 
 /// Shorter than the fixtures' own time limits, so that a takeover does not make a run too late.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
@@ -167,6 +167,11 @@ impl Store for DoomedStore {
     async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError> {
         self.live().await;
         self.inner.tail(run, version).await
+    }
+
+    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<RunStatus>>, StoreError> {
+        self.live().await;
+        self.inner.statuses(runs).await
     }
 
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {

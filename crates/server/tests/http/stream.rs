@@ -206,7 +206,7 @@ async fn append(host: &TestHost, run: &str, kind: &str) {
         interrupts: None,
         outcome: None,
         memory: Vec::new(),
-        child: None,
+        children: Vec::new(),
         wakes: None,
     };
     host.store.append(appended).await.expect("appended");

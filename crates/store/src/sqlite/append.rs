@@ -17,7 +17,7 @@ pub(super) struct SealedAppend {
     pub(super) append: Append,
     /// The private payloads of the rows, in their order.
     sealed: Vec<Option<Vec<u8>>>,
-    child: Option<SealedRun>,
+    children: Vec<SealedRun>,
 }
 
 /// Where an event's private payload stands, for its seal.
@@ -27,7 +27,9 @@ pub(super) fn event_place(run: &RunId, sequence: u64) -> String {
 
 impl SealedAppend {
     pub(super) fn seal(mut append: Append, seal: &Seal) -> Result<Self, StoreError> {
-        let child = append.child.take().map(|child| SealedRun::seal(*child, seal)).transpose()?;
+        let children = std::mem::take(&mut append.children).into_iter();
+        let children =
+            children.map(|child| SealedRun::seal(child, seal)).collect::<Result<_, _>>()?;
         let sealed = append.rows.iter().zip(append.expected..).map(|(row, sequence)| {
             let Some(private) = &row.private else { return Ok(None) };
             let sealed = seal.seal(&event_place(&append.run, sequence), private);
@@ -39,7 +41,7 @@ impl SealedAppend {
             })
         });
         let sealed = sealed.collect::<Result<_, _>>()?;
-        Ok(Self { append, sealed, child })
+        Ok(Self { append, sealed, children })
     }
 }
 
@@ -52,7 +54,7 @@ pub(super) struct Written {
 }
 
 pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<Written, Fault> {
-    let SealedAppend { append, sealed, child } = sealed;
+    let SealedAppend { append, sealed, children } = sealed;
     if let Some(outcome) = &append.outcome {
         outcome::keep(db, outcome, append.head.updated_at)?;
     }
@@ -75,7 +77,7 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<Written, 
             params![before.id, signed(version), snapshot],
         )?;
     }
-    if let Some(child) = child {
+    for child in children {
         create::create(db, child)?;
     }
     if let Some(waiting) = &append.wakes {

@@ -43,6 +43,15 @@ pub(super) fn open(db: &Connection, seal: &Seal, run: &RunId) -> Result<Option<O
     Ok(Some(Opened { birth, definition: source.into(), entries }))
 }
 
+pub(super) fn statuses(db: &Connection, runs: &[RunId]) -> Result<Vec<Option<RunStatus>>, Fault> {
+    let mut select = db.prepare_cached("SELECT status FROM runs WHERE run_id = ?1")?;
+    let mut read = |run: &RunId| -> Result<Option<RunStatus>, Fault> {
+        let mut rows = select.query([run.as_str()])?;
+        rows.next()?.map(|row| status(row, 0)).transpose()
+    };
+    runs.iter().map(&mut read).collect()
+}
+
 pub(super) fn tail(
     db: &Connection,
     seal: &Seal,

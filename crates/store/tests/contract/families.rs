@@ -2,7 +2,7 @@
 
 use callboard_core::{Birth, Fork};
 use callboard_engine::{Append, ClaimRequest, Fence, NewRun, Row, StoreError, Then};
-use callboard_protocol::{ForkMode, RunStatus};
+use callboard_protocol::{ForkMode, RunId, RunStatus};
 
 use crate::given::{acme, append, at, head, new_run, row};
 use crate::{Ports, Subject};
@@ -24,14 +24,18 @@ pub(crate) async fn a_child_begins_with_the_append_that_tells_of_it(
 ) -> anyhow::Result<()> {
     let store = subject.ports()?;
     resting(store, "parent").await?;
-    let child = Some(Box::new(new_run("child")));
-    let stale = store.append(Append { child: child.clone(), ..append("parent", 0) }).await;
+    let children = vec![new_run("child"), new_run("other")];
+    let stale = store.append(Append { children: children.clone(), ..append("parent", 0) }).await;
     assert!(matches!(stale, Err(StoreError::Conflict { .. })), "{stale:?}");
     assert!(store.find(&acme(), &"child".into()).await?.is_none(), "both or neither");
-    store.append(Append { child: child.clone(), ..append("parent", 1) }).await?;
-    assert!(store.find(&acme(), &"child".into()).await?.is_some());
-    let twice = store.append(Append { child, ..append("parent", 2) }).await;
+    store.append(Append { children, ..append("parent", 1) }).await?;
+    let asked = ["other", "nobody", "child"].map(RunId::from);
+    let pending = Some(RunStatus::Pending);
+    assert_eq!(store.statuses(&asked).await?, [pending, None, pending]);
+    let children = vec![new_run("third"), new_run("child")];
+    let twice = store.append(Append { children, ..append("parent", 2) }).await;
     assert!(matches!(twice, Err(StoreError::Conflict { .. })), "{twice:?}");
+    assert!(store.find(&acme(), &"third".into()).await?.is_none(), "all or none");
     let parent = store.find(&acme(), &"parent".into()).await?;
     assert_eq!(parent.map(|found| found.head.version), Some(2), "nothing of it was written");
     Ok(())

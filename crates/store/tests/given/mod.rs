@@ -88,7 +88,7 @@ pub(crate) fn append(run: &str, expected: u64) -> Append {
         interrupts: None,
         outcome: None,
         memory: Vec::new(),
-        child: None,
+        children: Vec::new(),
         wakes: None,
     }
 }

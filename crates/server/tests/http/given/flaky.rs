@@ -14,8 +14,8 @@ use callboard_engine::{
     StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned, Webhook, Webhooks, Workflows,
 };
 use callboard_protocol::{
-    AgentId, Annotation, KeyId, MemoryId, RunId, ScheduleId, SecretName, Tenant, Timestamp,
-    WebhookId, WorkflowId,
+    AgentId, Annotation, KeyId, MemoryId, RunId, RunStatus, ScheduleId, SecretName, Tenant,
+    Timestamp, WebhookId, WorkflowId,
 };
 
 /// What goes wrong with writes.
@@ -78,6 +78,9 @@ impl Store for FlakyStore {
     }
     async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError> {
         self.inner.tail(run, version).await
+    }
+    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<RunStatus>>, StoreError> {
+        self.inner.statuses(runs).await
     }
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
         self.inner.find(scope, run).await

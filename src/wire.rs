@@ -18,8 +18,8 @@ use tokio_util::task::TaskTracker;
 
 use callboard_agents::{AgentDirectory, AgentRegistry, Policy, conformance};
 use callboard_backends::{
-    CallPrompt, Egress, Exporter, MemoryNode, OtlpError, OtlpSettings, Reach, SecretEcho,
-    SeededSecrets, SideEffect, SystemLookup,
+    CallPrompt, Egress, Exporter, FILES, FilesNode, MemoryNode, OtlpError, OtlpSettings, Reach,
+    SecretEcho, SeededSecrets, SideEffect, SystemLookup,
 };
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
@@ -236,6 +236,7 @@ fn build_engine(
         .with("core.ai.callPrompt", Arc::new(CallPrompt))
         .with("core.identity", Arc::new(MemoryNode))
         .with(UPKEEP, Arc::new(MemoryNode))
+        .with(FILES, Arc::new(FilesNode))
         .with_agents(dispatch.activity);
     let mut secrets: Arc<dyn Secrets> = store.clone();
     activities = minds.perform(activities, settings.test_seams);
@@ -253,6 +254,7 @@ fn build_engine(
     let directory = Arc::new(AgentDirectory { registry: agents, deployments });
     Engine::new(Parts {
         memory: store.clone(),
+        files: store.clone(),
         roster: store.clone(),
         store,
         catalog,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callboard_agents::{ToolHooks, Toolbox, Toolboxes, WorkflowTools, memory_tools};
+use callboard_agents::{ToolHooks, Toolbox, Toolboxes, WorkflowTools, file_tools, memory_tools};
 use callboard_backends::{Egress, MOST_FETCHED, McpServers, McpSurroundings, Reach, built_in};
 use callboard_engine::SystemClock;
 use callboard_protocol::{HttpClientCapability, ToolSource};
@@ -22,10 +22,11 @@ pub(crate) struct ToolParts {
 pub(crate) fn assemble(config: &Config, egress: &Egress) -> Result<ToolParts, CommandError> {
     let built_in = built_in(egress).map_err(|error| CommandError::failed(error.to_string()))?;
     let memory = memory_tools().map_err(CommandError::failed)?;
+    let files = file_tools().map_err(CommandError::failed)?;
     let mcp = Arc::new(servers(config, egress));
     let workflows = Arc::new(WorkflowTools::default());
     let boxes: Vec<Arc<dyn Toolbox>> =
-        vec![Arc::new(built_in), Arc::new(memory), mcp.clone(), workflows.clone()];
+        vec![Arc::new(built_in), Arc::new(memory), Arc::new(files), mcp.clone(), workflows.clone()];
     let mut sources = vec![ToolSource::NodePack, ToolSource::Workflow];
     if !mcp.is_empty() {
         sources.push(ToolSource::Mcp);

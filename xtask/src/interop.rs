@@ -6,6 +6,7 @@ mod deployments;
 mod discovery;
 mod expectations;
 mod families;
+mod files;
 mod fires;
 mod fixtures;
 mod live;
@@ -84,6 +85,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         families::check(&mut session).await?;
         talks::check(&mut session).await?;
         memory::check(&mut session).await?;
+        files::check(&mut session).await?;
         orchestras::check(&mut session).await?;
         models::check(&mut session).await?;
         streams::check(&mut session).await?;

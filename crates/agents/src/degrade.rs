@@ -12,6 +12,7 @@ const AGENT_RUNTIME: &str = "host.agentRuntime";
 const MANIFEST_RUNTIME: &str = "agents.manifestRuntime";
 const MEMORY_BACKENDS: &str = "agents.memoryBackends";
 const MEMORY: &str = "memory";
+const WORKSPACE: &str = "host.workspace";
 /// How some packs spell capabilities of the discovery document.
 const FOREIGN_PREFIX: &str = "openwop.";
 
@@ -31,7 +32,8 @@ impl Default for Host {
     /// The floor: agents of packs on some model, that remember. Most published packs ask for the swarm
     /// runtime without using it, so that alone may be missing.
     fn default() -> Self {
-        let has = ["aiProviders", MANIFEST_RUNTIME, MEMORY, MEMORY_BACKENDS];
+        let has =
+            ["aiProviders", MANIFEST_RUNTIME, MEMORY, MEMORY_BACKENDS, WORKSPACE, "workspace"];
         Self {
             capabilities: has.map(str::to_owned).into(),
             degrade: BTreeSet::from([AGENT_RUNTIME.to_owned()]),

@@ -72,5 +72,6 @@ pub use structured::{MockAi, MockEntry, MockText, StructuredOutput};
 pub use tool::{
     AdmittedCall, FixedTools, Granted, Grants, HookRefusal, NotAdmitted, RatePolicy, Tool,
     ToolDescriptor, ToolFault, ToolHooks, ToolInvocation, ToolOffer, ToolOutput, ToolSurface,
-    ToolUse, Toolbox, Toolboxes, WorkflowTools, args_hash, memory_tools, run_folder, untrusted,
+    ToolUse, Toolbox, Toolboxes, WorkflowTools, args_hash, file_tools, memory_tools, run_folder,
+    untrusted,
 };

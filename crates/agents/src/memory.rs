@@ -1,7 +1,8 @@
 //! What an agent remembers from run to run, and the ways in which it gets at it.
 
 use callboard_engine::{
-    Call, Lifetime, MAX_MEMORY_BYTES, MemoryAccess, MemoryDraft, MemoryError, StoreError, Wanted,
+    Call, FileAccess, Lifetime, MAX_MEMORY_BYTES, MemoryAccess, MemoryDraft, MemoryError,
+    StoreError, Wanted,
 };
 use callboard_protocol::{AgentManifest, MemoryEntry, Timestamp};
 use serde_json::Value;
@@ -89,10 +90,12 @@ impl AgentMemory {
     }
 }
 
-/// The memory of the agent that calls a tool, as that one call may use it.
+/// What outlasts the run of the agent that calls a tool, as that one call may use it.
 #[derive(Debug, Clone, Copy)]
 pub struct Notebook<'a> {
     pub(crate) memory: &'a AgentMemory,
+    /// The files of the workspace that the agent works in.
+    pub(crate) files: &'a FileAccess,
     /// The call's own among the saves of its visit.
     pub(crate) ordinal: u32,
 }

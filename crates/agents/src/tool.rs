@@ -2,6 +2,7 @@
 
 mod arguments;
 mod declared;
+mod files;
 mod folder;
 mod hooks;
 mod memory;
@@ -31,6 +32,7 @@ use crate::pack::Schema;
 
 pub use arguments::args_hash;
 pub(crate) use declared::declared_tools;
+pub use files::file_tools;
 pub use folder::run_folder;
 pub use hooks::{Granted, Grants, HookRefusal, RatePolicy, ToolHooks, ToolUse};
 pub use memory::memory_tools;

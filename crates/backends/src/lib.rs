@@ -4,6 +4,7 @@
 mod cli;
 mod egress;
 mod fetch;
+mod files_node;
 mod mcp;
 mod memory_node;
 mod mock;
@@ -19,6 +20,7 @@ pub use cli::{
     CodingKind, KindFacts, RunFolder,
 };
 pub use egress::{Answer, Egress, EgressError, Lookup, Method, Outgoing, Reach, SystemLookup};
+pub use files_node::{FILES, FilesNode};
 pub use mcp::{McpError, McpServer, McpServers, McpSurroundings, McpWay};
 pub use memory_node::MemoryNode;
 pub use mock::CallPrompt;

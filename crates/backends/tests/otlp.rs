@@ -29,6 +29,7 @@ fn engine() -> Engine {
     catalog.load(&definition.to_string()).expect("a definition");
     let engine = Engine::new(Parts {
         memory: store.clone(),
+        files: store.clone(),
         roster: store.clone(),
         secrets: store.clone(),
         store,

@@ -65,6 +65,7 @@ fn birth() -> Arc<Birth> {
         budget: None,
         charged_to: None,
         principal_scope: None,
+        files: Vec::new(),
         delivery: None,
         from_outside: false,
         trace: None,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use callboard_protocol::{
-    ENGINE_VERSION, EventId, ForkMode, InvocationSource, NodeId, Object, Owner, Remembered,
-    RosterId, RosterRunInitiated, RunId, Timestamp, TypeId, WorkflowId,
+    ENGINE_VERSION, EventId, FileVersion, ForkMode, InvocationSource, NodeId, Object, Owner,
+    Remembered, RosterId, RosterRunInitiated, RunId, Timestamp, TypeId, WorkflowId,
 };
 
 use crate::budget::RunBudget;
@@ -84,6 +84,10 @@ pub struct Birth {
     /// What the run sees of memory. A run from before there was any sees none.
     #[serde(default)]
     pub memory: MemoryBirth,
+    /// The files of its workspace that the run sees, each in the version that stood there when it began. A run from
+    /// before there were any sees none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileVersion>,
 }
 
 /// The memory that a run begins with: nothing that others write later is in it.

@@ -17,6 +17,7 @@ mod child;
 mod command;
 mod dispatch;
 mod fact;
+mod files;
 mod flow;
 mod fold;
 mod handoff;
@@ -139,6 +140,8 @@ pub struct Run {
     owed_artifacts: BTreeSet<(NodeIndex, u32)>,
     /// What this run has remembered, with what came from children that completed.
     remembered: BTreeSet<Remembered>,
+    /// What was written into the workspace.
+    files: files::Files,
     /// What was used of the run's budget.
     account: budget::Account,
 }
@@ -285,6 +288,7 @@ impl Run {
             fallbacks: BTreeMap::new(),
             owed_artifacts: BTreeSet::new(),
             remembered: BTreeSet::new(),
+            files: files::Files::default(),
             account: budget::Account::default(),
             birth,
             plan,

@@ -53,6 +53,7 @@ fn run_of(nodes: Value, edges: Value, settings: Value) -> Run {
         memory: callboard_core::MemoryBirth::default(),
         attribution: None,
         principal_scope: None,
+        files: Vec::new(),
         delivery: None,
         from_outside: false,
         budget: None,

@@ -18,6 +18,7 @@ use callboard_protocol::{
 
 use crate::budget::Payers;
 use crate::clock::Clock;
+use crate::files::{FileAccess, FileRow};
 use crate::memory::{MemoryAccess, MemoryDraft};
 use crate::secrets::{Resolved, Secrets};
 use crate::store::{Claim, Store};
@@ -136,6 +137,8 @@ pub struct Call {
     /// Whether an agent has called a tool in this visit, as far as that was told before this attempt.
     pub has_called_tools: bool,
     pub memory: MemoryAccess,
+    /// The files of the run's workspace.
+    pub files: FileAccess,
     /// What the run may use.
     pub(crate) budget: Option<RunBudget>,
     /// Who pays for it by the day.
@@ -154,7 +157,7 @@ pub struct Call {
 impl Call {
     /// Records facts and returns once they are on disk. An error means that this attempt no longer counts.
     pub async fn tell(&self, facts: Vec<Fact>) -> Result<(), Superseded> {
-        match self.teller.tell(self.attempt.clone(), facts, Vec::new()).await {
+        match self.teller.tell(self.attempt.clone(), facts, Kept::default()).await {
             Ok(()) => Ok(()),
             Err(Untold::Superseded(_) | Untold::Moved) => Err(Superseded),
         }
@@ -213,16 +216,28 @@ pub struct Superseded;
 pub(crate) struct Told {
     pub(crate) attempt: Attempt,
     pub(crate) facts: Vec<Fact>,
-    /// What the facts that tell of memory are about.
-    pub(crate) memory: Vec<(Remembered, MemoryDraft)>,
+    pub(crate) kept: Kept,
     pub(crate) recorded: oneshot::Sender<Result<(), Untold>>,
+}
+
+/// What is written with the facts that tell of it.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    pub(crate) memory: Vec<(Remembered, MemoryDraft)>,
+    pub(crate) files: Vec<FileRow>,
+}
+
+impl Kept {
+    pub(crate) fn file(row: FileRow) -> Self {
+        Self { memory: Vec::new(), files: vec![row] }
+    }
 }
 
 /// Why a fact was not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Untold {
     Superseded(Superseded),
-    /// An entry of memory has moved on.
+    /// An entry of memory or a file has moved on.
     Moved,
 }
 
@@ -234,11 +249,11 @@ impl Teller {
         &self,
         attempt: Attempt,
         facts: Vec<Fact>,
-        memory: Vec<(Remembered, MemoryDraft)>,
+        kept: Kept,
     ) -> Result<(), Untold> {
         let gone = Untold::Superseded(Superseded);
         let (recorded, answer) = oneshot::channel();
-        self.0.send(Told { attempt, facts, memory, recorded }).await.map_err(|_| gone)?;
+        self.0.send(Told { attempt, facts, kept, recorded }).await.map_err(|_| gone)?;
         answer.await.map_err(|_| gone)?
     }
 }

@@ -50,6 +50,7 @@ impl Order {
             delivery: None,
             from_outside: false,
             principal_scope: None,
+            files: Vec::new(),
             trace: self.trace,
         }
     }

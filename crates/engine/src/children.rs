@@ -6,7 +6,7 @@ use callboard_core::{
     Birth, ChildNews, ChildOrder, Command, Inadmissible, LiveChild, MemoryBirth, MemoryScope,
     Parent, Refusal, Run, RunBudget, TraceContext, status_for_parent,
 };
-use callboard_protocol::{ENGINE_VERSION, Failure, NodeId, RunId, RunStatus};
+use callboard_protocol::{ENGINE_VERSION, Failure, FileVersion, NodeId, RunId, RunStatus};
 
 use crate::engine::{Engine, EngineError, Newborn};
 use crate::store::KeyMode;
@@ -68,6 +68,7 @@ impl Engine {
         };
         // Before the clock: whatever the child sees was written before it says that it began.
         let memory = self.memory_of_child(parent, order.memory, &run_id).await?;
+        let files = self.files_of_child(parent).await?;
         let attribution = cast.acting.map(|acting| acting.attribution(&order.workflow));
         let own = attribution.as_ref().map(|told| told.roster_id.clone());
         let at = self.inner.clock.now();
@@ -99,6 +100,7 @@ impl Engine {
             principal_scope: narrowed(&above.principal_scope, &order.principal_scope),
             agents: cast.pins,
             memory,
+            files,
             trace: Some(TraceContext::below(above, &attempt.node, attempt.visit)),
         };
         let run = Run::new(Arc::new(birth), entry.plan.clone());
@@ -127,6 +129,16 @@ impl Engine {
                 ..MemoryBirth::default()
             },
         })
+    }
+
+    /// What a child sees of its workspace: what stands there now, or below a fork what the fork sees.
+    async fn files_of_child(&self, parent: &Run) -> Result<Vec<FileVersion>, EngineError> {
+        let above = parent.birth();
+        if !above.memory.anchors.is_empty() {
+            return Ok(parent.files_seen());
+        }
+        let mode = if above.test { KeyMode::Test } else { KeyMode::Live };
+        Ok(self.files_of(&above.owner, mode).await?)
     }
 
     /// Ends a child with its parent. One that has ended already needs nothing.
@@ -171,12 +183,16 @@ impl Engine {
             RunStatus::Completed => run.memory_left(),
             _ => Vec::new(),
         };
+        let files = match status {
+            RunStatus::Completed => run.files_left(),
+            _ => Vec::new(),
+        };
         let error = run.snapshot().error;
         let used = match status.is_terminal() {
             true => run.consumption(),
             false => Default::default(),
         };
-        Ok(Some(ChildNews { run: child.run.clone(), status, outputs, error, memory, used }))
+        Ok(Some(ChildNews { run: child.run.clone(), status, outputs, error, memory, files, used }))
     }
 }
 

@@ -12,12 +12,13 @@ use callboard_core::{
     Attempt, ChildOrder, Command, Entry, Outcome, RetryClass, Run, SpanContext, Task, TraceContext,
     status_for_parent,
 };
-use callboard_protocol::{Event, Failure, Remembered, Timestamp};
+use callboard_protocol::{Event, Failure, Timestamp};
 
-use crate::activity::{Call, Superseded, Teller, Told, Untold};
+use crate::activity::{Call, Kept, Superseded, Teller, Told, Untold};
 use crate::budget::Payers;
 use crate::engine::{Engine, EngineError, Newborn};
-use crate::memory::{MemoryAccess, MemoryDraft, Shared, rows_of};
+use crate::files::{FileAccess, file_rows_of};
+use crate::memory::{MemoryAccess, Shared, rows_of};
 use crate::record::append_of;
 use crate::secrets::Resolved;
 use crate::store::{Claim, ClaimOrigin, Fence, StoreError, Then};
@@ -70,9 +71,6 @@ impl From<Command> for Step {
         Self { command, child: None }
     }
 }
-
-/// What is remembered with what a command decides.
-type Remembering = Vec<(Remembered, MemoryDraft)>;
 
 /// What activities have to tell.
 struct Voices {
@@ -222,7 +220,7 @@ impl Driver {
             if steps.is_empty() {
                 break;
             }
-            left = self.record_all(steps, Vec::new()).await?;
+            left = self.record_all(steps, Kept::default()).await?;
         }
         self.is_tending = false;
         match left {
@@ -311,7 +309,7 @@ impl Driver {
         }
         let attempt = told.attempt.clone();
         let command = Command::Tell { attempt: told.attempt, facts: told.facts };
-        let left = match self.record_all(vec![command.into()], told.memory).await {
+        let left = match self.record_all(vec![command.into()], told.kept).await {
             Err(EngineError::Store(StoreError::Moved { .. })) => {
                 // What was decided is not written; the attempt goes on and may decide anew.
                 self.read_again().await?;
@@ -327,7 +325,7 @@ impl Driver {
     }
 
     async fn record(&mut self, command: Command) -> Result<Option<Left>, EngineError> {
-        self.record_all(vec![command.into()], Vec::new()).await
+        self.record_all(vec![command.into()], Kept::default()).await
     }
 
     /// Records commands under this claim, one after the other in one append, with what belongs to them. A refusal
@@ -335,12 +333,13 @@ impl Driver {
     async fn record_all(
         &mut self,
         mut steps: Vec<Step>,
-        mut memory: Remembering,
+        mut kept: Kept,
     ) -> Result<Option<Left>, EngineError> {
         {
             let known = self.resolved.known();
             steps.iter_mut().for_each(|step| known.redact_command(&mut step.command));
-            memory.iter_mut().for_each(|(_, draft)| draft.redact(&known));
+            kept.memory.iter_mut().for_each(|(_, draft)| draft.redact(&known));
+            kept.files.iter_mut().for_each(|row| row.redact(&known));
         }
         loop {
             let now = self.engine.inner.clock.now();
@@ -354,7 +353,8 @@ impl Driver {
             let begun = steps.iter().filter_map(|step| step.child.as_ref());
             let begun = begun.filter(|child| self.run.has_started(child.run.id()));
             append.children = begun.map(|child| (*child.record).clone()).collect();
-            append.memory = rows_of(&self.run, &entries, &memory);
+            append.memory = rows_of(&self.run, &entries, &kept.memory);
+            append.files = file_rows_of(&entries, &kept.files);
             let wakes = append.wakes.is_some();
             match self.engine.inner.store.append(append).await {
                 Ok(()) => {
@@ -523,9 +523,11 @@ impl Driver {
             Some(view) => Shared::holding(view),
             None => self.memory.clone(),
         };
+        let attempt = task.attempt.clone();
+        let files = Arc::clone(&inner.files);
+        let files = FileAccess::new(&self.run, attempt.clone(), files, teller.clone());
         let way = (teller.clone(), shared);
         let (journal, clock) = (inner.memory.clone(), inner.clock.clone());
-        let attempt = task.attempt.clone();
         let memory = MemoryAccess::new(&self.run, attempt.clone(), agent, journal, clock, way);
         Call {
             run: birth.run_id.clone(),
@@ -548,6 +550,7 @@ impl Driver {
             session: task.session,
             has_called_tools: task.has_called_tools,
             memory,
+            files,
             budget: birth.budget.clone(),
             payers: Payers::of(birth, &inner.options.limits, Arc::clone(&inner.roster)),
             trace: TraceContext::below(birth, &attempt.node, attempt.visit),

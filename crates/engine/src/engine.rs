@@ -20,6 +20,7 @@ use crate::catalog::Catalog;
 use crate::claim::Driving;
 use crate::clock::{Clock, Ids};
 use crate::directory::{Directory, workflow_of};
+use crate::files::Files;
 use crate::fire::Acting;
 use crate::memory::Memory;
 use crate::observe::Ended;
@@ -42,6 +43,7 @@ pub(crate) struct Inner {
     pub(crate) activities: Activities,
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) memory: Arc<dyn Memory>,
+    pub(crate) files: Arc<dyn Files>,
     pub(crate) roster: Arc<dyn Roster>,
     pub(crate) secrets: Arc<dyn Secrets>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -74,6 +76,7 @@ pub struct Parts {
     pub activities: Activities,
     pub directory: Arc<dyn Directory>,
     pub memory: Arc<dyn Memory>,
+    pub files: Arc<dyn Files>,
     pub roster: Arc<dyn Roster>,
     pub secrets: Arc<dyn Secrets>,
     pub clock: Arc<dyn Clock>,
@@ -206,6 +209,7 @@ impl Engine {
                 activities: parts.activities,
                 directory: parts.directory,
                 memory: parts.memory,
+                files: parts.files,
                 roster: parts.roster,
                 secrets: parts.secrets,
                 clock: parts.clock,
@@ -327,11 +331,13 @@ impl Engine {
         let budget = RunBudget::admit(&order.configurable, &host, None)?;
         // Before the clock: whatever the run sees was written before it says that it began.
         let as_of = inner.memory.memory_position().await?;
+        let files = self.files_of(&order.owner, order.mode).await?;
         let at = inner.clock.now();
         let exclusive = order.exclusive;
         let digest = entry.digest.clone();
         let mut birth = order.birth(run_id, workflow_id, digest, cast, (limits, budget), at);
         birth.memory.as_of = as_of;
+        birth.files = files;
         complete(&mut birth);
         let run = Run::new(Arc::new(birth), entry.plan);
         let mut newborn = self.newborn(run, entry.source, at);

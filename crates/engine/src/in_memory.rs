@@ -9,6 +9,7 @@ mod coding_sessions;
 mod deployments;
 mod effects;
 mod envelopes;
+mod files;
 mod heartbeats;
 mod inbox;
 mod links;
@@ -57,6 +58,7 @@ use crate::store::{
 };
 use crate::work::StoredWork;
 use effects::StoredEffect;
+use files::Shelves;
 use memory::Journal;
 use triggers::Inbound;
 use webhooks::Subscribed;
@@ -115,6 +117,7 @@ struct Tables {
     envelopes: BTreeMap<EnvelopeId, KeptEnvelope>,
     projected: BTreeMap<(Tenant, RunId), Vec<ProjectedEvent>>,
     journal: Journal,
+    files: Shelves,
     schedules: BTreeMap<ScheduleId, Schedule>,
     /// The slots that have fired.
     fires: BTreeMap<(ScheduleId, Timestamp), RunId>,
@@ -336,6 +339,7 @@ impl Tables {
             interrupts,
             outcome,
             memory,
+            files,
             children,
             wakes,
         } = append;
@@ -347,7 +351,9 @@ impl Tables {
         if run.head.version != expected {
             return Err(StoreError::Conflict { run: id });
         }
-        self.journal.refuse_moved(&Scope::of(&run.birth), &memory)?;
+        let owner = Scope::of(&run.birth);
+        self.journal.refuse_moved(&owner, &memory)?;
+        self.files.refuse_moved(&owner, &files)?;
         // All or nothing: none is made before all of them can be.
         let is_known = |child: &&NewRun| self.runs.contains_key(&child.birth.run_id);
         if let Some(known) = children.iter().find(is_known) {
@@ -356,8 +362,9 @@ impl Tables {
         children.into_iter().try_for_each(|child| self.create(child))?;
         let run = self.runs.get_mut(&id).ok_or_else(|| unknown(&id))?;
         for row in memory {
-            self.journal.write(&Scope::of(&run.birth), row);
+            self.journal.write(&owner, row);
         }
+        self.files.write(&owner, &id, files);
         run.rows.extend(rows);
         let version = run.rows.len() as u64;
         self.log.extend((expected..version).map(|sequence| (id.clone(), sequence)));

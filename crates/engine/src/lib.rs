@@ -19,6 +19,7 @@ mod effects;
 mod engine;
 mod envelopes;
 mod errand;
+mod files;
 mod fire;
 mod fork;
 mod heartbeats;
@@ -61,6 +62,10 @@ pub use engine::{
 };
 pub use envelopes::{EnvelopeId, Envelopes, KeptEnvelope, ProjectedEvent};
 pub use errand::{Errand, Homecoming, WeakEngine};
+pub use files::{
+    Condition, FileAccess, FileChange, FileDraft, FileError, FileRecord, FileRow, Files,
+    MAX_FILE_BYTES, MAX_FILES, check_path, etag,
+};
 pub use fire::{Acting, Fire};
 pub use fork::{ForkOrder, Overlay};
 pub use heartbeats::{

@@ -30,6 +30,7 @@ pub(crate) fn append_of(run: &Run, entries: &[Entry], fence: Option<Fence>) -> A
         interrupts: run.questions_after(entries),
         outcome: None,
         memory: Vec::new(),
+        files: Vec::new(),
         children: Vec::new(),
         wakes: waiting_parent(run, entries),
     }

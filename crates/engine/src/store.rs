@@ -15,6 +15,7 @@ use callboard_protocol::{
 };
 
 use crate::effects::{Begun, EffectClaim, EffectId};
+use crate::files::FileRow;
 use crate::memory::MemoryRow;
 
 /// Everything that runs need from a database. One contract suite holds for every implementation.
@@ -207,6 +208,8 @@ pub struct Append {
     pub outcome: Option<Outcome>,
     /// What the run remembers with this append.
     pub memory: Vec<MemoryRow>,
+    /// The files that the run writes with this append.
+    pub files: Vec<FileRow>,
     /// Runs that begin with this append.
     pub children: Vec<NewRun>,
     /// A run that waits for what is told here, to be looked at again at once.

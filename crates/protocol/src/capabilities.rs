@@ -51,6 +51,7 @@ pub struct Capabilities {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<AgentsCapability>,
     pub memory: MemoryCapability,
+    pub workspace: WorkspaceCapability,
     pub tool_catalog: ToolCatalogCapability,
     /// Absent until every call of a tool goes through them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,6 +14,7 @@ mod payload;
 mod replay;
 mod roster;
 mod trigger;
+mod workspace;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,7 @@ pub use payload::*;
 pub use replay::*;
 pub use roster::*;
 pub use trigger::*;
+pub use workspace::*;
 
 use crate::{EventId, NodeId, ProviderUsage, RunId, Timestamp};
 
@@ -177,6 +179,7 @@ events! {
     MemoryWritten(MemoryWritten) = "memory.written", Debug;
     MemoryCompacted(MemoryCompacted) = "memory.compacted", Debug;
     MemoryConsolidated(MemoryConsolidated) = "agent.memory.consolidated", Debug;
+    WorkspaceUpdated(WorkspaceUpdated) = "workspace.updated", Update;
     ReplayDiverged(ReplayDiverged) = "replay.diverged", Debug;
     ReplayDivergedAtRefusal(ReplayDivergedAtRefusal) = "replay.divergedAtRefusal", Debug;
     ChildChanged(ChildChanged) = "callboard.child.changed", Debug;
@@ -246,6 +249,7 @@ impl Event {
             Self::MemoryWritten(payload) => payload.node_id.as_ref(),
             Self::MemoryCompacted(payload) => payload.node_id.as_ref(),
             Self::MemoryConsolidated(payload) => payload.node_id.as_ref(),
+            Self::WorkspaceUpdated(payload) => payload.node_id.as_ref(),
             Self::ChannelWritten(payload) => payload.node_id.as_ref(),
             Self::VariableChanged(payload) => payload.node_id.as_ref(),
             Self::VersionPinned(payload) => payload.node_id.as_ref(),
@@ -290,6 +294,7 @@ impl Event {
             Self::ConversationClosed(payload) => payload.node_id = node,
             Self::MemoryCompacted(payload) => payload.node_id = node,
             Self::MemoryConsolidated(payload) => payload.node_id = node,
+            Self::WorkspaceUpdated(payload) => payload.node_id = node,
             _ => {}
         }
         self

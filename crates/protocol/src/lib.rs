@@ -26,6 +26,7 @@ mod trigger;
 mod usage;
 mod work;
 mod workflow;
+mod workspace;
 
 pub use agent::{
     AgentInventory, AgentInventoryEntry, AgentManifest, AgentRole, Confidence, Handoff,
@@ -48,7 +49,7 @@ pub use capabilities::{
     ReplayDeterminism, RestTransport, RosterCapability, RosterContradiction, RunsCapability,
     SchedulingCapability, SeamCapability, SecretsCapability, SubWorkflowCapability, Supported,
     Testing, ToolCatalogCapability, ToolHooksCapability, TriggerBridgeCapability,
-    TriggerDeadLetterCapability, UsageCapability, WebhooksCapability,
+    TriggerDeadLetterCapability, UsageCapability, WebhooksCapability, WorkspaceCapability,
 };
 pub use closed::{ShapeError, parse, parse_value};
 pub use deployment::{
@@ -77,7 +78,7 @@ pub use event::{
     ReplayDivergedAtRefusal, RosterRunInitiated, RunCancelled, RunCompleted, RunEvent, RunFailed,
     RunOrchestratorDecided, RunPaused, RunResumed, RunStarted, StateReason, StreamTier, ToolStatus,
     TriggerDeliveryAttempted, TriggerSubscriptionStateChanged, TurnRole, Usage, VariableChanged,
-    VersionPinned, Vote, WorkflowChained,
+    VersionPinned, Vote, WorkflowChained, WorkspaceUpdated,
 };
 pub use event_types::EVENT_TYPES;
 pub use heartbeat::{HeartbeatEvaluated, HeartbeatStateChanged, HeartbeatStatus};
@@ -129,6 +130,7 @@ pub use workflow::{
     WorkflowEdge, WorkflowMetadata, WorkflowNode, WorkflowSettings, WorkflowTrigger,
     WorkflowVariable,
 };
+pub use workspace::{FileVersion, WorkspaceFile, WorkspaceFileCreate};
 
 /// A JSON object. Its keys are in an order that depends only on what was done to it, so that two folds print the same
 /// bytes; whoever compares bytes of different origin sorts them first.

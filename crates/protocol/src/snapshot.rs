@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentRef, Failure, NodeId, Object, Owner, RunId, Timestamp, WorkflowId};
+use crate::{AgentRef, Failure, FileVersion, NodeId, Object, Owner, RunId, Timestamp, WorkflowId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -115,6 +115,9 @@ pub struct RunSnapshot {
     pub child_runs: Vec<ChildRunSnapshot>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<ForkSnapshot>,
+    /// The files of the workspace that the run began with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workspace: Vec<FileVersion>,
     /// What models have used so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<RunMetrics>,

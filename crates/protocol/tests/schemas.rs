@@ -26,15 +26,15 @@ use callboard_protocol::{
     DeploymentCanaryAdjusted, DeploymentEvent, DeploymentPromoted, DeploymentRolledBack,
     DeploymentState, DeploymentStateChanged, DeploymentTransition, Distillation, DivergenceKind,
     DrainPolicy, EVENT_TYPES, EffectiveBudget, EnvelopeKind, ErrorEnvelope, EscalationKind, Event,
-    EventId, Failure, ForkMode, ForkSnapshot, InterruptKind, InterruptRequested, InterruptResolved,
-    LoopbackLimit, MemoryCompacted, MemoryConsolidated, MemoryWritten, NodeCancelled,
-    NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeSnapshot,
-    NodeStarted, NodeSuspended, Object, OutputChunk, Owner, PauseRequested, Reducer, Remembered,
-    ReplayDiverged, ReplayDivergedAtRefusal, RosterAgentRef, RosterId, RosterOwner,
-    RosterRunInitiated, RunCancelled, RunCompleted, RunCost, RunEvent, RunFailed, RunMetrics,
-    RunOrchestratorDecided, RunPaused, RunResumed, RunSnapshot, RunStarted, RunStatus, RunTokens,
-    Timestamp, Transition, TriggerSource, TurnRole, Usage, VariableChanged, VersionPinned, Vote,
-    WorkflowChained, WorkflowDefinition,
+    EventId, Failure, FileVersion, ForkMode, ForkSnapshot, InterruptKind, InterruptRequested,
+    InterruptResolved, LoopbackLimit, MemoryCompacted, MemoryConsolidated, MemoryWritten,
+    NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried,
+    NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended, Object, OutputChunk, Owner,
+    PauseRequested, Reducer, Remembered, ReplayDiverged, ReplayDivergedAtRefusal, RosterAgentRef,
+    RosterId, RosterOwner, RosterRunInitiated, RunCancelled, RunCompleted, RunCost, RunEvent,
+    RunFailed, RunMetrics, RunOrchestratorDecided, RunPaused, RunResumed, RunSnapshot, RunStarted,
+    RunStatus, RunTokens, Timestamp, Transition, TriggerSource, TurnRole, Usage, VariableChanged,
+    VersionPinned, Vote, WorkflowChained, WorkflowDefinition, WorkspaceUpdated,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -347,6 +347,11 @@ fn orchestration_events() -> Vec<Event> {
 
 fn memory_events() -> Vec<Event> {
     vec![
+        Event::WorkspaceUpdated(WorkspaceUpdated {
+            node_id: None,
+            path: "desk/DIRECTIVES.md".into(),
+            version: 4,
+        }),
         Event::MemoryWritten(MemoryWritten {
             memory_ref: "desk/notes".into(),
             memory_id: "mem_1".into(),
@@ -394,6 +399,7 @@ fn family_events() -> Vec<Event> {
             outputs: object(json!({ "x": 1 })),
             error: Some(failure()),
             memory: vec![Remembered { id: "mem_1".into(), version: 2 }],
+            files: vec![FileVersion { path: "MEMORY-INDEX.json".into(), version: 1 }],
             used: Consumption { tokens: 3, ..Consumption::default() },
         }),
         Event::ReplayDivergedAtRefusal(ReplayDivergedAtRefusal {
@@ -709,6 +715,7 @@ fn a_snapshot_matches_the_protocol_in_every_status() {
             tags: vec!["t".into()],
             metadata: Some(object(json!({}))),
             configurable: Some(object(json!({ "recursionLimit": 3 }))),
+            workspace: vec![FileVersion { path: "DIRECTIVES.md".into(), version: 3 }],
             metrics: Some(RunMetrics {
                 openwop_cost: RunCost {
                     usd: Some(0.1),

@@ -6,7 +6,8 @@ use axum::body::Bytes;
 use callboard_agents::{BUDGET_MULTIPLIER, MODEL_CAPABILITIES, SCHEMA_ROUNDS, UNIVERSAL_KINDS};
 use callboard_core::{HORIZON_TEXT, MAX_FAN_OUT};
 use callboard_engine::{
-    Bridge, MAX_MEMORY_BYTES, MAX_RUNTIME, MAX_TOKEN_BUDGET, MIN_INTERVAL, TOKENIZER,
+    Bridge, MAX_FILE_BYTES, MAX_FILES, MAX_MEMORY_BYTES, MAX_RUNTIME, MAX_TOKEN_BUDGET,
+    MIN_INTERVAL, TOKENIZER,
 };
 use callboard_protocol::{
     AgentsCapability, Backpressure, BundleCapability, Capabilities, CompletionCapability,
@@ -21,7 +22,7 @@ use callboard_protocol::{
     ReplayDeterminism, RestTransport, RetryPolicy, RunsCapability, SchedulingCapability,
     SeamCapability, SecretsCapability, SubWorkflowCapability, SubscriptionState, Supported,
     Testing, ToolCatalogCapability, TriggerBridgeCapability, TriggerDeadLetterCapability,
-    TriggerSource, UsageCapability, WebhooksCapability, WorkflowId, hex,
+    TriggerSource, UsageCapability, WebhooksCapability, WorkflowId, WorkspaceCapability, hex,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -172,6 +173,12 @@ pub(crate) fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities
             currency: "USD".to_owned(),
         },
         memory: memory(),
+        workspace: WorkspaceCapability {
+            supported: true,
+            versioned: true,
+            max_file_bytes: MAX_FILE_BYTES as u64,
+            max_files: MAX_FILES as u64,
+        },
         tool_catalog: ToolCatalogCapability {
             supported: true,
             sources: host.app.tools.sources.clone(),

@@ -1,5 +1,6 @@
 //! Everything that this host answers, as one table: routes, scopes, idempotency, metrics and OpenAPI read from it.
 
+mod files;
 mod queries;
 mod standing;
 mod table;
@@ -100,6 +101,11 @@ pub enum OperationId {
     ReadMemoryHistory,
     RestoreMemory,
     ForgetMemory,
+    ListFiles,
+    ReadFile,
+    WriteFile,
+    RemoveFile,
+    SeamWorkspace,
     SeamScheduling,
     SeamDeliver,
     SeamIngest,

@@ -4,7 +4,9 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use callboard_agents::{DeploymentRefusal, InstallError, PackError};
 use callboard_core::{Inadmissible, Refusal};
-use callboard_engine::{EngineError, SnapshotLoss, StoreError};
+use callboard_engine::{
+    EngineError, FileError, MAX_FILE_BYTES, MAX_FILES, SnapshotLoss, StoreError,
+};
 use callboard_protocol::{ErrorEnvelope, Object, RunStatus, ShapeError};
 use serde_json::{Value, json};
 
@@ -82,6 +84,8 @@ codes! {
     SubscriptionNotActive = "subscription_not_active", CONFLICT, "The trigger subscription takes nothing now.";
     KeyReserved = "key_reserved", CONFLICT, "The key is part of the host's configuration and cannot be changed over HTTP.";
     MemoryConflict = "memory_conflict", CONFLICT, "Somebody changed the entry since it was read.";
+    WorkspaceConflict = "workspace_conflict", CONFLICT, "The file is not at the version that If-Match names; details.currentVersion says where it is.";
+    WorkspaceTooLarge = "workspace_too_large", PAYLOAD_TOO_LARGE, "The file is larger than workspace.maxFileBytes, or the workspace holds workspace.maxFiles already.";
     InterruptNotFound = "interrupt_not_found", NOT_FOUND, "The node asks nothing, or the link is none of ours.";
     InterruptAlreadyResolved = "interrupt_already_resolved", CONFLICT, "The question has its answer already.";
     InterruptExpired = "interrupt_expired", GONE, "The link's time is over.";
@@ -270,6 +274,28 @@ impl From<StoreError> for Problem {
             "store refused a request"
         );
         problem
+    }
+}
+
+impl From<FileError> for Problem {
+    fn from(error: FileError) -> Self {
+        let message = error.to_string();
+        match error {
+            FileError::Invalid(why) => Self::invalid(why),
+            FileError::TooLarge => {
+                Self::new(Code::WorkspaceTooLarge, message).with("maxFileBytes", MAX_FILE_BYTES)
+            }
+            FileError::TooMany => {
+                Self::new(Code::WorkspaceTooLarge, message).with("maxFiles", MAX_FILES)
+            }
+            FileError::Conflict { current } => {
+                Self::new(Code::WorkspaceConflict, message).with("currentVersion", current)
+            }
+            FileError::Missing => Self::no_such("file"),
+            FileError::Store(error) => error.into(),
+            // Only attempts of runs can be that.
+            FileError::Superseded(error) => Self::internal(&error),
+        }
     }
 }
 

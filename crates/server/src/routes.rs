@@ -14,6 +14,7 @@ pub(crate) mod deployments;
 mod diff;
 mod events;
 mod everything;
+pub(crate) mod files;
 mod fork;
 mod heartbeats;
 mod inbox;
@@ -169,6 +170,11 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::ReadMemoryHistory => on(method, memory::history),
         OperationId::RestoreMemory => on(method, memory::restore),
         OperationId::ForgetMemory => on(method, memory::forget),
+        OperationId::ListFiles => on(method, files::list),
+        OperationId::ReadFile => on(method, files::read),
+        OperationId::WriteFile => on(method, files::write),
+        OperationId::RemoveFile => on(method, files::remove),
+        OperationId::SeamWorkspace => on(method, seams::workspace),
         OperationId::SeamScheduling => on(method, seams::scheduling),
         OperationId::ListAgents => on(method, agents::list),
         OperationId::ReadAgent => on(method, agents::read),

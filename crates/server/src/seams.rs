@@ -10,6 +10,7 @@ mod deployment;
 mod dispatch;
 mod envelopes;
 mod fanout;
+mod files;
 mod heartbeats;
 mod install_gate;
 mod live_invoke;
@@ -46,7 +47,7 @@ use crate::operations::OperationId::{
     SeamFireCommitment, SeamHeartbeat, SeamIngest, SeamInstallGate, SeamLiveInvoke,
     SeamMemoryRoundtrip, SeamMockBudget, SeamMockProgram, SeamModelGate, SeamReset,
     SeamResolvePrompt, SeamRosterFire, SeamSafeFetch, SeamScheduling, SeamSetVariables, SeamSpans,
-    SeamToggle, SeamToolHooks, SeamVariables, SeamWorkflow, SeamWrapPrompt,
+    SeamToggle, SeamToolHooks, SeamVariables, SeamWorkflow, SeamWorkspace, SeamWrapPrompt,
 };
 use crate::operations::{Gives, Operation, get, post};
 use crate::problem::{Code, Problem};
@@ -61,6 +62,7 @@ pub(crate) use deployment::deployment;
 pub(crate) use dispatch::dispatch;
 pub(crate) use envelopes::{accept_envelope, emit_reliability, emit_usage};
 pub(crate) use fanout::fan_out;
+pub(crate) use files::workspace;
 pub(crate) use heartbeats::heartbeat;
 pub(crate) use install_gate::install_gate;
 pub(crate) use live_invoke::live_invoke;
@@ -217,6 +219,10 @@ pub(crate) static SEAMS: &[Operation] = &[
     .gives(OK, Gives::Json("Object")),
     post(SeamAgentLoop, "POST /v1/host/sample/agentloop/run", "Let a supervisor take its turns")
         .needs("runs:create")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
+    post(SeamWorkspace, "POST /v1/host/sample/workspace/op", "Use a workspace of somebody's")
+        .needs("workspace:write")
         .takes("Object")
         .gives(OK, Gives::Json("Object")),
     post(SeamAttest, "POST /v1/host/sample/subrun/attest", "Take over what a child leaves")

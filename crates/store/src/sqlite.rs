@@ -15,6 +15,7 @@ mod deployments;
 mod effects;
 mod envelopes;
 mod fault;
+mod files;
 mod heartbeats;
 mod inbox;
 mod known;
@@ -86,6 +87,7 @@ pub struct SqliteStore {
     subscriptions: Arc<Known<String, (Subscription, SigningSecrets)>>,
     roster: Arc<Known<roster::Asked, Vec<StoredMember>>>,
     memory: memory::Position,
+    files: files::Any,
     readers: Readers,
     writer: Writer,
     /// Freed last, when nothing of ours touches the folder any more.
@@ -156,20 +158,23 @@ impl Store for SqliteStore {
     async fn append(&self, append: Append) -> Result<(), StoreError> {
         let sealed = SealedAppend::seal(append, &self.seal)?;
         let (changes, recent) = (Arc::clone(&self.changes), Arc::clone(&self.recent));
-        let position = self.memory.clone();
+        let (position, any_files) = (self.memory.clone(), self.files.clone());
         let write = move |db: &Connection, sealed: &SealedAppend| {
             let written = append::append(db, sealed)?;
             Ok((written, recent.hold(&sealed.append.run)))
         };
-        let announce =
-            move |SealedAppend { append, .. },
-                  (Written { version, memory }, log): (Written, Option<HeldLog>)| {
-                position.reach(memory);
-                if let Some(mut log) = log {
-                    log.extend(append.rows, append.head.status);
-                }
-                changes.announce(&append.run, version);
-            };
+        let announce = move |SealedAppend { append, .. },
+                             (Written { version, memory, files }, log): (
+            Written,
+            Option<HeldLog>,
+        )| {
+            position.reach(memory);
+            any_files.learn(files);
+            if let Some(mut log) = log {
+                log.extend(append.rows, append.head.status);
+            }
+            changes.announce(&append.run, version);
+        };
         self.writer.write_then(sealed, write, announce).await
     }
 

@@ -18,6 +18,8 @@ mod effects;
 mod envelopes;
 #[path = "contract/families.rs"]
 mod families;
+#[path = "contract/files.rs"]
+mod files;
 mod given;
 #[path = "contract/heartbeats.rs"]
 mod heartbeats;
@@ -49,7 +51,7 @@ mod triggers;
 mod webhooks;
 
 use callboard_engine::{
-    Annotations, CodingSessions, Deployments, Envelopes, Heartbeats, InMemoryStore, Keys,
+    Annotations, CodingSessions, Deployments, Envelopes, Files, Heartbeats, InMemoryStore, Keys,
     LinkSecrets, Logs, Memory, Packs, Prompts, Roster, Schedules, Secrets, Store, Triggers,
     Webhooks, Work, Workflows,
 };
@@ -69,6 +71,7 @@ trait Ports:
     + Prompts
     + Envelopes
     + Memory
+    + Files
     + Roster
     + Heartbeats
     + Work
@@ -92,6 +95,7 @@ impl<T> Ports for T where
         + Prompts
         + Envelopes
         + Memory
+        + Files
         + Schedules
         + Triggers
         + Roster
@@ -293,6 +297,14 @@ contract! {
         a_crowd_is_counted_where_entries_last
         what_stood_at_an_anchor_has_not_expired
         a_commitment_is_due_until_it_is_settled_or_taken_back;
+    files:
+        what_a_run_writes_is_kept_with_its_log
+        a_person_writes_together_with_a_run
+        a_file_that_has_moved_on_is_not_written
+        a_removed_file_leaves_its_versions
+        files_are_their_owners_alone
+        a_workspace_holds_so_many_files_and_no_more
+        a_write_is_found_by_its_run;
     schedules:
         a_schedule_is_kept_changed_and_removed_in_its_scope_only
         due_schedules_come_in_order_and_no_more_than_asked_for

@@ -81,7 +81,7 @@ impl Work<'_> {
         let (call, host) = (self.call, self.host);
         let memory = AgentMemory::of(call, self.agent.agent.manifest.agent_id.as_str());
         // What the run found is the first that a visit saves.
-        let notebook = Notebook { memory: &memory, ordinal: index + 1 };
+        let notebook = Notebook { memory: &memory, files: &call.files, ordinal: index + 1 };
         let descriptor = admitted.tool.descriptor();
         let on_unknown =
             if descriptor.is_repeatable() { OnUnknown::Repeat } else { OnUnknown::Ask };

@@ -49,17 +49,18 @@ pub fn memory_tools() -> Result<FixedTools, String> {
     Ok(tools.into_iter().collect())
 }
 
-struct Card {
-    id: &'static str,
-    title: &'static str,
-    description: &'static str,
-    input: &'static str,
-    tier: SafetyTier,
-    replay: ToolReplay,
+/// What a tool of the host's own says of itself.
+pub(super) struct Card {
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    pub(super) description: &'static str,
+    pub(super) input: &'static str,
+    pub(super) tier: SafetyTier,
+    pub(super) replay: ToolReplay,
 }
 
 impl Card {
-    fn descriptor(&self) -> Result<ToolDescriptor, String> {
+    pub(super) fn descriptor(&self) -> Result<ToolDescriptor, String> {
         Ok(ToolDescriptor {
             id: self.id.to_owned(),
             title: self.title.to_owned(),
@@ -110,7 +111,7 @@ impl Tool for SaveMemory {
     }
 
     async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
-        let Notebook { memory, ordinal } = notebook(&call)?;
+        let Notebook { memory, ordinal, .. } = notebook(&call)?;
         let content = text(&call.arguments, "content").unwrap_or_default();
         let tags = call.arguments.get("tags").and_then(Value::as_array);
         let tags = tags.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);

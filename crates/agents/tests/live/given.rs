@@ -12,7 +12,7 @@ use callboard_agents::{
     ModelTable, Observability, Offer, Policy, Price, PriceTable, PromptDesk, PromptLibrary, Report,
     Schema, StopReason, TokenUsage, Tool, ToolDescriptor, ToolFault, ToolHooks, ToolInvocation,
     Toolbox, Toolboxes, Turn, Unsigned, WantedCall, WorkflowTools, built_in_prompts, bundle,
-    memory_tools, vet,
+    file_tools, memory_tools, vet,
 };
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
@@ -253,6 +253,7 @@ impl World {
         let mut toolboxes: Vec<Arc<dyn Toolbox>> = vec![
             Arc::new(tools.into_iter().collect::<FixedTools>()),
             Arc::new(memory_tools().expect("the schemas compile")),
+            Arc::new(file_tools().expect("the schemas compile")),
             Arc::clone(&workflows) as _,
         ];
         toolboxes.extend(self.tools.iter().cloned());
@@ -288,6 +289,7 @@ impl World {
             roster: Arc::clone(&self.store) as _,
             secrets: Arc::clone(&self.store) as _,
             memory: Arc::clone(&self.store) as _,
+            files: Arc::clone(&self.store) as _,
             clock: Arc::clone(&self.clock) as _,
             ids: CountedIds::new(name),
             options: Options {

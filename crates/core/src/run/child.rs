@@ -1,8 +1,8 @@
 //! Nodes that start runs of their own: which are to be started, watched or cancelled, and what comes of their ends.
 
 use callboard_protocol::{
-    ChildChanged, ChildRunSnapshot, Consumption, Event, Failure, NodeDispatched, NodeId, Object,
-    Remembered, RunId, RunStatus, Timestamp, VariableChanged, WorkflowId,
+    ChildChanged, ChildRunSnapshot, Consumption, Event, Failure, FileVersion, NodeDispatched,
+    NodeId, Object, Remembered, RunId, RunStatus, Timestamp, VariableChanged, WorkflowId,
 };
 use serde_json::{Value, json};
 
@@ -51,6 +51,8 @@ pub struct ChildNews {
     pub error: Option<Failure>,
     /// What the parent sees of memory from now on.
     pub memory: Vec<Remembered>,
+    /// The files that the parent's next turn sees.
+    pub files: Vec<FileVersion>,
     /// What the child used in sum; nothing while it goes on.
     pub used: Consumption,
 }
@@ -324,6 +326,7 @@ impl Run {
             outputs: news.outputs.clone(),
             error: news.error.clone(),
             memory: news.memory.clone(),
+            files: news.files.clone(),
             used: news.used,
         })]
     }
@@ -356,6 +359,7 @@ impl Run {
             child.heard = at;
         }
         self.fold_memory(payload.memory.iter().cloned());
+        self.fold_files(payload.files.iter().cloned());
         self.account_child(&payload.used);
     }
 

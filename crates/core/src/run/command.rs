@@ -1,10 +1,10 @@
 //! What can be asked of a run, and why it may be refused.
 
 use callboard_protocol::{
-    CancelRequested, ChannelName, ChunkMeta, DrainPolicy, Event, Failure, MemoryCompacted,
-    MemoryConsolidated, MemoryWritten, NodeCompleted, NodeId, NodeRetried, Object, OutputChunk,
-    PauseRequested, Principal, RunCancelled, RunId, RunPaused, RunResumed, RunStarted, RunStatus,
-    Timestamp, VersionPinned, WorkflowId,
+    CancelRequested, ChannelName, ChunkMeta, DrainPolicy, Event, Failure, FileVersion,
+    MemoryCompacted, MemoryConsolidated, MemoryWritten, NodeCompleted, NodeId, NodeRetried, Object,
+    OutputChunk, PauseRequested, Principal, RunCancelled, RunId, RunPaused, RunResumed, RunStarted,
+    RunStatus, Timestamp, VersionPinned, WorkflowId,
 };
 
 use super::child::ChildNews;
@@ -122,6 +122,8 @@ pub enum Fact {
     /// Something to remember, which is written to the journal with this. Its entry and version make a repetition
     /// harmless.
     Memory(MemoryWritten),
+    /// A file that is written with this. Its path and version make a repetition harmless.
+    File(FileVersion),
     /// A model is about to be asked. Told where the run has a budget: with nothing left, the run stops here.
     Calling,
     /// The day's ceiling of whoever pays for the run is reached: a person is asked.
@@ -304,7 +306,10 @@ impl Run {
             } else if let Fact::Overdrawn(over) = fact {
                 events.extend(self.overdrawn(index, over));
             } else if let Some(event) = self.fact(index, known, fact) {
-                let is_named = matches!(event, Event::VersionPinned(_) | Event::MemoryWritten(_));
+                let is_named = matches!(
+                    event,
+                    Event::VersionPinned(_) | Event::MemoryWritten(_) | Event::WorkspaceUpdated(_)
+                );
                 known += u32::from(!is_named);
                 if !events.iter().any(|earlier| is_same_named(earlier, &event)) {
                     events.push(event);
@@ -338,6 +343,7 @@ impl Run {
                 node_id: Some(node_id),
             })),
             Fact::Memory(written) => self.memory_fact(written),
+            Fact::File(file) => self.file_fact(index, file),
             Fact::Compacted(_) | Fact::Consolidated(_) if known > 0 => None,
             Fact::Compacted(payload) => Some(Event::MemoryCompacted(MemoryCompacted {
                 node_id: Some(node_id),
@@ -429,6 +435,9 @@ fn is_same_named(earlier: &Event, later: &Event) -> bool {
         }
         (Event::MemoryWritten(earlier), Event::MemoryWritten(later)) => {
             earlier.remembered() == later.remembered()
+        }
+        (Event::WorkspaceUpdated(earlier), Event::WorkspaceUpdated(later)) => {
+            earlier.file() == later.file()
         }
         _ => false,
     }

@@ -86,6 +86,7 @@ impl Run {
             Event::WorkflowChained(payload) => self.fold_chained(payload, entry.sequence),
             Event::ConfidenceEscalated(payload) => self.fold_escalated(payload),
             Event::MemoryWritten(payload) => self.fold_written(payload),
+            Event::WorkspaceUpdated(payload) => self.fold_file(payload),
             Event::MemoryCompacted(_) | Event::MemoryConsolidated(_) => {
                 self.count_fact(entry.event.node_id());
             }
@@ -211,6 +212,7 @@ impl Run {
         state.ended_at = None;
         if payload.attempt == 0 && self.plan.node(index).kind == NodeKind::Supervisor {
             self.orchestra.turns += 1;
+            self.files.turn();
         }
         self.fold_dispatch_started(index);
         (self.nodes[index].inputs, self.nodes[index].unresolved) = match self.resolve_inputs(index)

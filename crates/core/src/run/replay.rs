@@ -240,9 +240,10 @@ impl Run {
             Event::ClarificationResolved(payload) => self.is_asking(&payload.node_id),
             Event::InterruptResolved(payload) => self.is_asking(&payload.node_id),
             Event::NodeDispatched(payload) => self.is_performing_at(payload.node_id.as_ref()),
-            Event::MemoryWritten(_) | Event::MemoryCompacted(_) | Event::MemoryConsolidated(_) => {
-                self.is_performing_at(event.node_id())
-            }
+            Event::MemoryWritten(_)
+            | Event::MemoryCompacted(_)
+            | Event::MemoryConsolidated(_)
+            | Event::WorkspaceUpdated(_) => self.is_performing_at(event.node_id()),
             Event::ChildChanged(payload) => self.knows_child(&payload.child_run_id),
             Event::ConversationExchanged(payload) => {
                 payload.node_id.as_ref().is_some_and(|node| self.is_asking(node))

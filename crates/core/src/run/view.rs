@@ -172,6 +172,7 @@ impl Run {
             tags: birth.tags.clone(),
             metadata: birth.metadata.clone(),
             configurable: (!birth.configurable.is_empty()).then(|| birth.configurable.clone()),
+            workspace: birth.files.clone(),
             metrics: self.cost.clone().map(|openwop_cost| RunMetrics { openwop_cost }),
             last_sequence: self.version.checked_sub(1),
             agent: self.shown_agent(),

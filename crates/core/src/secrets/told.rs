@@ -69,6 +69,7 @@ impl Redactor {
                 self.redact_text(&mut written.memory_ref);
                 written.tags.iter_mut().for_each(|tag| self.redact_text(tag));
             }
+            Fact::File(file) => self.redact_text(&mut file.path),
             Fact::Compacted(compacted) => self.redact_text(&mut compacted.memory_ref),
             Fact::Consolidated(consolidated) => self.redact_text(&mut consolidated.memory_ref),
         }

@@ -29,6 +29,7 @@ fn left(flow: &Given) -> Played {
         outputs: object(json!({ "ours": 1 })),
         error: None,
         memory: Vec::new(),
+        files: Vec::new(),
     }));
     run
 }

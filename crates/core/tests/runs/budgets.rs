@@ -133,6 +133,7 @@ fn what_a_child_used_is_its_parents() {
         outputs: Object::new(),
         error: None,
         memory: Vec::new(),
+        files: Vec::new(),
         used: Consumption { tokens: 101, ..Consumption::default() },
     };
     log.extend(run.decide(&Command::Hear(news), at(2)).expect("heard"));

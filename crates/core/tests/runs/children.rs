@@ -59,6 +59,7 @@ impl Family {
             outputs: object(outputs),
             error,
             memory: Vec::new(),
+            files: Vec::new(),
             used: Consumption::default(),
         };
         self.decide(50, &Command::Hear(news));

@@ -153,6 +153,7 @@ impl Given {
     pub(crate) fn birth(&self) -> Birth {
         Birth {
             principal_scope: None,
+            files: Vec::new(),
             delivery: None,
             from_outside: false,
             budget: None,

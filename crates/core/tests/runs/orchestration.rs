@@ -75,6 +75,7 @@ impl Played {
             outputs: object(outputs),
             error,
             memory: Vec::new(),
+            files: Vec::new(),
             used: Consumption::default(),
         };
         self.decide(&Command::Hear(news));

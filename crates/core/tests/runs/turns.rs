@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use callboard_core::{AgentFact, AgentPin, Birth, Command, Fact, Outcome, Run, TaskSource};
-use callboard_protocol::{MemoryWritten, Remembered, RunStatus};
+use callboard_protocol::{FileVersion, MemoryWritten, Remembered, RunStatus};
 use serde_json::{Value, json};
 
 use crate::given::{Given, at, given, object};
@@ -128,12 +128,57 @@ fn m81_a_turn_does_not_see_what_it_remembers() {
         outputs: object(json!({})),
         error: None,
         memory: vec![Remembered { id: "m2".into(), version: 1 }],
+        files: Vec::new(),
     };
     let told = run.decide(&Command::Hear(news), at(5)).expect("news");
     let kinds: Vec<&str> = told.iter().map(|entry| entry.event.kind()).collect();
     assert_eq!(kinds.last(), Some(&"node.started"), "{kinds:?}");
     assert_eq!(sees(&run), ["m1", "m2"]);
     assert_eq!(run.memory_of_turn(&"work".into()), None);
+}
+
+/// M-81: what a turn writes is for the next one, also when the turn is made again after a crash.
+#[test]
+fn m81_a_turn_does_not_see_the_files_that_it_writes() {
+    let (flow, birth) = live(5);
+    let file = |path: &str, version| FileVersion { path: path.into(), version };
+    let birth = Birth { files: vec![file("a.md", 3)], ..birth };
+    let mut run = Run::new(Arc::new(birth), Arc::new(flow.plan().expect("a plan")));
+    run.decide(&Command::Start, at(0)).expect("a start");
+    let attempt = |run: &Run| run.tasks().next().expect("an attempt").attempt;
+    let facts = vec![Fact::File(file("a.md", 4)), Fact::File(file("b.md", 1))];
+    let tell = |run: &Run| Command::Tell { attempt: attempt(run), facts: facts.clone() };
+    assert_eq!(run.decide(&tell(&run), at(1)).expect("facts").len(), 2);
+    run.decide(&Command::Adopt, at(2)).expect("a takeover");
+    // Telling it again tells nothing.
+    assert_eq!(run.decide(&tell(&run), at(2)).expect("nothing").len(), 0);
+    assert_eq!(run.files_seen(), [file("a.md", 3)]);
+    assert_eq!(run.snapshot().workspace, [file("a.md", 3)]);
+    let decided = Outcome::Done { outputs: object(next("w")) };
+    run.decide(&Command::Finish { attempt: attempt(&run), outcome: decided }, at(3)).expect("one");
+    let order = run.child_orders().remove(0);
+    let child = Command::Dispatch {
+        attempt: order.attempt,
+        child: "run-a".into(),
+        workflow: order.workflow,
+    };
+    run.decide(&child, at(4)).expect("a child");
+    assert_eq!(run.files_seen(), [file("a.md", 3)]);
+    let news = callboard_core::ChildNews {
+        used: callboard_protocol::Consumption::default(),
+        run: "run-a".into(),
+        status: RunStatus::Completed,
+        outputs: object(json!({})),
+        error: None,
+        memory: Vec::new(),
+        files: vec![file("b.md", 2), file("c.md", 1)],
+    };
+    run.decide(&Command::Hear(news), at(5)).expect("news");
+    let all = [file("a.md", 4), file("b.md", 2), file("c.md", 1)];
+    assert_eq!(run.files_seen(), all);
+    assert_eq!(run.files_left(), all);
+    // What the run began with stays what it began with.
+    assert_eq!(run.snapshot().workspace, [file("a.md", 3)]);
 }
 
 /// M-84: however often an agent talks to its model and its tools, it is one turn.

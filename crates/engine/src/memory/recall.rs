@@ -15,7 +15,7 @@ use super::{
     Memory, MemoryAuthor, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord, MemoryRow, Place,
     Seen, check_memory_ref,
 };
-use crate::activity::{Teller, Untold};
+use crate::activity::{Kept, Teller, Untold};
 use crate::clock::Clock;
 use crate::store::{Scope, StoreError};
 
@@ -178,6 +178,7 @@ impl MemoryAccess {
             facts.push(Fact::Memory(written));
         }
         facts.extend(fact);
+        let kept = Kept { memory: kept, files: Vec::new() };
         match self.teller.tell(self.attempt.clone(), facts, kept).await {
             Ok(()) => Ok(versions),
             Err(Untold::Superseded(superseded)) => Err(superseded.into()),

@@ -5,6 +5,7 @@
 mod deployments;
 mod engine;
 mod families;
+mod files;
 mod gates;
 mod heartbeats;
 mod memory;

@@ -295,6 +295,7 @@ pub(crate) fn host_with(
     activities: Activities,
 ) -> Engine {
     let memory = Arc::clone(&workflows);
+    let files = workflows.clone();
     let roster = workflows.clone();
     let secrets = workflows.clone();
     let mut catalog = Catalog::new(workflows, ConformanceNodes::On);
@@ -307,6 +308,7 @@ pub(crate) fn host_with(
         activities,
         directory: Arc::new(NoAgents),
         memory,
+        files,
         roster,
         secrets,
         clock,

@@ -73,3 +73,13 @@ pub struct MemoryAttribution {
     pub supported: bool,
     pub emits_write_events: bool,
 }
+
+/// RFC 0059: files that outlast runs. `maxVersions` is left out, because no version is let go of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WorkspaceCapability {
+    pub supported: bool,
+    pub versioned: bool,
+    pub max_file_bytes: u64,
+    pub max_files: u64,
+}

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::budget::{Amount, BudgetDimension, Consumption};
 use crate::{
-    ChannelName, DrainPolicy, NodeId, Object, Owner, Principal, Reducer, Remembered, RunId,
-    RunStatus, Timestamp, TypeId, WorkflowId,
+    ChannelName, DrainPolicy, FileVersion, NodeId, Object, Owner, Principal, Reducer, Remembered,
+    RunId, RunStatus, Timestamp, TypeId, WorkflowId,
 };
 
 /// Why something failed, as the log, the snapshot and `run.failed` tell it.
@@ -396,6 +396,9 @@ payload! {
         /// What the child remembered, which the parent sees from now on.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         memory: Vec<Remembered>,
+        /// The files that the child wrote, which the parent's next turn sees.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FileVersion>,
         /// What the child used, in sum, of what its parent may use.
         #[serde(default, skip_serializing_if = "Consumption::is_nothing")]
         used: Consumption,

@@ -131,6 +131,15 @@ pub(super) const MEMORY_QUERY: &[Parameter] = &[
     parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
 ];
 
+pub(super) const FILES_QUERY: &[Parameter] =
+    &[parameter("prefix", r#"{"type":"string"}"#, "Only files whose path begins so.")];
+
+pub(super) const FILE_QUERY: &[Parameter] = &[parameter(
+    "version",
+    r#"{"type":"integer","minimum":1}"#,
+    "The file as it was at this version.",
+)];
+
 pub(super) const TOOLS_QUERY: &[Parameter] = &[parameter(
     "source",
     r#"{"type":"string","enum":["node-pack","workflow","mcp","connector","host-extension"]}"#,

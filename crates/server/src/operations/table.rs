@@ -25,8 +25,8 @@ use super::queries::{
     LIST_QUERY, MEMORY_QUERY, NEXT_QUERY, POLL_QUERY, PROMPT_QUERY, PROMPTS_QUERY, SCHEDULE_QUERY,
     STREAM_QUERY, TENANT_QUERY, TOOLS_QUERY, TRIGGER_DEAD_LETTER_QUERY, WORK_QUERY,
 };
-use super::standing;
 use super::{Gives, Operation, delete, get, patch, post, put};
+use super::{files, standing};
 
 const OK: StatusCode = StatusCode::OK;
 const CREATED: StatusCode = StatusCode::CREATED;
@@ -282,6 +282,10 @@ pub static OPERATIONS: &[Operation] = &[
     .needs("runs:create")
     .takes("RestoreMemory")
     .gives(OK, Gives::Json("MemoryRecord")),
+    files::LIST_FILES,
+    files::READ_FILE,
+    files::WRITE_FILE,
+    files::REMOVE_FILE,
     get(ListAgents, "GET /v1/agents", "List the agents that the caller can dispatch")
         .needs("manifest:read")
         .gives(OK, Gives::Json("AgentInventory")),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use callboard_core::{Resolution, Via};
-use callboard_engine::{Order, Target};
+use callboard_engine::{Condition, Order, Target};
 use callboard_protocol::{Object, RunId};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use crate::app::Host;
 use crate::extract::Shaped;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
-use crate::routes::workflows;
+use crate::routes::{files, workflows};
 
 /// More turns than the suite ever asks for; each is a run of its own.
 const MOST_TURNS: u64 = 32;
@@ -44,20 +44,19 @@ pub(crate) async fn agent_loop(
         let message = "turns are counted from execution model 5 on";
         return Err(Problem::new(Code::CapabilityRequired, message));
     }
-    if body.workspace_write_at_turn.is_some() {
-        let message = "this host has no workspace whose files a turn could see";
-        return Err(Problem::new(Code::CapabilityRequired, message));
+    if body.workspace_write_at_turn.is_some_and(|turn| !(1..body.turns).contains(&turn)) {
+        let message = "must be a turn that another one follows";
+        return Err(Problem::invalid_at("workspaceWriteAtTurn", message));
     }
     if !(1..=MOST_TURNS).contains(&body.turns) {
         let message = format!("must be 1 to {MOST_TURNS}");
         return Err(Problem::invalid_at("turns", &message));
     }
-    let id = format!("callboard-sample-loop-{}", uuid::Uuid::now_v7());
-    let worker = format!("{id}-worker");
-    let played = play(&host, &caller, (&id, &worker), &body).await;
-    for name in [&id, &worker] {
-        let tenant = &caller.scope.tenant;
-        host.app.engine.catalog().remove(tenant, &name.as_str().into()).await?;
+    let crew = Crew::new(&body);
+    let played = play(&host, &caller, &crew, &body).await;
+    for definition in &crew.definitions {
+        let (tenant, name) = (&caller.scope.tenant, definition["id"].as_str().unwrap_or_default());
+        host.app.engine.catalog().remove(tenant, &name.into()).await?;
     }
     played.map(|shown| Answer::of(StatusCode::OK, &shown))
 }
@@ -65,15 +64,15 @@ pub(crate) async fn agent_loop(
 async fn play(
     host: &Host,
     caller: &Caller,
-    (id, worker): (&str, &str),
+    crew: &Crew,
     body: &AgentLoop,
 ) -> Result<Value, Problem> {
-    for definition in [idle(worker), crew(id, worker, body)] {
+    for definition in &crew.definitions {
         workflows::store(host, caller, definition.to_string().as_bytes()).await?;
     }
     let bound = body.max_loop_iterations.map(|most| ("maxLoopIterations".to_owned(), json!(most)));
     let order = Order {
-        target: Target::Workflow(id.into()),
+        target: Target::Workflow(crew.id.as_str().into()),
         owner: caller.owner(),
         mode: caller.scope.mode,
         inputs: Object::new(),
@@ -105,6 +104,33 @@ async fn play(
     if let Some(breach) = of_kind("cap.breached").next() {
         shown["bound"] = breach["payload"].clone();
     }
+    if let Some(turn) = body.workspace_write_at_turn {
+        shown["workspaceVisible"] =
+            visible(host, caller, (&run, &crew.file), &events, turn).await?;
+    }
+    Ok(shown)
+}
+
+/// Whether a file is seen at the end of the turn that wrote it, and at the beginning of the next. Takes it away again.
+async fn visible(
+    host: &Host,
+    caller: &Caller,
+    (run, file): (&RunId, &str),
+    events: &[Value],
+    turn: u64,
+) -> Result<Value, Problem> {
+    let begins =
+        |event: &&Value| event["type"] == "node.started" && event["nodeId"] == "supervisor";
+    let next = usize::try_from(turn).ok().and_then(|turn| events.iter().filter(begins).nth(turn));
+    let Some(next) = next.and_then(|event| event["sequence"].as_u64()) else {
+        return Ok(Value::Null);
+    };
+    let sees = async |version: u64| {
+        let seen = host.app.engine.files_seen(&caller.scope, run, version).await?;
+        Ok::<bool, Problem>(seen.iter().any(|seen| seen.path == file))
+    };
+    let shown = json!({ "atWriteTurn": sees(next).await?, "atNextTurn": sees(next + 1).await? });
+    files::delete(host, caller, None, file, &Condition::Always).await?;
     Ok(shown)
 }
 
@@ -140,18 +166,45 @@ pub(super) async fn finished(
     Err(Problem::new(Code::ServiceUnavailable, "the run did not come to its end in time"))
 }
 
-fn crew(id: &str, worker: &str, body: &AgentLoop) -> Value {
-    let decide = |turn: u64| {
-        let mut decision = match turn == body.turns {
-            true => json!({ "kind": "terminate" }),
-            false => json!({ "kind": "next-worker", "nextWorkerIds": [worker] }),
-        };
-        if body.suspend_at_turn == Some(turn) {
-            decision["confidence"] = json!(DOUBT);
-        }
-        decision
+/// A supervisor with its plan, and those that it gives work to.
+struct Crew {
+    id: String,
+    /// What is written in the turn that was asked for.
+    file: String,
+    definitions: Vec<Value>,
+}
+
+impl Crew {
+    fn new(body: &AgentLoop) -> Self {
+        let id = format!("callboard-sample-loop-{}", uuid::Uuid::now_v7());
+        let (worker, writer) = (format!("{id}-worker"), format!("{id}-writer"));
+        let file = format!("sample/{id}.md");
+        let plan: Vec<Value> = (1..=body.turns)
+            .map(|turn| {
+                let writes = body.workspace_write_at_turn == Some(turn);
+                decision(body, turn, if writes { &writer } else { &worker })
+            })
+            .collect();
+        let write = json!({ "action": "write", "path": file, "content": "written by a turn" });
+        let write = json!([node("write", "callboard.files", &write)]);
+        let definitions =
+            vec![idle(&worker), definition(&writer, &write, &json!([])), crew(&id, &plan)];
+        Self { id, file, definitions }
+    }
+}
+
+fn decision(body: &AgentLoop, turn: u64, worker: &str) -> Value {
+    let mut decision = match turn == body.turns {
+        true => json!({ "kind": "terminate" }),
+        false => json!({ "kind": "next-worker", "nextWorkerIds": [worker] }),
     };
-    let plan: Vec<Value> = (1..=body.turns).map(decide).collect();
+    if body.suspend_at_turn == Some(turn) {
+        decision["confidence"] = json!(DOUBT);
+    }
+    decision
+}
+
+fn crew(id: &str, plan: &[Value]) -> Value {
     let nodes = json!([
         node("supervisor", "core.orchestrator.supervisor", &json!({ "mockDispatchPlan": plan })),
         node("dispatch", "core.dispatch", &json!({})),

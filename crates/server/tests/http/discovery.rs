@@ -80,11 +80,11 @@ async fn r1_the_document_as_a_whole() {
         "subRunAttestation": true,
         "supported": true
       },
-      "webhooks": {
-        "signatureAlgorithms": [
-          "v1"
-        ],
-        "supported": true
+      "workspace": {
+        "maxFileBytes": 262144,
+        "maxFiles": 200,
+        "supported": true,
+        "versioned": true
       },
       "compliance": {
         "defaultMode": "mask"
@@ -490,6 +490,12 @@ async fn r1_the_document_as_a_whole() {
           "paused",
           "failed",
           "dead-lettered"
+        ],
+        "supported": true
+      },
+      "webhooks": {
+        "signatureAlgorithms": [
+          "v1"
         ],
         "supported": true
       }

@@ -18,7 +18,9 @@ use callboard_agents::{
     Models, NoCodingAgents, Observability, Policy, PriceTable, PromptDesk, PromptLibrary,
     SigningKey, StructuredOutput, TrustedKey, TrustedKeys, built_in_prompts,
 };
-use callboard_backends::{CallPrompt, Egress, MemoryNode, Reach, SecretEcho, SystemLookup};
+use callboard_backends::{
+    CallPrompt, Egress, FILES, FilesNode, MemoryNode, Reach, SecretEcho, SystemLookup,
+};
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
     Activities, Activity, Bridge, Catalog, Courier, Engine, InMemoryStore, KeyMode, Options, Parts,
@@ -332,6 +334,7 @@ fn engine(
             .with("local.sample.demo.mock-ai", Arc::new(Parrot { desk: desk.clone() }))
             .with("core.identity", Arc::new(MemoryNode))
             .with(UPKEEP, Arc::new(MemoryNode))
+            .with(FILES, Arc::new(FilesNode))
             .with("conformance.secret.echo", Arc::new(SecretEcho))
             .with_agents(performers),
         directory: Arc::new(AgentDirectory {
@@ -339,6 +342,7 @@ fn engine(
             deployments: Arc::clone(store) as _,
         }),
         memory: Arc::clone(store) as _,
+        files: store.inner(),
         roster: store.inner(),
         secrets: Arc::clone(store) as _,
         clock: Arc::new(VirtualClock::new()),

@@ -41,8 +41,30 @@ async fn s17_turns_are_counted_resumed_and_bounded() {
     for wrong in [json!({}), json!({ "turns": 0 }), json!({ "turns": 33 }), json!({ "turn": 1 })] {
         assert_eq!(host.post(LOOP, &wrong).send().await.status, 400, "{wrong}");
     }
-    let files = json!({ "turns": 2, "workspaceWriteAtTurn": 1 });
-    assert_eq!(host.post(LOOP, &files).send().await.text_at("error"), "capability_required");
+}
+
+/// S-17, M-81: what a turn writes is seen by the next one and not by itself.
+#[tokio::test(start_paused = true)]
+async fn s17_what_a_turn_writes_is_for_the_next_one() {
+    let host = host(5).await;
+    for (turns, turn) in [(2, 1), (4, 2), (4, 3)] {
+        let body = json!({ "turns": turns, "workspaceWriteAtTurn": turn });
+        let shown = host.post(LOOP, &body).send().await;
+        assert_eq!(shown.status, 200, "{shown:?}");
+        let visible = json!({ "atWriteTurn": false, "atNextTurn": true });
+        assert_eq!(shown.json["workspaceVisible"], visible, "{body}");
+        assert_eq!(iterations(&shown.json).len(), turns, "{body}");
+    }
+    // A loop that stops before cannot say what it would have seen.
+    let stops = json!({ "turns": 4, "workspaceWriteAtTurn": 3, "maxLoopIterations": 1 });
+    let stopped = host.post(LOOP, &stops).send().await;
+    assert_eq!((stopped.status, &stopped.json["workspaceVisible"]), (200, &Value::Null));
+    for turn in [0, 2, 9] {
+        let body = json!({ "turns": 2, "workspaceWriteAtTurn": turn });
+        assert_eq!(host.post(LOOP, &body).send().await.status, 400, "{turn}");
+    }
+    let left = host.get("/v1/host/workspace/files").send().await.json;
+    assert_eq!(left["files"], json!([]));
 }
 
 /// What is not promised is neither said nor done.

@@ -20,6 +20,7 @@ mod discovery;
 mod envelope;
 mod events;
 mod everything;
+mod files;
 mod fires;
 mod forks;
 mod given;

@@ -206,6 +206,7 @@ async fn append(host: &TestHost, run: &str, kind: &str) {
         interrupts: None,
         outcome: None,
         memory: Vec::new(),
+        files: Vec::new(),
         children: Vec::new(),
         wakes: None,
     };

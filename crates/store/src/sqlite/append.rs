@@ -9,7 +9,7 @@ use callboard_protocol::RunId;
 use super::create::{self, SealedRun};
 use super::fault::Fault;
 use super::rows::{cause_text, execute, millis, signed};
-use super::{budget, inbox, memory, outcome};
+use super::{budget, files, inbox, memory, outcome};
 use crate::seal::Seal;
 
 /// An append as it goes to the disk.
@@ -51,6 +51,8 @@ pub(super) struct Written {
     pub(super) version: u64,
     /// The last position of what was remembered; zero where nothing was.
     pub(super) memory: u64,
+    /// Whether a file was written.
+    pub(super) files: bool,
 }
 
 pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<Written, Fault> {
@@ -66,6 +68,10 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<Written, 
         return Err(StoreError::Conflict { run: append.run.clone() }.into());
     }
     memory::refuse_moved(db, before.id, &append.memory)?;
+    let files = !append.files.is_empty();
+    if files {
+        files::write(db, &memory::owner_of(db, before.id)?.into(), &append.run, &append.files)?;
+    }
     let version = append.expected + append.rows.len() as u64;
     insert_events(db, before.id, append, sealed)?;
     budget::count(db, before.id, &append.rows)?;
@@ -87,7 +93,7 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<Written, 
         inbox::replace(db, before.id, interrupts)?;
     }
     let memory = memory::write(db, before.id, &append.memory)?;
-    Ok(Written { version, memory })
+    Ok(Written { version, memory, files })
 }
 
 /// Makes a run due at once, or as soon as its holder gives it back.

@@ -17,6 +17,7 @@ use callboard_protocol::{MemoryId, Remembered, RunId, Timestamp};
 
 use super::SqliteStore;
 use super::fault::Fault;
+use super::files;
 use super::read::visible;
 use super::rows::{execute, millis, scope_params, signed};
 
@@ -48,10 +49,17 @@ impl Position {
 }
 
 /// Whose a row is.
-struct Owner {
+pub(super) struct Owner {
     tenant: String,
     workspace: Option<String>,
     test: bool,
+}
+
+impl From<Owner> for files::Owner {
+    fn from(owner: Owner) -> Self {
+        let Owner { tenant, workspace, test } = owner;
+        Self { tenant, test, workspace: workspace.unwrap_or_default() }
+    }
 }
 
 /// What a new version must know of the one before it.
@@ -182,7 +190,7 @@ pub(super) fn write(db: &Connection, run: i64, rows: &[MemoryRow]) -> Result<u64
     Ok(u64::try_from(last).unwrap_or(0))
 }
 
-fn owner_of(db: &Connection, run: i64) -> Result<Owner, Fault> {
+pub(super) fn owner_of(db: &Connection, run: i64) -> Result<Owner, Fault> {
     let mut select = db.prepare_cached("SELECT tenant, workspace, test FROM runs WHERE id = ?1")?;
     Ok(select.query_row([run], |row| {
         Ok(Owner { tenant: row.get(0)?, workspace: row.get(1)?, test: row.get(2)? })

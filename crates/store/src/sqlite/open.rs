@@ -19,7 +19,7 @@ use super::fault::is_damage;
 use super::readers::{READERS, Readers};
 use super::recent::Recent;
 use super::writer::Writer;
-use super::{SqliteStore, claim, deliveries, memory, migrate, read};
+use super::{SqliteStore, claim, deliveries, files, memory, migrate, read};
 use crate::seal::{self, Seal};
 
 const DATABASE: &str = "callboard.db";
@@ -146,6 +146,7 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
     let readers = readers.map_err(|error| OpenError::of_sqlite(&path, &error))?;
     let memory =
         memory::Position::read(&db).map_err(|error| OpenError::of_sqlite(&path, &error))?;
+    let files = files::Any::read(&db).map_err(|error| OpenError::of_sqlite(&path, &error))?;
     let writer =
         Writer::start(db).map_err(|why| OpenError::Database { path, why: why.to_string() })?;
     Ok(SqliteStore {
@@ -157,6 +158,7 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
         subscriptions: Arc::default(),
         roster: Arc::default(),
         memory,
+        files,
         readers: Readers::new(readers),
         writer,
         _lock: lock,

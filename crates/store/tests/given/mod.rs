@@ -46,6 +46,7 @@ pub(crate) fn new_run(id: &str) -> NewRun {
         budget: None,
         charged_to: None,
         principal_scope: None,
+        files: Vec::new(),
         delivery: None,
         from_outside: false,
         trace: None,
@@ -88,6 +89,7 @@ pub(crate) fn append(run: &str, expected: u64) -> Append {
         interrupts: None,
         outcome: None,
         memory: Vec::new(),
+        files: Vec::new(),
         children: Vec::new(),
         wakes: None,
     }

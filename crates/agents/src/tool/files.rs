@@ -1,0 +1,138 @@
+//! Tools with which an agent reads the files of its workspace, or writes them for those that come later.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use callboard_engine::{Condition, FileDraft, FileError, StoreError};
+use callboard_protocol::{Object, SafetyTier, ToolReplay};
+
+use super::memory::Card;
+use super::{FixedTools, Tool, ToolDescriptor, ToolFault, ToolInvocation};
+use crate::memory::Notebook;
+
+const LIST: Card = Card {
+    id: "openwop:core.workspace.list",
+    title: "List workspace files",
+    description: "Lists the standing files of your workspace as they were when this run began. Returns { files: [{ path, version }] }.",
+    input: r#"{"type":"object","properties":{
+        "prefix":{"type":"string","maxLength":256}
+    },"additionalProperties":false}"#,
+    tier: SafetyTier::Read,
+    replay: ToolReplay::Deterministic,
+};
+
+const READ: Card = Card {
+    id: "openwop:core.workspace.read",
+    title: "Read a workspace file",
+    description: "Reads a standing file of your workspace as it was when this run began. Returns { path, version, contentType, content }.",
+    input: r#"{"type":"object","required":["path"],"properties":{
+        "path":{"type":"string","minLength":1,"maxLength":256}
+    },"additionalProperties":false}"#,
+    tier: SafetyTier::Read,
+    replay: ToolReplay::Deterministic,
+};
+
+const WRITE: Card = Card {
+    id: "openwop:core.workspace.write",
+    title: "Write a workspace file",
+    description: "Writes a standing file of your workspace for later runs; this run goes on seeing what was there before. With expectedVersion only if the file is at that version, 0 for a new one. Returns { path, version }.",
+    input: r#"{"type":"object","required":["path","content"],"properties":{
+        "path":{"type":"string","minLength":1,"maxLength":256},
+        "content":{"type":"string","maxLength":262144},
+        "contentType":{"type":"string","minLength":1,"maxLength":255},
+        "expectedVersion":{"type":"integer","minimum":0}
+    },"additionalProperties":false}"#,
+    tier: SafetyTier::Write,
+    // A call that is made again finds what it wrote.
+    replay: ToolReplay::Idempotent,
+};
+
+/// The tools of every workspace; an error is a schema of ours that does not compile.
+pub fn file_tools() -> Result<FixedTools, String> {
+    let tools: [Arc<dyn Tool>; 3] = [
+        Arc::new(ListFiles(LIST.descriptor()?)),
+        Arc::new(ReadFile(READ.descriptor()?)),
+        Arc::new(WriteFile(WRITE.descriptor()?)),
+    ];
+    Ok(tools.into_iter().collect())
+}
+
+#[derive(Debug)]
+struct ListFiles(ToolDescriptor);
+
+#[async_trait]
+impl Tool for ListFiles {
+    fn descriptor(&self) -> &ToolDescriptor {
+        &self.0
+    }
+
+    async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
+        let files = notebook(&call)?.files;
+        Ok(json!({ "files": files.list(text(&call.arguments, "prefix")) }))
+    }
+}
+
+#[derive(Debug)]
+struct ReadFile(ToolDescriptor);
+
+#[async_trait]
+impl Tool for ReadFile {
+    fn descriptor(&self) -> &ToolDescriptor {
+        &self.0
+    }
+
+    async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
+        let files = notebook(&call)?.files;
+        let found = files.get(text(&call.arguments, "path")).await;
+        let found = found.map_err(unreached)?;
+        let file = found.ok_or_else(|| ToolFault::refused("there is no such file"))?;
+        Ok(json!({ "path": file.path, "version": file.version, "contentType": file.content_type,
+            "content": file.content }))
+    }
+}
+
+#[derive(Debug)]
+struct WriteFile(ToolDescriptor);
+
+#[async_trait]
+impl Tool for WriteFile {
+    fn descriptor(&self) -> &ToolDescriptor {
+        &self.0
+    }
+
+    async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
+        let Notebook { files, ordinal, .. } = notebook(&call)?;
+        let arguments = &call.arguments;
+        let mut draft = FileDraft::new(text(arguments, "path"), text(arguments, "content"));
+        if let Some(content_type) = arguments.get("contentType").and_then(Value::as_str) {
+            draft.content_type = content_type.to_owned();
+        }
+        let condition = match arguments.get("expectedVersion").and_then(Value::as_u64) {
+            None => Condition::Always,
+            Some(0) => Condition::Absent,
+            Some(version) => Condition::At(vec![version]),
+        };
+        match files.put(ordinal, draft, &condition).await {
+            Ok(written) => Ok(json!(written)),
+            Err(FileError::Superseded(error)) => Err(ToolFault::Unavailable(error.to_string())),
+            Err(FileError::Store(error)) => Err(unreached(error)),
+            Err(error) => Err(ToolFault::Refused(error.to_string())),
+        }
+    }
+}
+
+fn notebook<'a>(call: &ToolInvocation<'a>) -> Result<Notebook<'a>, ToolFault> {
+    call.notebook.ok_or_else(|| ToolFault::refused("only an agent has a workspace"))
+}
+
+fn unreached(error: StoreError) -> ToolFault {
+    // The operator is told why.
+    let _ = FileError::Store(error).outcome();
+    ToolFault::Unavailable("the workspace cannot be reached".to_owned())
+}
+
+fn text<'a>(arguments: &'a Object, name: &str) -> &'a str {
+    arguments.get(name).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,85 @@
+//! An attempt's way to the files of its workspace: it reads what its run sees, and writes through the run's log.
+
+use std::sync::Arc;
+
+use callboard_core::{Attempt, Fact, Run};
+use callboard_protocol::{FileVersion, RunId};
+
+use super::{Condition, FileDraft, FileError, FileRecord, FileRow, Files};
+use crate::activity::{Kept, Teller, Untold};
+use crate::store::{Scope, StoreError};
+
+/// How often a write is decided anew because somebody else was faster. Files have few writers.
+const TRIES: usize = 8;
+
+/// Reads and writes the files of a workspace for one attempt.
+#[derive(Debug, Clone)]
+pub struct FileAccess {
+    files: Arc<dyn Files>,
+    teller: Teller,
+    owner: Scope,
+    /// What the run saw when the attempt began. It does not change while the attempt lasts.
+    seen: Arc<[FileVersion]>,
+    run: RunId,
+    attempt: Attempt,
+}
+
+impl FileAccess {
+    pub(crate) fn new(run: &Run, attempt: Attempt, files: Arc<dyn Files>, teller: Teller) -> Self {
+        let birth = run.birth();
+        Self {
+            files,
+            teller,
+            owner: Scope::of(birth),
+            seen: run.files_seen().into(),
+            run: birth.run_id.clone(),
+            attempt,
+        }
+    }
+
+    /// The files that the run sees and whose path begins so, by path.
+    pub fn list(&self, prefix: &str) -> Vec<FileVersion> {
+        let named = |file: &&FileVersion| file.path.starts_with(prefix);
+        self.seen.iter().filter(named).cloned().collect()
+    }
+
+    /// One file, in the version that the run sees.
+    pub async fn get(&self, path: &str) -> Result<Option<FileRecord>, StoreError> {
+        let Some(seen) = self.seen.iter().find(|file| file.path == path) else { return Ok(None) };
+        self.files.find_file(&self.owner, path, Some(seen.version)).await
+    }
+
+    /// Writes a file, once: the `ordinal`-th write of a visit is the same write when the attempt is made again. It is
+    /// for later runs and for the next turn, not for this one.
+    pub async fn put(
+        &self,
+        ordinal: u32,
+        draft: FileDraft,
+        condition: &Condition,
+    ) -> Result<FileVersion, FileError> {
+        let write = format!("{}/{ordinal}/{}", self.attempt.visit, self.attempt.node);
+        if let Some(written) = self.files.file_of_write(&self.run, &write).await? {
+            return Ok(written);
+        }
+        let FileDraft { path, content, content_type } = draft.checked()?;
+        let mut row = FileRow {
+            path,
+            expected: 0,
+            content: Some(content),
+            content_type,
+            at: Default::default(),
+            write,
+        };
+        for _ in 0..TRIES {
+            row.expected = condition.judge(&*self.files, &self.owner, &row.path).await?;
+            let (file, kept) = (row.version(), Kept::file(row.clone()));
+            let facts = vec![Fact::File(file.clone())];
+            match self.teller.tell(self.attempt.clone(), facts, kept).await {
+                Ok(()) => return Ok(file),
+                Err(Untold::Superseded(superseded)) => return Err(superseded.into()),
+                Err(Untold::Moved) => {}
+            }
+        }
+        Err(FileError::Conflict { current: row.expected })
+    }
+}

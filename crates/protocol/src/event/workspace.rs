@@ -1,0 +1,23 @@
+//! What the log tells of a workspace's files: names alone, never what stands in them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{FileVersion, NodeId};
+
+/// `workspace.updated`: a file has a new version, or was removed. Closed in the protocol's schema; the node stands on
+/// the envelope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceUpdated {
+    #[serde(skip)]
+    pub node_id: Option<NodeId>,
+    pub path: String,
+    pub version: u64,
+}
+
+impl WorkspaceUpdated {
+    /// The version that this tells of.
+    pub fn file(&self) -> FileVersion {
+        FileVersion { path: self.path.clone(), version: self.version }
+    }
+}

@@ -276,6 +276,7 @@ fn build_engine(
                 member_day: settings.config.budgets.member_day,
                 tenant_day: settings.config.budgets.tenant_day,
                 execution_model: settings.config.orchestration.execution_model,
+                transcript_window: settings.config.orchestration.transcript_window,
             },
         },
     })

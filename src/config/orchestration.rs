@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use callboard_core::{Confidence, EXECUTION_MODEL};
+use callboard_core::{Confidence, EXECUTION_MODEL, WIDEST_WINDOW};
 
 use super::Source;
 use crate::exit::CommandError;
@@ -18,16 +18,22 @@ pub(crate) struct Orchestration {
     pub(crate) confidence_floor: Confidence,
     /// The protocol's execution model that is advertised and followed.
     pub(crate) execution_model: u32,
+    /// How many entries of its earlier turns an agent is shown.
+    pub(crate) transcript_window: u64,
 }
 
 impl Default for Orchestration {
     fn default() -> Self {
-        Self { confidence_floor: Confidence::FLOOR, execution_model: EXECUTION_MODEL }
+        Self {
+            confidence_floor: Confidence::FLOOR,
+            execution_model: EXECUTION_MODEL,
+            transcript_window: WIDEST_WINDOW,
+        }
     }
 }
 
 impl Orchestration {
-    const KEYS: [&str; 2] = ["confidence_floor", "execution_model"];
+    const KEYS: [&str; 3] = ["confidence_floor", "execution_model", "transcript_window"];
 }
 
 type Value<'v> = Spanned<DeValue<'v>>;
@@ -42,6 +48,7 @@ impl Source<'_> {
             match key.get_ref().as_ref() {
                 "confidence_floor" => orchestration.confidence_floor = self.floor(value)?,
                 "execution_model" => orchestration.execution_model = self.model(value)?,
+                "transcript_window" => orchestration.transcript_window = self.window(value)?,
                 name => {
                     let path = format!("orchestration.{name}");
                     return Err(self.unknown(key.span().start, &path, name, &Orchestration::KEYS));
@@ -63,6 +70,21 @@ impl Source<'_> {
             let place = self.place(value.span().start);
             CommandError::usage(format!(
                 "{place}: {path} must be {OLDEST_MODEL} to {EXECUTION_MODEL}, not {}",
+                number.as_str()
+            ))
+        })
+    }
+
+    fn window(&self, value: &Value<'_>) -> Result<u64, CommandError> {
+        let path = "orchestration.transcript_window";
+        let DeValue::Integer(number) = value.get_ref() else {
+            return Err(self.wrong(value, path, "a whole number"));
+        };
+        let window = number.as_str().replace('_', "").parse().ok();
+        window.filter(|window| (1..=WIDEST_WINDOW).contains(window)).ok_or_else(|| {
+            let place = self.place(value.span().start);
+            CommandError::usage(format!(
+                "{place}: {path} must be 1 to {WIDEST_WINDOW}, not {}",
                 number.as_str()
             ))
         })
@@ -113,6 +135,24 @@ mod tests {
             assert!(read(wrong).is_err_and(|why| why.contains("must be 2 to")), "{wrong}");
         }
         assert!(read("3.0").is_err_and(|why| why.contains("a whole number")));
+    }
+
+    #[test]
+    fn a_window_shows_something_and_no_more_than_is_kept() {
+        let read = |text: &str| {
+            let text = format!("[orchestration]\ntranscript_window = {text}");
+            let config = Config::parse("c.toml", &text);
+            config.map(|config| config.orchestration.transcript_window).map_err(|error| error.what)
+        };
+        assert_eq!(
+            Config::parse("c.toml", "").map(|it| it.orchestration.transcript_window),
+            Ok(1_000)
+        );
+        assert_eq!((read("1"), read("1_000")), (Ok(1), Ok(1_000)));
+        for wrong in ["0", "1001", "-1"] {
+            assert!(read(wrong).is_err_and(|why| why.contains("must be 1 to 1000")), "{wrong}");
+        }
+        assert!(read("true").is_err_and(|why| why.contains("a whole number")));
     }
 
     /// M-34.

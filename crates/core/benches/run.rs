@@ -55,6 +55,7 @@ fn birth() -> Arc<Birth> {
             loop_iterations: 100,
             confidence_floor: Confidence::FLOOR,
             execution_model: 3,
+            transcript_window: 100,
         },
         parent: None,
         unset: Vec::new(),

@@ -38,7 +38,12 @@ pub struct HostLimits {
     pub tenant_day: EffectiveBudget,
     /// At most [`EXECUTION_MODEL`].
     pub execution_model: u32,
+    /// How many entries of its earlier turns an agent is shown: from one to [`WIDEST_WINDOW`].
+    pub transcript_window: u64,
 }
+
+/// More than any model reads with care.
+pub const WIDEST_WINDOW: u64 = 1_000;
 
 /// The newest of the protocol's execution models that is wholly enforced.
 pub const EXECUTION_MODEL: u32 = 5;
@@ -55,6 +60,7 @@ impl Default for HostLimits {
             member_day: EffectiveBudget::default(),
             tenant_day: EffectiveBudget::default(),
             execution_model: EXECUTION_MODEL,
+            transcript_window: WIDEST_WINDOW,
         }
     }
 }
@@ -128,6 +134,7 @@ impl Plan {
             loop_iterations,
             confidence_floor: host.confidence_floor,
             execution_model: host.execution_model,
+            transcript_window: host.transcript_window,
         })
     }
 

@@ -256,10 +256,18 @@ pub struct RunLimits {
     /// The protocol's execution model that the log follows. Records from before it had a choice follow the second.
     #[serde(default = "second_model")]
     pub execution_model: u32,
+    /// How much an agent is shown of what it said in its earlier turns. Records from before it could be narrowed show
+    /// the most.
+    #[serde(default = "widest_window")]
+    pub transcript_window: u64,
 }
 
 /// The first execution model whose logs count the turns of supervisors.
 pub(crate) const COUNTS_TURNS: u32 = 5;
+
+fn widest_window() -> u64 {
+    crate::admission::WIDEST_WINDOW
+}
 
 fn second_model() -> u32 {
     2

@@ -26,7 +26,7 @@ mod talk;
 mod trace;
 mod version;
 
-pub use admission::{EXECUTION_MODEL, HostLimits, Inadmissible, MOCK_PROVIDERS};
+pub use admission::{EXECUTION_MODEL, HostLimits, Inadmissible, MOCK_PROVIDERS, WIDEST_WINDOW};
 pub use birth::{
     AgentPin, Birth, Delivered, Departure, Fork, MemoryBirth, Parent, RunLimits, TaskSource,
 };

@@ -45,6 +45,7 @@ fn run_of(nodes: Value, edges: Value, settings: Value) -> Run {
             loop_iterations: 100,
             confidence_floor: Confidence::FLOOR,
             execution_model: 3,
+            transcript_window: 100,
         },
         parent: None,
         unset: Vec::new(),

@@ -136,6 +136,8 @@ pub struct Call {
     pub session: Option<AgentSession>,
     /// Whether an agent has called a tool in this visit, as far as that was told before this attempt.
     pub has_called_tools: bool,
+    /// How many entries of its earlier turns the agent is shown.
+    pub transcript_window: usize,
     pub memory: MemoryAccess,
     /// The files of the run's workspace.
     pub files: FileAccess,

@@ -549,6 +549,8 @@ impl Driver {
             models: task.models,
             session: task.session,
             has_called_tools: task.has_called_tools,
+            transcript_window: usize::try_from(birth.limits.transcript_window)
+                .unwrap_or(usize::MAX),
             memory,
             files,
             budget: birth.budget.clone(),

@@ -307,6 +307,7 @@ fn execution_model(host: &Host) -> ExecutionModel {
             refusal_divergence_emission: true,
         }),
         stateful_resume: (version >= 5).then_some(true),
+        transcript_window: (version >= 5).then_some(limits.transcript_window),
     }
 }
 

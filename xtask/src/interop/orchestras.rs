@@ -46,7 +46,7 @@ fn advertised(document: &Value) -> Result<()> {
             "hostId": model["crossHostCausation"]["hostId"] },
         "replayDeterminism": { "supported": true, "llmCacheKeyRecipe": "spec-rfc-0041",
             "refusalDivergenceEmission": true },
-        "statefulResume": true });
+        "statefulResume": true, "transcriptWindow": 1_000 });
     ensure!(*model == expected, "{model}");
     ensure!(model["crossHostCausation"]["hostId"].is_string(), "{model}");
     for key in ["orchestrator", "dispatch", "dispatchMapping", "subRunAttestation"] {

@@ -11,8 +11,6 @@ use serde_json::Value;
 
 use crate::model::Message;
 
-/// How many exchanges a model is shown at most.
-const MOST_EXCHANGES: usize = 1_000;
 /// An exchange's place among the writes of its visit, beyond those of tools.
 const ORDINAL: u32 = u32::MAX;
 /// Room for the brackets and quotes around two texts; escapes are counted when they are written.
@@ -23,6 +21,8 @@ const FRAME: usize = 16;
 pub(super) struct Conversation {
     access: MemoryAccess,
     memory_ref: String,
+    /// How many exchanges are shown: the last ones.
+    window: usize,
     /// What this invocation was asked.
     asked: String,
 }
@@ -33,6 +33,7 @@ impl Conversation {
         agent.wants_conversation().then(|| Self {
             access: call.memory.clone(),
             memory_ref: format!("conversation/{}", agent.agent_id),
+            window: call.transcript_window,
             asked: String::new(),
         })
     }
@@ -44,7 +45,7 @@ impl Conversation {
         most: usize,
     ) -> Result<Vec<Message>, StoreError> {
         asked.clone_into(&mut self.asked);
-        let entries = self.access.list_own(&self.memory_ref, MOST_EXCHANGES).await?;
+        let entries = self.access.list_own(&self.memory_ref, self.window).await?;
         let mut room = most;
         let has_room = |content: &&String| {
             let left = room.checked_sub(content.len());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use callboard_agents::Message;
+use callboard_core::WIDEST_WINDOW;
 use callboard_engine::{KeyMode, Order, Recorded, Target};
 use callboard_protocol::{Owner, Timestamp};
 use serde_json::{Value, json};
@@ -37,7 +38,12 @@ fn talk() -> Value {
 }
 
 async fn under(fate: Fate) -> (World, Vec<Recorded>, u64) {
-    let world = World::with(counting(), talking).await;
+    within(WIDEST_WINDOW, fate).await
+}
+
+async fn within(window: u64, fate: Fate) -> (World, Vec<Recorded>, u64) {
+    let mut world = World::with(counting(), talking).await;
+    world.limits.transcript_window = window;
     let doomed = DoomedStore::new(Arc::clone(&world.store), fate);
     let first = world.host("first", Arc::clone(&doomed) as _);
     let owner = Owner { tenant: "default".into(), workspace: None, principal: None };
@@ -84,6 +90,29 @@ async fn each_invocation_hears_those_before_it_in_its_run_alone() {
     let order = Order { target: Target::Workflow("talk".into()), ..agent_order(task(), json!({})) };
     let run = host.create(order, None).await.unwrap().run;
     assert_eq!(decisions(&ended(&world.store, &run).await), ["1", "3", "5"]);
+}
+
+/// Three invocations of one agent, each of which would hear all of those before it.
+#[tokio::test(start_paused = true)]
+async fn a_window_shows_the_last_exchanges_alone() {
+    let (world, log, _) = within(1, Fate::Live).await;
+    assert_eq!(decisions(&log), ["1", "3", "3"]);
+    let asked = world.model.asked.lock().unwrap().clone();
+    let heard: Vec<&str> = asked[2].messages.iter().map(text).collect();
+    // The answer of the second, not of the first.
+    assert_eq!(heard[1], r#"{"queue":"3"}"#, "{heard:?}");
+    let (_, log, _) = within(2, Fate::Live).await;
+    assert_eq!(decisions(&log), ["1", "3", "5"]);
+}
+
+/// A run keeps the window that it was born with, whoever goes on with it.
+#[tokio::test(start_paused = true)]
+async fn a_crash_does_not_move_the_window() {
+    let (_, _, appends) = within(1, Fate::Live).await;
+    for place in 1..=appends {
+        let (_, log, _) = within(1, Fate::DieAfter(place)).await;
+        assert_eq!(decisions(&log), ["1", "3", "3"], "{place}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@ const HOST: HostLimits = HostLimits {
     max_loop_iterations: 20,
     confidence_floor: Confidence::FLOOR,
     execution_model: 3,
+    transcript_window: 100,
     run_budget: UNBOUNDED,
     member_day: UNBOUNDED,
     tenant_day: UNBOUNDED,

@@ -42,6 +42,7 @@ pub(crate) fn given(nodes: &str) -> Given {
         loop_iterations: 100,
         confidence_floor: Confidence::FLOOR,
         execution_model: 3,
+        transcript_window: 100,
     };
     Given { definition, inputs: json!({}), options: json!({}), limits, attribution: None }
 }

@@ -49,6 +49,9 @@ pub struct ExecutionModel {
     /// From version 5 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stateful_resume: Option<bool>,
+    /// From version 5 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript_window: Option<u64>,
 }
 
 /// RFC 0040. Closed in the protocol's schema.

@@ -321,6 +321,7 @@ async fn r1_the_document_as_a_whole() {
           },
           "statefulResume": true,
           "supported": true,
+          "transcriptWindow": 1000,
           "version": 5
         }
       },

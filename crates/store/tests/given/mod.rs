@@ -36,6 +36,7 @@ pub(crate) fn new_run(id: &str) -> NewRun {
             loop_iterations: 100,
             confidence_floor: Confidence::FLOOR,
             execution_model: 3,
+            transcript_window: 100,
         },
         parent: None,
         unset: Vec::new(),

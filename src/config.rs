@@ -10,6 +10,7 @@ mod orchestration;
 mod packs;
 mod prices;
 mod providers;
+mod retention;
 mod roster;
 mod tools;
 
@@ -31,6 +32,7 @@ pub(crate) use orchestration::Orchestration;
 pub(crate) use packs::Packs;
 pub(crate) use prices::Prices;
 pub(crate) use providers::Providers;
+pub(crate) use retention::Retention;
 pub(crate) use roster::Roster;
 pub(crate) use tools::Tools;
 
@@ -57,6 +59,7 @@ pub(crate) struct Config {
     pub(crate) cli: CliSettings,
     pub(crate) tools: Tools,
     pub(crate) orchestration: Orchestration,
+    pub(crate) retention: Retention,
 }
 
 /// `[limits]`, with the defaults of the documentation.
@@ -154,6 +157,7 @@ impl Config {
                 "cli" => config.cli = source.cli(value)?,
                 "tools" => config.tools = source.tools(value)?,
                 "orchestration" => config.orchestration = source.orchestration(value)?,
+                "retention" => config.retention = source.retention(value)?,
                 unknown => {
                     let known = [
                         "limits",
@@ -169,6 +173,7 @@ impl Config {
                         "cli",
                         "tools",
                         "orchestration",
+                        "retention",
                     ];
                     return Err(source.unknown(key.span().start, unknown, unknown, &known));
                 }

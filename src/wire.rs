@@ -24,7 +24,7 @@ use callboard_backends::{
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
     Activities, Bridge, Catalog, Clock, Courier, Deployments, Engine, Keeper, KeyMode, Options,
-    Parts, Pulse, RandomIds, Scheduler, Secrets, StoreError, SystemClock,
+    Parts, Pulse, RandomIds, Scheduler, Secrets, StoreError, Sweeper, SystemClock,
 };
 use callboard_protocol::{HostId, Owner};
 use callboard_server::{
@@ -163,6 +163,9 @@ impl Host {
         bridge.start();
         pulse.start();
         Keeper::new(engine.clone()).start();
+        if let Some(keep) = settings.config.retention.runs {
+            Sweeper::new(engine.clone(), store.clone(), keep).start();
+        }
         tasks.spawn(metrics.keep_up(shutdown.clone()));
         tasks.spawn(callboard_server::serve(listener, router, shutdown.clone()));
         Ok(Self { url, first_key, store, engine, shutdown, quiet, tasks })

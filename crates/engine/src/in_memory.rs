@@ -19,6 +19,7 @@ mod org_chart;
 mod packs;
 mod prompts;
 mod registry;
+mod retention;
 mod roster;
 mod schedules;
 mod secrets;

@@ -34,6 +34,7 @@ mod packs;
 mod prompts;
 mod record;
 mod registry;
+mod retention;
 mod roster;
 mod schedules;
 mod secrets;
@@ -86,6 +87,7 @@ pub use org_chart::{OrgCharts, StoredChart};
 pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
 pub use prompts::{PromptShelf, Prompts};
 pub use registry::{Keys, LinkSecrets, Put, StoredKey, StoredWorkflow, Workflows};
+pub use retention::{Retention, Sweeper};
 pub use roster::{Roster, Spent, StoredMember, USAGE};
 pub use schedules::{
     BookError, DeclaredError, DueSchedules, LastTurn, MissedFire, NewSchedule, Overlap, Schedule,

@@ -34,6 +34,7 @@ mod read;
 mod readers;
 mod recent;
 mod registry;
+mod retention;
 mod roster;
 mod rows;
 mod schedules;

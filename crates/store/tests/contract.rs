@@ -37,6 +37,8 @@ mod outcomes;
 mod packs;
 #[path = "contract/prompts.rs"]
 mod prompts;
+#[path = "contract/retention.rs"]
+mod retention;
 #[path = "contract/roster.rs"]
 mod roster;
 #[path = "contract/rows.rs"]
@@ -52,8 +54,8 @@ mod webhooks;
 
 use callboard_engine::{
     Annotations, CodingSessions, Deployments, Envelopes, Files, Heartbeats, InMemoryStore, Keys,
-    LinkSecrets, Logs, Memory, Packs, Prompts, Roster, Schedules, Secrets, Store, Triggers,
-    Webhooks, Work, Workflows,
+    LinkSecrets, Logs, Memory, Packs, Prompts, Retention, Roster, Schedules, Secrets, Store,
+    Triggers, Webhooks, Work, Workflows,
 };
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
@@ -72,6 +74,7 @@ trait Ports:
     + Envelopes
     + Memory
     + Files
+    + Retention
     + Roster
     + Heartbeats
     + Work
@@ -96,6 +99,7 @@ impl<T> Ports for T where
         + Envelopes
         + Memory
         + Files
+        + Retention
         + Schedules
         + Triggers
         + Roster
@@ -258,7 +262,8 @@ contract! {
         what_is_sent_is_the_masked_event
         a_retry_comes_when_it_is_due_and_a_resting_webhook_waits
         a_webhook_that_failed_takes_the_rest_with_it
-        dead_letters_are_the_owners_and_are_forgotten_in_time;
+        dead_letters_are_the_owners_and_are_forgotten_in_time
+        a_run_stays_until_webhooks_were_told_of_it;
     packs:
         a_pack_is_kept_with_its_archive
         the_same_pack_again_changes_nothing
@@ -322,6 +327,11 @@ contract! {
         giving_up_takes_the_subscription_and_what_waits_with_it
         refused_posts_are_kept_within_bounds_and_dead_letters_read_page_by_page
         old_arrivals_are_forgotten;
+    retention:
+        ended_runs_go_when_they_are_old_enough
+        what_a_run_had_goes_with_it
+        families_stay_until_all_of_them_have_ended
+        a_source_stays_as_long_as_its_forks;
     roster:
         members_are_kept_in_the_order_of_their_hiring
         of_changes_to_a_member_one_is_kept

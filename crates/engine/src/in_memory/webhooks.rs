@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use callboard_protocol::{Timestamp, WebhookId};
+use callboard_protocol::{RunId, Timestamp, WebhookId};
 
 use super::{InMemoryStore, StoredRun, Tables, index};
 use crate::store::{KeyMode, Scope, StoreError};
@@ -52,6 +52,17 @@ impl Row {
 impl Subscribed {
     pub(super) fn void_leases(&mut self) {
         self.webhooks.iter_mut().for_each(|entry| entry.lease_until = None);
+    }
+
+    /// Whether somebody has yet to be told of a run, or could not be.
+    pub(super) fn waits_for(&self, run: &RunId, log: &[(RunId, u64)]) -> bool {
+        let is_of_run = |position: u64| {
+            let place = index(position).checked_sub(1).and_then(|place| log.get(place));
+            place.is_some_and(|(of, _)| of == run)
+        };
+        let is_planned = self.deliveries.values().any(|row| is_of_run(row.event.0));
+        let mut unread = self.cursor.0 + 1..=log.len() as u64;
+        is_planned || (!self.webhooks.is_empty() && unread.any(is_of_run))
     }
 
     fn remove(&mut self, scope: &Scope, id: &WebhookId) -> bool {

@@ -11,6 +11,7 @@ mod heartbeats;
 mod memory;
 mod orchestras;
 mod replays;
+mod retention;
 mod roster;
 mod schedules;
 mod secrets;

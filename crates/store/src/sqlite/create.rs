@@ -113,9 +113,9 @@ fn insert_head(db: &Connection, run: &SealedRun) -> Result<i64, Fault> {
         db,
         "INSERT INTO runs (run_id, tenant, workspace, test, workflow_id, scope_id, engine_version, stamped_version,
              created_at, updated_at, status, version, wake_at, holder, epoch, lease_until, prefix_of, prefix_length,
-             is_replay, roster_id, trigger_source, charged_to)
+             is_replay, roster_id, trigger_source, charged_to, forked_from)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-             ?20, ?21, ?22)
+             ?20, ?21, ?22, ?23)
          ON CONFLICT (run_id) DO NOTHING",
         params![
             birth.run_id.as_str(),
@@ -134,12 +134,13 @@ fn insert_head(db: &Connection, run: &SealedRun) -> Result<i64, Fault> {
             lease.as_ref().map(|lease| lease.host.as_str()),
             if lease.is_some() { signed(Claim::FIRST_EPOCH) } else { 0 },
             millis(lease_until),
-            prefix.map(|(source, _)| source),
-            prefix.map_or(0, |(_, length)| length),
+            prefix.map(|prefix| prefix.of),
+            prefix.map_or(0, |prefix| prefix.length),
             birth.is_replay(),
             birth.attribution.as_ref().map(|attribution| attribution.roster_id.as_str()),
             birth.attribution.as_ref().map(|attribution| attribution.trigger_source.as_str()),
             birth.charged_to.as_ref().map(|member| member.as_str()),
+            prefix.map(|prefix| prefix.source),
         ],
     )?;
     if inserted == 0 {
@@ -148,9 +149,19 @@ fn insert_head(db: &Connection, run: &SealedRun) -> Result<i64, Fault> {
     Ok(db.last_insert_rowid())
 }
 
+/// Where a fork's log begins.
+#[derive(Clone, Copy)]
+struct Prefix {
+    /// The run that was forked.
+    source: i64,
+    /// The run that holds the events.
+    of: i64,
+    length: i64,
+}
+
 /// The run whose log a fork's begins with, and how much of it. One that lies within its source's own
 /// prefix is read from where that comes from, so that a fork of a fork costs no further step.
-fn prefix(db: &Connection, birth: &Birth) -> Result<Option<(i64, i64)>, Fault> {
+fn prefix(db: &Connection, birth: &Birth) -> Result<Option<Prefix>, Fault> {
     let Some(fork) = &birth.fork else { return Ok(None) };
     let length = signed(fork.from);
     let mut select =
@@ -159,6 +170,7 @@ fn prefix(db: &Connection, birth: &Birth) -> Result<Option<(i64, i64)>, Fault> {
         .query_row([fork.source.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?
         .ok_or_else(|| Fault::unknown_run(&fork.source))?;
+    let forked = source.0;
     let mut above =
         db.prepare_cached("SELECT id, prefix_of, prefix_length FROM runs WHERE id = ?1")?;
     while let (_, Some(earlier), shared) = source
@@ -166,7 +178,7 @@ fn prefix(db: &Connection, birth: &Birth) -> Result<Option<(i64, i64)>, Fault> {
     {
         source = above.query_row([earlier], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     }
-    Ok(Some((source.0, length)))
+    Ok(Some(Prefix { source: forked, of: source.0, length }))
 }
 
 fn definition_id(db: &Connection, run: &SealedRun) -> Result<i64, Fault> {

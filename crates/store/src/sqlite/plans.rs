@@ -9,7 +9,7 @@ use callboard_engine::{
 use callboard_protocol::Timestamp;
 
 use super::memory::{self, Where};
-use super::{claim, create, deliveries, inbox, list, migrate, schedules};
+use super::{claim, create, deliveries, inbox, list, migrate, retention, schedules};
 
 /// How SQLite would go about a statement.
 fn plan(sql: &str) -> anyhow::Result<String> {
@@ -52,6 +52,16 @@ fn crowds_are_counted_in_their_index() -> anyhow::Result<()> {
     let plan = plan(memory::CROWDED)?;
     assert!(plan.contains("COVERING INDEX memory_crowds"), "{plan}");
     assert!(!plan.contains("TEMP B-TREE"), "{plan}");
+    Ok(())
+}
+
+#[test]
+fn runs_that_may_go_are_found_without_reading_the_others() -> anyhow::Result<()> {
+    let plan = plan(retention::REMOVABLE)?;
+    for index in ["runs_ended", "runs_prefixed", "runs_forked", "deliveries_of_event"] {
+        assert!(plan.contains(&format!("INDEX {index}")), "{index}: {plan}");
+    }
+    assert!(!plan.contains("TEMP B-TREE") && !plan.contains("SCAN runs"), "{plan}");
     Ok(())
 }
 

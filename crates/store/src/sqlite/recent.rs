@@ -68,6 +68,14 @@ impl Recent {
         shelf.logs.insert(birth.run_id.clone(), Arc::new(RwLock::new(log)));
     }
 
+    /// Lets go of a run that is not there any more.
+    pub(super) fn forget(&self, run: &RunId) {
+        let mut shelf = self.shelf();
+        if shelf.logs.remove(run).is_some() {
+            shelf.runs.retain(|kept| kept != run);
+        }
+    }
+
     /// Locks a log that is being appended to, if it is kept. One that is locked already, by a reader or by an
     /// earlier append of the same commit, is given up: from here on the database answers.
     pub(super) fn hold(&self, run: &RunId) -> Option<HeldLog> {

@@ -4,7 +4,7 @@ use callboard_engine::{
     Append, Care, Circuit, Delivery, EventFilter, Fate, KeyMode, LogPosition, Others, Plan,
     Planned, Row, Scope, Secret, Settlement, TakeRequest, Webhook,
 };
-use callboard_protocol::{Timestamp, WebhookId};
+use callboard_protocol::{RunId, RunStatus, Timestamp, WebhookId};
 
 use crate::given::{acme, append, at, new_run, row};
 use crate::{Ports, Subject};
@@ -354,5 +354,31 @@ pub(crate) async fn dead_letters_are_the_owners_and_are_forgotten_in_time(
         .settle_delivery(Settlement { forget_before: at(15), ..settled(&taken, 30, Fate::Gone) })
         .await?;
     assert_eq!(reasons(store, 0).await?, [(1, "b".to_owned())]);
+    Ok(())
+}
+
+pub(crate) async fn a_run_stays_until_webhooks_were_told_of_it(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let end = async |run: &str, expected: u64| {
+        let mut end = append(run, expected);
+        (end.head.status, end.head.updated_at) = (RunStatus::Completed, at(3_000));
+        store.append(end).await
+    };
+    let removed = async || store.remove_ended(at(1_000_000), 10).await;
+    store.create(new_run("old")).await?;
+    end("old", 0).await?;
+    listening(store, 0).await?;
+    end("r1", 0).await?;
+    store.create(new_run("newest")).await?;
+    store.append(append("newest", 0)).await?;
+    // Nobody has looked yet for whom the event of the second is.
+    assert_eq!(removed().await?, [RunId::from("old")]);
+    plan_all(store, "wh_a", at(4_000)).await?;
+    assert_eq!(removed().await?, [RunId::from("r1"); 0]);
+    let delivery = take_one(store, 5_000).await?;
+    store.settle_delivery(settled(&delivery, 5_500, Fate::Gone)).await?;
+    assert_eq!(removed().await?, [RunId::from("r1")]);
     Ok(())
 }

@@ -1,0 +1,56 @@
+//! Which runs may go, in memory.
+
+use async_trait::async_trait;
+
+use callboard_protocol::{RunId, Timestamp};
+
+use super::{InMemoryStore, StoredRun, Tables};
+use crate::retention::Retention;
+use crate::store::StoreError;
+
+impl Tables {
+    fn is_over(&self, run: &RunId) -> bool {
+        self.runs.get(run).is_none_or(|run| run.head.status.is_terminal())
+    }
+
+    /// Whether nothing needs an ended run any more.
+    fn may_go(&self, run: &StoredRun) -> bool {
+        let id = &run.birth.run_id;
+        let parent_is_over =
+            run.birth.parent.as_ref().is_none_or(|parent| self.is_over(&parent.run_id));
+        let is_needed = |other: &StoredRun| {
+            let birth = &other.birth;
+            let is_fork = birth.fork.as_ref().is_some_and(|fork| fork.source == *id);
+            let is_child = birth.parent.as_ref().is_some_and(|parent| parent.run_id == *id);
+            is_fork || (is_child && !other.head.status.is_terminal())
+        };
+        // The end of all logs stays, so that readers of all of them find their places.
+        let is_newest = self.log.last().is_some_and(|(newest, _)| newest == id);
+        parent_is_over
+            && !is_newest
+            && !self.runs.values().any(is_needed)
+            && !self.subscribed.waits_for(id, &self.log)
+    }
+}
+
+#[async_trait]
+impl Retention for InMemoryStore {
+    async fn remove_ended(
+        &self,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RunId>, StoreError> {
+        let mut tables = self.tables();
+        let is_old =
+            |run: &&StoredRun| run.head.status.is_terminal() && run.head.updated_at < before;
+        let mut old: Vec<&StoredRun> =
+            tables.runs.values().filter(is_old).filter(|run| tables.may_go(run)).collect();
+        old.sort_by_key(|run| (run.head.updated_at, run.ordinal));
+        let gone: Vec<RunId> = old.iter().take(limit).map(|run| run.birth.run_id.clone()).collect();
+        for run in &gone {
+            tables.runs.remove(run);
+            tables.annotations.remove(run);
+        }
+        Ok(gone)
+    }
+}

@@ -1,0 +1,69 @@
+//! Which runs may go, and everything that goes with them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, params};
+
+use callboard_engine::{Retention, StoreError};
+use callboard_protocol::{RunId, Timestamp};
+
+use super::SqliteStore;
+use super::fault::Fault;
+use super::rows::execute;
+
+/// Ended runs that nothing needs, the oldest first. The run with the newest event of all stays: positions are handed
+/// out from there on, and readers of all logs must not meet one twice.
+pub(super) const REMOVABLE: &str = "SELECT runs.id, runs.run_id FROM runs
+     JOIN births ON births.run = runs.id
+     WHERE (runs.status = 'completed' OR runs.status = 'failed' OR runs.status = 'cancelled')
+         AND runs.updated_at < ?1
+         AND NOT EXISTS (SELECT 1 FROM runs AS fork WHERE fork.prefix_of = runs.id)
+         AND NOT EXISTS (SELECT 1 FROM runs AS fork WHERE fork.forked_from = runs.id)
+         AND NOT EXISTS (
+             SELECT 1 FROM runs AS above WHERE above.run_id = births.record ->> '$.parent.runId'
+                 AND above.status NOT IN ('completed', 'failed', 'cancelled'))
+         AND NOT EXISTS (
+             SELECT 1 FROM events JOIN runs AS below ON below.run_id = events.payload ->> '$.childRunId'
+             WHERE events.run = runs.id AND events.kind = 'node.dispatched'
+                 AND below.status NOT IN ('completed', 'failed', 'cancelled'))
+         AND NOT EXISTS (
+             SELECT 1 FROM events JOIN deliveries ON deliveries.event = events.position
+             WHERE events.run = runs.id)
+         AND NOT EXISTS (
+             SELECT 1 FROM events WHERE events.run = runs.id AND EXISTS (SELECT 1 FROM webhooks)
+                 AND events.position > (SELECT position FROM webhook_cursor))
+         AND runs.id IS NOT (SELECT run FROM events ORDER BY position DESC LIMIT 1)
+     ORDER BY runs.updated_at LIMIT ?2";
+
+#[async_trait]
+impl Retention for SqliteStore {
+    async fn remove_ended(
+        &self,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RunId>, StoreError> {
+        let recent = Arc::clone(&self.recent);
+        let remove = move |db: &Connection, (): &()| remove(db, before, limit);
+        let forget = move |(), gone: Vec<RunId>| {
+            gone.iter().for_each(|run| recent.forget(run));
+            gone
+        };
+        self.writer.write_then((), remove, forget).await
+    }
+}
+
+/// What belongs to a run goes with its row.
+fn remove(db: &Connection, before: Timestamp, limit: usize) -> Result<Vec<RunId>, Fault> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut select = db.prepare_cached(REMOVABLE)?;
+    let mut rows = select.query(params![before.as_millis(), limit])?;
+    let mut found: Vec<(i64, String)> = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push((row.get(0)?, row.get(1)?));
+    }
+    for (id, _) in &found {
+        execute(db, "DELETE FROM runs WHERE id = ?1", params![id])?;
+    }
+    Ok(found.into_iter().map(|(_, run)| run.into()).collect())
+}

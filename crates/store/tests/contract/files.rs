@@ -1,5 +1,6 @@
 //! Files of workspaces: written with the log that tells of them or not at all, in versions that stay.
 
+use anyhow::Context as _;
 use callboard_engine::{
     Append, FileRecord, FileRow, KeyMode, MAX_FILES, NewRun, Scope, StoreError,
 };
@@ -68,7 +69,7 @@ pub(crate) async fn what_a_run_writes_is_kept_with_its_log(
     assert_eq!(content(store, "a.md", None).await?, "one, again");
     assert_eq!(content(store, "a.md", Some(1)).await?, "one");
     assert_eq!(content(store, "a.md", Some(3)).await?, "nothing");
-    let found = store.find_file(&acme(), "a.md", Some(2)).await?.expect("a file");
+    let found = store.find_file(&acme(), "a.md", Some(2)).await?.context("a file")?;
     assert_eq!((found.content_type.as_str(), found.written_at), ("text/markdown", at(2_000)));
     Ok(())
 }
@@ -145,7 +146,7 @@ pub(crate) async fn files_are_their_owners_alone(subject: Subject) -> anyhow::Re
             mode: if test { KeyMode::Test } else { KeyMode::Live },
         };
         assert_eq!(listed(store, &owner, "").await?, ["same.md 1"], "{owner:?}");
-        let found = store.find_file(&owner, "same.md", None).await?.expect("a file");
+        let found = store.find_file(&owner, "same.md", None).await?.context("a file")?;
         assert_eq!(found.content.as_deref(), Some(format!("of {index}").as_str()), "{owner:?}");
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Which runs may go: those that ended long ago and that nothing needs any more.
 
+use anyhow::Context as _;
 use callboard_core::{Fork, Parent};
 use callboard_engine::{Append, NewRun, Row, StoreError};
 use callboard_protocol::{ForkMode, RunId, RunStatus};
@@ -98,7 +99,7 @@ pub(crate) async fn what_a_run_had_goes_with_it(subject: Subject) -> anyhow::Res
     assert!(store.open(&"r1".into()).await?.is_none());
     // Its name is nobody's, and what others have of the log is where it was.
     store.create(new_run("r1")).await?;
-    let page = store.read(&acme(), &"r1".into(), 0, 10).await?.expect("a new run");
+    let page = store.read(&acme(), &"r1".into(), 0, 10).await?.context("a new run")?;
     assert_eq!((page.version, page.events.len()), (0, 0));
     Ok(())
 }
@@ -156,7 +157,7 @@ pub(crate) async fn a_source_stays_as_long_as_its_forks(subject: Subject) -> any
     store.create(fork("again", "begun", 0)).await?;
     newest(store).await?;
     assert_eq!(removed(store, LATER).await?, [""; 0]);
-    let page = store.read(&acme(), &"begun".into(), 0, 10).await?.expect("a fork");
+    let page = store.read(&acme(), &"begun".into(), 0, 10).await?.context("a fork")?;
     assert_eq!(page.events.len(), 2);
     end(store, "again", 0, 5_000).await?;
     store.append(append("newest", 1)).await?;

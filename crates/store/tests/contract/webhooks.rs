@@ -376,7 +376,7 @@ pub(crate) async fn a_run_stays_until_webhooks_were_told_of_it(
     // Nobody has looked yet for whom the event of the second is.
     assert_eq!(removed().await?, [RunId::from("old")]);
     plan_all(store, "wh_a", at(4_000)).await?;
-    assert_eq!(removed().await?, [RunId::from("r1"); 0]);
+    assert!(removed().await?.is_empty());
     let delivery = take_one(store, 5_000).await?;
     store.settle_delivery(settled(&delivery, 5_500, Fate::Gone)).await?;
     assert_eq!(removed().await?, [RunId::from("r1")]);

@@ -60,6 +60,7 @@ const BODIES: &[&str] = &[
     "heartbeat-evaluated",
     "heartbeat-state-changed",
     "memory-entry",
+    "workspace-file",
     "error-envelope",
     "workflow-definition",
     "debug-bundle",

@@ -311,7 +311,7 @@ mod tests {
             Err((
                 "c.toml:2: unknown key server",
                 Some(
-                    "known here: limits, packs, deployments, roster, budgets, agents, models, providers, prices, mcp, cli, tools, orchestration",
+                    "known here: limits, packs, deployments, roster, budgets, agents, models, providers, prices, mcp, cli, tools, orchestration, retention",
                 ),
             )),
         );

@@ -9,6 +9,7 @@ pub mod claude_code;
 pub mod codex;
 pub mod gemini_cli;
 pub mod opencode;
+mod rpc;
 
 use crate::error::AgentError;
 

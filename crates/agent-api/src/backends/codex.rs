@@ -1,5 +1,6 @@
-//! Codex: `codex exec --json`.
+//! Codex: `codex exec --json`, or `codex app-server` where somebody can be asked.
 
+mod app_server;
 mod lines;
 
 use crate::capability;
@@ -26,6 +27,19 @@ pub const SANDBOX_MODE: &str = "backend.codex.exec.sandbox_mode";
 #[must_use]
 pub fn backend(config: CliConfig) -> CliBackend {
     CliBackend::new(Codex, config)
+}
+
+/// A backend that drives `codex app-server`. It needs [`Grant::Shell`] too; a use of its tools that leaves the sandbox
+/// is asked for where the run is attended, and denied where it is not.
+#[must_use]
+pub fn app_server(config: CliConfig) -> CliBackend {
+    CliBackend::new(app_server::AppServer, config)
+}
+
+/// Reads what `codex app-server` printed in a new thread.
+#[must_use]
+pub fn app_server_transcript() -> Transcript {
+    app_server::transcript()
 }
 
 /// Reads what a run printed.

@@ -71,6 +71,7 @@ impl Recording {
         match self.name.split_once('_').unwrap() {
             (_, "acp") => backends::acp::transcript(AgentKind::new("acp").unwrap()),
             ("claude", _) => backends::claude_code::transcript(conversation),
+            ("codex", "appserver") => backends::codex::app_server_transcript(),
             ("codex", _) => backends::codex::transcript(conversation),
             ("gemini", _) => backends::gemini_cli::transcript(conversation),
             ("opencode", _) => backends::opencode::transcript(conversation),
@@ -176,8 +177,6 @@ fn text_joins_to_the_final_text() {
             }
             // Two turns in one process.
             "claude_streaminput" => assert_eq!(joined, end.final_text.unwrap().repeat(2)),
-            // Not ours: another protocol of the same program.
-            "codex_appserver" => unreachable!(),
             name => assert_eq!(Some(joined), end.final_text, "{name}"),
         }
     }
@@ -197,7 +196,7 @@ fn every_recording_ends_as_it_ended() {
             | "codex_resume_unknown"
             | "gemini_resume_badid"
             | "opencode_resume_bad" => Some(SessionMissing),
-            "claude_sigINT" | "gemini_sigTERM" | "codex_appserver" => Some(Protocol),
+            "claude_sigINT" | "gemini_sigTERM" => Some(Protocol),
             "codex_cut" => Some(Upstream5xx),
             "codex_tool_ww" => Some(Crashed),
             _ => None,

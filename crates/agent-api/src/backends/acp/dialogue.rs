@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::backends::rpc::{Message, NO_SUCH_METHOD, request};
 use crate::error::FailureClass;
 use crate::facet::{ToolBytes, ToolEnd, ToolFacet};
 use crate::grant::Grant;
@@ -20,8 +21,6 @@ use consent::Asked;
 const INITIALIZE: i64 = 1;
 const OPEN: i64 = 2;
 const PROMPT: i64 = 3;
-/// JSON-RPC's code for a method that is not there.
-const NO_SUCH_METHOD: i64 = -32601;
 /// The protocol's code for a caller who has to log in.
 const LOGIN_REQUIRED: i64 = -32000;
 
@@ -49,20 +48,6 @@ struct Tool {
     is_told: bool,
     /// Nothing tells of the use of a tool that was not allowed.
     is_denied: bool,
-}
-
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow, default)]
-    id: Raw<'a>,
-    #[serde(borrow, default)]
-    method: Raw<'a>,
-    #[serde(borrow, default)]
-    params: Raw<'a>,
-    #[serde(borrow, default)]
-    result: Raw<'a>,
-    #[serde(borrow, default)]
-    error: Raw<'a>,
 }
 
 #[derive(Deserialize)]
@@ -325,10 +310,6 @@ impl Mapper for Dialogue {
     fn ends_when_told(&self) -> bool {
         true
     }
-}
-
-fn request(id: i64, method: &str, params: &Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
 fn end(facts: &mut Vec<Fact>, failure: Failure) {

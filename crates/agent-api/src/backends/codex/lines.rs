@@ -188,7 +188,7 @@ impl Lines {
 }
 
 /// The message may hold the body of an HTTP answer: only its status is used.
-fn failure(message: &str) -> Failure {
+pub(super) fn failure(message: &str) -> Failure {
     if let Some(status) = json::http_status(message) {
         return Failure::http(status);
     }

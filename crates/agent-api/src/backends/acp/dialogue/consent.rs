@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Dialogue, NO_SUCH_METHOD};
+use super::Dialogue;
+use crate::backends::rpc::{answer, not_offered};
 use crate::grant::Grant;
 use crate::json::{self, Raw};
 use crate::permission::{Permission, PermissionRequest};
@@ -25,9 +26,7 @@ impl Dialogue {
         facts: &mut Vec<Fact>,
     ) {
         if method != "session/request_permission" {
-            let error = json!({ "code": NO_SUCH_METHOD, "message": "not offered" });
-            let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
-            return facts.push(Fact::Answer(answer));
+            return facts.push(Fact::Answer(not_offered(id)));
         }
         let mut params: Value = json::read(params).unwrap_or_default();
         let asked = Asked {
@@ -76,8 +75,7 @@ impl Dialogue {
                 self.tools.entry(call.clone()).or_default().is_denied = true;
             }
         }
-        let result = json!({ "outcome": outcome });
-        facts.push(Fact::Answer(json!({ "jsonrpc": "2.0", "id": asked.id, "result": result })));
+        facts.push(Fact::Answer(answer(&asked.id, &json!({ "outcome": outcome }))));
     }
 
     fn grants(&self, kind: &str) -> bool {

@@ -1,0 +1,142 @@
+//! What a turn consists of: messages, thoughts, tools.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::dialogue::{Dialogue, Notice};
+use crate::facet::{ToolBytes, ToolEnd, ToolFacet};
+use crate::json::{self, Raw};
+use crate::transcript::Fact;
+
+/// One use of a tool. It is told once it is known to be used: an item is there before anybody has allowed it.
+#[derive(Debug, Default)]
+pub(super) struct Tool {
+    kind: &'static str,
+    name: Option<String>,
+    is_told: bool,
+    pub(super) is_denied: bool,
+    /// What it would change, for whoever is asked.
+    pub(super) changes: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Item<'a> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Raw<'a>,
+    #[serde(borrow, default)]
+    id: Raw<'a>,
+    #[serde(borrow, default)]
+    text: Raw<'a>,
+    #[serde(borrow, default)]
+    status: Raw<'a>,
+    #[serde(borrow, default)]
+    exit_code: Raw<'a>,
+    #[serde(borrow, default)]
+    aggregated_output: Raw<'a>,
+    #[serde(borrow, default)]
+    result: Raw<'a>,
+    #[serde(borrow, default)]
+    tool: Raw<'a>,
+    #[serde(borrow, default)]
+    changes: Raw<'a>,
+}
+
+impl Dialogue {
+    pub(super) fn started(&mut self, notice: &Notice<'_>, facts: &mut Vec<Fact>) {
+        let Some(item) = json::read::<Item<'_>>(notice.item) else {
+            return facts.push(Fact::Unknown);
+        };
+        if let Some((id, kind)) = tool(&item) {
+            // What is said before a tool is used is no answer.
+            self.answer = None;
+            self.tools.entry(id).or_insert_with(|| Tool {
+                kind,
+                name: json::string(item.tool).map(Into::into),
+                changes: json::read(item.changes).unwrap_or_default(),
+                ..Tool::default()
+            });
+        }
+    }
+
+    pub(super) fn completed(&mut self, notice: &Notice<'_>, facts: &mut Vec<Fact>) {
+        let Some(item) = json::read::<Item<'_>>(notice.item) else {
+            return facts.push(Fact::Unknown);
+        };
+        match json::string(item.kind).as_deref() {
+            Some("agentMessage") => {
+                let text = json::string(item.text).unwrap_or_default().into_owned();
+                let id = json::string(item.id).unwrap_or_default();
+                if !self.streamed.remove(&*id) {
+                    facts.push(Fact::Text(text.clone()));
+                }
+                self.answer = Some(text);
+            }
+            _ => {
+                if let Some((id, _)) = tool(&item) {
+                    self.started(notice, facts);
+                    self.ended(&id, &item, facts);
+                }
+            }
+        }
+    }
+
+    /// It prints something, so it was allowed to run.
+    pub(super) fn runs(&mut self, notice: &Notice<'_>, facts: &mut Vec<Fact>) {
+        let id = json::string(notice.item_id).unwrap_or_default();
+        self.tell(&id, facts);
+    }
+
+    /// Tells of a tool once.
+    pub(super) fn tell(&mut self, id: &str, facts: &mut Vec<Fact>) {
+        let thread = self.thread.clone();
+        let Some(tool) = self.tools.get_mut(id).filter(|tool| !tool.is_told) else { return };
+        tool.is_told = true;
+        let started = ToolFacet::started(tool.kind, tool.name.as_deref(), Some(id));
+        facts.push(Fact::ToolStarted(named(started, thread)));
+    }
+
+    fn ended(&mut self, id: &str, item: &Item<'_>, facts: &mut Vec<Fact>) {
+        let status = json::string(item.status);
+        let is_declined = status.as_deref() == Some("declined");
+        let tool = self.tools.entry(id.to_owned()).or_default();
+        if is_declined && !tool.is_denied {
+            facts.push(Fact::Denied);
+        }
+        // Nothing tells of the use of a tool that was not allowed.
+        if (is_declined || tool.is_denied) && !tool.is_told {
+            self.tools.remove(id);
+            return;
+        }
+        self.tell(id, facts);
+        let Some(tool) = self.tools.remove(id) else { return };
+        let has_failed = matches!(status.as_deref(), Some("failed" | "declined"));
+        let end = ToolEnd::failed_if(has_failed);
+        let ended = ToolFacet::ended(tool.kind, tool.name.as_deref(), Some(id), end);
+        facts.push(Fact::ToolEnded(ToolFacet {
+            exit_code: json::integer(item.exit_code),
+            bytes: ToolBytes {
+                stdout: json::bytes(item.aggregated_output),
+                result: json::bytes(item.result),
+                ..ToolBytes::default()
+            },
+            ..named(ended, self.thread.clone())
+        }));
+    }
+}
+
+/// The id of an item that is the use of a tool, with what `codex exec` calls it.
+fn tool(item: &Item<'_>) -> Option<(String, &'static str)> {
+    let kind = match &*json::string(item.kind)? {
+        "commandExecution" => "command_execution",
+        "fileChange" => "file_change",
+        "mcpToolCall" => "mcp_tool_call",
+        "webSearch" => "web_search",
+        _ => return None,
+    };
+    Some((json::string(item.id)?.into_owned(), kind))
+}
+
+fn named(facet: ToolFacet, thread: Option<String>) -> ToolFacet {
+    ToolFacet { backend_item_id: facet.tool_use_id.clone(), thread_id: thread, ..facet }
+}

@@ -174,6 +174,8 @@ struct NodeState {
     outputs: Object,
     /// The last settled question of this visit.
     resumed: Option<Answered>,
+    /// The last one that was not about a budget.
+    decided: Option<Answered>,
     /// How many questions the node has asked in the whole run.
     asked: u32,
     /// The run that this visit has started, by its place among the children.

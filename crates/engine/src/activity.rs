@@ -130,6 +130,8 @@ pub struct Call {
     pub told: u32,
     /// How the last question of an earlier attempt was settled.
     pub answer: Option<Answered>,
+    /// The last of those answers that was not about a budget: it still holds when one is asked for afterwards.
+    pub decision: Option<Answered>,
     /// Which models the visit must go on with.
     pub models: KeptModels,
     /// Where a coding agent worked in an earlier attempt of this visit.

@@ -546,6 +546,7 @@ impl Driver {
             named: task.named,
             told: task.told,
             answer: task.answer,
+            decision: task.decision,
             models: task.models,
             session: task.session,
             has_called_tools: task.has_called_tools,

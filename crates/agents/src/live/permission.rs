@@ -15,7 +15,7 @@ impl Work<'_> {
     /// What was decided about the question that an errand ended with; none while nobody has. Anything but a plain yes is a
     /// no.
     pub(super) fn ruling(&self, call: u32) -> Option<bool> {
-        let answered = self.call.answer.as_ref()?;
+        let answered = self.call.decision.as_ref()?;
         let asked = match answered.kind {
             // Whoever was in doubt about the result had all answers before.
             InterruptKind::LowConfidence => return Some(false),

@@ -433,6 +433,9 @@ impl Run {
         if self.kind(index).is_performed() {
             self.fold_budget_answered(&answered);
         }
+        if !is_budget_question(&answered.data) {
+            self.nodes[index].decided = Some(answered.clone());
+        }
         self.nodes[index].resumed = Some(answered);
     }
 

@@ -43,6 +43,8 @@ pub struct Task {
     pub told: u32,
     /// How the last question that an earlier attempt asked was settled.
     pub answer: Option<Answered>,
+    /// The last of those answers that was not about a budget.
+    pub decision: Option<Answered>,
     /// Which models the visit must go on with.
     pub models: KeptModels,
     /// Where a coding agent worked in an earlier attempt of this visit.
@@ -81,6 +83,7 @@ impl Run {
                 named: node.node.agent.clone(),
                 told: state.facts,
                 answer: state.resumed.clone(),
+                decision: state.decided.clone(),
                 models: self.kept_models(*index),
                 session: state.told.session().cloned(),
                 has_called_tools: state.told.has_called_tools(),

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use callboard_core::{
-    AgentFact, Birth, ChildNews, Command, Delivered, Entry, Fact, HostLimits, OnExhaustion, Run,
-    RunBudget,
+    AgentFact, Birth, ChildNews, Command, Delivered, Entry, Fact, HostLimits, OnExhaustion,
+    Outcome, Question, Resolution, Run, RunBudget, Via,
 };
 use callboard_protocol::{
-    BudgetScope, Consumption, EffectiveBudget, Object, ProviderUsage, RosterRunInitiated, RunStatus,
+    BudgetScope, Consumption, EffectiveBudget, InterruptKind, Object, ProviderUsage,
+    RosterRunInitiated, RunStatus,
 };
 use serde_json::json;
 
@@ -156,4 +157,35 @@ fn a_node_that_wants_more_waits_for_a_person() {
     let asked = run.decide(&tell(vec![Fact::Calling]), at(2)).expect("told");
     assert_eq!(lines(&asked)[..2], ["budget.exhausted", "interrupt.requested a"]);
     assert_eq!((run.status(), run.tasks().count()), (RunStatus::WaitingApproval, 0));
+}
+
+#[test]
+fn an_answer_about_a_budget_leaves_the_one_before() {
+    let flow = given("a:ai");
+    let policy = RunBudget { on_exhaustion: OnExhaustion::Interrupt, ..tokens(10) };
+    let mut run = bounded(&flow, policy);
+    run.decide(&Command::Start, at(0)).expect("it starts");
+    let accept = || {
+        let (value, by) = (json!({ "action": "accept" }), Some("key:k".into()));
+        Command::Resolve(Resolution { node: "a".into(), value, via: Via::Key, by })
+    };
+    let data = json!({ "artifactType": "x", "title": "may it?", "actions": ["accept", "reject"] });
+    let question =
+        Question { kind: InterruptKind::Approval, data, resume_schema: None, timeout_ms: None };
+    let attempt = run.tasks().next().expect("a task").attempt;
+    let asks = Command::Finish { attempt, outcome: Outcome::Suspend(question) };
+    run.decide(&asks, at(1)).expect("asked");
+    run.decide(&accept(), at(2)).expect("answered");
+    let attempt = run.tasks().next().expect("a task").attempt;
+    for facts in [used(12), vec![Fact::Calling]] {
+        let tell = Command::Tell { attempt: attempt.clone(), facts };
+        run.decide(&tell, at(3)).expect("told");
+    }
+    run.decide(&accept(), at(4)).expect("answered");
+    let task = run.tasks().next().expect("a task");
+    let about = |answered: Option<callboard_core::Answered>| {
+        answered.expect("an answer").data["artifactType"].clone()
+    };
+    assert_ne!(about(task.answer), "x");
+    assert_eq!(about(task.decision), "x");
 }

@@ -8,8 +8,14 @@ mod api;
 mod approvals;
 #[path = "support/host.rs"]
 mod host;
+#[path = "coding/kept.rs"]
+mod kept;
+#[path = "coding/programs.rs"]
+mod programs;
 #[path = "coding/real.rs"]
 mod real;
+#[path = "coding/sandbox.rs"]
+mod sandbox;
 #[path = "coding/server.rs"]
 mod server;
 #[path = "coding/stage.rs"]

@@ -13,6 +13,8 @@ use crate::exit::CommandError;
 
 const KEYS: [&str; 5] = ["work_dir", "home", "env", "idle_timeout_ms", "hold_ms"];
 const AGENT_KEYS: [&str; 2] = ["program", "model"];
+/// One that can ask may be told to.
+const ASKING_KEYS: [&str; 3] = ["program", "model", "approvals"];
 /// An agent of the operator's own has no program that is known already.
 const OWN_KEYS: [&str; 2] = ["acp", "sessions"];
 /// A day: nothing that prints nothing for longer is waited for.
@@ -33,7 +35,9 @@ impl Source<'_> {
                 "idle_timeout_ms" => cli.idle_timeout = self.millis(value, &path)?,
                 "hold_ms" => cli.hold = self.millis(value, &path)?,
                 kind if CODING_KINDS.iter().any(|known| known.name == kind) => {
-                    cli.agents.insert(kind.to_owned(), self.coding_agent(value, &path)?);
+                    let asks = CODING_KINDS.iter().any(|it| it.name == kind && it.can_ask());
+                    let known = if asks { &ASKING_KEYS[..] } else { &AGENT_KEYS };
+                    cli.agents.insert(kind.to_owned(), self.coding_agent(value, &path, known)?);
                 }
                 own if is_name(own) && self.has_acp(value) => {
                     cli.agents.insert(own.to_owned(), self.own_agent(value, &path)?);
@@ -52,6 +56,7 @@ impl Source<'_> {
         &self,
         value: &Value<'_>,
         path: &str,
+        known: &[&str],
     ) -> Result<CliAgentSettings, CommandError> {
         let mut agent = CliAgentSettings::default();
         for (key, value) in self.section(value, path)? {
@@ -60,7 +65,11 @@ impl Source<'_> {
             match name {
                 "program" => agent.program = Some(self.folder(value, &path)?),
                 "model" => agent.model = Some(self.text(value, &path)?),
-                other => return Err(self.unknown(key.span().start, &path, other, &AGENT_KEYS)),
+                "approvals" if known.contains(&name) => {
+                    let wrong = || self.wrong(value, &path, "true or false");
+                    agent.approvals = value.get_ref().as_bool().ok_or_else(wrong)?;
+                }
+                other => return Err(self.unknown(key.span().start, &path, other, known)),
             }
         }
         Ok(agent)
@@ -170,6 +179,16 @@ mod tests {
     }
 
     #[test]
+    fn only_who_can_ask_is_told_to() {
+        assert!(read("[cli.codex]\napprovals = true").unwrap().cli.agents["codex"].approvals);
+        let wrong = read("[cli.codex]\napprovals = \"yes\"").unwrap_err().0;
+        assert_eq!(wrong, "c.toml:2: cli.codex.approvals must be true or false, not a string");
+        let (what, hint) = read("[cli.claude-code]\napprovals = true").unwrap_err();
+        assert_eq!(what, "c.toml:2: unknown key cli.claude-code.approvals");
+        assert_eq!(hint.as_deref(), Some("known here: program, model"));
+    }
+
+    #[test]
     fn an_agent_of_ones_own_is_a_model() {
         let text = "[cli]\nhold_ms = 5_000\n[cli.goose]\nacp = [\"goose\", \"acp\"]\n\
                     [models]\ncoding = \"cli/goose\"\n";
@@ -224,7 +243,7 @@ mod tests {
             (
                 "[cli.codex]\nacp = [\"codex-acp\"]",
                 "c.toml:2: unknown key cli.codex.acp",
-                Some("known here: program, model"),
+                Some("known here: program, model, approvals"),
             ),
             (
                 "[cli.goose]\nacp = [\"goose\"]\nsessions = [\"../x\"]",

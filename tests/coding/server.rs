@@ -11,12 +11,25 @@ use tokio::net::{TcpListener, TcpStream};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mood {
     Says(&'static str),
-    /// Claude's tool first, then the words.
-    Uses(&'static str, &'static str),
+    /// The tool first, then the words.
+    Uses(Use, &'static str),
     Answers(u16),
     /// Begins to speak and never ends.
     Stalls(&'static str),
+    /// Says this first, and never ends when it is asked to say it better.
+    StallsInRepair(&'static str),
 }
+
+/// One use of a tool, in the words of the program that has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Use {
+    pub(crate) tool: &'static str,
+    /// As JSON.
+    pub(crate) input: &'static str,
+}
+
+/// Stands in what a host says to have an answer repaired.
+pub(crate) const REPAIR: &str = "Answer again with one JSON value";
 
 #[derive(Debug, Clone)]
 pub(crate) struct ModelServer {
@@ -71,39 +84,37 @@ impl ModelServer {
         stream.read_exact(&mut body).await?;
         let body = String::from_utf8_lossy(&body).into_owned();
         let mut stream = stream.into_inner();
-        let Some(frames) = frames_of(&path) else {
+        let Some(provider) = Provider::of(&path) else {
             return Ok(write(&mut stream, 200, "application/json", "{\"data\":[]}").await?);
         };
         let mood = self.mood.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).push(body.clone());
-        match mood {
+        let said = match mood {
             Mood::Answers(status) => {
                 let error = json!({ "error": { "message": "canary body", "code": status } });
-                write(&mut stream, status, "application/json", &error.to_string()).await?;
+                let error = error.to_string();
+                return Ok(write(&mut stream, status, "application/json", &error).await?);
             }
-            Mood::Stalls(text) => {
-                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
-                stream.write_all(head.as_bytes()).await?;
-                stream.write_all(frames(&Said::begun(text)).as_bytes()).await?;
-                std::future::pending::<()>().await;
-            }
-            Mood::Uses(tool, text) => {
-                let was_used = body.contains("tool_result");
-                let said = if was_used { Said::text(text) } else { Said::tool(tool) };
-                write(&mut stream, 200, "text/event-stream", &frames(&said)).await?;
-            }
-            Mood::Says(text) => {
-                write(&mut stream, 200, "text/event-stream", &frames(&Said::text(text))).await?;
-            }
+            Mood::Stalls(text) => Said::begun(text),
+            Mood::StallsInRepair(_) if body.contains(REPAIR) => Said::begun("Well"),
+            Mood::Uses(wanted, _) if provider.can_use_a_tool(&body) => Said::tool(wanted),
+            Mood::Says(text) | Mood::StallsInRepair(text) | Mood::Uses(_, text) => Said::text(text),
+        };
+        let frames = (provider.frames)(&said);
+        if said.is_whole {
+            return Ok(write(&mut stream, 200, "text/event-stream", &frames).await?);
         }
-        Ok(())
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        stream.write_all(head.as_bytes()).await?;
+        stream.write_all(frames.as_bytes()).await?;
+        std::future::pending().await
     }
 }
 
 /// One answer of a model.
 struct Said {
     text: &'static str,
-    tool: Option<&'static str>,
+    tool: Option<Use>,
     is_whole: bool,
 }
 
@@ -112,8 +123,8 @@ impl Said {
         Self { text, tool: None, is_whole: true }
     }
 
-    fn tool(name: &'static str) -> Self {
-        Self { text: "", tool: Some(name), is_whole: true }
+    fn tool(wanted: Use) -> Self {
+        Self { text: "", tool: Some(wanted), is_whole: true }
     }
 
     fn begun(text: &'static str) -> Self {
@@ -130,19 +141,32 @@ async fn write(stream: &mut TcpStream, status: u16, kind: &str, body: &str) -> s
     stream.write_all(body.as_bytes()).await
 }
 
-/// How the provider of a path speaks; none where a path is no question to a model.
-fn frames_of(path: &str) -> Option<fn(&Said) -> String> {
-    let path = path.split('?').next().unwrap_or_default();
-    if path.ends_with("/messages") {
-        Some(anthropic)
-    } else if path.ends_with("/responses") {
-        Some(responses)
-    } else if path.ends_with("/chat/completions") {
-        Some(chat)
-    } else if path.ends_with(":streamGenerateContent") {
-        Some(gemini)
-    } else {
-        None
+/// How one provider speaks.
+struct Provider {
+    frames: fn(&Said) -> String,
+    /// Stands in a question that brings what came of a tool.
+    returned: &'static str,
+}
+
+impl Provider {
+    /// None where a path is no question to a model.
+    fn of(path: &str) -> Option<Self> {
+        let path = path.split('?').next().unwrap_or_default();
+        let speaks = |frames: fn(&Said) -> String, returned| Some(Self { frames, returned });
+        match path {
+            _ if path.ends_with("/messages") => speaks(anthropic, "tool_result"),
+            _ if path.ends_with("/responses") => speaks(responses, "function_call_output"),
+            _ if path.ends_with("/chat/completions") => speaks(chat, "\"role\":\"tool\""),
+            _ if path.ends_with(":streamGenerateContent") => speaks(gemini, "functionResponse"),
+            _ => None,
+        }
+    }
+
+    /// Programs also ask for titles and the like, and offer no tools for that.
+    fn can_use_a_tool(&self, body: &str) -> bool {
+        let asked: Value = serde_json::from_str(body).unwrap_or_default();
+        let offers = asked["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+        offers && !body.contains(self.returned)
     }
 }
 
@@ -165,9 +189,9 @@ fn anthropic(said: &Said) -> String {
             json!({ "type": "text_delta", "text": said.text }),
             "end_turn",
         ),
-        Some(name) => (
-            json!({ "type": "tool_use", "id": "toolu_1", "name": name, "input": {} }),
-            json!({ "type": "input_json_delta", "partial_json": "{\"pattern\":\"*\"}" }),
+        Some(Use { tool, input }) => (
+            json!({ "type": "tool_use", "id": "toolu_1", "name": tool, "input": {} }),
+            json!({ "type": "input_json_delta", "partial_json": input }),
             "tool_use",
         ),
     };
@@ -187,10 +211,16 @@ fn anthropic(said: &Said) -> String {
 }
 
 fn responses(said: &Said) -> String {
-    let item = json!({
-        "type": "message", "role": "assistant", "id": "msg_1",
-        "content": [{ "type": "output_text", "text": said.text }],
-    });
+    let item = match said.tool {
+        None => json!({
+            "type": "message", "role": "assistant", "id": "msg_1",
+            "content": [{ "type": "output_text", "text": said.text }],
+        }),
+        Some(Use { tool, input }) => json!({
+            "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": tool,
+            "arguments": input,
+        }),
+    };
     let usage = json!({
         "input_tokens": 10, "input_tokens_details": null, "output_tokens": 7,
         "output_tokens_details": null, "total_tokens": 17,
@@ -213,19 +243,31 @@ fn chat(said: &Said) -> String {
             "usage": { "prompt_tokens": 10, "completion_tokens": 7, "total_tokens": 17 },
         })
     };
-    let mut text = format!(
-        "data: {}\n\n",
-        chunk(json!({ "role": "assistant", "content": said.text }), Value::Null)
-    );
+    let (delta, stop) = match said.tool {
+        None => (json!({ "role": "assistant", "content": said.text }), "stop"),
+        Some(Use { tool, input }) => {
+            let function = json!({ "name": tool, "arguments": input });
+            let call =
+                json!({ "index": 0, "id": "call_1", "type": "function", "function": function });
+            (json!({ "role": "assistant", "tool_calls": [call] }), "tool_calls")
+        }
+    };
+    let mut text = format!("data: {}\n\n", chunk(delta, Value::Null));
     if said.is_whole {
-        text.push_str(&format!("data: {}\n\ndata: [DONE]\n\n", chunk(json!({}), json!("stop"))));
+        text.push_str(&format!("data: {}\n\ndata: [DONE]\n\n", chunk(json!({}), json!(stop))));
     }
     text
 }
 
 fn gemini(said: &Said) -> String {
-    let mut candidate =
-        json!({ "index": 0, "content": { "role": "model", "parts": [{ "text": said.text }] } });
+    let part = match said.tool {
+        None => json!({ "text": said.text }),
+        Some(Use { tool, input }) => {
+            let arguments: Value = serde_json::from_str(input).unwrap_or_default();
+            json!({ "functionCall": { "name": tool, "args": arguments } })
+        }
+    };
+    let mut candidate = json!({ "index": 0, "content": { "role": "model", "parts": [part] } });
     if said.is_whole {
         candidate["finishReason"] = json!("STOP");
     }

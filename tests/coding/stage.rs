@@ -21,8 +21,11 @@ pub(crate) const RUNNER: &str = "vendor.acme.desk.runner";
 /// May use the shell of an agent of the operator's own.
 pub(crate) const ASKER: &str = "vendor.acme.desk.asker";
 
+/// Answers with a queue, and may use what [`RUNNER`] may.
+pub(crate) const PLANNER: &str = "vendor.acme.desk.planner";
+
 /// Reached only when something hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Notes arguments, environment, folder, process and prompt under the number of the start, then plays the script of
 /// that number, or the last one before it.
@@ -227,10 +230,10 @@ pub(crate) async fn gone(processes: &[u32]) -> Result<()> {
     Ok(())
 }
 
-/// Waits until a file of this name has a line, somewhere below a folder.
-pub(crate) async fn written(folder: &Path, name: &str) -> Result<()> {
+/// Waits until a file whose name holds `name` holds `text`, somewhere below a folder.
+pub(crate) async fn written(folder: &Path, name: &str, text: &str) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
-    while !holds(folder, name) {
+    while !holds(folder, name, text) {
         if Instant::now() > deadline {
             bail!("{name} is never written");
         }
@@ -239,14 +242,25 @@ pub(crate) async fn written(folder: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn holds(folder: &Path, name: &str) -> bool {
+/// Of a file of lines only whole ones count. What is gone by the time that it is looked at is not there.
+fn holds(folder: &Path, name: &str, text: &str) -> bool {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.into_iter().any(|entry| {
-        let (path, is_named) = (entry.path(), entry.file_name() == name);
-        if path.is_dir() {
-            return holds(&path, name);
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            return holds(&path, name, text);
         }
-        is_named && fs::read_to_string(path).is_ok_and(|text| text.contains('\n'))
+        let known = entry.file_name().to_string_lossy().into_owned();
+        if !known.contains(name) {
+            return false;
+        }
+        let found = fs::read(&path).unwrap_or_default();
+        let whole = match found.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) if known.ends_with(".jsonl") => &found[..end],
+            None if known.ends_with(".jsonl") => &[],
+            _ => &found[..],
+        };
+        whole.windows(text.len()).any(|part| part == text.as_bytes())
     })
 }
 
@@ -267,9 +281,11 @@ fn pack(folder: &Path) -> Result<()> {
         "cli:opencode.shell",
     ];
     let asker = agent(ASKER, &["cli:goose.shell"]);
+    let mut planner = agent(PLANNER, &shell);
+    planner["handoff"] = json!({ "returnSchemaRef": "result.json" });
     let manifest = json!({
         "name": "vendor.acme.desk", "version": "1.0.0",
-        "agents": [agent(WRITER, &reads), sorter, agent(RUNNER, &shell), asker],
+        "agents": [agent(WRITER, &reads), sorter, agent(RUNNER, &shell), asker, planner],
         "engines": { "openwop": ">=1.1.0 <2.0.0" },
         "runtime": { "language": "remote", "entry": "pack.json" },
     });

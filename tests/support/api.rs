@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::host::KEY;
 
 /// Reached only when a run is stuck.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 #[derive(Debug, Clone)]
 pub(crate) struct Api {

@@ -72,6 +72,8 @@ pub struct CliAgentSettings {
     pub program: Option<PathBuf>,
     /// The model that it asks, in its own words.
     pub model: Option<String>,
+    /// Whether it asks before it leaves its sandbox. Only Codex can.
+    pub approvals: bool,
     /// The program and its arguments, where it is an agent of the operator's own that speaks the Agent Client Protocol.
     pub acp: Option<Vec<String>>,
     /// Where such an agent keeps its sessions, below its home.
@@ -122,7 +124,8 @@ impl CliAgents {
             let ours = settings.agents.get(kind.name);
             let mut config = config(ours.and_then(|ours| ours.program.clone()));
             config.env.extend(kind.own_variables(&environment, settings.home.is_none()));
-            (kind.name.to_owned(), kind.backend(config))
+            let approvals = ours.is_some_and(|ours| ours.approvals);
+            (kind.name.to_owned(), kind.backend(config, approvals))
         });
         let own = settings.agents.iter().filter_map(|(name, ours)| {
             let backend = kinds::acp(name, ours.acp.as_deref()?, config(None))?;

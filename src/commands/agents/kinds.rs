@@ -1,11 +1,14 @@
 //! `callboard agents kinds`: the coding agents that this program can start, compared.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use comfy_table::Cell;
 use serde_json::json;
 
-use callboard_backends::{CODING_KINDS, KindFacts};
+use callboard_backends::KindFacts;
 
+use crate::config::Config;
 use crate::exit::{CommandError, Exit};
 use crate::output;
 
@@ -13,16 +16,20 @@ use crate::output;
 #[command(after_help = "Example:
   callboard agents kinds --json
 
-Each is a model: `cli/claude-code` in [models] or CALLBOARD_MODEL. NEEDS is what an agent's
-toolAllowlist must hold for it to be started at all; `callboard doctor` says which are installed.")]
+Each is a model: `cli/claude-code` in [models] or CALLBOARD_MODEL; those of [cli.NAME] in the
+configuration file stand last. NEEDS is what an agent's toolAllowlist must hold for it to be started
+at all; `callboard doctor` says which are installed.")]
 pub(crate) struct KindsArgs {
+    /// Configuration file
+    #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG", hide_env_values = true)]
+    config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(args: &KindsArgs) -> Result<Exit, CommandError> {
-    let kinds = CODING_KINDS.map(|kind| kind.facts());
+    let kinds = Config::load(args.config.as_deref())?.cli.kinds();
     if args.json {
         let kinds: Vec<_> = kinds.iter().map(machine).collect();
         output::json(&json!({ "kinds": kinds }))?;
@@ -32,8 +39,8 @@ pub(super) fn run(args: &KindsArgs) -> Result<Exit, CommandError> {
         let mark = |has: bool| Cell::new(if has { "yes" } else { "-" });
         let needs = kind.needs.join(" ");
         [
-            Cell::new(kind.name),
-            Cell::new(kind.program),
+            Cell::new(&kind.name),
+            Cell::new(&kind.program),
             mark(kind.is_live()),
             mark(kind.resumes()),
             mark(kind.forks()),

@@ -7,6 +7,8 @@ use callboard_agent_api::{
     AgentBackend, AgentKind, CliBackend, CliConfig, Grant, backends, capability,
 };
 
+use super::CliSettings;
+
 /// One coding agent.
 #[derive(Debug, Clone, Copy)]
 pub struct CodingKind {
@@ -16,9 +18,11 @@ pub struct CodingKind {
     pub program: &'static str,
     /// The variable that it reads its key from, where there is one.
     pub(super) key: Option<&'static str>,
-    /// Where its sessions lie below its home, where they are files of text that can be moved.
+    /// Where its sessions lie below its home, where they can be moved.
     pub(super) sessions: &'static [&'static str],
     make: fn(CliConfig) -> CliBackend,
+    /// How it is made to ask before it leaves its sandbox, where it can.
+    asking: Option<fn(CliConfig) -> CliBackend>,
 }
 
 /// In the order in which people are told of them.
@@ -29,27 +33,33 @@ pub const CODING_KINDS: [CodingKind; 5] = [
         key: Some("ANTHROPIC_API_KEY"),
         sessions: &[".claude/projects"],
         make: backends::claude_code::backend,
+        asking: None,
     },
     CodingKind {
         name: "codex",
         program: "codex",
         key: Some(CODEX_KEY),
-        sessions: &[],
+        sessions: &[".codex/sessions"],
         make: backends::codex::backend,
+        asking: Some(backends::codex::app_server),
     },
     CodingKind {
         name: "gemini-cli",
         program: "gemini",
         key: Some("GEMINI_API_KEY"),
-        sessions: &[],
+        // Each folder that it has worked in has a name of its own.
+        sessions: &[".gemini/tmp/*/chats"],
         make: backends::gemini_cli::backend,
+        asking: None,
     },
     CodingKind {
         name: "opencode",
         program: "opencode",
         key: None,
-        sessions: &[],
+        // What is not yet in its database lies beside it.
+        sessions: &[".local/share/opencode/opencode.db", ".local/share/opencode/opencode.db-wal"],
         make: backends::opencode::backend,
+        asking: None,
     },
     CodingKind {
         name: "aider",
@@ -57,6 +67,7 @@ pub const CODING_KINDS: [CodingKind; 5] = [
         key: None,
         sessions: &[],
         make: backends::aider::backend,
+        asking: None,
     },
 ];
 
@@ -66,14 +77,49 @@ const CODEX_KEY: &str = "CODEX_API_KEY";
 /// What a coding agent can do, for people to compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KindFacts {
-    pub name: &'static str,
-    pub program: &'static str,
+    pub name: String,
+    pub program: String,
     pub capabilities: BTreeSet<String>,
     /// What must be on an allowlist for it to be started at all, in the allowlist's words.
     pub needs: Vec<String>,
 }
 
+impl CliSettings {
+    /// What every coding agent can do, those of the operator's own after the others. Nothing is started.
+    pub fn kinds(&self) -> Vec<KindFacts> {
+        let known = CODING_KINDS.iter().map(|kind| {
+            let ours = self.agents.get(kind.name);
+            let config = CliConfig {
+                program: ours.and_then(|ours| ours.program.clone()),
+                ..CliConfig::default()
+            };
+            let backend = kind.backend(config, ours.is_some_and(|ours| ours.approvals));
+            KindFacts::of(kind.name, &backend)
+        });
+        let own = self.agents.iter().filter_map(|(name, ours)| {
+            let backend = acp(name, ours.acp.as_deref()?, CliConfig::default())?;
+            Some(KindFacts::of(name, &backend))
+        });
+        known.chain(own).collect()
+    }
+}
+
 impl KindFacts {
+    fn of(name: &str, backend: &CliBackend) -> Self {
+        let without = |left_out: Grant| -> BTreeSet<Grant> {
+            Grant::ALL.into_iter().filter(|grant| *grant != left_out).collect()
+        };
+        // Refused without it, whatever else is granted.
+        let is_needed = |grant: &Grant| backend.check_grants(&without(*grant)).is_err();
+        let needs = Grant::ALL.into_iter().filter(is_needed);
+        Self {
+            name: name.to_owned(),
+            program: backend.program_path().to_string_lossy().into_owned(),
+            capabilities: backend.capabilities().ids,
+            needs: needs.map(|grant| allowlisted(name, grant)).collect(),
+        }
+    }
+
     pub fn has(&self, capability: &str) -> bool {
         self.capabilities.contains(capability)
     }
@@ -101,37 +147,16 @@ impl KindFacts {
 }
 
 impl CodingKind {
-    pub(super) fn backend(&self, config: CliConfig) -> CliBackend {
-        (self.make)(config)
-    }
-
-    /// Says what it can do, without starting it.
-    pub fn facts(&self) -> KindFacts {
-        let backend = self.backend(CliConfig::default());
-        KindFacts {
-            name: self.name,
-            program: self.program,
-            capabilities: backend.capabilities().ids,
-            needs: self.needs(&backend),
+    pub(super) fn backend(&self, config: CliConfig, approvals: bool) -> CliBackend {
+        match self.asking.filter(|_| approvals) {
+            Some(asking) => asking(config),
+            None => (self.make)(config),
         }
     }
 
-    /// The grants without which it is refused, whatever else is granted.
-    fn needs(&self, backend: &CliBackend) -> Vec<String> {
-        let without = |left_out: Grant| -> BTreeSet<Grant> {
-            Grant::ALL.into_iter().filter(|grant| *grant != left_out).collect()
-        };
-        let is_needed = |grant: &Grant| backend.check_grants(&without(*grant)).is_err();
-        Grant::ALL.into_iter().filter(is_needed).map(|grant| self.allowlisted(grant)).collect()
-    }
-
-    fn allowlisted(&self, grant: Grant) -> String {
-        match grant {
-            Grant::ReadFiles => "openwop:core.files.read".to_owned(),
-            Grant::WriteFiles => "openwop:core.files.write".to_owned(),
-            Grant::FetchWeb => "openwop:core.openwop.http.fetch".to_owned(),
-            _ => format!("cli:{}.shell", self.name),
-        }
+    /// Whether it can be made to ask before it leaves its sandbox.
+    pub fn can_ask(&self) -> bool {
+        self.asking.is_some()
     }
 
     /// What it is told in the words that it knows, where the host's own are others.
@@ -172,6 +197,15 @@ pub(super) fn acp(name: &str, command: &[String], config: CliConfig) -> Option<C
         variables: Vec::new(),
     };
     Some(backends::acp::backend(program, config))
+}
+
+fn allowlisted(kind: &str, grant: Grant) -> String {
+    match grant {
+        Grant::ReadFiles => "openwop:core.files.read".to_owned(),
+        Grant::WriteFiles => "openwop:core.files.write".to_owned(),
+        Grant::FetchWeb => "openwop:core.openwop.http.fetch".to_owned(),
+        _ => format!("cli:{kind}.shell"),
+    }
 }
 
 pub(super) fn find(name: &str) -> Option<&'static CodingKind> {

@@ -1,10 +1,12 @@
 //! Session files of coding agents, kept so that a session can go on where its home was lost.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, FileType, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use callboard_agents::Errand;
@@ -17,22 +19,25 @@ const MOST_BYTES: u64 = 4 << 20;
 /// Agents write one file for a session, or one for each turn.
 const MOST_FILES: usize = 512;
 /// Old readers refuse another version, which is like having nothing; a new reader keeps the branch of every older one.
-const VERSION: u64 = 1;
+const TEXT_ONLY: u64 = 1;
+/// Written where a file is no text, so that older hosts still read the others.
+const WITH_BYTES: u64 = 2;
 
 /// The home of one errand, where it is one that this host made.
 struct Home<'a> {
     store: &'a dyn CodingSessions,
     path: PathBuf,
     name: String,
-    /// Where sessions lie below it.
-    folders: Vec<PathBuf>,
+    /// Where sessions lie below it: files, or folders of them. `*` stands for any name.
+    places: Vec<PathBuf>,
 }
 
 impl CliAgents {
     /// Puts a session's files back where they are gone. A session that is still missing says so itself.
     pub(super) async fn restore(&self, errand: &Errand<'_>) {
         let Some(home) = self.kept_home(errand) else { return };
-        if home.folders.iter().any(|folder| home.path.join(folder).exists()) {
+        let is_there = |place: &PathBuf| at(&home.path, place).is_ok_and(|found| !found.is_empty());
+        if home.places.iter().any(is_there) {
             return;
         }
         let kept = home.store.kept_session(errand.tenant, errand.run, &home.name).await;
@@ -49,7 +54,7 @@ impl CliAgents {
     /// Keeps a session's files as they are now. The session goes on here even if that fails.
     pub(super) async fn keep(&self, errand: &Errand<'_>) {
         let Some(home) = self.kept_home(errand) else { return };
-        let kept = match pack(&home.path, &home.folders) {
+        let kept = match pack(&home.path, &home.places) {
             Ok(None) => return,
             Ok(Some(text)) => {
                 let kept = home.store.keep_session(errand.tenant, errand.run, &home.name, text);
@@ -64,58 +69,98 @@ impl CliAgents {
 
     fn kept_home(&self, errand: &Errand<'_>) -> Option<Home<'_>> {
         let store = self.sessions.as_deref().filter(|_| self.settings.home.is_none())?;
-        let folders: Vec<PathBuf> = match kinds::find(errand.kind) {
+        let places: Vec<PathBuf> = match kinds::find(errand.kind) {
             Some(kind) => kind.sessions.iter().map(PathBuf::from).collect(),
             None => self.settings.agents.get(errand.kind)?.sessions.clone(),
         };
         let path = self.folders.prepare(errand.tenant, errand.run).ok()?;
         let path = path.home(errand.node, errand.visit);
         let name = path.file_name()?.to_string_lossy().into_owned();
-        (!folders.is_empty()).then_some(Home { store, path, name, folders })
+        (!places.is_empty()).then_some(Home { store, path, name, places })
     }
 }
 
-/// The files below the folders as one text; none where there are none.
-fn pack(home: &Path, folders: &[PathBuf]) -> io::Result<Option<String>> {
+/// A file below the home.
+struct Found {
+    path: PathBuf,
+    /// Whether it is one of the places itself, and not just somewhere below.
+    is_named: bool,
+}
+
+/// The files at the places as one text; none where there are none.
+fn pack(home: &Path, places: &[PathBuf]) -> io::Result<Option<String>> {
     let mut found = Vec::new();
-    for folder in folders {
-        collect(home, folder, &mut found)?;
+    for place in places {
+        for (path, kind) in at(home, place)? {
+            if kind.is_dir() {
+                collect(home, &path, &mut found)?;
+            } else {
+                found.push(Found { path, is_named: true });
+            }
+        }
     }
-    let mut files = Vec::new();
-    let mut bytes = 0;
-    for path in found {
+    let (mut files, mut version, mut bytes) = (Vec::new(), TEXT_ONLY, 0);
+    for Found { path, is_named } in found {
         bytes += fs::symlink_metadata(home.join(&path))?.len();
         if bytes > MOST_BYTES || files.len() == MOST_FILES {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too large to be kept"));
         }
-        // What is no text is no session.
-        if let Ok(text) = fs::read_to_string(home.join(&path)) {
-            files.push(json!({ "path": path.to_string_lossy(), "text": text }));
+        let name = path.to_string_lossy();
+        match String::from_utf8(fs::read(home.join(&path))?) {
+            Ok(text) => files.push(json!({ "path": name, "text": text })),
+            Err(error) if is_named => {
+                version = WITH_BYTES;
+                files.push(json!({ "path": name, "base64": STANDARD.encode(error.as_bytes()) }));
+            }
+            // What is no text is no session, unless somebody says that it is.
+            Err(_) => {}
         }
     }
-    let text = json!({ "version": VERSION, "files": files }).to_string();
+    let text = json!({ "version": version, "files": files }).to_string();
     Ok((!files.is_empty()).then_some(text))
 }
 
-/// Follows no link: an agent could have put one there.
-fn collect(home: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
-    let mut above = home.to_path_buf();
-    for part in folder {
-        above.push(part);
-        match fs::symlink_metadata(&above) {
-            Ok(met) if met.is_dir() => {}
-            Ok(_) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error),
+/// What lies at a place. Follows no link: an agent could have put one there.
+fn at(home: &Path, place: &Path) -> io::Result<Vec<(PathBuf, FileType)>> {
+    let mut reached = vec![PathBuf::new()];
+    let mut found = Vec::new();
+    for part in place {
+        found.clear();
+        for above in reached {
+            if part != "*" {
+                let path = above.join(part);
+                found.extend(kind_of(&home.join(&path))?.map(|kind| (path, kind)));
+                continue;
+            }
+            for entry in fs::read_dir(home.join(&above))? {
+                let entry = entry?;
+                found.push((above.join(entry.file_name()), entry.file_type()?));
+            }
         }
+        let folders = found.iter().filter(|(_, kind)| kind.is_dir());
+        reached = folders.map(|(path, _)| path.clone()).collect();
     }
-    for entry in fs::read_dir(&above)? {
+    found.retain(|(_, kind)| kind.is_dir() || kind.is_file());
+    Ok(found)
+}
+
+/// None where there is nothing.
+fn kind_of(path: &Path) -> io::Result<Option<FileType>> {
+    match fs::symlink_metadata(path) {
+        Ok(met) => Ok(Some(met.file_type())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn collect(home: &Path, folder: &Path, found: &mut Vec<Found>) -> io::Result<()> {
+    for entry in fs::read_dir(home.join(folder))? {
         let entry = entry?;
         let (kind, path) = (entry.file_type()?, folder.join(entry.file_name()));
         if kind.is_dir() {
             collect(home, &path, found)?;
         } else if kind.is_file() {
-            found.push(path);
+            found.push(Found { path, is_named: false });
         }
     }
     Ok(())
@@ -125,7 +170,7 @@ fn collect(home: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<(
 fn unpack(home: &Path, text: &str) -> io::Result<()> {
     let broken = || io::Error::new(io::ErrorKind::InvalidData, "what was kept cannot be read");
     let kept: Value = serde_json::from_str(text)?;
-    if kept["version"] != VERSION {
+    if kept["version"] != TEXT_ONLY && kept["version"] != WITH_BYTES {
         return Err(broken());
     }
     for file in kept["files"].as_array().ok_or_else(broken)? {
@@ -133,12 +178,17 @@ fn unpack(home: &Path, text: &str) -> io::Result<()> {
         if !path.components().all(|part| matches!(part, Component::Normal(_))) {
             return Err(broken());
         }
+        let content = match (&file["text"], &file["base64"]) {
+            (Value::String(text), _) => text.clone().into_bytes(),
+            (_, Value::String(text)) => STANDARD.decode(text).map_err(|_| broken())?,
+            _ => return Err(broken()),
+        };
         let path = home.join(path);
         let folder = path.parent().unwrap_or(home);
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let mut file_there =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        file_there.write_all(file["text"].as_str().ok_or_else(broken)?.as_bytes())?;
+        file_there.write_all(&content)?;
     }
     Ok(())
 }
@@ -149,11 +199,11 @@ mod tests {
 
     use super::*;
 
-    fn folders() -> Vec<PathBuf> {
+    fn places() -> Vec<PathBuf> {
         vec![".agent/sessions".into()]
     }
 
-    fn with(files: &[(&str, &str)]) -> tempfile::TempDir {
+    fn with(files: &[(&str, impl AsRef<[u8]>)]) -> tempfile::TempDir {
         let home = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = home.path().join(name);
@@ -167,7 +217,7 @@ mod tests {
     fn sessions_move_to_another_home_and_nothing_else_does() {
         let home = with(&[(".agent/sessions/a/s.jsonl", "{}\n"), (".agent/login", "secret")]);
         symlink("/etc/hostname", home.path().join(".agent/sessions/link")).unwrap();
-        let kept = pack(home.path(), &folders()).unwrap().unwrap();
+        let kept = pack(home.path(), &places()).unwrap().unwrap();
         assert!(!kept.contains("secret") && !kept.contains("link"), "{kept}");
         let other = tempfile::tempdir().unwrap();
         unpack(other.path(), &kept).unwrap();
@@ -180,16 +230,16 @@ mod tests {
     fn no_link_is_followed_and_nothing_is_nothing() {
         let outside = with(&[("sessions/s", "not ours")]);
         let home = tempfile::tempdir().unwrap();
-        assert_eq!(pack(home.path(), &folders()).unwrap(), None);
+        assert_eq!(pack(home.path(), &places()).unwrap(), None);
         symlink(outside.path(), home.path().join(".agent")).unwrap();
-        assert_eq!(pack(home.path(), &folders()).unwrap(), None);
+        assert_eq!(pack(home.path(), &places()).unwrap(), None);
     }
 
     #[test]
     fn what_is_too_large_is_not_kept() {
         let most = usize::try_from(MOST_BYTES).unwrap();
         let home = with(&[(".agent/sessions/s", &"x".repeat(most + 1))]);
-        assert!(pack(home.path(), &folders()).is_err());
+        assert!(pack(home.path(), &places()).is_err());
     }
 
     #[test]
@@ -199,6 +249,34 @@ mod tests {
             let kept = json!({ "version": 1, "files": [{ "path": path, "text": "" }] });
             assert!(unpack(home.path(), &kept.to_string()).is_err(), "{path}");
         }
-        assert!(unpack(home.path(), r#"{"version":2,"files":[]}"#).is_err());
+        assert!(unpack(home.path(), r#"{"version":3,"files":[]}"#).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_named_is_kept_whatever_it_holds() {
+        let bytes: &[u8] = &[0xff, 0, 7];
+        let home = with(&[(".agent/a.db", bytes), (".agent/sessions/b.db", bytes)]);
+        let places = [".agent/a.db", ".agent/a.db-wal", ".agent/a.db/x"].map(PathBuf::from);
+        let kept = pack(home.path(), &[&places[..], &self::places()].concat()).unwrap().unwrap();
+        let other = tempfile::tempdir().unwrap();
+        unpack(other.path(), &kept).unwrap();
+        assert_eq!(fs::read(other.path().join(".agent/a.db")).unwrap(), bytes);
+        assert!(!other.path().join(".agent/sessions").exists(), "what is no text is no session");
+        assert!(kept.contains("\"version\":2"), "{kept}");
+    }
+
+    #[test]
+    fn a_star_stands_for_any_name() {
+        let home = with(&[("tmp/one/chats/s", "1"), ("tmp/two/chats/s", "2"), ("tmp/three", "3")]);
+        symlink(home.path().join("tmp/one"), home.path().join("tmp/link")).unwrap();
+        let place = PathBuf::from("tmp/*/chats");
+        let kept = pack(home.path(), std::slice::from_ref(&place)).unwrap().unwrap();
+        let kept: Value = serde_json::from_str(&kept).unwrap();
+        let mut names: Vec<&str> =
+            kept["files"].as_array().unwrap().iter().filter_map(|it| it["path"].as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["tmp/one/chats/s", "tmp/two/chats/s"]);
+        assert_eq!(kept["version"], 1);
+        assert!(at(tempfile::tempdir().unwrap().path(), &place).unwrap().is_empty());
     }
 }

@@ -46,7 +46,11 @@ fn who_cannot_be_held_is_refused_with_the_reason() {
 
 #[test]
 fn every_kind_says_what_it_needs() {
-    let needs = CODING_KINDS.map(|kind| (kind.name, kind.facts().needs));
+    let goose =
+        CliAgentSettings { acp: Some(list(&["/opt/goose", "acp"])), ..CliAgentSettings::default() };
+    let agents = [("goose".to_owned(), goose)].into();
+    let kinds = CliSettings { agents, ..CliSettings::default() }.kinds();
+    let needs: Vec<_> = kinds.iter().map(|kind| (kind.name.as_str(), kind.needs.clone())).collect();
     let (read, write) = ("openwop:core.files.read", "openwop:core.files.write");
     assert_eq!(
         needs,
@@ -56,6 +60,17 @@ fn every_kind_says_what_it_needs() {
             ("gemini-cli", list(&[])),
             ("opencode", list(&["cli:opencode.shell"])),
             ("aider", list(&[read, write, "cli:aider.shell"])),
+            ("goose", list(&["cli:goose.shell"])),
         ]
     );
+    assert_eq!(kinds[5].program, "/opt/goose");
+}
+
+#[test]
+fn codex_is_held_to_the_same_when_it_asks() {
+    let asking = CliAgentSettings { approvals: true, ..CliAgentSettings::default() };
+    let agents = [("codex".to_owned(), asking)].into();
+    let kinds = CliSettings { agents, ..CliSettings::default() }.kinds();
+    assert_eq!(kinds[1].needs, list(&["cli:codex.shell"]));
+    assert!(kinds[1].resumes() && !kinds[1].forks());
 }

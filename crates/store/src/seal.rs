@@ -110,7 +110,7 @@ pub(crate) fn create_key(path: &Path) -> io::Result<Seal> {
     let aside = path.with_extension("key.new");
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
-    writeln!(file, "{}", hex(&key))?;
+    writeln!(file, "{}", hex(key))?;
     file.sync_all()?;
     fs::rename(&aside, path)?;
     if let Some(folder) = path.parent() {

@@ -1,13 +1,32 @@
-//! The record of a run that begins with an order.
+//! What begins with an order: the record of its run.
 
 use callboard_core::{Birth, MemoryBirth, RunBudget, RunLimits};
-use callboard_protocol::{ENGINE_VERSION, RunId, Timestamp, WorkflowId};
+use callboard_protocol::{ENGINE_VERSION, Object, Owner, RunId, Timestamp, WorkflowId};
 
 use crate::directory::Cast;
-use crate::engine::Order;
+use crate::engine::{Order, Target};
 use crate::store::KeyMode;
 
 impl Order {
+    /// A run of `target` that is given nothing, and of which nothing more is said.
+    pub fn new(target: Target, owner: Owner, mode: KeyMode) -> Self {
+        Self {
+            target,
+            owner,
+            mode,
+            inputs: Object::new(),
+            configurable: Object::new(),
+            tags: Vec::new(),
+            metadata: None,
+            scope_id: None,
+            callback_url: None,
+            forced_engine_version: None,
+            exclusive: false,
+            trace: None,
+            acting: None,
+        }
+    }
+
     pub(crate) fn birth(
         self,
         run_id: RunId,

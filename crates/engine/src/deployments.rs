@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use callboard_core::Run;
-use callboard_protocol::{AgentId, Object, Owner, RunStatus, Tenant, Timestamp, WorkflowId};
+use callboard_protocol::{AgentId, Owner, RunStatus, Tenant, Timestamp, WorkflowId};
 
 use crate::directory::Cast;
 use crate::engine::{Done, Engine, EngineError, Newborn, Order, Remember, Target};
@@ -86,21 +86,7 @@ impl Engine {
     pub(crate) fn telling(&self, telling: Telling, at: Timestamp) -> Result<Newborn, EngineError> {
         let Telling { workflow, definition, owner, mode, tags } = telling;
         let (digest, plan) = self.inner.catalog.plan_of(&definition)?;
-        let order = Order {
-            target: Target::Workflow(workflow.clone()),
-            owner,
-            mode,
-            inputs: Object::new(),
-            configurable: Object::new(),
-            tags,
-            metadata: None,
-            scope_id: None,
-            callback_url: None,
-            forced_engine_version: None,
-            exclusive: false,
-            trace: None,
-            acting: None,
-        };
+        let order = Order { tags, ..Order::new(Target::Workflow(workflow.clone()), owner, mode) };
         let limits = plan.admit(&order.inputs, &order.configurable, self.limits())?;
         let run = self.inner.ids.run_id();
         let birth = order.birth(run, workflow, digest, Cast::default(), (limits, None), at);

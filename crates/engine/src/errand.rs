@@ -79,22 +79,17 @@ impl Engine {
         }
         let sender = json!({ "runId": errand.run, "nodeId": errand.node });
         let order = Order {
-            target: Target::Workflow(errand.workflow.clone()),
-            owner: birth.owner.clone(),
-            mode: Scope::of(birth).mode,
             inputs: errand.inputs,
-            configurable: Object::new(),
-            tags: Vec::new(),
             metadata: Some(Object::from_iter([
                 (DEPTH.to_owned(), depth.into()),
                 ("callboard.sentBy".to_owned(), sender),
             ])),
-            scope_id: None,
-            callback_url: None,
             forced_engine_version: birth.forced_engine_version,
-            exclusive: false,
-            trace: None,
-            acting: None,
+            ..Order::new(
+                Target::Workflow(errand.workflow.clone()),
+                birth.owner.clone(),
+                Scope::of(birth).mode,
+            )
         };
         let key = key_of(errand.effect);
         let expires_at = self.inner.clock.now().plus(REMEMBERED);

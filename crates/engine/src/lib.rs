@@ -30,6 +30,7 @@ mod observe;
 mod once;
 mod org_chart;
 mod outside;
+mod pace;
 mod packs;
 mod prompts;
 mod record;

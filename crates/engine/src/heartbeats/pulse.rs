@@ -16,6 +16,7 @@ use super::port::{Evaluation, Heartbeat, Heartbeats, Observe, ObserveError};
 use crate::engine::{Engine, EngineError, Newborn, Order, Target};
 use crate::fire::Fire;
 use crate::store::StoreError;
+use crate::pace::Pace;
 
 /// Nothing is looked at more often.
 pub const MIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -60,7 +61,12 @@ impl Pulse {
     }
 
     pub fn start(&self) {
-        self.inner.engine.inner.tasks.spawn(self.clone().watch_until_stopped());
+        let this = self.clone();
+        self.inner.engine.inner.tasks.spawn(async move {
+            let inner = &this.inner;
+            let pace = Pace { what: "heartbeats", wake: &inner.wake, longest_sleep: LONGEST_SLEEP };
+            inner.engine.tick_until_stopped(pace, |now| this.tick(now)).await;
+        });
     }
 
     /// Says that a heartbeat was made or changed.
@@ -160,19 +166,9 @@ impl Pulse {
         let acting = if let Fire::For(acting) = fire { Some(*acting) } else { None };
         let said = [("heartbeatId".to_owned(), json!(heartbeat.id))];
         let order = Order {
-            target: Target::Workflow(workflow.clone()),
             acting,
-            owner,
-            mode: heartbeat.place.mode,
-            inputs: Object::new(),
-            configurable: Object::new(),
-            tags: Vec::new(),
             metadata: Some(Object::from_iter(said)),
-            scope_id: None,
-            callback_url: None,
-            forced_engine_version: None,
-            exclusive: false,
-            trace: None,
+            ..Order::new(Target::Workflow(workflow.clone()), owner, heartbeat.place.mode)
         };
         match engine.conceive(order).await {
             Ok(newborn) => Ok(Some(newborn)),
@@ -203,26 +199,6 @@ impl Pulse {
         self.inner.engine.commit_and_drive(commit, claim, run).await?;
         self.inner.engine.run_created(&birth);
         Ok(Some(id))
-    }
-
-    /// Sleeps and ticks until told to stop. Holds no state worth testing.
-    async fn watch_until_stopped(self) {
-        let engine = &self.inner.engine.inner;
-        loop {
-            let now = engine.clock.now();
-            let next = self.tick(now).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "heartbeats not looked at; trying again");
-                None
-            });
-            let latest = now.plus(LONGEST_SLEEP);
-            let until = next.map_or(latest, |next| next.min(latest));
-            // Losing any of these branches is fine: the next tick reads the truth.
-            tokio::select! {
-                () = engine.clock.sleep_until(until) => {}
-                () = self.inner.wake.notified() => {}
-                () = engine.stop.cancelled() => return,
-            }
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use callboard_core::{Run, UPKEEP};
-use callboard_protocol::{Object, Owner, Timestamp};
+use callboard_protocol::{Owner, Timestamp};
 
 use super::Crowd;
 use crate::directory::Cast;
@@ -100,24 +100,11 @@ impl Keeper {
 }
 
 fn order(crowd: &Crowd) -> Order {
+    let (tenant, workspace) = (crowd.owner.tenant.clone(), crowd.owner.workspace.clone());
+    let owner = Owner { tenant, workspace, principal: None };
     Order {
-        target: Target::Workflow(WORKFLOW.into()),
-        owner: Owner {
-            tenant: crowd.owner.tenant.clone(),
-            workspace: crowd.owner.workspace.clone(),
-            principal: None,
-        },
-        mode: crowd.owner.mode,
-        inputs: Object::new(),
-        configurable: Object::new(),
-        tags: Vec::new(),
-        metadata: None,
         scope_id: Some(crowd.scope_id.clone()).filter(|scope_id| !scope_id.is_empty()),
-        callback_url: None,
-        forced_engine_version: None,
-        exclusive: false,
-        trace: None,
-        acting: None,
+        ..Order::new(Target::Workflow(WORKFLOW.into()), owner, crowd.owner.mode)
     }
 }
 

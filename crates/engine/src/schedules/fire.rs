@@ -209,18 +209,12 @@ pub(super) fn order(schedule: &Schedule, slot: Slot) -> Order {
         metadata.insert("isCatchUp".to_owned(), json!(true));
     }
     Order {
-        target: Target::Workflow(schedule.workflow.clone()),
-        acting: None,
-        owner: schedule.owner(),
-        mode: schedule.place.mode,
         inputs: schedule.inputs.clone(),
-        configurable: Object::new(),
-        tags: Vec::new(),
         metadata: Some(metadata),
-        scope_id: None,
-        callback_url: None,
-        forced_engine_version: None,
-        exclusive: false,
-        trace: None,
+        ..Order::new(
+            Target::Workflow(schedule.workflow.clone()),
+            schedule.owner(),
+            schedule.place.mode,
+        )
     }
 }

@@ -11,6 +11,7 @@ use callboard_protocol::Timestamp;
 use super::declared::HostOwner;
 use super::port::Schedules;
 use crate::engine::Engine;
+use crate::pace::Pace;
 use crate::store::StoreError;
 
 /// Schedules read at once: enough to fill commits, few enough to hold in memory with their inputs.
@@ -64,7 +65,12 @@ impl Scheduler {
     }
 
     pub fn start(&self) {
-        self.inner.engine.inner.tasks.spawn(self.clone().watch_until_stopped());
+        let this = self.clone();
+        self.inner.engine.inner.tasks.spawn(async move {
+            let inner = &this.inner;
+            let pace = Pace { what: "schedules", wake: &inner.wake, longest_sleep: LONGEST_SLEEP };
+            inner.engine.tick_until_stopped(pace, |now| this.tick(now)).await;
+        });
     }
 
     /// Says that a schedule was made or changed.
@@ -101,25 +107,5 @@ impl Scheduler {
         };
         *attention = Some(Attention { since, last: now });
         since
-    }
-
-    /// Sleeps and ticks until told to stop. Holds no state worth testing.
-    async fn watch_until_stopped(self) {
-        let engine = &self.inner.engine.inner;
-        loop {
-            let now = engine.clock.now();
-            let next = self.tick(now).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "schedules not looked at; trying again");
-                None
-            });
-            let latest = now.plus(LONGEST_SLEEP);
-            let until = next.map_or(latest, |next| next.min(latest));
-            // Losing any of these branches is fine: the next tick reads the truth.
-            tokio::select! {
-                () = engine.clock.sleep_until(until) => {}
-                () = self.inner.wake.notified() => {}
-                () = engine.stop.cancelled() => return,
-            }
-        }
     }
 }

@@ -342,19 +342,13 @@ fn order(subscription: &Subscription, event: &Object) -> Order {
         ("triggerSource".to_owned(), json!(subscription.source)),
     ]);
     Order {
-        target: Target::Workflow(subscription.workflow.clone()),
-        acting: None,
-        owner: subscription.owner(),
-        mode: subscription.place.mode,
         inputs: inputs.collect(),
-        configurable: Object::new(),
-        tags: Vec::new(),
         metadata: Some(metadata),
-        scope_id: None,
-        callback_url: None,
-        forced_engine_version: None,
-        exclusive: false,
-        trace: None,
+        ..Order::new(
+            Target::Workflow(subscription.workflow.clone()),
+            subscription.owner(),
+            subscription.place.mode,
+        )
     }
 }
 

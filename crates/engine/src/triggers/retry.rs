@@ -8,6 +8,7 @@ use super::bridge::{Bridge, BridgeError, before};
 use super::deliver::Attempted;
 use super::port::{Arrival, ArrivalState, DeadReason, Subscription};
 use super::tell;
+use crate::pace::Pace;
 use crate::store::StoreError;
 
 /// Arrivals looked at before the next scan.
@@ -21,7 +22,12 @@ const DELIVERED_KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 impl Bridge {
     pub fn start(&self) {
-        self.inner.engine.inner.tasks.spawn(self.clone().retry_until_stopped());
+        let this = self.clone();
+        self.inner.engine.inner.tasks.spawn(async move {
+            let inner = &this.inner;
+            let pace = Pace { what: "deliveries", wake: &inner.wake, longest_sleep: LONGEST_SLEEP };
+            inner.engine.tick_until_stopped(pace, |now| this.tick(now)).await;
+        });
     }
 
     /// Tries again what is due; answers when something is due next.
@@ -106,25 +112,5 @@ impl Bridge {
                 .min(LONGEST_WAIT),
         };
         self.now().plus(wait)
-    }
-
-    /// Sleeps and ticks until told to stop. Holds no state worth testing.
-    async fn retry_until_stopped(self) {
-        let engine = &self.inner.engine.inner;
-        loop {
-            let now = engine.clock.now();
-            let next = self.tick(now).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "deliveries not looked at; trying again");
-                None
-            });
-            let latest = now.plus(LONGEST_SLEEP);
-            let until = next.map_or(latest, |next| next.min(latest));
-            // Losing any of these branches is fine: the next tick reads the truth.
-            tokio::select! {
-                () = engine.clock.sleep_until(until) => {}
-                () = self.inner.wake.notified() => {}
-                () = engine.stop.cancelled() => return,
-            }
-        }
     }
 }

@@ -329,21 +329,9 @@ pub(crate) fn scope() -> Scope {
 }
 
 pub(crate) fn order(workflow: &str, inputs: Object, configurable: Object) -> Order {
-    Order {
-        target: Target::Workflow(workflow.into()),
-        owner: Owner { tenant: "default".into(), workspace: None, principal: None },
-        mode: KeyMode::Live,
-        inputs,
-        configurable,
-        tags: Vec::new(),
-        metadata: None,
-        scope_id: None,
-        callback_url: None,
-        forced_engine_version: None,
-        exclusive: false,
-        trace: None,
-        acting: None,
-    }
+    let target = Target::Workflow(workflow.into());
+    let owner = Owner { tenant: "default".into(), workspace: None, principal: None };
+    Order { inputs, configurable, ..Order::new(target, owner, KeyMode::Live) }
 }
 
 /// Waits for the run's end and returns its log.

@@ -84,19 +84,12 @@ async fn order(host: &Host, caller: &Caller, text: &str) -> Result<Order, Proble
     };
     let field = field(host, tenant, &mention.whom.agent()).await?;
     Ok(Order {
-        target: Target::Mentioned(mention.whom.id().to_owned()),
-        owner: caller.owner(),
-        mode: caller.scope.mode,
         inputs: Object::from_iter([(field, mention.said.into())]),
-        configurable: Object::new(),
-        tags: Vec::new(),
-        metadata: None,
-        scope_id: None,
-        callback_url: None,
-        forced_engine_version: None,
-        exclusive: false,
-        trace: None,
-        acting: None,
+        ..Order::new(
+            Target::Mentioned(mention.whom.id().to_owned()),
+            caller.owner(),
+            caller.scope.mode,
+        )
     })
 }
 

@@ -75,9 +75,6 @@ fn order(caller: &Caller, headers: &HeaderMap, body: CreateRun) -> Result<Order,
         ));
     }
     Ok(Order {
-        target,
-        owner: caller.owner(),
-        mode: caller.scope.mode,
         inputs: body.inputs.unwrap_or_default(),
         configurable,
         tags,
@@ -87,7 +84,7 @@ fn order(caller: &Caller, headers: &HeaderMap, body: CreateRun) -> Result<Order,
         callback_url: body.callback_url,
         forced_engine_version: forced_version(caller, headers)?,
         trace: trace(headers),
-        acting: None,
+        ..Order::new(target, caller.owner(), caller.scope.mode)
     })
 }
 

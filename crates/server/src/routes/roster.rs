@@ -180,21 +180,7 @@ pub(crate) async fn order(
             return Err(refused(Code::NotInPortfolio, why));
         }
     };
-    Ok(Order {
-        target: Target::Workflow(workflow),
-        owner,
-        mode: caller.scope.mode,
-        inputs,
-        configurable: Object::new(),
-        tags: Vec::new(),
-        metadata: None,
-        scope_id: None,
-        callback_url: None,
-        forced_engine_version: None,
-        exclusive: false,
-        trace: None,
-        acting,
-    })
+    Ok(Order { inputs, acting, ..Order::new(Target::Workflow(workflow), owner, caller.scope.mode) })
 }
 
 /// A member of others is no member.

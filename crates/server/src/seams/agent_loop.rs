@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use callboard_core::{Resolution, Via};
 use callboard_engine::{Condition, Order, Target};
-use callboard_protocol::{Object, RunId};
+use callboard_protocol::RunId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -72,19 +72,8 @@ async fn play(
     }
     let bound = body.max_loop_iterations.map(|most| ("maxLoopIterations".to_owned(), json!(most)));
     let order = Order {
-        target: Target::Workflow(crew.id.as_str().into()),
-        owner: caller.owner(),
-        mode: caller.scope.mode,
-        inputs: Object::new(),
         configurable: bound.into_iter().collect(),
-        tags: Vec::new(),
-        metadata: None,
-        scope_id: None,
-        callback_url: None,
-        forced_engine_version: None,
-        exclusive: false,
-        trace: None,
-        acting: None,
+        ..Order::new(Target::Workflow(crew.id.as_str().into()), caller.owner(), caller.scope.mode)
     };
     let run = host.app.engine.create(order, None).await?.run;
     let mut events = ended(host, caller, &run).await?;

@@ -55,21 +55,7 @@ async fn play(
     for definition in [leaving(child, &body.child_outputs), taking(id, child, body)] {
         workflows::store(host, caller, definition.to_string().as_bytes()).await?;
     }
-    let order = Order {
-        target: Target::Workflow(id.into()),
-        owner: caller.owner(),
-        mode: caller.scope.mode,
-        inputs: Object::new(),
-        configurable: Object::new(),
-        tags: Vec::new(),
-        metadata: None,
-        scope_id: None,
-        callback_url: None,
-        forced_engine_version: None,
-        exclusive: false,
-        trace: None,
-        acting: None,
-    };
+    let order = Order::new(Target::Workflow(id.into()), caller.owner(), caller.scope.mode);
     let run = host.app.engine.create(order, None).await?.run;
     let mut events = ended(host, caller, &run).await?;
     if events.iter().any(|event| event["type"] == "node.suspended") {

@@ -58,19 +58,8 @@ pub(crate) async fn budget(
         Scenario::ModelDenied => json!({ "modelDeny": [MODEL] }),
     };
     let order = Order {
-        target: Target::Workflow(PROBE.into()),
-        owner,
-        mode,
-        inputs: Object::new(),
         configurable: Object::from_iter([("budget".to_owned(), policy)]),
-        tags: Vec::new(),
-        metadata: None,
-        scope_id: None,
-        callback_url: None,
-        forced_engine_version: None,
-        exclusive: false,
-        trace: None,
-        acting: None,
+        ..Order::new(Target::Workflow(PROBE.into()), owner, mode)
     };
     let run = engine.create(order, None).await?.run;
     let events = ended(&host, &caller, &run).await?;

@@ -166,19 +166,8 @@ async fn resolved(
         .await
         .map_err(|error| Problem::internal(&error))?;
     let order = Order {
-        target: Target::Workflow(workflow),
-        owner,
-        mode,
-        inputs: Object::new(),
         configurable: Object::from_iter([("ai".to_owned(), json!({ "provider": "scripted" }))]),
-        tags: Vec::new(),
-        metadata: None,
-        scope_id: None,
-        callback_url: None,
-        forced_engine_version: None,
-        exclusive: false,
-        trace: None,
-        acting: None,
+        ..Order::new(Target::Workflow(workflow), owner, mode)
     };
     let run = host.app.engine.create(order, None).await?.run;
     ended(host, caller, &run).await?;

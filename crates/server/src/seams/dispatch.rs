@@ -56,19 +56,8 @@ fn order(caller: &Caller, found: &InstalledAgent, body: &Dispatch) -> Order {
         }
     }
     Order {
-        target: Target::Agent(found.agent.id().to_string()),
-        owner: caller.owner(),
-        mode: caller.scope.mode,
         inputs,
-        configurable: Object::new(),
-        tags: Vec::new(),
-        metadata: None,
-        scope_id: None,
-        callback_url: None,
-        forced_engine_version: None,
-        exclusive: false,
-        trace: None,
-        acting: None,
+        ..Order::new(Target::Agent(found.agent.id().to_string()), caller.owner(), caller.scope.mode)
     }
 }
 

@@ -67,21 +67,7 @@ async fn play(
     let parent = definition(PARENT, &nodes);
     workflows::store(host, caller, parent.to_string().as_bytes()).await?;
     made.push(PARENT.into());
-    let order = Order {
-        target: Target::Workflow(PARENT.into()),
-        owner: caller.owner(),
-        mode: caller.scope.mode,
-        inputs: Object::new(),
-        configurable: Object::new(),
-        tags: Vec::new(),
-        metadata: None,
-        scope_id: None,
-        callback_url: None,
-        forced_engine_version: None,
-        exclusive: false,
-        trace: None,
-        acting: None,
-    };
+    let order = Order::new(Target::Workflow(PARENT.into()), caller.owner(), caller.scope.mode);
     let run = host.app.engine.create(order, None).await?.run;
     let events = ended(host, caller, &run).await?;
     let told = |kind: &str| {

@@ -61,19 +61,9 @@ pub(crate) async fn live_invoke(
         }
     };
     let order = Order {
-        target,
-        owner: caller.owner(),
-        mode: caller.scope.mode,
         inputs: task,
         configurable: object(json!({ "ai": { "provider": "scripted" } })),
-        tags: Vec::new(),
-        metadata: None,
-        scope_id: None,
-        callback_url: None,
-        forced_engine_version: None,
-        exclusive: false,
-        trace: None,
-        acting: None,
+        ..Order::new(target, caller.owner(), caller.scope.mode)
     };
     let run = host.app.engine.create(order, None).await?.run;
     let events = ended(&host, &caller, &run).await?;

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use callboard_engine::{Filter, Order, Target};
-use callboard_protocol::{Object, RunId};
+use callboard_protocol::RunId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -89,20 +89,10 @@ pub(crate) async fn roundtrip(
 async fn start(host: &Host, caller: &Caller, body: &Roundtrip) -> Result<RunId, Problem> {
     let inputs = json!({ "ttlSeconds": body.ttl_seconds, "offsetMs": body.child_write_offset_ms });
     let order = Order {
-        target: Target::Workflow(PARENT.into()),
-        owner: caller.owner(),
-        mode: caller.scope.mode,
         inputs: inputs.as_object().cloned().unwrap_or_default(),
-        configurable: Object::new(),
-        tags: Vec::new(),
-        metadata: None,
         // A memory of its own, so that two of these at once see nothing of each other.
         scope_id: Some(uuid::Uuid::now_v7().to_string()),
-        callback_url: None,
-        forced_engine_version: None,
-        exclusive: false,
-        trace: None,
-        acting: None,
+        ..Order::new(Target::Workflow(PARENT.into()), caller.owner(), caller.scope.mode)
     };
     Ok(host.app.engine.create(order, None).await?.run)
 }

@@ -209,19 +209,9 @@ impl Play<'_> {
         let definition = self.definition(&id);
         workflows::store(host, caller, definition.to_string().as_bytes()).await?;
         let order = Order {
-            target: Target::Workflow(id.as_str().into()),
-            owner: caller.owner(),
-            mode: caller.scope.mode,
-            inputs: Object::new(),
             configurable: self.configurable,
-            tags: Vec::new(),
-            metadata: None,
             scope_id: self.scope_id,
-            callback_url: None,
-            forced_engine_version: None,
-            exclusive: false,
-            trace: None,
-            acting: None,
+            ..Order::new(Target::Workflow(id.as_str().into()), caller.owner(), caller.scope.mode)
         };
         let created = host.app.engine.create(order, None).await;
         host.app.engine.catalog().remove(&caller.scope.tenant, &id.as_str().into()).await?;

@@ -6,9 +6,11 @@
 mod book;
 mod port;
 mod pulse;
+mod tell;
 
 pub use book::NewHeartbeat;
 pub use port::{
     DueHeartbeats, Evaluation, Heartbeat, HeartbeatState, Heartbeats, Observe, ObserveError, Probe,
 };
 pub use pulse::{Beat, MAX_RUNTIME, MIN_INTERVAL, Pulse};
+pub use tell::{HeartbeatEvent, HeartbeatTold};

@@ -71,8 +71,8 @@ pub use files::{
 pub use fire::{Acting, Fire};
 pub use fork::{ForkOrder, Overlay};
 pub use heartbeats::{
-    Beat, DueHeartbeats, Evaluation, Heartbeat, HeartbeatState, Heartbeats, MAX_RUNTIME,
-    MIN_INTERVAL, NewHeartbeat, Observe, ObserveError, Probe, Pulse,
+    Beat, DueHeartbeats, Evaluation, Heartbeat, HeartbeatEvent, HeartbeatState, HeartbeatTold,
+    Heartbeats, MAX_RUNTIME, MIN_INTERVAL, NewHeartbeat, Observe, ObserveError, Probe, Pulse,
 };
 pub use in_memory::InMemoryStore;
 pub use logs::{Logs, Window};

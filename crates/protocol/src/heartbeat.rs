@@ -30,3 +30,22 @@ pub struct HeartbeatStateChanged {
     pub from: Object,
     pub to: Object,
 }
+
+/// `callboard.heartbeat.skipped`: a look that was not taken, or a change that started nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HeartbeatSkipped {
+    pub heartbeat_id: HeartbeatId,
+    pub reason: HeartbeatSkip,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeartbeatSkip {
+    /// The run of the last change goes on.
+    RunUnderWay,
+    /// Everybody who would do the run is paused.
+    MemberPaused,
+    /// The run cannot be started: its member or its workflow is gone, or does not fit.
+    NotStartable,
+}

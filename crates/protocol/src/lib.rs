@@ -81,7 +81,9 @@ pub use event::{
     VersionPinned, Vote, WorkflowChained, WorkspaceUpdated,
 };
 pub use event_types::EVENT_TYPES;
-pub use heartbeat::{HeartbeatEvaluated, HeartbeatStateChanged, HeartbeatStatus};
+pub use heartbeat::{
+    HeartbeatEvaluated, HeartbeatSkip, HeartbeatSkipped, HeartbeatStateChanged, HeartbeatStatus,
+};
 pub use hex::hex;
 pub use ids::{
     AgentId, ChannelName, EventId, HeartbeatId, HostId, KeyId, MemoryId, NodeId, Owner, Principal,

@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use serde_json::json;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, broadcast};
 
 use callboard_protocol::{
-    HeartbeatEvaluated, HeartbeatStateChanged, HeartbeatStatus, Object, RunId, Timestamp,
-    TriggerSource,
+    HeartbeatEvaluated, HeartbeatSkip, HeartbeatStateChanged, HeartbeatStatus, Object, RunId,
+    Timestamp, TriggerSource,
 };
 
 use super::port::{Evaluation, Heartbeat, Heartbeats, Observe, ObserveError};
+use super::tell::{HeartbeatTold, MOST_UNHEARD};
 use crate::engine::{Engine, EngineError, Newborn, Order, Target};
 use crate::fire::Fire;
-use crate::store::StoreError;
 use crate::pace::Pace;
+use crate::store::StoreError;
 
 /// Nothing is looked at more often.
 pub const MIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -43,6 +44,7 @@ pub(super) struct Inner {
     pub(super) heartbeats: Arc<dyn Heartbeats>,
     eyes: Arc<dyn Observe>,
     wake: Notify,
+    pub(super) told: broadcast::Sender<HeartbeatTold>,
 }
 
 /// What one look came to.
@@ -57,7 +59,8 @@ pub struct Beat {
 impl Pulse {
     /// Runs on the engine's clock and tasks, and stops with it.
     pub fn new(engine: Engine, heartbeats: Arc<dyn Heartbeats>, eyes: Arc<dyn Observe>) -> Self {
-        Self { inner: Arc::new(Inner { engine, heartbeats, eyes, wake: Notify::new() }) }
+        let (wake, told) = (Notify::new(), broadcast::Sender::new(MOST_UNHEARD));
+        Self { inner: Arc::new(Inner { engine, heartbeats, eyes, wake, told }) }
     }
 
     pub fn start(&self) {
@@ -99,6 +102,7 @@ impl Pulse {
         heartbeat.wake_at = Some(now.plus(Duration::from_secs(heartbeat.state.interval_sec)));
         self.inner.heartbeats.advance_heartbeat(heartbeat.clone(), expected, None).await?;
         if self.is_busy(&heartbeat).await? {
+            self.tell_skipped(&heartbeat.place, &heartbeat.id, HeartbeatSkip::RunUnderWay);
             return Ok(());
         }
         let eyes = Arc::clone(&self.inner.eyes);
@@ -144,26 +148,39 @@ impl Pulse {
         heartbeat.state.changed_at = is_changed.then_some(at).or(heartbeat.state.changed_at);
         let evaluated =
             HeartbeatEvaluated { heartbeat_id: heartbeat.id.clone(), status, changed: is_changed };
-        let newborn = match is_changed {
-            true => self.run_of(&heartbeat).await?,
+        let asked = match is_changed {
+            true => Some(self.run_of(&heartbeat).await?),
             false => None,
         };
-        let run = self.keep(heartbeat, newborn).await?;
+        let skipped = asked.as_ref().and_then(|asked| asked.as_ref().err().copied());
+        let place = heartbeat.place.clone();
+        let run = self.keep(heartbeat, asked.and_then(Result::ok)).await?;
         tracing::info!(target: "heartbeat", heartbeat = %evaluated.heartbeat_id, ?status, is_changed, "evaluated");
-        Ok(Beat { evaluated, changed, run })
+        let beat = Beat { evaluated, changed, run };
+        self.tell_of(&place, &beat, skipped);
+        Ok(beat)
     }
 
-    /// The run that a change asks for: none where everybody who would do it is paused or gone.
-    async fn run_of(&self, heartbeat: &Heartbeat) -> Result<Option<Newborn>, EngineError> {
+    /// The run that a change asks for, or why there is none.
+    async fn run_of(
+        &self,
+        heartbeat: &Heartbeat,
+    ) -> Result<Result<Newborn, HeartbeatSkip>, EngineError> {
         let engine = &self.inner.engine;
         let (owner, member) = (heartbeat.owner(), heartbeat.roster_id.as_ref());
         let (workflow, source) = (&heartbeat.workflow, TriggerSource::Heartbeat);
         let fire = engine.member_for_fire(&owner, member, workflow, source, None).await?;
         if let Some(why) = fire.refusal() {
             tracing::info!(heartbeat = %heartbeat.id, why, "change not acted upon");
-            return Ok(None);
         }
-        let acting = if let Fire::For(acting) = fire { Some(*acting) } else { None };
+        let acting = match fire {
+            Fire::For(acting) => Some(*acting),
+            Fire::Unowned => None,
+            Fire::Paused => return Ok(Err(HeartbeatSkip::MemberPaused)),
+            Fire::NoSuchMember | Fire::NotInPortfolio => {
+                return Ok(Err(HeartbeatSkip::NotStartable));
+            }
+        };
         let said = [("heartbeatId".to_owned(), json!(heartbeat.id))];
         let order = Order {
             acting,
@@ -171,11 +188,11 @@ impl Pulse {
             ..Order::new(Target::Workflow(workflow.clone()), owner, heartbeat.place.mode)
         };
         match engine.conceive(order).await {
-            Ok(newborn) => Ok(Some(newborn)),
+            Ok(newborn) => Ok(Ok(newborn)),
             Err(error @ EngineError::Store(_)) => Err(error),
             Err(error) => {
                 tracing::warn!(%error, heartbeat = %heartbeat.id, "run of a change not started");
-                Ok(None)
+                Ok(Err(HeartbeatSkip::NotStartable))
             }
         }
     }

@@ -8,11 +8,11 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use callboard_engine::{
-    Activities, Clock, DueHeartbeats, Filter, Heartbeat, Heartbeats, InMemoryStore, NewHeartbeat,
-    NewRun, Observe, ObserveError, Probe, Pulse, Roster, Scope, Store, StoreError,
+    Activities, Clock, DueHeartbeats, Filter, Heartbeat, HeartbeatEvent, Heartbeats, InMemoryStore,
+    NewHeartbeat, NewRun, Observe, ObserveError, Probe, Pulse, Roster, Scope, Store, StoreError,
 };
 use callboard_protocol::{
-    AgentRosterEntry, HeartbeatId, HeartbeatStatus, Object, Owner, Timestamp,
+    AgentRosterEntry, HeartbeatId, HeartbeatSkip, HeartbeatStatus, Object, Owner, Timestamp,
 };
 
 use crate::roster::member;
@@ -253,6 +253,32 @@ async fn a_paused_member_and_a_paused_heartbeat_fire_nothing() {
     world.outside.set(3);
     nap(30).await;
     assert_eq!((world.outside.looks(), world.runs().await), (looks, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_skipped_is_told_with_its_reason() {
+    let world = World::new();
+    let host = world.host("one", Fate::Live);
+    let mut told = host.listen();
+    let entry = AgentRosterEntry { enabled: false, ..member("host:a", &["quick"]) };
+    world.store.hire(entry, Timestamp::default()).await.unwrap();
+    host.add(NewHeartbeat { roster_id: Some("host:a".into()), ..watch("paused", "quick") })
+        .await
+        .unwrap();
+    host.add(watch("busy", "slow")).await.unwrap();
+    nap(1).await;
+    world.outside.set(1);
+    nap(20).await;
+    let mut skipped = Vec::new();
+    while let Ok(told) = told.try_recv() {
+        assert_eq!(told.place, scope());
+        if let HeartbeatEvent::Skipped(told) = told.what {
+            skipped.push((told.heartbeat_id.to_string(), told.reason));
+        }
+    }
+    skipped.sort_by(|a, b| a.0.cmp(&b.0));
+    let expected = [("busy", HeartbeatSkip::RunUnderWay), ("paused", HeartbeatSkip::MemberPaused)];
+    assert_eq!(skipped, expected.map(|(id, reason)| (id.to_owned(), reason)));
 }
 
 /// Dies before or after each of its writes, or sleeps through its lease; a second host is there all the time.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use callboard_engine::{Recorded, Watcher};
-use serde_json::Value;
+use callboard_engine::{HeartbeatTold, Recorded, Watcher};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::problem::Problem;
@@ -31,6 +31,13 @@ pub(super) fn event(event: &Recorded) -> Result<Frame, Problem> {
 /// An event under its place in all logs.
 pub(crate) fn placed(position: u64, recorded: &Recorded) -> Result<Frame, Problem> {
     Ok(Frame { id: Some(position), ..event(recorded)? })
+}
+
+/// What a heartbeat tells, which stands in no log.
+pub(crate) fn unplaced(told: &HeartbeatTold) -> Frame {
+    let name = told.what.name().to_owned();
+    let data = json!({ "type": name, "payload": told.what.payload(), "timestamp": told.at });
+    Frame { id: None, name, data: data.to_string() }
 }
 
 pub(super) fn chunk(event: &Recorded) -> Frame {

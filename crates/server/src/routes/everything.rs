@@ -1,4 +1,6 @@
 //! `GET /v1/host/callboard/events`: the events of every run that a caller may see, in the order of commits.
+//!
+//! What heartbeats tell goes out between them as it happens. It is part of no log, so it has no id to come back with.
 
 use std::io;
 use std::sync::Arc;
@@ -7,9 +9,9 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
-use callboard_engine::LogPosition;
+use callboard_engine::{HeartbeatTold, LogPosition};
 use futures_util::stream;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
 use super::events::{event_stream, last_event_id};
@@ -30,6 +32,7 @@ struct Everything {
     caller: Caller,
     after: LogPosition,
     growth: watch::Receiver<u64>,
+    heartbeats: broadcast::Receiver<HeartbeatTold>,
     keep_alive_at: Instant,
     is_over: bool,
     _open: OpenStream,
@@ -49,6 +52,7 @@ pub(super) async fn follow(
     };
     let everything = Everything {
         growth: host.app.engine.growth(),
+        heartbeats: host.app.pulse.listen(),
         keep_alive_at: Instant::now() + host.app.config.keep_alive,
         host,
         caller,
@@ -111,8 +115,13 @@ impl Everything {
         tokio::select! {
             () = app.shutdown.cancelled() => self.is_over = true,
             () = self.caller.revoked.cancelled() => self.is_over = true,
-            // The sender lives as long as the engine, which the host keeps.
+            // The senders live as long as the engine and the pulse, which the host keeps.
             _ = self.growth.changed() => {}
+            // Who is too far behind has missed some; nobody keeps them.
+            told = self.heartbeats.recv() => {
+                let theirs = told.ok().filter(|told| self.caller.scope.includes(&told.place));
+                return theirs.map(|told| frames::unplaced(&told).into_text());
+            }
             () = tokio::time::sleep_until(self.keep_alive_at) => {
                 let is_expired = self.caller.expires_at.is_some_and(|at| at <= self.host.now());
                 self.is_over = is_expired;

@@ -67,6 +67,38 @@ async fn s16_a_look_that_takes_too_long_is_given_up_and_changes_nothing() {
     assert_eq!(seen["enqueuedRuns"], 1, "the next look sees what the slow one missed");
 }
 
+/// RFC 0060 keeps what heartbeats tell out of every log; whoever listens hears it between what the logs tell.
+#[tokio::test(start_paused = true)]
+async fn a_tenants_stream_carries_what_its_heartbeats_tell() {
+    let host = host().await;
+    let mut frames = host.get("/v1/host/callboard/events").open().await;
+    let mut rival = host.get("/v1/host/callboard/events").key(RIVAL).open().await;
+    tick(&host, json!({ "size": 1 }), 0).await;
+    let changed = tick(&host, json!({ "size": 2 }), 0).await;
+    let mut told = Vec::new();
+    let mut fired = Vec::new();
+    while told.len() < 3 || fired.is_empty() {
+        let frame = frames.next().await.expect("a frame");
+        if frame.event.starts_with("heartbeat.") {
+            assert_eq!(frame.id, None, "nobody can come back for it");
+            assert_eq!(frame.data["type"], json!(frame.event));
+            told.push((frame.event, frame.data["payload"].clone()));
+        } else if frame.event == "run.started" {
+            fired.push(frame.data["runId"].clone());
+        }
+    }
+    let evaluated = |changed: bool| {
+        let payload = json!({ "heartbeatId": "suite", "status": "ok", "changed": changed });
+        ("heartbeat.evaluated".to_owned(), payload)
+    };
+    let other = ("heartbeat.stateChanged".to_owned(), changed["stateChanged"][0].clone());
+    assert_eq!(told, [evaluated(false), evaluated(true), other]);
+    assert_eq!(fired, [changed["runIds"][0].clone()]);
+    assert_eq!(rival.next().await.expect("a frame").comment, "connected");
+    host.shutdown.cancel();
+    assert!(rival.next().await.is_none(), "another tenant hears nothing of it");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_heartbeat_is_made_paused_and_removed() {
     let host = host().await;

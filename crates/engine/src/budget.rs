@@ -1,22 +1,29 @@
 //! What members and tenants may use by the day: the port to their accounts, with the question before each call.
 //!
 //! What a day has used is counted in the transaction that records the usage, so a crash neither loses nor doubles it.
-//! What is under way is not counted yet: as many calls as are made at once may go past a ceiling, each by itself.
+//! What is under way is set aside before it is asked whether anything is left. Each call counts what was set aside
+//! before it, and waits where its own estimate does not fit behind that: of calls that are made at once one may go past a
+//! ceiling, the first, and the others only by what their estimates were wrong by.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use callboard_core::{Birth, Fact, HostLimits, Overdrawn, RetryClass, Ruling, day_of};
 use callboard_protocol::{
-    Amount, BudgetDimension, BudgetScope, EffectiveBudget, Failure, RosterId, Tenant, Timestamp,
+    Amount, BudgetDimension, BudgetScope, EffectiveBudget, Failure, NodeId, RosterId, RunId,
+    Tenant, Timestamp,
 };
 
 use crate::activity::Call;
 use crate::once::Stumble;
-use crate::roster::{Roster, Spent};
-use crate::store::{KeyMode, StoreError};
+use crate::roster::{Roster, Spent, USAGE};
+use crate::store::{Claim, KeyMode, Row, StoreError};
+
+/// Between two looks at whether there is room: a call of a model takes longer.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
 /// Who pays: a member of a tenant, or the tenant with all that it has. Test keys and live keys pay apart.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +39,25 @@ pub trait Budgets: fmt::Debug + Send + Sync {
     /// What was used on a day. A tenant's purse counts every run, a member's those that are charged to it. A replay
     /// uses nothing.
     async fn spent_on(&self, purse: &Purse, day: i64) -> Result<Spent, StoreError>;
+
+    /// Sets aside what a call of a run's node may use, behind all that is set aside already. It counts until the call
+    /// is over ([`call_over`]), as long as the run goes on and nobody has taken it over.
+    async fn set_aside(
+        &self,
+        claim: &Claim,
+        node: &NodeId,
+        day: i64,
+        estimate: Spent,
+    ) -> Result<(), StoreError>;
+
+    /// What others had set aside on a day when a node set aside its own.
+    async fn set_aside_before(
+        &self,
+        purse: &Purse,
+        day: i64,
+        run: &RunId,
+        node: &NodeId,
+    ) -> Result<Spent, StoreError>;
 
     /// What people have raised a day's ceiling to; unbounded dimensions were not raised.
     async fn raised_on(&self, purse: &Purse, day: i64) -> Result<EffectiveBudget, StoreError>;
@@ -62,6 +88,17 @@ pub trait Budgets: fmt::Debug + Send + Sync {
     ) -> Result<(), StoreError>;
 }
 
+/// The node whose call is over with this row: what it used is recorded, its answer has a tool called, or its attempt has
+/// come to an end. A tool may start runs that wait for room: it must not find its own caller before them.
+pub fn call_over(row: &Row) -> Option<&NodeId> {
+    let is_over = match row.kind.as_str() {
+        USAGE | "agent.toolCalled" => true,
+        "node.started" => false,
+        kind => kind.starts_with("node."),
+    };
+    row.node.as_ref().filter(|_| is_over)
+}
+
 /// How a day of a purse stands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DayAccount {
@@ -89,6 +126,19 @@ impl DayAccount {
             ..EffectiveBudget::default()
         };
         Ok(Self { day, limits, spent })
+    }
+
+    /// Whether a call may be made beside others. One that is alone may be too long: nobody knows before.
+    fn has_room(&self, others: Spent, estimate: Spent) -> bool {
+        if others == Spent::default() {
+            return true;
+        }
+        let mut all = self.spent;
+        all.add(others);
+        all.add(estimate);
+        let fits = |limit: Option<Amount>, used: Amount| limit.is_none_or(|limit| used <= limit);
+        fits(self.limits.limit(BudgetDimension::Tokens), all.tokens().into())
+            && fits(self.limits.limit(BudgetDimension::Cost), all.cost_usd.into())
     }
 
     /// The ceiling that is reached.
@@ -143,18 +193,39 @@ impl Payers {
         Self { tenant, member: birth.charged_to.clone(), host: *host, accounts }
     }
 
-    /// The first ceiling that is reached today, the member's before the tenant's.
-    async fn over(&self, at: Timestamp) -> Result<Option<Overdrawn>, StoreError> {
-        let (accounts, day) = (&*self.accounts, day_of(at));
+    /// Those who have a ceiling, the member before the tenant.
+    async fn bounded(&self) -> Result<Vec<(Purse, EffectiveBudget)>, StoreError> {
+        let mut all = Vec::new();
         if let Some(member) = &self.member {
             let tenant = &self.tenant.tenant;
-            let usual = allowance_of(accounts, &self.host, tenant, member).await?;
-            let purse = Purse { member: Some(member.clone()), ..self.tenant.clone() };
-            if let Some(over) = over(accounts, &purse, usual, day).await? {
-                return Ok(Some(over));
+            let usual = allowance_of(&*self.accounts, &self.host, tenant, member).await?;
+            all.push((Purse { member: Some(member.clone()), ..self.tenant.clone() }, usual));
+        }
+        all.push((self.tenant.clone(), self.host.tenant_day));
+        all.retain(|(_, usual)| !usual.is_unbounded());
+        Ok(all)
+    }
+
+    /// Whether a call for which something was set aside may be made now.
+    async fn clear(
+        &self,
+        bounded: &[(Purse, EffectiveBudget)],
+        aside: &Aside<'_>,
+    ) -> Result<Clearance, StoreError> {
+        let Aside { run, node, day, estimate } = *aside;
+        let mut clearance = Clearance::Given;
+        for (purse, usual) in bounded {
+            // Before what was used: whatever is recorded in between then counts twice, and never not at all.
+            let others = self.accounts.set_aside_before(purse, day, run, node).await?;
+            let account = DayAccount::read(&*self.accounts, purse, *usual, day).await?;
+            if let Some(over) = account.over(purse) {
+                return Ok(Clearance::Over(over));
+            }
+            if !account.has_room(others, estimate) {
+                clearance = Clearance::Later;
             }
         }
-        over(accounts, &self.tenant, self.host.tenant_day, day).await
+        Ok(clearance)
     }
 
     /// Whether anybody who pays has a ceiling in money.
@@ -177,16 +248,20 @@ impl Payers {
     }
 }
 
-async fn over(
-    accounts: &dyn Roster,
-    purse: &Purse,
-    usual: EffectiveBudget,
+/// A call for which something was set aside.
+#[derive(Debug, Clone, Copy)]
+struct Aside<'a> {
+    run: &'a RunId,
+    node: &'a NodeId,
     day: i64,
-) -> Result<Option<Overdrawn>, StoreError> {
-    if usual.is_unbounded() {
-        return Ok(None);
-    }
-    Ok(DayAccount::read(accounts, purse, usual, day).await?.over(purse))
+    estimate: Spent,
+}
+
+enum Clearance {
+    Given,
+    /// What is under way may use up what is left.
+    Later,
+    Over(Overdrawn),
 }
 
 impl Call {
@@ -211,13 +286,14 @@ impl Call {
         Ok(())
     }
 
-    /// Asks whether there is anything left to pay a model with. To be asked where the call is really made, not where
-    /// a recorded one is gone through again. An error ends the attempt: the run has ended, or a person is asked.
-    pub async fn clear_call(&self) -> Result<(), Stumble> {
+    /// Asks whether there is anything left to pay a model with, and waits while others may use it up. To be asked where
+    /// the call is really made, not where a recorded one is gone through again. An error ends the attempt: the run has
+    /// ended, or a person is asked.
+    pub async fn clear_call(&self, estimate: impl FnOnce() -> Spent + Send) -> Result<(), Stumble> {
         if let Some(ruling) = self.answer.as_ref().and_then(Ruling::of) {
             self.payers.settle(&ruling).await.map_err(unaccounted)?;
         }
-        let over = self.payers.over(self.now()).await.map_err(unaccounted)?;
+        let over = self.wait_for_room(estimate).await.map_err(unaccounted)?;
         let fact = match over {
             Some(over) => Fact::Overdrawn(over),
             None if self.budget.is_some() => Fact::Calling,
@@ -227,6 +303,27 @@ impl Call {
         match self.tell(vec![fact]).await {
             Ok(()) if goes_on => Ok(()),
             Ok(()) | Err(_) => Err(stumble("budget_exhausted", "nothing is left to pay a model")),
+        }
+    }
+
+    /// The ceiling that is reached, if one is.
+    async fn wait_for_room(
+        &self,
+        estimate: impl FnOnce() -> Spent + Send,
+    ) -> Result<Option<Overdrawn>, StoreError> {
+        let bounded = self.payers.bounded().await?;
+        if bounded.is_empty() {
+            return Ok(None);
+        }
+        let (node, day, estimate) = (&self.attempt.node, day_of(self.now()), estimate());
+        self.payers.accounts.set_aside(&self.claim, node, day, estimate).await?;
+        let aside = Aside { run: &self.run, node, day, estimate };
+        loop {
+            match self.payers.clear(&bounded, &aside).await? {
+                Clearance::Given => return Ok(None),
+                Clearance::Over(over) => return Ok(Some(over)),
+                Clearance::Later => self.pause(BETWEEN_LOOKS).await,
+            }
         }
     }
 }

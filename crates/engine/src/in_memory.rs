@@ -58,6 +58,7 @@ use crate::store::{
     StoreError, Then,
 };
 use crate::work::StoredWork;
+use budget::SetAside;
 use effects::StoredEffect;
 use files::Shelves;
 use memory::Journal;
@@ -129,6 +130,8 @@ struct Tables {
     allowances: BTreeMap<(Tenant, RosterId), EffectiveBudget>,
     charts: Vec<StoredChart>,
     heartbeats: Vec<Heartbeat>,
+    /// What calls under way may use.
+    aside: Vec<SetAside>,
     /// What days' ceilings were raised to.
     raised: BTreeMap<(Purse, i64), EffectiveBudget>,
     secrets: BTreeMap<(Tenant, SecretName), (StoredSecret, SecretText)>,

@@ -50,7 +50,7 @@ mod work;
 pub use activity::{Activities, Activity, Call, Past, PastTask, Superseded, VersionError};
 pub use ancestry::Ancestry;
 pub use annotations::{Annotated, Annotations};
-pub use budget::{Budgets, DayAccount, Purse, allowance_of};
+pub use budget::{Budgets, DayAccount, Purse, allowance_of, call_over};
 pub use catalog::{Catalog, CatalogEntry, Origin, RegisterError};
 pub use changes::{Changes, Listener};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};

@@ -217,6 +217,8 @@ contract! {
     budgets:
         what_a_day_used_is_counted_where_it_was_recorded
         forks_pay_for_what_they_do_themselves
+        what_is_set_aside_counts_for_those_behind_it_until_the_call_is_over
+        what_is_set_aside_ends_with_its_run_and_with_its_holder
         a_raise_holds_for_its_day_and_is_never_lowered
         an_allowance_goes_with_its_member;
     charts:

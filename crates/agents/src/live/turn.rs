@@ -11,8 +11,8 @@ use callboard_protocol::{EnvelopeRefusal, EnvelopeTruncated, Failure, ModelFallb
 use super::speech::Speech;
 use super::{End, Work};
 use crate::model::{
-    Exhausted, ExhaustedReason, Message, Model, ModelError, ModelRef, ModelRequest, Recovery,
-    RetryAdvice, StopReason, TokenUsage, ToolReply, Tries, Turn, Verdict, judge,
+    Exhausted, ExhaustedReason, Message, Model, ModelError, ModelRef, ModelRequest, PriceTable,
+    Recovery, RetryAdvice, StopReason, TokenUsage, ToolReply, Tries, Turn, Verdict, judge,
 };
 
 /// How often a provider that is in trouble is called for one turn.
@@ -144,7 +144,7 @@ impl Work<'_> {
 
     /// Asks the model, or learns what came of it before: what is recorded costs nothing.
     async fn ask_once(&mut self, request: &mut ModelRequest) -> Result<Asked, End> {
-        let (call, models) = (self.call, &*self.host.models);
+        let (call, models, prices) = (self.call, &*self.host.models, &self.host.prices);
         let index = self.next_call();
         let attempt = &call.attempt;
         request.call_prefix = format!("{}-{}-{}-{index}", call.run, attempt.node, attempt.visit);
@@ -161,7 +161,8 @@ impl Work<'_> {
             let (request, verbosity) = (&*request, verbosity.clone());
             let credential = credential.clone();
             async move {
-                let asking = Asking { call, models, verbosity, credential, has_next, pause };
+                let asking =
+                    Asking { call, models, verbosity, credential, has_next, pause, prices };
                 asking.turn(request, once, wait).await
             }
         });
@@ -254,6 +255,7 @@ struct Asking<'a> {
     has_next: bool,
     /// Before the second call.
     pause: Duration,
+    prices: &'a PriceTable,
 }
 
 impl Asking<'_> {
@@ -264,7 +266,7 @@ impl Asking<'_> {
         once: Once,
         long_wait: &mut Option<(Duration, Failure)>,
     ) -> Result<Value, Stumble> {
-        self.call.clear_call().await?;
+        self.call.clear_call(|| self.prices.foresee(request)).await?;
         let mut request = request.clone();
         request.idempotency_key = once.id.to_string();
         if let Some(name) = &self.credential {

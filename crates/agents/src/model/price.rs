@@ -1,8 +1,12 @@
 //! What tokens cost, as far as a static table can know.
 
+use callboard_engine::Spent;
 use callboard_protocol::{NodeId, ProviderUsage};
 
-use super::{ModelRef, Scripted, TokenUsage};
+use super::{ModelRef, ModelRequest, Scripted, TokenUsage};
+
+/// Few tokens are shorter; what is foreseen is rather too much than too little.
+const BYTES_PER_TOKEN: u64 = 3;
 
 /// US dollars for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,6 +93,22 @@ impl PriceTable {
             (write, price.cache_write),
         ];
         Some(parts.iter().map(|(tokens, rate)| *tokens as f64 * rate).sum::<f64>() / 1e6)
+    }
+
+    /// What a turn may use at most, before anybody has counted.
+    pub fn foresee(&self, request: &ModelRequest) -> Spent {
+        let tools = request.tools.iter().map(|tool| {
+            tool.name.len() + tool.description.len() + tool.parameters.to_string().len()
+        });
+        let schema = request.response_schema.as_ref().map_or(0, |schema| schema.to_string().len());
+        let messages = serde_json::to_string(&request.messages).map_or(0, |text| text.len());
+        let system = request.system.as_ref().map_or(0, String::len);
+        let bytes = system + messages + schema + tools.sum::<usize>();
+        let input = bytes as u64 / BYTES_PER_TOKEN;
+        let output = u64::from(request.max_output_tokens);
+        let usage = TokenUsage { input, output, cache_read: None, cache_write: None };
+        let cost_usd = self.estimate(&request.model, &usage).unwrap_or(0.0);
+        Spent { input_tokens: input, output_tokens: output, cost_usd }
     }
 
     /// What the log says about a call.

@@ -145,13 +145,13 @@ impl<'a> Ask<'a> {
             on_unknown: OnUnknown::Repeat,
         };
         self.calls += 1;
-        let (models, call) = (&self.to.models, self.call);
+        let (models, prices, call) = (&self.to.models, &self.to.prices, self.call);
         let mut request = request.clone();
         let credential = self.credential.clone();
         let mut later = None;
         let long_wait = &mut later;
         let made = call.once(effect, move |once| async move {
-            call.clear_call().await?;
+            call.clear_call(|| prices.foresee(&request)).await?;
             request.idempotency_key = once.id.as_str().to_owned();
             if let Some(name) = &credential {
                 request.key = Some(call.secret(name).await?);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callboard_core::{HostLimits, Resolution, Via, day_of};
 use callboard_engine::{
-    Budgets, Engine, ForkOrder, KeyMode, Order, Overlay, Purse, Recorded, Roster, Target,
+    Budgets, Engine, ForkOrder, KeyMode, Order, Overlay, Purse, Recorded, Roster, Store, Target,
 };
 use callboard_protocol::{
     AgentRosterEntry, EffectiveBudget, ForkMode, RosterAgentRef, RosterOwner, RunId, Timestamp,
@@ -268,6 +268,63 @@ async fn a_member_that_has_used_its_day_asks_before_the_next_call() {
     answer(&host, &second, json!({ "action": "reject" })).await;
     let log = ended(&world.store, &second).await;
     assert_eq!(told(&log, "run.failed")[0]["error"]["code"], "budget_exhausted");
+}
+
+/// One turn of fifteen tokens, said word by word, so that others get a word in between.
+fn one_turn() -> Script {
+    |_| Ok(says(r#"{ "queue": "fire", "_confidence": 1 }"#))
+}
+
+/// Runs of one member that begin at once, with what they come to; those that ask are given nothing.
+async fn crowd(world: &World, count: usize) -> (usize, u64) {
+    let host = world.host("host", Arc::clone(&world.store) as _);
+    let mut runs = Vec::new();
+    for _ in 0..count {
+        runs.push(host.create(for_sally(), None).await.unwrap().run);
+    }
+    let open = async || {
+        let mut open = 0;
+        for run in &runs {
+            let page = world.store.read(&scope(), run, 0, usize::MAX).await.unwrap().unwrap();
+            let asks = page.events.iter().any(|event| event.kind == "interrupt.requested");
+            open += usize::from(!page.status.is_terminal() && !asks);
+        }
+        open
+    };
+    while open().await > 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    (world.asked(), spent_today(world, Some(SALLY)).await)
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_that_ask_at_the_same_moment_go_past_a_ceiling_by_one_call_together() {
+    let mut world = World::new(one_turn()).await;
+    hired(&mut world, Some(40), None).await;
+    // What a call may use is more than all that is left, so that one is made after the other.
+    assert_eq!(crowd(&world, 8).await, (3, 45));
+    // Where there is room for all of them they do not wait, and nothing of what was set aside is left.
+    let mut world = World::new(one_turn()).await;
+    hired(&mut world, Some(1_000_000), None).await;
+    assert_eq!(crowd(&world, 8).await, (8, 120));
+}
+
+/// Whoever takes a run over neither waits for what its lost holder had set aside nor makes others wait for it.
+#[tokio::test(start_paused = true)]
+async fn what_a_lost_holder_had_set_aside_keeps_nobody_for_ever() {
+    let mut world = World::new(one_turn()).await;
+    hired(&mut world, Some(40), None).await;
+    let doomed = DoomedStore::new(Arc::clone(&world.store), Fate::DieAfter(4));
+    let first = world.host("first", Arc::clone(&doomed) as _);
+    let lost = first.create(for_sally(), None).await.unwrap().run;
+    doomed.died.notified().await;
+    first.kill();
+    let second = world.host("second", Arc::clone(&world.store) as _);
+    let other = second.create(for_sally(), None).await.unwrap().run;
+    for run in [lost, other] {
+        assert_eq!(kinds(&ended(&world.store, &run).await).last(), Some(&"run.completed"));
+    }
+    assert_eq!(spent_today(&world, Some(SALLY)).await, 30);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,25 +2,50 @@
 
 use async_trait::async_trait;
 
-use callboard_core::day_of;
+use callboard_core::{Birth, day_of};
 use callboard_protocol::{
-    Amount, BudgetDimension, EffectiveBudget, ProviderUsage, RosterId, Tenant, Timestamp,
+    Amount, BudgetDimension, EffectiveBudget, NodeId, ProviderUsage, RosterId, RunId, RunStatus,
+    Tenant, Timestamp,
 };
 
-use super::InMemoryStore;
-use crate::budget::{Budgets, Purse};
+use super::{InMemoryStore, StoredRun};
+use crate::budget::{Budgets, Purse, call_over};
 use crate::roster::{Spent, USAGE};
-use crate::store::{Scope, StoreError};
+use crate::store::{Claim, Scope, StoreError};
+
+/// What a call under way may use, in the order in which it was set aside.
+pub(super) struct SetAside {
+    run: RunId,
+    node: NodeId,
+    epoch: u64,
+    /// How many rows the run's log had.
+    since: usize,
+    day: i64,
+    estimate: Spent,
+}
+
+impl SetAside {
+    fn counts(&self, run: &StoredRun) -> bool {
+        let status = run.head.status;
+        let mut later = run.rows.iter().skip(self.since);
+        run.epoch == self.epoch
+            && !status.is_terminal()
+            && status != RunStatus::Paused
+            && !later.any(|row| call_over(row) == Some(&self.node))
+    }
+}
+
+fn is_paid_by(purse: &Purse, birth: &Birth) -> bool {
+    let scope = Scope { tenant: purse.tenant.clone(), workspace: None, mode: purse.mode };
+    let is_theirs = purse.member.is_none() || purse.member == birth.charged_to;
+    scope.sees(birth) && is_theirs && !birth.is_replay()
+}
 
 #[async_trait]
 impl Budgets for InMemoryStore {
     async fn spent_on(&self, purse: &Purse, day: i64) -> Result<Spent, StoreError> {
-        let scope = Scope { tenant: purse.tenant.clone(), workspace: None, mode: purse.mode };
         let tables = self.tables();
-        let runs = tables.runs.values().filter(|run| {
-            let is_theirs = purse.member.is_none() || purse.member == run.birth.charged_to;
-            scope.sees(&run.birth) && is_theirs && !run.birth.is_replay()
-        });
+        let runs = tables.runs.values().filter(|run| is_paid_by(purse, &run.birth));
         let mut spent = Spent::default();
         for run in runs {
             // What a branch has of its source's history, its source has paid for.
@@ -32,6 +57,41 @@ impl Budgets for InMemoryStore {
             }
         }
         Ok(spent)
+    }
+
+    async fn set_aside(
+        &self,
+        claim: &Claim,
+        node: &NodeId,
+        day: i64,
+        estimate: Spent,
+    ) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        let since = tables.runs.get(&claim.run).map_or(0, |run| run.rows.len());
+        let (run, node, epoch) = (claim.run.clone(), node.clone(), claim.epoch);
+        tables.aside.retain(|known| known.run != run || known.node != node);
+        tables.aside.push(SetAside { run, node, epoch, since, day, estimate });
+        Ok(())
+    }
+
+    async fn set_aside_before(
+        &self,
+        purse: &Purse,
+        day: i64,
+        run: &RunId,
+        node: &NodeId,
+    ) -> Result<Spent, StoreError> {
+        let tables = self.tables();
+        let is_own = |known: &&SetAside| known.run == *run && known.node == *node;
+        let before = tables.aside.iter().take_while(|known| !is_own(known));
+        let mut sum = Spent::default();
+        for known in before.filter(|known| known.day == day) {
+            let Some(run) = tables.runs.get(&known.run) else { continue };
+            if is_paid_by(purse, &run.birth) && known.counts(run) {
+                sum.add(known.estimate);
+            }
+        }
+        Ok(sum)
     }
 
     async fn raised_on(&self, purse: &Purse, day: i64) -> Result<EffectiveBudget, StoreError> {

@@ -90,8 +90,8 @@ async fn what_a_member_may_use_in_a_day_is_said_beside_its_entry() {
     assert_eq!((usual.status, &usual.json["source"]), (200, &json!("host")), "{usual:?}");
     assert_eq!(usual.json["allowance"], json!({}));
     let put = |body: Value| host.call(Method::PUT, &path).json(&body).send();
-    let said = put(json!({ "maxTokens": 500, "maxCostUsd": 2.5 })).await;
-    assert_eq!(said.json["allowance"], json!({ "maxTokens": 500, "maxCostUsd": 2.5 }));
+    let said = put(json!({ "maxTokens": 500_000_000, "maxCostUsd": 2.5 })).await;
+    assert_eq!(said.json["allowance"], json!({ "maxTokens": 500_000_000, "maxCostUsd": 2.5 }));
     assert_eq!(
         (&said.json["source"], &said.json["limits"]),
         (&json!("member"), &said.json["allowance"])
@@ -99,7 +99,7 @@ async fn what_a_member_may_use_in_a_day_is_said_beside_its_entry() {
     assert_eq!(said.json["spent"], json!({ "inputTokens": 0, "outputTokens": 0, "costUsd": 0.0 }));
     // The normative reads show nothing of it: the entry is closed.
     let entry = host.get(&format!("/v1/agents/roster/{id}")).send().await.json;
-    assert!(!entry.to_string().contains("500"), "{entry}");
+    assert!(!entry.to_string().contains("500000000"), "{entry}");
     let activity = host.get(&format!("/v1/host/callboard/roster/{id}/activity")).send().await.json;
     assert_eq!(activity["today"], said.json);
     for wrong in [json!({ "maxTokens": -1 }), json!({ "maxCostUsd": -1 }), json!({ "max": 1 })] {

@@ -1,12 +1,15 @@
 //! Accounts of days: counted with every usage that is recorded, read before every call.
 
+mod aside;
+
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use callboard_core::day_of;
-use callboard_engine::{Budgets, KeyMode, Purse, Row, Spent, StoreError, USAGE};
+use callboard_engine::{Budgets, Claim, KeyMode, Purse, Row, Spent, StoreError, USAGE};
 use callboard_protocol::{
-    Amount, BudgetDimension, EffectiveBudget, ProviderUsage, RosterId, Tenant, Timestamp,
+    Amount, BudgetDimension, EffectiveBudget, NodeId, ProviderUsage, RosterId, RunId, Tenant,
+    Timestamp,
 };
 
 use super::SqliteStore;
@@ -18,6 +21,28 @@ impl Budgets for SqliteStore {
     async fn spent_on(&self, purse: &Purse, day: i64) -> Result<Spent, StoreError> {
         let purse = purse.clone();
         self.readers.read(move |db| spent_on(db, &purse, day)).await
+    }
+
+    async fn set_aside(
+        &self,
+        claim: &Claim,
+        node: &NodeId,
+        day: i64,
+        estimate: Spent,
+    ) -> Result<(), StoreError> {
+        let (claim, node) = (claim.clone(), node.clone());
+        self.writer.write(move |db| aside::set(db, &claim, &node, day, estimate)).await
+    }
+
+    async fn set_aside_before(
+        &self,
+        purse: &Purse,
+        day: i64,
+        run: &RunId,
+        node: &NodeId,
+    ) -> Result<Spent, StoreError> {
+        let (purse, run, node) = (purse.clone(), run.clone(), node.clone());
+        self.readers.read(move |db| aside::before(db, &purse, day, &run, &node)).await
     }
 
     async fn raised_on(&self, purse: &Purse, day: i64) -> Result<EffectiveBudget, StoreError> {
@@ -57,8 +82,9 @@ impl Budgets for SqliteStore {
     }
 }
 
-/// Counts the usage among rows that are being appended. A replay has paid nobody.
+/// Counts the usage among rows that are being appended, in place of what was set aside for it. A replay has paid nobody.
 pub(super) fn count(db: &Connection, run: i64, rows: &[Row]) -> Result<(), Fault> {
+    aside::forget(db, run, rows)?;
     for row in rows.iter().filter(|row| row.kind == USAGE) {
         let Ok(told) = serde_json::from_str::<ProviderUsage>(&row.payload) else { continue };
         let Spent { input_tokens, output_tokens, cost_usd } = Spent::of(&told);
@@ -85,7 +111,12 @@ fn spent_on(db: &Connection, purse: &Purse, day: i64) -> Result<Spent, Fault> {
     let member = purse.member.as_ref().map(|member| member.as_str());
     let mut rows =
         select.query(params![purse.tenant.as_str(), purse.mode == KeyMode::Test, day, member])?;
-    let Some(row) = rows.next()? else { return Ok(Spent::default()) };
+    sum(rows.next()?)
+}
+
+/// Input tokens, output tokens, dollars.
+fn sum(row: Option<&rusqlite::Row<'_>>) -> Result<Spent, Fault> {
+    let Some(row) = row else { return Ok(Spent::default()) };
     Ok(Spent {
         input_tokens: unsigned(row, 0)?,
         output_tokens: unsigned(row, 1)?,

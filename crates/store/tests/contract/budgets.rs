@@ -1,12 +1,14 @@
 //! Days of members and tenants: what was recorded is counted once, and what was raised holds for its day.
 
 use callboard_core::{Birth, Fork};
-use callboard_engine::{Append, KeyMode, NewRun, Purse, Row, Spent};
-use callboard_protocol::{BudgetDimension, EffectiveBudget, ForkMode};
+use callboard_engine::{
+    Append, Claim, ClaimOrigin, ClaimRequest, KeyMode, Lease, NewRun, Purse, Row, Spent,
+};
+use callboard_protocol::{BudgetDimension, EffectiveBudget, ForkMode, RunStatus};
 
-use crate::Subject;
-use crate::given::{append, at, new_run, row};
+use crate::given::{append, at, head, new_run, row};
 use crate::roster::entry;
+use crate::{Ports, Subject};
 
 const DAY: i64 = 86_400_000;
 const USAGE: &str =
@@ -70,6 +72,84 @@ pub(crate) async fn forks_pay_for_what_they_do_themselves(subject: Subject) -> a
         store.append(Append { rows: vec![used(DAY)], ..append(run, 1) }).await?;
     }
     assert_eq!(store.spent_on(&purse("acme", Some("host:a")), 1).await?, times(3));
+    Ok(())
+}
+
+/// Runs that this host holds, and what one of their nodes sets aside: as much as so many usages.
+async fn set_aside(store: &dyn Ports, run: &str, node: &str, count: u64) -> anyhow::Result<()> {
+    let origin = ClaimOrigin::Free;
+    let claim = Claim { run: run.into(), host: "h1".into(), epoch: 1, origin };
+    Ok(store.set_aside(&claim, &node.into(), 1, times(count)).await?)
+}
+
+async fn held(store: &dyn Ports, runs: &[(&str, Option<&str>)]) -> anyhow::Result<()> {
+    for (run, member) in runs {
+        let lease = Some(Lease { host: "h1".into(), until: at(9_000) });
+        store.create(NewRun { lease, ..charged(run, *member) }).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn what_is_set_aside_counts_for_those_behind_it_until_the_call_is_over(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let sally = Some("host:a");
+    held(store, &[("r1", sally), ("r2", sally), ("r3", None), ("r4", sally)]).await?;
+    for (run, node, count) in [("r1", "a", 5), ("r2", "a", 1), ("r1", "b", 1), ("r3", "a", 2)] {
+        set_aside(store, run, node, count).await?;
+    }
+    // Whoever asks again is behind the others, with what it asks for now.
+    set_aside(store, "r1", "a", 3).await?;
+    set_aside(store, "r4", "a", 9).await?;
+    subject.restart()?;
+    let store = subject.ports()?;
+    let (hers, all) = (purse("acme", sally), purse("acme", None));
+    let before = async |whose: &Purse, day, run: &str, node: &str| {
+        store.set_aside_before(whose, day, &run.into(), &node.into()).await
+    };
+    for (whose, day, run, node, count) in [
+        (&hers, 1, "r2", "a", 0),
+        (&hers, 1, "r1", "b", 1),
+        (&hers, 1, "r1", "a", 2),
+        (&hers, 1, "r4", "a", 5),
+        (&all, 1, "r4", "a", 7),
+        (&hers, 2, "r4", "a", 0),
+        (&purse("globex", None), 1, "r4", "a", 0),
+        (&Purse { mode: KeyMode::Test, ..all.clone() }, 1, "r4", "a", 0),
+    ] {
+        assert_eq!(before(whose, day, run, node).await?, times(count), "{whose:?} {day} {run}");
+    }
+    // Other rows of the node end nothing; its usage does, and so does the end of its attempt.
+    let rows = vec![row("{}"), Row { kind: "node.started".to_owned(), ..row("{}") }];
+    store.append(Append { rows, ..append("r1", 0) }).await?;
+    assert_eq!(before(&hers, 1, "r4", "a").await?, times(5));
+    store.append(Append { rows: vec![used(DAY)], ..append("r1", 2) }).await?;
+    assert_eq!(before(&hers, 1, "r4", "a").await?, times(2), "only that of its node");
+    let failed = Row { kind: "node.failed".to_owned(), ..row("{}") };
+    store.append(Append { rows: vec![failed], ..append("r2", 0) }).await?;
+    assert_eq!(before(&hers, 1, "r4", "a").await?, times(1));
+    Ok(())
+}
+
+pub(crate) async fn what_is_set_aside_ends_with_its_run_and_with_its_holder(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    held(store, &[("ended", None), ("paused", None), ("lost", None), ("last", None)]).await?;
+    for run in ["ended", "paused", "lost", "last"] {
+        set_aside(store, run, "a", 1).await?;
+    }
+    let all = purse("acme", None);
+    let before = async || store.set_aside_before(&all, 1, &"last".into(), &"a".into()).await;
+    assert_eq!(before().await?, times(3));
+    for (run, status) in [("ended", RunStatus::Cancelled), ("paused", RunStatus::Paused)] {
+        store.append(Append { head: head(status, 1, None), ..append(run, 0) }).await?;
+    }
+    assert_eq!(before().await?, times(1), "a lost holder may still be at it");
+    let (until, most) = (at(19_000), 10);
+    store.claim(&ClaimRequest { host: "h2".into(), at: at(9_000), until, most }).await?;
+    assert_eq!(before().await?, Spent::default(), "who has taken over asks for itself");
     Ok(())
 }
 

@@ -24,7 +24,7 @@ use callboard_backends::{
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
     Activities, Bridge, Catalog, Clock, Courier, Deployments, Engine, Keeper, KeyMode, Options,
-    Parts, Pulse, RandomIds, Scheduler, Secrets, StoreError, Sweeper, SystemClock,
+    Parts, Pulse, Queues, RandomIds, Scheduler, Secrets, StoreError, Sweeper, SystemClock,
 };
 use callboard_protocol::{HostId, Owner};
 use callboard_server::{
@@ -118,12 +118,13 @@ impl Host {
         let egress = Arc::new(egress);
         let courier = Courier::new(engine.clone(), store.clone(), egress.clone());
         let pulse = Pulse::new(engine.clone(), store.clone(), egress.clone());
-        let (scheduler, bridge) = standing(&engine, &store, settings.test_seams).await?;
+        let (scheduler, bridge, queues) = standing(&engine, &store, settings.test_seams).await?;
         let app = App {
             engine: engine.clone(),
             courier: courier.clone(),
             scheduler: scheduler.clone(),
             bridge: bridge.clone(),
+            queues: queues.clone(),
             pulse: pulse.clone(),
             keys,
             config: if is_live { server.live() } else { server },
@@ -133,7 +134,6 @@ impl Host {
             envelopes: store.clone(),
             mock: minds.mock,
             logs: store.clone(),
-            work: store.clone(),
             downloads: Downloads {
                 fetch: egress,
                 registries: settings.config.packs.registries.clone(),
@@ -161,6 +161,7 @@ impl Host {
         courier.start();
         scheduler.start();
         bridge.start();
+        queues.start();
         pulse.start();
         Keeper::new(engine.clone()).start();
         if let Some(keep) = settings.config.retention.runs {
@@ -298,14 +299,15 @@ async fn standing(
     engine: &Engine,
     store: &Arc<SqliteStore>,
     test_seams: bool,
-) -> Result<(Scheduler, Bridge), CommandError> {
+) -> Result<(Scheduler, Bridge, Queues), CommandError> {
     let scheduler = Scheduler::new(engine.clone(), store.clone());
     let owner = Owner { tenant: "default".into(), workspace: None, principal: Some("host".into()) };
     let mode = if test_seams { KeyMode::Test } else { KeyMode::Live };
     scheduler.declare_loaded(owner, mode).await.map_err(|error| {
         CommandError::failed(format!("the schedules of workflows cannot be kept: {error}"))
     })?;
-    Ok((scheduler, Bridge::new(engine.clone(), store.clone())))
+    let bridge = Bridge::new(engine.clone(), store.clone());
+    Ok((scheduler, bridge, Queues::new(engine.clone(), store.clone())))
 }
 
 async fn open_agents(

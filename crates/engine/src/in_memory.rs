@@ -57,13 +57,13 @@ use crate::store::{
     InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Recorded, Row, Scope, Store,
     StoreError, Then,
 };
-use crate::work::StoredWork;
 use budget::SetAside;
 use effects::StoredEffect;
 use files::Shelves;
 use memory::Journal;
 use triggers::Inbound;
 use webhooks::Subscribed;
+use work::KeptWork;
 
 /// Every port to the database, in memory.
 #[derive(Default)]
@@ -125,7 +125,7 @@ struct Tables {
     fires: BTreeMap<(ScheduleId, Timestamp), RunId>,
     inbound: Inbound,
     roster: Vec<StoredMember>,
-    work: Vec<(Tenant, StoredWork)>,
+    work: Vec<KeptWork>,
     /// What members may use in a day, where something was said of it.
     allowances: BTreeMap<(Tenant, RosterId), EffectiveBudget>,
     charts: Vec<StoredChart>,

@@ -112,4 +112,4 @@ pub use webhooks::{
     Plan, Planned, Registration, RegistrationError, Secret, Settlement, TakeRequest, Taken,
     UnknownPattern, Unplanned, Webhook, Webhooks,
 };
-pub use work::{FiredWork, StoredWork, Work, WorkChange, WorkMove};
+pub use work::{FiredWork, Queues, StoredWork, Waits, Work, WorkChange, WorkMove};

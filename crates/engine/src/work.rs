@@ -1,5 +1,7 @@
 //! The port to members' work items, with the deliveries that items fire.
 
+mod queues;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,8 +11,9 @@ use sha2::{Digest as _, Sha256};
 
 use callboard_core::{Birth, Delivered};
 use callboard_protocol::{
-    AgentRosterEntry, Object, RetryPolicy, RosterId, RunStatus, SubscriptionState, Tenant,
-    Timestamp, TriggerEvent, TriggerSource, WorkItem, WorkflowId, hex,
+    AgentRosterEntry, Object, Owner, RetryPolicy, RosterId, RunStatus, SubscriptionState, Tenant,
+    Timestamp, TriggerEvent, TriggerSource, WorkItem, WorkState, WorkflowId,
+    hex,
 };
 
 use crate::engine::{Done, Engine, EngineError, Newborn, Order, Remember};
@@ -18,6 +21,8 @@ use crate::store::{KeyMode, NewRun, Scope, StoreError};
 use crate::triggers::{
     Arrival, ArrivalState, Subscription, SubscriptionBody, Verification, dedup_key,
 };
+
+pub use queues::Queues;
 
 /// Queues of work by tenant and member. They go with their member.
 #[async_trait]
@@ -40,6 +45,9 @@ pub trait Work: fmt::Debug + Send + Sync {
         change: WorkChange,
         fired: Option<FiredWork>,
     ) -> Result<(), StoreError>;
+
+    /// Up to `most` items that wait although their member and their queue take something now, for all tenants.
+    async fn startable_work(&self, most: usize) -> Result<Vec<(StoredWork, Waits)>, StoreError>;
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +64,16 @@ pub struct WorkChange {
     pub item: WorkItem,
     /// The version that the change was decided on; zero for a new item.
     pub expected: u64,
+    /// Set for an item that begins by itself as soon as its member and its queue take something.
+    pub waits: Option<Waits>,
+}
+
+/// Whose run an item becomes that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waits {
+    /// Whoever put it there.
+    pub owner: Owner,
+    pub mode: KeyMode,
 }
 
 /// What an item fires.
@@ -72,8 +90,18 @@ pub struct FiredWork {
 pub struct WorkMove {
     pub change: WorkChange,
     pub queue: Subscription,
-    /// A name for the delivery that nobody has used.
-    pub delivery: String,
+}
+
+impl WorkMove {
+    /// The item as its member takes it.
+    pub fn new(mut change: WorkChange, queue: Subscription) -> Self {
+        let item = &mut change.item;
+        item.state = WorkState::Doing;
+        item.claimed_by = Some(item.roster_id.to_string());
+        item.reason = None;
+        change.waits = None;
+        Self { change, queue }
+    }
 }
 
 impl Subscription {
@@ -140,9 +168,9 @@ impl Engine {
         order: Order,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
-        let WorkMove { mut change, queue, delivery } = moved;
+        let WorkMove { mut change, queue } = moved;
         let at = self.inner.clock.now();
-        let (mut arrival, event) = arrival(&change.item, &queue, delivery, at);
+        let (mut arrival, event) = arrival(&change.item, &queue, at);
         let work_id = Some(change.item.work_id.clone());
         let delivered = |birth: &mut Birth| {
             // Not from outside: somebody of the house put it there.
@@ -164,12 +192,8 @@ impl Engine {
 }
 
 /// The delivery of an item's move, and what its run is given. Moved back, the item is another thing delivered.
-fn arrival(
-    item: &WorkItem,
-    queue: &Subscription,
-    delivery: String,
-    at: Timestamp,
-) -> (Arrival, Object) {
+fn arrival(item: &WorkItem, queue: &Subscription, at: Timestamp) -> (Arrival, Object) {
+    let delivery = format!("dlv_{}_{}", item.work_id, item.moves);
     let dedup_key = dedup_key(&queue.id, &format!("{}/{}", item.work_id, item.moves));
     let content = json!({ "workId": item.work_id, "title": item.title, "move": item.moves });
     let event = TriggerEvent {

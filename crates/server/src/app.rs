@@ -10,7 +10,7 @@ use callboard_agents::{
     AgentRegistry, DeploymentPolicy, Fetch, MockAi, PromptDesk, ToolHooks, Toolbox, Toolboxes,
 };
 use callboard_engine::{
-    Annotations, Bridge, Courier, Deployments, Engine, Envelopes, Logs, Pulse, Scheduler, Work,
+    Annotations, Bridge, Courier, Deployments, Engine, Envelopes, Logs, Pulse, Queues, Scheduler,
 };
 use callboard_protocol::{
     AgentsCapability, BudgetCapability, BudgetScope, Capabilities, CommitmentsCapability,
@@ -52,6 +52,8 @@ pub struct App {
     pub pulse: Pulse,
     /// Knows the trigger subscriptions.
     pub bridge: Bridge,
+    /// Knows what people put before standing members.
+    pub queues: Queues,
     pub keys: KeyRing,
     pub agents: Arc<AgentRegistry>,
     pub deployments: Arc<dyn Deployments>,
@@ -62,8 +64,6 @@ pub struct App {
     pub mock: Option<MockAi>,
     /// Every log at once.
     pub logs: Arc<dyn Logs>,
-    /// What people put before standing members.
-    pub work: Arc<dyn Work>,
     pub downloads: Downloads,
     pub tools: Tools,
     pub config: ServerConfig,

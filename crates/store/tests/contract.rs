@@ -344,6 +344,7 @@ contract! {
         a_work_item_is_kept_with_its_run_or_not_at_all
         an_item_comes_over_its_members_queue_or_not_at_all
         of_moves_of_an_item_one_fires
+        what_waits_is_found_once_its_member_and_its_queue_take_something
         all_logs_are_read_in_the_order_of_commits;
     coding_sessions:
         a_session_is_kept_until_its_run_is_over;

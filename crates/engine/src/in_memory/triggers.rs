@@ -28,8 +28,7 @@ impl Inbound {
         let is_known = |known: &Arrival| {
             known.subscription == queue.id && known.dedup_key == arrival.dedup_key
         };
-        self.state(&queue.id).is_none_or(|state| state == SubscriptionState::Active)
-            && !self.arrivals.iter().any(is_known)
+        self.is_open(&queue.id) && !self.arrivals.iter().any(is_known)
     }
 
     pub(super) fn take(&mut self, queue: Subscription, arrival: Arrival) {
@@ -37,6 +36,11 @@ impl Inbound {
             self.subscriptions.push((queue, SigningSecrets::default()));
         }
         self.arrivals.push(arrival);
+    }
+
+    /// Whether a queue of work takes anything. One that is not there yet does.
+    pub(super) fn is_open(&self, id: &str) -> bool {
+        self.state(id).is_none_or(|state| state == SubscriptionState::Active)
     }
 
     fn state(&self, id: &str) -> Option<SubscriptionState> {

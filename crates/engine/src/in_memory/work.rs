@@ -6,18 +6,36 @@ use callboard_protocol::{RosterId, Tenant};
 
 use super::{InMemoryStore, Tables};
 use crate::store::StoreError;
-use crate::work::{FiredWork, StoredWork, Work, WorkChange};
+use crate::triggers::Subscription;
+use crate::work::{FiredWork, StoredWork, Waits, Work, WorkChange};
+
+#[derive(Debug)]
+pub(super) struct KeptWork {
+    tenant: Tenant,
+    work: StoredWork,
+    waits: Option<Waits>,
+}
 
 impl Tables {
     pub(super) fn forget_work(&mut self, tenant: &Tenant, member: &RosterId) {
-        self.work.retain(|(owner, stored)| owner != tenant || stored.item.roster_id != *member);
+        self.work.retain(|kept| !kept.is_of(tenant, member));
     }
 
     fn work_of(&self, tenant: &Tenant, member: &RosterId) -> impl Iterator<Item = &StoredWork> {
-        let is_theirs = move |(owner, stored): &&(Tenant, StoredWork)| {
-            owner == tenant && stored.item.roster_id == *member
-        };
-        self.work.iter().filter(is_theirs).map(|(_, stored)| stored)
+        self.work.iter().filter(|kept| kept.is_of(tenant, member)).map(|kept| &kept.work)
+    }
+
+    /// Whether a member that waits for nothing else takes an item now.
+    fn takes_work(&self, tenant: &Tenant, member: &RosterId, waits: &Waits) -> bool {
+        let place = self.place_of(tenant, member);
+        let queue = Subscription::work_queue_id(tenant, member, waits.mode);
+        place.is_some_and(|place| self.roster[place].entry.enabled) && self.inbound.is_open(&queue)
+    }
+}
+
+impl KeptWork {
+    fn is_of(&self, tenant: &Tenant, member: &RosterId) -> bool {
+        self.tenant == *tenant && self.work.item.roster_id == *member
     }
 }
 
@@ -46,17 +64,15 @@ impl Work for InMemoryStore {
         change: WorkChange,
         fired: Option<FiredWork>,
     ) -> Result<(), StoreError> {
-        let WorkChange { tenant, item, expected } = change;
+        let WorkChange { tenant, item, expected, waits } = change;
         let mut tables = self.tables();
         if let Some(FiredWork { run, .. }) = &fired {
             tables.refuse_repetition(run.outcome.as_ref(), run.birth.created_at)?;
         }
-        let place = tables.work.iter().position(|(owner, stored)| {
-            *owner == tenant
-                && stored.item.roster_id == item.roster_id
-                && stored.item.work_id == item.work_id
+        let place = tables.work.iter().position(|kept| {
+            kept.is_of(&tenant, &item.roster_id) && kept.work.item.work_id == item.work_id
         });
-        let version = place.map_or(0, |place| tables.work[place].1.version);
+        let version = place.map_or(0, |place| tables.work[place].work.version);
         if version != expected || tables.place_of(&tenant, &item.roster_id).is_none() {
             return Err(StoreError::Moved { what: format!("work item {}", item.work_id) });
         }
@@ -67,11 +83,21 @@ impl Work for InMemoryStore {
             tables.create(run)?;
             tables.inbound.take(queue, arrival);
         }
-        let stored = StoredWork { item, version: version + 1 };
+        let kept = KeptWork { tenant, work: StoredWork { item, version: version + 1 }, waits };
         match place {
-            Some(place) => tables.work[place].1 = stored,
-            None => tables.work.push((tenant, stored)),
+            Some(place) => tables.work[place] = kept,
+            None => tables.work.push(kept),
         }
         Ok(())
+    }
+
+    async fn startable_work(&self, most: usize) -> Result<Vec<(StoredWork, Waits)>, StoreError> {
+        let tables = self.tables();
+        let waiting = tables.work.iter().filter_map(|kept| {
+            let waits = kept.waits.as_ref()?;
+            let takes = tables.takes_work(&kept.tenant, &kept.work.item.roster_id, waits);
+            takes.then(|| (kept.work.clone(), waits.clone()))
+        });
+        Ok(waiting.take(most).collect())
     }
 }

@@ -19,3 +19,4 @@ mod sim;
 mod simulation;
 mod triggers;
 mod webhooks;
+mod work;

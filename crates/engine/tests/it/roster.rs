@@ -36,7 +36,7 @@ fn owner(tenant: &str, workspace: Option<&str>) -> Owner {
     Owner { tenant: tenant.into(), workspace: workspace.map(Into::into), principal: None }
 }
 
-fn noop() -> String {
+pub(crate) fn noop() -> String {
     json!({
         "id": "campaign", "name": "campaign", "version": "1.0",
         "nodes": [{ "id": "only", "typeId": "core.noop", "name": "only",

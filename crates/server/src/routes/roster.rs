@@ -101,6 +101,7 @@ pub(super) async fn change(
         match host.app.engine.roster().change(entry.clone(), found.version, host.now()).await {
             Ok(()) => {
                 host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
+                host.app.queues.wake();
                 audit(&caller, &id, "member changed");
                 return Ok(Answer::of(StatusCode::OK, &entry));
             }

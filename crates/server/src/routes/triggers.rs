@@ -222,6 +222,7 @@ pub(super) async fn change(
     }
     let changed = host.app.bridge.set_state(&caller.scope, &id, body.state).await;
     let changed = changed.map_err(problem)?;
+    host.app.queues.wake();
     audit(&caller, &id, "trigger subscription changed");
     Ok(Answer::of(StatusCode::OK, &json!({ "subscription": changed.document() })))
 }

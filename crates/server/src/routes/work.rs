@@ -1,7 +1,8 @@
 //! Members' queues of work: put something before a member, take it, finish it, move it back.
 //!
 //! An item that comes to the top of the queue is delivered over a subscription of the source `queue` that stands for
-//! the member's queue, once for that move. A member or a queue that is paused takes nothing: its items wait.
+//! the member's queue, once for that move. A member or a queue that is paused takes nothing: its items wait, and begin
+//! by themselves once it is resumed.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use callboard_engine::{
-    Done, Order, StoreError, StoredMember, StoredWork, Subscription, WorkChange, WorkMove,
+    Done, Order, StoreError, StoredMember, StoredWork, Subscription, Waits, WorkChange, WorkMove,
 };
 use callboard_protocol::{
     AddWork, AgentRosterEntry, MoveWork, Object, RosterId, TriggerSource, WorkItem, WorkState,
@@ -18,7 +19,6 @@ use callboard_protocol::{
 use serde::{Deserialize, Serialize};
 
 use super::roster::{self, Fired};
-use super::triggers::arrival_id;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{MaybeKeyed, Named, Shaped};
@@ -50,7 +50,7 @@ pub(super) async fn list(
     let query = Parameters::closed(&uri, &["state"])?;
     let state = query.read("state", "todo, doing or done", WorkState::from_name)?;
     roster::find(&host, &caller, &id).await?;
-    let stored = host.app.work.work(&caller.scope.tenant, &id).await?;
+    let stored = host.app.queues.work().work(&caller.scope.tenant, &id).await?;
     let mut work = Vec::new();
     for StoredWork { item, .. } in stored {
         if state.is_some_and(|state| state != item.state) {
@@ -98,13 +98,14 @@ fn new_item(
         inputs,
         state: WorkState::Todo,
         claimed_by: None,
+        reason: None,
         moves: 1,
         run_id: None,
         run_status: None,
         created_at: at,
         updated_at: at,
     };
-    WorkChange { tenant: caller.scope.tenant.clone(), item, expected: 0 }
+    WorkChange { tenant: caller.scope.tenant.clone(), item, expected: 0, waits: None }
 }
 
 /// The workflow that an item is for: the one named, or the only one that the member owns.
@@ -131,7 +132,7 @@ pub(super) async fn move_item(
 ) -> Result<Response, Problem> {
     let member = roster::find(&host, &caller, &place.roster_id).await?.entry;
     let tenant = caller.scope.tenant.clone();
-    let found = host.app.work.work_item(&tenant, &place.roster_id, &place.work_id).await?;
+    let found = host.app.queues.work().work_item(&tenant, &place.roster_id, &place.work_id).await?;
     let StoredWork { mut item, version } = found.ok_or_else(|| Problem::no_such("work item"))?;
     let has_fired = item.run_id.is_some();
     if item.state == body.state && (body.state != WorkState::Todo || has_fired) {
@@ -142,12 +143,13 @@ pub(super) async fn move_item(
     // Back at the top it may fire again; what has not fired yet fires for the move that it is at.
     item.moves += u32::from(body.state == WorkState::Todo && item.state != WorkState::Todo);
     item.state = body.state;
+    item.reason = None;
     match body.state {
         WorkState::Todo => (item.claimed_by, item.run_id) = (None, None),
         WorkState::Doing => item.claimed_by = Some(caller.principal().to_string()),
         WorkState::Done => {}
     }
-    let change = WorkChange { tenant, item, expected: version };
+    let change = WorkChange { tenant, item, expected: version, waits: None };
     match body.state {
         WorkState::Todo => put_first(&host, &caller, &member, keyed, change, StatusCode::OK).await,
         WorkState::Doing | WorkState::Done => keep(&host, change, StatusCode::OK).await,
@@ -167,6 +169,7 @@ async fn put_first(
         match prepare(host, caller, member, &change, TriggerSource::Queue).await {
             Ok(prepared) => prepared,
             Err(problem) if problem.code == Code::MemberPaused => {
+                let change = waiting(caller, change, "the member is paused");
                 return keep(host, change, status).await;
             }
             Err(problem) if problem.code == Code::NotInPortfolio => {
@@ -175,13 +178,13 @@ async fn put_first(
             Err(problem) => return Err(problem),
         };
     if !host.app.bridge.takes_work(&moved_item.queue).await? {
-        return keep(host, change, status).await;
+        return keep(host, waiting(caller, change, "the queue is paused"), status).await;
     }
     let taken = moved_item.change.item.clone();
     let describe = move |done: &Done| {
         Answer::of(status, &WorkItem { run_id: Some(done.run.clone()), ..taken.clone() })
     };
-    let work = Arc::clone(&host.app.work);
+    let work = Arc::clone(host.app.queues.work());
     let fired = settle(keyed.as_ref(), describe, |remember| {
         host.app.engine.fire_work(work, moved_item, order, remember)
     });
@@ -189,6 +192,13 @@ async fn put_first(
         Code::DeploymentConflict => moved(),
         _ => problem,
     })
+}
+
+/// An item that begins once this is over.
+fn waiting(caller: &Caller, mut change: WorkChange, why: &str) -> WorkChange {
+    change.item.reason = Some(why.to_owned());
+    change.waits = Some(Waits { owner: caller.owner(), mode: caller.scope.mode });
+    change
 }
 
 /// The run that an item asks for, and the item as its member takes it.
@@ -205,10 +215,7 @@ async fn prepare(
     let inputs = change.item.inputs.clone();
     let fire = Fired { workflow, inputs, source, over: Some(queue.id.clone()) };
     let order = roster::order(host, caller, &member.roster_id, fire).await?;
-    let mut change = change.clone();
-    change.item.state = WorkState::Doing;
-    change.item.claimed_by = Some(member.roster_id.to_string());
-    Ok((order, WorkMove { change, queue, delivery: arrival_id() }))
+    Ok((order, WorkMove::new(change.clone(), queue)))
 }
 
 /// Puts an item before a member that must take it now, as this source would; answers its run and its queue.
@@ -222,13 +229,13 @@ pub(crate) async fn begin(
     let title = "Through the door".to_owned();
     let change = new_item(host, caller, member, title, workflow, Object::new());
     let (order, moved_item) = prepare(host, caller, member, &change, source).await?;
-    let (work, queue) = (Arc::clone(&host.app.work), moved_item.queue.id.clone());
+    let (work, queue) = (Arc::clone(host.app.queues.work()), moved_item.queue.id.clone());
     Ok((host.app.engine.fire_work(work, moved_item, order, None).await?, queue))
 }
 
 async fn keep(host: &Host, change: WorkChange, status: StatusCode) -> Result<Response, Problem> {
     let answer = Answer::of(status, &change.item);
-    match host.app.work.put_work(change, None).await {
+    match host.app.queues.work().put_work(change, None).await {
         Ok(()) => Ok(answer.into_response()),
         Err(StoreError::Moved { .. }) => Err(moved()),
         Err(error) => Err(error.into()),

@@ -24,7 +24,7 @@ use callboard_backends::{
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
     Activities, Activity, Bridge, Catalog, Courier, Engine, InMemoryStore, KeyMode, Options, Parts,
-    Pulse, RandomIds, Scheduler,
+    Pulse, Queues, RandomIds, Scheduler,
 };
 use callboard_protocol::{Owner, Principal, Tenant, Timestamp};
 use callboard_server::{
@@ -149,6 +149,8 @@ impl TestHost {
         scheduler.start();
         let bridge = Bridge::new(engine.clone(), Arc::clone(&store) as _);
         bridge.start();
+        let queues = Queues::new(engine.clone(), store.inner());
+        queues.start();
         let eyes = Arc::new(Egress::new(setup.reach, Arc::new(SystemLookup)));
         let pulse = Pulse::new(engine.clone(), store.inner(), eyes);
         pulse.start();
@@ -158,6 +160,7 @@ impl TestHost {
             courier,
             scheduler,
             bridge,
+            queues,
             keys: keys.clone(),
             agents,
             deployments: Arc::clone(&store) as _,
@@ -165,7 +168,6 @@ impl TestHost {
             envelopes: memory,
             mock,
             logs: store.inner(),
-            work: store.inner(),
             downloads: Downloads {
                 fetch: setup.fetch,
                 registries: vec!["https://packs.example".to_owned()],

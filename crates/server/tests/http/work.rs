@@ -1,5 +1,7 @@
 //! Work items: each time one comes to the top of a member's queue, it fires once.
 
+use std::time::Duration;
+
 use axum::http::Method;
 use callboard_engine::{Filter, KeyMode, Scope, Store};
 use serde_json::{Value, json};
@@ -16,6 +18,21 @@ async fn move_to(host: &TestHost, item: &Value, state: &str) -> Reply {
     let text = |field: &str| item[field].as_str().expect("a text").to_owned();
     let path = format!("/v1/host/callboard/roster/{}/work/{}", text("rosterId"), text("workId"));
     patch(host, &path, json!({ "state": state })).await
+}
+
+/// The item once it waits no longer.
+async fn begun(host: &TestHost, item: &Value) -> Value {
+    let path =
+        format!("/v1/host/callboard/roster/{}/work", item["rosterId"].as_str().expect("an id"));
+    loop {
+        let listed = host.get(&path).send().await.json;
+        let items = listed["work"].as_array().expect("a list");
+        let found = items.iter().find(|known| known["workId"] == item["workId"]).expect("the item");
+        if found["state"] != "todo" {
+            return found.clone();
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 async fn runs(host: &TestHost) -> usize {
@@ -97,8 +114,10 @@ async fn a_paused_queue_takes_no_item_and_nothing_else_ever_does() {
     assert_eq!(patch(&host, &path, json!({ "state": "paused" })).await.status, 200);
     let waits = add(&host, &id, json!({ "title": "Stapler", "inputs": task() })).await.json;
     assert_eq!((&waits["state"], waits.get("runId")), (&json!("todo"), None));
+    assert_eq!(waits["reason"], "the queue is paused");
     assert_eq!(patch(&host, &path, json!({ "state": "active" })).await.status, 200);
-    assert_eq!(move_to(&host, &waits, "todo").await.json["state"], "doing");
+    assert_eq!(begun(&host, &waits).await["claimedBy"], json!(id));
+    assert_eq!(runs(&host).await, 2 + 2, "the two items, and what tells of the queue");
     // Whoever dismisses a member dismisses its queue.
     let member = format!("/v1/host/callboard/roster/{id}");
     assert_eq!(host.call(Method::DELETE, &member).send().await.status, 204);
@@ -138,6 +157,26 @@ async fn what_is_put_before_a_paused_member_waits() {
     patch(&host, &member, json!({ "enabled": true })).await;
     let back = move_to(&host, &item, "todo").await.json;
     assert_eq!((&back["state"], &back["claimedBy"]), (&json!("doing"), &json!(id)));
+    assert_eq!(runs(&host).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waited_begins_by_itself_once_its_member_is_resumed() {
+    let host = host().await;
+    let id = sally(&host).await;
+    let member = format!("/v1/host/callboard/roster/{id}");
+    patch(&host, &member, json!({ "enabled": false })).await;
+    let item = add(&host, &id, json!({ "title": "Printer", "inputs": task() })).await.json;
+    assert_eq!(item["reason"], "the member is paused");
+    patch(&host, &member, json!({ "persona": "Sal" })).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(runs(&host).await, 0, "another change resumes nobody");
+    patch(&host, &member, json!({ "enabled": true })).await;
+    let begun = begun(&host, &item).await;
+    assert_eq!((&begun["claimedBy"], begun.get("reason")), (&json!(id), None));
+    let events = host.end_of(begun["runId"].as_str().expect("a run")).await;
+    assert_eq!(events[1]["payload"]["triggerSource"], "queue");
+    tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(runs(&host).await, 1);
 }
 

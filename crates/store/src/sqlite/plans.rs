@@ -9,7 +9,7 @@ use callboard_engine::{
 use callboard_protocol::Timestamp;
 
 use super::memory::{self, Where};
-use super::{claim, create, deliveries, inbox, list, migrate, retention, schedules};
+use super::{claim, create, deliveries, inbox, list, migrate, retention, schedules, work};
 
 /// How SQLite would go about a statement.
 fn plan(sql: &str) -> anyhow::Result<String> {
@@ -37,6 +37,14 @@ fn due_schedules_are_read_by_their_index_however_many_wait() -> anyhow::Result<(
         let plan = plan(&sql)?;
         assert!(plan.contains("INDEX schedules_due") && !plan.contains("TEMP B-TREE"), "{plan}");
     }
+    Ok(())
+}
+
+#[test]
+fn those_before_whom_work_waits_are_found_without_reading_what_waits() -> anyhow::Result<()> {
+    let plan = plan(work::waiting::TAKING)?;
+    assert_eq!(plan.matches("COVERING INDEX work_items_waiting").count(), 2, "{plan}");
+    assert!(!plan.contains("SCAN work_items") && !plan.contains("SCAN roster"), "{plan}");
     Ok(())
 }
 

@@ -1,11 +1,15 @@
 //! Members' work items, each kept with the run that it fires.
 
+pub(super) mod waiting;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use callboard_engine::{FiredWork, Kept, StoreError, StoredWork, Subscription, Work, WorkChange};
+use callboard_engine::{
+    FiredWork, Kept, KeyMode, StoreError, StoredWork, Subscription, Waits, Work, WorkChange,
+};
 use callboard_protocol::{RosterId, Tenant};
 
 use super::SqliteStore;
@@ -70,6 +74,10 @@ impl Work for SqliteStore {
         };
         self.writer.write_then(fired, write, announce).await
     }
+
+    async fn startable_work(&self, most: usize) -> Result<Vec<(StoredWork, Waits)>, StoreError> {
+        self.readers.read(move |db| waiting::startable(db, most)).await
+    }
 }
 
 const ITEMS: &str = "SELECT work_items.version, work_items.item FROM work_items
@@ -121,18 +129,20 @@ fn put(
     let member = member.ok_or_else(moved)?;
     let text = serde_json::to_string(&change.item)
         .map_err(|error| Fault::unreadable("a work item", error))?;
+    let waits_test = change.waits.as_ref().map(|waits| waits.mode == KeyMode::Test);
+    let waits_for = change.waits.as_ref().map(waiting::text).transpose()?;
     let written = match change.expected {
         0 => execute(
             db,
-            "INSERT INTO work_items (member, work_id, version, item) VALUES (?1, ?2, 1, ?3)
-             ON CONFLICT (member, work_id) DO NOTHING",
-            params![member, change.item.work_id, text],
+            "INSERT INTO work_items (member, work_id, version, item, waits_for, waits_test)
+             VALUES (?1, ?2, 1, ?3, ?4, ?5) ON CONFLICT (member, work_id) DO NOTHING",
+            params![member, change.item.work_id, text, waits_for, waits_test],
         )?,
         expected => execute(
             db,
-            "UPDATE work_items SET version = version + 1, item = ?3
-             WHERE member = ?1 AND work_id = ?2 AND version = ?4",
-            params![member, change.item.work_id, text, signed(expected)],
+            "UPDATE work_items SET version = version + 1, item = ?3, waits_for = ?4, waits_test = ?5
+             WHERE member = ?1 AND work_id = ?2 AND version = ?6",
+            params![member, change.item.work_id, text, waits_for, waits_test, signed(expected)],
         )?,
     };
     if written == 0 {

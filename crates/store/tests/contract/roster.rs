@@ -3,7 +3,7 @@
 use callboard_core::Birth;
 use callboard_engine::{
     Append, Arrival, ArrivalState, Filter, FiredWork, InboxFilter, KeyMode, LogPosition, NewRun,
-    Row, Spent, StoreError, StoredMember, StoredWork, Subscription, WorkChange,
+    Row, Spent, StoreError, StoredMember, StoredWork, Subscription, Waits, WorkChange,
 };
 use callboard_protocol::{
     AgentRosterEntry, Object, Owner, RosterAgentRef, RosterOwner, RosterRunInitiated,
@@ -187,6 +187,7 @@ fn item(work: &str) -> WorkItem {
         inputs: Object::new(),
         state: WorkState::Doing,
         claimed_by: None,
+        reason: None,
         moves: 1,
         run_id: None,
         run_status: None,
@@ -196,7 +197,7 @@ fn item(work: &str) -> WorkItem {
 }
 
 fn change(work: &str, expected: u64) -> WorkChange {
-    WorkChange { tenant: "acme".into(), item: item(work), expected }
+    WorkChange { tenant: "acme".into(), item: item(work), expected, waits: None }
 }
 
 pub(crate) async fn the_tenants_that_own_a_workflow_are_known(
@@ -310,6 +311,46 @@ pub(crate) async fn of_moves_of_an_item_one_fires(subject: Subject) -> anyhow::R
     assert_eq!(tried.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{tried:?}");
     let filter = Filter { limit: 10, ..Filter::default() };
     assert_eq!(store.list(&acme(), &filter).await?.len(), 1);
+    Ok(())
+}
+
+pub(crate) async fn what_waits_is_found_once_its_member_and_its_queue_take_something(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let paused = AgentRosterEntry { enabled: false, ..entry("host:a", &["greet"]) };
+    store.hire(paused.clone(), at(500)).await?;
+    let waits = |mode| Waits { owner: viewer("acme", Some("ops")), mode };
+    let waiting = |work: &str, mode| WorkChange { waits: Some(waits(mode)), ..change(work, 0) };
+    store.put_work(waiting("w1", KeyMode::Live), None).await?;
+    store.put_work(waiting("w2", KeyMode::Test), None).await?;
+    store.put_work(waiting("w3", KeyMode::Live), None).await?;
+    store.put_work(change("w4", 0), None).await?;
+    assert_eq!(store.startable_work(9).await?, [], "its member is paused");
+    store.change(AgentRosterEntry { enabled: true, ..paused }, 1, at(501)).await?;
+    subject.restart()?;
+    let store = subject.ports()?;
+    let found = store.startable_work(9).await?;
+    let named = |found: &[(StoredWork, Waits)]| -> Vec<String> {
+        let mut names: Vec<String> =
+            found.iter().map(|(stored, _)| stored.item.work_id.clone()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(named(&found), ["w1", "w2", "w3"]);
+    assert!(found.contains(&(StoredWork { item: item("w2"), version: 1 }, waits(KeyMode::Test))));
+    assert_eq!(store.startable_work(2).await?.len(), 2);
+    // What has begun waits no longer, and what comes over a paused queue waits for the queue.
+    store.put_work(change("w1", 1), Some(fired("r1"))).await?;
+    let FiredWork { queue, .. } = fired("r1");
+    let state = SubscriptionState::Paused;
+    let paused = Subscription { state, version: 2, ..queue.clone() };
+    store.change_subscription(paused, 1, None, None).await?;
+    assert_eq!(named(&store.startable_work(9).await?), ["w2"], "test keys have their own queue");
+    store.change_subscription(Subscription { version: 3, ..queue }, 2, None, None).await?;
+    assert_eq!(named(&store.startable_work(9).await?), ["w2", "w3"]);
+    store.dismiss(&"acme".into(), &"host:a".into()).await?;
+    assert_eq!(store.startable_work(9).await?, []);
     Ok(())
 }
 

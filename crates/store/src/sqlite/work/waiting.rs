@@ -1,0 +1,89 @@
+//! Items that wait, found by whether their member takes something now.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use callboard_engine::{KeyMode, StoredWork, Subscription, Waits};
+use callboard_protocol::{RosterId, SubscriptionState, Tenant};
+
+use super::item;
+use crate::sqlite::fault::Fault;
+use crate::sqlite::rows::signed;
+
+/// A member before whom something waits.
+struct Member {
+    row: i64,
+    tenant: Tenant,
+    id: RosterId,
+}
+
+/// Each of them is one step in the index of what waits.
+pub(in crate::sqlite) const TAKING: &str = "WITH RECURSIVE waiting (member) AS (
+         SELECT min(member) FROM work_items WHERE waits_test IS NOT NULL
+         UNION ALL
+         SELECT (SELECT min(member) FROM work_items WHERE waits_test IS NOT NULL AND member > waiting.member)
+         FROM waiting WHERE waiting.member IS NOT NULL)
+     SELECT roster.id, tenant, roster_id FROM waiting JOIN roster ON roster.id = waiting.member
+     WHERE entry ->> 'enabled'";
+
+pub(super) fn startable(db: &Connection, most: usize) -> Result<Vec<(StoredWork, Waits)>, Fault> {
+    let mut found = Vec::new();
+    for member in taking(db)? {
+        for mode in [KeyMode::Live, KeyMode::Test] {
+            let left = most.saturating_sub(found.len());
+            if left > 0 && is_open(db, &member, mode)? {
+                found.extend(items(db, &member, mode, left)?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn taking(db: &Connection) -> Result<Vec<Member>, Fault> {
+    let mut select = db.prepare_cached(TAKING)?;
+    let mut rows = select.query([])?;
+    let mut members = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (tenant, id): (String, String) = (row.get(1)?, row.get(2)?);
+        members.push(Member { row: row.get(0)?, tenant: tenant.into(), id: id.into() });
+    }
+    Ok(members)
+}
+
+/// A queue that is not there yet takes everything.
+fn is_open(db: &Connection, member: &Member, mode: KeyMode) -> Result<bool, Fault> {
+    let queue = Subscription::work_queue_id(&member.tenant, &member.id, mode);
+    let sql = "SELECT state FROM trigger_subscriptions WHERE tenant = ?1 AND subscription_id = ?2";
+    let state: Option<String> = db
+        .prepare_cached(sql)?
+        .query_row(params![member.tenant.as_str(), queue], |row| row.get(0))
+        .optional()?;
+    Ok(state.is_none_or(|state| state == SubscriptionState::Active.as_str()))
+}
+
+fn items(
+    db: &Connection,
+    member: &Member,
+    mode: KeyMode,
+    most: usize,
+) -> Result<Vec<(StoredWork, Waits)>, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT version, item, waits_for FROM work_items
+         WHERE member = ?1 AND waits_test = ?2 ORDER BY id LIMIT ?3",
+    )?;
+    let most = signed(most as u64);
+    let mut rows = select.query(params![member.row, mode == KeyMode::Test, most])?;
+    let mut items = Vec::new();
+    while let Some(row) = rows.next()? {
+        let owner: String = row.get(2)?;
+        let owner = serde_json::from_str(&owner)
+            .map_err(|error| Fault::unreadable("whose a work item is", error))?;
+        items.push((item(row)?, Waits { owner, mode }));
+    }
+    Ok(items)
+}
+
+/// Whose run it becomes, as it goes to the disk.
+pub(super) fn text(waits: &Waits) -> Result<String, Fault> {
+    serde_json::to_string(&waits.owner)
+        .map_err(|error| Fault::unreadable("whose a work item is", error))
+}

@@ -8,6 +8,9 @@ use crate::fire::Fire;
 use crate::schedules::BookError;
 use crate::store::{KeyMode, Scope, StoreError};
 
+/// A look moves a heartbeat twice; whoever meets more than this meets something else.
+const MOST_TRIES: usize = 4;
+
 /// A heartbeat to be made.
 #[derive(Debug, Clone)]
 pub struct NewHeartbeat {
@@ -72,6 +75,22 @@ impl Pulse {
 
     /// Pauses a heartbeat or lets it go on. What has changed meanwhile is seen as one change.
     pub async fn enable(
+        &self,
+        scope: &Scope,
+        id: &HeartbeatId,
+        enabled: bool,
+    ) -> Result<Heartbeat, BookError> {
+        for _ in 1..MOST_TRIES {
+            match self.try_enable(scope, id, enabled).await {
+                // A look has moved it on meanwhile, and will not do so again at once.
+                Err(BookError::Store(StoreError::Moved { .. })) => {}
+                settled => return settled,
+            }
+        }
+        self.try_enable(scope, id, enabled).await
+    }
+
+    async fn try_enable(
         &self,
         scope: &Scope,
         id: &HeartbeatId,

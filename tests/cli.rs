@@ -6,6 +6,8 @@ mod demo;
 mod deployments;
 #[path = "cli/forks.rs"]
 mod forks;
+#[path = "cli/guides.rs"]
+mod guides;
 #[path = "cli/heartbeats.rs"]
 mod heartbeats;
 #[path = "cli/memory.rs"]

@@ -6,11 +6,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use callboard_protocol::{
-    AddWork, AgentRosterEntry, Chat, FireMember, HireMember, MoveWork, RunId, WorkItem,
+    AddWork, AgentRoster, AgentRosterEntry, Chat, FireMember, HireMember, MoveWork, RosterId,
+    RunId, WorkItem,
 };
 
 use super::{Client, EXTENSION, or_not_found, segment, without_nulls};
-use crate::exit::CommandError;
+use crate::exit::{CommandError, Exit};
+
+const SEEN: &str = "`callboard roster list` shows those that this key can see";
 
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -21,6 +24,42 @@ struct Fired {
 impl Client {
     pub(crate) async fn roster(&self) -> Result<Value, CommandError> {
         self.json(self.request(Method::GET, &format!("{EXTENSION}/roster"))).await
+    }
+
+    /// The id of a member that is named by it or, where only one is called so, by its persona.
+    pub(crate) async fn member_id(&self, named: &str) -> Result<String, CommandError> {
+        if RosterId::is_meant_by(named) {
+            return Ok(named.to_owned());
+        }
+        let path = format!("{EXTENSION}/roster");
+        let AgentRoster { roster, .. } = self.json(self.request(Method::GET, &path)).await?;
+        let is_called =
+            |entry: &AgentRosterEntry| entry.persona.to_lowercase() == named.to_lowercase();
+        let ids: Vec<String> =
+            roster.iter().filter(|it| is_called(it)).map(|it| it.roster_id.to_string()).collect();
+        match ids.as_slice() {
+            [] => {
+                let nobody = CommandError::new(Exit::NotFound, format!("nobody is called {named}"));
+                Err(nobody.hint(SEEN))
+            }
+            [only] => Ok(only.clone()),
+            several => {
+                let what = format!("{} members are called {named}", several.len());
+                Err(CommandError::usage(what)
+                    .hint(format!("name one by its id: {}", several.join(", "))))
+            }
+        }
+    }
+
+    /// The same for somebody who may be left out.
+    pub(crate) async fn maybe_member_id(
+        &self,
+        named: Option<&str>,
+    ) -> Result<Option<String>, CommandError> {
+        match named {
+            Some(named) => self.member_id(named).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     pub(crate) async fn hire(&self, body: &HireMember) -> Result<AgentRosterEntry, CommandError> {
@@ -142,6 +181,5 @@ fn path(id: &str, suffix: &str) -> String {
 }
 
 fn no_member(error: CommandError, id: &str) -> CommandError {
-    let hint = "`callboard roster list` shows those that this key can see";
-    or_not_found(error, &format!("no member {id}"), hint)
+    or_not_found(error, &format!("no member {id}"), SEEN)
 }

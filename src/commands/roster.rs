@@ -23,11 +23,12 @@ use crate::{output, words};
     arg_required_else_help = true,
     after_help = "Examples:
   callboard roster hire --persona Sally --agent community.callboard.starter.triager --workflow inbox
-  callboard roster show host:sally-1a2b3c4d
-  callboard roster work add host:sally-1a2b3c4d \"The printer is on fire\"
+  callboard roster show Sally
+  callboard roster work add Sally \"The printer is on fire\"
   callboard roster pause host:sally-1a2b3c4d
 
-A member is a named instance of an installed agent: see `callboard agents list`."
+A member is a named instance of an installed agent: see `callboard agents list`. Its name will do
+where only one is called so."
 )]
 pub(crate) struct RosterArgs {
     #[command(subcommand)]
@@ -73,7 +74,7 @@ pub(crate) async fn run(args: RosterArgs, earlier: &Connection) -> Result<Exit, 
 /// One member, with how to reach the host that has it.
 #[derive(Debug, Args)]
 struct Target {
-    /// Id of the member
+    /// Id of the member, or its name where only one is called so
     #[arg(value_name = "MEMBER")]
     member: String,
     /// Print JSON
@@ -84,8 +85,11 @@ struct Target {
 }
 
 impl Target {
-    fn client(&self, earlier: &Connection) -> Result<Client, CommandError> {
-        Client::new(&self.connection.clone().or(earlier))
+    /// The way to the host, and the member's id there.
+    async fn reach(&self, earlier: &Connection) -> Result<(Client, String), CommandError> {
+        let client = Client::new(&self.connection.clone().or(earlier))?;
+        let id = client.member_id(&self.member).await?;
+        Ok((client, id))
     }
 
     /// Shows a member that was changed.

@@ -38,7 +38,7 @@ pub(crate) struct RunArgs {
     /// Inputs: a JSON object, @FILE, or @- for standard input
     #[arg(long, value_name = "JSON|@FILE")]
     input: Option<String>,
-    /// Run it for this standing member, who must own the workflow or be that agent
+    /// Run it for this standing member, by its id or name, who must own the workflow or be that agent
     #[arg(long = "as", value_name = "MEMBER", conflicts_with_all = ["tags", "configurable"])]
     member: Option<String>,
     /// Label to find the run by; repeatable
@@ -65,7 +65,8 @@ pub(crate) async fn run(args: RunArgs, earlier: &Connection) -> Result<Exit, Com
     let mut body = order(&args)?;
     let definition = find_definition(&client, &args.name).await?;
     let key = args.idempotency_key.as_deref();
-    let run = match &args.member {
+    let member = client.maybe_member_id(args.member.as_deref()).await?;
+    let run = match &member {
         Some(member) if !is_agent(&args.name) => {
             let inputs = body.inputs.unwrap_or_default();
             let fire = FireMember { workflow_id: args.name.as_str().into(), inputs };

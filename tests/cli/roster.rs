@@ -1,12 +1,14 @@
 //! `callboard roster` as its user sees it.
 
 use std::path::Path;
+use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::terminal::Terminal;
+use crate::triggers::{PATIENCE, given_up};
 
 const TRIAGER: &str = "community.callboard.starter.triager";
 const MESSAGE: &str = "{\"message\": \"The printer is on fire.\"}";
@@ -22,6 +24,20 @@ const DESK: &str = r#"{ "id": "desk", "name": "Desk", "version": "1.0",
 fn starter() -> Result<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("packs/starter");
     Ok(folder.to_str().context("a folder with a plain name")?.to_owned())
+}
+
+/// Asks until what waited has begun and its run is over; asking takes a moment of its own.
+fn work_done(user: &Terminal, member: &str) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        let work = user.output(&["roster", "work", "list", member, "--json"])?;
+        let work: Value = serde_json::from_str(&work)?;
+        let items = work["work"].as_array().context("a list")?;
+        if items.iter().all(|item| item["runStatus"] == "completed") {
+            return Ok(());
+        }
+    }
+    bail!("{member} has not begun what waited")
 }
 
 #[test]
@@ -65,13 +81,62 @@ fn a_member_is_hired_given_work_and_looked_at() -> Result<()> {
     let waits = user.run(&["roster", "work", "back", &id, work])?;
     assert_snapshot!("11_waits", waits.replace(work, "[work]"));
     seen("12_resume", &["resume", &id])?;
+    work_done(&user, &id)?;
     seen("13_update", &["update", &id, "--persona", "Sal", "--description", "Sorts letters."])?;
     seen("14_nothing_to_update", &["update", &id])?;
     seen("15_dismiss", &["dismiss", &id])?;
     seen("16_gone", &["show", &id])?;
     let runs = user.output(&["runs", "list", "--member", &id, "--json"])?;
     let runs: Value = serde_json::from_str(&runs)?;
-    ensure!(runs["runs"].as_array().is_some_and(|runs| runs.len() == 2), "{runs}");
+    ensure!(runs["runs"].as_array().is_some_and(|runs| runs.len() == 3), "{runs}");
+    Ok(())
+}
+
+/// Somebody who owns nothing, somebody who is paused, and somebody whose subscription has given up.
+#[test]
+fn a_page_says_what_to_do_next() -> Result<()> {
+    let terminal = Terminal::new()?;
+    terminal.write(
+        "workflows/desk.json",
+        &DESK.replace("\"string\" }", "\"string\", \"required\": true }"),
+    )?;
+    let starter = starter()?;
+    let host = terminal.host(&["--packs", &starter])?;
+    let user = terminal.at(host.url());
+    let id = user.output(&["roster", "hire", "--persona", "Sally", "--agent", TRIAGER])?;
+    let id = id.trim();
+    let settled = |shown: String| shown.replace(id, "[member]");
+    assert_snapshot!("next_1_owns_nothing", settled(user.run(&["roster", "show", "Sally"])?));
+    user.output(&["roster", "update", "sally", "--workflow", "desk"])?;
+    user.output(&["roster", "pause", "Sally"])?;
+    user.output(&["roster", "work", "add", "Sally", "Printer", "--input", MESSAGE])?;
+    assert_snapshot!("next_2_paused", settled(user.run(&["roster", "show", "Sally"])?));
+    user.output(&["roster", "resume", "Sally"])?;
+    work_done(&user, "Sally")?;
+    let add = ["triggers", "add", "desk", "--as", "Sally", "--source", "queue"];
+    let queue = user.output(&[&add as &[&str], &["--max-attempts", "1"]].concat())?;
+    let queue = queue.trim();
+    user.output(&["triggers", "deliver", queue, "--id", "letter-1"])?;
+    given_up(&user, queue)?;
+    let shown = settled(user.run(&["roster", "show", "Sally"])?).replace(queue, "[queue]");
+    assert_snapshot!("next_3_given_up", shown);
+    Ok(())
+}
+
+#[test]
+fn a_member_goes_by_its_name_where_only_one_is_called_so() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let starter = starter()?;
+    let host = terminal.host(&["--packs", &starter])?;
+    let user = terminal.at(host.url());
+    let hire = || user.output(&["roster", "hire", "--persona", "Sally", "--agent", TRIAGER]);
+    let first = hire()?;
+    assert_snapshot!("name_1_nobody", user.run(&["roster", "pause", "Sal"])?);
+    let second = hire()?;
+    let mut both = [first.trim(), second.trim()];
+    both.sort_unstable();
+    let shown = user.run(&["roster", "pause", "SALLY"])?;
+    assert_snapshot!("name_2_both", shown.replace(both[0], "[first]").replace(both[1], "[second]"));
     Ok(())
 }
 

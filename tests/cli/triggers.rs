@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::terminal::Terminal;
 
 /// Reached only when nothing is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A workflow that cannot start without a message.
 const ORDERS: &str = r#"{ "id": "orders", "name": "Orders", "version": "1.0",
@@ -35,7 +35,7 @@ fn settled(text: &str) -> Result<String> {
 }
 
 /// Asks until a subscription was given up; asking takes a moment of its own.
-fn given_up(user: &Terminal, id: &str) -> Result<()> {
+pub(crate) fn given_up(user: &Terminal, id: &str) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
         let listed: Value = serde_json::from_str(&user.output(&["triggers", "list", "--json"])?)?;

@@ -25,8 +25,8 @@ pub(crate) struct AddArgs {
     /// How often, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     every: u64,
-    /// Member whose work it is
-    #[arg(long = "as", value_name = "ROSTER_ID")]
+    /// Member whose work it is, by its id or name
+    #[arg(long = "as", value_name = "MEMBER")]
     roster: Option<String>,
     /// Make it paused
     #[arg(long)]
@@ -44,7 +44,7 @@ pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, Com
         "workflowId": args.workflow, "url": args.watch, "intervalSec": args.every,
         "enabled": !args.paused,
     });
-    if let Some(member) = args.roster {
+    if let Some(member) = client.maybe_member_id(args.roster.as_deref()).await? {
         body["rosterId"] = member.into();
     }
     let made = client.add_heartbeat(&body).await?;

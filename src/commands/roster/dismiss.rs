@@ -14,7 +14,7 @@ use crate::output;
 Its queue of work goes too. Its runs go on, and what they say of it stays:
 `callboard runs list --member host:sally-1a2b3c4d`.")]
 pub(crate) struct DismissArgs {
-    /// Id of the member
+    /// Id of the member, or its name where only one is called so
     #[arg(value_name = "MEMBER")]
     member: String,
     #[command(flatten)]
@@ -23,7 +23,8 @@ pub(crate) struct DismissArgs {
 
 pub(super) async fn run(args: DismissArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
-    client.dismiss(&args.member).await?;
-    output::line(&format!("{} is dismissed", args.member))?;
+    let id = client.member_id(&args.member).await?;
+    client.dismiss(&id).await?;
+    output::line(&format!("{id} is dismissed"))?;
     Ok(Exit::Done)
 }

@@ -28,12 +28,12 @@ pub(crate) struct FireArgs {
 }
 
 pub(super) async fn run(args: FireArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = args.target.client(earlier)?;
+    let (client, member) = args.target.reach(earlier).await?;
     let body = FireMember {
         inputs: args.input.as_deref().map(run::read_inputs).transpose()?.unwrap_or_default(),
         workflow_id: args.workflow.as_str().into(),
     };
-    let fired = client.fire(&args.target.member, &body, None).await?;
+    let fired = client.fire(&member, &body, None).await?;
     if !args.follow {
         return run::announce(&fired, args.target.json);
     }

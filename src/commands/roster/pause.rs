@@ -21,14 +21,14 @@ pub(crate) struct PauseArgs {
 
 pub(super) async fn pause(args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let change = json!({ "enabled": false });
-    let client = args.target.client(earlier)?;
-    let member = client.change_member(&args.target.member, &change).await?;
+    let (client, id) = args.target.reach(earlier).await?;
+    let member = client.change_member(&id, &change).await?;
     args.target.tell(&member, "is paused")
 }
 
 pub(super) async fn resume(args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let change = json!({ "enabled": true });
-    let client = args.target.client(earlier)?;
-    let member = client.change_member(&args.target.member, &change).await?;
+    let (client, id) = args.target.reach(earlier).await?;
+    let member = client.change_member(&id, &change).await?;
     args.target.tell(&member, "works")
 }

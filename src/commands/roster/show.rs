@@ -1,13 +1,15 @@
 //! `callboard roster show`: the page that an operator wants of a member.
 
+mod advice;
+
 use clap::Args;
 use comfy_table::Cell;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use callboard_protocol::{
-    AgentRosterEntry, EffectiveBudget, InterruptKind, NodeId, RunId, RunStatus, Timestamp,
-    WorkItem, WorkState, WorkflowId,
+    AgentRosterEntry, EffectiveBudget, InterruptKind, NodeId, RunId, RunStatus, SubscriptionState,
+    Timestamp, TriggerSource, WorkItem, WorkState, WorkflowId,
 };
 
 use super::{Target, agent_of, workflows_of};
@@ -17,7 +19,7 @@ use crate::{output, words};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  callboard roster show host:sally-1a2b3c4d
+  callboard roster show Sally
   callboard roster show host:sally-1a2b3c4d --since 7d --json")]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
@@ -35,6 +37,18 @@ struct Activity {
     spent: Spent,
     today: Today,
     next: Vec<NextFire>,
+    #[serde(default)]
+    triggers: Vec<Feed>,
+}
+
+/// A subscription that brings the member work.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Feed {
+    subscription_id: String,
+    workflow_id: WorkflowId,
+    source: TriggerSource,
+    state: SubscriptionState,
 }
 
 #[derive(Deserialize)]
@@ -79,10 +93,9 @@ struct Spent {
 }
 
 pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = args.target.client(earlier)?;
-    let since = args.since.to_string();
-    let found = client.activity(&args.target.member, &since).await?;
-    let work = client.work(&args.target.member).await?;
+    let (client, member) = args.target.reach(earlier).await?;
+    let found = client.activity(&member, &args.since.to_string()).await?;
+    let work = client.work(&member).await?;
     if args.target.json {
         output::json(&page(found, &work))?;
         return Ok(Exit::Done);
@@ -92,11 +105,15 @@ pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, Co
     })?;
     who(&activity.member)?;
     queue(&work)?;
+    feeds(&activity.triggers)?;
     fires(&activity.next)?;
     today(&activity.today)?;
     spent(&activity.spent)?;
     did(&activity.runs)?;
     waits(&activity.waiting)?;
+    for step in advice::next_steps(&activity, &work) {
+        output::hint(&step);
+    }
     Ok(Exit::Done)
 }
 
@@ -132,6 +149,21 @@ fn queue(work: &[WorkItem]) -> Result<(), CommandError> {
     let (todo, doing) = (count(WorkState::Todo), count(WorkState::Doing));
     let done = count(WorkState::Done);
     output::field("work", &format!("{todo} to do, {doing} begun, {done} done"))
+}
+
+/// One below the other; what takes nothing says so.
+fn feeds(triggers: &[Feed]) -> Result<(), CommandError> {
+    for (place, feed) in triggers.iter().enumerate() {
+        let Feed { subscription_id, workflow_id, source, state } = feed;
+        let takes = match state {
+            SubscriptionState::Active => String::new(),
+            state => format!(", {}", state.as_str()),
+        };
+        let name = if place == 0 { "triggers" } else { "" };
+        let source = source.as_str();
+        output::field(name, &format!("{subscription_id}: {source} for {workflow_id}{takes}"))?;
+    }
+    Ok(())
 }
 
 /// The first of them; the rest below each other.
@@ -201,7 +233,5 @@ fn waits(waiting: &[Waiting]) -> Result<(), CommandError> {
             Cell::new(words::moment(asked.requested_at)),
         ]
     });
-    output::table(["waits", "node", "kind", "since"], rows.collect())?;
-    output::hint("`callboard inbox answer RUN NODE` answers one");
-    Ok(())
+    output::table(["waits", "node", "kind", "since"], rows.collect())
 }

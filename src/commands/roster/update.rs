@@ -55,12 +55,12 @@ pub(crate) struct UpdateArgs {
 }
 
 pub(super) async fn run(args: UpdateArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = args.target.client(earlier)?;
+    let (client, id) = args.target.reach(earlier).await?;
     let mut change = change(&args);
     if args.agent.is_some() || args.version.is_some() || args.channel.is_some() {
         let agent = match &args.agent {
             Some(agent) => agent.clone(),
-            None => client.member(&args.target.member).await?.agent_ref.agent_id.to_string(),
+            None => client.member(&id).await?.agent_ref.agent_id.to_string(),
         };
         let mut agent = json!({ "agentId": agent });
         for (field, value) in [("version", &args.version), ("channel", &args.channel)] {
@@ -70,22 +70,21 @@ pub(super) async fn run(args: UpdateArgs, earlier: &Connection) -> Result<Exit, 
         }
         change["agentRef"] = agent;
     }
-    let is_allowed = allow(&args, &client).await?;
+    let is_allowed = allow(&args, &client, &id).await?;
     let changes_nothing = change.as_object().is_none_or(serde_json::Map::is_empty);
     if changes_nothing && !is_allowed {
         return Err(CommandError::usage("nothing to change")
             .hint("name what is to be other, as in --persona Sal"));
     }
     let member = match changes_nothing {
-        true => client.member(&args.target.member).await?,
-        false => client.change_member(&args.target.member, &change).await?,
+        true => client.member(&id).await?,
+        false => client.change_member(&id, &change).await?,
     };
     args.target.tell(&member, "is changed")
 }
 
 /// Says what the member may use in a day, if anything was named. A dimension that was not named keeps its ceiling.
-async fn allow(args: &UpdateArgs, client: &Client) -> Result<bool, CommandError> {
-    let member = &args.target.member;
+async fn allow(args: &UpdateArgs, client: &Client, member: &str) -> Result<bool, CommandError> {
     if args.usual_budget {
         client.reset_budget(member).await?;
         return Ok(true);

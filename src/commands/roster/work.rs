@@ -20,7 +20,8 @@ use crate::{output, words};
   callboard roster work list host:sally-1a2b3c4d
   callboard roster work done host:sally-1a2b3c4d work_01
 
-A member takes an item at once and runs its workflow; a paused one lets it wait."
+A member takes an item at once and runs its workflow; a paused one lets it wait, and takes it
+once it is resumed."
 )]
 pub(crate) struct WorkArgs {
     #[command(subcommand)]
@@ -69,8 +70,8 @@ async fn move_to(
     state: WorkState,
     earlier: &Connection,
 ) -> Result<Exit, CommandError> {
-    let client = args.target.client(earlier)?;
-    let moved = client.move_work(&args.target.member, &args.work, &MoveWork { state }).await?;
+    let (client, member) = args.target.reach(earlier).await?;
+    let moved = client.move_work(&member, &args.work, &MoveWork { state }).await?;
     tell(&moved, args.target.json)
 }
 
@@ -82,8 +83,8 @@ fn tell(item: &WorkItem, as_json: bool) -> Result<Exit, CommandError> {
     }
     let run = item.run_id.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
     output::line(&format!("{} is {}{run}", item.work_id, said(item.state)))?;
-    if item.state == WorkState::Todo {
-        output::hint("the member is paused; it takes nothing before it is resumed");
+    if let Some(reason) = item.reason.as_ref().filter(|_| item.state == WorkState::Todo) {
+        output::hint(&format!("{}; it begins once that is over", words::plain(reason)));
     }
     Ok(Exit::Done)
 }

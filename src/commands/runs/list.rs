@@ -23,7 +23,7 @@ pub(crate) struct ListArgs {
     /// Only runs of this workflow
     #[arg(long, value_name = "ID")]
     workflow: Option<String>,
-    /// Only runs of this standing member
+    /// Only runs of this standing member, by its id or name
     #[arg(long, value_name = "MEMBER")]
     member: Option<String>,
     /// Only runs with this tag
@@ -61,7 +61,8 @@ struct Listed {
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.clone().or(earlier))?;
-    let found = client.runs(&query(&args)).await?;
+    let member = client.maybe_member_id(args.member.as_deref()).await?;
+    let found = client.runs(&query(&args, member)).await?;
     Listing::new("runs", ["run", "workflow", "status", "created", "tags"], "no runs").show(
         found,
         args.json,
@@ -77,11 +78,11 @@ pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, Co
     )
 }
 
-fn query(args: &ListArgs) -> Vec<(&'static str, String)> {
+fn query(args: &ListArgs, member: Option<String>) -> Vec<(&'static str, String)> {
     given([
         ("status", args.status.map(|status| status.as_str().to_owned())),
         ("workflowId", args.workflow.clone()),
-        ("rosterId", args.member.clone()),
+        ("rosterId", member),
         ("tag", args.tag.clone()),
         ("since", args.since.map(|at| at.to_string())),
         ("until", args.until.map(|at| at.to_string())),

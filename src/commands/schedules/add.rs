@@ -35,8 +35,8 @@ pub(crate) struct AddArgs {
     /// Run once, at this time
     #[arg(long, value_name = "TIME")]
     at: Option<Timestamp>,
-    /// Member whose work it is
-    #[arg(long = "as", value_name = "ROSTER_ID")]
+    /// Member whose work it is, by its id or name
+    #[arg(long = "as", value_name = "MEMBER")]
     roster: Option<String>,
     /// Inputs of each run: a JSON object, @FILE, or @- for standard input
     #[arg(long, value_name = "JSON|@FILE")]
@@ -60,12 +60,13 @@ pub(crate) struct AddArgs {
 pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
     let mut body = json!({ "workflowId": args.workflow });
+    let member = client.maybe_member_id(args.roster.as_deref()).await?;
     let inputs = args.input.as_deref().map(read_inputs).transpose()?;
     let fields: [(&str, Option<Value>); 7] = [
         ("cron", args.cron.map(Value::from)),
         ("timezone", args.timezone.map(Value::from)),
         ("at", args.at.map(|at| at.to_string().into())),
-        ("rosterId", args.roster.map(Value::from)),
+        ("rosterId", member.map(Value::from)),
         ("inputs", inputs.map(Value::from)),
         ("overlap", args.overlap.map(Value::from)),
         ("missedFirePolicy", args.missed.map(Value::from)),

@@ -21,8 +21,8 @@ pub(crate) struct ListArgs {
     /// Only schedules of this workflow
     #[arg(long, value_name = "WORKFLOW")]
     workflow: Option<String>,
-    /// Only schedules of this member
-    #[arg(long = "as", value_name = "ROSTER_ID")]
+    /// Only schedules of this member, by its id or name
+    #[arg(long = "as", value_name = "MEMBER")]
     roster: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -49,7 +49,8 @@ struct LastFire {
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
-    let query = given([("workflowId", args.workflow), ("rosterId", args.roster)]);
+    let member = client.maybe_member_id(args.roster.as_deref()).await?;
+    let query = given([("workflowId", args.workflow), ("rosterId", member)]);
     let found = json!({ "schedules": client.schedules(&query).await? });
     Listing::new("schedules", ["id", "workflow", "next", "last", "when"], "no schedules")
         .remedy("`callboard schedules add` makes one")

@@ -22,8 +22,8 @@ pub(crate) struct AddArgs {
     /// Where things come from: webhook, queue, form or email
     #[arg(long, value_name = "SOURCE", value_parser = ["webhook", "queue", "form", "email"])]
     source: String,
-    /// Member whose work it is
-    #[arg(long = "as", value_name = "ROSTER_ID")]
+    /// Member whose work it is, by its id or name
+    #[arg(long = "as", value_name = "MEMBER")]
     roster: Option<String>,
     /// Input of the workflow, and where in what comes in its value stands
     #[arg(long = "map", value_name = "INPUT=PATH")]
@@ -41,8 +41,8 @@ pub(crate) struct AddArgs {
 pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
     let mut body = json!({ "workflowId": args.workflow, "source": args.source });
-    if let Some(roster) = args.roster {
-        body["rosterId"] = roster.into();
+    if let Some(member) = client.maybe_member_id(args.roster.as_deref()).await? {
+        body["rosterId"] = member.into();
     }
     if let Some(attempts) = args.max_attempts {
         body["retryPolicy"] = json!({ "maxAttempts": attempts });
@@ -54,7 +54,16 @@ pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, Com
         })?;
         body["inputMapping"][input] = path.into();
     }
-    let made = client.subscribe(&body).await?;
+    let mut made = client.subscribe(&body).await?;
+    // What the host says as a path is an address here, for people and programs alike.
+    if let Some(binding) = made.get_mut("binding").and_then(Value::as_object_mut) {
+        for said in binding.values_mut() {
+            let path = said.as_str().filter(|said| said.starts_with('/'));
+            if let Some(address) = path.map(|path| format!("{}{path}", client.base())) {
+                *said = address.into();
+            }
+        }
+    }
     if args.json {
         output::json(&made)?;
         return Ok(Exit::Done);
@@ -63,9 +72,7 @@ pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, Com
     output::line(id.unwrap_or_default())?;
     let binding = made.get("binding").and_then(Value::as_object);
     for (name, value) in binding.into_iter().flatten() {
-        let shown = value.as_str().unwrap_or_default();
-        let address = if shown.starts_with('/') { client.base() } else { "" };
-        output::note(&format!("{name}: {address}{shown}"));
+        output::note(&format!("{name}: {}", value.as_str().unwrap_or_default()));
     }
     Ok(Exit::Done)
 }

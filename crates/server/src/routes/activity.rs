@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
-use callboard_engine::{Filter, InboxFilter, InboxItem, Listed, Schedule, ScheduleFilter, Spent};
+use callboard_engine::{
+    Filter, InboxFilter, InboxItem, Listed, Schedule, ScheduleFilter, Spent, Subscription,
+};
 use callboard_protocol::{
-    AgentRosterEntry, InterruptKind, NodeId, RosterId, RunId, ScheduleId, Timestamp, WorkflowId,
+    AgentRosterEntry, InterruptKind, NodeId, RosterId, RunId, ScheduleId, SubscriptionState,
+    Timestamp, TriggerSource, WorkflowId,
 };
 use serde::Serialize;
 
@@ -42,6 +45,8 @@ struct Activity {
     today: Today,
     /// When its schedules fire next, soonest first.
     next: Vec<NextFire>,
+    /// What brings it work from outside, whether it takes anything now or not.
+    triggers: Vec<Feed>,
     /// Longest waiting first, whenever their runs began.
     waiting: Vec<Waiting>,
     spent: Spent,
@@ -56,6 +61,16 @@ struct NextFire {
     at: Timestamp,
     /// In plain English.
     description: String,
+}
+
+/// A subscription that fires for the member.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Feed {
+    subscription_id: String,
+    workflow_id: WorkflowId,
+    source: TriggerSource,
+    state: SubscriptionState,
 }
 
 /// That something is asked; what is asked stands in the inbox.
@@ -115,9 +130,54 @@ pub(super) async fn read(
     let waiting = waiting.into_iter().map(Waiting::from).collect();
     let spent = engine.roster().spent(&caller.scope, &id, since).await?;
     let today = budget::today(&host, &caller, &id).await?;
-    let next = next_fires(&host, &caller, &member).await?;
-    let activity = Activity { member, since, runs, next_cursor, today, next, waiting, spent };
+    let first_for = first_for(&host, &caller, &member).await?;
+    let next = next_fires(&host, &caller, &member, &first_for).await?;
+    let triggers = feeds(&host, &caller, &member, &first_for).await?;
+    let activity =
+        Activity { member, since, runs, next_cursor, today, next, triggers, waiting, spent };
     Answer::json(StatusCode::OK, &activity)
+}
+
+/// The workflows that fire for the member where nobody is named.
+async fn first_for(
+    host: &Host,
+    caller: &Caller,
+    member: &AgentRosterEntry,
+) -> Result<Vec<WorkflowId>, Problem> {
+    let mut first_for = Vec::new();
+    for workflow in &member.workflows {
+        let owners = host.app.engine.roster().owners_of(&caller.owner(), workflow).await?;
+        let first = owners.into_iter().find(|owner| owner.entry.enabled);
+        if first.is_some_and(|first| first.entry.roster_id == member.roster_id) {
+            first_for.push(workflow.clone());
+        }
+    }
+    Ok(first_for)
+}
+
+/// Subscriptions that name the member, and those of its workflows that name nobody and would fire for it. The member's
+/// own queue is not from outside; it is shown where it takes nothing.
+async fn feeds(
+    host: &Host,
+    caller: &Caller,
+    member: &AgentRosterEntry,
+    first_for: &[WorkflowId],
+) -> Result<Vec<Feed>, Problem> {
+    let mut subscriptions = host.app.bridge.list(&caller.scope).await?;
+    subscriptions.retain(|known| {
+        let is_hers = match &known.roster_id {
+            Some(named) => *named == member.roster_id,
+            None => first_for.contains(&known.workflow),
+        };
+        is_hers && (known.state != SubscriptionState::Active || !known.is_work_queue())
+    });
+    let feed = |known: Subscription| Feed {
+        subscription_id: known.id,
+        workflow_id: known.workflow,
+        source: known.source,
+        state: known.state,
+    };
+    Ok(subscriptions.into_iter().map(feed).collect())
 }
 
 /// Schedules that name the member, and those of its workflows that name nobody and would fire for it.
@@ -125,6 +185,7 @@ async fn next_fires(
     host: &Host,
     caller: &Caller,
     member: &AgentRosterEntry,
+    first_for: &[WorkflowId],
 ) -> Result<Vec<NextFire>, Problem> {
     if !member.enabled {
         return Ok(Vec::new());
@@ -133,14 +194,10 @@ async fn next_fires(
     let named =
         ScheduleFilter { roster_id: Some(member.roster_id.clone()), limit, ..Default::default() };
     let mut filters = vec![named];
-    for workflow in &member.workflows {
-        let owners = host.app.engine.roster().owners_of(&caller.owner(), workflow).await?;
-        let first = owners.into_iter().find(|owner| owner.entry.enabled);
-        if first.is_some_and(|first| first.entry.roster_id == member.roster_id) {
-            let workflow = Some(workflow.clone());
-            filters.push(ScheduleFilter { workflow, limit, ..Default::default() });
-        }
-    }
+    filters.extend(first_for.iter().map(|workflow| {
+        let workflow = Some(workflow.clone());
+        ScheduleFilter { workflow, limit, ..Default::default() }
+    }));
     let mut next = Vec::new();
     for filter in filters {
         let schedules = host.app.scheduler.list(&caller.scope, &filter).await?;

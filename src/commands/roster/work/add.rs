@@ -28,12 +28,12 @@ pub(crate) struct AddArgs {
 }
 
 pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = args.target.client(earlier)?;
+    let (client, member) = args.target.reach(earlier).await?;
     let body = AddWork {
         inputs: args.input.as_deref().map(read_inputs).transpose()?.unwrap_or_default(),
         workflow_id: args.workflow.map(Into::into),
         title: args.title,
     };
-    let item = client.add_work(&args.target.member, &body).await?;
+    let item = client.add_work(&member, &body).await?;
     tell(&item, args.target.json)
 }

@@ -19,8 +19,8 @@ pub(crate) struct ListArgs {
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = args.target.client(earlier)?;
-    let work = client.work(&args.target.member).await?;
+    let (client, member) = args.target.reach(earlier).await?;
+    let work = client.work(&member).await?;
     if args.target.json {
         output::json(&json!({ "work": work }))?;
         return Ok(Exit::Done);
@@ -31,7 +31,10 @@ pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, Co
     }
     let rows = work.iter().map(|item| {
         let run = item.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
-        let status = item.run_status.map_or_else(|| Cell::new(""), words::status_cell);
+        let status = item.run_status.map_or_else(
+            || Cell::new(words::plain(item.reason.as_deref().unwrap_or_default())),
+            words::status_cell,
+        );
         [
             Cell::new(&item.work_id),
             Cell::new(said(item.state)),

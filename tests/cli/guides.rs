@@ -1,0 +1,94 @@
+//! The guides as a new user follows them: every block of a page, copied and pasted in a fresh folder.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+
+use crate::support::host::{Host, serve};
+
+/// Nobody is asked what the outside looks like: the host refuses to go there.
+const OUTSIDE: (&str, &str) = ("https://status.example.com", "http://127.0.0.1:9");
+
+/// A page's commands, one after the other, and the flags of the host that it begins with.
+struct Guide {
+    flags: Vec<String>,
+    commands: String,
+}
+
+impl Guide {
+    fn read(name: &str) -> Result<Self> {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);
+        let page = std::fs::read_to_string(&page)?;
+        let mut commands = String::new();
+        let mut lines = page.lines();
+        while lines.any(|line| line == "```sh") {
+            for line in lines.by_ref().take_while(|line| *line != "```") {
+                commands.push_str(line);
+                commands.push('\n');
+            }
+        }
+        let (first, rest) = commands.split_once('\n').context("a page with commands")?;
+        let flags = first.strip_prefix("callboard serve ").and_then(|it| it.strip_suffix(" &"));
+        let flags = flags.with_context(|| format!("{name} does not begin with a host: {first}"))?;
+        let flags = flags.split_whitespace().map(ToOwned::to_owned).collect();
+        Ok(Self { flags, commands: rest.replace(OUTSIDE.0, OUTSIDE.1) })
+    }
+}
+
+/// Follows a page to its end; answers all that was shown.
+fn follow(name: &str) -> Result<String> {
+    let guide = Guide::read(name)?;
+    let folder = tempfile::tempdir()?;
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for shipped in ["packs", "examples"] {
+        std::os::unix::fs::symlink(here.join(shipped), folder.path().join(shipped))?;
+    }
+    let mut command = serve(&folder.path().join("data"));
+    command.args(&guide.flags);
+    let host = Host::of(command)?;
+    paste(&folder, &host, &guide.commands)
+}
+
+/// Every command must succeed.
+fn paste(folder: &TempDir, host: &Host, commands: &str) -> Result<String> {
+    let binary = Path::new(env!("CARGO_BIN_EXE_callboard"));
+    let path = std::env::var("PATH")?;
+    let path = format!("{}:{path}", binary.parent().context("a folder")?.display());
+    let mut shell = Command::new("sh");
+    shell.env_clear().env("PATH", path).env("CALLBOARD_URL", host.url());
+    shell.args(["-euxc", commands]).current_dir(folder.path());
+    let output = shell.output()?;
+    let shown = String::from_utf8(output.stdout)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{shown}\n{said}\n{}", host.log());
+    }
+    Ok(shown)
+}
+
+#[test]
+fn a_member_is_hired_works_through_a_night_and_is_answered() -> Result<()> {
+    let shown = follow("roster.md")?;
+    ensure!(shown.contains("look answered; the run is"), "{shown}");
+    let page = shown.split("persona    Sally").nth(1).context("her page")?;
+    for line in ["owns       desk, triage-desk", "triage-desk, At 09:00", "WAITS"] {
+        ensure!(page.contains(line), "{line}: {page}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_schedule_is_made_looked_at_and_paused() -> Result<()> {
+    let shown = follow("schedules.md")?;
+    ensure!(shown.contains("Monday, Tuesday, Wednesday, Thursday, and Friday"), "{shown}");
+    Ok(())
+}
+
+#[test]
+fn something_comes_in_over_a_queue_and_over_a_signed_post() -> Result<()> {
+    let shown = follow("triggers.md")?;
+    ensure!(shown.contains(r#"{"outcome":"delivered","runId":"#), "{shown}");
+    Ok(())
+}

@@ -270,13 +270,14 @@ async fn a_member_that_has_used_its_day_asks_before_the_next_call() {
     assert_eq!(told(&log, "run.failed")[0]["error"]["code"], "budget_exhausted");
 }
 
-/// One turn of fifteen tokens, said word by word, so that others get a word in between.
+/// One turn of fifteen tokens.
 fn one_turn() -> Script {
     |_| Ok(says(r#"{ "queue": "fire", "_confidence": 1 }"#))
 }
 
 /// Runs of one member that begin at once, with what they come to; those that ask are given nothing.
 async fn crowd(world: &World, count: usize) -> (usize, u64) {
+    *world.model.thinks.lock().unwrap() = std::time::Duration::from_secs(5);
     let host = world.host("host", Arc::clone(&world.store) as _);
     let mut runs = Vec::new();
     for _ in 0..count {

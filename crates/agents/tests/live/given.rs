@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -65,6 +66,8 @@ impl From<Result<Turn, ModelError>> for Said {
 pub(crate) struct Puppet {
     script: Box<dyn Fn(&ModelRequest) -> Said + Send + Sync>,
     pub(crate) asked: Mutex<Vec<ModelRequest>>,
+    /// How long it thinks before it says anything.
+    pub(crate) thinks: Mutex<Duration>,
 }
 
 impl fmt::Debug for Puppet {
@@ -81,6 +84,8 @@ impl Model for Puppet {
         deltas: &mut dyn DeltaSink,
     ) -> Result<Turn, ModelError> {
         self.asked.lock().unwrap().push(request.clone());
+        let thinks = *self.thinks.lock().unwrap();
+        tokio::time::sleep(thinks).await;
         let said = (self.script)(request);
         if !said.thinking.is_empty() {
             deltas.tell(Delta::Thinking(said.thinking)).await;
@@ -222,7 +227,11 @@ impl World {
             registry: Arc::new(opened.expect("the pack loads").0),
             store,
             clock: SimClock::new(),
-            model: Arc::new(Puppet { script: Box::new(script), asked: Mutex::default() }),
+            model: Arc::new(Puppet {
+                script: Box::new(script),
+                asked: Mutex::default(),
+                thinks: Mutex::default(),
+            }),
             coder: Arc::default(),
             made: Arc::default(),
             limits: HostLimits { max_run_duration_ms: 86_400_000, ..HostLimits::default() },

@@ -136,10 +136,10 @@ pub struct Call {
     pub models: KeptModels,
     /// Where a coding agent worked in an earlier attempt of this visit.
     pub session: Option<AgentSession>,
-    /// Whether an agent has called a tool in this visit, as far as that was told before this attempt.
-    pub has_called_tools: bool,
     /// How many entries of its earlier turns the agent is shown.
     pub transcript_window: usize,
+    /// Whether an agent has called a tool in this visit, as far as that was told before this attempt.
+    pub has_called_tools: bool,
     pub memory: MemoryAccess,
     /// The files of the run's workspace.
     pub files: FileAccess,

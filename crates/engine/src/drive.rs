@@ -549,9 +549,9 @@ impl Driver {
             decision: task.decision,
             models: task.models,
             session: task.session,
-            has_called_tools: task.has_called_tools,
             transcript_window: usize::try_from(birth.limits.transcript_window)
                 .unwrap_or(usize::MAX),
+            has_called_tools: task.has_called_tools,
             memory,
             files,
             budget: birth.budget.clone(),

@@ -12,8 +12,7 @@ use sha2::{Digest as _, Sha256};
 use callboard_core::{Birth, Delivered};
 use callboard_protocol::{
     AgentRosterEntry, Object, Owner, RetryPolicy, RosterId, RunStatus, SubscriptionState, Tenant,
-    Timestamp, TriggerEvent, TriggerSource, WorkItem, WorkState, WorkflowId,
-    hex,
+    Timestamp, TriggerEvent, TriggerSource, WorkItem, WorkState, WorkflowId, hex,
 };
 
 use crate::engine::{Done, Engine, EngineError, Newborn, Order, Remember};

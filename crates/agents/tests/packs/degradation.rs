@@ -116,9 +116,9 @@ fn memory_of_a_level_that_the_host_lacks_is_degraded_where_that_is_optional() {
 #[test]
 fn an_agents_own_needs_are_shown_where_they_are_unmet() {
     let mut draft = good();
-    draft.agent()["requiresCapabilities"] = json!(["host.workspace", "aiProviders"]);
+    draft.agent()["requiresCapabilities"] = json!(["host.messaging", "aiProviders"]);
     let vetted = on(Host::default(), &draft).unwrap();
-    assert_eq!(of_triager(&vetted).capabilities, ["host.workspace"]);
+    assert_eq!(of_triager(&vetted).capabilities, ["host.messaging"]);
 }
 
 #[test]

@@ -132,11 +132,8 @@ pub(crate) async fn families_stay_until_all_of_them_have_ended(
         kind: "node.dispatched".to_owned(),
         ..row("{\"childRunId\":\"late\",\"childWorkflowId\":\"greet\"}")
     };
-    let begins = Append {
-        rows: vec![told],
-        children: vec![child("late", "early")],
-        ..append("early", 0)
-    };
+    let begins =
+        Append { rows: vec![told], children: vec![child("late", "early")], ..append("early", 0) };
     store.append(begins).await?;
     end(store, "early", 1, 3_000).await?;
     store.append(append("newest", 2)).await?;

@@ -126,6 +126,8 @@ impl Bridge {
         match self.attempt(&subscription, &arrival).await? {
             Attempted::Run(newborn) => {
                 arrival.state = ArrivalState::Delivered { run: newborn.run.id().clone(), at: now };
+                // The run keeps what came in.
+                arrival.event = None;
                 self.keep(arrival, Some(*newborn)).await
             }
             Attempted::NotYet(why) => {

@@ -118,7 +118,7 @@ impl Engine {
             Err(error) => {
                 // Nobody here can drive it, now or later: leave it alone until somebody looks.
                 tracing::error!(error = &error as &dyn std::error::Error, "run cannot be driven");
-                self.let_go(claim, None).await;
+                self.let_go(claim, None, None).await;
                 return;
             }
         };
@@ -161,9 +161,11 @@ impl Engine {
         }
     }
 
-    async fn let_go(&self, claim: &Claim, wake_at: Option<Timestamp>) {
-        if let Err(error) = self.inner.store.release(claim, wake_at).await {
-            tracing::warn!(%error, "claim not released; it will run out");
+    async fn let_go(&self, claim: &Claim, seen: Option<u64>, wake_at: Option<Timestamp>) {
+        match self.inner.store.release(claim, seen, wake_at).await {
+            Ok(true) => self.inner.nudge.notify_one(),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "claim not released; it will run out"),
         }
     }
 }
@@ -232,6 +234,9 @@ impl Driver {
     /// What is new of the children. Most have nothing new to tell, so first it is only asked where they stand.
     async fn news(&self) -> Result<Vec<Step>, EngineError> {
         let children = self.run.live_children();
+        if children.is_empty() {
+            return Ok(Vec::new());
+        }
         for child in children.iter().filter(|child| child.must_end) {
             self.engine.end_child(&self.run, child).await?;
         }
@@ -451,7 +456,7 @@ impl Driver {
         if !self.is_at_rest(now) {
             return Ok(None);
         }
-        self.engine.let_go(&self.claim, self.run.head().wake_at).await;
+        self.let_go().await;
         Ok(Some(Left::Released))
     }
 
@@ -475,8 +480,14 @@ impl Driver {
                 }
             }
         }
-        self.engine.let_go(&self.claim, self.run.head().wake_at).await;
+        self.let_go().await;
         Ok(Some(Left::Stopping))
+    }
+
+    /// Somebody may answer or cancel between the last look and this: what was not seen is looked at again.
+    async fn let_go(&self) {
+        let wake_at = self.run.head().wake_at;
+        self.engine.let_go(&self.claim, Some(self.run.version()), wake_at).await;
     }
 
     fn start_attempts(&mut self) {

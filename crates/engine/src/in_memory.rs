@@ -534,14 +534,20 @@ impl Store for InMemoryStore {
         Ok(lost)
     }
 
-    async fn release(&self, claim: &Claim, wake_at: Option<Timestamp>) -> Result<(), StoreError> {
+    async fn release(
+        &self,
+        claim: &Claim,
+        seen: Option<u64>,
+        wake_at: Option<Timestamp>,
+    ) -> Result<bool, StoreError> {
+        let mut tables = self.tables();
         // A claim that is no longer held has nothing to give back, which is what the caller wanted.
-        if let Some(run) =
-            self.tables().runs.get_mut(&claim.run).filter(|run| run.is_held_by(claim))
-        {
-            run.give_back(wake_at);
-        }
-        Ok(())
+        let Some(run) = tables.runs.get_mut(&claim.run).filter(|run| run.is_held_by(claim)) else {
+            return Ok(false);
+        };
+        let has_moved_on = seen.is_some_and(|seen| seen != run.head.version);
+        run.give_back(if has_moved_on { Some(Timestamp::default()) } else { wake_at });
+        Ok(run.head.wake_at == Some(Timestamp::default()))
     }
 
     async fn changed(&self, run: &RunId, version: u64) {

@@ -64,8 +64,14 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Extends the given claims; answers those that are no longer held.
     async fn renew(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<RunId>, StoreError>;
 
-    /// Gives a claim back without an append; the run is looked at again at `wake_at`.
-    async fn release(&self, claim: &Claim, wake_at: Option<Timestamp>) -> Result<(), StoreError>;
+    /// Gives a claim back without an append; the run is looked at again at `wake_at`. Answers whether that is to be at
+    /// once: a child has moved meanwhile, or somebody has appended beyond the version that the holder has seen.
+    async fn release(
+        &self,
+        claim: &Claim,
+        seen: Option<u64>,
+        wake_at: Option<Timestamp>,
+    ) -> Result<bool, StoreError>;
 
     /// Returns when the run's log may have grown beyond `version`. A hint: it may come early, or for nothing.
     async fn changed(&self, run: &RunId, version: u64);

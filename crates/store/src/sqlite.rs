@@ -237,9 +237,14 @@ impl Store for SqliteStore {
         self.writer.write(move |db| claim::renew(db, &claims, until)).await
     }
 
-    async fn release(&self, claim: &Claim, wake_at: Option<Timestamp>) -> Result<(), StoreError> {
+    async fn release(
+        &self,
+        claim: &Claim,
+        seen: Option<u64>,
+        wake_at: Option<Timestamp>,
+    ) -> Result<bool, StoreError> {
         let claim = claim.clone();
-        self.writer.write(move |db| claim::release(db, &claim, wake_at)).await
+        self.writer.write(move |db| claim::release(db, &claim, seen, wake_at)).await
     }
 
     async fn changed(&self, run: &RunId, version: u64) {

@@ -200,6 +200,7 @@ contract! {
         an_append_from_outside_wakes_a_run_that_nobody_holds
         a_renewed_lease_lasts_longer
         a_claim_can_be_given_back_without_an_append
+        what_a_holder_has_not_seen_is_looked_at_when_the_run_is_given_back
         a_new_process_finds_every_lease_void;
     outcomes:
         a_repeated_create_gets_the_first_outcome

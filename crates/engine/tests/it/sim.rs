@@ -214,9 +214,14 @@ impl Store for DoomedStore {
         self.inner.renew(claims, until).await
     }
 
-    async fn release(&self, claim: &Claim, wake_at: Option<Timestamp>) -> Result<(), StoreError> {
+    async fn release(
+        &self,
+        claim: &Claim,
+        seen: Option<u64>,
+        wake_at: Option<Timestamp>,
+    ) -> Result<bool, StoreError> {
         self.live().await;
-        self.inner.release(claim, wake_at).await
+        self.inner.release(claim, seen, wake_at).await
     }
 
     async fn changed(&self, run: &RunId, version: u64) {

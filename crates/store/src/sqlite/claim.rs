@@ -79,16 +79,22 @@ pub(super) fn renew(
 pub(super) fn release(
     db: &Connection,
     claim: &Claim,
+    seen: Option<u64>,
     wake_at: Option<Timestamp>,
-) -> Result<(), Fault> {
-    execute(
-        db,
+) -> Result<bool, Fault> {
+    let mut update = db.prepare_cached(
         "UPDATE runs SET holder = NULL, lease_until = NULL,
-             wake_at = CASE WHEN is_poked THEN 0 ELSE ?4 END
-         WHERE run_id = ?1 AND holder = ?2 AND epoch = ?3 AND lease_until IS NOT NULL",
-        params![claim.run.as_str(), claim.host.as_str(), signed(claim.epoch), millis(wake_at)],
+             wake_at = CASE WHEN is_poked OR version <> ?5 THEN 0 ELSE ?4 END
+         WHERE run_id = ?1 AND holder = ?2 AND epoch = ?3 AND lease_until IS NOT NULL
+         RETURNING wake_at IS 0",
     )?;
-    Ok(())
+    let (run, host) = (claim.run.as_str(), claim.host.as_str());
+    let seen = seen.map(signed);
+    let mut rows = update.query(params![run, host, signed(claim.epoch), millis(wake_at), seen])?;
+    let is_due = rows.next()?.map_or(Ok(false), |row| row.get(0))?;
+    // A statement that answers has done its work only when it is asked to the end.
+    while rows.next()?.is_some() {}
+    Ok(is_due)
 }
 
 /// Ends every lease: whoever held one is gone, because it could not have the folder's lock. The names

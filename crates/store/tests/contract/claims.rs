@@ -127,7 +127,7 @@ pub(crate) async fn a_lost_holder_is_replaced_and_locked_out(
         let late = store.append(fenced(append("r1", 0), stale.clone(), Then::Release)).await;
         assert!(matches!(late, Err(StoreError::LeaseLost { .. })), "{stale:?}: {late:?}");
         assert_eq!(store.renew(std::slice::from_ref(&stale), at(99_000)).await?, ["r1".into()]);
-        store.release(&stale, Some(at(0))).await?;
+        assert!(!store.release(&stale, None, Some(at(0))).await?);
     }
     assert_eq!(store.tail(&"r1".into(), 0).await?, []);
     assert_eq!(claim_at(store, "h3", 20_999).await?.claims, [], "the second holder still holds it");
@@ -256,10 +256,24 @@ pub(crate) async fn a_claim_can_be_given_back_without_an_append(
         store.create(new_run(run)).await?;
     }
     claim_at(store, "h1", 1_000).await?;
-    store.release(&claim("r1", "h1", 1), Some(at(2_000))).await?;
-    store.release(&claim("r2", "h1", 1), None).await?;
+    assert!(!store.release(&claim("r1", "h1", 1), Some(0), Some(at(2_000))).await?);
+    assert!(!store.release(&claim("r2", "h1", 1), None, None).await?);
     let claimed = claim_at(store, "h2", 90_000).await?;
     assert_eq!(claimed, Claimed { claims: vec![claim("r1", "h2", 2)], next: None });
+    Ok(())
+}
+
+pub(crate) async fn what_a_holder_has_not_seen_is_looked_at_when_the_run_is_given_back(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    claim_at(store, "h1", 1_000).await?;
+    store.append(append("r1", 0)).await?;
+    assert!(store.release(&claim("r1", "h1", 1), Some(0), None).await?, "it is due at once");
+    assert_eq!(claim_at(store, "h2", 2_000).await?.claims, [claim("r1", "h2", 2)]);
+    assert!(!store.release(&claim("r1", "h2", 2), Some(1), None).await?);
+    assert_eq!(claim_at(store, "h3", 90_000).await?.claims, []);
     Ok(())
 }
 

@@ -71,12 +71,12 @@ pub(crate) async fn a_wake_during_a_claim_counts_when_the_run_is_given_back(
             let fence = Some(Fence { claim, then: Then::Release });
             store.append(Append { fence, ..append(&id, 0) }).await?;
         } else {
-            store.release(&claim, None).await?;
+            store.release(&claim, None, None).await?;
         }
         assert_eq!(due(store, 50_000).await?, [id.as_str()]);
         let again = ClaimRequest { host: "h".into(), at: at(90_000), until: at(99_000), most: 9 };
         let claim = store.claim(&again).await?.claims.remove(0);
-        store.release(&claim, None).await?;
+        store.release(&claim, None, None).await?;
         assert_eq!(due(store, 99_999).await?, [""; 0], "a wake counts once");
     }
     Ok(())

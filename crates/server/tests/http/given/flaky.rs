@@ -110,8 +110,13 @@ impl Store for FlakyStore {
     async fn renew(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<RunId>, StoreError> {
         self.inner.renew(claims, until).await
     }
-    async fn release(&self, claim: &Claim, wake_at: Option<Timestamp>) -> Result<(), StoreError> {
-        self.inner.release(claim, wake_at).await
+    async fn release(
+        &self,
+        claim: &Claim,
+        seen: Option<u64>,
+        wake_at: Option<Timestamp>,
+    ) -> Result<bool, StoreError> {
+        self.inner.release(claim, seen, wake_at).await
     }
     async fn changed(&self, run: &RunId, version: u64) {
         self.inner.changed(run, version).await;

@@ -36,7 +36,7 @@ use stage::{
     RUNNER, SORTER, Stage, WRITER, delta, done, events, gone, hang, init, say, seen, told,
     tool_result, tool_use, wait,
 };
-use support::host::KEY;
+use support::host::{Host, KEY};
 
 fn order(agent: &str) -> Value {
     json!({ "agentId": agent, "inputs": { "text": "a canary task" } })
@@ -55,6 +55,15 @@ fn failure(events: &[Value]) -> (String, String) {
     (text("code"), text("message"))
 }
 
+/// `callboard run --follow` as scripts read it.
+fn follower(host: &Host) -> Command {
+    let mut follower = Command::new(env!("CARGO_BIN_EXE_callboard"));
+    follower.env_clear().env("CALLBOARD_URL", host.url()).env("CALLBOARD_API_KEY", KEY);
+    follower.args(["run", WRITER, "--input", "{\"text\": \"greet\"}", "--follow", "--json"]);
+    follower.stdin(Stdio::null()).stdout(Stdio::piped());
+    follower
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn text_is_seen_before_the_agent_has_ended() -> Result<()> {
     let lines =
@@ -62,10 +71,7 @@ async fn text_is_seen_before_the_agent_has_ended() -> Result<()> {
     let play = format!("{}{}{}", say(&lines), wait(), say(&[done("Hello you")]));
     let stage = Stage::new(&[play])?;
     let host = stage.host()?;
-    let mut follower = Command::new(env!("CARGO_BIN_EXE_callboard"));
-    follower.env_clear().env("CALLBOARD_URL", host.url()).env("CALLBOARD_API_KEY", KEY);
-    follower.args(["run", WRITER, "--input", "{\"text\": \"greet\"}", "--follow", "--json"]);
-    let mut follower = follower.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let mut follower = follower(&host).spawn()?;
     let out = follower.stdout.take().context("no standard output")?;
     let mut kinds = Vec::new();
     for line in BufReader::new(out).lines() {

@@ -1,15 +1,17 @@
 //! The real programs against a scripted model server on loopback: what the fakes promise, they keep.
 
-use anyhow::{Result, ensure};
+use std::io::{BufRead as _, BufReader};
+
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use crate::api::Api;
-use crate::failure;
 use crate::programs::{
     CLAUDE, CODEX, CODEX_SETTINGS, GEMINI, Lost, OPENCODE, Real, opencode_settings,
 };
 use crate::server::{Mood, Use};
 use crate::stage::{events, told};
+use crate::{failure, follower};
 
 /// What every program goes through that can change something: it is never begun again in place of a lost session.
 async fn goes_through_everything(real: Real) -> Result<()> {
@@ -51,6 +53,27 @@ async fn claude_code_works_is_cancelled_and_resumes() -> Result<()> {
     assert_eq!(api.finish(&run).await?, "completed", "{}", api.log(&run).await?);
     let log = events(&api, &run).await?;
     assert_eq!(told(&log, "run.completed")[0]["outputs"]["result"], "I begin anew.");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_follows_claude_code_sees_it_at_work() -> Result<()> {
+    let Some(real) = Real::new(CLAUDE).await? else { return Ok(()) };
+    let host = real.host()?;
+    // The model never ends, so whatever is seen is seen before the end.
+    real.server.be(Mood::Stalls("Working"));
+    let mut follower = follower(&host).spawn()?;
+    let out = follower.stdout.take().context("no standard output")?;
+    let (api, mut words) = (Api::of(host.url())?, String::new());
+    for line in BufReader::new(out).lines() {
+        let event: Value = serde_json::from_str(&line?)?;
+        if event["type"] == "output.chunk" && words.is_empty() {
+            words.push_str(event["payload"]["chunk"].as_str().unwrap_or_default());
+            api.act(event["runId"].as_str().context("a run")?, "/cancel").await?;
+        }
+    }
+    assert_eq!(words, "Working");
+    ensure!(!follower.wait()?.success(), "a cancelled run is no success");
     Ok(())
 }
 

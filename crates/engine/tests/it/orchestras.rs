@@ -112,6 +112,19 @@ async fn workers_side_by_side_survive_a_crash_at_any_write() {
     survives(&orchestra(plan, mapping), 2, "run.completed").await;
 }
 
+/// More than are started, and heard, in one append.
+#[tokio::test(start_paused = true)]
+async fn a_crowd_of_workers_survives_a_crash_while_it_is_started() {
+    let plan = json!([next(&["quick"; 70]), { "kind": "terminate" }]);
+    let definitions = orchestra(plan, json!({ "fanOutPolicy": "parallel" }));
+    let (undisturbed, _) = play(&definitions, Fate::Live, false).await;
+    check_handoffs(&undisturbed, 70, "undisturbed");
+    for fate in fates(4) {
+        let (logs, _) = play(&definitions, fate, true).await;
+        check_handoffs(&logs, 70, &format!("{fate:?}"));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_fails_or_is_unknown_fails_its_orchestra_once() {
     let broken = orchestra(json!([next(&["broken"]), { "kind": "terminate" }]), json!({}));

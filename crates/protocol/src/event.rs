@@ -6,13 +6,17 @@
 
 mod agent;
 mod budget;
+mod child;
 mod conversation;
 mod envelope;
+mod interrupt;
+mod limit;
 mod memory;
+mod node;
 mod orchestration;
-mod payload;
 mod replay;
 mod roster;
+mod run;
 mod trigger;
 mod workspace;
 
@@ -22,13 +26,17 @@ use serde_json::Value;
 
 pub use agent::*;
 pub use budget::*;
+pub use child::*;
 pub use conversation::*;
 pub use envelope::*;
+pub use interrupt::*;
+pub use limit::*;
 pub use memory::*;
+pub use node::*;
 pub use orchestration::*;
-pub use payload::*;
 pub use replay::*;
 pub use roster::*;
+pub use run::*;
 pub use trigger::*;
 pub use workspace::*;
 
@@ -344,6 +352,19 @@ fn to_value<T: Serialize>(payload: &T) -> Value {
 
 fn to_text<T: Serialize>(payload: &T) -> String {
     serde_json::to_string(payload).unwrap_or_else(|_| "null".to_owned())
+}
+
+/// A value that was said, null included: what was not said is not written.
+fn said<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde's skip_serializing_if passes a reference"
+)]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 #[cfg(test)]

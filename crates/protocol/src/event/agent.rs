@@ -202,3 +202,55 @@ pub enum ToolStatus {
     Forbidden,
     RateLimited,
 }
+
+/// What an agent thought. The node stands on the envelope.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentReasoned {
+    #[serde(skip)]
+    pub node_id: Option<NodeId>,
+    pub agent_id: String,
+    pub reasoning: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verbosity: Option<String>,
+    /// Not the last word on the turn: the host was lost while the agent was thinking, or a coding agent went on to
+    /// use a tool of its own.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub torn: bool,
+}
+
+/// What an agent came to. The node stands on the envelope.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentDecided {
+    #[serde(skip)]
+    pub node_id: Option<NodeId>,
+    pub agent_id: String,
+    pub decision: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+}
+
+/// Control passes from one agent to another. The node of the other stands on the envelope.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentHandoff {
+    #[serde(skip)]
+    pub node_id: Option<NodeId>,
+    pub from_agent_id: String,
+    pub to_agent_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Ours: a coding agent works in this session, which a host that takes over resumes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentSession {
+    pub node_id: NodeId,
+    /// Which coding agent, as models name it: `claude-code`.
+    pub coding_agent: String,
+    pub session_id: String,
+    /// The outward call of the visit that the session answers.
+    pub call: u32,
+}

@@ -1,20 +1,24 @@
 //! The discovery document: what this host says of itself, and therefore must enforce.
 
+mod agents;
 mod check;
 mod memory;
+mod models;
 mod orchestration;
+mod sources;
+mod tools;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{DrainPolicy, ForkMode, Object};
+
+pub use agents::*;
 pub use check::{Contradiction, RosterContradiction};
-
-use crate::{
-    BudgetScope, DeploymentState, ForkMode, InvocationSource, Object, PromptKind, PromptSource,
-    RetryPolicy, SubscriptionState, ToolSource, TriggerSource,
-};
-
 pub use memory::*;
+pub use models::*;
 pub use orchestration::*;
+pub use sources::*;
+pub use tools::*;
 
 /// `GET /.well-known/openwop`. Each family stands at the root; the server mirrors them under `capabilities`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,311 +83,11 @@ pub struct Capabilities {
     pub extensions: Object,
 }
 
-/// RFC 0078: which tools there are. Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ToolCatalogCapability {
-    pub supported: bool,
-    pub sources: Vec<ToolSource>,
-}
-
-/// RFC 0064: what is asked before a tool is called, and told of the call. Closed in the protocol's schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ToolHooksCapability {
-    pub supported: bool,
-    pub pre_post_events: bool,
-    pub per_tool_authorization: bool,
-    pub per_tool_rate_limit: bool,
-}
-
-/// How this host fetches for its tools. Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct HttpClientCapability {
-    pub supported: bool,
-    pub ssrf_guard: bool,
-    pub max_response_body_bytes: u64,
-    pub request_timeout_ms: u64,
-    pub methods: Vec<String>,
-}
-
-/// The prompt library. Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PromptsCapability {
-    pub supported: bool,
-    pub endpoints_supported: bool,
-    pub template_kinds: Vec<PromptKind>,
-    pub variable_sources: Vec<PromptSource>,
-    pub max_template_bytes: usize,
-    pub observability: String,
-    pub mutable_library: bool,
-    pub packs_supported: bool,
-    pub agent_bindings: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EnvelopesCapability {
-    pub reliability: ReliabilityCapability,
-}
-
-/// Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ReliabilityCapability {
-    pub supported: bool,
-    pub events: Vec<String>,
-    pub max_retry_attempts: u32,
-    pub completion: CompletionCapability,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CompletionCapability {
-    pub distinguishes_truncation: bool,
-    pub truncation_budget_multiplier: u32,
-}
-
-/// Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ModelCapabilities {
-    pub supported: bool,
-    pub advertised: Vec<String>,
-    pub substitution_supported: bool,
-}
-
-/// Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct UsageCapability {
-    pub supported: bool,
-    pub cost_estimates: bool,
-    pub currency: String,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Implementation {
     pub name: String,
     pub version: String,
     pub vendor: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Supported {
-    pub supported: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ReplayCapability {
-    pub supported: bool,
-    pub modes: Vec<ForkMode>,
-    /// `recorded-outcome`: no replay ever reaches the outside.
-    pub side_effect_suppression: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SecretsCapability {
-    pub supported: bool,
-    /// Whom a secret can belong to.
-    pub scopes: Vec<String>,
-    /// `host-managed`: clients name secrets that the host keeps.
-    pub resolution: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SubWorkflowCapability {
-    pub input_mapping: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct WebhooksCapability {
-    pub supported: bool,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub signature_algorithms: Vec<String>,
-}
-
-/// RFC 0083 with 0099, 0230 and 0232.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct TriggerBridgeCapability {
-    pub supported: bool,
-    pub subscription_states: Vec<SubscriptionState>,
-    pub dedup: bool,
-    pub retry_policy: RetryPolicy,
-    pub sources: Vec<TriggerSource>,
-    pub ingestion: IngestionCapability,
-    pub dead_letter: TriggerDeadLetterCapability,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct IngestionCapability {
-    pub external_sources: Vec<TriggerSource>,
-    pub max_body_bytes: u64,
-    pub verification: Vec<String>,
-    pub registration_endpoint: bool,
-    pub inbound_signing: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct TriggerDeadLetterCapability {
-    pub retention_days: u32,
-    pub max_page_size: u32,
-}
-
-/// RFC 0060: what is looked at again and again. Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct HeartbeatCapability {
-    pub supported: bool,
-    pub min_interval_sec: u64,
-    pub max_runtime_ms: u64,
-}
-
-/// RFC 0084: what is held below a ceiling. Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct BudgetCapability {
-    pub supported: bool,
-    pub dimensions: Vec<String>,
-    pub enforce: String,
-    pub scopes: Vec<BudgetScope>,
-}
-
-/// RFC 0052. Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SchedulingCapability {
-    pub supported: bool,
-    pub cron: bool,
-    /// A single run at a given time.
-    pub delayed: bool,
-    pub calendar: bool,
-    /// An ISO 8601 duration.
-    pub max_future_horizon: String,
-}
-
-/// What the host does with agents of packs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AgentsCapability {
-    pub supported: bool,
-    pub manifest_runtime: ManifestRuntime,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub memory_backends: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_consolidation: Option<MemoryConsolidation>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commitments: Option<CommitmentsCapability>,
-    /// Whether supervisors decide, whether what they decide is carried out, and whether workers are given variables.
-    pub orchestrator: bool,
-    pub dispatch: bool,
-    pub dispatch_mapping: bool,
-    /// RFC 0063: what a child leaves is attested, and merged only where somebody agreed who had to.
-    #[serde(default)]
-    pub sub_run_attestation: bool,
-    /// Absent where agents are dispatched without asking models.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub live_runtime: Option<LiveRuntime>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<ReasoningCapability>,
-    /// Absent where no reference to a channel can be resolved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deployment: Option<DeploymentCapability>,
-    /// Absent where nobody can be hired.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub roster: Option<RosterCapability>,
-    /// Absent where nobody is placed anywhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub org_chart: Option<OrgChartCapability>,
-}
-
-/// RFC 0087: charts over standing members. Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct OrgChartCapability {
-    pub supported: bool,
-    pub install_scope: InstallScope,
-    pub department_nesting: bool,
-    pub responsibility_view: bool,
-}
-
-/// RFC 0086: standing members. Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RosterCapability {
-    pub supported: bool,
-    pub install_scope: InstallScope,
-    /// What fires the workflows of members here; nothing else does.
-    pub portfolio_trigger_sources: Vec<TriggerSource>,
-}
-
-/// RFC 0077: agents of packs work with models and tools. Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct LiveRuntime {
-    pub supported: bool,
-    pub structured_output: bool,
-    pub confidence_escalation: bool,
-    pub sources: Vec<InvocationSource>,
-}
-
-/// How much of what agents think is told. Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ReasoningCapability {
-    pub verbosity: String,
-    pub streaming: bool,
-}
-
-/// Closed in the protocol's schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ConformanceCapability {
-    pub mock_agent: bool,
-}
-
-/// RFC 0082: which version of an agent serves. Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct DeploymentCapability {
-    pub supported: bool,
-    pub channels: Vec<String>,
-    pub canary: bool,
-    pub rollback: bool,
-    pub states: Vec<DeploymentState>,
-}
-
-/// The floor of RFC 0070: agents of packs are loaded and dispatched. Closed in the protocol's schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ManifestRuntime {
-    pub supported: bool,
-    pub handoff_validation: bool,
-    pub install_scope: InstallScope,
-}
-
-/// Who sees an installed agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum InstallScope {
-    Host,
-    Tenant,
-}
-
-impl InstallScope {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Tenant => "tenant",
-        }
-    }
 }
 
 /// Closed in the protocol's schema: no key but these may ever appear.
@@ -414,7 +118,7 @@ pub struct RunsCapability {
 #[serde(rename_all = "camelCase")]
 pub struct PauseResume {
     pub supported: bool,
-    pub drain_policies: Vec<crate::DrainPolicy>,
+    pub drain_policies: Vec<DrainPolicy>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -456,6 +160,17 @@ pub struct BundleCapability {
     pub truncation_metadata: bool,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Compliance {
+    pub default_mode: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Supported {
+    pub supported: bool,
+}
+
 /// Annotations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Feedback {
@@ -489,8 +204,41 @@ pub struct SeamCapability {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Compliance {
-    pub default_mode: String,
+pub struct ReplayCapability {
+    pub supported: bool,
+    pub modes: Vec<ForkMode>,
+    /// `recorded-outcome`: no replay ever reaches the outside.
+    pub side_effect_suppression: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretsCapability {
+    pub supported: bool,
+    /// Whom a secret can belong to.
+    pub scopes: Vec<String>,
+    /// `host-managed`: clients name secrets that the host keeps.
+    pub resolution: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SubWorkflowCapability {
+    pub input_mapping: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhooksCapability {
+    pub supported: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signature_algorithms: Vec<String>,
+}
+
+/// Closed in the protocol's schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConformanceCapability {
+    pub mock_agent: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -31,7 +31,7 @@ pub use app::{App, Downloads, NotReady, Readiness, ServerConfig, Tools};
 pub use keys::{KeyError, KeyRing, KeyText, StaticKey, StaticKeyError, TestKeys};
 pub use metrics::{Metrics, MetricsError};
 pub use observe::Observed;
-pub use operations::{Access, Method, OPERATIONS, Operation, OperationId};
+pub use operations::{Access, Method, Operation, OperationId, operations};
 pub use problem::Code;
 pub use routes::{Surface, router};
 pub use scopes::{SCOPES, is_scope};

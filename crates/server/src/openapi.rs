@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use callboard_protocol::Object;
 use serde_json::{Value, json};
 
-use crate::operations::{Access, BodyNeed, Gives, Media, OPERATIONS, Operation, Parameter};
+use crate::operations::{Access, BodyNeed, Gives, Media, Operation, Parameter, operations};
 
 /// The component schemas, by hand: they describe the wire, which changes by decision and not by refactoring.
 const SCHEMAS: &str = include_str!("openapi_schemas.json");
@@ -32,7 +32,7 @@ pub(crate) fn document(version: &str) -> Bytes {
 
 fn paths() -> Object {
     let mut paths = Object::new();
-    for operation in OPERATIONS {
+    for operation in operations() {
         let item = paths.entry(operation.path).or_insert_with(|| json!({}));
         item[operation.method.as_str().to_ascii_lowercase()] = describe(operation);
     }

@@ -1,14 +1,42 @@
 //! Everything that this host answers, as one table: routes, scopes, idempotency, metrics and OpenAPI read from it.
 
-mod files;
+mod agents;
+mod host;
+mod interrupts;
+mod memory;
 mod queries;
-mod standing;
-mod table;
+mod roster;
+mod runs;
+mod sources;
+mod webhooks;
+mod workflows;
 
 use axum::http::StatusCode;
 use axum::routing::MethodFilter;
 
-pub use table::OPERATIONS;
+use agents::AGENTS;
+use host::HOST;
+use interrupts::INTERRUPTS;
+use memory::MEMORY;
+use roster::ROSTER;
+use runs::RUNS;
+use sources::SOURCES;
+use webhooks::WEBHOOKS;
+use workflows::WORKFLOWS;
+
+const OK: StatusCode = StatusCode::OK;
+const CREATED: StatusCode = StatusCode::CREATED;
+const ACCEPTED: StatusCode = StatusCode::ACCEPTED;
+const NO_CONTENT: StatusCode = StatusCode::NO_CONTENT;
+
+/// The table, family by family.
+const FAMILIES: [&[Operation]; 9] =
+    [HOST, WORKFLOWS, RUNS, INTERRUPTS, WEBHOOKS, MEMORY, AGENTS, ROSTER, SOURCES];
+
+/// Every row of the table.
+pub fn operations() -> impl Iterator<Item = &'static Operation> {
+    FAMILIES.into_iter().flatten()
+}
 
 /// The name of an operation. The router has a handler for each, or it does not compile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -266,7 +294,7 @@ impl Method {
     }
 
     /// Whether it changes something.
-    pub fn is_mutating(self) -> bool {
+    pub(crate) fn is_mutating(self) -> bool {
         self != Self::Get
     }
 
@@ -424,7 +452,7 @@ mod tests {
     #[test]
     fn every_row_is_well_formed() {
         let mut names = BTreeSet::new();
-        for operation in OPERATIONS {
+        for operation in operations() {
             assert_eq!(operation.name, format!("{} {}", operation.method.as_str(), operation.path));
             assert!(operation.path.starts_with('/'), "{}", operation.name);
             assert!(names.insert(operation.name), "{} twice", operation.name);

@@ -6,7 +6,7 @@
 use axum::http::Uri;
 use axum::http::uri::PathAndQuery;
 
-use crate::operations::OPERATIONS;
+use crate::operations::operations;
 use crate::problem::Problem;
 
 /// Begins the segment that a verb becomes.
@@ -56,8 +56,7 @@ pub(crate) fn unknown(path: &str) -> Problem {
 /// Only the verbs of the table are taken off; any other colon belongs to an id.
 fn verb_as_segment(path: &str) -> Option<String> {
     let (resource, verb) = path.rsplit_once(':')?;
-    let is_verb = OPERATIONS
-        .iter()
+    let is_verb = operations()
         .filter_map(|operation| operation.path.rsplit_once(':'))
         .any(|(_, known)| known == verb);
     is_verb.then(|| format!("{resource}{VERB_MARK}{verb}"))

@@ -50,7 +50,7 @@ use crate::app::{App, Host};
 use crate::gate::{Gate, admit};
 use crate::metrics::Answers;
 use crate::observe::Observed;
-use crate::operations::{OPERATIONS, Operation, OperationId};
+use crate::operations::{Operation, OperationId, operations};
 use crate::path;
 use crate::problem::{Code, Problem};
 use crate::seams::{self, SEAMS, TestSeams};
@@ -66,7 +66,7 @@ pub fn router(app: App) -> Surface {
         TestSeams::On => SEAMS,
         TestSeams::Off => &[],
     };
-    for operation in OPERATIONS.iter().chain(seams) {
+    for operation in operations().chain(seams) {
         let answers = Arc::new(Answers::of(operation.name));
         let gate = Gate { host: Arc::clone(&host), operation, answers };
         let route = handler(operation).route_layer(from_fn_with_state(gate, admit));

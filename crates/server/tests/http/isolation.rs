@@ -1,7 +1,7 @@
 //! What one tenant asks about another's members, schedules, subscriptions and work: the bytes of an unknown id.
 
 use axum::http::Method;
-use callboard_server::{Access, OPERATIONS};
+use callboard_server::{Access, operations};
 use serde_json::{Value, json};
 
 use crate::agents::{TRIAGER, host, task};
@@ -61,7 +61,7 @@ async fn every_operation_on_something_of_others_answers_as_on_nothing() {
     let host = host().await;
     let ours = possessions(&host).await;
     let mut count = 0;
-    for operation in OPERATIONS {
+    for operation in operations() {
         let is_guarded = matches!(operation.access, Access::Scope(_) | Access::OneOf(_));
         if !is_guarded || !NAMED.iter().any(|(name, _)| operation.path.contains(name)) {
             continue;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::Method;
-use callboard_server::{Access, OPERATIONS};
+use callboard_server::{Access, operations};
 use serde_json::Value;
 
 use crate::given::TestHost;
@@ -30,7 +30,7 @@ fn example(path: &str) -> String {
 #[tokio::test]
 async fn every_operation_is_routed_and_guarded() {
     let host = TestHost::start().await;
-    for operation in OPERATIONS {
+    for operation in operations() {
         let method: Method = operation.method.as_str().parse().expect("a method");
         let reply = host.call(method, &example(operation.path)).anonymous().send().await;
         let expected = match operation.access {
@@ -49,7 +49,7 @@ async fn every_operation_is_routed_and_guarded() {
 async fn every_route_is_in_the_table() {
     let host = TestHost::start().await;
     let mut methods: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for operation in OPERATIONS {
+    for operation in operations() {
         methods.entry(operation.path).or_default().insert(operation.method.as_str());
     }
     for (path, known) in methods {
@@ -73,8 +73,7 @@ async fn the_openapi_document_names_every_operation() {
         })
         .map(|(path, method)| format!("{} {path}", method.to_uppercase()))
         .collect();
-    let known: BTreeSet<String> =
-        OPERATIONS.iter().map(|operation| operation.name.to_owned()).collect();
+    let known: BTreeSet<String> = operations().map(|operation| operation.name.to_owned()).collect();
     assert_eq!(described, known);
     insta::assert_json_snapshot!(document["paths"]["/v1/runs/{runId}:pause"], @r##"
     {

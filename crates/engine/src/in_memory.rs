@@ -21,8 +21,10 @@ mod prompts;
 mod registry;
 mod retention;
 mod roster;
+mod runs;
 mod schedules;
 mod secrets;
+mod stored_run;
 mod triggers;
 mod webhooks;
 mod work;
@@ -31,18 +33,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use async_trait::async_trait;
-
-use callboard_core::{Birth, Entry, Head, InterruptView, SecretText};
+use callboard_core::SecretText;
 use callboard_protocol::{
-    AgentId, Annotation, EffectiveBudget, Event, HostId, KeyId, PromptTemplate, RosterId, RunId,
-    RunStatus, ScheduleId, SecretName, Tenant, Timestamp, WorkflowId,
+    AgentId, Annotation, EffectiveBudget, KeyId, PromptTemplate, RosterId, RunId, ScheduleId,
+    SecretName, Tenant, Timestamp, WorkflowId,
 };
 
 use crate::budget::Purse;
 use crate::changes::Changes;
 use crate::deployments::StoredDeployment;
-use crate::effects::{Begun, EffectClaim, EffectId};
+use crate::effects::EffectId;
 use crate::envelopes::{EnvelopeId, KeptEnvelope, ProjectedEvent};
 use crate::heartbeats::Heartbeat;
 use crate::org_chart::StoredChart;
@@ -52,15 +52,12 @@ use crate::registry::{StoredKey, StoredWorkflow};
 use crate::roster::StoredMember;
 use crate::schedules::Schedule;
 use crate::secrets::StoredSecret;
-use crate::store::{
-    Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,
-    InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Recorded, Row, Scope, Store,
-    StoreError, Then,
-};
+use crate::store::{Digest, Outcome, StoreError};
 use budget::SetAside;
 use effects::StoredEffect;
 use files::Shelves;
 use memory::Journal;
+use stored_run::StoredRun;
 use triggers::Inbound;
 use webhooks::Subscribed;
 use work::KeptWork;
@@ -138,305 +135,6 @@ struct Tables {
     coding_sessions: BTreeMap<(RunId, String), String>,
 }
 
-struct StoredRun {
-    /// The order of creation, which settles ties between equal times.
-    ordinal: usize,
-    birth: Birth,
-    /// What the columns say; `wake_at` is the lease's end while somebody holds the run.
-    head: Head,
-    rows: Vec<Row>,
-    /// Kept until the run is given back, so that a lost holder is noticed.
-    holder: Option<HostId>,
-    lease_until: Option<Timestamp>,
-    epoch: u64,
-    /// Somebody appended what this run waits for, and nobody has looked since.
-    is_poked: bool,
-    /// The fold, and the version that it has seen.
-    snapshot: Option<(u64, String)>,
-    /// What the run asks.
-    interrupts: Vec<InterruptView>,
-}
-
-impl StoredRun {
-    fn is_held_by(&self, claim: &Claim) -> bool {
-        self.epoch == claim.epoch
-            && self.lease_until.is_some()
-            && self.holder.as_ref() == Some(&claim.host)
-    }
-
-    fn is_claimable(&self, at: Timestamp) -> bool {
-        self.head.wake_at.is_some_and(|wake_at| wake_at <= at)
-            && self.lease_until.is_none_or(|until| until <= at)
-    }
-
-    /// Makes the run due at once, or as soon as its holder gives it back.
-    fn poke(&mut self) {
-        self.is_poked = !self.head.status.is_terminal();
-        if self.holder.is_none() {
-            self.rest_until(self.head.wake_at);
-        }
-    }
-
-    fn rest_until(&mut self, wake_at: Option<Timestamp>) {
-        self.head.wake_at = if self.is_poked { Some(Timestamp::default()) } else { wake_at };
-    }
-
-    fn hold(&mut self, lease: Lease) {
-        self.head.wake_at = Some(lease.until);
-        self.lease_until = Some(lease.until);
-        self.holder = Some(lease.host);
-    }
-
-    fn give_back(&mut self, wake_at: Option<Timestamp>) {
-        self.is_poked &= !self.head.status.is_terminal();
-        self.rest_until(wake_at);
-        self.lease_until = None;
-        self.holder = None;
-    }
-
-    fn entry(&self, sequence: usize, row: &Row) -> Result<Entry, StoreError> {
-        let json = row.private.as_ref().unwrap_or(&row.payload);
-        let payload = serde_json::from_str(json).map_err(|error| StoreError::Unreadable {
-            what: format!("event {sequence} of {}", self.birth.run_id),
-            why: error.to_string(),
-        })?;
-        Ok(Entry {
-            sequence: sequence as u64,
-            at: row.at,
-            event: Event::read(&row.kind, row.node.clone(), payload),
-            cause: row.cause.clone(),
-        })
-    }
-
-    fn entries(&self, from: usize) -> Result<Vec<Entry>, StoreError> {
-        self.rows
-            .iter()
-            .enumerate()
-            .skip(from)
-            .map(|(sequence, row)| self.entry(sequence, row))
-            .collect()
-    }
-
-    fn recorded(&self, sequence: usize, row: &Row) -> Recorded {
-        Recorded {
-            run: self.birth.run_id.clone(),
-            sequence: sequence as u64,
-            at: row.at,
-            kind: row.kind.clone(),
-            node: row.node.clone(),
-            payload: row.payload.clone(),
-            engine_version: self.birth.stamped_version(),
-            cause: row.cause.clone(),
-        }
-    }
-
-    fn member(&self) -> Option<&RosterId> {
-        self.birth.attribution.as_ref().map(|attribution| &attribution.roster_id)
-    }
-
-    fn listed(&self) -> Listed {
-        Listed {
-            run_id: self.birth.run_id.clone(),
-            workflow_id: self.birth.workflow_id.clone(),
-            status: self.head.status,
-            created_at: self.birth.created_at,
-            updated_at: self.head.updated_at,
-            roster_id: self.member().cloned(),
-            trigger_source: self.birth.attribution.as_ref().map(|it| it.trigger_source.clone()),
-            tags: self.birth.tags.clone(),
-        }
-    }
-
-    fn passes(&self, filter: &Filter) -> bool {
-        filter.status.is_none_or(|status| status == self.head.status)
-            && filter.workflow.as_ref().is_none_or(|workflow| *workflow == self.birth.workflow_id)
-            && filter.member.as_ref().is_none_or(|member| self.member() == Some(member))
-            && filter.tag.as_ref().is_none_or(|tag| self.birth.tags.contains(tag))
-            && filter.since.is_none_or(|since| self.birth.created_at >= since)
-            && filter.until.is_none_or(|until| self.birth.created_at < until)
-    }
-
-    /// Where the run stands in a list; the newest is the greatest.
-    fn place(&self) -> (Timestamp, usize) {
-        (self.birth.created_at, self.ordinal)
-    }
-}
-
-impl Tables {
-    fn visible(&self, scope: &Scope, run: &RunId) -> Option<&StoredRun> {
-        self.runs.get(run).filter(|run| scope.sees(&run.birth))
-    }
-
-    fn refuse_repetition(
-        &self,
-        outcome: Option<&Outcome>,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let done = outcome
-            .and_then(|outcome| self.outcomes.get(&outcome.key))
-            .filter(|done| done.expires_at > at);
-        done.map_or(Ok(()), |done| Err(StoreError::AlreadyDone(Box::new(done.clone()))))
-    }
-
-    fn refuse_busy_scope(&self, birth: &Birth) -> Result<(), StoreError> {
-        let active = self.runs.values().find(|run| {
-            !run.head.status.is_terminal()
-                && birth.scope_id.is_some()
-                && run.birth.scope_id == birth.scope_id
-                && run.birth.owner.tenant == birth.owner.tenant
-                && run.birth.test == birth.test
-        });
-        active.map_or(Ok(()), |run| Err(StoreError::ScopeBusy { active: run.birth.run_id.clone() }))
-    }
-
-    fn keep(&mut self, outcome: Option<Outcome>) {
-        self.outcomes.extend(outcome.map(|outcome| (outcome.key, outcome)));
-    }
-
-    fn create(&mut self, new: NewRun) -> Result<(), StoreError> {
-        self.refuse_repetition(new.outcome.as_ref(), new.birth.created_at)?;
-        if self.runs.contains_key(&new.birth.run_id) {
-            return Err(StoreError::Conflict { run: new.birth.run_id });
-        }
-        if new.exclusive {
-            self.refuse_busy_scope(&new.birth)?;
-        }
-        let rows = self.history(&new.birth)?;
-        self.definitions.entry(new.birth.definition.clone()).or_insert(new.definition);
-        self.keep(new.outcome);
-        let mut run = StoredRun {
-            ordinal: self.runs.len(),
-            birth: new.birth,
-            head: new.head,
-            rows,
-            holder: None,
-            lease_until: None,
-            epoch: 0,
-            is_poked: false,
-            snapshot: None,
-            interrupts: Vec::new(),
-        };
-        if let Some(lease) = new.lease {
-            run.epoch = Claim::FIRST_EPOCH;
-            run.hold(lease);
-        }
-        self.runs.insert(run.birth.run_id.clone(), run);
-        Ok(())
-    }
-
-    /// What a fork takes over. A database would share it; here it is copied.
-    fn history(&self, birth: &Birth) -> Result<Vec<Row>, StoreError> {
-        let Some(fork) = &birth.fork else { return Ok(Vec::new()) };
-        let source = self.runs.get(&fork.source).ok_or_else(|| unknown(&fork.source))?;
-        Ok(source.rows.iter().take(index(fork.from)).cloned().collect())
-    }
-
-    /// Answers the log's new version.
-    fn append(&mut self, append: Append) -> Result<u64, StoreError> {
-        let Append {
-            run: id,
-            expected,
-            fence,
-            rows,
-            head,
-            snapshot,
-            interrupts,
-            outcome,
-            memory,
-            files,
-            children,
-            wakes,
-        } = append;
-        self.refuse_repetition(outcome.as_ref(), head.updated_at)?;
-        let run = self.runs.get_mut(&id).ok_or_else(|| unknown(&id))?;
-        if fence.as_ref().is_some_and(|fence| !run.is_held_by(&fence.claim)) {
-            return Err(StoreError::LeaseLost { run: id });
-        }
-        if run.head.version != expected {
-            return Err(StoreError::Conflict { run: id });
-        }
-        let owner = Scope::of(&run.birth);
-        self.journal.refuse_moved(&owner, &memory)?;
-        self.files.refuse_moved(&owner, &files)?;
-        // All or nothing: none is made before all of them can be.
-        let is_known = |child: &&NewRun| self.runs.contains_key(&child.birth.run_id);
-        if let Some(known) = children.iter().find(is_known) {
-            return Err(StoreError::Conflict { run: known.birth.run_id.clone() });
-        }
-        children.into_iter().try_for_each(|child| self.create(child))?;
-        let run = self.runs.get_mut(&id).ok_or_else(|| unknown(&id))?;
-        for row in memory {
-            self.journal.write(&owner, row);
-        }
-        self.files.write(&owner, &id, files);
-        run.rows.extend(rows);
-        let version = run.rows.len() as u64;
-        self.log.extend((expected..version).map(|sequence| (id.clone(), sequence)));
-        let before = std::mem::replace(&mut run.head, Head { version, ..head });
-        match fence {
-            _ if head.status.is_terminal() => run.give_back(None),
-            Some(Fence { claim, then: Then::Hold { until } }) => {
-                run.hold(Lease { host: claim.host, until })
-            }
-            Some(Fence { then: Then::Release, .. }) => run.give_back(head.wake_at),
-            // A living holder hears of this append through `changed`; a lost one must still be replaced.
-            None if run.holder.is_some() => run.head.wake_at = before.wake_at,
-            None => run.rest_until(head.wake_at),
-        }
-        if let Some(snapshot) = snapshot {
-            run.snapshot = Some((version, snapshot));
-        }
-        if let Some(interrupts) = interrupts {
-            run.interrupts = interrupts;
-        }
-        self.keep(outcome);
-        if let Some(waiting) = wakes.and_then(|waiting| self.runs.get_mut(&waiting)) {
-            waiting.poke();
-        }
-        Ok(version)
-    }
-
-    fn list(&self, scope: &Scope, filter: &Filter) -> Vec<Listed> {
-        let before =
-            filter.before.as_ref().map(|run| self.visible(scope, run).map(StoredRun::place));
-        let mut runs: Vec<&StoredRun> = self
-            .runs
-            .values()
-            .filter(|run| scope.sees(&run.birth) && run.passes(filter))
-            .filter(|run| {
-                before.is_none_or(|before| before.is_some_and(|before| run.place() < before))
-            })
-            .collect();
-        runs.sort_by_key(|run| std::cmp::Reverse(run.place()));
-        runs.into_iter().take(filter.limit).map(StoredRun::listed).collect()
-    }
-
-    fn claim(&mut self, request: &ClaimRequest) -> Claimed {
-        let next = self
-            .runs
-            .values()
-            .filter_map(|run| run.head.wake_at)
-            .filter(|wake_at| *wake_at > request.at)
-            .min();
-        let mut due: Vec<&mut StoredRun> =
-            self.runs.values_mut().filter(|run| run.is_claimable(request.at)).collect();
-        due.sort_by_key(|run| (run.head.wake_at, run.ordinal));
-        let claims = due.into_iter().take(request.most).map(|run| {
-            run.epoch += 1;
-            let origin = if run.holder.is_some() { ClaimOrigin::Lost } else { ClaimOrigin::Free };
-            run.hold(Lease { host: request.host.clone(), until: request.until });
-            run.is_poked = false;
-            Claim {
-                run: run.birth.run_id.clone(),
-                host: request.host.clone(),
-                epoch: run.epoch,
-                origin,
-            }
-        });
-        Claimed { claims: claims.collect(), next }
-    }
-}
-
 fn unknown(run: &RunId) -> StoreError {
     StoreError::Unreadable { what: run.to_string(), why: "there is no such run".to_owned() }
 }
@@ -444,144 +142,4 @@ fn unknown(run: &RunId) -> StoreError {
 /// A position in the log as an index; one beyond what memory can hold is beyond the end as well.
 fn index(sequence: u64) -> usize {
     usize::try_from(sequence).unwrap_or(usize::MAX)
-}
-
-#[async_trait]
-impl Store for InMemoryStore {
-    async fn create(&self, run: NewRun) -> Result<(), StoreError> {
-        self.tables().create(run)
-    }
-
-    async fn append(&self, append: Append) -> Result<(), StoreError> {
-        let run = append.run.clone();
-        let version = self.tables().append(append)?;
-        self.changes.announce(&run, version);
-        Ok(())
-    }
-
-    async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
-        let tables = self.tables();
-        let Some(run) = tables.runs.get(run) else { return Ok(None) };
-        let definition = tables.definitions.get(&run.birth.definition).cloned().unwrap_or_default();
-        Ok(Some(Opened { birth: run.birth.clone(), definition, entries: run.entries(0)? }))
-    }
-
-    async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError> {
-        self.tables().runs.get(run).ok_or_else(|| unknown(run))?.entries(index(version))
-    }
-
-    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<RunStatus>>, StoreError> {
-        let tables = self.tables();
-        Ok(runs.iter().map(|run| Some(tables.runs.get(run)?.head.status)).collect())
-    }
-
-    async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
-        let tables = self.tables();
-        Ok(tables.visible(scope, run).map(|run| Found {
-            head: run.head,
-            engine_version: run.birth.engine_version,
-            snapshot: run
-                .snapshot
-                .as_ref()
-                .filter(|(seen, _)| *seen == run.head.version)
-                .map(|(_, text)| text.clone()),
-        }))
-    }
-
-    async fn read(
-        &self,
-        scope: &Scope,
-        run: &RunId,
-        from: u64,
-        limit: usize,
-    ) -> Result<Option<Page>, StoreError> {
-        let tables = self.tables();
-        Ok(tables.visible(scope, run).map(|run| {
-            let rows = run.rows.iter().enumerate().skip(index(from)).take(limit);
-            Page {
-                status: run.head.status,
-                version: run.head.version,
-                events: rows.map(|(sequence, row)| run.recorded(sequence, row)).collect(),
-            }
-        }))
-    }
-
-    async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
-        Ok(self.tables().list(scope, filter))
-    }
-
-    async fn inbox(
-        &self,
-        scope: &Scope,
-        filter: &InboxFilter,
-    ) -> Result<Vec<InboxItem>, StoreError> {
-        Ok(self.tables().inbox(scope, filter))
-    }
-
-    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
-        Ok(self.tables().claim(request))
-    }
-
-    async fn renew(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<RunId>, StoreError> {
-        let mut tables = self.tables();
-        let mut lost = Vec::new();
-        for claim in claims {
-            match tables.runs.get_mut(&claim.run).filter(|run| run.is_held_by(claim)) {
-                Some(run) => run.hold(Lease { host: claim.host.clone(), until }),
-                None => lost.push(claim.run.clone()),
-            }
-        }
-        Ok(lost)
-    }
-
-    async fn release(
-        &self,
-        claim: &Claim,
-        seen: Option<u64>,
-        wake_at: Option<Timestamp>,
-    ) -> Result<bool, StoreError> {
-        let mut tables = self.tables();
-        // A claim that is no longer held has nothing to give back, which is what the caller wanted.
-        let Some(run) = tables.runs.get_mut(&claim.run).filter(|run| run.is_held_by(claim)) else {
-            return Ok(false);
-        };
-        let has_moved_on = seen.is_some_and(|seen| seen != run.head.version);
-        run.give_back(if has_moved_on { Some(Timestamp::default()) } else { wake_at });
-        Ok(run.head.wake_at == Some(Timestamp::default()))
-    }
-
-    async fn changed(&self, run: &RunId, version: u64) {
-        let mut listener = self.changes.listen(run);
-        let stored = self.tables().runs.get(run).map_or(0, |run| run.head.version);
-        if stored <= version {
-            listener.beyond(version).await;
-        }
-    }
-
-    async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
-        self.tables().begin_effect(effect)
-    }
-
-    async fn settle_effect(&self, id: &EffectId, outcome: String) -> Result<(), StoreError> {
-        if let Some(effect) = self.tables().effects.get_mut(id) {
-            effect.outcome.get_or_insert(outcome);
-        }
-        Ok(())
-    }
-
-    async fn abandon_effect(&self, id: &EffectId) -> Result<(), StoreError> {
-        self.tables().effects.retain(|known, effect| known != id || effect.outcome.is_some());
-        Ok(())
-    }
-
-    async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
-        Ok(self.tables().outcomes.get(key).filter(|outcome| outcome.expires_at > at).cloned())
-    }
-
-    async fn remember(&self, outcome: Outcome, at: Timestamp) -> Result<(), StoreError> {
-        let mut tables = self.tables();
-        tables.refuse_repetition(Some(&outcome), at)?;
-        tables.keep(Some(outcome));
-        Ok(())
-    }
 }

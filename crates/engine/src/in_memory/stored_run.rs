@@ -1,0 +1,130 @@
+//! One run as its rows say it: birth, head, log, lease.
+
+use callboard_core::{Birth, Entry, Head, InterruptView};
+use callboard_protocol::{Event, HostId, RosterId, Timestamp};
+
+use crate::store::{Claim, Filter, Lease, Listed, Recorded, Row, StoreError};
+
+pub(super) struct StoredRun {
+    /// The order of creation, which settles ties between equal times.
+    pub(super) ordinal: usize,
+    pub(super) birth: Birth,
+    /// What the columns say; `wake_at` is the lease's end while somebody holds the run.
+    pub(super) head: Head,
+    pub(super) rows: Vec<Row>,
+    /// Kept until the run is given back, so that a lost holder is noticed.
+    pub(super) holder: Option<HostId>,
+    pub(super) lease_until: Option<Timestamp>,
+    pub(super) epoch: u64,
+    /// Somebody appended what this run waits for, and nobody has looked since.
+    pub(super) is_poked: bool,
+    /// The fold, and the version that it has seen.
+    pub(super) snapshot: Option<(u64, String)>,
+    /// What the run asks.
+    pub(super) interrupts: Vec<InterruptView>,
+}
+
+impl StoredRun {
+    pub(super) fn is_held_by(&self, claim: &Claim) -> bool {
+        self.epoch == claim.epoch
+            && self.lease_until.is_some()
+            && self.holder.as_ref() == Some(&claim.host)
+    }
+
+    pub(super) fn is_claimable(&self, at: Timestamp) -> bool {
+        self.head.wake_at.is_some_and(|wake_at| wake_at <= at)
+            && self.lease_until.is_none_or(|until| until <= at)
+    }
+
+    /// Makes the run due at once, or as soon as its holder gives it back.
+    pub(super) fn poke(&mut self) {
+        self.is_poked = !self.head.status.is_terminal();
+        if self.holder.is_none() {
+            self.rest_until(self.head.wake_at);
+        }
+    }
+
+    pub(super) fn rest_until(&mut self, wake_at: Option<Timestamp>) {
+        self.head.wake_at = if self.is_poked { Some(Timestamp::default()) } else { wake_at };
+    }
+
+    pub(super) fn hold(&mut self, lease: Lease) {
+        self.head.wake_at = Some(lease.until);
+        self.lease_until = Some(lease.until);
+        self.holder = Some(lease.host);
+    }
+
+    pub(super) fn give_back(&mut self, wake_at: Option<Timestamp>) {
+        self.is_poked &= !self.head.status.is_terminal();
+        self.rest_until(wake_at);
+        self.lease_until = None;
+        self.holder = None;
+    }
+
+    fn entry(&self, sequence: usize, row: &Row) -> Result<Entry, StoreError> {
+        let json = row.private.as_ref().unwrap_or(&row.payload);
+        let payload = serde_json::from_str(json).map_err(|error| StoreError::Unreadable {
+            what: format!("event {sequence} of {}", self.birth.run_id),
+            why: error.to_string(),
+        })?;
+        Ok(Entry {
+            sequence: sequence as u64,
+            at: row.at,
+            event: Event::read(&row.kind, row.node.clone(), payload),
+            cause: row.cause.clone(),
+        })
+    }
+
+    pub(super) fn entries(&self, from: usize) -> Result<Vec<Entry>, StoreError> {
+        self.rows
+            .iter()
+            .enumerate()
+            .skip(from)
+            .map(|(sequence, row)| self.entry(sequence, row))
+            .collect()
+    }
+
+    pub(super) fn recorded(&self, sequence: usize, row: &Row) -> Recorded {
+        Recorded {
+            run: self.birth.run_id.clone(),
+            sequence: sequence as u64,
+            at: row.at,
+            kind: row.kind.clone(),
+            node: row.node.clone(),
+            payload: row.payload.clone(),
+            engine_version: self.birth.stamped_version(),
+            cause: row.cause.clone(),
+        }
+    }
+
+    pub(super) fn member(&self) -> Option<&RosterId> {
+        self.birth.attribution.as_ref().map(|attribution| &attribution.roster_id)
+    }
+
+    pub(super) fn listed(&self) -> Listed {
+        Listed {
+            run_id: self.birth.run_id.clone(),
+            workflow_id: self.birth.workflow_id.clone(),
+            status: self.head.status,
+            created_at: self.birth.created_at,
+            updated_at: self.head.updated_at,
+            roster_id: self.member().cloned(),
+            trigger_source: self.birth.attribution.as_ref().map(|it| it.trigger_source.clone()),
+            tags: self.birth.tags.clone(),
+        }
+    }
+
+    pub(super) fn passes(&self, filter: &Filter) -> bool {
+        filter.status.is_none_or(|status| status == self.head.status)
+            && filter.workflow.as_ref().is_none_or(|workflow| *workflow == self.birth.workflow_id)
+            && filter.member.as_ref().is_none_or(|member| self.member() == Some(member))
+            && filter.tag.as_ref().is_none_or(|tag| self.birth.tags.contains(tag))
+            && filter.since.is_none_or(|since| self.birth.created_at >= since)
+            && filter.until.is_none_or(|until| self.birth.created_at < until)
+    }
+
+    /// Where the run stands in a list; the newest is the greatest.
+    pub(super) fn place(&self) -> (Timestamp, usize) {
+        (self.birth.created_at, self.ordinal)
+    }
+}

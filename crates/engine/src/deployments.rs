@@ -9,7 +9,8 @@ use callboard_core::Run;
 use callboard_protocol::{AgentId, Owner, RunStatus, Tenant, Timestamp, WorkflowId};
 
 use crate::directory::Cast;
-use crate::engine::{Done, Engine, EngineError, Newborn, Order, Remember, Target};
+use crate::engine::{Done, Engine, EngineError, Newborn, Remember};
+use crate::order::{Order, Target};
 use crate::store::{KeyMode, NewRun, StoreError};
 
 /// What each tenant has deployed, by agent. What stands in a state is not the store's business.

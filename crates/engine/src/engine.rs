@@ -1,34 +1,35 @@
 //! The engine's front door: what a host can ask of runs.
 
+mod create;
+
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
-    Birth, Command, HostLimits, Inadmissible, InterruptView, Parent, Refusal, Resolution, Run,
-    RunBudget, TraceContext,
+    Command, HostLimits, Inadmissible, InterruptView, Parent, Refusal, Resolution,
 };
 use callboard_protocol::{
-    DrainPolicy, ENGINE_VERSION, HostId, InvocationSource, NodeId, Object, Owner, Principal, RunId,
-    RunStatus, Timestamp, WorkflowId,
+    DrainPolicy, ENGINE_VERSION, HostId, NodeId, Principal, RunId, RunStatus, Timestamp, WorkflowId,
 };
 
 use crate::activity::Activities;
 use crate::catalog::Catalog;
 use crate::claim::Driving;
 use crate::clock::{Clock, Ids};
-use crate::directory::{Directory, workflow_of};
+use crate::directory::Directory;
 use crate::files::Files;
-use crate::fire::Acting;
 use crate::memory::Memory;
 use crate::observe::Ended;
 use crate::roster::Roster;
 use crate::secrets::Secrets;
-use crate::store::{Claim, ClaimOrigin, KeyMode, Lease, NewRun, Outcome, Scope, Store, StoreError};
+use crate::store::{Outcome, Scope, Store, StoreError};
 use crate::tallies::Tallies;
 use crate::tasks::Tasks;
+
+pub(crate) use create::{Newborn, only_once};
 
 /// Drives runs on one store. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -94,37 +95,6 @@ pub struct Options {
     pub limits: HostLimits,
 }
 
-/// A run to be started.
-#[derive(Debug, Clone)]
-pub struct Order {
-    pub target: Target,
-    pub owner: Owner,
-    pub mode: KeyMode,
-    pub inputs: Object,
-    pub configurable: Object,
-    pub tags: Vec<String>,
-    pub metadata: Option<Object>,
-    pub scope_id: Option<String>,
-    pub callback_url: Option<String>,
-    pub forced_engine_version: Option<u32>,
-    /// `X-Dedup: enforce`.
-    pub exclusive: bool,
-    /// The caller's trace.
-    pub trace: Option<TraceContext>,
-    /// The standing member that a fire is for. Where it is none, a member that the target or a node names is it.
-    pub acting: Option<Acting>,
-}
-
-/// What a run is of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    Workflow(WorkflowId),
-    /// An agent or a standing member alone; the inputs are its task.
-    Agent(String),
-    /// The same, because somebody mentioned it.
-    Mentioned(String),
-}
-
 /// What was done, for the answer to the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Done {
@@ -176,15 +146,6 @@ pub enum SnapshotLoss {
     RetentionExpired,
     /// It cannot be read.
     EventLogUnavailable,
-}
-
-/// A run before it is written, with the claim that its creator takes. Record and state are large and pass through
-/// many futures, so only their addresses do.
-#[derive(Debug)]
-pub(crate) struct Newborn {
-    pub(crate) record: Box<NewRun>,
-    pub(crate) claim: Option<Claim>,
-    pub(crate) run: Box<Run>,
 }
 
 /// A run as it was seen.
@@ -273,140 +234,6 @@ impl Engine {
                 .sleep_until(self.inner.clock.now().plus(Duration::from_millis(20)))
                 .await;
         }
-    }
-
-    /// Creates a run and begins to drive it. Once this returns, the run is on disk.
-    pub async fn create(
-        &self,
-        order: Order,
-        remember: Option<Remember>,
-    ) -> Result<Done, EngineError> {
-        let newborn = self.conceive(order).await?;
-        let at = newborn.record.birth.created_at;
-        self.bring_up(newborn, remember, at).await
-    }
-
-    /// A run as an order asks for it, checked and not yet written: whoever asked writes it together with what
-    /// must be true with it.
-    pub(crate) async fn conceive(&self, order: Order) -> Result<Newborn, EngineError> {
-        self.conceive_with(order, |_| {}).await
-    }
-
-    /// The same with more in its birth record than an order can say, which may name the run itself.
-    pub(crate) async fn conceive_with(
-        &self,
-        order: Order,
-        complete: impl FnOnce(&mut Birth) + Send,
-    ) -> Result<Newborn, EngineError> {
-        let inner = &self.inner;
-        let tenant = &order.owner.tenant;
-        let run_id = inner.ids.run_id();
-        let (workflow_id, entry) = match &order.target {
-            Target::Workflow(id) => {
-                let entry = inner.catalog.find(tenant, id).await?;
-                (id.clone(), entry.ok_or_else(|| EngineError::UnknownWorkflow(id.clone()))?)
-            }
-            Target::Agent(agent) | Target::Mentioned(agent) => {
-                // A name that no workflow could hold is nobody's.
-                let entry = inner.catalog.of_agent(agent);
-                let entry = entry.map_err(|_| EngineError::UnknownAgent(agent.clone()))?;
-                (workflow_of(agent), entry)
-            }
-        };
-        let mut cast = self.cast(&order.owner, &run_id, &entry.plan, order.acting.as_ref()).await?;
-        match &order.target {
-            Target::Workflow(_) => {}
-            Target::Agent(agent) => cast.play_alone(agent, InvocationSource::RunApi)?,
-            Target::Mentioned(agent) => cast.play_alone(agent, InvocationSource::ChatMention)?,
-        }
-        inner.catalog.admit_types(&entry.plan, &cast.pins)?;
-        for (node, workflow) in entry.plan.children() {
-            if inner.catalog.find(tenant, workflow).await?.is_none() {
-                let (node, workflow) = (node.clone(), workflow.clone());
-                return Err(EngineError::UnknownChild { node, workflow });
-            }
-        }
-        let host = inner.options.limits;
-        let limits = entry.plan.admit(&order.inputs, &order.configurable, host)?;
-        let budget = RunBudget::admit(&order.configurable, &host, None)?;
-        // Before the clock: whatever the run sees was written before it says that it began.
-        let as_of = inner.memory.memory_position().await?;
-        let files = self.files_of(&order.owner, order.mode).await?;
-        let at = inner.clock.now();
-        let exclusive = order.exclusive;
-        let digest = entry.digest.clone();
-        let mut birth = order.birth(run_id, workflow_id, digest, cast, (limits, budget), at);
-        birth.memory.as_of = as_of;
-        birth.files = files;
-        complete(&mut birth);
-        let run = Run::new(Arc::new(birth), entry.plan);
-        let mut newborn = self.newborn(run, entry.source, at);
-        newborn.record.exclusive = exclusive;
-        Ok(newborn)
-    }
-
-    /// A run that is about to be written. Its creator drives it too, unless it is about to stop.
-    pub(crate) fn newborn(&self, run: Run, definition: Arc<str>, at: Timestamp) -> Newborn {
-        let options = &self.inner.options;
-        let lease = (!self.inner.stop.is_cancelled())
-            .then(|| Lease { host: options.host.clone(), until: at.plus(options.lease) });
-        let claim = lease.as_ref().map(|lease| Claim {
-            run: run.id().clone(),
-            host: lease.host.clone(),
-            epoch: Claim::FIRST_EPOCH,
-            origin: ClaimOrigin::Free,
-        });
-        let record = NewRun {
-            birth: Birth::clone(run.birth()),
-            masked_inputs: run.masked_inputs(),
-            definition,
-            head: run.head(),
-            lease,
-            exclusive: false,
-            outcome: None,
-        };
-        Newborn { record: Box::new(record), claim, run: Box::new(run) }
-    }
-
-    /// Writes a new run with what its request came to, and begins to drive it.
-    pub(crate) async fn bring_up(
-        &self,
-        newborn: Newborn,
-        remember: Option<Remember>,
-        at: Timestamp,
-    ) -> Result<Done, EngineError> {
-        let Newborn { mut record, claim, run } = newborn;
-        let done = Done { run: run.id().clone(), status: RunStatus::Pending, at };
-        record.outcome = remember.map(|remember| remember(&done));
-        let birth = run.birth().clone();
-        let store = Arc::clone(&self.inner.store);
-        self.commit_and_drive(async move { store.create(*record).await }, claim, run).await?;
-        self.run_created(&birth);
-        Ok(done)
-    }
-
-    /// On a task of its own: a caller who hangs up between the commit and the first step must not leave the run
-    /// waiting for a lease to end.
-    pub(crate) async fn commit_and_drive(
-        &self,
-        commit: impl Future<Output = Result<(), StoreError>> + Send + 'static,
-        claim: Option<Claim>,
-        run: Box<Run>,
-    ) -> Result<(), StoreError> {
-        let (sender, committed) = oneshot::channel();
-        let engine = self.clone();
-        self.inner.tasks.spawn(async move {
-            let outcome = commit.await;
-            let is_created = outcome.is_ok();
-            // The caller may be gone; the run is not.
-            let _gone = sender.send(outcome);
-            if let Some(claim) = claim.filter(|_| is_created) {
-                engine.drive_held(claim, Some(run)).await;
-            }
-        });
-        committed
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Unavailable("the host is stopping".into())))
     }
 
     /// Cancels a run. One that has ended keeps its end, and that is no error.

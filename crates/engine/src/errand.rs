@@ -10,8 +10,9 @@ use callboard_core::Inadmissible;
 use callboard_protocol::{NodeId, Object, RunId, RunStatus, WorkflowId};
 
 use crate::effects::EffectId;
-use crate::engine::{Engine, EngineError, Inner, Order, Target};
-use crate::store::{Digest, Outcome, Scope, StoreError};
+use crate::engine::{Engine, EngineError, Inner, only_once};
+use crate::order::{Order, Target};
+use crate::store::{Digest, Scope, StoreError};
 
 /// How many runs may lie between a run and the first that sent somebody.
 const MAX_DEPTH: u64 = 8;
@@ -91,20 +92,12 @@ impl Engine {
                 Scope::of(birth).mode,
             )
         };
-        let key = key_of(errand.effect);
-        let expires_at = self.inner.clock.now().plus(REMEMBERED);
-        let remember = Arc::new(move |done: &crate::engine::Done| Outcome {
-            key,
-            request: key,
-            status: 201,
-            body: done.run.to_string(),
-            expires_at,
-        });
+        let once = only_once(key_of(errand.effect), self.inner.clock.now().plus(REMEMBERED));
         // What strangers said above is not less strange below.
         let from_outside = birth.from_outside;
         let newborn = self.conceive_with(order, |below| below.from_outside = from_outside).await?;
         let at = newborn.record.birth.created_at;
-        match self.bring_up(newborn, Some(remember), at).await {
+        match self.bring_up(newborn, Some(once), at).await {
             Ok(done) => Ok(done.run),
             Err(EngineError::Store(StoreError::AlreadyDone(outcome))) => Ok(outcome.body.into()),
             Err(error) => Err(error),

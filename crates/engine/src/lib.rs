@@ -3,7 +3,6 @@
 mod activity;
 mod ancestry;
 mod annotations;
-mod birth;
 mod budget;
 mod catalog;
 mod changes;
@@ -28,6 +27,7 @@ mod logs;
 mod memory;
 mod observe;
 mod once;
+mod order;
 mod org_chart;
 mod outside;
 mod pace;
@@ -59,9 +59,7 @@ pub use deliver::{Deliver, DeliverError, Parcel};
 pub use deployments::{DeploymentChange, Deployments, StoredDeployment, Telling};
 pub use directory::{Directory, NoAgents};
 pub use effects::{Begun, EffectClaim, EffectId};
-pub use engine::{
-    Done, Engine, EngineError, Options, Order, Parts, Remember, Seen, SnapshotLoss, Target,
-};
+pub use engine::{Done, Engine, EngineError, Options, Parts, Remember, Seen, SnapshotLoss};
 pub use envelopes::{EnvelopeId, Envelopes, KeptEnvelope, ProjectedEvent};
 pub use errand::{Errand, Homecoming, WeakEngine};
 pub use files::{
@@ -84,6 +82,7 @@ pub use memory::{
 };
 pub use observe::Ended;
 pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};
+pub use order::{Order, Target};
 pub use org_chart::{OrgCharts, StoredChart};
 pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
 pub use prompts::{PromptShelf, Prompts};

@@ -15,7 +15,8 @@ use callboard_protocol::{
     Timestamp, TriggerEvent, TriggerSource, WorkItem, WorkState, WorkflowId, hex,
 };
 
-use crate::engine::{Done, Engine, EngineError, Newborn, Order, Remember};
+use crate::engine::{Done, Engine, EngineError, Newborn, Remember};
+use crate::order::Order;
 use crate::store::{KeyMode, NewRun, Scope, StoreError};
 use crate::triggers::{
     Arrival, ArrivalState, Subscription, SubscriptionBody, Verification, dedup_key,

@@ -14,8 +14,9 @@ use callboard_protocol::{
 
 use super::port::{Evaluation, Heartbeat, Heartbeats, Observe, ObserveError};
 use super::tell::{HeartbeatTold, MOST_UNHEARD};
-use crate::engine::{Engine, EngineError, Newborn, Order, Target};
+use crate::engine::{Engine, EngineError, Newborn};
 use crate::fire::Fire;
+use crate::order::{Order, Target};
 use crate::pace::Pace;
 use crate::store::StoreError;
 

@@ -11,8 +11,8 @@ use callboard_protocol::{Owner, RunId, Timestamp};
 
 use super::{Commitment, Keeper};
 use crate::deployments::Telling;
-use crate::engine::{Done, EngineError};
-use crate::store::{Outcome, StoreError};
+use crate::engine::{Done, EngineError, only_once};
+use crate::store::{Digest, StoreError};
 
 /// What such runs are listed under.
 const WORKFLOW: &str = "callboard-commitment";
@@ -46,15 +46,8 @@ impl Keeper {
     /// The run and the key that forbids a second one are written together.
     async fn fire(&self, commitment: &Commitment, now: Timestamp) -> Result<Done, EngineError> {
         let newborn = self.engine.telling(telling(commitment), now)?;
-        let (key, expires_at) = (key_of(commitment), now.plus(REMEMBERED));
-        let remember = Arc::new(move |done: &Done| Outcome {
-            key,
-            request: key,
-            status: 201,
-            body: done.run.to_string(),
-            expires_at,
-        });
-        self.engine.bring_up(newborn, Some(remember), now).await
+        let once = only_once(key_of(commitment), now.plus(REMEMBERED));
+        self.engine.bring_up(newborn, Some(once), now).await
     }
 
     /// Sleeps and ticks until told to stop. Holds no state worth testing.
@@ -105,7 +98,7 @@ fn telling(commitment: &Commitment) -> Telling {
 }
 
 /// Apart from the keys of callers, which are digests of other things.
-fn key_of(commitment: &Commitment) -> crate::store::Digest {
+fn key_of(commitment: &Commitment) -> Digest {
     let mut hash = Sha256::new();
     hash.update("callboard:commitment");
     let (mode, version) = (format!("{:?}", commitment.owner.mode), commitment.version.to_string());

@@ -11,8 +11,9 @@ use callboard_protocol::{Owner, Timestamp};
 
 use super::Crowd;
 use crate::directory::Cast;
-use crate::engine::{Done, Engine, EngineError, Order, Target};
-use crate::store::{Outcome, StoreError};
+use crate::engine::{Done, Engine, EngineError, only_once};
+use crate::order::{Order, Target};
+use crate::store::{Digest, StoreError};
 
 /// What such runs are listed under.
 const WORKFLOW: &str = "callboard-memory";
@@ -71,15 +72,8 @@ impl Keeper {
             order.birth(run, WORKFLOW.into(), digest, Cast::default(), (limits, None), now);
         birth.memory.as_of = inner.memory.memory_position().await?;
         let newborn = engine.newborn(Run::new(Arc::new(birth), plan), definition, now);
-        let (key, expires_at) = (key_of(crowd), now.plus(TRIED_AGAIN_AFTER));
-        let remember = Arc::new(move |done: &Done| Outcome {
-            key,
-            request: key,
-            status: 201,
-            body: done.run.to_string(),
-            expires_at,
-        });
-        engine.bring_up(newborn, Some(remember), now).await
+        let once = only_once(key_of(crowd), now.plus(TRIED_AGAIN_AFTER));
+        engine.bring_up(newborn, Some(once), now).await
     }
 
     /// Sleeps and ticks until told to stop. Holds no state worth testing.
@@ -126,7 +120,7 @@ fn definition(crowd: &Crowd) -> serde_json::Value {
 }
 
 /// Apart from the keys of callers, which are digests of other things.
-fn key_of(crowd: &Crowd) -> crate::store::Digest {
+fn key_of(crowd: &Crowd) -> Digest {
     let mut hash = Sha256::new();
     hash.update("callboard:memory-upkeep");
     let (workspace, newest) = (crowd.owner.workspace.as_ref(), crowd.newest.to_string());

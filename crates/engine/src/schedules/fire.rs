@@ -10,8 +10,9 @@ use callboard_protocol::{Object, RunId, Timestamp, TriggerSource};
 use super::port::{LastTurn, Overlap, Schedule, TurnOutcome};
 use super::scheduler::{Looked, Scheduler};
 use super::turn::{Slot, Turn, turn};
-use crate::engine::{EngineError, Newborn, Order, Target};
+use crate::engine::{EngineError, Newborn};
 use crate::fire::Fire;
+use crate::order::{Order, Target};
 use crate::store::StoreError;
 
 /// How often a slot that waits for a run asks whether it has ended.

@@ -13,8 +13,9 @@ use callboard_protocol::{
 use super::bridge::{Bridge, BridgeError};
 use super::port::{Arrival, ArrivalState, DeadReason, Kept, Settled, Subscription, Verification};
 use super::signature::{SignatureError, Signed, is_id, verify};
-use crate::engine::{EngineError, Newborn, Order, Target};
+use crate::engine::{EngineError, Newborn};
 use crate::fire::Fire;
+use crate::order::{Order, Target};
 use crate::store::StoreError;
 
 /// Refused posts that are kept for each subscription: enough to see what happens, no more than strangers may fill.

@@ -11,8 +11,9 @@ use tokio::sync::Notify;
 use callboard_protocol::{Timestamp, TriggerSource, WorkItem};
 
 use super::{StoredWork, Waits, Work, WorkChange, WorkMove};
-use crate::engine::{Engine, EngineError, Order, Target};
+use crate::engine::{Engine, EngineError};
 use crate::fire::Fire;
+use crate::order::{Order, Target};
 use crate::pace::Pace;
 use crate::store::StoreError;
 use crate::triggers::Subscription;

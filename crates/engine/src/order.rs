@@ -1,11 +1,42 @@
-//! What begins with an order: the record of its run.
+//! What somebody wants run, and the birth record that it becomes.
 
-use callboard_core::{Birth, MemoryBirth, RunBudget, RunLimits};
+use callboard_core::{Birth, MemoryBirth, RunBudget, RunLimits, TraceContext};
 use callboard_protocol::{ENGINE_VERSION, Object, Owner, RunId, Timestamp, WorkflowId};
 
 use crate::directory::Cast;
-use crate::engine::{Order, Target};
+use crate::fire::Acting;
 use crate::store::KeyMode;
+
+/// A run to be started.
+#[derive(Debug, Clone)]
+pub struct Order {
+    pub target: Target,
+    pub owner: Owner,
+    pub mode: KeyMode,
+    pub inputs: Object,
+    pub configurable: Object,
+    pub tags: Vec<String>,
+    pub metadata: Option<Object>,
+    pub scope_id: Option<String>,
+    pub callback_url: Option<String>,
+    pub forced_engine_version: Option<u32>,
+    /// `X-Dedup: enforce`.
+    pub exclusive: bool,
+    /// The caller's trace.
+    pub trace: Option<TraceContext>,
+    /// The standing member that a fire is for. Where it is none, a member that the target or a node names is it.
+    pub acting: Option<Acting>,
+}
+
+/// What a run is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    Workflow(WorkflowId),
+    /// An agent or a standing member alone; the inputs are its task.
+    Agent(String),
+    /// The same, because somebody mentioned it.
+    Mentioned(String),
+}
 
 impl Order {
     /// A run of `target` that is given nothing, and of which nothing more is said.

@@ -1,14 +1,18 @@
 //! A host seen from the command line: one method per request, and every way it can go wrong as an exit code with a hint.
 
-mod deployments;
+mod agents;
 mod heartbeats;
+mod inbox;
+mod keys;
 mod memory;
 mod org_chart;
 mod packs;
 mod roster;
+mod runs;
 mod schedules;
 mod secrets;
 mod triggers;
+mod workflows;
 
 use std::time::Duration;
 
@@ -18,15 +22,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use callboard_core::RunDiff;
-use callboard_protocol::{
-    CancelRun, CreateRun, CreatedRun, ErrorEnvelope, ForkRun, ForkedRun, PauseRun, ResumeRun,
-    RunAncestry, RunEvent, RunSnapshot,
-};
+use callboard_protocol::ErrorEnvelope;
 
 use crate::args::{ApiKey, Connection};
 use crate::exit::{CommandError, Exit};
-use crate::question::Question;
 
 /// What the protocol leaves to the host lives under this prefix.
 const EXTENSION: &str = "/v1/host/callboard";
@@ -74,220 +73,6 @@ impl Client {
         self.key.is_some()
     }
 
-    /// The definition exactly as it was registered.
-    pub(crate) async fn workflow(&self, id: &str) -> Result<String, CommandError> {
-        let response =
-            self.send(self.request(Method::GET, &format!("/v1/workflows/{}", segment(id)))).await;
-        let response = response.map_err(|error| {
-            or_not_found(
-                error,
-                &format!("no workflow {id}"),
-                "`callboard workflows list` shows those that this key can see",
-            )
-        })?;
-        self.text(response).await
-    }
-
-    pub(crate) async fn workflows(&self) -> Result<Value, CommandError> {
-        self.json(self.request(Method::GET, &format!("{EXTENSION}/workflows"))).await
-    }
-
-    /// Registers or replaces a definition; answers whether it was new.
-    pub(crate) async fn put_workflow(
-        &self,
-        id: &str,
-        definition: Vec<u8>,
-    ) -> Result<bool, CommandError> {
-        let request = self.request(Method::PUT, &format!("{EXTENSION}/workflows/{}", segment(id)));
-        let request =
-            request.header(reqwest::header::CONTENT_TYPE, "application/json").body(definition);
-        Ok(self.send(request).await?.status() == StatusCode::CREATED)
-    }
-
-    pub(crate) async fn agents(&self) -> Result<Value, CommandError> {
-        self.json(self.request(Method::GET, "/v1/agents")).await
-    }
-
-    pub(crate) async fn agent(&self, id: &str) -> Result<Value, CommandError> {
-        let found = self.json(self.request(Method::GET, &format!("/v1/agents/{}", segment(id))));
-        found.await.map_err(|error| {
-            or_not_found(
-                error,
-                &format!("no agent {id}"),
-                "`callboard agents list` shows those that this key can see",
-            )
-        })
-    }
-
-    pub(crate) async fn create_run(
-        &self,
-        body: &CreateRun,
-        key: Option<&str>,
-    ) -> Result<CreatedRun, CommandError> {
-        let mut request = self.request(Method::POST, "/v1/runs").json(&without_nulls(body));
-        if let Some(key) = key {
-            request = request.header("Idempotency-Key", key);
-        }
-        self.json(request).await
-    }
-
-    pub(crate) async fn runs(&self, query: &[(&str, String)]) -> Result<Value, CommandError> {
-        let mut request = self.request(Method::GET, &format!("{EXTENSION}/runs"));
-        if !query.is_empty() {
-            let mut url = self.url(&format!("{EXTENSION}/runs"))?;
-            url.query_pairs_mut().extend_pairs(query);
-            request = self.authorized(self.http.get(url)).timeout(REQUEST_TIMEOUT);
-        }
-        self.json(request).await
-    }
-
-    /// The snapshot as the host wrote it, and as we understand it.
-    pub(crate) async fn run(&self, id: &str) -> Result<(Value, RunSnapshot), CommandError> {
-        let value: Value = self.run_request(Method::GET, id, "", None::<&()>).await?;
-        let snapshot = serde_json::from_value(value.clone())
-            .map_err(|error| self.strange(&error.to_string()))?;
-        Ok((value, snapshot))
-    }
-
-    /// Every event so far. Waits at most a second for the first one.
-    pub(crate) async fn events(&self, id: &str) -> Result<Vec<RunEvent>, CommandError> {
-        #[derive(serde::Deserialize)]
-        struct Polled {
-            events: Vec<RunEvent>,
-        }
-        let polled: Polled =
-            self.run_request(Method::GET, id, "/events/poll?timeout=1", None::<&()>).await?;
-        Ok(polled.events)
-    }
-
-    /// How two runs differ, as the host wrote it and as we understand it.
-    pub(crate) async fn diff(&self, a: &str, b: &str) -> Result<(Value, RunDiff), CommandError> {
-        let against = format!(":diff?against={}", segment(b));
-        let value: Value = self
-            .run_request(Method::GET, a, &against, None::<&()>)
-            .await
-            .map_err(|error| no_run(error, &format!("{a} or {b}")))?;
-        let diff = serde_json::from_value(value.clone())
-            .map_err(|error| self.strange(&error.to_string()))?;
-        Ok((value, diff))
-    }
-
-    pub(crate) async fn bundle(&self, id: &str) -> Result<Value, CommandError> {
-        self.run_request(Method::GET, id, "/debug-bundle", None::<&()>).await
-    }
-
-    /// Opens the live stream behind the given sequence.
-    pub(crate) async fn stream(
-        &self,
-        id: &str,
-        mode: &str,
-        after: Option<u64>,
-    ) -> Result<Response, CommandError> {
-        let path = format!("/v1/runs/{}/events?streamMode={mode}", segment(id));
-        let mut request =
-            self.authorized(self.http.get(self.url(&path)?)).header("Accept", "text/event-stream");
-        if let Some(sequence) = after {
-            request = request.header("Last-Event-ID", sequence.to_string());
-        }
-        self.send(request).await.map_err(|error| no_run(error, id))
-    }
-
-    pub(crate) async fn cancel(
-        &self,
-        id: &str,
-        reason: Option<String>,
-    ) -> Result<Value, CommandError> {
-        self.run_request(Method::POST, id, "/cancel", Some(&without_nulls(&CancelRun { reason })))
-            .await
-    }
-
-    pub(crate) async fn pause(&self, id: &str, body: &PauseRun) -> Result<Value, CommandError> {
-        self.run_request(Method::POST, id, ":pause", Some(&without_nulls(body))).await
-    }
-
-    pub(crate) async fn resume(
-        &self,
-        id: &str,
-        reason: Option<String>,
-    ) -> Result<Value, CommandError> {
-        self.run_request(Method::POST, id, ":resume", Some(&without_nulls(&ResumeRun { reason })))
-            .await
-    }
-
-    pub(crate) async fn fork(&self, id: &str, body: &ForkRun) -> Result<ForkedRun, CommandError> {
-        self.run_request(Method::POST, id, ":fork", Some(&without_nulls(body))).await
-    }
-
-    pub(crate) async fn ancestry(&self, id: &str) -> Result<RunAncestry, CommandError> {
-        self.run_request::<(), _>(Method::GET, id, "/ancestry", None).await
-    }
-
-    /// A page of what runs ask.
-    pub(crate) async fn inbox(&self, query: &[(&str, String)]) -> Result<Value, CommandError> {
-        let mut url = self.url(&format!("{EXTENSION}/inbox"))?;
-        url.query_pairs_mut().extend_pairs(query);
-        self.json(self.authorized(self.http.get(url)).timeout(REQUEST_TIMEOUT)).await
-    }
-
-    /// What one run asks; nothing of a run that this key cannot see.
-    pub(crate) async fn questions(&self, run: &str) -> Result<Vec<Question>, CommandError> {
-        #[derive(serde::Deserialize)]
-        struct Inbox {
-            interrupts: Vec<Question>,
-        }
-        let found = self.inbox(&[("runId", run.to_owned())]).await?;
-        let inbox: Inbox =
-            serde_json::from_value(found).map_err(|error| self.strange(&error.to_string()))?;
-        Ok(inbox.interrupts)
-    }
-
-    pub(crate) async fn answer(
-        &self,
-        run: &str,
-        node: &str,
-        value: &Value,
-    ) -> Result<Value, CommandError> {
-        let path = format!("/v1/runs/{}/interrupts/{}", segment(run), segment(node));
-        let body = serde_json::json!({ "resumeValue": value });
-        self.json(self.request(Method::POST, &path).json(&body)).await
-    }
-
-    /// Writes into a channel of a run.
-    pub(crate) async fn write_channel(
-        &self,
-        run: &str,
-        channel: &str,
-        body: &Value,
-    ) -> Result<Value, CommandError> {
-        let path = format!("{EXTENSION}/runs/{}/channels/{}", segment(run), segment(channel));
-        self.json(self.request(Method::POST, &path).json(body)).await
-    }
-
-    /// Lets the host sign links to interrupts with a new secret.
-    pub(crate) async fn rotate_links(&self) -> Result<Value, CommandError> {
-        self.json(self.request(Method::POST, &format!("{EXTENSION}/interrupt-links/rotate"))).await
-    }
-
-    pub(crate) async fn keys(&self) -> Result<Value, CommandError> {
-        self.json(self.request(Method::GET, &format!("{EXTENSION}/keys"))).await
-    }
-
-    pub(crate) async fn create_key(&self, body: &Value) -> Result<Value, CommandError> {
-        self.json(self.request(Method::POST, &format!("{EXTENSION}/keys")).json(body)).await
-    }
-
-    pub(crate) async fn revoke_key(&self, id: &str) -> Result<(), CommandError> {
-        let request = self.request(Method::DELETE, &format!("{EXTENSION}/keys/{}", segment(id)));
-        self.send(request).await.map(drop).map_err(|error| no_key(error, id))
-    }
-
-    /// Gives the holder of a key a new one in its place.
-    pub(crate) async fn rotate_key(&self, id: &str) -> Result<Value, CommandError> {
-        let request =
-            self.request(Method::POST, &format!("{EXTENSION}/keys/{}/rotate", segment(id)));
-        self.json(request).await.map_err(|error| no_key(error, id))
-    }
-
     /// The discovery document with the host's own idea of the time.
     pub(crate) async fn discover(&self) -> Result<(Value, Option<String>), CommandError> {
         let response = self.send(self.request(Method::GET, "/.well-known/openwop")).await?;
@@ -296,10 +81,7 @@ impl Client {
             .get(reqwest::header::DATE)
             .and_then(|date| date.to_str().ok())
             .map(str::to_owned);
-        let body = self.text(response).await?;
-        let document =
-            serde_json::from_str(&body).map_err(|error| self.strange(&error.to_string()))?;
-        Ok((document, date))
+        Ok((self.read(response).await?, date))
     }
 
     /// Whether the host can reach its database.
@@ -307,27 +89,23 @@ impl Client {
         self.send(self.request(Method::GET, "/readyz")).await.map(drop)
     }
 
-    async fn run_request<B: Serialize, T: DeserializeOwned>(
-        &self,
-        method: Method,
-        id: &str,
-        suffix: &str,
-        body: Option<&B>,
-    ) -> Result<T, CommandError> {
-        let mut request = self.request(method, &format!("/v1/runs/{}{suffix}", segment(id)));
-        if let Some(body) = body {
-            request = request.json(body);
-        }
-        self.json(request).await.map_err(|error| no_run(error, id))
-    }
-
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.authorized(self.http.request(method, format!("{}{path}", self.base)))
             .timeout(REQUEST_TIMEOUT)
     }
 
-    fn get_url(&self, url: Url) -> RequestBuilder {
-        self.authorized(self.http.get(url)).timeout(REQUEST_TIMEOUT)
+    /// The same with a query, which may be empty.
+    fn request_with(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<RequestBuilder, CommandError> {
+        let mut url = self.url(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Ok(self.authorized(self.http.request(method, url)).timeout(REQUEST_TIMEOUT))
     }
 
     fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
@@ -344,8 +122,18 @@ impl Client {
 
     async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, CommandError> {
         let response = self.send(request).await?;
+        self.read(response).await
+    }
+
+    /// What a host answered, as we understand it.
+    async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T, CommandError> {
         let body = self.text(response).await?;
-        serde_json::from_str(&body).map_err(|error| self.strange(&error.to_string()))
+        serde_json::from_str(&body).map_err(|error| self.strange(&error))
+    }
+
+    /// The same for what is shown as the host wrote it, too.
+    fn understand<T: DeserializeOwned>(&self, value: &Value) -> Result<T, CommandError> {
+        T::deserialize(value).map_err(|error| self.strange(&error))
     }
 
     async fn text(&self, response: Response) -> Result<String, CommandError> {
@@ -372,7 +160,7 @@ impl Client {
         let body = response.text().await.unwrap_or_default();
         match serde_json::from_str::<ErrorEnvelope>(&body) {
             Ok(envelope) => problem(status, &envelope, wait.as_deref(), self.has_key()),
-            Err(_) => self.strange(&format!("status {}", status.as_u16())),
+            Err(_) => self.strange(&format_args!("status {}", status.as_u16())),
         }
     }
 
@@ -391,7 +179,7 @@ impl Client {
             .hint("start one with `callboard serve`, or name another with --url or CALLBOARD_URL")
     }
 
-    fn strange(&self, why: &str) -> CommandError {
+    fn strange(&self, why: &dyn std::fmt::Display) -> CommandError {
         CommandError::new(
             Exit::Unreachable,
             format!("{} does not answer like an OpenWOP host: {why}", self.base),
@@ -432,22 +220,6 @@ fn problem(
     }
 }
 
-fn no_run(error: CommandError, id: &str) -> CommandError {
-    or_not_found(
-        error,
-        &format!("no run {id}"),
-        "`callboard runs list` shows those that this key can see",
-    )
-}
-
-fn no_key(error: CommandError, id: &str) -> CommandError {
-    or_not_found(
-        error,
-        &format!("no key {id}"),
-        "`callboard keys list` shows the keys of this tenant",
-    )
-}
-
 fn or_not_found(error: CommandError, what: &str, hint: &str) -> CommandError {
     if error.exit == Exit::NotFound {
         CommandError::new(Exit::NotFound, what).hint(hint)
@@ -474,6 +246,14 @@ fn innermost(error: &reqwest::Error) -> String {
         cause = source;
     }
     cause.to_string()
+}
+
+/// A request that is carried out once, however often it is sent.
+fn once(request: RequestBuilder, key: Option<&str>) -> RequestBuilder {
+    match key {
+        Some(key) => request.header("Idempotency-Key", key),
+        None => request,
+    }
 }
 
 /// Optional fields that were not given stay away, instead of saying `null` to a closed body.

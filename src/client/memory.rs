@@ -8,11 +8,7 @@ use crate::exit::CommandError;
 
 impl Client {
     pub(crate) async fn memory(&self, query: &[(&str, String)]) -> Result<Value, CommandError> {
-        let mut url = self.url(&format!("{EXTENSION}/memory"))?;
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        self.json(self.authorized(self.http.get(url)).timeout(super::REQUEST_TIMEOUT)).await
+        self.json(self.request_with(Method::GET, &format!("{EXTENSION}/memory"), query)?).await
     }
 
     pub(crate) async fn memory_entry(&self, id: &str) -> Result<Value, CommandError> {

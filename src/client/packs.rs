@@ -5,7 +5,7 @@ use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Body, Method};
 use serde_json::Value;
 
-use super::{Client, EXTENSION, REQUEST_TIMEOUT, or_not_found, segment};
+use super::{Client, EXTENSION, or_not_found, segment};
 use crate::exit::CommandError;
 use crate::progress;
 
@@ -21,14 +21,11 @@ impl Client {
         query: &[(&str, String)],
         bar: ProgressBar,
     ) -> Result<Value, CommandError> {
-        let mut url = self.url(&format!("{EXTENSION}/packs"))?;
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        let request = self.authorized(self.http.post(url)).timeout(REQUEST_TIMEOUT);
-        let request = request.header(CONTENT_TYPE, "application/gzip");
-        // A body in pieces has no length that anybody could know, so it is said.
-        let request = request.header(CONTENT_LENGTH, archive.len());
+        let request = self
+            .request_with(Method::POST, &format!("{EXTENSION}/packs"), query)?
+            .header(CONTENT_TYPE, "application/gzip")
+            // A body in pieces has no length that anybody could know, so it is said.
+            .header(CONTENT_LENGTH, archive.len());
         self.json(request.body(Body::wrap_stream(progress::counted(archive, bar)))).await
     }
 
@@ -40,7 +37,7 @@ impl Client {
     pub(crate) async fn remove_pack(&self, name: &str, version: &str) -> Result<(), CommandError> {
         let path = format!("{EXTENSION}/packs/{}/{}", segment(name), segment(version));
         let removed = self.send(self.request(Method::DELETE, &path)).await;
-        removed.map(|_| ()).map_err(|error| {
+        removed.map(drop).map_err(|error| {
             or_not_found(
                 error,
                 &format!("no pack {name} {version}"),

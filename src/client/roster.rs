@@ -10,7 +10,7 @@ use callboard_protocol::{
     RunId, WorkItem,
 };
 
-use super::{Client, EXTENSION, or_not_found, segment, without_nulls};
+use super::{Client, EXTENSION, once, or_not_found, segment, without_nulls};
 use crate::exit::{CommandError, Exit};
 
 const SEEN: &str = "`callboard roster list` shows those that this key can see";
@@ -91,11 +91,8 @@ impl Client {
         body: &FireMember,
         key: Option<&str>,
     ) -> Result<RunId, CommandError> {
-        let mut request = self.request(Method::POST, &path(id, "/fire")).json(body);
-        if let Some(key) = key {
-            request = request.header("Idempotency-Key", key);
-        }
-        let fired: Result<Fired, CommandError> = self.json(request).await;
+        let request = self.request(Method::POST, &path(id, "/fire")).json(body);
+        let fired: Result<Fired, CommandError> = self.json(once(request, key)).await;
         fired.map(|fired| fired.run_id).map_err(|error| no_member(error, id))
     }
 

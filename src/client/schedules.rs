@@ -13,14 +13,13 @@ impl Client {
         query: &[(&str, String)],
     ) -> Result<Vec<Value>, CommandError> {
         let mut all = Vec::new();
-        let mut cursor: Option<String> = None;
+        let mut cursor = None;
         loop {
-            let mut url = self.url(&format!("{EXTENSION}/schedules"))?;
-            url.query_pairs_mut().append_pair("limit", "200").extend_pairs(query);
-            if let Some(cursor) = &cursor {
-                url.query_pairs_mut().append_pair("cursor", cursor);
-            }
-            let mut page: Value = self.json(self.get_url(url)).await?;
+            let mut asked = vec![("limit", "200".to_owned())];
+            asked.extend_from_slice(query);
+            asked.extend(cursor.map(|cursor| ("cursor", cursor)));
+            let path = format!("{EXTENSION}/schedules");
+            let mut page: Value = self.json(self.request_with(Method::GET, &path, &asked)?).await?;
             if let Some(Value::Array(schedules)) = page.get_mut("schedules").map(Value::take) {
                 all.extend(schedules);
             }
@@ -47,7 +46,7 @@ impl Client {
 
     pub(crate) async fn remove_schedule(&self, id: &str) -> Result<(), CommandError> {
         let removed = self.send(self.request(Method::DELETE, &path(id, ""))).await;
-        removed.map(|_| ()).map_err(|error| no_schedule(error, id))
+        removed.map(drop).map_err(|error| no_schedule(error, id))
     }
 
     pub(crate) async fn next_fires(&self, id: &str, count: u32) -> Result<Value, CommandError> {

@@ -24,10 +24,7 @@ impl Client {
         let body = json!({ "value": value.reveal() });
         let response = self.send(self.request(Method::PUT, &path(name)).json(&body)).await?;
         let is_new = response.status() == StatusCode::CREATED;
-        let answer = self.text(response).await?;
-        let answer =
-            serde_json::from_str(&answer).map_err(|error| self.strange(&error.to_string()))?;
-        Ok(Stored { is_new, answer })
+        Ok(Stored { is_new, answer: self.read(response).await? })
     }
 
     pub(crate) async fn secrets(&self) -> Result<Value, CommandError> {

@@ -3,8 +3,6 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use callboard_protocol::RunOrigin;
-
 use super::{Client, EXTENSION, or_not_found, segment};
 use crate::exit::CommandError;
 
@@ -21,18 +19,12 @@ impl Client {
 
     pub(crate) async fn set_subscription(&self, id: &str, state: &str) -> Result<(), CommandError> {
         let request = self.request(Method::PATCH, &path(id, "")).json(&json!({ "state": state }));
-        self.send(request).await.map(|_| ()).map_err(|error| no_subscription(error, id))
+        self.send(request).await.map(drop).map_err(|error| no_subscription(error, id))
     }
 
     pub(crate) async fn deliver(&self, id: &str, body: &Value) -> Result<Value, CommandError> {
         let request = self.request(Method::POST, &path(id, "/deliver")).json(body);
         self.json(request).await.map_err(|error| no_subscription(error, id))
-    }
-
-    /// What a run came from, up to what began it.
-    pub(crate) async fn origin(&self, run: &str) -> Result<RunOrigin, CommandError> {
-        let path = format!("{EXTENSION}/runs/{}/ancestry", segment(run));
-        self.json(self.request(Method::GET, &path)).await
     }
 
     pub(crate) async fn trigger_dead_letters(&self, id: &str) -> Result<Value, CommandError> {

@@ -1,6 +1,7 @@
-//! What the client asks about deployments.
+//! What the client asks about agents, with the deployments of their versions.
 
 use reqwest::Method;
+use serde_json::Value;
 
 use callboard_protocol::{AgentDeployment, DeploymentTransition};
 
@@ -8,12 +9,21 @@ use super::{Client, or_not_found, segment};
 use crate::exit::CommandError;
 
 impl Client {
+    pub(crate) async fn agents(&self) -> Result<Value, CommandError> {
+        self.json(self.request(Method::GET, "/v1/agents")).await
+    }
+
+    pub(crate) async fn agent(&self, id: &str) -> Result<Value, CommandError> {
+        let found = self.json(self.request(Method::GET, &format!("/v1/agents/{}", segment(id))));
+        found.await.map_err(|error| no_agent(error, id))
+    }
+
     /// What became of an agent's versions, the highest first.
     pub(crate) async fn deployments(
         &self,
         agent: &str,
     ) -> Result<Vec<AgentDeployment>, CommandError> {
-        let found = self.json(self.request(Method::GET, &path(agent)));
+        let found = self.json(self.request(Method::GET, &deployments_of(agent)));
         found.await.map_err(|error| no_agent(error, agent))
     }
 
@@ -23,12 +33,13 @@ impl Client {
         agent: &str,
         transition: &DeploymentTransition,
     ) -> Result<AgentDeployment, CommandError> {
-        let changed = self.json(self.request(Method::POST, &path(agent)).json(transition));
+        let changed =
+            self.json(self.request(Method::POST, &deployments_of(agent)).json(transition));
         changed.await.map_err(|error| no_agent(error, agent))
     }
 }
 
-fn path(agent: &str) -> String {
+fn deployments_of(agent: &str) -> String {
     format!("/v1/agents/{}/deployments", segment(agent))
 }
 

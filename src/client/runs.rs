@@ -1,0 +1,148 @@
+//! What the client asks about runs.
+
+use reqwest::{Method, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use callboard_core::RunDiff;
+use callboard_protocol::{
+    CancelRun, CreateRun, CreatedRun, ForkRun, ForkedRun, PauseRun, ResumeRun, RunAncestry,
+    RunEvent, RunOrigin, RunSnapshot,
+};
+
+use super::{Client, EXTENSION, once, or_not_found, segment, without_nulls};
+use crate::exit::CommandError;
+
+impl Client {
+    pub(crate) async fn create_run(
+        &self,
+        body: &CreateRun,
+        key: Option<&str>,
+    ) -> Result<CreatedRun, CommandError> {
+        let request = self.request(Method::POST, "/v1/runs").json(&without_nulls(body));
+        self.json(once(request, key)).await
+    }
+
+    pub(crate) async fn runs(&self, query: &[(&str, String)]) -> Result<Value, CommandError> {
+        self.json(self.request_with(Method::GET, &format!("{EXTENSION}/runs"), query)?).await
+    }
+
+    /// The snapshot as the host wrote it, and as we understand it.
+    pub(crate) async fn run(&self, id: &str) -> Result<(Value, RunSnapshot), CommandError> {
+        let value: Value = self.run_request(Method::GET, id, "", None::<&()>).await?;
+        let snapshot = self.understand(&value)?;
+        Ok((value, snapshot))
+    }
+
+    /// Every event so far. Waits at most a second for the first one.
+    pub(crate) async fn events(&self, id: &str) -> Result<Vec<RunEvent>, CommandError> {
+        #[derive(serde::Deserialize)]
+        struct Polled {
+            events: Vec<RunEvent>,
+        }
+        let polled: Polled =
+            self.run_request(Method::GET, id, "/events/poll?timeout=1", None::<&()>).await?;
+        Ok(polled.events)
+    }
+
+    /// How two runs differ, as the host wrote it and as we understand it.
+    pub(crate) async fn diff(&self, a: &str, b: &str) -> Result<(Value, RunDiff), CommandError> {
+        let against = format!(":diff?against={}", segment(b));
+        let value: Value = self
+            .run_request(Method::GET, a, &against, None::<&()>)
+            .await
+            .map_err(|error| no_run(error, &format!("{a} or {b}")))?;
+        let diff = self.understand(&value)?;
+        Ok((value, diff))
+    }
+
+    pub(crate) async fn bundle(&self, id: &str) -> Result<Value, CommandError> {
+        self.run_request(Method::GET, id, "/debug-bundle", None::<&()>).await
+    }
+
+    /// Opens the live stream behind the given sequence.
+    pub(crate) async fn stream(
+        &self,
+        id: &str,
+        mode: &str,
+        after: Option<u64>,
+    ) -> Result<Response, CommandError> {
+        let path = format!("/v1/runs/{}/events?streamMode={mode}", segment(id));
+        let mut request =
+            self.authorized(self.http.get(self.url(&path)?)).header("Accept", "text/event-stream");
+        if let Some(sequence) = after {
+            request = request.header("Last-Event-ID", sequence.to_string());
+        }
+        self.send(request).await.map_err(|error| no_run(error, id))
+    }
+
+    pub(crate) async fn cancel(
+        &self,
+        id: &str,
+        reason: Option<String>,
+    ) -> Result<Value, CommandError> {
+        self.run_request(Method::POST, id, "/cancel", Some(&without_nulls(&CancelRun { reason })))
+            .await
+    }
+
+    pub(crate) async fn pause(&self, id: &str, body: &PauseRun) -> Result<Value, CommandError> {
+        self.run_request(Method::POST, id, ":pause", Some(&without_nulls(body))).await
+    }
+
+    pub(crate) async fn resume(
+        &self,
+        id: &str,
+        reason: Option<String>,
+    ) -> Result<Value, CommandError> {
+        self.run_request(Method::POST, id, ":resume", Some(&without_nulls(&ResumeRun { reason })))
+            .await
+    }
+
+    pub(crate) async fn fork(&self, id: &str, body: &ForkRun) -> Result<ForkedRun, CommandError> {
+        self.run_request(Method::POST, id, ":fork", Some(&without_nulls(body))).await
+    }
+
+    pub(crate) async fn ancestry(&self, id: &str) -> Result<RunAncestry, CommandError> {
+        self.run_request::<(), _>(Method::GET, id, "/ancestry", None).await
+    }
+
+    /// What a run came from, up to what began it.
+    pub(crate) async fn origin(&self, run: &str) -> Result<RunOrigin, CommandError> {
+        let path = format!("{EXTENSION}/runs/{}/ancestry", segment(run));
+        self.json(self.request(Method::GET, &path)).await
+    }
+
+    /// Writes into a channel of a run.
+    pub(crate) async fn write_channel(
+        &self,
+        run: &str,
+        channel: &str,
+        body: &Value,
+    ) -> Result<Value, CommandError> {
+        let path = format!("{EXTENSION}/runs/{}/channels/{}", segment(run), segment(channel));
+        self.json(self.request(Method::POST, &path).json(body)).await
+    }
+
+    async fn run_request<B: Serialize, T: DeserializeOwned>(
+        &self,
+        method: Method,
+        id: &str,
+        suffix: &str,
+        body: Option<&B>,
+    ) -> Result<T, CommandError> {
+        let mut request = self.request(method, &format!("/v1/runs/{}{suffix}", segment(id)));
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        self.json(request).await.map_err(|error| no_run(error, id))
+    }
+}
+
+fn no_run(error: CommandError, id: &str) -> CommandError {
+    or_not_found(
+        error,
+        &format!("no run {id}"),
+        "`callboard runs list` shows those that this key can see",
+    )
+}

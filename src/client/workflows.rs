@@ -1,0 +1,39 @@
+//! What the client asks about workflows.
+
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+use super::{Client, EXTENSION, or_not_found, segment};
+use crate::exit::CommandError;
+
+impl Client {
+    /// The definition exactly as it was registered.
+    pub(crate) async fn workflow(&self, id: &str) -> Result<String, CommandError> {
+        let response =
+            self.send(self.request(Method::GET, &format!("/v1/workflows/{}", segment(id)))).await;
+        let response = response.map_err(|error| {
+            or_not_found(
+                error,
+                &format!("no workflow {id}"),
+                "`callboard workflows list` shows those that this key can see",
+            )
+        })?;
+        self.text(response).await
+    }
+
+    pub(crate) async fn workflows(&self) -> Result<Value, CommandError> {
+        self.json(self.request(Method::GET, &format!("{EXTENSION}/workflows"))).await
+    }
+
+    /// Registers or replaces a definition; answers whether it was new.
+    pub(crate) async fn put_workflow(
+        &self,
+        id: &str,
+        definition: Vec<u8>,
+    ) -> Result<bool, CommandError> {
+        let request = self.request(Method::PUT, &format!("{EXTENSION}/workflows/{}", segment(id)));
+        let request = request.header(CONTENT_TYPE, "application/json").body(definition);
+        Ok(self.send(request).await?.status() == StatusCode::CREATED)
+    }
+}

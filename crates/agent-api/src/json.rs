@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::transcript::Unreadable;
 
@@ -49,6 +50,16 @@ pub(crate) fn bytes(raw: Raw<'_>) -> u64 {
         None => raw.map_or(0, |raw| raw.get().len()),
     };
     u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+/// Those of the named fields that say something, as JSON text.
+pub(crate) fn picked(from: &Value, names: &[&str]) -> Option<String> {
+    let fields: Map<String, Value> = names
+        .iter()
+        .filter(|name| !from[**name].is_null())
+        .map(|name| ((*name).to_owned(), from[*name].clone()))
+        .collect();
+    (!fields.is_empty()).then(|| Value::Object(fields).to_string())
 }
 
 /// Longest name of a kind of line that is passed on.

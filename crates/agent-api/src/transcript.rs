@@ -55,6 +55,12 @@ pub enum Conversation {
     Continued,
 }
 
+impl Conversation {
+    pub(crate) fn is_continued(self) -> bool {
+        self == Self::Continued
+    }
+}
+
 /// A failure in our words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {

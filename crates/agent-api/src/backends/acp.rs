@@ -9,7 +9,7 @@ use crate::error::AgentError;
 use crate::grant::Grant;
 use crate::kind::AgentKind;
 use crate::options::Origin;
-use crate::process::supervise::{Delivery, Prompt};
+use crate::process::supervise::Prompt;
 use crate::transcript::Transcript;
 
 use super::cannot_be_held;
@@ -104,17 +104,9 @@ impl CliAgent for Acp {
             scene.grants.clone(),
         );
         dialogue.is_attended = scene.is_attended;
-        Ok(Plan {
-            args: self.program.args.clone(),
-            env: [].into(),
-            walls: [].into(),
-            files: Vec::new(),
-            folders: Vec::new(),
-            home_files: Vec::new(),
-            prompt: Prompt::Opening(opening.into_bytes()),
-            transcript: Transcript::new(self.kind(), dialogue),
-            delivery: Delivery::Live,
-        })
+        let prompt = Prompt::Opening(opening.into_bytes());
+        let transcript = Transcript::new(self.kind(), dialogue);
+        Ok(Plan::live(self.program.args.clone(), prompt, transcript))
     }
 }
 

@@ -57,15 +57,9 @@ impl CliAgent for Aider {
             return Err(cannot_be_held("aider reads, writes and runs what it likes"));
         }
         Ok(Plan {
-            args: arguments(scene),
-            env: [].into(),
-            walls: [].into(),
             files: vec![(PROMPT, scene.prompt.into())],
-            folders: Vec::new(),
-            home_files: Vec::new(),
-            prompt: Prompt::Elsewhere,
-            transcript: transcript(),
             delivery: Delivery::AfterExit,
+            ..Plan::live(arguments(scene), Prompt::Elsewhere, transcript())
         })
     }
 }

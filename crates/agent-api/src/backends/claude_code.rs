@@ -10,7 +10,7 @@ use crate::grant::Grant;
 use crate::kind::AgentKind;
 use crate::mcp::Transport;
 use crate::options::{Origin, RunOptions};
-use crate::process::supervise::{Delivery, Prompt};
+use crate::process::supervise::Prompt;
 use crate::transcript::{Conversation, Transcript};
 
 use super::args;
@@ -82,16 +82,10 @@ impl CliAgent for ClaudeCode {
     }
 
     fn plan(&self, scene: &Scene<'_>) -> Result<Plan, AgentError> {
+        let prompt = Prompt::Whole(scene.prompt.into());
         Ok(Plan {
-            args: arguments(scene),
             env: [("DISABLE_AUTOUPDATER".into(), "1".into())].into(),
-            walls: [].into(),
-            files: Vec::new(),
-            folders: Vec::new(),
-            home_files: Vec::new(),
-            prompt: Prompt::Whole(scene.prompt.into()),
-            transcript: transcript(scene.conversation()),
-            delivery: Delivery::Live,
+            ..Plan::live(arguments(scene), prompt, transcript(scene.conversation()))
         })
     }
 

@@ -1,6 +1,7 @@
 //! Codex: `codex exec --json`, or `codex app-server` where somebody can be asked.
 
 mod app_server;
+mod item;
 mod lines;
 
 use crate::capability;
@@ -11,7 +12,7 @@ use crate::grant::Grant;
 use crate::kind::AgentKind;
 use crate::mcp::Transport;
 use crate::options::{Origin, invalid};
-use crate::process::supervise::{Delivery, Prompt};
+use crate::process::supervise::Prompt;
 use crate::transcript::{Conversation, Transcript};
 
 use super::{args, cannot_be_held};
@@ -90,17 +91,12 @@ impl CliAgent for Codex {
 
     fn plan(&self, scene: &Scene<'_>) -> Result<Plan, AgentError> {
         let home = scene.home.join(".codex");
+        let prompt = Prompt::Whole(scene.prompt.into());
         Ok(Plan {
-            args: arguments(scene)?,
             env: [("CODEX_HOME".into(), home.to_string_lossy().into_owned())].into(),
-            walls: [].into(),
-            files: Vec::new(),
             // It warns when the folder is not there.
             folders: vec![home],
-            home_files: Vec::new(),
-            prompt: Prompt::Whole(scene.prompt.into()),
-            transcript: transcript(scene.conversation()),
-            delivery: Delivery::Live,
+            ..Plan::live(arguments(scene)?, prompt, transcript(scene.conversation()))
         })
     }
 

@@ -10,7 +10,7 @@ use crate::config::CliConfig;
 use crate::error::AgentError;
 use crate::grant::Grant;
 use crate::kind::AgentKind;
-use crate::process::supervise::{Delivery, Prompt};
+use crate::process::supervise::Prompt;
 use crate::transcript::{Conversation, Transcript};
 
 use super::args;
@@ -66,16 +66,12 @@ impl CliAgent for GeminiCli {
 
     fn plan(&self, scene: &Scene<'_>) -> Result<Plan, AgentError> {
         let nowhere = (scene.files)(NO_SETTINGS).to_string_lossy().into_owned();
+        let prompt = Prompt::Whole(scene.prompt.into());
         Ok(Plan {
-            args: arguments(scene),
-            env: [].into(),
             walls: [("GEMINI_CLI_SYSTEM_SETTINGS_PATH".into(), nowhere)].into(),
             files: vec![(POLICY, policy(scene).into_bytes())],
-            folders: Vec::new(),
             home_files: login(scene),
-            prompt: Prompt::Whole(scene.prompt.into()),
-            transcript: transcript(scene.conversation()),
-            delivery: Delivery::Live,
+            ..Plan::live(arguments(scene), prompt, transcript(scene.conversation()))
         })
     }
 

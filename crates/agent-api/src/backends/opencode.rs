@@ -11,7 +11,7 @@ use crate::error::AgentError;
 use crate::grant::Grant;
 use crate::kind::AgentKind;
 use crate::options::Origin;
-use crate::process::supervise::{Delivery, Prompt};
+use crate::process::supervise::Prompt;
 use crate::transcript::{Conversation, Transcript};
 
 use super::{args, cannot_be_held};
@@ -63,16 +63,11 @@ impl CliAgent for OpenCode {
         if !scene.has(Grant::Shell) {
             return Err(cannot_be_held("opencode has a shell, which was not granted"));
         }
+        let prompt = Prompt::Whole(scene.prompt.into());
         Ok(Plan {
-            args: arguments(scene),
             env: [("OPENCODE_DISABLE_AUTOUPDATE".into(), "true".into())].into(),
             walls: [("OPENCODE_CONFIG_CONTENT".into(), permissions(scene).to_string())].into(),
-            files: Vec::new(),
-            folders: Vec::new(),
-            home_files: Vec::new(),
-            prompt: Prompt::Whole(scene.prompt.into()),
-            transcript: transcript(scene.conversation()),
-            delivery: Delivery::Live,
+            ..Plan::live(arguments(scene), prompt, transcript(scene.conversation()))
         })
     }
 }

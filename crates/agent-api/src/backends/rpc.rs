@@ -1,26 +1,72 @@
 //! JSON-RPC on standard streams, one message to a line.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::json::Raw;
+use crate::json::{self, Raw};
+use crate::transcript::{Fact, Failure, Terminal, Unreadable};
 
 /// The code for a method that is not there.
 pub(super) const NO_SUCH_METHOD: i64 = -32601;
 
+/// What the other side sends.
+pub(super) enum Incoming<'a> {
+    /// Nobody waits for an answer.
+    Notice {
+        method: Cow<'a, str>,
+        params: Raw<'a>,
+    },
+    Request {
+        id: Value,
+        method: Cow<'a, str>,
+        params: Raw<'a>,
+    },
+    /// What a request of ours came to.
+    Result {
+        id: i64,
+        result: Value,
+    },
+    Error {
+        id: i64,
+        error: Value,
+    },
+    /// None of these.
+    Unknown,
+}
+
 /// A message of whatever kind, taken apart once.
 #[derive(Deserialize)]
-pub(super) struct Message<'a> {
+struct Message<'a> {
     #[serde(borrow, default)]
-    pub(super) id: Raw<'a>,
+    id: Raw<'a>,
     #[serde(borrow, default)]
-    pub(super) method: Raw<'a>,
+    method: Raw<'a>,
     #[serde(borrow, default)]
-    pub(super) params: Raw<'a>,
+    params: Raw<'a>,
     #[serde(borrow, default)]
-    pub(super) result: Raw<'a>,
+    result: Raw<'a>,
     #[serde(borrow, default)]
-    pub(super) error: Raw<'a>,
+    error: Raw<'a>,
+}
+
+pub(super) fn read(line: &str) -> Result<Incoming<'_>, Unreadable> {
+    let Message { id, method, params, result, error } = json::line(line)?;
+    Ok(match (id, json::string(method)) {
+        (None, Some(method)) => Incoming::Notice { method, params },
+        (Some(_), Some(method)) => {
+            Incoming::Request { id: json::read(id).unwrap_or_default(), method, params }
+        }
+        (Some(_), None) => {
+            let id = json::integer(id).unwrap_or_default();
+            match json::read::<Value>(error).filter(Value::is_object) {
+                Some(error) => Incoming::Error { id, error },
+                None => Incoming::Result { id, result: json::read(result).unwrap_or_default() },
+            }
+        }
+        (None, None) => Incoming::Unknown,
+    })
 }
 
 pub(super) fn request(id: i64, method: &str, params: &Value) -> Value {
@@ -31,8 +77,17 @@ pub(super) fn answer(id: &Value, result: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
+/// Ends a conversation that came to nothing. The other side would wait for more.
+pub(super) fn give_up(facts: &mut Vec<Fact>, failure: Failure) {
+    facts.push(Fact::Ended(Terminal::Failed(failure)));
+    facts.push(Fact::HangUp);
+}
+
 /// To whoever asks for something of ours.
 pub(super) fn not_offered(id: &Value) -> Value {
     let error = json!({ "code": NO_SUCH_METHOD, "message": "not offered" });
     json!({ "jsonrpc": "2.0", "id": id, "error": error })
 }
+
+#[cfg(test)]
+pub(super) mod rehearsal;

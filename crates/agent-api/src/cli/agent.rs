@@ -90,6 +90,23 @@ pub(crate) struct Plan {
     pub(crate) delivery: Delivery,
 }
 
+impl Plan {
+    /// A program that is told something, is read while it works, and needs nothing else.
+    pub(crate) fn live(args: Vec<String>, prompt: Prompt, transcript: Transcript) -> Self {
+        Self {
+            args,
+            env: BTreeMap::new(),
+            walls: BTreeMap::new(),
+            files: Vec::new(),
+            folders: Vec::new(),
+            home_files: Vec::new(),
+            prompt,
+            transcript,
+            delivery: Delivery::Live,
+        }
+    }
+}
+
 pub(crate) enum McpCommand {
     List,
     Get(String),

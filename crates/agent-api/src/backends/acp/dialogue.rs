@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::backends::rpc::{Message, NO_SUCH_METHOD, request};
+use crate::backends::rpc::{self, Incoming, NO_SUCH_METHOD, give_up, request};
 use crate::error::FailureClass;
 use crate::facet::{ToolBytes, ToolEnd, ToolFacet};
 use crate::grant::Grant;
@@ -121,7 +121,7 @@ impl Dialogue {
                 });
                 match session {
                     Some(session) => self.send_prompt(session, facts),
-                    None => end(facts, protocol("the agent opened no session")),
+                    None => give_up(facts, protocol("the agent opened no session")),
                 }
             }
             PROMPT => self.finish(result, facts),
@@ -142,7 +142,7 @@ impl Dialogue {
             Origin::Resume(_) | Origin::Fork(_) => None,
         };
         let Some((method, session)) = opened else {
-            return end(facts, unsupported());
+            return give_up(facts, unsupported());
         };
         let mut params = json!({ "cwd": self.working_dir, "mcpServers": [] });
         if let Some(session) = session {
@@ -183,7 +183,7 @@ impl Dialogue {
             Some("refusal") => Failure::refused(),
             _ => protocol("the agent stopped for no known reason"),
         };
-        end(facts, failure);
+        give_up(facts, failure);
     }
 
     fn refused(&self, id: i64, error: &Value, facts: &mut Vec<Fact>) {
@@ -201,7 +201,7 @@ impl Dialogue {
                 None => Failure::new(FailureClass::Crashed, "the agent reported a failure"),
             },
         };
-        end(facts, failure);
+        give_up(facts, failure);
     }
 
     fn update(&mut self, params: Raw<'_>, facts: &mut Vec<Fact>) {
@@ -274,25 +274,14 @@ impl Dialogue {
 
 impl Mapper for Dialogue {
     fn read(&mut self, line: &str, facts: &mut Vec<Fact>) -> Result<(), Unreadable> {
-        let message: Message<'_> = json::line(line)?;
-        let method = json::string(message.method);
-        match (message.id, method.as_deref()) {
-            (None, Some("session/update")) => self.update(message.params, facts),
-            (Some(_), Some(method)) => {
-                let id: Value = json::read(message.id).unwrap_or_default();
-                self.asked(&id, method, message.params, facts);
+        match rpc::read(line)? {
+            Incoming::Notice { method, params } if method == "session/update" => {
+                self.update(params, facts);
             }
-            (Some(_), None) => {
-                let id = json::integer(message.id).unwrap_or_default();
-                match json::read::<Value>(message.error).filter(Value::is_object) {
-                    Some(error) => self.refused(id, &error, facts),
-                    None => {
-                        let result = json::read(message.result).unwrap_or_default();
-                        self.answered(id, &result, facts);
-                    }
-                }
-            }
-            (None, _) => facts.push(Fact::Unknown),
+            Incoming::Request { id, method, params } => self.asked(&id, &method, params, facts),
+            Incoming::Result { id, result } => self.answered(id, &result, facts),
+            Incoming::Error { id, error } => self.refused(id, &error, facts),
+            Incoming::Notice { .. } | Incoming::Unknown => facts.push(Fact::Unknown),
         }
         Ok(())
     }
@@ -310,11 +299,6 @@ impl Mapper for Dialogue {
     fn ends_when_told(&self) -> bool {
         true
     }
-}
-
-fn end(facts: &mut Vec<Fact>, failure: Failure) {
-    facts.push(Fact::Ended(Terminal::Failed(failure)));
-    facts.push(Fact::HangUp);
 }
 
 fn unsupported() -> Failure {

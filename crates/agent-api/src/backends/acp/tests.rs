@@ -3,35 +3,15 @@
 use serde_json::{Value, json};
 
 use super::dialogue::Dialogue;
+use crate::backends::rpc::rehearsal::{answers, failure, tell};
 use crate::error::FailureClass;
 use crate::grant::Grant;
 use crate::options::{Origin, Selector};
 use crate::permission::{Decision, Permission};
-use crate::transcript::{Fact, Failure, Mapper, Terminal};
+use crate::transcript::{Fact, Mapper};
 
 fn dialogue(origin: Origin) -> Dialogue {
     Dialogue::new("do it".into(), "/w".into(), origin, [Grant::Shell].into())
-}
-
-fn tell(dialogue: &mut Dialogue, message: &Value) -> Vec<Fact> {
-    let mut facts = Vec::new();
-    dialogue.read(&message.to_string(), &mut facts).unwrap();
-    facts
-}
-
-fn answers(facts: &[Fact]) -> Vec<Value> {
-    let answer = |fact: &Fact| match fact {
-        Fact::Answer(answer) => Some(answer.clone()),
-        _ => None,
-    };
-    facts.iter().filter_map(answer).collect()
-}
-
-fn failure(facts: &[Fact]) -> Option<&Failure> {
-    facts.iter().find_map(|fact| match fact {
-        Fact::Ended(Terminal::Failed(failure)) => Some(failure),
-        _ => None,
-    })
 }
 
 fn id(id: &str) -> Selector {

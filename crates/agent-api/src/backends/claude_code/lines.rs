@@ -120,10 +120,6 @@ impl Lines {
     pub(super) fn new(conversation: Conversation) -> Self {
         Self { conversation, ..Self::default() }
     }
-
-    fn continues(&self) -> bool {
-        self.conversation == Conversation::Continued
-    }
 }
 
 impl Mapper for Lines {
@@ -142,7 +138,9 @@ impl Mapper for Lines {
     }
 
     fn diagnose(&self, line: &str) -> Option<Failure> {
-        if self.continues() && line.contains("No conversation found with session ID") {
+        if self.conversation.is_continued()
+            && line.contains("No conversation found with session ID")
+        {
             return Some(Failure::session_not_found());
         }
         let refused = line.contains("cannot be used with root/sudo privileges");
@@ -293,7 +291,9 @@ impl Lines {
             return Failure::http(status);
         }
         let errors = json::read::<Vec<std::borrow::Cow<'_, str>>>(line.errors).unwrap_or_default();
-        if self.continues() && errors.iter().any(|error| error.contains("No conversation found")) {
+        if self.conversation.is_continued()
+            && errors.iter().any(|error| error.contains("No conversation found"))
+        {
             return Failure::session_not_found();
         }
         match json::string(line.subtype).as_deref() {

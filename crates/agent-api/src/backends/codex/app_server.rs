@@ -10,7 +10,7 @@ use crate::error::AgentError;
 use crate::grant::Grant;
 use crate::kind::AgentKind;
 use crate::options::Origin;
-use crate::process::supervise::{Delivery, Prompt};
+use crate::process::supervise::Prompt;
 use crate::transcript::Transcript;
 
 use super::{Codex, KIND, SANDBOX_MODE, mcp, sandbox};
@@ -77,16 +77,12 @@ impl CliAgent for AppServer {
         let home = scene.home.join(".codex");
         let dialogue = Dialogue::new(scene.prompt.into(), scene.origin.clone(), terms);
         let opening = format!("{}\n", Dialogue::opening());
+        let prompt = Prompt::Opening(opening.into_bytes());
+        let transcript = Transcript::new(self.kind(), dialogue);
         Ok(Plan {
-            args: args!["app-server"].into(),
             env: [("CODEX_HOME".into(), home.to_string_lossy().into_owned())].into(),
-            walls: [].into(),
-            files: Vec::new(),
             folders: vec![home],
-            home_files: Vec::new(),
-            prompt: Prompt::Opening(opening.into_bytes()),
-            transcript: Transcript::new(self.kind(), dialogue),
-            delivery: Delivery::Live,
+            ..Plan::live(args!["app-server"].into(), prompt, transcript)
         })
     }
 

@@ -1,10 +1,13 @@
 //! The lines of `codex exec --json`.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::item::{Item, named};
 use crate::error::FailureClass;
-use crate::facet::{ToolBytes, ToolEnd, ToolFacet};
+use crate::facet::ToolFacet;
 use crate::json::{self, Raw};
 use crate::transcript::{Conversation, Fact, Failure, Mapper, Terminal, Unreadable};
 
@@ -13,7 +16,7 @@ pub(super) struct Lines {
     conversation: Conversation,
     thread: Option<String>,
     answer: Option<String>,
-    tools: std::collections::BTreeSet<String>,
+    tools: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
@@ -33,26 +36,6 @@ struct Line<'a> {
 }
 
 #[derive(Deserialize)]
-struct Item<'a> {
-    #[serde(rename = "type", borrow, default)]
-    kind: Raw<'a>,
-    #[serde(borrow, default)]
-    id: Raw<'a>,
-    #[serde(borrow, default)]
-    text: Raw<'a>,
-    #[serde(borrow, default)]
-    status: Raw<'a>,
-    #[serde(borrow, default)]
-    exit_code: Raw<'a>,
-    #[serde(borrow, default)]
-    aggregated_output: Raw<'a>,
-    #[serde(borrow, default)]
-    result: Raw<'a>,
-    #[serde(borrow, default)]
-    tool: Raw<'a>,
-}
-
-#[derive(Deserialize)]
 struct Described<'a> {
     #[serde(borrow, default)]
     message: Raw<'a>,
@@ -69,10 +52,6 @@ enum Moment {
 impl Lines {
     pub(super) fn new(conversation: Conversation) -> Self {
         Self { conversation, ..Self::default() }
-    }
-
-    fn continues(&self) -> bool {
-        self.conversation == Conversation::Continued
     }
 }
 
@@ -114,7 +93,7 @@ impl Mapper for Lines {
     }
 
     fn diagnose(&self, line: &str) -> Option<Failure> {
-        (self.continues() && line.contains("no rollout found for thread id"))
+        (self.conversation.is_continued() && line.contains("no rollout found for thread id"))
             .then(Failure::session_not_found)
     }
 }
@@ -150,17 +129,10 @@ impl Lines {
     fn tool(&mut self, kind: &str, item: &Item<'_>, moment: Moment, facts: &mut Vec<Fact>) {
         let id = json::string(item.id).unwrap_or_default();
         let name = json::string(item.tool);
-        let named = |facet: ToolFacet| ToolFacet {
-            backend_item_id: facet.tool_use_id.clone(),
-            thread_id: self.thread.clone(),
-            ..facet
-        };
+        let named = |facet| named(facet, self.thread.clone());
         let started = named(ToolFacet::started(kind, name.as_deref(), Some(&id)));
         let grown = named(ToolFacet::grown(kind, name.as_deref(), Some(&id)));
-        let status = json::string(item.status);
-        let failed = matches!(status.as_deref(), Some("failed" | "declined"));
-        let ended =
-            named(ToolFacet::ended(kind, name.as_deref(), Some(&id), ToolEnd::failed_if(failed)));
+        let ended = named(ToolFacet::ended(kind, name.as_deref(), Some(&id), item.end()));
         let is_new = self.tools.insert(id.into_owned());
         if is_new {
             facts.push(Fact::ToolStarted(started));
@@ -170,18 +142,10 @@ impl Lines {
             Moment::Updated if is_new => {}
             Moment::Updated => facts.push(Fact::ToolStarted(grown)),
             Moment::Completed => {
-                if status.as_deref() == Some("declined") {
+                if item.is_declined() {
                     facts.push(Fact::Denied);
                 }
-                facts.push(Fact::ToolEnded(ToolFacet {
-                    exit_code: json::integer(item.exit_code),
-                    bytes: ToolBytes {
-                        stdout: json::bytes(item.aggregated_output),
-                        result: json::bytes(item.result),
-                        ..ToolBytes::default()
-                    },
-                    ..ended
-                }));
+                facts.push(Fact::ToolEnded(item.weighed(ended)));
             }
         }
     }

@@ -45,10 +45,6 @@ impl Lines {
     pub(super) fn new(conversation: Conversation) -> Self {
         Self { conversation, ..Self::default() }
     }
-
-    fn continues(&self) -> bool {
-        self.conversation == Conversation::Continued
-    }
 }
 
 impl Mapper for Lines {
@@ -94,7 +90,7 @@ impl Mapper for Lines {
     }
 
     fn diagnose(&self, line: &str) -> Option<Failure> {
-        (self.continues() && line.contains("Error resuming session"))
+        (self.conversation.is_continued() && line.contains("Error resuming session"))
             .then(Failure::session_not_found)
     }
 

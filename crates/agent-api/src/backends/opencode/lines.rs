@@ -66,10 +66,6 @@ impl Lines {
     pub(super) fn new(conversation: Conversation) -> Self {
         Self { conversation, ..Self::default() }
     }
-
-    fn continues(&self) -> bool {
-        self.conversation == Conversation::Continued
-    }
 }
 
 impl Mapper for Lines {
@@ -110,7 +106,8 @@ impl Mapper for Lines {
     }
 
     fn diagnose(&self, line: &str) -> Option<Failure> {
-        (self.continues() && line.contains("Session not found")).then(Failure::session_not_found)
+        (self.conversation.is_continued() && line.contains("Session not found"))
+            .then(Failure::session_not_found)
     }
 }
 

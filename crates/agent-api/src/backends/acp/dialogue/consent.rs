@@ -51,7 +51,9 @@ impl Dialogue {
         }
         let name = id.to_string();
         let title = wanted["title"].as_str().unwrap_or_default();
-        facts.push(Fact::Asked(PermissionRequest::new(name.clone(), &kind, title, input(wanted))));
+        // What the tool would be given, in the agent's own form.
+        let input = json::picked(wanted, &["rawInput", "content", "locations"]);
+        facts.push(Fact::Asked(PermissionRequest::new(name.clone(), &kind, title, input)));
         self.open.insert(name, asked);
     }
 
@@ -88,15 +90,4 @@ impl Dialogue {
         };
         self.grants.contains(&needed)
     }
-}
-
-/// What a tool would be given, in the agent's own form.
-fn input(wanted: &Value) -> Option<String> {
-    let fields = ["rawInput", "content", "locations"].map(|name| (name, &wanted[name]));
-    let fields: serde_json::Map<String, Value> = fields
-        .into_iter()
-        .filter(|(_, value)| !value.is_null())
-        .map(|(name, value)| (name.to_owned(), value.clone()))
-        .collect();
-    (!fields.is_empty()).then(|| Value::Object(fields).to_string())
 }

@@ -1,6 +1,6 @@
 //! What Codex asks before it leaves its sandbox, with what it is answered.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::dialogue::Dialogue;
 use crate::backends::rpc::{answer, not_offered};
@@ -67,7 +67,7 @@ impl Dialogue {
 /// Why it is wanted stays out: the model words that anew each time, and the same must be known again.
 fn command(id: String, params: &Value) -> PermissionRequest {
     let title = params["command"].as_str().unwrap_or_default();
-    let input = fields(params, &["kind", "command", "cwd", "networkApprovalContext"]);
+    let input = json::picked(params, &["kind", "command", "cwd", "networkApprovalContext"]);
     PermissionRequest::new(id, "command_execution", title, input)
 }
 
@@ -77,15 +77,6 @@ fn change(id: String, params: &Value, changes: Value) -> PermissionRequest {
     let title = paths.join(", ");
     let mut wanted = json!({ "grantRoot": params["grantRoot"] });
     wanted["changes"] = changes;
-    let input = fields(&wanted, &["grantRoot", "changes"]);
+    let input = json::picked(&wanted, &["grantRoot", "changes"]);
     PermissionRequest::new(id, "file_change", &title, input)
-}
-
-fn fields(from: &Value, names: &[&str]) -> Option<String> {
-    let fields: Map<String, Value> = names
-        .iter()
-        .filter(|name| !from[**name].is_null())
-        .map(|name| ((*name).to_owned(), from[*name].clone()))
-        .collect();
-    (!fields.is_empty()).then(|| Value::Object(fields).to_string())
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::consent::Asked;
 use super::items::Tool;
 use crate::backends::codex::lines;
-use crate::backends::rpc::{Message, request};
+use crate::backends::rpc::{self, Incoming, give_up, request};
 use crate::error::FailureClass;
 use crate::json::{self, Raw};
 use crate::options::{Origin, Selector};
@@ -143,11 +143,14 @@ impl Dialogue {
 
     fn opened(&mut self, result: &Value, facts: &mut Vec<Fact>) {
         let Some(thread) = result["thread"]["id"].as_str() else {
-            return end(facts, Failure::new(FailureClass::Protocol, "the agent opened no session"));
+            return give_up(
+                facts,
+                Failure::new(FailureClass::Protocol, "the agent opened no session"),
+            );
         };
         if !self.terms.are_kept(result) {
             let reason = "codex is set up to do more than was granted";
-            return end(facts, Failure::new(FailureClass::Permission, reason));
+            return give_up(facts, Failure::new(FailureClass::Permission, reason));
         }
         let input = json!([{ "type": "text", "text": self.prompt, "text_elements": [] }]);
         let params = json!({ "threadId": thread, "input": input });
@@ -163,7 +166,7 @@ impl Dialogue {
             && (message.contains("no rollout found") || message.contains("thread not found"));
         let failure =
             if is_missing { Failure::session_not_found() } else { lines::failure(message) };
-        end(facts, failure);
+        give_up(facts, failure);
     }
 
     fn noticed(&mut self, method: &str, params: Raw<'_>, facts: &mut Vec<Fact>) {
@@ -218,33 +221,20 @@ impl Dialogue {
                 facts.push(Fact::Ended(Terminal::Succeeded { final_text }));
                 facts.push(Fact::HangUp);
             }
-            Some("failed") => end(facts, failure(&turn["error"])),
-            _ => end(facts, Failure::new(FailureClass::Crashed, "the turn was interrupted")),
+            Some("failed") => give_up(facts, failure(&turn["error"])),
+            _ => give_up(facts, Failure::new(FailureClass::Crashed, "the turn was interrupted")),
         }
     }
 }
 
 impl Mapper for Dialogue {
     fn read(&mut self, line: &str, facts: &mut Vec<Fact>) -> Result<(), Unreadable> {
-        let message: Message<'_> = json::line(line)?;
-        let method = json::string(message.method);
-        match (message.id, method.as_deref()) {
-            (None, Some(method)) => self.noticed(method, message.params, facts),
-            (Some(_), Some(method)) => {
-                let id: Value = json::read(message.id).unwrap_or_default();
-                self.asked(&id, method, message.params, facts);
-            }
-            (Some(_), None) => {
-                let id = json::integer(message.id).unwrap_or_default();
-                match json::read::<Value>(message.error).filter(Value::is_object) {
-                    Some(error) => self.refused(id, &error, facts),
-                    None => {
-                        let result = json::read(message.result).unwrap_or_default();
-                        self.answered(id, &result, facts);
-                    }
-                }
-            }
-            (None, None) => facts.push(Fact::Unknown),
+        match rpc::read(line)? {
+            Incoming::Notice { method, params } => self.noticed(&method, params, facts),
+            Incoming::Request { id, method, params } => self.asked(&id, &method, params, facts),
+            Incoming::Result { id, result } => self.answered(id, &result, facts),
+            Incoming::Error { id, error } => self.refused(id, &error, facts),
+            Incoming::Unknown => facts.push(Fact::Unknown),
         }
         Ok(())
     }
@@ -268,11 +258,6 @@ impl Mapper for Dialogue {
 fn is_noise(method: &str) -> bool {
     let families = ["thread/", "account/", "turn/", "item/", "mcpServer/", "remoteControl/"];
     families.iter().any(|family| method.starts_with(family))
-}
-
-fn end(facts: &mut Vec<Fact>, failure: Failure) {
-    facts.push(Fact::Ended(Terminal::Failed(failure)));
-    facts.push(Fact::HangUp);
 }
 
 /// The status of the provider's answer stands in one of many shapes, or in the words.

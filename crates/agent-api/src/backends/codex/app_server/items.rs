@@ -1,11 +1,11 @@
 //! What a turn consists of: messages, thoughts, tools.
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::dialogue::{Dialogue, Notice};
-use crate::facet::{ToolBytes, ToolEnd, ToolFacet};
-use crate::json::{self, Raw};
+use crate::backends::codex::item::{Item, named};
+use crate::facet::ToolFacet;
+use crate::json;
 use crate::transcript::Fact;
 
 /// One use of a tool. It is told once it is known to be used: an item is there before anybody has allowed it.
@@ -17,29 +17,6 @@ pub(super) struct Tool {
     pub(super) is_denied: bool,
     /// What it would change, for whoever is asked.
     pub(super) changes: Value,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Item<'a> {
-    #[serde(rename = "type", borrow, default)]
-    kind: Raw<'a>,
-    #[serde(borrow, default)]
-    id: Raw<'a>,
-    #[serde(borrow, default)]
-    text: Raw<'a>,
-    #[serde(borrow, default)]
-    status: Raw<'a>,
-    #[serde(borrow, default)]
-    exit_code: Raw<'a>,
-    #[serde(borrow, default)]
-    aggregated_output: Raw<'a>,
-    #[serde(borrow, default)]
-    result: Raw<'a>,
-    #[serde(borrow, default)]
-    tool: Raw<'a>,
-    #[serde(borrow, default)]
-    changes: Raw<'a>,
 }
 
 impl Dialogue {
@@ -97,8 +74,7 @@ impl Dialogue {
     }
 
     fn ended(&mut self, id: &str, item: &Item<'_>, facts: &mut Vec<Fact>) {
-        let status = json::string(item.status);
-        let is_declined = status.as_deref() == Some("declined");
+        let is_declined = item.is_declined();
         let tool = self.tools.entry(id.to_owned()).or_default();
         if is_declined && !tool.is_denied {
             facts.push(Fact::Denied);
@@ -110,18 +86,8 @@ impl Dialogue {
         }
         self.tell(id, facts);
         let Some(tool) = self.tools.remove(id) else { return };
-        let has_failed = matches!(status.as_deref(), Some("failed" | "declined"));
-        let end = ToolEnd::failed_if(has_failed);
-        let ended = ToolFacet::ended(tool.kind, tool.name.as_deref(), Some(id), end);
-        facts.push(Fact::ToolEnded(ToolFacet {
-            exit_code: json::integer(item.exit_code),
-            bytes: ToolBytes {
-                stdout: json::bytes(item.aggregated_output),
-                result: json::bytes(item.result),
-                ..ToolBytes::default()
-            },
-            ..named(ended, self.thread.clone())
-        }));
+        let ended = ToolFacet::ended(tool.kind, tool.name.as_deref(), Some(id), item.end());
+        facts.push(Fact::ToolEnded(item.weighed(named(ended, self.thread.clone()))));
     }
 }
 
@@ -135,8 +101,4 @@ fn tool(item: &Item<'_>) -> Option<(String, &'static str)> {
         _ => return None,
     };
     Some((json::string(item.id)?.into_owned(), kind))
-}
-
-fn named(facet: ToolFacet, thread: Option<String>) -> ToolFacet {
-    ToolFacet { backend_item_id: facet.tool_use_id.clone(), thread_id: thread, ..facet }
 }

@@ -4,11 +4,12 @@ use serde_json::{Value, json};
 
 use super::dialogue::{Dialogue, Terms};
 use super::*;
+use crate::backends::rpc::rehearsal::{answers, failure, tell};
 use crate::cli::rehearsal::{line, rehearse};
 use crate::error::FailureClass;
 use crate::options::{RunOptions, Selector};
 use crate::permission::{Decision, Permission};
-use crate::transcript::{Fact, Failure, Mapper, Terminal};
+use crate::transcript::{Fact, Mapper, Terminal};
 
 fn dialogue(origin: Origin, approval: &'static str) -> Dialogue {
     let terms = Terms {
@@ -19,27 +20,6 @@ fn dialogue(origin: Origin, approval: &'static str) -> Dialogue {
         model: Some("m".into()),
     };
     Dialogue::new("do it".into(), origin, terms)
-}
-
-fn tell(dialogue: &mut Dialogue, message: &Value) -> Vec<Fact> {
-    let mut facts = Vec::new();
-    dialogue.read(&message.to_string(), &mut facts).unwrap();
-    facts
-}
-
-fn answers(facts: &[Fact]) -> Vec<Value> {
-    let answer = |fact: &Fact| match fact {
-        Fact::Answer(answer) => Some(answer.clone()),
-        _ => None,
-    };
-    facts.iter().filter_map(answer).collect()
-}
-
-fn failure(facts: &[Fact]) -> Option<&Failure> {
-    facts.iter().find_map(|fact| match fact {
-        Fact::Ended(Terminal::Failed(failure)) => Some(failure),
-        _ => None,
-    })
 }
 
 fn opened(approval: &str) -> Value {

@@ -22,6 +22,7 @@ mod prompts;
 mod roster;
 mod safe_fetch;
 mod scheduling;
+mod stage;
 mod tool_hooks;
 mod triggers;
 mod upkeep;

@@ -5,24 +5,25 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use callboard_core::{Resolution, Via};
 use callboard_engine::{Condition, Order, Target};
-use callboard_protocol::RunId;
+use callboard_protocol::{Event, RunId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::dispatch::ended;
+use super::stage::{answer, definition, ended, idle, node, settled, with_workflows};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
-use crate::routes::{files, workflows};
+use crate::routes::files;
 
 /// More turns than the suite ever asks for; each is a run of its own.
 const MOST_TURNS: u64 = 32;
 /// Less than any floor allows.
 const DOUBT: f64 = 0.1;
+/// How long a run may take to its end once it was answered.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -53,12 +54,9 @@ pub(crate) async fn agent_loop(
         return Err(Problem::invalid_at("turns", &message));
     }
     let crew = Crew::new(&body);
-    let played = play(&host, &caller, &crew, &body).await;
-    for definition in &crew.definitions {
-        let (tenant, name) = (&caller.scope.tenant, definition["id"].as_str().unwrap_or_default());
-        host.app.engine.catalog().remove(tenant, &name.into()).await?;
-    }
-    played.map(|shown| Answer::of(StatusCode::OK, &shown))
+    let played = play(&host, &caller, &crew, &body);
+    let shown = with_workflows(&host, &caller, &crew.definitions, played).await?;
+    Ok(Answer::of(StatusCode::OK, &shown))
 }
 
 async fn play(
@@ -67,19 +65,16 @@ async fn play(
     crew: &Crew,
     body: &AgentLoop,
 ) -> Result<Value, Problem> {
-    for definition in &crew.definitions {
-        workflows::store(host, caller, definition.to_string().as_bytes()).await?;
-    }
     let bound = body.max_loop_iterations.map(|most| ("maxLoopIterations".to_owned(), json!(most)));
     let order = Order {
         configurable: bound.into_iter().collect(),
         ..Order::new(Target::Workflow(crew.id.as_str().into()), caller.owner(), caller.scope.mode)
     };
     let run = host.app.engine.create(order, None).await?.run;
-    let mut events = ended(host, caller, &run).await?;
+    let mut events = settled(host, caller, &run).await?;
     if body.resume && is_open(&events) {
-        resume(host, caller, &run).await?;
-        events = finished(host, caller, &run).await?;
+        answer(host, caller, &run, "supervisor", json!({ "action": "accept" })).await?;
+        events = ended(host, caller, &run, PATIENCE).await?;
     }
     let of_kind = |kind: &'static str| events.iter().filter(move |event| event["type"] == kind);
     let decisions = of_kind("runOrchestrator.decided").map(|event| event["payload"].clone());
@@ -124,35 +119,8 @@ async fn visible(
 }
 
 fn is_open(events: &[Value]) -> bool {
-    events.last().is_some_and(|last| {
-        let kind = last["type"].as_str().unwrap_or_default();
-        !callboard_protocol::Event::is_terminal(kind)
-    })
-}
-
-async fn resume(host: &Host, caller: &Caller, run: &RunId) -> Result<(), Problem> {
-    let value = json!({ "action": "accept" });
-    let by = Some(caller.principal());
-    let resolution = Resolution { node: "supervisor".into(), value, by, via: Via::Key };
-    host.app.engine.resolve(&caller.scope, run, resolution, None).await?;
-    Ok(())
-}
-
-/// A run that was answered may wait for a moment longer before it goes on.
-pub(super) async fn finished(
-    host: &Host,
-    caller: &Caller,
-    run: &RunId,
-) -> Result<Vec<Value>, Problem> {
-    let clock = host.app.engine.clock();
-    for _ in 0..500 {
-        let events = ended(host, caller, run).await?;
-        if !is_open(&events) {
-            return Ok(events);
-        }
-        clock.sleep_until(clock.now().plus(Duration::from_millis(20))).await;
-    }
-    Err(Problem::new(Code::ServiceUnavailable, "the run did not come to its end in time"))
+    let last = events.last().and_then(|last| last["type"].as_str());
+    last.is_some_and(|kind| !Event::is_terminal(kind))
 }
 
 /// A supervisor with its plan, and those that it gives work to.
@@ -175,9 +143,8 @@ impl Crew {
             })
             .collect();
         let write = json!({ "action": "write", "path": file, "content": "written by a turn" });
-        let write = json!([node("write", "callboard.files", &write)]);
-        let definitions =
-            vec![idle(&worker), definition(&writer, &write, &json!([])), crew(&id, &plan)];
+        let write = [node("write", "callboard.files", &write)];
+        let definitions = vec![idle(&worker), definition(&writer, &write), crew(&id, &plan)];
         Self { id, file, definitions }
     }
 }
@@ -194,27 +161,14 @@ fn decision(body: &AgentLoop, turn: u64, worker: &str) -> Value {
 }
 
 fn crew(id: &str, plan: &[Value]) -> Value {
-    let nodes = json!([
+    let nodes = [
         node("supervisor", "core.orchestrator.supervisor", &json!({ "mockDispatchPlan": plan })),
         node("dispatch", "core.dispatch", &json!({})),
-    ]);
-    let edges = json!([
+    ];
+    let mut crew = definition(id, &nodes);
+    crew["edges"] = json!([
         { "id": "there", "sourceNodeId": "supervisor", "targetNodeId": "dispatch" },
         { "id": "back", "sourceNodeId": "dispatch", "targetNodeId": "supervisor" },
     ]);
-    definition(id, &nodes, &edges)
-}
-
-fn idle(id: &str) -> Value {
-    definition(id, &json!([node("noop", "core.noop", &json!({}))]), &json!([]))
-}
-
-fn definition(id: &str, nodes: &Value, edges: &Value) -> Value {
-    json!({ "id": id, "name": id, "version": "1.0", "nodes": nodes, "edges": edges,
-        "triggers": [], "variables": [], "metadata": {}, "settings": {} })
-}
-
-fn node(id: &str, type_id: &str, config: &Value) -> Value {
-    json!({ "id": id, "typeId": type_id, "name": id, "position": { "x": 0, "y": 0 },
-        "config": config, "inputs": {} })
+    crew
 }

@@ -1,26 +1,26 @@
 //! What a child leaves, attested and agreed to, as the suite asks for it: a parent, its child, and somebody's answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use callboard_core::{Resolution, Via};
 use callboard_engine::{Order, Target};
 use callboard_protocol::{Object, RunId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::agent_loop::finished;
-use super::dispatch::ended;
+use super::stage::{answer, definition, ended, idle, node, settled, with_workflows};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
 use crate::keys::Caller;
 use crate::problem::Problem;
-use crate::routes::workflows;
 
 /// The node that takes over what its child leaves.
 const NODE: &str = "call";
+/// How long a run may take to its end once it was answered.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -38,49 +38,36 @@ pub(crate) async fn attest(
 ) -> Result<Answer, Problem> {
     let id = format!("callboard-sample-attest-{}", uuid::Uuid::now_v7());
     let child = format!("{id}-child");
-    let played = play(&host, &caller, (&id, &child), &body).await;
-    for name in [&id, &child] {
-        let tenant = &caller.scope.tenant;
-        host.app.engine.catalog().remove(tenant, &name.as_str().into()).await?;
-    }
-    played.map(|shown| Answer::of(StatusCode::OK, &shown))
+    let definitions = [leaving(&child, &body.child_outputs), taking(&id, &child, &body)];
+    let played = play(&host, &caller, &id, body.approval_action.as_ref());
+    let shown = with_workflows(&host, &caller, &definitions, played).await?;
+    Ok(Answer::of(StatusCode::OK, &shown))
 }
 
 async fn play(
     host: &Host,
     caller: &Caller,
-    (id, child): (&str, &str),
-    body: &Attest,
+    id: &str,
+    action: Option<&Value>,
 ) -> Result<Value, Problem> {
-    for definition in [leaving(child, &body.child_outputs), taking(id, child, body)] {
-        workflows::store(host, caller, definition.to_string().as_bytes()).await?;
-    }
     let order = Order::new(Target::Workflow(id.into()), caller.owner(), caller.scope.mode);
     let run = host.app.engine.create(order, None).await?.run;
-    let mut events = ended(host, caller, &run).await?;
+    let mut events = settled(host, caller, &run).await?;
     if events.iter().any(|event| event["type"] == "node.suspended") {
-        match &body.approval_action {
-            Some(action) => resolve(host, caller, &run, action).await?,
+        match action {
+            Some(Value::String(action)) => {
+                answer(host, caller, &run, NODE, json!({ "action": action })).await?;
+            }
+            Some(said) => answer(host, caller, &run, NODE, said.clone()).await?,
             // Nobody answers: what waits is put an end to, and nothing was taken over.
             None => {
                 let engine = &host.app.engine;
                 engine.cancel(&caller.scope, &run, None, Some(caller.principal()), None).await?;
             }
         }
-        events = finished(host, caller, &run).await?;
+        events = ended(host, caller, &run, PATIENCE).await?;
     }
     Ok(report(&run, &events))
-}
-
-async fn resolve(host: &Host, caller: &Caller, run: &RunId, action: &Value) -> Result<(), Problem> {
-    let value = match action {
-        Value::String(action) => json!({ "action": action }),
-        other => other.clone(),
-    };
-    let by = Some(caller.principal());
-    let resolution = Resolution { node: NODE.into(), value, by, via: Via::Key };
-    host.app.engine.resolve(&caller.scope, run, resolution, None).await?;
-    Ok(())
 }
 
 fn report(run: &RunId, events: &[Value]) -> Value {
@@ -119,8 +106,9 @@ fn leaving(id: &str, outputs: &Object) -> Value {
         json!({ "name": name, "type": kind, "defaultValue": value })
     };
     let variables: Vec<Value> = outputs.iter().map(variable).collect();
-    let noop = json!([node("noop", "core.noop", &json!({}))]);
-    definition(id, &noop, &json!(variables))
+    let mut leaving = idle(id);
+    leaving["variables"] = json!(variables);
+    leaving
 }
 
 fn taking(id: &str, child: &str, body: &Attest) -> Value {
@@ -128,15 +116,5 @@ fn taking(id: &str, child: &str, body: &Attest) -> Value {
     let mapping: Object = names.map(|name| (name.clone(), json!(name))).collect();
     let call = json!({ "workflowId": child, "outputMapping": mapping,
         "outputAttestation": body.output_attestation });
-    definition(id, &json!([node(NODE, "core.subWorkflow", &call)]), &json!([]))
-}
-
-fn definition(id: &str, nodes: &Value, variables: &Value) -> Value {
-    json!({ "id": id, "name": id, "version": "1.0", "nodes": nodes, "edges": [],
-        "triggers": [], "variables": variables, "metadata": {}, "settings": {} })
-}
-
-fn node(id: &str, type_id: &str, config: &Value) -> Value {
-    json!({ "id": id, "typeId": type_id, "name": id, "position": { "x": 0, "y": 0 },
-        "config": config, "inputs": {} })
+    definition(id, &[node(NODE, "core.subWorkflow", &call)])
 }

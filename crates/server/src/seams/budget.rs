@@ -10,7 +10,7 @@ use callboard_protocol::{NodeId, Object};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::dispatch::ended;
+use super::stage::settled;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
@@ -62,7 +62,7 @@ pub(crate) async fn budget(
         ..Order::new(Target::Workflow(PROBE.into()), owner, mode)
     };
     let run = engine.create(order, None).await?.run;
-    let events = ended(&host, &caller, &run).await?;
+    let events = settled(&host, &caller, &run).await?;
     let error = events.last().map(|last| last["payload"]["error"]["code"].clone());
     let model_called = events.iter().any(|event| event["type"] == "provider.usage");
     let answer = json!({

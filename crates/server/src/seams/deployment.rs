@@ -14,7 +14,7 @@ use callboard_protocol::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::dispatch::ended;
+use super::stage::settled;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
@@ -102,7 +102,7 @@ async fn promote(
         let record = prepared.changed.record.clone();
         let done = prepared.commit(host, None).await?;
         if is_last {
-            ended(host, caller, &done.run).await?;
+            settled(host, caller, &done.run).await?;
             return Ok((done.run, record));
         }
     }
@@ -126,7 +126,7 @@ async fn refused(
         match prepare(host, caller, agent, request.clone(), policy).await {
             Err(problem) if problem.code == code => {
                 let run = tell(host, caller, agent, &problem).await?;
-                ended(host, caller, &run).await?;
+                settled(host, caller, &run).await?;
                 return Ok(run);
             }
             Err(problem) => return Err(problem),
@@ -170,7 +170,7 @@ async fn resolved(
         ..Order::new(Target::Workflow(workflow), owner, mode)
     };
     let run = host.app.engine.create(order, None).await?.run;
-    ended(host, caller, &run).await?;
+    settled(host, caller, &run).await?;
     let state = host.app.engine.store().open(&run).await?;
     let pin = state.and_then(|state| state.birth.agents.get(&NODE.into()).cloned());
     Ok(json!({ "runId": run, "resolvedAgentVersion": pin.map(|pin| pin.version) }))

@@ -7,15 +7,14 @@ use axum::http::StatusCode;
 use callboard_agents::{InstalledAgent, scripted_answer};
 use callboard_core::Confidence;
 use callboard_engine::{Order, Target};
-use callboard_protocol::{AgentId, Object, RunId};
+use callboard_protocol::{AgentId, Object};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::stage::settled;
 use crate::answer::Answer;
 use crate::app::Host;
-use crate::bundle::documents;
 use crate::extract::{Named, Shaped};
-use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
 
@@ -39,7 +38,7 @@ pub(crate) async fn dispatch(
     })?;
     let order = order(&caller, &found, &body);
     let run = host.app.engine.create(order, None).await?.run;
-    let events = ended(&host, &caller, &run).await?;
+    let events = settled(&host, &caller, &run).await?;
     Ok(Answer::of(StatusCode::OK, &report(&found, &body, &events)))
 }
 
@@ -58,20 +57,6 @@ fn order(caller: &Caller, found: &InstalledAgent, body: &Dispatch) -> Order {
     Order {
         inputs,
         ..Order::new(Target::Agent(found.agent.id().to_string()), caller.owner(), caller.scope.mode)
-    }
-}
-
-pub(super) async fn ended(
-    host: &Host,
-    caller: &Caller,
-    run: &RunId,
-) -> Result<Vec<Value>, Problem> {
-    loop {
-        let page = read_rest(host, caller, run, 0).await?.ok_or_else(|| Problem::no_such("run"))?;
-        if page.status.is_terminal() || page.status.is_waiting() {
-            return documents(&page.events);
-        }
-        host.app.engine.store().changed(run, page.version).await;
     }
 }
 

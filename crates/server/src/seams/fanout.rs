@@ -9,13 +9,12 @@ use callboard_protocol::{Object, WorkflowId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::dispatch::ended;
+use super::stage::{definition, idle, node, settled, with_workflows};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
 use crate::keys::Caller;
 use crate::problem::Problem;
-use crate::routes::workflows;
 
 /// The workflow of the run; it is gone when the run has ended.
 const PARENT: &str = "conformance-fanout-seam";
@@ -40,36 +39,37 @@ pub(crate) async fn fan_out(
     if body.config.get("fanOutPolicy") != Some(&json!("parallel")) {
         return Err(Problem::invalid_at("config.fanOutPolicy", "must be parallel"));
     }
-    let mut made: Vec<WorkflowId> = Vec::new();
-    let played = play(&host, &caller, &body, &mut made).await;
-    for workflow in made {
-        host.app.engine.catalog().remove(&caller.scope.tenant, &workflow).await?;
-    }
-    played.map(|joined| Answer::of(StatusCode::OK, &joined))
-}
-
-async fn play(
-    host: &Host,
-    caller: &Caller,
-    body: &FanOut,
-    made: &mut Vec<WorkflowId>,
-) -> Result<Value, Problem> {
+    let mut definitions = Vec::new();
     let mut workers = Vec::new();
     for name in &body.next_worker_ids {
-        workers.push(worker(host, caller, name, made).await?);
+        // The suite's own names are none that a workflow could have.
+        let worker = WorkflowId::from(name.replace('.', "-"));
+        let is_known = host.app.engine.catalog().find(&caller.scope.tenant, &worker).await?;
+        if is_known.is_none() && !workers.contains(&worker) {
+            definitions.push(idle(worker.as_str()));
+        }
+        workers.push(worker);
     }
+    definitions.push(parent(&workers, body.config));
+    let joined = with_workflows(&host, &caller, &definitions, play(&host, &caller)).await?;
+    Ok(Answer::of(StatusCode::OK, &joined))
+}
+
+/// A supervisor that names the workers once, and whoever gives them their work.
+fn parent(workers: &[WorkflowId], config: Object) -> Value {
     let decision = json!({ "kind": "next-worker", "nextWorkerIds": workers });
     let supervisor = json!({ "mockDispatchPlan": [decision] });
     let nodes = [
-        ("supervisor", "core.orchestrator.supervisor", supervisor),
-        ("dispatch", "core.dispatch", body.config.clone().into()),
+        node("supervisor", "core.orchestrator.supervisor", &supervisor),
+        node("dispatch", "core.dispatch", &config.into()),
     ];
-    let parent = definition(PARENT, &nodes);
-    workflows::store(host, caller, parent.to_string().as_bytes()).await?;
-    made.push(PARENT.into());
+    definition(PARENT, &nodes)
+}
+
+async fn play(host: &Host, caller: &Caller) -> Result<Value, Problem> {
     let order = Order::new(Target::Workflow(PARENT.into()), caller.owner(), caller.scope.mode);
     let run = host.app.engine.create(order, None).await?.run;
-    let events = ended(host, caller, &run).await?;
+    let events = settled(host, caller, &run).await?;
     let told = |kind: &str| {
         let of_node = |event: &&Value| event["type"] == kind && event["nodeId"] == "dispatch";
         events.iter().find(of_node).map(|event| event["payload"].clone())
@@ -81,40 +81,4 @@ async fn play(
     };
     joined["runId"] = json!(run);
     Ok(joined)
-}
-
-/// The workflow that a worker is. The suite's own names are none that a workflow could have.
-async fn worker(
-    host: &Host,
-    caller: &Caller,
-    name: &str,
-    made: &mut Vec<WorkflowId>,
-) -> Result<WorkflowId, Problem> {
-    let id = WorkflowId::from(name.replace('.', "-"));
-    if host.app.engine.catalog().find(&caller.scope.tenant, &id).await?.is_none() {
-        let idle = definition(id.as_str(), &[("noop", "core.noop", json!({}))]);
-        workflows::store(host, caller, idle.to_string().as_bytes()).await?;
-        made.push(id.clone());
-    }
-    Ok(id)
-}
-
-/// Nodes one after the other.
-fn definition(id: &str, nodes: &[(&str, &str, Value)]) -> Value {
-    let listed: Vec<Value> = nodes
-        .iter()
-        .map(|(id, type_id, config)| {
-            json!({ "id": id, "typeId": type_id, "name": id, "position": { "x": 0, "y": 0 },
-                "config": config, "inputs": {} })
-        })
-        .collect();
-    let edges: Vec<Value> = nodes
-        .windows(2)
-        .map(
-            |pair| json!({ "id": pair[1].0, "sourceNodeId": pair[0].0, "targetNodeId": pair[1].0 }),
-        )
-        .collect();
-    json!({ "id": id, "name": id, "version": "1.0", "nodes": listed, "edges": edges,
-        "triggers": [{ "id": "manual", "type": "manual" }], "variables": [],
-        "metadata": {}, "settings": {} })
 }

@@ -10,7 +10,7 @@ use callboard_protocol::{AgentId, InvocationSource, Object};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::dispatch::ended;
+use super::stage::settled;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
@@ -66,7 +66,7 @@ pub(crate) async fn live_invoke(
         ..Order::new(target, caller.owner(), caller.scope.mode)
     };
     let run = host.app.engine.create(order, None).await?.run;
-    let events = ended(&host, &caller, &run).await?;
+    let events = settled(&host, &caller, &run).await?;
     let bracket = |kind: &str| {
         let of_kind = events.iter().rfind(|event| event["type"] == kind);
         of_kind.map(|event| event["payload"].clone()).unwrap_or_default()

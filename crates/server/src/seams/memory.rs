@@ -11,12 +11,12 @@ use callboard_protocol::RunId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::stage::{definition, ended, node};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
-use crate::follow::read_rest;
 use crate::keys::Caller;
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 use crate::routes::workflows;
 
 const PARENT: &str = "callboard-sample-memory-parent";
@@ -108,69 +108,33 @@ async fn child_of(host: &Host, caller: &Caller, parent: &RunId) -> Result<RunId,
     Err(Problem::no_such("run"))
 }
 
-/// The log of a run that has come to its end in time.
-pub(super) async fn ended(
-    host: &Host,
-    caller: &Caller,
-    run: &RunId,
-    patience: Duration,
-) -> Result<Vec<Value>, Problem> {
-    let (store, clock) = (host.app.engine.store(), host.app.engine.clock());
-    let until = clock.now().plus(patience);
-    loop {
-        let page = read_rest(host, caller, run, 0).await?.ok_or_else(|| Problem::no_such("run"))?;
-        if page.status.is_terminal() {
-            return crate::bundle::documents(&page.events);
-        }
-        if clock.now() >= until {
-            let message = "the run did not come to its end in time";
-            return Err(Problem::new(Code::ServiceUnavailable, message));
-        }
-        tokio::select! {
-            () = store.changed(run, page.version) => {}
-            () = clock.sleep_until(until) => {}
-        }
-    }
-}
-
 fn variable(name: &str) -> Value {
     json!({ "type": "variable", "variableName": name })
 }
 
-fn definition(id: &str, nodes: &Value, edge: [&str; 2]) -> Value {
-    let variables = ["ttlSeconds", "offsetMs"]
-        .map(|name| json!({ "name": name, "type": "number", "defaultValue": 0 }));
-    json!({
-        "id": id, "name": id, "version": "1.0", "nodes": nodes, "triggers": [],
-        "edges": [{ "id": "then", "sourceNodeId": edge[0], "targetNodeId": edge[1] }],
-        "variables": variables, "metadata": {}, "settings": {},
-    })
-}
-
-fn node(id: &str, type_id: &str, config: &Value, inputs: &Value) -> Value {
-    json!({ "id": id, "typeId": type_id, "name": id, "position": { "x": 0, "y": 0 },
-        "config": config, "inputs": inputs })
-}
-
 fn child() -> Value {
-    let nodes = json!([
-        node("wait", "core.delay", &json!({}), &json!({ "delayMs": variable("offsetMs") })),
-        node(
-            "write",
-            "core.identity",
-            &json!({ "memoryAction": "write" }),
-            &json!({ "ttlSeconds": variable("ttlSeconds") }),
-        ),
-    ]);
-    definition(CHILD, &nodes, ["wait", "write"])
+    let mut wait = node("wait", "core.delay", &json!({}));
+    wait["inputs"] = json!({ "delayMs": variable("offsetMs") });
+    let mut write = node("write", "core.identity", &json!({ "memoryAction": "write" }));
+    write["inputs"] = json!({ "ttlSeconds": variable("ttlSeconds") });
+    timed(CHILD, &[wait, write])
 }
 
 fn parent() -> Value {
     let mapping = json!({ "ttlSeconds": "ttlSeconds", "offsetMs": "offsetMs" });
     let call = json!({ "workflowId": CHILD, "inputMapping": mapping });
-    let nodes = json!([
-        node("call", "core.subWorkflow", &call, &json!({})),
-        node("read", "core.identity", &json!({ "memoryAction": "list" }), &json!({})),
-    ]);
-    definition(PARENT, &nodes, ["call", "read"])
+    let nodes = [
+        node("call", "core.subWorkflow", &call),
+        node("read", "core.identity", &json!({ "memoryAction": "list" })),
+    ];
+    timed(PARENT, &nodes)
+}
+
+/// With the variables that say when something is written, and for how long.
+fn timed(id: &str, nodes: &[Value]) -> Value {
+    let variables = ["ttlSeconds", "offsetMs"]
+        .map(|name| json!({ "name": name, "type": "number", "defaultValue": 0 }));
+    let mut definition = definition(id, nodes);
+    definition["variables"] = json!(variables);
+    definition
 }

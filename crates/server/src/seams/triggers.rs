@@ -9,6 +9,7 @@ use callboard_protocol::{Backoff, RetryPolicy, RunId, TriggerEvent, TriggerSourc
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::stage::idle;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
@@ -107,13 +108,7 @@ async fn put(
 
 /// A workflow that is gone by the time something comes in for it.
 async fn exhaust(host: &Host, caller: &Caller) -> Result<Value, Problem> {
-    let definition = json!({
-        "id": PASSING, "name": PASSING, "version": "1.0",
-        "nodes": [{ "id": "only", "typeId": "core.noop", "name": "only",
-            "position": { "x": 0, "y": 0 }, "config": {}, "inputs": {} }],
-        "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {},
-    });
-    workflows::store(host, caller, definition.to_string().as_bytes()).await?;
+    workflows::store(host, caller, idle(PASSING).to_string().as_bytes()).await?;
     let subscription = made(host, caller, TriggerSource::Queue, PASSING).await?;
     host.app.engine.catalog().remove(&caller.scope.tenant, &PASSING.into()).await?;
     put(host, &subscription, &arrival_id()).await?;

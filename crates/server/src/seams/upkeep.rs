@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::memory::ended;
+use super::stage::{definition, ended, node};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
@@ -36,7 +36,7 @@ pub(crate) struct Distill {
     memory_ref: String,
     token_budget: Option<u64>,
     sources: Option<Vec<Value>>,
-    /// Asked for in vain: there is no workspace to keep an index in.
+    /// Asked for in vain: this host writes no index of what it distilled.
     #[serde(rename = "indexEmitted")]
     _index_emitted: Option<bool>,
     #[serde(default)]
@@ -230,27 +230,20 @@ impl Play<'_> {
     }
 
     fn definition(&self, id: &str) -> Value {
-        let node = |id: String, mut config: Value| {
+        let node = |id: &str, mut config: Value| {
             config["memoryRef"] = json!(self.memory_ref);
-            json!({ "id": id, "typeId": "core.identity", "name": id,
-                "position": { "x": 0, "y": 0 }, "config": config, "inputs": {} })
+            node(id, "core.identity", &config)
         };
         let write = |(place, note): (usize, &String)| {
             let mut config = json!({ "memoryAction": "write", "content": note });
             if let Some(due_at) = self.due_at {
                 config["dueAt"] = json!(due_at);
             }
-            node(format!("write-{place}"), config)
+            node(&format!("write-{place}"), config)
         };
         let mut nodes: Vec<Value> = self.notes.iter().enumerate().map(write).collect();
-        nodes.push(node("tidy".to_owned(), json!({ "memoryAction": self.action })));
-        let edge = |pair: &[Value]| {
-            json!({ "id": pair[1]["id"], "sourceNodeId": pair[0]["id"],
-                "targetNodeId": pair[1]["id"] })
-        };
-        let edges: Vec<Value> = nodes.windows(2).map(edge).collect();
-        json!({ "id": id, "name": id, "version": "1.0", "nodes": nodes, "edges": edges,
-            "triggers": [], "variables": [], "metadata": {}, "settings": {} })
+        nodes.push(node("tidy", json!({ "memoryAction": self.action })));
+        definition(id, &nodes)
     }
 }
 

@@ -1,0 +1,110 @@
+//! What these doors share: definitions that are there for a while, runs that are waited for.
+
+use std::time::Duration;
+
+use callboard_core::{Resolution, Via};
+use callboard_protocol::RunId;
+use serde_json::{Value, json};
+
+use crate::app::Host;
+use crate::bundle::documents;
+use crate::follow::read_rest;
+use crate::keys::Caller;
+use crate::problem::{Code, Problem};
+use crate::routes::workflows;
+
+/// Registers definitions for as long as `play` takes.
+pub(super) async fn with_workflows<T>(
+    host: &Host,
+    caller: &Caller,
+    definitions: &[Value],
+    play: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    let played = async {
+        for definition in definitions {
+            workflows::store(host, caller, definition.to_string().as_bytes()).await?;
+        }
+        play.await
+    };
+    let played = played.await;
+    for definition in definitions {
+        let id = definition["id"].as_str().unwrap_or_default();
+        host.app.engine.catalog().remove(&caller.scope.tenant, &id.into()).await?;
+    }
+    played
+}
+
+/// The log of a run that has come to its end, or to where it waits for somebody.
+pub(super) async fn settled(
+    host: &Host,
+    caller: &Caller,
+    run: &RunId,
+) -> Result<Vec<Value>, Problem> {
+    loop {
+        let page = read_rest(host, caller, run, 0).await?.ok_or_else(|| Problem::no_such("run"))?;
+        if page.status.is_terminal() || page.status.is_waiting() {
+            return documents(&page.events);
+        }
+        host.app.engine.store().changed(run, page.version).await;
+    }
+}
+
+/// The log of a run that has come to its end in time.
+pub(super) async fn ended(
+    host: &Host,
+    caller: &Caller,
+    run: &RunId,
+    patience: Duration,
+) -> Result<Vec<Value>, Problem> {
+    let (store, clock) = (host.app.engine.store(), host.app.engine.clock());
+    let until = clock.now().plus(patience);
+    loop {
+        let page = read_rest(host, caller, run, 0).await?.ok_or_else(|| Problem::no_such("run"))?;
+        if page.status.is_terminal() {
+            return documents(&page.events);
+        }
+        if clock.now() >= until {
+            let message = "the run did not come to its end in time";
+            return Err(Problem::new(Code::ServiceUnavailable, message));
+        }
+        tokio::select! {
+            () = store.changed(run, page.version) => {}
+            () = clock.sleep_until(until) => {}
+        }
+    }
+}
+
+/// Answers what a node asks.
+pub(super) async fn answer(
+    host: &Host,
+    caller: &Caller,
+    run: &RunId,
+    node: &str,
+    value: Value,
+) -> Result<(), Problem> {
+    let by = Some(caller.principal());
+    let resolution = Resolution { node: node.into(), value, by, via: Via::Key };
+    host.app.engine.resolve(&caller.scope, run, resolution, None).await?;
+    Ok(())
+}
+
+/// Nodes one after the other.
+pub(super) fn definition(id: &str, nodes: &[Value]) -> Value {
+    let edge = |pair: &[Value]| {
+        let (from, to) = (&pair[0]["id"], &pair[1]["id"]);
+        json!({ "id": to, "sourceNodeId": from, "targetNodeId": to })
+    };
+    let edges: Vec<Value> = nodes.windows(2).map(edge).collect();
+    json!({ "id": id, "name": id, "version": "1.0", "nodes": nodes, "edges": edges,
+        "triggers": [], "variables": [], "metadata": {}, "settings": {} })
+}
+
+pub(super) fn node(id: &str, type_id: &str, config: &Value) -> Value {
+    json!({ "id": id, "typeId": type_id, "name": id, "position": { "x": 0, "y": 0 },
+        "config": config, "inputs": {} })
+}
+
+/// A workflow of one node that does nothing.
+pub(super) fn idle(id: &str) -> Value {
+    definition(id, &[node("noop", "core.noop", &json!({}))])
+}

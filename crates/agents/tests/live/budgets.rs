@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use callboard_core::{HostLimits, Resolution, Via, day_of};
-use callboard_engine::{
-    Budgets, Engine, ForkOrder, KeyMode, Order, Overlay, Purse, Recorded, Roster, Store, Target,
-};
+use callboard_engine::{Budgets, Engine, KeyMode, Order, Purse, Recorded, Roster, Store, Target};
 use callboard_protocol::{
-    AgentRosterEntry, EffectiveBudget, ForkMode, RosterAgentRef, RosterOwner, RunId, Timestamp,
+    AgentRosterEntry, EffectiveBudget, RosterAgentRef, RosterOwner, RunId, Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -113,19 +111,8 @@ async fn a_crash_at_any_write_neither_loses_nor_doubles_what_was_used() {
     let policy = || budget(json!({ "maxTokens": 45, "maxToolCalls": 2 }));
     let under = async |fate: Fate| {
         let world = World::new(three_turns()).await;
-        let doomed = DoomedStore::new(Arc::clone(&world.store), fate);
-        let first = world.host("first", Arc::clone(&doomed) as _);
-        let run = first.create(agent_order(task(), policy()), None).await.unwrap().run;
-        if fate != Fate::Live {
-            tokio::select! {
-                () = doomed.died.notified() => {}
-                _ = ended(&world.store, &run) => {}
-            }
-            first.kill();
-            world.host("second", Arc::clone(&world.store) as _);
-        }
-        let log = ended(&world.store, &run).await;
-        (of_budget(&log), outputs(&log), doomed.appends())
+        let (log, appends) = world.survive(agent_order(task(), policy()), fate).await;
+        (of_budget(&log), outputs(&log), appends)
     };
     let (whole, result, appends) = under(Fate::Live).await;
     assert_eq!(whole.last().map(String::as_str), Some("budget.consumed 45/45"), "{whole:?}");
@@ -145,16 +132,7 @@ async fn a_replay_reads_the_budget_that_was_recorded_and_pays_nobody() {
     let run = run.unwrap().run;
     let source = ended(&world.store, &run).await;
     let spent = spent_today(&world, None).await;
-    let replay = ForkOrder {
-        source: run,
-        from: 0,
-        mode: ForkMode::Replay,
-        owner: agent_order(task(), json!({})).owner,
-        key_mode: KeyMode::Live,
-        overlay: Overlay::default(),
-    };
-    let replay = host.fork(&scope(), replay, None).await.unwrap().run;
-    let log = ended(&world.store, &replay).await;
+    let log = world.replay(&source).await;
     assert_eq!(of_budget(&log), of_budget(&source));
     assert_eq!(kinds(&log), kinds(&source));
     assert_eq!((spent_today(&world, None).await, world.asked()), (spent, 2));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use callboard_engine::Recorded;
 
 use crate::given::{World, agent_order, outputs, says, task, told};
-use crate::sim::{DoomedStore, Fate, ended};
+use crate::sim::{DoomedStore, Fate};
 
 fn by(kind: &str) -> Value {
     json!({ "ai": { "provider": "cli", "model": kind } })
@@ -15,19 +15,8 @@ fn by(kind: &str) -> Value {
 
 async fn under(fate: Fate, kind: &str) -> (World, Vec<Recorded>, u64) {
     let world = World::new(|_| Ok(says("nobody asks me"))).await;
-    let doomed = DoomedStore::new(Arc::clone(&world.store), fate);
-    let first = world.host("first", Arc::clone(&doomed) as _);
-    let run = first.create(agent_order(task(), by(kind)), None).await.unwrap().run;
-    if fate != Fate::Live {
-        tokio::select! {
-            () = doomed.died.notified() => {}
-            _ = ended(&world.store, &run) => {}
-        }
-        first.kill();
-        world.host("second", Arc::clone(&world.store) as _);
-    }
-    let log = ended(&world.store, &run).await;
-    (world, log, doomed.appends())
+    let (log, appends) = world.survive(agent_order(task(), by(kind)), fate).await;
+    (world, log, appends)
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,16 +1,14 @@
 //! A crash at every write of a loop of five calls: the same result, and nothing that is known is paid for again.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use callboard_engine::{ForkOrder, KeyMode, Overlay, Recorded};
-use callboard_protocol::ForkMode;
+use callboard_engine::Recorded;
 use serde_json::{Value, json};
 
 use crate::given::{
     Script, World, agent_order, calls, kinds, offered, outputs, results, says, task, told,
 };
-use crate::sim::{DoomedStore, Fate, ended, scope};
+use crate::sim::Fate;
 
 /// Two tools, one after the other, between three turns.
 fn five_calls() -> Script {
@@ -22,19 +20,8 @@ fn five_calls() -> Script {
 
 async fn under(fate: Fate) -> (World, Vec<Recorded>, u64) {
     let world = World::new(five_calls()).await;
-    let doomed = DoomedStore::new(Arc::clone(&world.store), fate);
-    let first = world.host("first", Arc::clone(&doomed) as _);
-    let run = first.create(agent_order(task(), json!({})), None).await.unwrap().run;
-    if fate != Fate::Live {
-        tokio::select! {
-            () = doomed.died.notified() => {}
-            _ = ended(&world.store, &run) => {}
-        }
-        first.kill();
-        world.host("second", Arc::clone(&world.store) as _);
-    }
-    let log = ended(&world.store, &run).await;
-    (world, log, doomed.appends())
+    let (log, appends) = world.survive(agent_order(task(), json!({})), fate).await;
+    (world, log, appends)
 }
 
 /// What must be in every log, however often its host died.
@@ -80,17 +67,7 @@ async fn a_crash_at_any_write_changes_nothing_that_counts() {
 async fn a_replay_asks_nobody_and_tells_the_same_at_the_same_times() {
     let (world, source, _) = under(Fate::Live).await;
     let (asked, made) = (world.asked(), world.made.lock().unwrap().len());
-    let host = world.host("again", Arc::clone(&world.store) as _);
-    let fork = ForkOrder {
-        source: source[0].run.clone(),
-        from: 0,
-        mode: ForkMode::Replay,
-        owner: agent_order(task(), json!({})).owner,
-        key_mode: KeyMode::Live,
-        overlay: Overlay::default(),
-    };
-    let replay = host.fork(&scope(), fork, None).await.expect("a replay").run;
-    let log = ended(&world.store, &replay).await;
+    let log = world.replay(&source).await;
     assert_eq!(kinds(&log), kinds(&source));
     for (ours, theirs) in log.iter().zip(&source) {
         assert_eq!((ours.at, &ours.payload), (theirs.at, &theirs.payload), "{}", ours.kind);

@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_agents::{ModelError, ModelRequest, Turn};
-use callboard_engine::{ForkOrder, KeyMode, Order, Overlay, Recorded, Target};
-use callboard_protocol::ForkMode;
+use callboard_engine::{Order, Recorded, Target};
 use serde_json::{Value, json};
 
 use crate::given::{
     Script, World, agent_order, calls, kinds, offered, outputs, results, says, task, told,
 };
-use crate::sim::{DoomedStore, Fate, ended, scope};
+use crate::sim::{DoomedStore, Fate, ended};
 
 const FALLBACK: &str = "callboard.model.fallback";
 
@@ -175,17 +174,7 @@ async fn a_crash_at_any_write_keeps_what_was_decided() {
 async fn a_replay_tells_of_the_same_fallback_and_asks_nobody() {
     let (world, source, _) = under(Fate::Live).await;
     let before = world.asked();
-    let host = world.host("again", Arc::clone(&world.store) as _);
-    let fork = ForkOrder {
-        source: source[0].run.clone(),
-        from: 0,
-        mode: ForkMode::Replay,
-        owner: agent_order(task(), json!({})).owner,
-        key_mode: KeyMode::Live,
-        overlay: Overlay::default(),
-    };
-    let replay = host.fork(&scope(), fork, None).await.expect("a replay").run;
-    let log = ended(&world.store, &replay).await;
+    let log = world.replay(&source).await;
     assert_eq!(kinds(&log), kinds(&source));
     assert_eq!(told(&log, FALLBACK), told(&source, FALLBACK));
     assert_eq!(world.asked(), before);

@@ -6,7 +6,7 @@ use callboard_engine::{Files as _, KeyMode, Scope};
 use serde_json::{Value, json};
 
 use crate::given::{Script, World, agent_order, calls, offered, results, says, task, told};
-use crate::sim::{DoomedStore, Fate, ended};
+use crate::sim::{Fate, ended};
 
 fn working(agent: &mut Value) {
     let names = ["list", "read", "write"].map(|name| format!("openwop:core.workspace.{name}"));
@@ -53,24 +53,12 @@ async fn an_agent_sees_what_earlier_runs_wrote() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_at_any_append_writes_the_file_once() {
-    let world = World::with(writing(), working).await;
-    let counted = DoomedStore::new(Arc::clone(&world.store), Fate::Live);
-    let host = world.host("host", counted.clone() as _);
-    let run = host.create(agent_order(task(), json!({})), None).await.unwrap().run;
-    ended(&world.store, &run).await;
-    host.kill();
-    for ordinal in 1..=counted.appends() {
+    let undisturbed = World::with(writing(), working).await;
+    let (_, appends) = undisturbed.survive(agent_order(task(), json!({})), Fate::Live).await;
+    for ordinal in 1..=appends {
         for fate in [Fate::DieBefore(ordinal), Fate::DieAfter(ordinal)] {
             let world = World::with(writing(), working).await;
-            let doomed = DoomedStore::new(Arc::clone(&world.store), fate);
-            let first = world.host("first", doomed.clone() as _);
-            let run = first.create(agent_order(task(), json!({})), None).await.unwrap().run;
-            tokio::select! {
-                () = doomed.died.notified() => first.kill(),
-                _ = ended(&world.store, &run) => {}
-            }
-            let _second = world.host("second", Arc::clone(&world.store) as _);
-            let log = ended(&world.store, &run).await;
+            let (log, _) = world.survive(agent_order(task(), json!({})), fate).await;
             assert_eq!(told(&log, "workspace.updated").len(), 1, "{fate:?}");
             let file = world.store.find_file(&owner(), "PLAN.md", None).await.unwrap().unwrap();
             assert_eq!(file.version, 1, "{fate:?}");

@@ -11,6 +11,7 @@ mod conversation;
 mod crashes;
 mod doubt;
 mod fallback;
+mod fates;
 mod files;
 mod given;
 mod memory;

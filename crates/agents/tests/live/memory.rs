@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use callboard_engine::{
-    Engine, ForkOrder, KeyMode, Memory as _, MemoryQuery, MemoryRecord, Order, Overlay, Place,
-    Recorded, Scope, Store as _,
+    Engine, KeyMode, Memory as _, MemoryQuery, MemoryRecord, Order, Place, Recorded, Scope,
+    Store as _,
 };
-use callboard_protocol::{ForkMode, Timestamp};
+use callboard_protocol::Timestamp;
 use serde_json::{Value, json};
 
 use crate::given::{Script, World, agent_order, calls, kinds, offered, results, says, task, told};
-use crate::sim::{DoomedStore, Fate, ended};
+use crate::sim::Fate;
 
 const PREAMBLE: &str = "What you remember from earlier runs";
 
@@ -123,19 +123,8 @@ async fn an_agent_that_asks_for_no_memory_keeps_nothing() {
 
 async fn under(fate: Fate) -> (World, Vec<Recorded>, u64) {
     let world = World::with(saving(), remembering).await;
-    let doomed = DoomedStore::new(Arc::clone(&world.store), fate);
-    let first = world.host("first", Arc::clone(&doomed) as _);
-    let run = first.create(agent_order(task(), json!({})), None).await.unwrap().run;
-    if fate != Fate::Live {
-        tokio::select! {
-            () = doomed.died.notified() => {}
-            _ = ended(&world.store, &run) => {}
-        }
-        first.kill();
-        world.host("second", Arc::clone(&world.store) as _);
-    }
-    let log = ended(&world.store, &run).await;
-    (world, log, doomed.appends())
+    let (log, appends) = world.survive(agent_order(task(), json!({})), fate).await;
+    (world, log, appends)
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,17 +147,7 @@ async fn a_crash_at_any_write_remembers_everything_once() {
 async fn a_replay_remembers_nothing_again() {
     let (world, source, _) = under(Fate::Live).await;
     let before = kept(&world, "default").await;
-    let host = world.host("again", Arc::clone(&world.store) as _);
-    let fork = ForkOrder {
-        source: source[0].run.clone(),
-        from: 0,
-        mode: ForkMode::Replay,
-        owner: agent_order(task(), json!({})).owner,
-        key_mode: KeyMode::Live,
-        overlay: Overlay::default(),
-    };
-    let replay = host.fork(&of("default"), fork, None).await.expect("a replay").run;
-    let log = ended(&world.store, &replay).await;
+    let log = world.replay(&source).await;
     assert_eq!(kinds(&log), kinds(&source));
     assert_eq!(kept(&world, "default").await, before);
 }

@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use callboard_core::{Outcome, SecretText};
 use callboard_engine::{
-    Activities, Activity, Call, Condition, Engine, FileDraft, FileError, Files, ForkOrder,
-    InMemoryStore, KeyMode, Overlay, Recorded, Secrets as _,
+    Activities, Activity, Call, Condition, FileDraft, FileError, Files, ForkOrder, KeyMode,
+    Overlay, Recorded, Secrets as _,
 };
-use callboard_protocol::{FileVersion, ForkMode, Object, Owner, RunId};
+use callboard_protocol::{FileVersion, ForkMode, Owner, RunId};
 
-use crate::sim::{DoomedStore, Fate, LEASE, SimClock, ended, host_with, order, scope};
+use crate::sim::{Fate, ended, scope};
 use crate::simulation::{edge, node};
+use crate::world::{Second, World, outputs, start, workflow};
 
 /// A node that writes its `files`, a path and a content each, and says what it sees.
 #[derive(Debug)]
@@ -45,27 +46,10 @@ impl Activity for Filer {
     }
 }
 
-struct World {
-    shared: Arc<InMemoryStore>,
-    clock: Arc<SimClock>,
-    definitions: Vec<String>,
-}
-
 impl World {
-    fn new(definitions: &[Value]) -> Self {
-        Self {
-            shared: Arc::default(),
-            clock: SimClock::new(),
-            definitions: definitions.iter().map(Value::to_string).collect(),
-        }
-    }
-
-    fn host(&self, name: &str, fate: Fate) -> (Engine, Arc<DoomedStore>) {
-        let store = DoomedStore::new(self.shared.clone(), fate);
-        let activities = Activities::default().with("test.filer", Arc::new(Filer));
-        let (shared, clock) = (self.shared.clone(), self.clock.clone());
-        let engine = host_with(name, store.clone(), shared, clock, &self.definitions, activities);
-        (engine, store)
+    /// With nodes that write files.
+    fn filing(definitions: &[Value]) -> Self {
+        Self::new(definitions, || Activities::default().with("test.filer", Arc::new(Filer)))
     }
 
     /// Every file as it stands, with its version and content.
@@ -79,47 +63,12 @@ impl World {
     }
 }
 
-async fn start(engine: &Engine, workflow: &str) -> RunId {
-    let order = order(workflow, Object::new(), Object::new());
-    engine.create(order, None).await.unwrap().run
-}
-
-/// Runs a workflow while its first host meets its fate, and answers the log, and how often that host wrote.
-async fn survive(world: &World, workflow: &str, fate: Fate) -> (Vec<Recorded>, u64) {
-    let (first, doomed) = world.host("first", fate);
-    let run = start(&first, workflow).await;
-    tokio::select! {
-        () = doomed.died.notified() => first.kill(),
-        _ = ended(&world.shared, &run) => {}
-        () = tokio::time::sleep(LEASE * 2) => {}
-    }
-    let (second, _) = world.host("second", Fate::Live);
-    ended(&world.shared, &run).await;
-    // A host that overslept wakes up now; what it tries must come to nothing.
-    tokio::time::sleep(LEASE * 4).await;
-    let log = ended(&world.shared, &run).await;
-    first.kill();
-    second.kill();
-    (log, doomed.appends())
-}
-
-fn workflow(id: &str, nodes: &[Value]) -> Value {
-    let ids: Vec<&str> = nodes.iter().filter_map(|node| node["id"].as_str()).collect();
-    let edges: Vec<Value> = ids.windows(2).map(|pair| edge(pair[0], pair[1])).collect();
-    json!({ "id": id, "name": id, "version": "1.0", "nodes": nodes, "edges": edges, "triggers": [],
-        "variables": [], "metadata": {}, "settings": {} })
-}
-
 fn filer(id: &str, files: &[(&str, &str)]) -> Value {
     node(id, "test.filer", json!({ "files": files }))
 }
 
 fn seen(log: &[Recorded], node: &str) -> Value {
-    let is_end = |event: &&Recorded| {
-        event.kind == "node.completed" && event.node.as_ref().is_some_and(|it| it.as_str() == node)
-    };
-    let end = log.iter().rfind(is_end).unwrap_or_else(|| panic!("{node} did not complete"));
-    serde_json::from_str::<Value>(&end.payload).unwrap()["outputs"]["seen"].clone()
+    outputs(log, node)["seen"].clone()
 }
 
 fn told(log: &[Recorded]) -> Vec<String> {
@@ -139,12 +88,13 @@ async fn a_crash_at_any_append_loses_and_doubles_no_file() {
     let nodes =
         [filer("a", &[("one.md", "1"), ("two.md", "2")]), filer("b", &[("one.md", "1, again")])];
     let definitions = [workflow("writer", &nodes)];
-    let (_, appends) = survive(&World::new(&definitions), "writer", Fate::Live).await;
+    let (_, appends) =
+        World::filing(&definitions).survive("writer", Fate::Live, Second::Afterwards).await;
     assert!(appends > 4, "{appends}");
     for ordinal in 1..=appends {
         for fate in [Fate::DieBefore(ordinal), Fate::DieAfter(ordinal), Fate::Oversleep(ordinal)] {
-            let world = World::new(&definitions);
-            let (log, _) = survive(&world, "writer", fate).await;
+            let world = World::filing(&definitions);
+            let (log, _) = world.survive("writer", fate, Second::Afterwards).await;
             let standing = ["one.md@2: 1, again", "two.md@1: 2"];
             assert_eq!(world.standing().await, standing, "{fate:?}");
             let payloads = [
@@ -163,7 +113,7 @@ async fn a_crash_at_any_append_loses_and_doubles_no_file() {
 async fn a_secret_that_the_run_resolved_is_not_kept() {
     let mut writes = filer("a", &[("KEYS.md", "the key is ")]);
     writes["config"]["secret"] = json!("crm");
-    let world = World::new(&[workflow("leak", &[writes]), workflow("look", &[filer("a", &[])])]);
+    let world = World::filing(&[workflow("leak", &[writes]), workflow("look", &[filer("a", &[])])]);
     let value = SecretText::new("plain-words-nobody-would-guess".to_owned());
     let tenant = "default".into();
     world.shared.put_secret(&tenant, &"crm".into(), value, Default::default()).await.unwrap();
@@ -178,7 +128,7 @@ async fn a_secret_that_the_run_resolved_is_not_kept() {
 async fn a_run_sees_the_files_that_it_began_with() {
     let wait = node("wait", "core.delay", json!({ "ms": 5_000 }));
     let nodes = [filer("a", &[("mine.md", "new")]), wait, filer("b", &[])];
-    let world = World::new(&[
+    let world = World::filing(&[
         workflow("slow", &nodes),
         workflow("quick", &[filer("only", &[("mine.md", "old"), ("theirs.md", "x")])]),
     ]);
@@ -208,11 +158,12 @@ async fn a_turn_sees_what_the_turns_before_it_wrote() {
         workflow("one", &[filer("in", &[("a.md", "1")])]),
         workflow("two", &[filer("in", &[("a.md", "2"), ("b.md", "1")])]),
     ];
-    let (_, appends) = survive(&World::new(&definitions), "crew", Fate::Live).await;
+    let (_, appends) =
+        World::filing(&definitions).survive("crew", Fate::Live, Second::Afterwards).await;
     for ordinal in 1..=appends {
         for fate in [Fate::DieBefore(ordinal), Fate::DieAfter(ordinal)] {
-            let world = World::new(&definitions);
-            let (log, _) = survive(&world, "crew", fate).await;
+            let world = World::filing(&definitions);
+            let (log, _) = world.survive("crew", fate, Second::Afterwards).await;
             let run = log[0].run.clone();
             let (engine, _) = world.host("reader", Fate::Live);
             let sees = async |version: u64| {
@@ -247,7 +198,7 @@ fn fork(source: &RunId, from: u64, mode: ForkMode) -> ForkOrder {
 #[tokio::test(start_paused = true)]
 async fn a_fork_sees_the_files_that_its_source_saw() {
     let child = node("call", "core.subWorkflow", json!({ "workflowId": "child" }));
-    let world = World::new(&[
+    let world = World::filing(&[
         workflow("source", &[filer("a", &[("own.md", "x")]), child, filer("b", &[])]),
         workflow("child", &[filer("in", &[])]),
         workflow("change", &[filer("only", &[("old.md", "now")])]),

@@ -20,3 +20,4 @@ mod simulation;
 mod triggers;
 mod webhooks;
 mod work;
+mod world;

@@ -12,14 +12,15 @@ use serde_json::{Value, json};
 
 use callboard_core::{Outcome, RetryClass, UPKEEP};
 use callboard_engine::{
-    Activities, Activity, Call, Clock as _, Engine, EngineError, ForkOrder, InMemoryStore, KeyMode,
-    Lifetime, Memory, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord, Overlay, Place,
-    Recorded, Scope, SnapshotLoss, Store, Wanted,
+    Activities, Activity, Call, Clock as _, EngineError, ForkOrder, KeyMode, Lifetime, Memory,
+    MemoryDraft, MemoryError, MemoryQuery, MemoryRecord, Overlay, Place, Recorded, Scope,
+    SnapshotLoss, Store, Wanted,
 };
 use callboard_protocol::{Failure, ForkMode, Object, Owner, Remembered, RunId, Timestamp};
 
-use crate::sim::{DoomedStore, Fate, LEASE, SimClock, ended, host_with, order, scope};
+use crate::sim::{Fate, ended, order, scope};
 use crate::simulation::{edge, node};
+use crate::world::{Second, World, outputs, start, workflow};
 
 /// Where the tests remember.
 const NOTES: &str = "desk/notes";
@@ -82,31 +83,16 @@ fn failed(error: &MemoryError) -> Outcome {
     Outcome::Failed { failure, class: RetryClass::Final }
 }
 
-struct World {
-    shared: Arc<InMemoryStore>,
-    clock: Arc<SimClock>,
-    definitions: Vec<String>,
-}
-
 impl World {
-    fn new(definitions: &[Value]) -> Self {
-        Self {
-            shared: Arc::default(),
-            clock: SimClock::new(),
-            definitions: definitions.iter().map(Value::to_string).collect(),
-        }
-    }
-
-    fn host(&self, name: &str, fate: Fate) -> (Engine, Arc<DoomedStore>) {
-        let store = DoomedStore::new(self.shared.clone(), fate);
-        let activities = Activities::default()
-            .with("test.noter", Arc::new(Noter))
-            .with("test.rewriter", Arc::new(Rewriter))
-            .with("test.promise", Arc::new(upkeep::Promise))
-            .with(UPKEEP, Arc::new(upkeep::Tidier));
-        let (shared, clock) = (self.shared.clone(), self.clock.clone());
-        let engine = host_with(name, store.clone(), shared, clock, &self.definitions, activities);
-        (engine, store)
+    /// With nodes that write notes.
+    fn remembering(definitions: &[Value]) -> Self {
+        Self::new(definitions, || {
+            Activities::default()
+                .with("test.noter", Arc::new(Noter))
+                .with("test.rewriter", Arc::new(Rewriter))
+                .with("test.promise", Arc::new(upkeep::Promise))
+                .with(UPKEEP, Arc::new(upkeep::Tidier))
+        })
     }
 
     /// Everything that was ever written, oldest first.
@@ -125,31 +111,10 @@ impl World {
     }
 }
 
-async fn start(engine: &Engine, workflow: &str) -> RunId {
-    let order = order(workflow, Object::new(), Object::new());
-    engine.create(order, None).await.unwrap().run
-}
-
-/// What a node of an ended run put out.
-fn outputs(log: &[Recorded], node: &str) -> Value {
-    let is_end = |event: &&Recorded| {
-        event.kind == "node.completed" && event.node.as_ref().is_some_and(|it| it.as_str() == node)
-    };
-    let end = log.iter().rfind(is_end).unwrap_or_else(|| panic!("{node} did not complete"));
-    serde_json::from_str::<Value>(&end.payload).unwrap()["outputs"].clone()
-}
-
 fn ids(log: &[Recorded]) -> Vec<String> {
     let written = log.iter().filter(|event| event.kind == "memory.written");
     let id = |event: &Recorded| serde_json::from_str::<Value>(&event.payload).unwrap();
     written.map(|event| id(event)["memoryId"].as_str().unwrap().to_owned()).collect()
-}
-
-fn workflow(id: &str, nodes: &[Value]) -> Value {
-    let ids: Vec<&str> = nodes.iter().filter_map(|node| node["id"].as_str()).collect();
-    let edges: Vec<Value> = ids.windows(2).map(|pair| edge(pair[0], pair[1])).collect();
-    json!({ "id": id, "name": id, "version": "1.0", "nodes": nodes, "edges": edges, "triggers": [],
-        "variables": [], "metadata": {}, "settings": {} })
 }
 
 fn note(id: &str, notes: &[&str]) -> Value {
@@ -158,30 +123,6 @@ fn note(id: &str, notes: &[&str]) -> Value {
 
 fn child(id: &str, workflow: &str) -> Value {
     node(id, "core.subWorkflow", json!({ "workflowId": workflow, "onChildFailure": "absorb" }))
-}
-
-/// Runs a workflow while its first host meets its fate, and answers the log, and how often that host wrote.
-async fn survive(world: &World, workflow: &str, fate: Fate, two: bool) -> (Vec<Recorded>, u64) {
-    let (first, doomed) = world.host("first", fate);
-    let mut others = Vec::new();
-    if two {
-        others.push(world.host("second", Fate::Live));
-    }
-    let run = start(&first, workflow).await;
-    tokio::select! {
-        () = doomed.died.notified() => first.kill(),
-        _ = ended(&world.shared, &run) => {}
-        () = tokio::time::sleep(LEASE * 2) => {}
-    }
-    if others.is_empty() {
-        others.push(world.host("second", Fate::Live));
-    }
-    ended(&world.shared, &run).await;
-    // A host that overslept wakes up now; what it tries must come to nothing.
-    tokio::time::sleep(LEASE * 4).await;
-    let log = ended(&world.shared, &run).await;
-    first.kill();
-    (log, doomed.appends())
 }
 
 fn family() -> Vec<Value> {
@@ -197,14 +138,15 @@ fn family() -> Vec<Value> {
 /// M-58, M-61: the journal and the logs say the same, and every read saw what it had to see.
 #[tokio::test(start_paused = true)]
 async fn a_crash_at_any_append_loses_and_doubles_no_memory() {
-    let (_, appends) = survive(&World::new(&family()), "parent", Fate::Live, false).await;
+    let (_, appends) =
+        World::remembering(&family()).survive("parent", Fate::Live, Second::Afterwards).await;
     assert!(appends > 8, "{appends}");
     for ordinal in 1..=appends {
         for fate in [Fate::DieBefore(ordinal), Fate::DieAfter(ordinal), Fate::Oversleep(ordinal)] {
-            for two in [false, true] {
-                let world = World::new(&family());
-                let (log, _) = survive(&world, "parent", fate, two).await;
-                let case = format!("{fate:?}, two: {two}");
+            for second in [Second::Afterwards, Second::FromTheStart] {
+                let world = World::remembering(&family());
+                let (log, _) = world.survive("parent", fate, second).await;
+                let case = format!("{fate:?}, {second:?}");
                 assert_eq!(world.contents().await, ["p1", "c1", "c2", "p2", "p3"], "{case}");
                 assert_eq!(outputs(&log, "before")["seen"], json!(["p1"]), "{case}");
                 let after = json!(["p3", "p2", "c2", "c1", "p1"]);
@@ -227,7 +169,7 @@ async fn a_crash_at_any_append_loses_and_doubles_no_memory() {
 /// M-55.
 #[tokio::test(start_paused = true)]
 async fn what_others_write_meanwhile_is_not_seen() {
-    let world = World::new(&[
+    let world = World::remembering(&[
         workflow(
             "slow",
             &[
@@ -255,7 +197,7 @@ async fn what_others_write_meanwhile_is_not_seen() {
 #[tokio::test(start_paused = true)]
 async fn a_childs_entry_expires_by_the_childs_clock() {
     let wrote = node("in", "test.noter", json!({ "notes": ["c"], "ttlMs": 3_600_000 }));
-    let world = World::new(&[
+    let world = World::remembering(&[
         workflow("parent", &[child("call", "child"), note("after", &[])]),
         workflow("child", &[node("wait", "core.delay", json!({ "ms": 10_000 })), wrote]),
     ]);
@@ -281,7 +223,7 @@ async fn siblings_are_seen_at_the_join() {
         workflow("first", &[node("in", "test.noter", json!({ "notes": ["a"], "ms": 9_000 }))]),
         workflow("second", &[node("wait", "core.delay", json!({ "ms": 3_000 })), late]),
     ];
-    let world = World::new(&definitions);
+    let world = World::remembering(&definitions);
     let (engine, _) = world.host("host", Fate::Live);
     let run = start(&engine, "parent").await;
     let log = ended(&world.shared, &run).await;
@@ -295,7 +237,7 @@ async fn siblings_are_seen_at_the_join() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_childs_memory_is_not_its_parents() {
     let fails = node("in", "test.noter", json!({ "notes": ["c"], "fails": true }));
-    let world = World::new(&[
+    let world = World::remembering(&[
         workflow("parent", &[note("a", &["p"]), child("b", "child"), note("c", &[])]),
         workflow("child", &[note("look", &[]), fails]),
     ]);
@@ -317,7 +259,7 @@ async fn a_failed_childs_memory_is_not_its_parents() {
 #[tokio::test(start_paused = true)]
 async fn an_isolated_child_has_a_memory_of_its_own() {
     let alone = json!({ "workflowId": "child", "memoryScopeIsolation": "isolated" });
-    let world = World::new(&[
+    let world = World::remembering(&[
         workflow(
             "parent",
             &[note("a", &["p"]), node("b", "core.subWorkflow", alone), note("c", &[])],
@@ -335,7 +277,7 @@ async fn an_isolated_child_has_a_memory_of_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn scope_ids_keep_memories_apart() {
-    let world = World::new(&[workflow("notes", &[note("only", &["x"])])]);
+    let world = World::remembering(&[workflow("notes", &[note("only", &["x"])])]);
     let (engine, _) = world.host("host", Fate::Live);
     for (scope_id, seen) in
         [(Some("case-7"), 1), (None, 1), (Some("case-7"), 2), (Some("case-8"), 1)]
@@ -362,7 +304,7 @@ fn fork(source: &RunId, from: u64, mode: ForkMode) -> ForkOrder {
 /// M-70, M-59: a fork sees the past and nothing newer; a replay tells the same ids and writes nothing.
 #[tokio::test(start_paused = true)]
 async fn a_fork_sees_what_its_source_saw_there() {
-    let world = World::new(&[
+    let world = World::remembering(&[
         workflow("old", &[note("only", &["old"])]),
         workflow("source", &[note("a", &["a"]), child("b", "child"), note("c", &["c"])]),
         workflow("child", &[note("in", &["b"])]),
@@ -417,7 +359,7 @@ async fn a_fork_sees_what_its_source_saw_there() {
 #[tokio::test(start_paused = true)]
 async fn a_fork_sees_what_has_expired_since() {
     let brief = node("a", "test.noter", json!({ "notes": ["brief"], "ttlMs": 10_000 }));
-    let world = World::new(&[
+    let world = World::remembering(&[
         workflow("source", &[brief, child("b", "child"), note("c", &[])]),
         workflow("child", &[note("look", &[])]),
         workflow("other", &[note("only", &["newer"])]),
@@ -460,7 +402,7 @@ async fn a_fork_sees_what_has_expired_since() {
 /// M-71: what was let go of is refused, after what is wrong anyway.
 #[tokio::test(start_paused = true)]
 async fn a_fork_without_its_memory_is_refused() {
-    let world = World::new(&[workflow("notes", &[note("only", &["x"])])]);
+    let world = World::remembering(&[workflow("notes", &[note("only", &["x"])])]);
     let (engine, _) = world.host("host", Fate::Live);
     let run = start(&engine, "notes").await;
     let log = ended(&world.shared, &run).await;
@@ -489,7 +431,7 @@ async fn a_fork_without_its_memory_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn of_two_who_replace_one_version_one_is_told_so() {
-    let world = World::new(&[
+    let world = World::remembering(&[
         workflow("notes", &[note("only", &["x"])]),
         workflow("replace", &[node("only", "test.rewriter", json!({}))]),
     ]);
@@ -510,7 +452,7 @@ async fn of_two_who_replace_one_version_one_is_told_so() {
 /// What a run of an older version left: a birth record that says nothing of memory.
 #[tokio::test(start_paused = true)]
 async fn a_run_from_before_there_was_memory_can_be_forked() {
-    let world = World::new(&[workflow("notes", &[note("only", &[])])]);
+    let world = World::remembering(&[workflow("notes", &[note("only", &[])])]);
     let (engine, _) = world.host("host", Fate::Live);
     let run = start(&engine, "notes").await;
     let opened = world.shared.open(&run).await.unwrap().unwrap();

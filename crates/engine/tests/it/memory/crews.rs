@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use callboard_engine::{Filter, Recorded, Store};
 
-use super::{World, note, outputs, survive, workflow};
+use super::note;
 use crate::sim::{Fate, ended, scope};
 use crate::simulation::{edge, node};
+use crate::world::{Second, World, outputs, workflow};
 
 fn crew(plan: Value, dispatch: Value) -> Vec<Value> {
     let boss = node("boss", "core.orchestrator.supervisor", json!({ "mockDispatchPlan": plan }));
@@ -42,7 +43,8 @@ async fn sights(world: &World) -> Vec<(String, Vec<String>)> {
 
 async fn check(plan: Value, dispatch: Value, written: &[&str], seen: &[(&str, &[&str])]) {
     let definitions = crew(plan, dispatch);
-    let (_, appends) = survive(&World::new(&definitions), "parent", Fate::Live, false).await;
+    let (_, appends) =
+        World::remembering(&definitions).survive("parent", Fate::Live, Second::Afterwards).await;
     let expected: Vec<(String, Vec<String>)> = seen
         .iter()
         .map(|(name, seen)| {
@@ -51,10 +53,10 @@ async fn check(plan: Value, dispatch: Value, written: &[&str], seen: &[(&str, &[
         .collect();
     for ordinal in 1..=appends {
         for fate in [Fate::DieBefore(ordinal), Fate::DieAfter(ordinal), Fate::Oversleep(ordinal)] {
-            for two in [false, true] {
-                let world = World::new(&definitions);
-                let (log, _) = survive(&world, "parent", fate, two).await;
-                let case = format!("{fate:?}, two: {two}");
+            for second in [Second::Afterwards, Second::FromTheStart] {
+                let world = World::remembering(&definitions);
+                let (log, _) = world.survive("parent", fate, second).await;
+                let case = format!("{fate:?}, {second:?}");
                 assert_eq!(log.last().unwrap().kind, "run.completed", "{case}");
                 let mut contents = world.contents().await;
                 contents.sort();
@@ -78,11 +80,12 @@ async fn a_later_worker_sees_what_earlier_ones_left() {
 async fn workers_side_by_side_are_seen_at_their_join() {
     let plan = json!([next(&["a", "b"]), next(&["c"]), { "kind": "terminate" }]);
     let definitions = crew(plan, json!({ "fanOutPolicy": "parallel" }));
-    let (_, appends) = survive(&World::new(&definitions), "parent", Fate::Live, false).await;
+    let (_, appends) =
+        World::remembering(&definitions).survive("parent", Fate::Live, Second::Afterwards).await;
     for ordinal in 1..=appends {
         for fate in [Fate::DieBefore(ordinal), Fate::DieAfter(ordinal)] {
-            let world = World::new(&definitions);
-            survive(&world, "parent", fate, false).await;
+            let world = World::remembering(&definitions);
+            world.survive("parent", fate, Second::Afterwards).await;
             let sights = sights(&world).await;
             assert_eq!(sights[0], ("a".to_owned(), vec!["a".to_owned()]), "{fate:?}");
             assert_eq!(sights[1], ("b".to_owned(), vec!["b".to_owned()]), "{fate:?}");

@@ -12,8 +12,10 @@ use callboard_engine::{
 };
 use callboard_protocol::{CompactionTrigger, ConsolidationTrigger, RunId};
 
-use super::{NOTES, World, done, ended, node, note, outputs, start, workflow};
-use crate::sim::{Fate, LEASE, scope};
+use super::{NOTES, done, note};
+use crate::sim::{Fate, LEASE, ended, scope};
+use crate::simulation::node;
+use crate::world::{World, outputs, start, workflow};
 
 /// As many as a place may hold, and six more.
 const CROWD: usize = 206;
@@ -44,7 +46,7 @@ async fn crowded() -> (World, RunId) {
     notes[1] = "NOTE 0!".to_owned();
     let notes: Vec<&str> = notes.iter().map(String::as_str).collect();
     let late = node("wait", "core.delay", json!({ "ms": 60_000 }));
-    let world = World::new(&[
+    let world = World::remembering(&[
         workflow("fill", &[note("only", &notes)]),
         workflow("look", &[late, note("late", &[])]),
         workflow("now", &[note("now", &[])]),
@@ -93,7 +95,8 @@ async fn upkeep_log(world: &World) -> Vec<Recorded> {
 #[tokio::test(start_paused = true)]
 async fn a_commitment_fires_once_whoever_dies() {
     for fate in [Fate::Live, Fate::DieBefore(1), Fate::DieAfter(1), Fate::Oversleep(1)] {
-        let world = World::new(&[workflow("promise", &[node("only", "test.promise", json!({}))])]);
+        let world =
+            World::remembering(&[workflow("promise", &[node("only", "test.promise", json!({}))])]);
         let (engine, _) = world.host("filler", Fate::Live);
         let run = start(&engine, "promise").await;
         ended(&world.shared, &run).await;

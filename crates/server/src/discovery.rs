@@ -30,15 +30,15 @@ use sha2::{Digest, Sha256};
 use crate::app::Host;
 use crate::idempotency::RETENTION_SECONDS;
 use crate::keys::TEST_PREFIX;
+use crate::page::PageSize;
 use crate::problem::Problem;
-use crate::routes::triggers::MOST_DEAD_LETTERS;
 use crate::seams::TestSeams;
 
 /// The versions that a test may ask to have stamped: one below and one above this build's.
 pub(crate) const FORCED_VERSIONS: EngineVersionRange =
     EngineVersionRange { min: ENGINE_VERSION - 1, max: ENGINE_VERSION + 1 };
 
-/// How long outcomes of outward calls are kept, at least: nothing forgets them yet.
+/// How long outcomes of outward calls are kept, at least, as long as their run is there: they go with it.
 const EFFECT_RETENTION_SECONDS: u64 = 14 * 86_400;
 
 /// The document, made again when the fixtures change.
@@ -384,7 +384,7 @@ fn trigger_bridge(host: &Host) -> TriggerBridgeCapability {
         },
         dead_letter: TriggerDeadLetterCapability {
             retention_days: Bridge::RETENTION_DAYS,
-            max_page_size: MOST_DEAD_LETTERS,
+            max_page_size: PageSize::MOST.into(),
         },
     }
 }

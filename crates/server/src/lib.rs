@@ -16,6 +16,7 @@ mod metrics;
 mod observe;
 mod openapi;
 mod operations;
+mod page;
 mod path;
 mod problem;
 mod query;

@@ -14,12 +14,13 @@ use callboard_protocol::{
 use serde::Serialize;
 
 use super::budget::{self, Today};
-use super::list::{DEFAULT_LIMIT, cursor_of, in_range, run_of};
+use super::list::{cursor_of, run_of};
 use super::roster;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Named;
 use crate::keys::Caller;
+use crate::page::PageSize;
 use crate::problem::Problem;
 use crate::query::Parameters;
 
@@ -106,7 +107,7 @@ pub(super) async fn read(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     let query = Parameters::closed(&uri, &KNOWN)?;
-    let limit = query.read("limit", "an integer from 1 to 200", in_range)?.unwrap_or(DEFAULT_LIMIT);
+    let size = PageSize::read(&query)?;
     let time = |text: &str| text.parse::<Timestamp>().ok();
     let a_day_ago = Timestamp::from_millis(host.now().as_millis() - DEFAULT_SPAN_MS);
     let since = query.read("since", "an RFC 3339 time", time)?.unwrap_or(a_day_ago);
@@ -115,15 +116,12 @@ pub(super) async fn read(
         member: Some(id.clone()),
         since: Some(since),
         before: query.read("cursor", "a cursor that a list gave", run_of)?,
-        // One more than shown tells whether there is a next page.
-        limit: limit + 1,
+        limit: size.and_one(),
         ..Filter::default()
     };
     let engine = &host.app.engine;
     let mut runs = engine.store().list(&caller.scope, &filter).await?;
-    let has_more = runs.len() > limit;
-    runs.truncate(limit);
-    let next_cursor = runs.last().filter(|_| has_more).map(|run| cursor_of(&run.run_id));
+    let next_cursor = size.cut(&mut runs).map(|last| cursor_of(&last.run_id));
     let asked =
         InboxFilter { member: Some(id.clone()), limit: MOST_WAITING, ..InboxFilter::default() };
     let waiting = engine.store().inbox(&caller.scope, &asked).await?;

@@ -12,10 +12,10 @@ use callboard_protocol::{InterruptKind, NodeId, Object, RunId, Timestamp, Workfl
 use serde::Serialize;
 use serde_json::Value;
 
-use super::list::{DEFAULT_LIMIT, in_range};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::keys::Caller;
+use crate::page::PageSize;
 use crate::problem::Problem;
 use crate::query::Parameters;
 
@@ -57,20 +57,17 @@ pub(super) async fn list(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     let query = Parameters::closed(&uri, &KNOWN)?;
-    let limit = query.read("limit", "an integer from 1 to 200", in_range)?.unwrap_or(DEFAULT_LIMIT);
+    let size = PageSize::read(&query)?;
     let filter = InboxFilter {
         kind: query.read("kind", "the kind of an interrupt", InterruptKind::from_name)?,
         workflow: query.get("workflowId").map(Into::into),
         run: query.get("runId").map(Into::into),
         member: query.get("rosterId").map(Into::into),
         after: query.read("cursor", "a cursor that a list gave", place_of)?,
-        // One more than shown tells whether there is a next page.
-        limit: limit + 1,
+        limit: size.and_one(),
     };
     let mut items = host.app.engine.store().inbox(&caller.scope, &filter).await?;
-    let has_more = items.len() > limit;
-    items.truncate(limit);
-    let next_cursor = items.last().filter(|_| has_more).map(|item| cursor_of(&item.place()));
+    let next_cursor = size.cut(&mut items).map(|last| cursor_of(&last.place()));
     let principal = caller.principal();
     let interrupts = items.into_iter().map(|item| asked(item, principal.as_str())).collect();
     Ok(Answer::of(StatusCode::OK, &Inbox { interrupts, next_cursor }))

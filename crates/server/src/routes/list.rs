@@ -13,11 +13,10 @@ use serde::Serialize;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::keys::Caller;
+use crate::page::PageSize;
 use crate::problem::Problem;
 use crate::query::Parameters;
 
-pub(super) const DEFAULT_LIMIT: usize = 50;
-const HIGHEST_LIMIT: usize = 200;
 const KNOWN: [&str; 8] =
     ["status", "workflowId", "rosterId", "tag", "since", "until", "limit", "cursor"];
 
@@ -35,7 +34,7 @@ pub(super) async fn list(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     let query = Parameters::closed(&uri, &KNOWN)?;
-    let limit = query.read("limit", "an integer from 1 to 200", in_range)?.unwrap_or(DEFAULT_LIMIT);
+    let size = PageSize::read(&query)?;
     let time = |text: &str| text.parse::<Timestamp>().ok();
     let filter = Filter {
         status: query.read("status", "the status of a run", RunStatus::from_name)?,
@@ -45,18 +44,11 @@ pub(super) async fn list(
         since: query.read("since", "an RFC 3339 time", time)?,
         until: query.read("until", "an RFC 3339 time", time)?,
         before: query.read("cursor", "a cursor that a list gave", run_of)?,
-        // One more than shown tells whether there is a next page.
-        limit: limit + 1,
+        limit: size.and_one(),
     };
     let mut runs = host.app.engine.store().list(&caller.scope, &filter).await?;
-    let has_more = runs.len() > limit;
-    runs.truncate(limit);
-    let next_cursor = runs.last().filter(|_| has_more).map(|run| cursor_of(&run.run_id));
+    let next_cursor = size.cut(&mut runs).map(|last| cursor_of(&last.run_id));
     Answer::json(StatusCode::OK, &RunList { runs, next_cursor })
-}
-
-pub(super) fn in_range(text: &str) -> Option<usize> {
-    text.parse().ok().filter(|limit| (1..=HIGHEST_LIMIT).contains(limit))
 }
 
 /// Opaque to clients, so that it can become something else.

@@ -11,11 +11,11 @@ use callboard_engine::{MemoryAuthor, MemoryQuery, MemoryRecord, MemoryRow, Place
 use callboard_protocol::MemoryId;
 use serde::{Deserialize, Serialize};
 
-use super::list::{DEFAULT_LIMIT, in_range};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{Named, Shaped};
 use crate::keys::Caller;
+use crate::page::PageSize;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
@@ -49,7 +49,7 @@ pub(super) async fn list(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     let asked = Parameters::closed(&uri, &KNOWN)?;
-    let limit = asked.read("limit", "an integer from 1 to 200", in_range)?.unwrap_or(DEFAULT_LIMIT);
+    let size = PageSize::read(&asked)?;
     let place = match asked.get("scopeId") {
         Some(name) => Place::Named(name.to_owned()),
         None => Place::Anywhere,
@@ -58,14 +58,11 @@ pub(super) async fn list(
         tag: asked.get("tag").map(str::to_owned),
         text: asked.get("text").map(str::to_owned),
         before: asked.read("cursor", "a cursor that a list gave", place_of)?,
-        // One more than shown tells whether there is a next page.
-        ..MemoryQuery::new(place, host.now(), limit + 1)
+        ..MemoryQuery::new(place, host.now(), size.and_one())
     };
     let mut entries = host.app.engine.memory().recall(&caller.scope, &query).await?;
-    let has_more = entries.len() > limit;
-    entries.truncate(limit);
-    let last = entries.last().filter(|_| has_more);
-    let next_cursor = last.map(|entry| URL_SAFE_NO_PAD.encode(query.place_of(entry).to_string()));
+    let next_cursor =
+        size.cut(&mut entries).map(|last| URL_SAFE_NO_PAD.encode(query.place_of(last).to_string()));
     Answer::json(StatusCode::OK, &EntryList { entries, next_cursor })
 }
 

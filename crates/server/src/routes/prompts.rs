@@ -16,12 +16,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::list::{DEFAULT_LIMIT, in_range};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::conditional::{is_known, not_modified, tagged};
 use crate::extract::{Named, Sent, Shaped, parse};
 use crate::keys::Caller;
+use crate::page::PageSize;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
@@ -58,7 +58,7 @@ pub(super) async fn list(
     let source = query.read("source", "host, pack or user", |text| {
         serde_json::from_value::<PromptOrigin>(text.into()).ok()
     })?;
-    let limit = query.read("limit", "an integer from 1 to 200", in_range)?.unwrap_or(DEFAULT_LIMIT);
+    let size = PageSize::read(&query)?;
     let (tag, class, after) = (query.get("tag"), query.get("modelClass"), query.get("cursor"));
     let templates = host.app.prompts.library.list(reader(&caller)).await.map_err(problem)?;
     let mut items: Vec<PromptTemplate> = templates
@@ -71,13 +71,12 @@ pub(super) async fn list(
             let hinted = it.model_hints.as_ref().and_then(|hints| hints.model_class.as_deref());
             class.is_none() || hinted == class
         })
-        .take(limit + 1)
+        .take(size.and_one())
         .collect();
-    let has_more = items.len() > limit;
-    items.truncate(limit);
+    let next_cursor = size.cut(&mut items).map(|last| last.template_id.to_string());
     let mut page = json!({ "items": items });
-    if let Some(last) = items.last().filter(|_| has_more) {
-        page["nextCursor"] = last.template_id.as_str().into();
+    if let Some(cursor) = next_cursor {
+        page["nextCursor"] = cursor.into();
     }
     Answer::json(StatusCode::OK, &page)
 }

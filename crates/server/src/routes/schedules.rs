@@ -16,12 +16,12 @@ use callboard_protocol::{Object, RosterId, RunId, ScheduleId, Timestamp, Workflo
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::list::{DEFAULT_LIMIT, in_range};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{MaybeKeyed, Named, Shaped};
 use crate::idempotency::settle;
 use crate::keys::Caller;
+use crate::page::PageSize;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
@@ -137,19 +137,15 @@ pub(super) async fn list(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     let query = Parameters::closed(&uri, &["workflowId", "rosterId", "limit", "cursor"])?;
-    let limit = query.read("limit", "an integer from 1 to 200", in_range)?.unwrap_or(DEFAULT_LIMIT);
+    let size = PageSize::read(&query)?;
     let filter = ScheduleFilter {
         workflow: query.get("workflowId").map(Into::into),
         roster_id: query.get("rosterId").map(Into::into),
         after: query.read("cursor", "a cursor that a list gave", id_of)?,
-        // One more than shown tells whether there is a next page.
-        limit: limit + 1,
+        limit: size.and_one(),
     };
     let mut found = host.app.scheduler.list(&caller.scope, &filter).await?;
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    let last = found.last().filter(|_| has_more);
-    let next_cursor = last.map(|schedule| URL_SAFE_NO_PAD.encode(schedule.id.as_str()));
+    let next_cursor = size.cut(&mut found).map(|last| URL_SAFE_NO_PAD.encode(last.id.as_str()));
     let schedules = found.into_iter().map(document).collect();
     Ok(Answer::of(StatusCode::OK, &ScheduleList { schedules, next_cursor }))
 }

@@ -27,7 +27,6 @@ use crate::query::Parameters;
 
 pub(crate) use ingest::{blank, read as read_post};
 pub(super) use ingest::{deliver, ingest};
-pub(crate) use letters::MOST_DEAD_LETTERS;
 pub(super) use letters::{dead_letters, replay};
 
 /// 192 bits: for forms and mail the id in the address is all that keeps strangers out.

@@ -17,6 +17,7 @@ use crate::app::Host;
 use crate::extract::{Named, Shaped};
 use crate::idempotency::InsteadOfBody;
 use crate::keys::Caller;
+use crate::page::PageSize;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
@@ -26,9 +27,6 @@ const SECRET_BYTES: usize = 32;
 /// More than the protocol has names for, and few enough to compare each event with.
 const MOST_EVENTS: usize = 200;
 const MOST_TAGS: usize = 100;
-
-const DEFAULT_LIMIT: usize = 50;
-const HIGHEST_LIMIT: usize = 200;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -194,10 +192,8 @@ pub(super) async fn dead_letters(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     let query = Parameters::closed(&uri, &["limit"])?;
-    let in_range = |text: &str| text.parse().ok().filter(|l| (1..=HIGHEST_LIMIT).contains(l));
-    let limit = query.read("limit", "an integer from 1 to 200", in_range)?;
-    let limit = limit.unwrap_or(DEFAULT_LIMIT);
-    let letters = host.app.courier.dead_letters(&caller.scope, &id, limit).await?;
+    let size = PageSize::read(&query)?;
+    let letters = host.app.courier.dead_letters(&caller.scope, &id, size.get()).await?;
     let letters = letters.ok_or_else(no_such_webhook)?;
     let dead_letters = letters.into_iter().map(dead_letter).collect();
     Answer::json(StatusCode::OK, &DeadLetterList { dead_letters })

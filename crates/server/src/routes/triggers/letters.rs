@@ -20,12 +20,9 @@ use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Named;
 use crate::keys::Caller;
+use crate::page::PageSize;
 use crate::problem::Problem;
 use crate::query::Parameters;
-
-/// The most on one page.
-pub(crate) const MOST_DEAD_LETTERS: u32 = 200;
-const DEFAULT_LIMIT: usize = 50;
 
 #[derive(Serialize)]
 struct DeadLetters {
@@ -55,20 +52,14 @@ pub(in crate::routes) async fn dead_letters(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     let query = Parameters::open(&uri)?;
-    let in_range = |text: &str| {
-        text.parse().ok().filter(|limit| (1..=MOST_DEAD_LETTERS as usize).contains(limit))
-    };
-    let limit = query.read("limit", "an integer from 1 to 200", in_range)?;
-    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    let size = PageSize::read(&query)?;
     let bridge = &host.app.bridge;
     let subscription = bridge.find(&caller.scope, &id).await.map_err(problem)?;
     let place = |cursor: &str| place_of(&id, cursor);
     let after = query.read("cursor", "a cursor that this page gave", place)?;
-    // One more than shown tells whether there is a next page.
-    let found = bridge.dead_letters(&caller.scope, &id, after, limit + 1).await;
+    let found = bridge.dead_letters(&caller.scope, &id, after, size.and_one()).await;
     let mut found = found.map_err(problem)?;
-    let has_more = found.len() > limit;
-    found.truncate(limit);
+    let has_more = size.cut(&mut found).is_some();
     let deliveries: Vec<DeadLetter> =
         found.into_iter().filter_map(|arrival| letter(&subscription, arrival)).collect();
     let last = deliveries.last().filter(|_| has_more);

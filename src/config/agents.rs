@@ -1,11 +1,8 @@
 //! `[agents]`: whether agents of packs ask models.
 
-use toml::Spanned;
-use toml::de::DeValue;
-
 use callboard_agents::{ModelRef, ModelTable};
 
-use super::Source;
+use super::source::{Source, Value};
 use crate::exit::CommandError;
 
 /// The section as it was read.
@@ -42,10 +39,8 @@ impl Agents {
 }
 
 impl Source<'_> {
-    pub(super) fn agents(&self, value: &Spanned<DeValue<'_>>) -> Result<Agents, CommandError> {
-        let Some(table) = value.get_ref().as_table() else {
-            return Err(self.wrong(value, "agents", "a section"));
-        };
+    pub(super) fn agents(&self, value: &Value<'_>) -> Result<Agents, CommandError> {
+        let table = self.section(value, "agents")?;
         let mut agents = Agents::default();
         for (key, value) in table {
             match key.get_ref().as_ref() {

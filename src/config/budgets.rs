@@ -1,11 +1,10 @@
 //! `[budgets]`: what no run, no member and no tenant may use more of.
 
-use toml::Spanned;
 use toml::de::DeValue;
 
 use callboard_protocol::EffectiveBudget;
 
-use super::Source;
+use super::source::{Source, Value};
 use crate::exit::CommandError;
 
 /// The section as it was read.
@@ -18,8 +17,6 @@ pub(crate) struct Budgets {
     /// For a day of each tenant.
     pub(crate) tenant_day: EffectiveBudget,
 }
-
-type Value<'v> = Spanned<DeValue<'v>>;
 
 impl Budgets {
     const KEYS: [&str; 6] = [
@@ -34,9 +31,7 @@ impl Budgets {
 
 impl Source<'_> {
     pub(super) fn budgets(&self, value: &Value<'_>) -> Result<Budgets, CommandError> {
-        let Some(table) = value.get_ref().as_table() else {
-            return Err(self.wrong(value, "budgets", "a section"));
-        };
+        let table = self.section(value, "budgets")?;
         let mut budgets = Budgets::default();
         for (key, value) in table {
             let name = key.get_ref().as_ref();

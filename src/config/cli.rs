@@ -3,12 +3,9 @@
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
-use toml::Spanned;
-use toml::de::DeValue;
-
 use callboard_backends::{CODING_KINDS, CliAgentSettings, CliSettings};
 
-use super::Source;
+use super::source::{Source, Value};
 use crate::exit::CommandError;
 
 const KEYS: [&str; 5] = ["work_dir", "home", "env", "idle_timeout_ms", "hold_ms"];
@@ -19,8 +16,6 @@ const ASKING_KEYS: [&str; 3] = ["program", "model", "approvals"];
 const OWN_KEYS: [&str; 2] = ["acp", "sessions"];
 /// A day: nothing that prints nothing for longer is waited for.
 const LONGEST_IDLE_MS: u64 = 86_400_000;
-
-type Value<'v> = Spanned<DeValue<'v>>;
 
 impl Source<'_> {
     pub(super) fn cli(&self, value: &Value<'_>) -> Result<CliSettings, CommandError> {
@@ -66,8 +61,7 @@ impl Source<'_> {
                 "program" => agent.program = Some(self.folder(value, &path)?),
                 "model" => agent.model = Some(self.text(value, &path)?),
                 "approvals" if known.contains(&name) => {
-                    let wrong = || self.wrong(value, &path, "true or false");
-                    agent.approvals = value.get_ref().as_bool().ok_or_else(wrong)?;
+                    agent.approvals = self.switch(value, &path)?;
                 }
                 other => return Err(self.unknown(key.span().start, &path, other, known)),
             }
@@ -140,14 +134,7 @@ impl Source<'_> {
     }
 
     fn millis(&self, value: &Value<'_>, path: &str) -> Result<Duration, CommandError> {
-        let number = value.get_ref().as_integer().and_then(|number| {
-            u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
-        });
-        let wanted = format!("a whole number from 1 to {LONGEST_IDLE_MS}");
-        number
-            .filter(|number| (1..=LONGEST_IDLE_MS).contains(number))
-            .map(Duration::from_millis)
-            .ok_or_else(|| self.wrong(value, path, &wanted))
+        self.whole(value, path, 1..=LONGEST_IDLE_MS).map(Duration::from_millis)
     }
 }
 

@@ -1,11 +1,8 @@
 //! `[deployments]`: what an operator decides about versions of agents.
 
-use toml::Spanned;
-use toml::de::DeValue;
-
 use callboard_agents::{DeploymentPolicy, EvalGate};
 
-use super::Source;
+use super::source::{Source, Value};
 use crate::exit::CommandError;
 
 /// The section as it was read.
@@ -37,20 +34,15 @@ impl Deployments {
     }
 }
 
-type Value<'v> = Spanned<DeValue<'v>>;
-
 impl Source<'_> {
     pub(super) fn deployments(&self, value: &Value<'_>) -> Result<Deployments, CommandError> {
-        let Some(table) = value.get_ref().as_table() else {
-            return Err(self.wrong(value, "deployments", "a section"));
-        };
+        let table = self.section(value, "deployments")?;
         let mut deployments = Deployments::default();
         for (key, value) in table {
             match key.get_ref().as_ref() {
                 "channels" => deployments.channels = self.channels(value)?,
                 "require_eval" => {
-                    let wrong = || self.wrong(value, "deployments.require_eval", "true or false");
-                    deployments.require_eval = value.get_ref().as_bool().ok_or_else(wrong)?;
+                    deployments.require_eval = self.switch(value, "deployments.require_eval")?;
                 }
                 name => {
                     let path = format!("deployments.{name}");

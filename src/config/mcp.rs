@@ -3,19 +3,16 @@
 use std::collections::BTreeMap;
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 use callboard_backends::{McpServer, McpWay};
 use callboard_server::is_scope;
 
-use super::Source;
+use super::source::{Source, Value};
 use crate::exit::CommandError;
 
 /// The longest name that leaves room for a tool's in what model providers accept.
 const LONGEST_NAME: usize = 32;
 const KEYS: [&str; 5] = ["command", "env", "url", "headers", "required_scopes"];
-
-type Value<'v> = Spanned<DeValue<'v>>;
 
 /// A section as it is being read.
 #[derive(Default)]
@@ -72,14 +69,6 @@ impl Source<'_> {
             }
         }
         section.finish(name).map_err(|why| CommandError::usage(format!("{place}: {path} {why}")))
-    }
-
-    pub(super) fn section<'v, 'd>(
-        &self,
-        value: &'v Value<'d>,
-        path: &str,
-    ) -> Result<&'v DeTable<'d>, CommandError> {
-        value.get_ref().as_table().ok_or_else(|| self.wrong(value, path, "a section"))
     }
 
     fn pairs(

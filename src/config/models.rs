@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use toml::Spanned;
-use toml::de::DeValue;
-
 use callboard_agents::{CODING_PROVIDER, ModelRef, ModelTable, Scripted};
 use callboard_backends::{CODING_KINDS, ProviderSettings};
 use callboard_protocol::ModelClass;
 
-use super::{Config, Source};
+use super::Config;
+use super::source::{Source, Value};
 use crate::exit::CommandError;
 
 /// The section as it was read.
@@ -84,10 +82,8 @@ impl Config {
 }
 
 impl Source<'_> {
-    pub(super) fn models(&self, value: &Spanned<DeValue<'_>>) -> Result<Models, CommandError> {
-        let Some(table) = value.get_ref().as_table() else {
-            return Err(self.wrong(value, "models", "a section"));
-        };
+    pub(super) fn models(&self, value: &Value<'_>) -> Result<Models, CommandError> {
+        let table = self.section(value, "models")?;
         let mut models = Models::default();
         for (key, value) in table {
             let name = key.get_ref().as_ref();
@@ -124,11 +120,7 @@ impl Source<'_> {
     }
 
     /// One model, or several in the order in which they are asked.
-    fn succession(
-        &self,
-        value: &Spanned<DeValue<'_>>,
-        path: &str,
-    ) -> Result<Vec<Named>, CommandError> {
+    fn succession(&self, value: &Value<'_>, path: &str) -> Result<Vec<Named>, CommandError> {
         match value.get_ref().as_array() {
             None => Ok(vec![self.named(value, path)?]),
             Some(listed) if listed.is_empty() => {
@@ -150,7 +142,7 @@ impl Source<'_> {
         }
     }
 
-    fn named(&self, value: &Spanned<DeValue<'_>>, path: &str) -> Result<Named, CommandError> {
+    fn named(&self, value: &Value<'_>, path: &str) -> Result<Named, CommandError> {
         let place = self.place(value.span().start);
         let text = self.text(value, path)?;
         let model: ModelRef = text.parse().map_err(|error| {

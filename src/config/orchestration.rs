@@ -1,11 +1,10 @@
 //! `[orchestration]`: how sure supervisors must be to be followed without asking.
 
-use toml::Spanned;
 use toml::de::DeValue;
 
 use callboard_core::{Confidence, EXECUTION_MODEL, WIDEST_WINDOW};
 
-use super::Source;
+use super::source::{Source, Value};
 use crate::exit::CommandError;
 
 /// Memory and the confidence floor belong to every run here, so that an older model cannot be followed.
@@ -36,19 +35,18 @@ impl Orchestration {
     const KEYS: [&str; 3] = ["confidence_floor", "execution_model", "transcript_window"];
 }
 
-type Value<'v> = Spanned<DeValue<'v>>;
-
 impl Source<'_> {
     pub(super) fn orchestration(&self, value: &Value<'_>) -> Result<Orchestration, CommandError> {
-        let Some(table) = value.get_ref().as_table() else {
-            return Err(self.wrong(value, "orchestration", "a section"));
-        };
+        let table = self.section(value, "orchestration")?;
         let mut orchestration = Orchestration::default();
         for (key, value) in table {
             match key.get_ref().as_ref() {
                 "confidence_floor" => orchestration.confidence_floor = self.floor(value)?,
                 "execution_model" => orchestration.execution_model = self.model(value)?,
-                "transcript_window" => orchestration.transcript_window = self.window(value)?,
+                "transcript_window" => {
+                    let path = "orchestration.transcript_window";
+                    orchestration.transcript_window = self.whole(value, path, 1..=WIDEST_WINDOW)?;
+                }
                 name => {
                     let path = format!("orchestration.{name}");
                     return Err(self.unknown(key.span().start, &path, name, &Orchestration::KEYS));
@@ -60,34 +58,9 @@ impl Source<'_> {
 
     /// Suites of older protocols take no newer version than they know.
     fn model(&self, value: &Value<'_>) -> Result<u32, CommandError> {
-        let path = "orchestration.execution_model";
-        let DeValue::Integer(number) = value.get_ref() else {
-            return Err(self.wrong(value, path, "a whole number"));
-        };
-        let model = number.as_str().parse().ok();
-        let known = OLDEST_MODEL..=EXECUTION_MODEL;
-        model.filter(|model| known.contains(model)).ok_or_else(|| {
-            let place = self.place(value.span().start);
-            CommandError::usage(format!(
-                "{place}: {path} must be {OLDEST_MODEL} to {EXECUTION_MODEL}, not {}",
-                number.as_str()
-            ))
-        })
-    }
-
-    fn window(&self, value: &Value<'_>) -> Result<u64, CommandError> {
-        let path = "orchestration.transcript_window";
-        let DeValue::Integer(number) = value.get_ref() else {
-            return Err(self.wrong(value, path, "a whole number"));
-        };
-        let window = number.as_str().replace('_', "").parse().ok();
-        window.filter(|window| (1..=WIDEST_WINDOW).contains(window)).ok_or_else(|| {
-            let place = self.place(value.span().start);
-            CommandError::usage(format!(
-                "{place}: {path} must be 1 to {WIDEST_WINDOW}, not {}",
-                number.as_str()
-            ))
-        })
+        let known = u64::from(OLDEST_MODEL)..=u64::from(EXECUTION_MODEL);
+        let model = self.whole(value, "orchestration.execution_model", known)?;
+        Ok(u32::try_from(model).unwrap_or(EXECUTION_MODEL))
     }
 
     fn floor(&self, value: &Value<'_>) -> Result<Confidence, CommandError> {

@@ -1,11 +1,8 @@
 //! `[packs]`: what an operator decides about packs.
 
-use toml::Spanned;
-use toml::de::DeValue;
-
 use callboard_agents::{Host, Policy, TrustedKey, TrustedKeys};
 
-use super::{Source, kind};
+use super::source::{Source, Value};
 use crate::exit::CommandError;
 
 /// The section as it was read.
@@ -56,13 +53,9 @@ impl Packs {
     }
 }
 
-type Value<'v> = Spanned<DeValue<'v>>;
-
 impl Source<'_> {
     pub(super) fn packs(&self, value: &Value<'_>) -> Result<Packs, CommandError> {
-        let Some(table) = value.get_ref().as_table() else {
-            return Err(self.wrong(value, "packs", "a section"));
-        };
+        let table = self.section(value, "packs")?;
         let mut packs = Packs::default();
         for (key, value) in table {
             match key.get_ref().as_ref() {
@@ -111,23 +104,6 @@ impl Source<'_> {
                 .hint("namespaces are names of packs, or beginnings of names that end in .*"));
         }
         Ok(key)
-    }
-
-    pub(super) fn texts(&self, value: &Value<'_>, path: &str) -> Result<Vec<String>, CommandError> {
-        match value.get_ref().as_array() {
-            Some(items) => items.iter().map(|item| self.text(item, path)).collect(),
-            None => Err(self.wrong(value, path, "a list of texts")),
-        }
-    }
-
-    pub(super) fn text(&self, value: &Value<'_>, path: &str) -> Result<String, CommandError> {
-        let text = value.get_ref().as_str().map(str::to_owned);
-        text.ok_or_else(|| self.wrong(value, path, "text"))
-    }
-
-    pub(super) fn wrong(&self, value: &Value<'_>, path: &str, wanted: &str) -> CommandError {
-        let place = self.place(value.span().start);
-        CommandError::usage(format!("{place}: {path} must be {wanted}, not {}", kind(value)))
     }
 }
 

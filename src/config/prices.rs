@@ -1,11 +1,11 @@
 //! `[prices]`: what an operator pays for models, over the built-in list.
 
-use toml::Spanned;
 use toml::de::DeValue;
 
 use callboard_agents::{ModelRef, Price, PriceTable};
 
-use super::{Config, Source};
+use super::Config;
+use super::source::{Source, Value};
 use crate::exit::CommandError;
 
 /// The section as it was read, in its order.
@@ -13,8 +13,6 @@ use crate::exit::CommandError;
 pub(crate) struct Prices(Vec<(ModelRef, Price)>);
 
 const KEYS: [&str; 4] = ["input", "output", "cache_read", "cache_write"];
-
-type Value<'v> = Spanned<DeValue<'v>>;
 
 impl Config {
     /// What calls of models cost here.
@@ -26,9 +24,7 @@ impl Config {
 
 impl Source<'_> {
     pub(super) fn prices(&self, value: &Value<'_>) -> Result<Prices, CommandError> {
-        let Some(table) = value.get_ref().as_table() else {
-            return Err(self.wrong(value, "prices", "a section"));
-        };
+        let table = self.section(value, "prices")?;
         let priced = table.iter().map(|(key, value)| {
             let name = key.get_ref().as_ref();
             let model: ModelRef = name.parse().map_err(|error| {
@@ -42,9 +38,7 @@ impl Source<'_> {
     }
 
     fn price(&self, value: &Value<'_>, path: &str) -> Result<Price, CommandError> {
-        let Some(table) = value.get_ref().as_table() else {
-            return Err(self.wrong(value, path, "a section"));
-        };
+        let table = self.section(value, path)?;
         let mut rates = [None; KEYS.len()];
         for (key, value) in table {
             let name = key.get_ref().as_ref();

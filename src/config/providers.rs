@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use callboard_backends::{BaseUrl, ProviderKind, ProviderSettings, Timeouts};
 
+use super::Config;
 use super::models::is_built_in;
-use super::{Config, Source};
+use super::source::{Source, Value};
 use crate::exit::CommandError;
 
 /// Providers that need no section: their usual variables are enough.
@@ -152,10 +152,7 @@ fn find_key(
 }
 
 impl Source<'_> {
-    pub(super) fn providers(
-        &self,
-        value: &Spanned<DeValue<'_>>,
-    ) -> Result<Providers, CommandError> {
+    pub(super) fn providers(&self, value: &Value<'_>) -> Result<Providers, CommandError> {
         let Some(table) = value.get_ref().as_table() else {
             return Err(self
                 .wrong(value, "providers", "sections")
@@ -174,9 +171,7 @@ impl Source<'_> {
                         "use lower-case letters, digits, - and _; scripted and cli are built in",
                     ));
             }
-            let Some(section) = value.get_ref().as_table() else {
-                return Err(self.wrong(value, &path, "a section"));
-            };
+            let section = self.section(value, &path)?;
             let provider = self.provider(&path, name, section)?;
             if provider.kind.is_none() {
                 return Err(

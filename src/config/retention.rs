@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use toml::Spanned;
-use toml::de::DeValue;
-
 use callboard_engine::Sweeper;
 
-use super::Source;
+use super::source::{Source, Value};
 use crate::exit::CommandError;
 
 const DAY: u64 = 86_400;
@@ -25,13 +22,9 @@ impl Retention {
     const KEYS: [&str; 1] = ["runs_days"];
 }
 
-type Value<'v> = Spanned<DeValue<'v>>;
-
 impl Source<'_> {
     pub(super) fn retention(&self, value: &Value<'_>) -> Result<Retention, CommandError> {
-        let Some(table) = value.get_ref().as_table() else {
-            return Err(self.wrong(value, "retention", "a section"));
-        };
+        let table = self.section(value, "retention")?;
         let mut retention = Retention::default();
         for (key, value) in table {
             match key.get_ref().as_ref() {
@@ -47,18 +40,9 @@ impl Source<'_> {
 
     fn days(&self, value: &Value<'_>) -> Result<Duration, CommandError> {
         let path = "retention.runs_days";
-        let DeValue::Integer(number) = value.get_ref() else {
-            return Err(self.wrong(value, path, "a whole number"));
-        };
         let least = Sweeper::SHORTEST.as_secs() / DAY;
-        let days: Option<u64> = number.as_str().replace('_', "").parse().ok();
-        let days = days.filter(|days| (least..=MOST_DAYS).contains(days)).ok_or_else(|| {
-            let place = self.place(value.span().start);
-            CommandError::usage(format!(
-                "{place}: {path} must be {least} to {MOST_DAYS}, not {}",
-                number.as_str()
-            ))
-            .hint("leave it out to keep runs until somebody removes the data folder")
+        let days = self.whole(value, path, least..=MOST_DAYS).map_err(|error| {
+            error.hint("leave it out to keep runs until somebody removes the data folder")
         })?;
         Ok(Duration::from_secs(days * DAY))
     }

@@ -1,11 +1,8 @@
 //! `[roster]`: whether agents can be hired here.
 
-use toml::Spanned;
-use toml::de::DeValue;
-
 use callboard_protocol::{AgentsCapability, InstallScope};
 
-use super::Source;
+use super::source::{Source, Value};
 use crate::exit::CommandError;
 
 /// The section as it was read.
@@ -48,20 +45,13 @@ impl Roster {
     }
 }
 
-type Value<'v> = Spanned<DeValue<'v>>;
-
 impl Source<'_> {
     pub(super) fn roster(&self, value: &Value<'_>) -> Result<Roster, CommandError> {
-        let Some(table) = value.get_ref().as_table() else {
-            return Err(self.wrong(value, "roster", "a section"));
-        };
+        let table = self.section(value, "roster")?;
         let mut roster = Roster::default();
         for (key, value) in table {
             match key.get_ref().as_ref() {
-                "enabled" => {
-                    let wrong = || self.wrong(value, "roster.enabled", "true or false");
-                    roster.enabled = value.get_ref().as_bool().ok_or_else(wrong)?;
-                }
+                "enabled" => roster.enabled = self.switch(value, "roster.enabled")?,
                 "install_scope" => {
                     roster.install_scope = match value.get_ref().as_str() {
                         Some("host") => InstallScope::Host,

@@ -1,11 +1,8 @@
 //! `[tools]`: how often tools may be used.
 
-use toml::Spanned;
-use toml::de::DeValue;
-
 use callboard_agents::RatePolicy;
 
-use super::Source;
+use super::source::{Source, Value};
 use crate::exit::CommandError;
 
 /// The section as it was read.
@@ -19,10 +16,8 @@ const KEYS: [&str; 1] = ["calls_per_minute"];
 const MOST: u32 = 1_000_000;
 
 impl Source<'_> {
-    pub(super) fn tools(&self, value: &Spanned<DeValue<'_>>) -> Result<Tools, CommandError> {
-        let Some(table) = value.get_ref().as_table() else {
-            return Err(self.wrong(value, "tools", "a section"));
-        };
+    pub(super) fn tools(&self, value: &Value<'_>) -> Result<Tools, CommandError> {
+        let table = self.section(value, "tools")?;
         let mut tools = Tools::default();
         for (key, value) in table {
             let name = key.get_ref().as_ref();
@@ -30,13 +25,8 @@ impl Source<'_> {
             if name != "calls_per_minute" {
                 return Err(self.unknown(key.span().start, &path, name, &KEYS));
             }
-            let number = value.get_ref().as_integer().and_then(|number| {
-                u32::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
-            });
-            let wanted = format!("a whole number up to {MOST}");
-            tools.rate.calls_per_minute = number
-                .filter(|number| *number <= MOST)
-                .ok_or_else(|| self.wrong(value, &path, &wanted))?;
+            let calls = self.whole(value, &path, 0..=u64::from(MOST))?;
+            tools.rate.calls_per_minute = u32::try_from(calls).unwrap_or(MOST);
         }
         Ok(tools)
     }
@@ -54,8 +44,7 @@ mod tests {
         };
         assert_eq!(read(""), Ok(600));
         assert_eq!(read("[tools]\ncalls_per_minute = 0"), Ok(0));
-        let wrong =
-            "c.toml:2: tools.calls_per_minute must be a whole number up to 1000000, not an integer";
+        let wrong = "c.toml:2: tools.calls_per_minute must be 0 to 1000000, not -1";
         assert_eq!(read("[tools]\ncalls_per_minute = -1"), Err(wrong.to_owned()));
         let unknown = "c.toml:2: unknown key tools.calls".to_owned();
         assert_eq!(read("[tools]\ncalls = 1"), Err(unknown));

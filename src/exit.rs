@@ -47,6 +47,12 @@ impl CommandError {
         Self::new(Exit::Usage, what)
     }
 
+    /// The host's answer is not what it should be.
+    pub(crate) fn unreadable(error: &serde_json::Error) -> Self {
+        Self::failed(format!("the host's answer cannot be read: {error}"))
+            .hint("`callboard doctor` says which version the host has; `callboard --version` ours")
+    }
+
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -46,9 +46,8 @@ impl<const N: usize> Listing<N> {
             output::json(&found)?;
             return Ok(Exit::Done);
         }
-        let items: Vec<T> = serde_json::from_value(found[self.field].take()).map_err(|error| {
-            CommandError::failed(format!("the host's list cannot be read: {error}"))
-        })?;
+        let items: Vec<T> = serde_json::from_value(found[self.field].take())
+            .map_err(|error| CommandError::unreadable(&error))?;
         if items.is_empty() {
             output::note(self.empty);
             self.remedy.into_iter().for_each(output::hint);

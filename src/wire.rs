@@ -2,11 +2,14 @@
 
 mod agents;
 pub(crate) mod cli;
+mod engine;
 mod folder;
 mod models;
 mod packs;
+mod standing;
 pub(crate) mod tools;
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,17 +19,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use callboard_agents::{AgentDirectory, AgentRegistry, Policy, conformance};
-use callboard_backends::{
-    CallPrompt, Egress, Exporter, FILES, FilesNode, MemoryNode, OtlpError, OtlpSettings, Reach,
-    SecretEcho, SeededSecrets, SideEffect, SystemLookup,
-};
-use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
-use callboard_engine::{
-    Activities, Bridge, Catalog, Clock, Courier, Deployments, Engine, Keeper, KeyMode, Options,
-    Parts, Pulse, Queues, RandomIds, Scheduler, Secrets, StoreError, Sweeper, SystemClock,
-};
-use callboard_protocol::{HostId, Owner};
+use callboard_agents::{AgentRegistry, Policy, conformance};
+use callboard_backends::{Egress, Exporter, OtlpError, OtlpSettings, Reach, SystemLookup};
+use callboard_engine::{Clock, Engine, SystemClock};
 use callboard_server::{
     App, Downloads, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, StaticKey,
     TestKeys, TestSeams,
@@ -35,11 +30,11 @@ use callboard_store::{OpenError, SqliteStore};
 
 use crate::args::{ApiKey, environment};
 use crate::config::Config;
+use crate::disk;
 use crate::exit::{CommandError, Exit};
-use crate::{disk, words};
-use agents::Dispatch;
-use folder::Candidate;
+use engine::deployments;
 use models::Minds;
+use standing::Standing;
 
 /// What running steps get to reach their next recorded event.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -64,6 +59,24 @@ pub(crate) struct Settings {
     pub(crate) reach: Reach,
     pub(crate) lease: Duration,
     pub(crate) heartbeat: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:0".to_owned(),
+            data: PathBuf::from("callboard-data"),
+            config: Config::default(),
+            workflows: Vec::new(),
+            packs: Vec::new(),
+            api_keys: Vec::new(),
+            test_seams: false,
+            variable: environment,
+            reach: Reach::Public,
+            lease: Duration::from_secs(30),
+            heartbeat: Duration::from_secs(10),
+        }
+    }
 }
 
 /// A host that answers.
@@ -104,30 +117,27 @@ impl Host {
         let test_keys = if settings.test_seams { TestKeys::All } else { TestKeys::ByPrefix };
         let keys = KeyRing::load(store.clone(), settings.api_keys.clone(), test_keys)
             .await
-            .map_err(|error| unread(&error))?;
+            .map_err(|error| unkept("the stored keys cannot be read", &error))?;
         let coders = cli::open(&settings.config.cli, &settings.data, &store)?;
         let dispatch =
             agents::dispatch(&settings, agents.clone(), &tools.served, &keys, &minds, &coders);
-        let is_live = dispatch.is_live;
+        let server = if dispatch.is_live { server.live() } else { server };
         let engine =
-            build_engine(&settings, definitions, store.clone(), agents.clone(), dispatch, &minds);
+            engine::build(&settings, definitions, store.clone(), agents.clone(), dispatch, &minds);
         tools.workflows.attach(&engine);
         let first_key = first_key(&keys).await?;
-        let server = ServerConfig { host_id: format!("callboard-{}", store.name()), ..server };
-        let shutdown = CancellationToken::new();
         let egress = Arc::new(egress);
-        let courier = Courier::new(engine.clone(), store.clone(), egress.clone());
-        let pulse = Pulse::new(engine.clone(), store.clone(), egress.clone());
-        let (scheduler, bridge, queues) = standing(&engine, &store, settings.test_seams).await?;
+        let standing = Standing::assemble(&settings, &engine, &store, &egress).await?;
+        let (shutdown, quiet) = (CancellationToken::new(), CancellationToken::new());
         let app = App {
             engine: engine.clone(),
-            courier: courier.clone(),
-            scheduler: scheduler.clone(),
-            bridge: bridge.clone(),
-            queues: queues.clone(),
-            pulse: pulse.clone(),
+            courier: standing.courier.clone(),
+            scheduler: standing.scheduler.clone(),
+            bridge: standing.bridge.clone(),
+            queues: standing.queues.clone(),
+            pulse: standing.pulse.clone(),
             keys,
-            config: if is_live { server.live() } else { server },
+            config: ServerConfig { host_id: format!("callboard-{}", store.name()), ..server },
             agents,
             deployments: deployments(&settings, &store),
             prompts: minds.desk,
@@ -148,9 +158,10 @@ impl Host {
         };
         app.check().map_err(|contradiction| {
             CommandError::usage(format!("this host would contradict itself: {contradiction}"))
+                .hint("mend the section of callboard.toml that switches one of the two on or off")
         })?;
         let router = callboard_server::router(app);
-        let (tasks, quiet) = (TaskTracker::new(), CancellationToken::new());
+        let tasks = TaskTracker::new();
         if let Some(exporter) = exporter {
             tasks.spawn(exporter.run(engine.clone(), engine.ended(), quiet.clone()));
         }
@@ -158,15 +169,7 @@ impl Host {
         tasks.spawn(tools.mcp.run(quiet.clone()));
         tasks.spawn(coders.sweep(engine.clone(), shutdown.clone()));
         engine.start();
-        courier.start();
-        scheduler.start();
-        bridge.start();
-        queues.start();
-        pulse.start();
-        Keeper::new(engine.clone()).start();
-        if let Some(keep) = settings.config.retention.runs {
-            Sweeper::new(engine.clone(), store.clone(), keep).start();
-        }
+        standing.start();
         tasks.spawn(metrics.keep_up(shutdown.clone()));
         tasks.spawn(callboard_server::serve(listener, router, shutdown.clone()));
         Ok(Self { url, first_key, store, engine, shutdown, quiet, tasks })
@@ -223,93 +226,6 @@ async fn bind(listen: &str) -> Result<(TcpListener, String), CommandError> {
     Ok((listener, format!("http://{address}")))
 }
 
-fn build_engine(
-    settings: &Settings,
-    definitions: Vec<Candidate>,
-    store: Arc<SqliteStore>,
-    agents: Arc<AgentRegistry>,
-    dispatch: Dispatch,
-    minds: &Minds,
-) -> Engine {
-    let conformance =
-        if settings.test_seams { ConformanceNodes::On } else { ConformanceNodes::Off };
-    let mut catalog = Catalog::new(store.clone(), conformance);
-    folder::load(definitions, &mut catalog);
-    let limits = &settings.config.limits;
-    let mut activities = Activities::default()
-        .with("core.ai.callPrompt", Arc::new(CallPrompt))
-        .with("core.identity", Arc::new(MemoryNode))
-        .with(UPKEEP, Arc::new(MemoryNode))
-        .with(FILES, Arc::new(FilesNode))
-        .with_agents(dispatch.activity);
-    let mut secrets: Arc<dyn Secrets> = store.clone();
-    activities = minds.perform(activities, settings.test_seams);
-    if settings.test_seams {
-        activities = activities
-            .with("core.conformance.side-effect", Arc::new(SideEffect))
-            .with("conformance.secret.echo", Arc::new(SecretEcho));
-        secrets = Arc::new(SeededSecrets::over(secrets));
-    }
-    // Only the bracket of a live agent says which version a channel led to.
-    if settings.test_seams && dispatch.is_live {
-        catalog.set_deployed(conformance::DEPLOYED);
-    }
-    let deployments = deployments(settings, &store);
-    let directory = Arc::new(AgentDirectory { registry: agents, deployments });
-    Engine::new(Parts {
-        memory: store.clone(),
-        files: store.clone(),
-        roster: store.clone(),
-        store,
-        catalog,
-        activities,
-        directory,
-        secrets,
-        clock: Arc::new(SystemClock),
-        ids: Arc::new(RandomIds),
-        options: Options {
-            host: host_id(),
-            lease: settings.lease,
-            heartbeat: settings.heartbeat,
-            limits: HostLimits {
-                max_node_executions: limits.max_node_executions,
-                max_run_duration_ms: limits.max_run_duration_ms,
-                max_loop_iterations: limits.max_loop_iterations,
-                confidence_floor: settings.config.orchestration.confidence_floor,
-                run_budget: settings.config.budgets.run,
-                member_day: settings.config.budgets.member_day,
-                tenant_day: settings.config.budgets.tenant_day,
-                execution_model: settings.config.orchestration.execution_model,
-                transcript_window: settings.config.orchestration.transcript_window,
-            },
-        },
-    })
-}
-
-fn deployments(settings: &Settings, store: &Arc<SqliteStore>) -> Arc<dyn Deployments> {
-    match settings.test_seams {
-        true => Arc::new(conformance::SeededDeployments::over(store.clone())),
-        false => store.clone(),
-    }
-}
-
-/// What starts runs without a caller. Definitions that were loaded for everybody fire where a member owns them, and
-/// else for the tenant of those who name none.
-async fn standing(
-    engine: &Engine,
-    store: &Arc<SqliteStore>,
-    test_seams: bool,
-) -> Result<(Scheduler, Bridge, Queues), CommandError> {
-    let scheduler = Scheduler::new(engine.clone(), store.clone());
-    let owner = Owner { tenant: "default".into(), workspace: None, principal: Some("host".into()) };
-    let mode = if test_seams { KeyMode::Test } else { KeyMode::Live };
-    scheduler.declare_loaded(owner, mode).await.map_err(|error| {
-        CommandError::failed(format!("the schedules of workflows cannot be kept: {error}"))
-    })?;
-    let bridge = Bridge::new(engine.clone(), store.clone());
-    Ok((scheduler, bridge, Queues::new(engine.clone(), store.clone())))
-}
-
 async fn open_agents(
     settings: &Settings,
     packs: Vec<PathBuf>,
@@ -322,9 +238,9 @@ async fn open_agents(
             .map_err(|error| CommandError::failed(format!("the conformance packs: {error}")))?;
         loaded.extend(ours);
     }
-    let (agents, left) = AgentRegistry::open(store, policy, loaded).await.map_err(|error| {
-        CommandError::failed(format!("the installed packs cannot be read: {error}"))
-    })?;
+    let (agents, left) = AgentRegistry::open(store, policy, loaded)
+        .await
+        .map_err(|error| unkept("the installed packs cannot be read", &error))?;
     for left in left {
         let (name, version) = (&left.id.name, &left.id.version);
         tracing::warn!(pack = %name, %version, error = %left.why, "installed pack left out");
@@ -334,13 +250,8 @@ async fn open_agents(
 
 async fn first_key(keys: &KeyRing) -> Result<Option<ApiKey>, CommandError> {
     let made = keys.bootstrap(SystemClock.now()).await;
-    let made = made.map_err(|error| CommandError::failed(error.to_string()))?;
+    let made = made.map_err(|error| unkept("no first key could be stored", &error))?;
     Ok(made.map(|key| ApiKey::from(key.reveal().to_owned())))
-}
-
-/// A name that no other process has or had: the same process id may come again, but not at the same time.
-fn host_id() -> HostId {
-    format!("host-{}-{}", std::process::id(), words::now().as_millis()).into()
 }
 
 fn server_config(config: &Config) -> Result<ServerConfig, CommandError> {
@@ -381,8 +292,9 @@ fn unopened(folder: &Path, error: &OpenError) -> CommandError {
     }
 }
 
-fn unread(error: &StoreError) -> CommandError {
-    CommandError::failed(format!("the stored keys cannot be read: {error}"))
+/// What the database does not give or take.
+fn unkept(what: &str, error: &dyn fmt::Display) -> CommandError {
+    CommandError::failed(format!("{what}: {error}"))
         .hint("check the disk and the permissions of the data folder; `callboard doctor` says more")
 }
 
@@ -394,23 +306,5 @@ struct DatabaseReadiness(Arc<SqliteStore>);
 impl Readiness for DatabaseReadiness {
     async fn check(&self) -> Result<(), NotReady> {
         self.0.ping().await.map_err(|error| NotReady(error.to_string()))
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            listen: "127.0.0.1:0".to_owned(),
-            data: PathBuf::from("callboard-data"),
-            config: Config::default(),
-            workflows: Vec::new(),
-            packs: Vec::new(),
-            api_keys: Vec::new(),
-            test_seams: false,
-            variable: environment,
-            reach: Reach::Public,
-            lease: Duration::from_secs(30),
-            heartbeat: Duration::from_secs(10),
-        }
     }
 }

@@ -82,7 +82,7 @@ struct Author {
 
 impl Entry {
     fn read(found: Value) -> Result<Self, CommandError> {
-        serde_json::from_value(found).map_err(|error| unreadable(&error))
+        serde_json::from_value(found).map_err(|error| CommandError::unreadable(&error))
     }
 
     /// Where it is kept.
@@ -123,8 +123,4 @@ impl Entry {
         output::line("")?;
         output::line(&words::plain(&self.content))
     }
-}
-
-fn unreadable(error: &serde_json::Error) -> CommandError {
-    CommandError::failed(format!("the host's answer cannot be read: {error}"))
 }

@@ -30,9 +30,8 @@ pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, Co
         output::json(&found)?;
         return Ok(Exit::Done);
     }
-    let agent: AgentInventoryEntry = serde_json::from_value(found).map_err(|error| {
-        CommandError::failed(format!("the host's answer cannot be read: {error}"))
-    })?;
+    let agent: AgentInventoryEntry =
+        serde_json::from_value(found).map_err(|error| CommandError::unreadable(&error))?;
     output::field("agent", agent.agent_id.as_str())?;
     output::field("label", &words::plain(&agent.label))?;
     if let Some(description) = &agent.description {

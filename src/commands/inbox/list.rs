@@ -17,7 +17,8 @@ use crate::words;
   callboard inbox list
   callboard inbox list --kind approval --workflow release --json")]
 pub(crate) struct ListArgs {
-    /// Only questions of this kind: approval, clarification, external-event, custom
+    /// Only questions of this kind: approval, clarification, external-event, custom, low-confidence,
+    /// conversation.exchange
     #[arg(long, value_name = "KIND", value_parser = parse_kind)]
     kind: Option<InterruptKind>,
     /// Only those of runs of this workflow
@@ -26,10 +27,10 @@ pub(crate) struct ListArgs {
     /// Only those of this run
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
-    /// How many at once
+    /// How many at most
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
-    /// Go on where an earlier page ended
+    /// Where the last page ended
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
     /// Print JSON

@@ -39,9 +39,7 @@ pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, Co
 pub(super) fn show(found: &Value) -> Result<Exit, CommandError> {
     let chart = found["chart"].clone();
     let departments: Vec<Department> = serde_json::from_value(chart["departments"].clone())
-        .map_err(|error| {
-            CommandError::failed(format!("the host's chart cannot be read: {error}"))
-        })?;
+        .map_err(|error| CommandError::unreadable(&error))?;
     let names = |member: &Placement| {
         let department = departments.iter().find(|it| it.department_id == member.department_id);
         let role = department
@@ -52,7 +50,7 @@ pub(super) fn show(found: &Value) -> Result<Exit, CommandError> {
     let headers = ["member", "department", "role", "reports to"];
     Listing::new("members", headers, "nobody stands anywhere")
         .remedy("`callboard org-chart put FILE` draws the chart")
-        .show(chart.clone(), false, |member: Placement| {
+        .show(chart, false, |member: Placement| {
             let (department, role) = names(&member);
             let chief = member.reports_to.as_ref().map_or("-", |chief| chief.as_str());
             [

@@ -100,9 +100,8 @@ pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, Co
         output::json(&page(found, &work))?;
         return Ok(Exit::Done);
     }
-    let activity: Activity = serde_json::from_value(found).map_err(|error| {
-        CommandError::failed(format!("the host's answer cannot be read: {error}"))
-    })?;
+    let activity: Activity =
+        serde_json::from_value(found).map_err(|error| CommandError::unreadable(&error))?;
     who(&activity.member)?;
     queue(&work)?;
     feeds(&activity.triggers)?;

@@ -28,17 +28,14 @@ pub(crate) struct CancelArgs {
 pub(super) async fn run(args: CancelArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
     let answer = client.cancel(&args.run, args.reason).await?;
-    print(&args.run, &answer, args.json)
-}
-
-/// The status that the run has now; cancelling one that ended before changes nothing, and says so.
-fn print(run: &str, answer: &Value, as_json: bool) -> Result<Exit, CommandError> {
-    if as_json {
-        output::json(answer)?;
+    if args.json {
+        output::json(&answer)?;
         return Ok(Exit::Done);
     }
+    let run = &args.run;
     match answer.get("status").and_then(Value::as_str).unwrap_or("unknown") {
         status @ ("cancelled" | "cancelling") => output::line(&format!("{run} {status}"))?,
+        // Cancelling a run that ended before changes nothing.
         status => output::line(&format!("{run} had already ended: {status}"))?,
     }
     Ok(Exit::Done)

@@ -1,0 +1,95 @@
+//! The engine of a host, with everything that performs nodes.
+
+use std::sync::Arc;
+
+use callboard_agents::{AgentDirectory, AgentRegistry, conformance};
+use callboard_backends::{
+    CallPrompt, FILES, FilesNode, MemoryNode, SecretEcho, SeededSecrets, SideEffect,
+};
+use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
+use callboard_engine::{
+    Activities, Catalog, Deployments, Engine, Options, Parts, RandomIds, Secrets, SystemClock,
+};
+use callboard_protocol::HostId;
+use callboard_store::SqliteStore;
+
+use super::Settings;
+use super::agents::Dispatch;
+use super::folder::{self, Candidate};
+use super::models::Minds;
+use crate::words;
+
+pub(super) fn build(
+    settings: &Settings,
+    definitions: Vec<Candidate>,
+    store: Arc<SqliteStore>,
+    agents: Arc<AgentRegistry>,
+    dispatch: Dispatch,
+    minds: &Minds,
+) -> Engine {
+    let conformance =
+        if settings.test_seams { ConformanceNodes::On } else { ConformanceNodes::Off };
+    let mut catalog = Catalog::new(store.clone(), conformance);
+    folder::load(definitions, &mut catalog);
+    let limits = &settings.config.limits;
+    let mut activities = Activities::default()
+        .with("core.ai.callPrompt", Arc::new(CallPrompt))
+        .with("core.identity", Arc::new(MemoryNode))
+        .with(UPKEEP, Arc::new(MemoryNode))
+        .with(FILES, Arc::new(FilesNode))
+        .with_agents(dispatch.activity);
+    let mut secrets: Arc<dyn Secrets> = store.clone();
+    activities = minds.perform(activities, settings.test_seams);
+    if settings.test_seams {
+        activities = activities
+            .with("core.conformance.side-effect", Arc::new(SideEffect))
+            .with("conformance.secret.echo", Arc::new(SecretEcho));
+        secrets = Arc::new(SeededSecrets::over(secrets));
+    }
+    // Only the bracket of a live agent says which version a channel led to.
+    if settings.test_seams && dispatch.is_live {
+        catalog.set_deployed(conformance::DEPLOYED);
+    }
+    let deployments = deployments(settings, &store);
+    let directory = Arc::new(AgentDirectory { registry: agents, deployments });
+    Engine::new(Parts {
+        memory: store.clone(),
+        files: store.clone(),
+        roster: store.clone(),
+        store,
+        catalog,
+        activities,
+        directory,
+        secrets,
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
+        options: Options {
+            host: host_id(),
+            lease: settings.lease,
+            heartbeat: settings.heartbeat,
+            limits: HostLimits {
+                max_node_executions: limits.max_node_executions,
+                max_run_duration_ms: limits.max_run_duration_ms,
+                max_loop_iterations: limits.max_loop_iterations,
+                confidence_floor: settings.config.orchestration.confidence_floor,
+                run_budget: settings.config.budgets.run,
+                member_day: settings.config.budgets.member_day,
+                tenant_day: settings.config.budgets.tenant_day,
+                execution_model: settings.config.orchestration.execution_model,
+                transcript_window: settings.config.orchestration.transcript_window,
+            },
+        },
+    })
+}
+
+pub(super) fn deployments(settings: &Settings, store: &Arc<SqliteStore>) -> Arc<dyn Deployments> {
+    match settings.test_seams {
+        true => Arc::new(conformance::SeededDeployments::over(store.clone())),
+        false => store.clone(),
+    }
+}
+
+/// A name that no other process has or had: the same process id may come again, but not at the same time.
+fn host_id() -> HostId {
+    format!("host-{}-{}", std::process::id(), words::now().as_millis()).into()
+}

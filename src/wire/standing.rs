@@ -1,0 +1,67 @@
+//! What a host does without a caller: deliveries, schedules, triggers, queues, heartbeats, tidying.
+
+use std::sync::Arc;
+
+use callboard_backends::Egress;
+use callboard_engine::{
+    Bridge, Courier, Engine, Keeper, KeyMode, Pulse, Queues, Scheduler, Sweeper,
+};
+use callboard_protocol::Owner;
+use callboard_store::SqliteStore;
+
+use super::{Settings, unkept};
+use crate::exit::CommandError;
+
+/// Every loop of a host beside the one that drives runs.
+#[derive(Debug)]
+pub(super) struct Standing {
+    pub(super) courier: Courier,
+    pub(super) scheduler: Scheduler,
+    pub(super) bridge: Bridge,
+    pub(super) queues: Queues,
+    pub(super) pulse: Pulse,
+    keeper: Keeper,
+    sweeper: Option<Sweeper>,
+}
+
+impl Standing {
+    /// Definitions that were loaded for everybody fire where a member owns them, and else for the tenant of those
+    /// who name none.
+    pub(super) async fn assemble(
+        settings: &Settings,
+        engine: &Engine,
+        store: &Arc<SqliteStore>,
+        egress: &Arc<Egress>,
+    ) -> Result<Self, CommandError> {
+        let scheduler = Scheduler::new(engine.clone(), store.clone());
+        let owner =
+            Owner { tenant: "default".into(), workspace: None, principal: Some("host".into()) };
+        let mode = if settings.test_seams { KeyMode::Test } else { KeyMode::Live };
+        scheduler
+            .declare_loaded(owner, mode)
+            .await
+            .map_err(|error| unkept("the schedules of workflows cannot be kept", &error))?;
+        let keep = settings.config.retention.runs;
+        Ok(Self {
+            courier: Courier::new(engine.clone(), store.clone(), egress.clone()),
+            scheduler,
+            bridge: Bridge::new(engine.clone(), store.clone()),
+            queues: Queues::new(engine.clone(), store.clone()),
+            pulse: Pulse::new(engine.clone(), store.clone(), egress.clone()),
+            keeper: Keeper::new(engine.clone()),
+            sweeper: keep.map(|keep| Sweeper::new(engine.clone(), store.clone(), keep)),
+        })
+    }
+
+    pub(super) fn start(self) {
+        self.courier.start();
+        self.scheduler.start();
+        self.bridge.start();
+        self.queues.start();
+        self.pulse.start();
+        self.keeper.start();
+        if let Some(sweeper) = self.sweeper {
+            sweeper.start();
+        }
+    }
+}

@@ -168,7 +168,7 @@ impl Snapshot {
     }
 
     /// The version of an agent that a run keeps, also when nobody can begin with it any more.
-    pub fn find_kept(
+    pub(crate) fn find_kept(
         &self,
         tenant: &Tenant,
         id: &AgentId,

@@ -58,7 +58,7 @@ pub use model::{
     ModelRefError, ModelRequest, ModelTable, Models, NoModel, Overflow, Phase, Price, PriceTable,
     Recovery, RecoveryPath, ResolvedModel, RetryAdvice, SCHEMA_ROUNDS, Scripted, SemanticRequest,
     StopReason, Substitution, TokenUsage, ToolCallAssembly, ToolNames, ToolReply, ToolSpec, Tries,
-    Turn, Verdict, WantedCall, capabilities_of, gate, judge, reduce, restore,
+    Turn, Verdict, WantedCall, gate, judge, reduce, restore,
 };
 pub use pack::{Agent, Pack, Schema, unmet_needs};
 pub use prompt::{

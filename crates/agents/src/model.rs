@@ -28,7 +28,7 @@ pub use answer::{
 };
 pub use assembly::{AssembledCall, Overflow, ToolCallAssembly};
 pub use cache_key::{CacheRecipe, SemanticRequest};
-pub use capability::{Demands, Gate, MODEL_CAPABILITIES, Substitution, capabilities_of, gate};
+pub use capability::{Demands, Gate, MODEL_CAPABILITIES, Substitution, gate};
 pub use error::{Fault, ModelError, Phase, RetryAdvice};
 pub use names::ToolNames;
 pub use price::{Price, PriceTable};

@@ -122,7 +122,7 @@ impl LiveModel {
 
     /// The same provider, asked with a run's own key.
     #[must_use]
-    pub fn with_key(mut self, key: SecretString) -> Self {
+    pub(crate) fn with_key(mut self, key: SecretString) -> Self {
         self.settings.key = Some(key);
         self
     }

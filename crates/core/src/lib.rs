@@ -48,7 +48,6 @@ pub use run::{
 pub use schedule::{Cron, HORIZON, HORIZON_TEXT, ScheduleError, within_horizon};
 pub use secrets::{Redactor, SecretText, redact, redact_text};
 pub use trace::{
-    Span, SpanCode, SpanContext, SpanEvent, SpanKind, SpanStatus, TraceContext, cost_attributes,
-    spans,
+    Span, SpanCode, SpanContext, SpanEvent, SpanKind, SpanStatus, TraceContext, spans,
 };
 pub use version::{Pin, pin_version};

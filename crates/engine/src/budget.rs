@@ -165,7 +165,7 @@ impl DayAccount {
 }
 
 /// What a member may use in a day.
-pub async fn allowance_of(
+async fn allowance_of(
     budgets: &dyn Roster,
     host: &HostLimits,
     tenant: &Tenant,

@@ -50,7 +50,7 @@ mod work;
 pub use activity::{Activities, Activity, Call, Past, PastTask, Superseded, VersionError};
 pub use ancestry::Ancestry;
 pub use annotations::{Annotated, Annotations};
-pub use budget::{Budgets, DayAccount, Purse, allowance_of, call_over};
+pub use budget::{Budgets, DayAccount, Purse, call_over};
 pub use catalog::{Catalog, CatalogEntry, Origin, RegisterError};
 pub use changes::{Changes, Listener};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
@@ -77,8 +77,8 @@ pub use logs::{Logs, Window};
 pub use memory::{
     CONVERSATIONS, Commitment, Crowd, Keeper, Lifetime, MAX_MEMORY_BYTES, MAX_TOKEN_BUDGET, Memory,
     MemoryAccess, MemoryAuthor, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord, MemoryRow,
-    Place, Seen as MemorySeen, TOKENIZER, Upkeep, UpkeepError, Wanted, check_memory_ref,
-    next_expiry, unreached, words,
+    Place, Seen as MemorySeen, TOKENIZER, Upkeep, UpkeepError, Wanted, next_expiry, unreached,
+    words,
 };
 pub use observe::Ended;
 pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};

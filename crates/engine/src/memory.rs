@@ -16,9 +16,8 @@ use callboard_protocol::{MemoryEntry, MemoryId, NodeId, Principal, Remembered, R
 
 use crate::store::{Scope, StoreError};
 
-pub use draft::{
-    Lifetime, MAX_MEMORY_BYTES, MemoryDraft, MemoryError, check_memory_ref, unreached,
-};
+pub(crate) use draft::check_memory_ref;
+pub use draft::{Lifetime, MAX_MEMORY_BYTES, MemoryDraft, MemoryError, unreached};
 pub use keeper::Keeper;
 pub use recall::{MemoryAccess, Wanted};
 pub(crate) use recall::{Shared, rows_of};

@@ -100,7 +100,7 @@ pub use pack::{
 };
 pub use prompt::{
     LONGEST_PROMPT, ModelHints, PromptMeta, PromptOrigin, PromptRef, PromptSource, PromptTemplate,
-    PromptValueType, PromptVariable, is_prompt_name,
+    PromptValueType, PromptVariable,
 };
 pub use request::{
     BulkCancel, BulkCancelled, BulkItem, BulkItemError, CancelRun, Chat, CreateRun, CreatedRun,

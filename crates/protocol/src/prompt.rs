@@ -230,7 +230,7 @@ impl PromptRef {
     }
 }
 
-pub fn is_prompt_name(text: &str) -> bool {
+pub(crate) fn is_prompt_name(text: &str) -> bool {
     let is_first = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     text.len() <= 128
         && text.starts_with(is_first)

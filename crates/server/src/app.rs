@@ -13,14 +13,14 @@ use callboard_engine::{
     Annotations, Bridge, Courier, Deployments, Engine, Envelopes, Logs, Pulse, Queues, Scheduler,
 };
 use callboard_protocol::{
-    AgentsCapability, BudgetCapability, BudgetScope, Capabilities, CommitmentsCapability,
-    Contradiction, HttpClientCapability, Implementation, InstallScope, InvocationSource,
-    LiveRuntime, ManifestRuntime, MemoryConsolidation, OrgChartCapability, ReasoningCapability,
+    AgentsCapability, BudgetCapability, BudgetScope, CommitmentsCapability, Contradiction,
+    HttpClientCapability, Implementation, InstallScope, InvocationSource, LiveRuntime,
+    ManifestRuntime, MemoryConsolidation, OrgChartCapability, ReasoningCapability,
     RosterCapability, Timestamp, ToolHooksCapability, ToolSource, TriggerSource,
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::discovery::Discovery;
+use crate::discovery::{Discovery, capabilities};
 use crate::keys::KeyRing;
 use crate::load::Load;
 use crate::metrics::Metrics;
@@ -28,17 +28,6 @@ use crate::rate::RateLimit;
 use crate::seams::{Overlay, TestSeams};
 use crate::token::Links;
 use crate::turns::Turns;
-
-impl App {
-    /// Whether what discovery would say holds together. To be asked before anything is served.
-    pub fn check(&self) -> Result<(), Contradiction> {
-        self.capabilities().check()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        crate::discovery::capabilities(&Host::new(self.clone()), &[])
-    }
-}
 
 /// Everything that the routes need from outside.
 #[derive(Debug, Clone)]
@@ -77,6 +66,13 @@ pub struct App {
     pub links: Links,
     /// Once cancelled, open streams and long polls end by themselves.
     pub shutdown: CancellationToken,
+}
+
+impl App {
+    /// Whether what discovery would say holds together. To be asked before anything is served.
+    pub fn check(&self) -> Result<(), Contradiction> {
+        capabilities(&Host::new(self.clone()), &[]).check()
+    }
 }
 
 /// Where packs may be fetched from, and by whom.

@@ -1,4 +1,4 @@
-//! What stands before every operation, in this order: room, rate, key, scope, idempotency.
+//! What stands before every operation, in this order: room, key, rate, scope, body, idempotency.
 
 use std::sync::Arc;
 

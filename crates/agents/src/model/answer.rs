@@ -167,7 +167,7 @@ impl ModelRequest {
     }
 
     /// Leaves out what only the provider so far understands.
-    pub fn forget_provider(&mut self) {
+    pub(crate) fn forget_provider(&mut self) {
         for message in &mut self.messages {
             if let Message::Assistant { calls, .. } = message {
                 for call in calls {

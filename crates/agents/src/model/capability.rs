@@ -35,7 +35,7 @@ const KNOWN: [(&str, &str, &[&str]); 12] = [
 ];
 
 /// What is known of a model.
-pub fn capabilities_of(model: &ModelRef) -> &'static [&'static str] {
+fn capabilities_of(model: &ModelRef) -> &'static [&'static str] {
     let known = KNOWN
         .iter()
         .filter(|(provider, name, _)| model.provider == *provider && model.model.starts_with(name));

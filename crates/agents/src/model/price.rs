@@ -96,7 +96,7 @@ impl PriceTable {
     }
 
     /// What a turn may use at most, before anybody has counted.
-    pub fn foresee(&self, request: &ModelRequest) -> Spent {
+    pub(crate) fn foresee(&self, request: &ModelRequest) -> Spent {
         let tools = request.tools.iter().map(|tool| {
             tool.name.len() + tool.description.len() + tool.parameters.to_string().len()
         });

@@ -63,7 +63,7 @@ impl PromptDesk {
     }
 
     /// Prepares the prompts of an agent that works on a node: its own, unless the node or the run names another.
-    pub async fn prepare_agent(
+    pub(crate) async fn prepare_agent(
         &self,
         call: &Call,
         agent: &InstalledAgent,

@@ -175,7 +175,7 @@ const NO_VERSION: &str = "0.0.0";
 
 impl AgentPrompts<'_> {
     /// A name for the agent's own prompt that has the form of a ref.
-    pub fn own_ref(&self) -> String {
+    pub(crate) fn own_ref(&self) -> String {
         let tame = |c: char| {
             let c = c.to_ascii_lowercase();
             let plain = c.is_ascii_lowercase() || c.is_ascii_digit();

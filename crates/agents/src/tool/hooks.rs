@@ -48,7 +48,7 @@ impl Granted {
         }
     }
 
-    pub fn holds_all(&self, scopes: &[String]) -> bool {
+    pub(crate) fn holds_all(&self, scopes: &[String]) -> bool {
         scopes.iter().all(|scope| self.holds(scope))
     }
 }

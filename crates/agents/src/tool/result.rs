@@ -35,7 +35,7 @@ impl ToolOutput {
     }
 
     /// The result as a message to the model: marked as a stranger's words, with a note of ours where it was cut.
-    pub fn for_model(&self) -> String {
+    pub(crate) fn for_model(&self) -> String {
         let text = text_of(&self.value);
         let wrapped = untrusted(&text);
         match self.of_bytes {

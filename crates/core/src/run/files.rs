@@ -59,7 +59,7 @@ impl Run {
         let is_known = self.files.newest(&file.path) >= file.version;
         let FileVersion { path, version } = file.clone();
         let node_id = Some(self.node_id(index));
-        (!is_known).then(|| Event::WorkspaceUpdated(WorkspaceUpdated { node_id, path, version }))
+        (!is_known).then_some(Event::WorkspaceUpdated(WorkspaceUpdated { node_id, path, version }))
     }
 
     pub(super) fn fold_file(&mut self, updated: &WorkspaceUpdated) {

@@ -114,7 +114,7 @@ impl Redactor {
         }
     }
 
-    pub fn redact_object(&self, fields: &mut Object) {
+    pub(crate) fn redact_object(&self, fields: &mut Object) {
         if self.known.is_empty() {
             return;
         }

@@ -135,7 +135,7 @@ impl MemoryDraft {
 }
 
 /// Refuses names that are no names: too long, with control characters, or climbing out of where they stand.
-pub fn check_memory_ref(memory_ref: &str) -> Result<(), MemoryError> {
+pub(crate) fn check_memory_ref(memory_ref: &str) -> Result<(), MemoryError> {
     let is_sound = !memory_ref.is_empty()
         && memory_ref.chars().count() <= MAX_MEMORY_REF
         && !memory_ref.chars().any(char::is_control)

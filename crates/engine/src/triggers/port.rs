@@ -192,7 +192,7 @@ pub struct SigningSecrets {
 }
 
 impl SigningSecrets {
-    pub fn valid_at(&self, at: Timestamp) -> impl Iterator<Item = &SigningSecret> {
+    pub(crate) fn valid_at(&self, at: Timestamp) -> impl Iterator<Item = &SigningSecret> {
         let previous = self.previous.iter().filter(move |(_, until)| *until > at);
         self.current.iter().chain(previous.map(|(secret, _)| secret))
     }

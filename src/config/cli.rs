@@ -214,7 +214,7 @@ mod tests {
             ),
             (
                 "[cli]\nidle_timeout_ms = 0",
-                "c.toml:2: cli.idle_timeout_ms must be a whole number from 1 to 86400000, not an integer",
+                "c.toml:2: cli.idle_timeout_ms must be 1 to 86400000, not 0",
                 None,
             ),
             (
@@ -237,7 +237,11 @@ mod tests {
                 "c.toml:3: cli.goose.sessions must be folders below the agent's home, not an array",
                 None,
             ),
-            ("cli = 1", "c.toml:1: cli must be a section, not an integer", None),
+            (
+                "cli = 1",
+                "c.toml:1: cli must be a section, not an integer",
+                Some("write it as a line [cli] with keys below it"),
+            ),
         ] {
             let found = read(text).map(drop);
             assert_eq!(found, Err((what.to_owned(), hint.map(str::to_owned))), "{text}");

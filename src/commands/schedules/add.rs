@@ -44,7 +44,7 @@ pub(crate) struct AddArgs {
     /// While the last run goes on: skip, allow, queue or cancel [default: skip]
     #[arg(long, value_name = "POLICY", value_parser = ["skip", "allow", "queue", "cancel"])]
     overlap: Option<String>,
-    /// Times for which no host was there: skip, fire-once, or fire-all, which does the same [default: fire-once]
+    /// Times for which no host was there: skip or fire-once [default: fire-once]
     #[arg(long, value_name = "POLICY", value_parser = ["skip", "fire-once", "fire-all"])]
     missed: Option<String>,
     /// Make it paused

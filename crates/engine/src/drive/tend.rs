@@ -1,0 +1,74 @@
+//! Children of the run that is driven: started, heard, ended.
+
+use callboard_core::{ChildOrder, Command, status_for_parent};
+
+use super::{Driver, Left, Step};
+use crate::activity::Kept;
+use crate::engine::EngineError;
+
+/// How many children are started, or heard, in one append: enough to share a commit, few enough not to hold it up.
+const MOST_AT_ONCE: usize = 64;
+
+impl Driver {
+    /// Starts the children that are owed, ends those that must end, and records what is new of the others.
+    pub(super) async fn tend_children(&mut self) -> Result<Option<Left>, EngineError> {
+        self.is_tending = true;
+        let mut left = None;
+        while left.is_none() {
+            let orders = self.run.child_orders();
+            let steps = match orders.is_empty() {
+                true => self.news().await?,
+                false => self.begin_children(orders).await?,
+            };
+            if steps.is_empty() {
+                break;
+            }
+            left = self.record_all(steps, Kept::default()).await?;
+        }
+        self.is_tending = false;
+        match left {
+            Some(left) => Ok(Some(left)),
+            None => self.rest(self.engine.inner.clock.now()).await,
+        }
+    }
+
+    /// What is new of the children. Most have nothing new to tell, so first it is only asked where they stand.
+    async fn news(&self) -> Result<Vec<Step>, EngineError> {
+        let children = self.run.live_children();
+        if children.is_empty() {
+            return Ok(Vec::new());
+        }
+        for child in children.iter().filter(|child| child.must_end) {
+            self.engine.end_child(&self.run, child).await?;
+        }
+        let runs: Vec<_> = children.iter().map(|child| child.run.clone()).collect();
+        let statuses = self.engine.inner.store.statuses(&runs).await?;
+        let moved = children.iter().zip(statuses).filter(|(child, status)| {
+            status.is_some_and(|status| status_for_parent(status) != child.status)
+        });
+        let mut news = Vec::new();
+        for (child, _) in moved.take(MOST_AT_ONCE) {
+            let heard = self.engine.news_of(&self.run, child).await?;
+            news.extend(heard.map(|heard| Command::Hear(heard).into()));
+        }
+        Ok(news)
+    }
+
+    /// Children, each to be written together with the event that tells of it.
+    async fn begin_children(&self, orders: Vec<ChildOrder>) -> Result<Vec<Step>, EngineError> {
+        let mut steps = Vec::new();
+        for order in orders.into_iter().take(MOST_AT_ONCE) {
+            let child = self.engine.child_of(&self.run, &order).await?;
+            let ChildOrder { attempt, workflow, .. } = order;
+            steps.push(match child {
+                Ok(child) => {
+                    let id = child.run.id().clone();
+                    let command = Command::Dispatch { attempt, child: id, workflow };
+                    Step { command, child: Some(child) }
+                }
+                Err(failure) => Command::Undispatch { attempt, workflow, failure }.into(),
+            });
+        }
+        Ok(steps)
+    }
+}

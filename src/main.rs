@@ -18,7 +18,9 @@ mod timeline;
 mod wire;
 mod words;
 
+use std::num::NonZero;
 use std::process::ExitCode;
+use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
@@ -89,10 +91,15 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
     }
 }
 
-/// A host uses all processors; a client that waits for one answer needs a single thread.
+/// A host uses all processors, one of them for the thread that writes: where more threads want to work than there are
+/// processors, they wait for each other. A client that waits for one answer needs a single thread.
 fn start_runtime(command: &Command) -> Result<Runtime, CommandError> {
     let mut builder =
         if command.is_host() { Builder::new_multi_thread() } else { Builder::new_current_thread() };
+    if command.is_host() {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        builder.worker_threads(processors.saturating_sub(1).max(1));
+    }
     builder
         .enable_all()
         .build()

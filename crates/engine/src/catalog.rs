@@ -108,7 +108,7 @@ impl Catalog {
             return Ok(Some(entry.clone()));
         }
         let stored = self.store.workflow(tenant, id).await?;
-        stored.map(|stored| self.registered(stored.source)).transpose()
+        stored.map(|stored| self.registered(stored.digest, stored.source)).transpose()
     }
 
     /// All workflows of a tenant by id.
@@ -117,7 +117,7 @@ impl Catalog {
         for stored in self.store.workflows(tenant).await? {
             // What the host loaded stands for everybody; a stored one of the same id is from before.
             if let Entry::Vacant(place) = entries.entry(stored.id) {
-                place.insert(self.registered(stored.source)?);
+                place.insert(self.registered(stored.digest, stored.source)?);
             }
         }
         Ok(entries.into_values().collect())
@@ -180,7 +180,8 @@ impl Catalog {
 
     /// The workflow of a run that is an agent's alone.
     pub(crate) fn of_agent(&self, agent: &str) -> Result<CatalogEntry, StoreError> {
-        self.registered(directory::definition_of(agent))
+        let source = directory::definition_of(agent);
+        self.registered(digest(&source), source)
     }
 
     /// The plan of a definition that a run was born with.
@@ -198,8 +199,7 @@ impl Catalog {
         Ok((digest, plan))
     }
 
-    fn registered(&self, source: Arc<str>) -> Result<CatalogEntry, StoreError> {
-        let digest = digest(&source);
+    fn registered(&self, digest: String, source: Arc<str>) -> Result<CatalogEntry, StoreError> {
         let plan = self.plan(&digest, &source)?;
         Ok(CatalogEntry { source, digest, plan, origin: Origin::Registered })
     }
@@ -219,6 +219,6 @@ impl Catalog {
     }
 }
 
-fn digest(source: &str) -> String {
+pub(crate) fn digest(source: &str) -> String {
     hex(Sha256::digest(source.as_bytes()))
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use callboard_protocol::{KeyId, Tenant, Timestamp, WorkflowId, Workspace};
 
+use crate::catalog;
 use crate::schedules::Schedule;
 use crate::store::{Digest, StoreError};
 
@@ -44,7 +45,16 @@ pub struct StoredWorkflow {
     pub id: WorkflowId,
     /// The definition exactly as it was sent.
     pub source: Arc<str>,
+    /// Of the source. A definition may be large, and every run of it needs this.
+    pub(crate) digest: String,
     pub updated_at: Timestamp,
+}
+
+impl StoredWorkflow {
+    pub fn new(id: WorkflowId, source: Arc<str>, updated_at: Timestamp) -> Self {
+        let digest = catalog::digest(&source);
+        Self { id, source, digest, updated_at }
+    }
 }
 
 /// API keys. The key itself is never stored, only its digest.

@@ -39,7 +39,7 @@ impl Workflows for InMemoryStore {
         declared: Vec<Schedule>,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
-        let stored = StoredWorkflow { id: id.clone(), source, updated_at: at };
+        let stored = StoredWorkflow::new(id.clone(), source, at);
         let mut tables = self.tables();
         tables.declare(tenant, id, declared);
         let replaced = tables.workflows.insert((tenant.clone(), id.clone()), stored);

@@ -33,11 +33,8 @@ pub(super) fn workflows(db: &Connection, tenant: &Tenant) -> Result<Vec<StoredWo
 }
 
 fn stored_workflow(row: &Row<'_>) -> Result<StoredWorkflow, Fault> {
-    Ok(StoredWorkflow {
-        id: row.get::<_, String>(0)?.into(),
-        source: row.get::<_, String>(1)?.into(),
-        updated_at: time(row, 2)?,
-    })
+    let id = row.get::<_, String>(0)?.into();
+    Ok(StoredWorkflow::new(id, row.get::<_, String>(1)?.into(), time(row, 2)?))
 }
 
 pub(super) fn put_workflow(

@@ -31,8 +31,7 @@ pub(crate) async fn workflows_are_kept_per_tenant(subject: Subject) -> anyhow::R
         Put::Created
     );
 
-    let stored =
-        StoredWorkflow { id: greet.clone(), source: "{\"v\": 2}".into(), updated_at: at(2) };
+    let stored = StoredWorkflow::new(greet.clone(), "{\"v\": 2}".into(), at(2));
     assert_eq!(store.workflow(&acme, &greet).await?, Some(stored));
     let ids: Vec<_> =
         store.workflows(&acme).await?.into_iter().map(|workflow| workflow.id).collect();

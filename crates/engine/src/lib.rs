@@ -13,6 +13,7 @@ mod coding_sessions;
 mod deliver;
 mod deployments;
 mod directory;
+mod document;
 mod drive;
 mod effects;
 mod engine;

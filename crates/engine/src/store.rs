@@ -4,14 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
+use serde::Serialize;
 
 use callboard_core::{Birth, Cause, Entry, Head, InterruptView};
 use callboard_protocol::{
-    EVENT_SCHEMA_VERSION, Event, EventId, HostId, InterruptKind, NodeId, RosterId, RunId,
-    RunStatus, Tenant, Timestamp, WorkflowId, Workspace,
+    HostId, InterruptKind, NodeId, RosterId, RunId, RunStatus, Tenant, Timestamp, WorkflowId,
+    Workspace,
 };
 
 use crate::effects::{Begun, EffectClaim, EffectId};
@@ -288,42 +286,6 @@ pub struct Recorded {
     pub payload: String,
     pub engine_version: u32,
     pub cause: Option<Cause>,
-}
-
-impl Recorded {
-    /// The id of what this event answers.
-    fn causation_id(&self) -> Option<EventId> {
-        match self.cause.as_ref()? {
-            Cause::Event(sequence) => Some(EventId::of(&self.run, *sequence)),
-            Cause::Outside(id) => Some(EventId::from(id.as_str())),
-        }
-    }
-}
-
-impl Serialize for Recorded {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let payload: &RawValue =
-            serde_json::from_str(&self.payload).map_err(serde::ser::Error::custom)?;
-        let mut doc = serializer.serialize_struct("RunEventDoc", 10)?;
-        doc.serialize_field("eventId", &EventId::of(&self.run, self.sequence))?;
-        doc.serialize_field("runId", &self.run)?;
-        if let Some(node) = &self.node {
-            doc.serialize_field("nodeId", node)?;
-        }
-        doc.serialize_field("type", &self.kind)?;
-        doc.serialize_field("payload", payload)?;
-        doc.serialize_field("timestamp", &self.at)?;
-        doc.serialize_field("sequence", &self.sequence)?;
-        doc.serialize_field("schemaVersion", &EVENT_SCHEMA_VERSION)?;
-        doc.serialize_field("engineVersion", &format_args!("{}", self.engine_version))?;
-        if Event::is_untrusted(&self.kind) {
-            doc.serialize_field("contentTrust", "untrusted")?;
-        }
-        if let Some(cause) = self.causation_id() {
-            doc.serialize_field("causationId", &cause)?;
-        }
-        doc.end()
-    }
 }
 
 /// Which runs a list shows. Empty fields filter nothing.

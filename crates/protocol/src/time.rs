@@ -39,29 +39,39 @@ impl Timestamp {
         self.plus(Duration::from_millis(millis))
     }
 
+    /// Behind the text that is there.
+    pub fn push_to(self, text: &mut String) {
+        self.with_text(|at| text.push_str(at));
+    }
+
     /// Every answer holds a dozen of these, so they are written without the formatting machinery.
     fn with_text<T>(self, write: impl FnOnce(&str) -> T) -> T {
         // Both bounds are within what jiff knows.
         let at = jiff::Timestamp::from_millisecond(self.0).unwrap_or_default();
         let at = jiff::tz::Offset::UTC.to_datetime(at);
-        let mut text = *b"0000-00-00T00:00:00.000Z";
-        put(&mut text[..4], at.year());
-        put(&mut text[5..7], at.month().into());
-        put(&mut text[8..10], at.day().into());
-        put(&mut text[11..13], at.hour().into());
-        put(&mut text[14..16], at.minute().into());
-        put(&mut text[17..19], at.second().into());
-        put(&mut text[20..23], at.millisecond());
+        let [y1, y2, y3, y4] = digits(at.year());
+        let [m1, m2] = digits(at.month().into());
+        let [d1, d2] = digits(at.day().into());
+        let [h1, h2] = digits(at.hour().into());
+        let [n1, n2] = digits(at.minute().into());
+        let [s1, s2] = digits(at.second().into());
+        let [f1, f2, f3] = digits(at.millisecond());
+        let text = [
+            y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2,
+            b'.', f1, f2, f3, b'Z',
+        ];
         write(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 
-/// Writes a number that is not negative into all of the place, with zeros in front.
-fn put(place: &mut [u8], mut number: i16) {
-    for digit in place.iter_mut().rev() {
-        *digit = b'0' + u8::try_from(number % 10).unwrap_or_default();
+/// The last digits of a number that is not negative.
+fn digits<const N: usize>(mut number: i16) -> [u8; N] {
+    let mut digits = [b'0'; N];
+    for digit in digits.iter_mut().rev() {
+        *digit += u8::try_from(number % 10).unwrap_or_default();
         number /= 10;
     }
+    digits
 }
 
 impl fmt::Display for Timestamp {

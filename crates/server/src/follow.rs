@@ -218,7 +218,7 @@ impl Follow {
             return Ok(None);
         }
         let frame = match &mut self.lens {
-            Lens::Events => frames::event(event)?,
+            Lens::Events => frames::event(event),
             Lens::Chunks => frames::chunk(event),
             Lens::Values(watcher) => frames::snapshot(watcher, event.sequence + 1).await?,
         };

@@ -23,14 +23,13 @@ impl Frame {
     }
 }
 
-pub(super) fn event(event: &Recorded) -> Result<Frame, Problem> {
-    let data = serde_json::to_string(event).map_err(|error| Problem::internal(&error))?;
-    Ok(Frame { id: Some(event.sequence), name: event.kind.clone(), data })
+pub(super) fn event(event: &Recorded) -> Frame {
+    Frame { id: Some(event.sequence), name: event.kind.clone(), data: event.to_json() }
 }
 
 /// An event under its place in all logs.
-pub(crate) fn placed(position: u64, recorded: &Recorded) -> Result<Frame, Problem> {
-    Ok(Frame { id: Some(position), ..event(recorded)? })
+pub(crate) fn placed(position: u64, recorded: &Recorded) -> Frame {
+    Frame { id: Some(position), ..event(recorded) }
 }
 
 /// What a heartbeat tells, which stands in no log.

@@ -9,8 +9,8 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use callboard_core::stream::{StreamMode, StreamModes};
 use callboard_engine::{Page, Recorded};
-use callboard_protocol::{RunId, RunStatus};
-use serde::Serialize;
+use callboard_protocol::RunId;
+use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::app::Host;
@@ -23,19 +23,6 @@ use crate::query::Parameters;
 const LONGEST_BUFFER_MS: u64 = 5000;
 const DEFAULT_POLL_SECONDS: u64 = 30;
 const LONGEST_POLL_SECONDS: u64 = 60;
-
-/// The union of the two shapes that the protocol documents.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PolledEvents<'a> {
-    run_id: &'a RunId,
-    events: &'a [Recorded],
-    /// The newest sequence of the log; zero while it is empty, which as a cursor means the start.
-    last_event_seq: u64,
-    run_status: RunStatus,
-    is_terminal: bool,
-    is_complete: bool,
-}
 
 pub(super) async fn follow(
     State(host): State<Arc<Host>>,
@@ -84,7 +71,7 @@ async fn as_json(
     if let Some(modes) = modes {
         page.events.retain(|event| modes.admits(&event.kind));
     }
-    Ok(polled(run, &page)?.into_response())
+    Ok(polled(run, &page).into_response())
 }
 
 pub(super) async fn poll(
@@ -106,7 +93,7 @@ pub(super) async fn poll(
     let from =
         u64::try_from(seen).ok().filter(|seen| *seen > 0).map_or(0, |seen| seen.saturating_add(1));
     let page = wait_for_events(&host, &caller, &run, from, Duration::from_secs(timeout)).await?;
-    polled(&run, &page.ok_or_else(|| Problem::no_such("run"))?)
+    Ok(polled(&run, &page.ok_or_else(|| Problem::no_such("run"))?))
 }
 
 /// Reads until there is something to say, the run has ended, or waiting has.
@@ -134,17 +121,18 @@ async fn wait_for_events(
     }
 }
 
-fn polled(run: &RunId, page: &Page) -> Result<Answer, Problem> {
-    let is_terminal = page.status.is_terminal();
-    let body = PolledEvents {
-        run_id: run,
-        events: &page.events,
-        last_event_seq: page.version.saturating_sub(1),
-        run_status: page.status,
-        is_terminal,
-        is_complete: is_terminal,
-    };
-    Answer::json(StatusCode::OK, &body)
+/// The union of the two shapes that the protocol documents.
+fn polled(run: &RunId, page: &Page) -> Answer {
+    let run = Value::from(run.as_str());
+    let events = Recorded::all_to_json(&page.events);
+    // Zero while the log is empty, which as a cursor means the start.
+    let last = page.version.saturating_sub(1);
+    let status = page.status.as_str();
+    let has_ended = page.status.is_terminal();
+    let body = format!(
+        r#"{{"runId":{run},"events":{events},"lastEventSeq":{last},"runStatus":"{status}","isTerminal":{has_ended},"isComplete":{has_ended}}}"#
+    );
+    Answer { status: StatusCode::OK, body }
 }
 
 fn parse_modes(text: &str) -> Result<StreamModes, Problem> {

@@ -103,7 +103,7 @@ impl Everything {
         self.after = window.until;
         let mut text = String::new();
         for (position, event) in &window.events {
-            text.push_str(&frames::placed(position.0, event)?.into_text());
+            text.push_str(&frames::placed(position.0, event).into_text());
         }
         Ok(Some(text))
     }

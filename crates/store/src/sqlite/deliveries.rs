@@ -9,7 +9,7 @@ use callboard_engine::{
 use callboard_protocol::{NodeId, Timestamp, Workspace};
 
 use super::fault::Fault;
-use super::rows::{cause, execute, millis, signed, time, unsigned};
+use super::rows::{cause, execute, millis, payload, signed, time, unsigned};
 use super::webhooks::{WEBHOOK_COLUMNS, mode, secret_place, webhook, webhook_columns, written};
 use crate::seal::Seal;
 
@@ -181,7 +181,7 @@ fn sealed_delivery(row: &Row<'_>) -> Result<SealedDelivery, Fault> {
             at: time(row, column(8))?,
             kind: row.get(column(9))?,
             node: row.get::<_, Option<String>>(column(10))?.map(NodeId::from),
-            payload: row.get(column(11))?,
+            payload: payload(row, column(11))?,
             cause: cause(row, column(12))?,
         },
     })

@@ -8,7 +8,7 @@ use callboard_protocol::NodeId;
 
 use super::SqliteStore;
 use super::fault::Fault;
-use super::rows::{cause, in_scope, scope_params, signed, time, unsigned};
+use super::rows::{cause, in_scope, payload, scope_params, signed, time, unsigned};
 
 #[async_trait]
 impl Logs for SqliteStore {
@@ -55,7 +55,7 @@ fn read(db: &Connection, scope: &Scope, after: LogPosition, most: u64) -> Result
             at: time(row, 3)?,
             kind: row.get(4)?,
             node: row.get::<_, Option<String>>(5)?.map(NodeId::from),
-            payload: row.get(6)?,
+            payload: payload(row, 6)?,
             engine_version: row.get(7)?,
             cause: cause(row, 8)?,
         };

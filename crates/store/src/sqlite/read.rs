@@ -10,7 +10,7 @@ use super::append::event_place;
 use super::create::{delivery_place, inputs_place};
 use super::fault::Fault;
 use super::rows::{
-    cause, head, head_columns, in_scope, scope_params, signed, status, time, unsigned,
+    cause, head, head_columns, in_scope, payload, scope_params, signed, status, time, unsigned,
 };
 use crate::seal::Seal;
 
@@ -175,7 +175,7 @@ pub(super) fn page(
                 at: time(row, 1)?,
                 kind: row.get(2)?,
                 node: node(row, 3)?,
-                payload: row.get(4)?,
+                payload: payload(row, 4)?,
                 engine_version: visible.engine_version,
                 cause: cause(row, 5)?,
             });

@@ -1,6 +1,7 @@
 //! Columns as values and values as columns: conversions that several statements share.
 
 use rusqlite::{Connection, Row, ToSql};
+use serde_json::value::RawValue;
 
 use callboard_core::{Cause, Head};
 use callboard_engine::{KeyMode, Scope};
@@ -54,6 +55,14 @@ pub(super) fn optional_time(row: &Row<'_>, column: usize) -> Result<Option<Times
 pub(super) fn unsigned(row: &Row<'_>, column: usize) -> Result<u64, Fault> {
     let number: i64 = row.get(column)?;
     u64::try_from(number).map_err(|error| Fault::unreadable("a stored number", error))
+}
+
+/// JSON that readers get as it stands.
+pub(super) fn payload(row: &Row<'_>, column: usize) -> Result<String, Fault> {
+    let text: String = row.get(column)?;
+    serde_json::from_str::<&RawValue>(&text)
+        .map_err(|error| Fault::unreadable("the payload of an event", error))?;
+    Ok(text)
 }
 
 /// Marks a cause that is an event of the same log.

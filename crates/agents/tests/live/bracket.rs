@@ -117,7 +117,9 @@ async fn thinking_is_told_in_pieces_and_closed_or_not_told_at_all() {
     let log = world.run(task(), json!({})).await;
     let deltas = told(&log, "agent.reasoning.delta");
     let told_of: Vec<&Value> = deltas.iter().map(|delta| &delta["sequence"]).collect();
-    assert_eq!(told_of, [0]);
+    assert_eq!(told_of, [0, 1]);
+    let pieces: String = deltas.iter().filter_map(|delta| delta["delta"].as_str()).collect();
+    assert_eq!(pieces, "It burns.");
     assert_eq!(told(&log, "agent.reasoned")[0]["reasoning"], "It burns.");
     let world = World::new(script).await;
     let log = world.run(task(), json!({ "reasoningVerbosity": "off" })).await;

@@ -66,7 +66,7 @@ impl From<Result<Turn, ModelError>> for Said {
 pub(crate) struct Puppet {
     script: Box<dyn Fn(&ModelRequest) -> Said + Send + Sync>,
     pub(crate) asked: Mutex<Vec<ModelRequest>>,
-    /// How long it thinks before it says anything.
+    /// How long it takes before it says anything, and between two words.
     pub(crate) thinks: Mutex<Duration>,
 }
 
@@ -87,13 +87,22 @@ impl Model for Puppet {
         let thinks = *self.thinks.lock().unwrap();
         tokio::time::sleep(thinks).await;
         let said = (self.script)(request);
-        if !said.thinking.is_empty() {
-            deltas.tell(Delta::Thinking(said.thinking)).await;
+        for word in said.thinking.split_inclusive(' ') {
+            deltas.tell(Delta::Thinking(word.to_owned())).await;
+            pause(thinks).await;
         }
         for word in said.text.split_inclusive(' ') {
             deltas.tell(Delta::Text(word.to_owned())).await;
+            pause(thinks).await;
         }
         said.outcome
+    }
+}
+
+/// Even a wait for nothing is one, and words that follow each other at once are told together.
+async fn pause(wait: Duration) {
+    if !wait.is_zero() {
+        tokio::time::sleep(wait).await;
     }
 }
 
@@ -147,6 +156,9 @@ impl Tool for Counter {
 
     async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
         self.made.lock().unwrap().push(call.effect.to_string());
+        if let Some(wait) = call.arguments.get("waitMs").and_then(Value::as_u64) {
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+        }
         match call.arguments.get("fail").and_then(Value::as_str) {
             Some(why) => Err(ToolFault::Failed(why.to_owned())),
             None => Ok(json!({ "counted": call.arguments.get("n") })),
@@ -197,6 +209,7 @@ pub(crate) struct World {
     pub(crate) definitions: Vec<Value>,
     pub(crate) settings: LiveSettings,
     pub(crate) prices: PriceTable,
+    pub(crate) hooks: Arc<ToolHooks>,
     /// Who is asked in the puppet's place.
     pub(crate) models: Option<Arc<dyn Model>>,
     /// Tools beside the usual ones.
@@ -247,6 +260,7 @@ impl World {
             ],
             settings: LiveSettings::default(),
             prices: PriceTable::default().with("puppet/dear".parse().unwrap(), DOLLARS),
+            hooks: Arc::default(),
             models: None,
             tools: Vec::new(),
         }
@@ -273,7 +287,7 @@ impl World {
             table: self.table.clone(),
             prices: self.prices.clone(),
             toolbox: Arc::new(Toolboxes(toolboxes)),
-            hooks: Arc::new(ToolHooks::default()),
+            hooks: Arc::clone(&self.hooks),
             grants: Arc::new(Nothing),
             desk: PromptDesk {
                 library: PromptLibrary::new(Arc::clone(&self.store) as _, built_in_prompts()),

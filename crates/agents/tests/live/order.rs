@@ -1,4 +1,4 @@
-//! The order of the protocol (RFC 0077 §E) under random models, some of whose hosts die.
+//! The order of the protocol (RFC 0077 §E) under random models, some of whose hosts die or whose runs are cancelled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,6 +18,9 @@ use crate::sim::{DoomedStore, Fate, open_questions, scope};
 const SAID: &str = "CANARY";
 const STARTED: &str = "agent.invocation.started";
 const COMPLETED: &str = "agent.invocation.completed";
+const CANCELLED: &str = "run.cancelled";
+/// How long models and slow tools take for each thing that they do. Time is simulated; longer than words are kept back.
+const PACE: Duration = Duration::from_millis(60);
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -49,6 +52,7 @@ enum Shape {
 #[derive(Debug, Clone, Copy)]
 enum Wanted {
     Allowed,
+    Slow,
     Writing,
     WithoutScope,
     Outside,
@@ -62,6 +66,8 @@ struct Case {
     steps: Vec<Step>,
     ruling: Value,
     fate: Fate,
+    /// Somebody cancels the run as soon as its log has so many events.
+    cancel: Option<u64>,
 }
 
 fn steps() -> impl Strategy<Value = Step> {
@@ -73,6 +79,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ];
     let wanted = prop_oneof![
         3 => Just(Wanted::Allowed),
+        2 => Just(Wanted::Slow),
         1 => Just(Wanted::Writing),
         1 => Just(Wanted::WithoutScope),
         1 => Just(Wanted::Outside),
@@ -105,8 +112,9 @@ fn cases() -> impl Strategy<Value = Case> {
         (1..40_u64).prop_map(Fate::DieBefore),
         (1..40_u64).prop_map(Fate::DieAfter),
     ];
-    (prop::collection::vec(steps(), 0..6), prop::sample::select(rulings), fates)
-        .prop_map(|(steps, ruling, fate)| Case { steps, ruling, fate })
+    let cancels = prop::option::of(1..40_u64);
+    (prop::collection::vec(steps(), 0..6), prop::sample::select(rulings), fates, cancels)
+        .prop_map(|(steps, ruling, fate, cancel)| Case { steps, ruling, fate, cancel })
 }
 
 /// What a model says in one step; who has none left answers well.
@@ -149,6 +157,9 @@ fn named(wanted: Wanted, request: &ModelRequest) -> (String, Value) {
     let note = json!({ "n": 1, "note": SAID });
     match wanted {
         Wanted::Allowed => (offered(request, "count"), note),
+        Wanted::Slow => {
+            (offered(request, "count"), json!({ "note": SAID, "waitMs": PACE.as_millis() as u64 }))
+        }
         Wanted::Writing => (offered(request, "post"), note),
         Wanted::WithoutScope => (offered(request, "door"), note),
         Wanted::Outside => ("conformance-disallowed-tool".to_owned(), note),
@@ -158,17 +169,21 @@ fn named(wanted: Wanted, request: &ModelRequest) -> (String, Value) {
     }
 }
 
-/// Waits for the end, and answers whatever is asked on the way.
-async fn settled(world: &World, host: &Engine, run: &RunId, ruling: &Value) -> Vec<Recorded> {
+/// Waits for the end, and answers whatever is asked on the way, or cancels.
+async fn settled(world: &World, host: &Engine, run: &RunId, case: &Case) -> Vec<Recorded> {
     loop {
         let page = world.store.read(&scope(), run, 0, usize::MAX).await.unwrap().unwrap();
         if page.status.is_terminal() {
             return page.events;
         }
+        if case.cancel.is_some_and(|at| page.version >= at) {
+            host.cancel(&scope(), run, None, None, None).await.expect("the cancel is taken");
+            continue;
+        }
         if !open_questions(&world.store).await.is_empty() {
             let suspended = page.events.iter().rfind(|event| event.kind == "node.suspended");
             let is_doubt = suspended.map(payload).unwrap()["reason"] == "low-confidence";
-            let value = if is_doubt { ruling.clone() } else { json!({ "action": "repeat" }) };
+            let value = if is_doubt { case.ruling.clone() } else { json!({ "action": "repeat" }) };
             let by = Some("key:k".into());
             let resolution = Resolution { node: "agent".into(), value, via: Via::Key, by };
             host.resolve(&scope(), run, resolution, None).await.expect("the answer is taken");
@@ -184,20 +199,23 @@ async fn play(case: &Case) -> (World, Vec<Recorded>) {
         said(steps.get(turns.fetch_add(1, Ordering::Relaxed)), request)
     };
     let world = World::of(script, |_| {}).await;
+    if case.cancel.is_some() {
+        *world.model.thinks.lock().unwrap() = PACE;
+    }
     let doomed = DoomedStore::new(Arc::clone(&world.store), case.fate);
     let first = world.host("first", Arc::clone(&doomed) as _);
     let order = agent_order(json!({ "text": SAID }), json!({}));
     let run = first.create(order, None).await.unwrap().run;
     let lived = tokio::select! {
         () = doomed.died.notified() => None,
-        log = settled(&world, &first, &run, &case.ruling) => Some(log),
+        log = settled(&world, &first, &run, case) => Some(log),
     };
     let log = match lived {
         Some(log) => log,
         None => {
             first.kill();
             let second = world.host("second", Arc::clone(&world.store) as _);
-            settled(&world, &second, &run, &case.ruling).await
+            settled(&world, &second, &run, case).await
         }
     };
     (world, log)
@@ -218,8 +236,12 @@ fn brackets(log: &[Recorded]) -> Vec<Vec<&Recorded>> {
         bracket.push(event);
     }
     assert!(!is_open, "a bracket was left open");
-    assert!(!brackets.is_empty());
+    assert!(!brackets.is_empty() || is_cancelled(log));
     brackets
+}
+
+fn is_cancelled(log: &[Recorded]) -> bool {
+    log.last().is_some_and(|end| end.kind == CANCELLED)
 }
 
 /// What must be the next event of the agent.
@@ -239,7 +261,7 @@ enum Due {
     Nothing,
 }
 
-fn follow(bracket: &[&Recorded]) {
+fn follow(bracket: &[&Recorded], is_stopped: bool) {
     let (first, last) = (payload(bracket[0]), payload(bracket[bracket.len() - 1]));
     assert_eq!(first["invocationId"], last["invocationId"]);
     let mut due = Due::Prompt;
@@ -274,7 +296,25 @@ fn follow(bracket: &[&Recorded]) {
     }
     assert!(!matches!(due, Due::Thinking { .. } | Due::Return { .. }), "{due:?} is still due");
     let decides = matches!(last["outcome"].as_str(), Some("completed" | "escalated"));
-    assert_eq!(due == Due::Nothing, decides, "{last}");
+    // Who is stopped may have decided already.
+    assert!(due == Due::Nothing || !decides, "{last}");
+    assert!(due != Due::Nothing || decides || is_stopped, "{last}");
+}
+
+/// What is told of an agent once its run is cancelled: that what was open is closed, and nothing else.
+fn assert_closed(log: &[Recorded]) {
+    let asked = log.iter().position(|event| event.kind == "callboard.cancel.requested");
+    let after = log.iter().skip(asked.unwrap_or(log.len()));
+    let after: Vec<&Recorded> = after.filter(|event| event.kind.starts_with("agent.")).collect();
+    let Some((last, open)) = after.split_last() else { return };
+    assert_eq!((last.kind.as_str(), &payload(last)["outcome"]), (COMPLETED, &json!("failed")));
+    for event in open {
+        match event.kind.as_str() {
+            "agent.toolReturned" => assert_eq!(payload(event)["error"]["code"], "outcome_unknown"),
+            "agent.reasoned" => assert_eq!(payload(event)["torn"], true),
+            kind => panic!("{kind} of an agent that was stopped"),
+        }
+    }
 }
 
 fn assert_silent(event: &Recorded) {
@@ -321,15 +361,46 @@ fn assert_silent(event: &Recorded) {
 fn assert_ended(log: &[Recorded], bracket: &[&Recorded]) {
     let outcome = payload(bracket[bracket.len() - 1])["outcome"].clone();
     let end = log.last().unwrap();
+    if is_cancelled(log) {
+        return assert!(
+            told(log, "run.failed").is_empty() && told(log, "run.completed").is_empty()
+        );
+    }
     let expected = if outcome == "completed" { "run.completed" } else { "run.failed" };
     assert_eq!(end.kind, expected, "{outcome}");
     let code = payload(end)["error"]["code"].clone();
     assert_eq!(outcome == "refused", code == "envelope_refusal", "{outcome}, {code}");
 }
 
+/// All that must be true of a story, however it went.
+fn check(case: &Case, world: &World, log: &[Recorded]) {
+    let brackets = brackets(log);
+    for (place, bracket) in brackets.iter().enumerate() {
+        follow(bracket, is_cancelled(log) && place + 1 == brackets.len());
+    }
+    log.iter().for_each(assert_silent);
+    assert_closed(log);
+    if let Some(last) = brackets.last() {
+        assert_ended(log, last);
+    }
+    let known = ["openwop:test.count", "openwop:test.post", "openwop:test.door"];
+    for called in told(log, "agent.toolCalled") {
+        assert!(known.contains(&called["toolName"].as_str().unwrap()), "{called}");
+    }
+    let returned = told(log, "agent.toolReturned");
+    let ran = returned.iter().filter(|told| told.get("durationMs").is_some()).count();
+    let made = world.made.lock().unwrap().len();
+    // A host that dies may make the call again whose outcome it took along; nobody waits for one of a cancelled run.
+    let again = usize::from(case.fate != Fate::Live) + usize::from(is_cancelled(log));
+    assert!((ran..=ran + again).contains(&made), "{ran} of {made} calls");
+    let thought = told(log, "agent.reasoned");
+    let answered = thought.iter().filter(|told| told["torn"] != true).count();
+    assert!(told(log, "provider.usage").len() <= answered);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
-        failure_persistence: None, cases: 200, ..ProptestConfig::default()
+        failure_persistence: None, cases: 300, ..ProptestConfig::default()
     })]
 
     ///
@@ -341,22 +412,28 @@ proptest! {
             .build()
             .unwrap();
         let (world, log) = runtime.block_on(play(&case));
-        let brackets = brackets(&log);
-        brackets.iter().for_each(|bracket| follow(bracket));
-        log.iter().for_each(assert_silent);
-        assert_ended(&log, brackets.last().unwrap());
-        let known = ["openwop:test.count", "openwop:test.post", "openwop:test.door"];
-        for called in told(&log, "agent.toolCalled") {
-            prop_assert!(known.contains(&called["toolName"].as_str().unwrap()), "{}", called);
-        }
-        let returned = told(&log, "agent.toolReturned");
-        let ran = returned.iter().filter(|told| told.get("durationMs").is_some()).count();
-        let made = world.made.lock().unwrap().len();
-        // A host that dies may make the call again whose outcome it took along.
-        let again = usize::from(case.fate != Fate::Live);
-        prop_assert!((ran..=ran + again).contains(&made), "{} of {} calls", ran, made);
-        let thought = told(&log, "agent.reasoned");
-        let answered = thought.iter().filter(|told| told["torn"] != true).count();
-        prop_assert!(told(&log, "provider.usage").len() <= answered);
+        check(&case, &world, &log);
+    }
+}
+
+/// While it thinks, speaks, waits for a tool: each is closed, and the run is cancelled.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_at_any_event_closes_what_is_open() {
+    let answers = Step::Answers { confidence: Some(10), thinks: true, shape: Shape::Fits };
+    let steps = vec![Step::Calls(vec![Wanted::Slow, Wanted::Allowed]), answers];
+    let case = |cancel| Case { steps: steps.clone(), ruling: json!({}), fate: Fate::Live, cancel };
+    let (_, whole) = play(&case(Some(u64::MAX))).await;
+    let spoken = whole.iter().rposition(|event| event.kind == "output.chunk").unwrap() as u64;
+    let mut closed = Vec::new();
+    for at in 1..=spoken {
+        let case = case(Some(at));
+        let (world, log) = play(&case).await;
+        check(&case, &world, &log);
+        assert!(is_cancelled(&log), "at {at}");
+        let asked = log.iter().position(|event| event.kind == "callboard.cancel.requested");
+        closed.extend(log.into_iter().skip(asked.unwrap()).map(|event| event.kind));
+    }
+    for kind in ["agent.toolReturned", "agent.reasoned", COMPLETED] {
+        assert!(closed.iter().any(|closed| closed == kind), "{kind} was never open");
     }
 }

@@ -46,6 +46,11 @@ impl Run {
         }
     }
 
+    /// What is still to be told of a node's agent before the node is ended in its place.
+    pub(super) fn loose_end(&self, index: NodeIndex) -> Option<Event> {
+        self.teller(index).loose_end()
+    }
+
     /// Notes what an agent has told.
     pub(super) fn fold_told(&mut self, event: &Event, sequence: u64) {
         let index = event.node_id().and_then(|node| self.plan.index(node));

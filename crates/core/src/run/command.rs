@@ -276,7 +276,7 @@ impl Run {
     ) -> Result<Vec<Event>, Refusal> {
         let index = self.current(attempt)?;
         let supervises = self.plan.node(index).kind == NodeKind::Supervisor;
-        Ok(vec![match outcome {
+        let came_to = match outcome {
             Outcome::Done { outputs } if supervises => self.ruled(index, outputs),
             Outcome::Done { outputs } => self.completed(index, outputs.clone(), at),
             Outcome::Failed { failure, class } => {
@@ -290,7 +290,14 @@ impl Run {
                 last_error: Some(failure.clone()),
                 postponed: true,
             }),
-        }])
+        };
+        // Whoever fails without a word, as where the agent is gone, leaves its story open.
+        let mut events = match came_to {
+            Event::NodeFailed(_) => self.teller(index).loose_ends(),
+            _ => Vec::new(),
+        };
+        events.push(came_to);
+        Ok(events)
     }
 
     fn told(&self, attempt: &Attempt, facts: &[Fact]) -> Result<Vec<Event>, Refusal> {

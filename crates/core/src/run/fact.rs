@@ -406,18 +406,47 @@ impl Teller<'_> {
     /// Every call gets its return, also when the host was lost in between.
     fn forsaken(&mut self) -> Vec<Event> {
         let Some(agent_id) = self.agent.clone() else { return Vec::new() };
-        let failure = Failure::new("outcome_unknown", "the host was lost while the tool was used");
-        let calls = std::mem::take(&mut self.told.unanswered).into_iter();
+        let why = "the host was lost while the tool was used";
+        let calls = std::mem::take(&mut self.told.unanswered);
         let events: Vec<Event> = calls
-            .map(|(call_id, tool)| {
-                let result = Err(failure.clone());
-                let status = ToolStatus::Error;
-                let returned = ToolReturned { tool, call_id, result, status, duration_ms: None };
-                self.returned(agent_id.clone(), returned)
-            })
+            .iter()
+            .map(|(call_id, tool)| self.unknown(agent_id.clone(), call_id, tool, why))
             .collect();
         events.iter().for_each(|event| self.told.fold(event, 0));
         events
+    }
+
+    /// The next event that closes what the agent has open where its node is stopped from outside: a call that
+    /// nobody waits for, a block of thinking, the invocation.
+    pub(super) fn loose_end(&self) -> Option<Event> {
+        let (agent_id, _) = (self.agent.clone()?, self.told.invocation.as_ref()?);
+        if let Some((call_id, tool)) = self.told.unanswered.first_key_value() {
+            return Some(self.unknown(agent_id, call_id, tool, "the node ended before the tool"));
+        }
+        let (outcome, schema_validated, confidence) = (InvocationOutcome::Failed, None, None);
+        self.event(&AgentFact::ThoughtPaused)
+            .or_else(|| self.event(&AgentFact::Concluded { outcome, schema_validated, confidence }))
+    }
+
+    /// All of them, one after the other.
+    pub(super) fn loose_ends(mut self) -> Vec<Event> {
+        let next = || {
+            let event = self.loose_end()?;
+            self.told.fold(&event, 0);
+            Some(event)
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    fn unknown(&self, agent_id: String, call_id: &str, tool: &str, why: &str) -> Event {
+        let returned = ToolReturned {
+            tool: tool.to_owned(),
+            call_id: call_id.to_owned(),
+            result: Err(Failure::new("outcome_unknown", why)),
+            status: ToolStatus::Error,
+            duration_ms: None,
+        };
+        self.returned(agent_id, returned)
     }
 
     fn called(&self, agent_id: String, called: ToolCalled) -> Event {

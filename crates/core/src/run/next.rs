@@ -84,9 +84,11 @@ impl Run {
         };
         // A child that goes with its parent goes first.
         match self.active.iter().find(|index| !self.holds_child(**index)) {
-            Some(index) => Some(Event::NodeCancelled(NodeCancelled {
-                node_id: self.node_id(*index),
-                reason: Some(reason.into()),
+            Some(index) => Some(self.loose_end(*index).unwrap_or_else(|| {
+                Event::NodeCancelled(NodeCancelled {
+                    node_id: self.node_id(*index),
+                    reason: Some(reason.into()),
+                })
             })),
             None => self.active.is_empty().then_some(ending),
         }

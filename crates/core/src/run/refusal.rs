@@ -80,10 +80,12 @@ impl Run {
     pub(super) fn refuted(&self, at: Timestamp) -> Option<Event> {
         let failed = self.fault.clone().and_then(|error| {
             let node_id = self.birth.fork.as_ref()?.refusal.as_ref()?.node.clone();
-            let state = &self.nodes[self.plan.index(&node_id)?];
+            let index = self.plan.index(&node_id)?;
+            let state = &self.nodes[index];
             let attempts = state.attempt + 1;
+            let failed = Event::NodeFailed(NodeFailed { error, attempts, node_id });
             let is_open = state.stage == Stage::Active;
-            is_open.then_some(Event::NodeFailed(NodeFailed { error, attempts, node_id }))
+            is_open.then(|| self.loose_end(index).unwrap_or(failed))
         });
         failed.or_else(|| self.next(at))
     }

@@ -176,11 +176,11 @@ impl Run {
             Phase::Running => self.active.first().map(|index| {
                 let node_id = self.node_id(*index);
                 let message = format!("the source has no outcome of node {node_id} to replay");
-                Event::NodeFailed(NodeFailed {
+                self.loose_end(*index).unwrap_or(Event::NodeFailed(NodeFailed {
                     error: Failure::new("replay_source_missing", message),
                     attempts: self.nodes[*index].attempt + 1,
                     node_id,
-                })
+                }))
             }),
             Phase::Ended { .. } => None,
         }

@@ -23,6 +23,7 @@ mod given;
 mod histories;
 mod limits;
 mod loops;
+mod loose_ends;
 mod masking;
 mod nodes;
 mod orchestration;

@@ -59,9 +59,9 @@ impl Work<'_> {
                 }
                 // Whoever forgets what it has done would begin from the beginning.
                 Verdict::Repair { reason, .. } => {
-                    return Err(self.exhausted(Exhausted { reason, attempts: made }, most));
+                    return Err(self.exhausted(Exhausted { reason, attempts: made }));
                 }
-                Verdict::Exhausted(end) => return Err(self.exhausted(end, most)),
+                Verdict::Exhausted(end) => return Err(self.exhausted(end)),
                 Verdict::Refused => return Err(End::Refused),
                 Verdict::CallTools | Verdict::RetryLonger { .. } => break,
             }

@@ -11,8 +11,9 @@ use callboard_protocol::{EnvelopeRefusal, EnvelopeTruncated, Failure, ModelFallb
 use super::speech::Speech;
 use super::{End, Work};
 use crate::model::{
-    Exhausted, ExhaustedReason, Message, Model, ModelError, ModelRef, ModelRequest, PriceTable,
-    Recovery, RetryAdvice, StopReason, TokenUsage, ToolReply, Tries, Turn, Verdict, judge,
+    Exhausted, ExhaustedReason, Fault, Message, Model, ModelError, ModelRef, ModelRequest,
+    PriceTable, Recovery, RetryAdvice, StopReason, TokenUsage, ToolReply, Tries, Turn, Verdict,
+    judge,
 };
 
 /// How often a provider that is in trouble is called for one turn.
@@ -65,7 +66,7 @@ impl Work<'_> {
                     if end.reason == ExhaustedReason::Truncation {
                         self.tale.note(truncation(&request, &turn));
                     }
-                    return Err(self.exhausted(end, most));
+                    return Err(self.exhausted(end));
                 }
             }
         }
@@ -86,9 +87,10 @@ impl Work<'_> {
         self.tale.note(AgentFact::RetryAttempted { attempt, reason });
     }
 
-    pub(super) fn exhausted(&mut self, end: Exhausted, limit: u32) -> End {
-        let reason = end.reason.as_str().to_owned();
-        self.tale.note(AgentFact::RetryExhausted { attempts: end.attempts, reason, limit });
+    pub(super) fn exhausted(&mut self, end: Exhausted) -> End {
+        let (attempts, reason) = (end.attempts, end.reason.as_str().to_owned());
+        // A repair is made once, and room has its ceiling: there may be fewer tries than rounds.
+        self.tale.note(AgentFact::RetryExhausted { attempts, reason, limit: attempts });
         let (code, what) = match end.reason {
             ExhaustedReason::Truncation => (end.reason.code(), "was cut off"),
             ExhaustedReason::SchemaViolation => {
@@ -291,24 +293,34 @@ impl Asking<'_> {
             if speech.is_thinking {
                 self.close_thinking().await;
             }
+            let failure = self.failure_of(&error);
             let RetryAdvice::Retry { after } = error.advice() else {
-                return Err(stumble(failure_of(&error)));
+                return Err(stumble(failure));
             };
             let wait = after.unwrap_or(pause).max(pause);
             if self.has_next && (wait > LONGEST_WAIT || made == MOST_CALLS) {
-                return Ok(json!({ TROUBLE: failure_of(&error) }));
+                return Ok(json!({ TROUBLE: failure }));
             }
             if wait > LONGEST_WAIT {
-                *long_wait = Some((wait, failure_of(&error)));
-                return Err(Stumble { failure: failure_of(&error), class: RetryClass::Retryable });
+                *long_wait = Some((wait, failure.clone()));
+                return Err(Stumble { failure, class: RetryClass::Retryable });
             }
             if made == MOST_CALLS {
-                return Err(stumble(failure_of(&error)));
+                return Err(stumble(failure));
             }
             self.call.pause(wait).await;
             pause *= 3;
         }
         Err(stumble(Failure::new("internal_error", "the model was never asked")))
+    }
+
+    /// Whoever brought a key of their own learns that it was that one.
+    fn failure_of(&self, error: &ModelError) -> Failure {
+        let whose = match (&self.credential, error.fault) {
+            (Some(name), Fault::Forbidden) => format!("; it is the secret {name}"),
+            _ => String::new(),
+        };
+        Failure::new(error.code(), format!("{error}{whose}"))
     }
 
     /// Thinking that broke off is closed as it stands, whether or not the model is asked again.
@@ -317,10 +329,6 @@ impl Asking<'_> {
         // An attempt that no longer counts learns so when the turn is to be kept.
         let _ = self.call.tell(vec![fact]).await;
     }
-}
-
-fn failure_of(error: &ModelError) -> Failure {
-    Failure::new(error.code(), error.to_string())
 }
 
 /// Asking again brings nothing: the failure is the turn's outcome.

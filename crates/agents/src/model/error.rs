@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// A turn without an answer. Holds no body, no prompt, no key and no address, so it may be shown to anybody.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{provider}: {fault}")]
+#[error("{provider}: {fault}{}", .status.map_or_else(String::new, |status| format!(" ({status})")))]
 pub struct ModelError {
     pub provider: String,
     pub fault: Fault,
@@ -145,5 +145,13 @@ mod tests {
         let patient = ModelError::of_status("p", 429, Some(Duration::from_secs(7)));
         assert_eq!(patient.advice(), RetryAdvice::Retry { after: Some(Duration::from_secs(7)) });
         assert_eq!(ModelError::new("p", Fault::Broken).advice(), retry);
+    }
+
+    #[test]
+    fn a_status_is_said_where_there_was_one() {
+        let error = ModelError::of_status("acme", 529, None);
+        assert_eq!(error.to_string(), "acme: the provider is in trouble (529)");
+        let error = ModelError::new("acme", Fault::Unreachable);
+        assert_eq!(error.to_string(), "acme: no connection");
     }
 }

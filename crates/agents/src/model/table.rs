@@ -158,7 +158,7 @@ impl ModelTable {
         if let Some(wanted) = wanted {
             model.model = wanted;
         }
-        if model.provider != Scripted::PROVIDER && !self.providers.contains(&model.provider) {
+        if !self.can_ask(&model) {
             return Err(NoModel::UnknownProvider(model.provider));
         }
         let credential_ref = wish(configurable, "credentialRef")?;
@@ -178,8 +178,13 @@ impl ModelTable {
         class: ModelClass,
         may_ask: impl Fn(&ModelRef) -> bool,
     ) -> Vec<ModelRef> {
-        let listed = self.fallbacks.get(&class).unwrap_or(&self.fallback);
-        listed.iter().filter(|it| *it != model && may_ask(it)).cloned().collect()
+        let listed = self.fallbacks.get(&class).unwrap_or(&self.fallback).iter();
+        listed.filter(|it| *it != model && may_ask(it) && self.can_ask(it)).cloned().collect()
+    }
+
+    /// Whether somebody is there who could answer for a model.
+    pub fn can_ask(&self, model: &ModelRef) -> bool {
+        model.provider == Scripted::PROVIDER || self.providers.contains(&model.provider)
     }
 }
 
@@ -254,6 +259,14 @@ mod tests {
         );
         check(json!({ "ai": { "provider": "openai" } }), NoModel::ModelMissing("openai".into()));
         check(json!({ "ai": { "model": 4 } }), NoModel::NotText("model"));
+    }
+
+    #[test]
+    fn who_cannot_be_asked_is_passed_over_in_the_list() {
+        let mut table = table();
+        table.providers.remove("openai");
+        let found = table.resolve(ModelClass::Writing, &Object::new()).unwrap();
+        assert_eq!(found.fallbacks, [model("anthropic/claude-haiku-4-5")]);
     }
 
     #[test]

@@ -31,7 +31,8 @@ async fn a_result_that_breaks_its_schema_is_repaired_once_and_never_shipped() {
     assert_eq!(world.asked(), 2);
     assert_eq!(told(&log, "envelope.retry.attempted")[0]["reason"], "schema-violation");
     assert_eq!(told(&log, "envelope.retry.exhausted")[0]["totalAttempts"], 2);
-    assert_eq!(told(&log, "cap.breached")[0]["kind"], "schema");
+    let breached = &told(&log, "cap.breached")[0];
+    assert_eq!((&breached["kind"], &breached["limit"]), (&json!("schema"), &json!(2)));
     let completed = &told(&log, "agent.invocation.completed")[0];
     assert_eq!(
         (&completed["outcome"], &completed["schemaValidated"]),
@@ -86,6 +87,23 @@ async fn a_provider_in_trouble_is_called_three_times_and_one_that_says_no_once()
         assert_eq!(told(&log, "agent.invocation.completed")[0]["outcome"], "failed", "{status}");
         assert_eq!(kinds(&log).last(), Some(&"run.failed"), "{status}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_wait_that_a_provider_asks_for_is_kept_without_letting_go() {
+    static ASKED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let began = tokio::time::Instant::now();
+    let (world, log) = play(|_| match ASKED.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+        0 => {
+            let wait = std::time::Duration::from_secs(40);
+            Err(ModelError::of_status("puppet", 429, Some(wait)))
+        }
+        _ => Ok(says(r#"{"queue":"fire"}"#)),
+    })
+    .await;
+    assert_eq!((world.asked(), told(&log, "node.retried").len()), (2, 0));
+    assert_eq!(began.elapsed().as_secs(), 40, "the clock is simulated");
+    assert_eq!(kinds(&log).last(), Some(&"run.completed"));
 }
 
 /// Issue: waits over a minute are durable timers, and the invocation stays open over them.

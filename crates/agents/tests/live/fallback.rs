@@ -150,6 +150,31 @@ async fn under(fate: Fate) -> (World, Vec<Recorded>, u64) {
     (world, log, doomed.appends())
 }
 
+/// what a class means is decided once per run, whoever goes on with it.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_configured_otherwise_goes_on_with_the_runs_model() {
+    let mut world = World::new(|request| match results(request) {
+        0 => Ok(calls(request, &[(&offered(request, "count"), json!({ "n": 1 }))])),
+        _ => sorted(),
+    })
+    .await;
+    let doomed = DoomedStore::new(Arc::clone(&world.store), Fate::DieAfter(6));
+    let first = world.host("first", Arc::clone(&doomed) as _);
+    let run = first.create(agent_order(task(), json!({})), None).await.unwrap().run;
+    tokio::select! {
+        () = doomed.died.notified() => {}
+        log = ended(&world.store, &run) => panic!("it ended too soon: {:?}", kinds(&log)),
+    }
+    first.kill();
+    assert!(asked(&world, "one") > 0, "it was asked before");
+    world.table.default = Some("puppet/two".parse().unwrap());
+    world.host("second", Arc::clone(&world.store) as _);
+    let log = ended(&world.store, &run).await;
+    assert_eq!(kinds(&log).last(), Some(&"run.completed"));
+    assert_eq!(asked(&world, "two"), 0);
+    assert_eq!(told(&log, "agent.invocation.started").len(), 1);
+}
+
 ///
 #[tokio::test(start_paused = true)]
 async fn a_crash_at_any_write_keeps_what_was_decided() {

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use callboard_agents::{RatePolicy, ToolHooks};
 use callboard_engine::{Order, Scope, Store as _, Target};
 use callboard_protocol::EventId;
 use serde_json::{Value, json};
 
 use crate::given::{
-    COUNT, SECRET_DOOR, Script, World, agent_order, calls, kinds, offered, payload, results, says,
-    task, told, workflow,
+    COUNT, POST, SECRET_DOOR, Script, World, agent_order, calls, kinds, offered, payload, results,
+    says, task, told, workflow,
 };
 use crate::sim::{ended, scope};
 
@@ -60,6 +61,43 @@ async fn a_tool_outside_the_allowlist_is_neither_called_nor_told() {
     assert_eq!(told(&log, "agent.toolCalled"), [Value::Null; 0]);
     assert_eq!(world.made.lock().unwrap().len(), 0);
     assert_eq!(kinds(&log).last(), Some(&"run.completed"), "the model is told, and goes on");
+}
+
+/// the host has it, and other agents may use it.
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_another_agents_is_not_called_by_any_of_its_names() {
+    let script: Script = |request| match results(request) {
+        0 => Ok(calls(request, &[(POST, json!({})), ("openwop_test_post", json!({}))])),
+        _ => Ok(answers()),
+    };
+    let world = World::with(script, |agent| agent["toolAllowlist"] = json!([COUNT])).await;
+    let log = world.run(task(), json!({})).await;
+    assert_eq!(told(&log, "agent.toolCalled"), [Value::Null; 0]);
+    assert_eq!(world.made.lock().unwrap().len(), 0);
+    let asked = world.model.asked.lock().unwrap();
+    let offered: Vec<&str> = asked[0].tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(offered, ["openwop_test_count"]);
+    assert_eq!(results(&asked[1]), 2, "each call is answered with the reason");
+    assert_eq!(kinds(&log).last(), Some(&"run.completed"));
+}
+
+/// A-62, where an agent works.
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_used_too_often_is_limited_and_not_called() {
+    let script: Script = |request| match results(request) {
+        done @ 0..2 => Ok(calls(request, &[(&offered(request, "count"), json!({ "n": done }))])),
+        2 => Ok(calls(request, &[(&offered(request, "post"), json!({}))])),
+        _ => Ok(answers()),
+    };
+    let mut world = World::new(script).await;
+    world.hooks = Arc::new(ToolHooks::new(RatePolicy { calls_per_minute: 1 }));
+    let log = world.run(task(), json!({})).await;
+    let returned = told(&log, "agent.toolReturned");
+    let statuses: Vec<&Value> = returned.iter().map(|told| &told["status"]).collect();
+    assert_eq!(statuses, ["ok", "rate_limited", "ok"], "one principal, one tool");
+    assert!(returned[1].get("durationMs").is_none(), "{}", returned[1]);
+    assert_eq!(returned[1]["error"]["details"]["scope"], "tool");
+    assert_eq!(world.made.lock().unwrap().len(), 2);
 }
 
 ///

@@ -90,11 +90,27 @@ impl BaseUrl {
 
     /// Where models are listed, which shows whether a key is accepted and says nothing to anybody.
     pub(super) fn models(&self, kind: ProviderKind) -> String {
-        let mut url = self.0.clone();
-        let segments: &[&str] = match kind {
+        self.below(match kind {
             ProviderKind::Ollama => &["api", "tags"],
             _ => &["models"],
-        };
+        })
+    }
+
+    /// Where one model is described, by the names that a turn may use; none where only the list can be read.
+    pub(super) fn model(&self, kind: ProviderKind, model: &str) -> Option<String> {
+        match kind {
+            ProviderKind::Anthropic
+            | ProviderKind::OpenAi
+            | ProviderKind::OpenAiResponses
+            | ProviderKind::Gemini => {
+                Some(self.below(&["models", model.strip_prefix("models/").unwrap_or(model)]))
+            }
+            ProviderKind::OpenAiCompatible | ProviderKind::Ollama => None,
+        }
+    }
+
+    fn below(&self, segments: &[&str]) -> String {
+        let mut url = self.0.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(segments);
         }

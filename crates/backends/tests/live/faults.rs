@@ -170,6 +170,55 @@ async fn a_provider_that_wants_an_hour_of_peace_gets_it() {
     assert_eq!(told(&log, "agent.invocation.completed").len(), 0);
 }
 
+/// A-43, and arguments that no tool could understand: the model is told why, and goes on.
+#[tokio::test]
+async fn a_call_that_cannot_be_made_is_answered_and_not_told() {
+    for (what, tool, arguments) in [
+        ("not there", "openwop_test_nothing", "{}"),
+        ("not on the list", "openwop_test_post", "{}"),
+        ("not on the list, by its own name", "openwop:test.post", "{}"),
+        ("not a number", COUNT, r#"{"n": "CANARY"}"#),
+    ] {
+        let provider = Provider::start().await;
+        let mut world = World::with(
+            |_| panic!("nobody asks the puppet"),
+            |agent| agent["toolAllowlist"] = json!(["openwop:test.count"]),
+        )
+        .await;
+        ask(&mut world, &provider, Timeouts::default());
+        let replies = [calls(tool, arguments, 1, "tool_use"), answer()];
+        let log = tokio::select! {
+            log = world.run(task(), json!({})) => log,
+            _ = provider.answer_all(&replies) => unreachable!(),
+        };
+        assert_sorted(&log);
+        assert!(told(&log, "agent.toolCalled").is_empty(), "{what}");
+        assert!(world.made.lock().unwrap().is_empty(), "{what}");
+        let seen = provider.seen().body;
+        let offered: Vec<&Value> =
+            seen["tools"].as_array().into_iter().flatten().map(|tool| &tool["name"]).collect();
+        assert_eq!(offered, [COUNT], "{what}");
+        let answered = &seen["messages"][2]["content"][0];
+        assert_eq!(answered["type"], "tool_result", "{what}: {seen}");
+        assert!(answered["content"].to_string().contains("error: "), "{what}: {answered}");
+        assert!(!answered.to_string().contains("CANARY"), "{what}: {answered}");
+    }
+}
+
+/// A-44, A-45.
+#[tokio::test]
+async fn a_task_or_a_result_that_does_not_fit_its_schema_goes_nowhere() {
+    let provider = Provider::start().await;
+    let world = world(&provider, Timeouts::default()).await;
+    let log = world.run(json!({ "words": 1 }), json!({})).await;
+    assert_eq!(told(&log, "run.failed")[0]["error"]["code"], "handoff_task_schema_violation");
+    assert_eq!(provider.asked(), 0, "nobody is asked about it");
+    let played = play(vec![says(r#"{"colour":"CANARY"}"#)]).await;
+    assert_failed(&played, 2, "handoff_return_schema_violation", "a result without a queue");
+    let last = played.log.last().unwrap();
+    assert!(!last.payload.contains("CANARY"), "nothing of it is shipped: {}", last.payload);
+}
+
 #[tokio::test]
 async fn a_model_that_calls_a_tool_a_hundred_times_is_stopped() {
     let played = play(vec![calls(COUNT, r#"{"n": 1}"#, 64, "tool_use"), answer()]).await;

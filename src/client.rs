@@ -7,6 +7,7 @@ mod keys;
 mod memory;
 mod org_chart;
 mod packs;
+mod patience;
 mod roster;
 mod runs;
 mod schedules;
@@ -42,6 +43,8 @@ pub(crate) struct Client {
     http: reqwest::Client,
     base: String,
     key: Option<ApiKey>,
+    /// Whether the host is on this machine.
+    is_near: bool,
 }
 
 impl Client {
@@ -55,14 +58,16 @@ impl Client {
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(STREAM_SILENCE)
             .user_agent(concat!("callboard/", env!("CARGO_PKG_VERSION")));
-        if is_loopback(&url) {
+        let is_near = is_loopback(&url);
+        if is_near {
             // A proxy for the outside world must not get requests to this machine.
             builder = builder.no_proxy();
         }
         let http = builder
             .build()
             .map_err(|error| CommandError::failed(format!("no HTTP client: {error}")))?;
-        Ok(Self { http, base: base.trim_end_matches('/').to_owned(), key: connection.api_key() })
+        let base = base.trim_end_matches('/').to_owned();
+        Ok(Self { http, base, key: connection.api_key(), is_near })
     }
 
     pub(crate) fn base(&self) -> &str {
@@ -141,7 +146,18 @@ impl Client {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, CommandError> {
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let sent = match self.is_near {
+            true => patience::send(request).await,
+            false => request.send().await,
+        };
+        self.answered(sent).await
+    }
+
+    async fn answered(
+        &self,
+        sent: Result<Response, reqwest::Error>,
+    ) -> Result<Response, CommandError> {
+        let response = sent.map_err(|error| self.unreachable(&error))?;
         if response.status().is_success() {
             Ok(response)
         } else {

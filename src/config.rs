@@ -146,6 +146,25 @@ mod tests {
         );
     }
 
+    /// Every block of the guides, as somebody copies it.
+    #[test]
+    fn the_files_that_the_guides_show_are_read() {
+        let pages = [
+            ("configuration.md", include_str!("../docs/configuration.md")),
+            ("cli-agents.md", include_str!("../docs/cli-agents.md")),
+            ("models.md", include_str!("../docs/models.md")),
+            ("tools.md", include_str!("../docs/tools.md")),
+        ];
+        for (name, page) in pages {
+            let blocks = page.split("```toml\n").skip(1).filter_map(|it| it.split("```").next());
+            // What a guide leaves out is a key, and keys have a form.
+            let key = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=";
+            let blocks = blocks.map(|block| block.replace("MCowBQYDK2VwAyEA…", key));
+            let read: Vec<_> = blocks.map(|block| Config::parse(name, &block)).collect();
+            assert!(!read.is_empty() && read.iter().all(Result::is_ok), "{name}: {read:?}");
+        }
+    }
+
     #[test]
     fn errors_name_file_line_and_key() {
         check(

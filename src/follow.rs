@@ -49,9 +49,11 @@ pub(crate) enum Audience {
 }
 
 /// Why watching stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ending {
-    Ended(RunStatus),
+    Completed,
+    /// Failed or cancelled, with the code of what broke it, if something did.
+    Broken(Option<String>),
     /// Ctrl-C; the run goes on without us.
     Left,
 }
@@ -106,11 +108,17 @@ pub(crate) async fn follow(
         }
     }
     screen.close()?;
-    let status = match screen.ended {
-        Some(status) => status,
-        None => client.run(run.as_str()).await?.1.status,
+    let (status, code) = match screen.ended {
+        Some(status) => (status, screen.broken_by),
+        None => {
+            let run = client.run(run.as_str()).await?.1;
+            (run.status, run.error.map(|error| error.code))
+        }
     };
-    Ok(Ending::Ended(status))
+    Ok(match status {
+        RunStatus::Completed => Ending::Completed,
+        _ => Ending::Broken(code),
+    })
 }
 
 /// Prints events that were read at once.
@@ -142,6 +150,8 @@ struct Screen {
     /// What came while a form is on the terminal; as much as one run has to say while one person thinks.
     kept: Option<Vec<Frame>>,
     ended: Option<RunStatus>,
+    /// The code of what ended the run.
+    broken_by: Option<String>,
 }
 
 impl Screen {
@@ -156,6 +166,7 @@ impl Screen {
             speaking: None,
             kept: None,
             ended: None,
+            broken_by: None,
         }
     }
 
@@ -221,6 +232,8 @@ impl Screen {
     fn show_event(&mut self, event: &RunEvent) -> Result<(), CommandError> {
         self.ended = end_of(&event.kind).or(self.ended);
         if self.ended.is_some() {
+            let code = event.payload.pointer("/error/code").and_then(Value::as_str);
+            self.broken_by = code.map(ToOwned::to_owned);
             self.hush();
         }
         if self.audience == Audience::Machines {

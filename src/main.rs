@@ -9,6 +9,7 @@ mod disk;
 mod exit;
 mod follow;
 mod listing;
+mod mend;
 mod output;
 mod progress;
 mod prompt;

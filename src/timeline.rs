@@ -186,9 +186,11 @@ impl Timeline {
         let name = self.name(event.node_id()?);
         match event {
             Event::AgentInvocationStarted(started) => {
-                let provider = started.resolved_provider.as_deref().unwrap_or("no model");
-                let model = started.resolved_model.as_deref().unwrap_or_default();
-                told(GOES, name, format!("{} on {provider}/{model}", started.agent_id))
+                let on = match (&started.resolved_provider, &started.resolved_model) {
+                    (Some(provider), Some(model)) => format!("on {provider}/{model}"),
+                    _ => "without a model".to_owned(),
+                };
+                told(GOES, name, format!("{} {on}", started.agent_id))
             }
             Event::AgentToolCalled(called) => {
                 let inputs = called.inputs.as_ref().unwrap_or(&Value::Null);

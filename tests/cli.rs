@@ -1,5 +1,7 @@
 //! The command line as a person and a script see it: exit code, standard output and standard error as one text.
 
+#[path = "support/anthropic.rs"]
+mod anthropic;
 #[path = "cli/demo.rs"]
 mod demo;
 #[path = "cli/deployments.rs"]
@@ -14,6 +16,8 @@ mod heartbeats;
 mod memory;
 #[path = "cli/org_chart.rs"]
 mod org_chart;
+#[path = "cli/own_key.rs"]
+mod own_key;
 #[path = "cli/packs.rs"]
 mod packs;
 #[path = "cli/questions.rs"]

@@ -10,7 +10,7 @@ use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use callboard_protocol::{AgentRosterEntry, HireMember, RosterAgentRef, RunId, RunStatus};
+use callboard_protocol::{AgentRosterEntry, HireMember, RosterAgentRef, RunId};
 
 use crate::answers::Answers;
 use crate::args::{ApiKey, Connection};
@@ -77,8 +77,8 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CommandError> {
     }
     host.stop().await;
     match shown? {
-        Ending::Ended(RunStatus::Completed) => Ok(Exit::Done),
-        Ending::Ended(_) => Ok(Exit::Failed),
+        Ending::Completed => Ok(Exit::Done),
+        Ending::Broken(_) => Ok(Exit::Failed),
         Ending::Left => Ok(Exit::Interrupted),
     }
 }

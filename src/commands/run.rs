@@ -6,13 +6,14 @@ use clap::Args;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
-use callboard_protocol::{CreateRun, FireMember, Object, RosterId, RunId, RunStatus};
+use callboard_protocol::{CreateRun, FireMember, Object, RosterId, RunId};
 
 use crate::answers::Answers;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::follow::{self, Audience, Ending};
+use crate::mend::mend;
 use crate::output;
 
 /// Everything in the log, text included.
@@ -177,10 +178,11 @@ pub(crate) fn announce(run: &RunId, as_json: bool) -> Result<Exit, CommandError>
 /// Says what a watcher should know at the end, and whether a script may go on.
 pub(crate) fn conclude(run: &RunId, ending: Ending, audience: Audience) -> Exit {
     match ending {
-        Ending::Ended(RunStatus::Completed) => Exit::Done,
-        Ending::Ended(_) => {
+        Ending::Completed => Exit::Done,
+        Ending::Broken(code) => {
             if audience != Audience::Machines {
-                output::hint(&format!("`callboard runs show {run}` has the details"));
+                let details = format!("`callboard runs show {run}` has the details");
+                output::hint(code.as_deref().and_then(mend).unwrap_or(&details));
             }
             Exit::Failed
         }

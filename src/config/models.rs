@@ -53,10 +53,20 @@ impl Config {
             fallbacks: fallbacks.map(|(class, named)| (*class, models(named))).collect(),
             providers: known.into_iter().collect(),
         };
-        let table = table.with_environment(variable).map_err(|(name, error)| {
+        let table = table.with_environment(&variable).map_err(|(name, error)| {
             CommandError::usage(format!("{name}: {error}"))
                 .hint("write it like anthropic/claude-sonnet-4-5, or scripted")
         })?;
+        let all = [("CALLBOARD_MODEL".to_owned(), table.default.as_ref())];
+        let classes = ModelTable::CLASSES.map(|class| {
+            let class_name = class.as_str().to_ascii_uppercase();
+            (format!("CALLBOARD_MODEL_{class_name}"), table.classes.get(&class))
+        });
+        for (name, model) in all.into_iter().chain(classes) {
+            if let Some(model) = variable(&name).and(model) {
+                self.must_be_configured(&name, model, &table)?;
+            }
+        }
         // The file's own models were checked with their place.
         let named = table.default.iter().chain(table.classes.values());
         match named.filter_map(|model| self.unknown_agent(model)).next() {
@@ -65,6 +75,24 @@ impl Config {
             }
             None => Ok(table),
         }
+    }
+
+    /// Whoever names a model in the environment wants it to be asked. A file may name more than a machine has keys for.
+    fn must_be_configured(
+        &self,
+        name: &str,
+        model: &ModelRef,
+        table: &ModelTable,
+    ) -> Result<(), CommandError> {
+        let provider = model.provider.as_str();
+        if table.can_ask(model) {
+            return Ok(());
+        }
+        let what = format!("{name} is {model}, and no provider {provider} is configured");
+        Err(CommandError::usage(what).hint(match self.key_variable(provider) {
+            Some(key) => format!("set {key}, or add a section [providers.{provider}]"),
+            None => format!("add a section [providers.{provider}] with kind and base_url"),
+        }))
     }
 
     /// What is wrong with a model that names a coding agent which nobody knows, and what to do.
@@ -183,6 +211,13 @@ mod tests {
         let wrong = |name: &str| (name == "CALLBOARD_MODEL_CODING").then(|| "gpt".to_owned());
         let error = config.model_table(&[], wrong).unwrap_err();
         assert_eq!(error.what, "CALLBOARD_MODEL_CODING: \"gpt\" must be provider/model");
+        let keyless =
+            |name: &str| (name == "CALLBOARD_MODEL_CODING").then(|| "openai/gpt".to_owned());
+        let error = config.model_table(&[], keyless).unwrap_err();
+        let what = "CALLBOARD_MODEL_CODING is openai/gpt, and no provider openai is configured";
+        assert_eq!(error.what, what);
+        let hint = "set OPENAI_API_KEY, or add a section [providers.openai]";
+        assert_eq!(error.hint.as_deref(), Some(hint));
         let nobody = |name: &str| (name == "CALLBOARD_MODEL").then(|| "cli/claude".to_owned());
         let error = config.model_table(&[], nobody).unwrap_err();
         assert_eq!(error.what, "CALLBOARD_MODEL: no coding agent is called claude");

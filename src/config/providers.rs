@@ -104,6 +104,13 @@ impl Config {
         Ok(settings)
     }
 
+    /// The variable that a provider's key stands in, where there is one.
+    pub(crate) fn key_variable(&self, provider: &str) -> Option<&str> {
+        let section = self.providers.get(provider).and_then(|it| it.api_key_env.as_deref());
+        let known = WELL_KNOWN.iter().find(|known| known.kind.as_str() == provider);
+        section.or_else(|| known.and_then(|known| known.keys.first().copied()))
+    }
+
     /// Every model of the file has a provider that could answer.
     pub(super) fn check_models(&self) -> Result<(), CommandError> {
         for named in self.models.named() {
@@ -126,8 +133,10 @@ impl Config {
 }
 
 fn parse_address(kind: ProviderKind, variable: &str, text: &str) -> Result<BaseUrl, CommandError> {
-    BaseUrl::parse(kind, text)
-        .map_err(|error| CommandError::usage(format!("{variable} cannot be used: {error}")))
+    BaseUrl::parse(kind, text).map_err(|error| {
+        CommandError::usage(format!("{variable} cannot be used: {error}"))
+            .hint("write it like https://api.example.com, and the key in a variable of its own")
+    })
 }
 
 /// The first key that one of the variables holds, or the file that its twin names.

@@ -19,16 +19,7 @@ struct Guide {
 
 impl Guide {
     fn read(name: &str) -> Result<Self> {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);
-        let page = std::fs::read_to_string(&page)?;
-        let mut commands = String::new();
-        let mut lines = page.lines();
-        while lines.any(|line| line == "```sh") {
-            for line in lines.by_ref().take_while(|line| *line != "```") {
-                commands.push_str(line);
-                commands.push('\n');
-            }
-        }
+        let commands = blocks(name, "sh")?;
         let (first, rest) = commands.split_once('\n').context("a page with commands")?;
         let flags = first.strip_prefix("callboard serve ").and_then(|it| it.strip_suffix(" &"));
         let flags = flags.with_context(|| format!("{name} does not begin with a host: {first}"))?;
@@ -37,14 +28,47 @@ impl Guide {
     }
 }
 
-/// Follows a page to its end; answers all that was shown.
-fn follow(name: &str) -> Result<String> {
-    let guide = Guide::read(name)?;
+/// All the blocks of a page in one language, one after the other.
+pub(crate) fn blocks(name: &str, language: &str) -> Result<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);
+    let page = std::fs::read_to_string(&page)?;
+    let begins = format!("```{language}");
+    let mut blocks = String::new();
+    let mut lines = page.lines();
+    while lines.any(|line| line == begins) {
+        for line in lines.by_ref().take_while(|line| *line != "```") {
+            blocks.push_str(line);
+            blocks.push('\n');
+        }
+    }
+    Ok(blocks)
+}
+
+/// A folder with what a release brings along.
+pub(crate) fn fresh_folder() -> Result<TempDir> {
     let folder = tempfile::tempdir()?;
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     for shipped in ["packs", "examples"] {
         std::os::unix::fs::symlink(here.join(shipped), folder.path().join(shipped))?;
     }
+    Ok(folder)
+}
+
+/// A shell that gives up at the first command that fails, in an environment that says nothing.
+pub(crate) fn shell(folder: &TempDir, commands: &str) -> Result<Command> {
+    let binary = Path::new(env!("CARGO_BIN_EXE_callboard"));
+    let path = std::env::var("PATH")?;
+    let path = format!("{}:{path}", binary.parent().context("a folder")?.display());
+    let mut shell = Command::new("sh");
+    shell.env_clear().env("PATH", path);
+    shell.args(["-euxc", commands]).current_dir(folder.path());
+    Ok(shell)
+}
+
+/// Follows a page to its end; answers all that was shown.
+fn follow(name: &str) -> Result<String> {
+    let guide = Guide::read(name)?;
+    let folder = fresh_folder()?;
     let mut command = serve(&folder.path().join("data"));
     command.args(&guide.flags);
     let host = Host::of(command)?;
@@ -53,13 +77,7 @@ fn follow(name: &str) -> Result<String> {
 
 /// Every command must succeed.
 fn paste(folder: &TempDir, host: &Host, commands: &str) -> Result<String> {
-    let binary = Path::new(env!("CARGO_BIN_EXE_callboard"));
-    let path = std::env::var("PATH")?;
-    let path = format!("{}:{path}", binary.parent().context("a folder")?.display());
-    let mut shell = Command::new("sh");
-    shell.env_clear().env("PATH", path).env("CALLBOARD_URL", host.url());
-    shell.args(["-euxc", commands]).current_dir(folder.path());
-    let output = shell.output()?;
+    let output = shell(folder, commands)?.env("CALLBOARD_URL", host.url()).output()?;
     let shown = String::from_utf8(output.stdout)?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);

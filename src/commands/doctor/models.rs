@@ -1,6 +1,8 @@
 //! The checks of what models stand on: who answers for which class, and whether they can be reached.
 
-use callboard_agents::{Fault, ModelError, ModelRef, ModelTable};
+use std::collections::BTreeSet;
+
+use callboard_agents::{CODING_PROVIDER, Fault, ModelError, ModelRef, ModelTable};
 use callboard_backends::{LiveModel, ProviderSettings};
 use callboard_protocol::ModelClass;
 
@@ -22,17 +24,42 @@ pub(super) async fn check(
         Err(error) => return vec![Check::of("models", error)],
     };
     let mut checks = vec![models(&table)];
+    checks.extend(passed_over(config, &table));
     for provider in providers {
-        checks.push(reach(provider).await);
+        let variable = config.key_variable(&provider.name);
+        checks.extend(reach(provider, variable, &table).await);
     }
     checks
+}
+
+/// Fallbacks that nobody can ask for: a run that needs them goes on to the next.
+fn passed_over(config: &Config, table: &ModelTable) -> Vec<Check> {
+    let fallbacks = table.fallback.iter().chain(table.fallbacks.values().flatten());
+    let missing: BTreeSet<&str> =
+        fallbacks.filter(|it| !table.can_ask(it)).map(|it| it.provider.as_str()).collect();
+    let warn = |provider: &str| {
+        let found = format!("no provider {provider} is configured: its fallbacks are passed over");
+        Check::new("models", State::Warning, found).hint(match config.key_variable(provider) {
+            Some(key) => format!("set {key}, or leave them out of [models]"),
+            None => format!("add a section [providers.{provider}]"),
+        })
+    };
+    missing.into_iter().map(warn).collect()
+}
+
+/// The models that a provider may be asked for.
+fn asked_of<'a>(table: &'a ModelTable, provider: &'a str) -> BTreeSet<&'a str> {
+    let classes = table.default.iter().chain(table.classes.values());
+    let fallbacks = table.fallback.iter().chain(table.fallbacks.values().flatten());
+    let theirs = classes.chain(fallbacks).filter(|model| model.provider == provider);
+    theirs.map(|model| model.model.as_str()).collect()
 }
 
 fn models(table: &ModelTable) -> Check {
     let name = "models";
     let named = ModelTable::CLASSES.map(|class| (class, table.of(class)));
     for (class, model) in &named {
-        if *model != ModelRef::scripted() && !table.providers.contains(&model.provider) {
+        if !table.can_ask(model) {
             let class = class.as_str();
             let found =
                 format!("{class} is {model}, and no provider {} is configured", model.provider);
@@ -48,39 +75,79 @@ fn models(table: &ModelTable) -> Check {
         others.map(|(class, model)| format!("{} {model}", class.as_str())).collect();
     match others.as_slice() {
         [] if general == ModelRef::scripted() => {
-            Check::new(name, State::Ok, "scripted: built in, and no model at all")
+            let found = "scripted: built in, and no model at all";
+            match table.providers.iter().find(|provider| *provider != CODING_PROVIDER) {
+                // Whoever has a key for somebody meant to have them asked.
+                Some(provider) => Check::new(name, State::Warning, found)
+                    .hint(format!("set CALLBOARD_MODEL={provider}/MODEL to have {provider} asked")),
+                None => Check::new(name, State::Ok, found),
+            }
         }
         [] => Check::new(name, State::Ok, general.to_string()),
         others => Check::new(name, State::Ok, format!("{general}; {}", others.join(", "))),
     }
 }
 
-async fn reach(settings: ProviderSettings) -> Check {
-    let name = "provider";
+async fn reach(
+    settings: ProviderSettings,
+    variable: Option<&str>,
+    table: &ModelTable,
+) -> Vec<Check> {
     let has_key = settings.key.is_some();
     let model = LiveModel::new(settings);
-    let provider = model.name().to_owned();
+    let mut checks = vec![look(&model, has_key, variable).await];
+    if checks[0].state == State::Ok {
+        for named in asked_of(table, model.name()) {
+            // Trouble would have been found above; what passes is none.
+            if model.has(named).await == Ok(false) {
+                let found = format!("{} does not know {named}", model.name());
+                checks.push(
+                    Check::new("model", State::Warning, found)
+                        .hint("see that its name is right, in CALLBOARD_MODEL or [models]"),
+                );
+            }
+        }
+    }
+    checks
+}
+
+async fn look(model: &LiveModel, has_key: bool, variable: Option<&str>) -> Check {
+    let name = "provider";
+    let provider = model.name();
     match model.probe().await {
         Ok(()) if has_key => {
             Check::new(name, State::Ok, format!("{provider}: reachable, key accepted"))
         }
         Ok(()) => Check::new(name, State::Ok, format!("{provider}: reachable, without a key")),
+        // One that wants a key says so in the words for a wrong one.
+        Err(ModelError { fault: Fault::Forbidden, .. }) if !has_key => {
+            let none = ModelError::new(provider, Fault::NoKey);
+            Check::new(name, State::Failed, none.to_string()).hint(mend(&none, variable))
+        }
         // Not every server lists its models.
         Err(ModelError { fault: Fault::NotFound | Fault::Rejected, .. }) => {
             let found = format!("{provider}: reachable, but does not list its models");
             Check::new(name, State::Warning, found)
                 .hint("see that base_url is the address before /models or /chat/completions")
         }
-        Err(error) => Check::new(name, State::Failed, error.to_string()).hint(mend(&error)),
+        Err(error) => {
+            Check::new(name, State::Failed, error.to_string()).hint(mend(&error, variable))
+        }
     }
 }
 
-fn mend(error: &ModelError) -> &'static str {
-    match error.fault {
+fn mend(error: &ModelError, variable: Option<&str>) -> String {
+    let fixed = match error.fault {
         Fault::NoKey => {
-            "set the provider's key in the environment, or name its variable with api_key_env"
+            return match variable {
+                Some(variable) => format!("set {variable}, or name another with api_key_env"),
+                None => "name the variable that holds its key with api_key_env".to_owned(),
+            };
         }
-        Fault::Forbidden => "see that the key is whole, not revoked, and made for this provider",
+        Fault::Forbidden => {
+            let key = variable.unwrap_or("the key");
+            return format!("see that {key} is whole, not revoked, and made for this provider");
+        }
         Fault::Limited => "wait, or ask the provider for a higher limit",
         Fault::Unreachable | Fault::TimedOut(_) => {
             "see that base_url is right and that this machine may reach it"
@@ -92,7 +159,8 @@ fn mend(error: &ModelError) -> &'static str {
         | Fault::Broken
         | Fault::Malformed
         | Fault::TooLarge => "look at the provider's own status page",
-    }
+    };
+    fixed.to_owned()
 }
 
 #[cfg(test)]
@@ -109,6 +177,11 @@ mod tests {
         assert_eq!(models(&table).found, "anthropic/claude");
         table.classes.insert(ModelClass::Coding, ModelRef::scripted());
         assert_eq!(models(&table).found, "anthropic/claude; coding scripted/scripted");
+        assert_eq!(passed_over(&Config::default(), &table).len(), 0);
+        table.fallback = ["openai/a", "openai/b", "scripted"].map(|it| it.parse().unwrap()).into();
+        let [missing] = &passed_over(&Config::default(), &table)[..] else { panic!("one") };
+        assert_eq!(missing.state, State::Warning);
+        assert!(missing.hint.as_deref().is_some_and(|hint| hint.contains("OPENAI_API_KEY")));
     }
 
     #[tokio::test]

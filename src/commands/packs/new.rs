@@ -42,7 +42,8 @@ pub(super) fn run(args: &NewArgs) -> Result<Exit, CommandError> {
         output::line(&format!("{} {}", "✓".green(), path.display()))?;
     }
     output::hint(&format!(
-        "edit the prompt, then `callboard packs pack {folder} --out {}.tgz`",
+        "edit the prompt and try it: `callboard serve --packs {folder}`; \
+         `callboard packs pack {folder} --out {}.tgz` makes it ready to install",
         args.name.as_str().rsplit('.').next().unwrap_or("pack")
     ));
     Ok(Exit::Done)

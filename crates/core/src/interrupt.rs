@@ -200,7 +200,8 @@ impl OpenInterrupt {
         }
         Ok(ApprovalAnswer {
             action,
-            voter: text("voter").or_else(|| text("decidedBy")),
+            // Who decided is the host's to say: a `decidedBy` of the caller's is nothing.
+            voter: text("voter").filter(|name| !name.is_empty()),
             feedback: text("feedback"),
             refine_feedback,
             edited,
@@ -269,6 +270,30 @@ impl OpenInterrupt {
         }
         Ok(Answer::Plain(payload.clone()))
     }
+}
+
+/// Whose answer it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Approver {
+    /// In whose name it counts.
+    pub(crate) name: String,
+    /// Who said it for them.
+    pub(crate) delegate: Option<String>,
+}
+
+impl Approver {
+    /// What the log calls them. Nobody can be mistaken for somebody whom the host knows itself.
+    pub(crate) fn told(&self) -> String {
+        match &self.delegate {
+            Some(delegate) => format!("{delegate}/{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
+/// Whether a name is one that only the host gives: of a key, of a link.
+pub(crate) fn is_given_by_the_host(name: &str) -> bool {
+    ["key:", "link:"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Whether this person is among those who may decide; an empty list admits everybody.

@@ -81,7 +81,7 @@ fn answer(node: &str, value: Value) -> Command {
         node: node.into(),
         value,
         by: Some("key:one".into()),
-        via: Via::Key,
+        via: Via::Delegate,
     })
 }
 
@@ -209,6 +209,65 @@ fn only_listed_approvers_decide() {
     assert!(matches!(stranger, Err(Refusal::NotAnApprover { .. })));
     run.decide(&answer("gate", json!({ "action": "accept", "voter": "ann" })), at(1)).unwrap();
     assert_eq!(run.status(), RunStatus::Completed);
+}
+
+/// `prompt-injection-decidedby-host-only`: who decided is who came, whatever the answer says of itself.
+#[test]
+fn nobody_decides_under_a_name_that_is_not_theirs() {
+    let said = |value: Value, via: Via| {
+        Command::Resolve(Resolution {
+            node: "gate".into(),
+            value,
+            by: Some("key:one".into()),
+            via,
+        })
+    };
+    let asked = |config: Value| {
+        let mut run = gate(config);
+        run.decide(&Command::Start, at(0)).unwrap();
+        run
+    };
+    let claimed = json!({ "action": "accept", "decidedBy": "ann" });
+    let mut run = asked(json!({ "approversList": ["ann"] }));
+    for via in [Via::Key, Via::Delegate] {
+        let refused = run.decide(&said(claimed.clone(), via), at(1));
+        assert!(matches!(refused, Err(Refusal::NotAnApprover { .. })), "{refused:?}");
+    }
+    let named = json!({ "action": "accept", "voter": "ann" });
+    let refused = run.decide(&said(named.clone(), Via::Key), at(1));
+    assert!(matches!(refused, Err(Refusal::NotADelegate { .. })), "{refused:?}");
+    let told = run.decide(&said(named, Via::Delegate), at(1)).unwrap();
+    assert_eq!(told[0].event.payload()["decidedBy"], "key:one/ann");
+    assert_eq!(told[1].event.payload()["resolvedBy"], "key:one/ann");
+    let mut run = asked(json!({ "approversList": ["key:two"] }));
+    let another = json!({ "action": "accept", "voter": "key:two" });
+    let refused = run.decide(&said(another, Via::Delegate), at(1));
+    assert!(matches!(refused, Err(Refusal::InvalidAnswer { .. })), "{refused:?}");
+    let mut run = asked(json!({}));
+    let told = run.decide(&said(claimed, Via::Key), at(1)).unwrap();
+    assert_eq!(told[0].event.payload()["decidedBy"], "key:one");
+}
+
+/// A link is one voice, however many names its holder knows.
+#[test]
+fn a_link_counts_once_in_a_quorum() {
+    let mut run = gate(json!({ "requiredApprovals": 2 }));
+    run.decide(&Command::Start, at(0)).unwrap();
+    let interrupt_id = run.interrupts().next().unwrap().id;
+    let click = |value: Value| {
+        Command::Resolve(Resolution {
+            node: "gate".into(),
+            value,
+            by: Some("link:1".into()),
+            via: Via::Token { interrupt_id: interrupt_id.clone() },
+        })
+    };
+    for _ in 0..2 {
+        run.decide(&click(json!({ "action": "accept" })), at(1)).unwrap();
+        assert_eq!(run.status(), RunStatus::WaitingApproval);
+    }
+    let refused = run.decide(&click(json!({ "action": "accept", "voter": "bob" })), at(1));
+    assert!(matches!(refused, Err(Refusal::NotADelegate { .. })), "{refused:?}");
 }
 
 /// F32: answers as a map or as a list, every question answered, and logged as a map.

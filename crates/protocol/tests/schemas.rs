@@ -255,6 +255,7 @@ fn answer_events() -> Vec<Event> {
             node_id: "n".into(),
             interrupt_id: "i".into(),
             voter: "p".into(),
+            cast_by: by.clone(),
             action: "accept".into(),
         }),
         Event::Ask(Ask {

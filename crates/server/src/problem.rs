@@ -11,6 +11,7 @@ use callboard_protocol::{ErrorEnvelope, Object, RunStatus, ShapeError};
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
+use crate::scopes::DELEGATE;
 
 macro_rules! codes {
     ($($variant:ident = $name:literal, $status:ident, $meaning:literal;)*) => {
@@ -422,6 +423,9 @@ impl From<Refusal> for Problem {
             }
             Refusal::KeyRequired { .. } | Refusal::NotAnApprover { .. } => {
                 Self::new(Code::Forbidden, refusal.to_string())
+            }
+            Refusal::NotADelegate { .. } => {
+                Self::new(Code::Forbidden, refusal.to_string()).with("scopeRequired", DELEGATE)
             }
             Refusal::UnknownChannel { channel } | Refusal::InvalidWrite { channel, .. } => {
                 Self::invalid(refusal.to_string()).with("channel", channel.as_str())

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
+/// What a key needs to answer in the name of people, beyond what it needs to answer at all.
+pub(crate) const DELEGATE: &str = "approvals:delegate";
+
 /// The protocol's scopes, then ours.
-pub const SCOPES: [&str; 21] = [
+pub const SCOPES: [&str; 22] = [
     "manifest:read",
     "runs:create",
     "runs:read",
@@ -21,6 +24,7 @@ pub const SCOPES: [&str; 21] = [
     "deploy:rollback",
     "deploy:pause",
     "admin",
+    DELEGATE,
     "workflows:write",
     "packs:install",
     "roster:write",

@@ -157,6 +157,9 @@ pub enum Refusal {
     KeyRequired { node: NodeId },
     #[error("only the approvers that node {node} lists may decide")]
     NotAnApprover { node: NodeId },
+    /// Somebody answers in another's name.
+    #[error("node {node} was answered in another's name, which this caller may not do")]
+    NotADelegate { node: NodeId },
     #[error("the workflow declares no channel {channel}")]
     UnknownChannel { channel: ChannelName },
     /// The outcome would depend on the order in which writers are heard.

@@ -14,7 +14,8 @@ use super::{Answered, Entry, Phase, Run, Stage};
 use crate::budget::is_budget_question;
 use crate::graph::NodeIndex;
 use crate::interrupt::{
-    Answer, ApprovalAnswer, CastVote, Decision, OpenInterrupt, Question, Unfit, key_of, may_decide,
+    Answer, ApprovalAnswer, Approver, CastVote, Decision, OpenInterrupt, Question, Unfit,
+    is_given_by_the_host, key_of, may_decide,
 };
 
 /// The reason of a question that nobody answered in time.
@@ -23,8 +24,10 @@ const TIMEOUT: &str = "timeout";
 /// How an answer reached us.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Via {
-    /// A caller with a key of its own.
+    /// A caller with a key of its own, who answers for nobody else.
     Key,
+    /// A caller whose key may answer for people, whom it names.
+    Delegate,
     /// Somebody who holds a signed link to this one interrupt.
     Token { interrupt_id: String },
 }
@@ -292,7 +295,10 @@ impl Run {
         })?;
         let by = resolution.by.as_ref().map(ToString::to_string);
         match answer {
-            Answer::Approval(answer) => self.approval_events(index, open, answer, by, at),
+            Answer::Approval(answer) => {
+                let approver = approver(resolution, &answer, by)?;
+                self.approval_events(index, open, answer, &approver, at)
+            }
             Answer::Clarification { answers } => {
                 Ok(vec![Event::ClarificationResolved(ClarificationResolved {
                     node_id: node,
@@ -318,12 +324,11 @@ impl Run {
         index: NodeIndex,
         open: &OpenInterrupt,
         answer: ApprovalAnswer,
-        by: Option<String>,
+        approver: &Approver,
         at: Timestamp,
     ) -> Result<Vec<Event>, Refusal> {
         let node_id = self.node_id(index);
-        let voter = answer.voter.clone().or(by).unwrap_or_else(|| "anonymous".into());
-        if !may_decide(&open.question.data, &voter) {
+        if !may_decide(&open.question.data, &approver.name) {
             return Err(Refusal::NotAnApprover { node: node_id });
         }
         if answer.action == "ask" {
@@ -332,7 +337,7 @@ impl Run {
                 node_id,
                 interrupt_id: open.id.clone(),
                 question,
-                asked_by: Some(voter),
+                asked_by: Some(approver.told()),
             })]);
         }
         let mut events = Vec::new();
@@ -340,15 +345,16 @@ impl Run {
             events.push(Event::Vote(Vote {
                 node_id: node_id.clone(),
                 interrupt_id: open.id.clone(),
-                voter: voter.clone(),
+                voter: approver.name.clone(),
+                cast_by: approver.delegate.clone(),
                 action: answer.action.clone(),
             }));
         }
-        if open.settles(&voter, &answer.action) {
+        if open.settles(&approver.name, &answer.action) {
             events.push(Event::ApprovalReceived(ApprovalReceived {
                 node_id,
                 action: answer.action,
-                decided_by: Some(voter),
+                decided_by: Some(approver.told()),
                 decided_at: at,
                 feedback: answer.feedback,
                 refine_feedback: answer.refine_feedback,
@@ -473,6 +479,27 @@ impl Run {
             InterruptKind::ConversationStart | InterruptKind::ConversationClose => None,
         }
     }
+}
+
+/// Whose answer it is: the caller's own, unless it names somebody and may.
+fn approver(
+    resolution: &Resolution,
+    answer: &ApprovalAnswer,
+    by: Option<String>,
+) -> Result<Approver, Refusal> {
+    let caller = by.unwrap_or_else(|| "anonymous".into());
+    let Some(named) = answer.voter.clone().filter(|named| *named != caller) else {
+        return Ok(Approver { name: caller, delegate: None });
+    };
+    let node = resolution.node.clone();
+    if resolution.via != Via::Delegate {
+        return Err(Refusal::NotADelegate { node });
+    }
+    if is_given_by_the_host(&named) {
+        let why = "voter: names of keys and links are those of their holders".into();
+        return Err(Refusal::InvalidAnswer { node, why });
+    }
+    Ok(Approver { name: named, delegate: Some(caller) })
 }
 
 /// What a suspension says of itself where its run's status does not.

@@ -125,7 +125,7 @@ impl World {
                     node: item.interrupt.node.clone(),
                     value: answer_to(&item.interrupt),
                     by: None,
-                    via: Via::Key,
+                    via: Via::Delegate,
                 };
                 self.engine.resolve(&scope(), &item.run, answer, None).await.unwrap();
             }

@@ -18,6 +18,7 @@ use crate::idempotency::settle;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
+use crate::scopes::DELEGATE;
 use crate::token::{Claim, Intent, Link};
 
 /// `{resumeValue}`, or the flat answer that older clients send.
@@ -64,8 +65,8 @@ pub(super) async fn resolve(
     let resolution = Resolution {
         node: node.clone(),
         value: answer_of(body)?,
-        by: caller.owner().principal,
-        via: Via::Key,
+        by: Some(caller.principal()),
+        via: if caller.may(DELEGATE) { Via::Delegate } else { Via::Key },
     };
     let engine = &host.app.engine;
     let describe = move |done: &callboard_engine::Done| answered(&done.run, &node, done.status);

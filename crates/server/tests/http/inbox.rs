@@ -3,7 +3,7 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use crate::given::{LAB, OPS, READER, RIVAL, TEST, TestHost, workflow};
+use crate::given::{LAB, LIVE, OPS, READER, RIVAL, TEST, TestHost, workflow};
 use crate::interrupts::asked;
 
 const INBOX: &str = "/v1/host/callboard/inbox";
@@ -102,6 +102,31 @@ async fn who_is_no_approver_sees_that() {
     assert_eq!(refused.status, 403, "{refused:?}");
     let named = host.post(&place, &json!({ "action": "accept", "voter": "ann" })).send().await;
     assert_eq!(named.status, 200, "{named:?}");
+}
+
+/// A key that may answer answers for itself; only one that may answer for people names them.
+#[tokio::test(start_paused = true)]
+async fn who_answers_for_people_needs_a_scope_for_it() {
+    let host = TestHost::start().await;
+    let run = asked(&host, "core.approvalGate", json!({ "approversList": ["ann"] })).await;
+    let place = format!("/v1/runs/{run}/interrupts/gate");
+    let body = json!({ "name": "desk", "scopes": ["approvals:respond"] });
+    let made = host.post("/v1/host/callboard/keys", &body).send().await;
+    let desk = made.text_at("key");
+    let named = json!({ "resumeValue": { "action": "accept", "voter": "ann" } });
+    let refused = host.post(&place, &named).key(&desk).send().await;
+    assert_eq!(refused.refusal(), (403, "forbidden"));
+    assert_eq!(refused.json["details"]["scopeRequired"], "approvals:delegate");
+    let claimed = json!({ "resumeValue": { "action": "accept", "decidedBy": "ann" } });
+    for key in [desk.as_str(), LIVE] {
+        let refused = host.post(&place, &claimed).key(key).send().await;
+        assert_eq!(refused.refusal(), (403, "forbidden"), "{key}");
+    }
+    assert_eq!(host.post(&place, &named).send().await.status, 200);
+    let events = host.end_of(&run).await;
+    let told = events.iter().find(|event| event["type"] == "approval.received").expect("told");
+    let by = told["payload"]["decidedBy"].as_str().expect("somebody");
+    assert!(by.starts_with("key:") && by.ends_with("/ann"), "{by}");
 }
 
 #[tokio::test(start_paused = true)]

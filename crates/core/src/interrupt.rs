@@ -1,5 +1,6 @@
 //! Which answers to a question count.
 
+mod approver;
 mod question;
 
 use jsonschema::Validator;
@@ -10,6 +11,7 @@ use callboard_protocol::{
     ApprovalReceived, ClarificationResolved, InterruptKind, NodeId, Object, Timestamp,
 };
 
+pub(crate) use approver::{Approver, may_decide};
 pub use question::Question;
 
 /// A question that has been asked and not settled.
@@ -270,38 +272,6 @@ impl OpenInterrupt {
         }
         Ok(Answer::Plain(payload.clone()))
     }
-}
-
-/// Whose answer it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Approver {
-    /// In whose name it counts.
-    pub(crate) name: String,
-    /// Who said it for them.
-    pub(crate) delegate: Option<String>,
-}
-
-impl Approver {
-    /// What the log calls them. Nobody can be mistaken for somebody whom the host knows itself.
-    pub(crate) fn told(&self) -> String {
-        match &self.delegate {
-            Some(delegate) => format!("{delegate}/{}", self.name),
-            None => self.name.clone(),
-        }
-    }
-}
-
-/// Whether a name is one that only the host gives: of a key, of a link.
-pub(crate) fn is_given_by_the_host(name: &str) -> bool {
-    ["key:", "link:"].iter().any(|prefix| name.starts_with(prefix))
-}
-
-/// Whether this person is among those who may decide; an empty list admits everybody.
-pub(crate) fn may_decide(data: &Value, voter: &str) -> bool {
-    let approvers = data.get("approversList").and_then(Value::as_array);
-    approvers.is_none_or(|list| {
-        list.is_empty() || list.iter().any(|listed| listed.as_str() == Some(voter))
-    })
 }
 
 /// Clients from before the interrupt primitive say `decision: approved`.

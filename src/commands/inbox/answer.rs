@@ -47,7 +47,7 @@ pub(crate) struct AnswerArgs {
     /// A remark that goes with the action
     #[arg(long, value_name = "TEXT", requires = "action")]
     feedback: Option<String>,
-    /// In whose name, where several must decide
+    /// In whose name, if the key may answer for people
     #[arg(long, value_name = "NAME", requires = "action")]
     voter: Option<String>,
     /// Print JSON

@@ -14,8 +14,8 @@ use super::{Answered, Entry, Phase, Run, Stage};
 use crate::budget::is_budget_question;
 use crate::graph::NodeIndex;
 use crate::interrupt::{
-    Answer, ApprovalAnswer, Approver, CastVote, Decision, OpenInterrupt, Question, Unfit,
-    is_given_by_the_host, key_of, may_decide,
+    Answer, ApprovalAnswer, Approver, CastVote, Decision, OpenInterrupt, Question, Unfit, key_of,
+    may_decide,
 };
 
 /// The reason of a question that nobody answered in time.
@@ -296,7 +296,7 @@ impl Run {
         let by = resolution.by.as_ref().map(ToString::to_string);
         match answer {
             Answer::Approval(answer) => {
-                let approver = approver(resolution, &answer, by)?;
+                let approver = Approver::of(resolution, answer.voter.as_deref())?;
                 self.approval_events(index, open, answer, &approver, at)
             }
             Answer::Clarification { answers } => {
@@ -479,27 +479,6 @@ impl Run {
             InterruptKind::ConversationStart | InterruptKind::ConversationClose => None,
         }
     }
-}
-
-/// Whose answer it is: the caller's own, unless it names somebody and may.
-fn approver(
-    resolution: &Resolution,
-    answer: &ApprovalAnswer,
-    by: Option<String>,
-) -> Result<Approver, Refusal> {
-    let caller = by.unwrap_or_else(|| "anonymous".into());
-    let Some(named) = answer.voter.clone().filter(|named| *named != caller) else {
-        return Ok(Approver { name: caller, delegate: None });
-    };
-    let node = resolution.node.clone();
-    if resolution.via != Via::Delegate {
-        return Err(Refusal::NotADelegate { node });
-    }
-    if is_given_by_the_host(&named) {
-        let why = "voter: names of keys and links are those of their holders".into();
-        return Err(Refusal::InvalidAnswer { node, why });
-    }
-    Ok(Approver { name: named, delegate: Some(caller) })
 }
 
 /// What a suspension says of itself where its run's status does not.

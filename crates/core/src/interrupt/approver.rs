@@ -1,0 +1,53 @@
+//! In whose name an approval is answered.
+
+use serde_json::Value;
+
+use crate::run::{Refusal, Resolution, Via};
+
+/// What begins the names that only the host gives: those of keys, those of links.
+const GIVEN_BY_THE_HOST: [&str; 2] = ["key:", "link:"];
+
+/// Whose answer it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Approver {
+    /// In whose name it counts.
+    pub(crate) name: String,
+    /// Who said it for them.
+    pub(crate) delegate: Option<String>,
+}
+
+impl Approver {
+    /// The caller itself, unless it names somebody and may.
+    pub(crate) fn of(resolution: &Resolution, voter: Option<&str>) -> Result<Self, Refusal> {
+        let by = resolution.by.as_ref();
+        let caller = by.map_or_else(|| "anonymous".to_owned(), ToString::to_string);
+        let Some(named) = voter.filter(|named| *named != caller) else {
+            return Ok(Self { name: caller, delegate: None });
+        };
+        let node = resolution.node.clone();
+        if resolution.via != Via::Delegate {
+            return Err(Refusal::NotADelegate { node });
+        }
+        if GIVEN_BY_THE_HOST.iter().any(|beginning| named.starts_with(beginning)) {
+            let why = "voter: names of keys and links are those of their holders".into();
+            return Err(Refusal::InvalidAnswer { node, why });
+        }
+        Ok(Self { name: named.to_owned(), delegate: Some(caller) })
+    }
+
+    /// What the log calls them. Nobody can be mistaken for somebody whom the host knows itself.
+    pub(crate) fn told(&self) -> String {
+        match &self.delegate {
+            Some(delegate) => format!("{delegate}/{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
+/// Whether this person is among those who may decide; an empty list admits everybody.
+pub(crate) fn may_decide(data: &Value, voter: &str) -> bool {
+    let approvers = data.get("approversList").and_then(Value::as_array);
+    approvers.is_none_or(|list| {
+        list.is_empty() || list.iter().any(|listed| listed.as_str() == Some(voter))
+    })
+}

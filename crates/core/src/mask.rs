@@ -1,7 +1,8 @@
 //! Keeps what the definition marks sensitive out of every reader's sight.
 //!
 //! Two nets: values at marked places (a sensitive variable, channel or output port) are masked where
-//! they stand, and marked texts that travelled elsewhere are masked wherever they turn up.
+//! they stand, and marked texts that travelled elsewhere are masked wherever they turn up. Whatever is marked or not,
+//! no event repeats what looks like a credential in the inputs.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +15,10 @@ use callboard_protocol::{
     RunStarted, VariableChanged, WorkflowDefinition, hex,
 };
 
+use crate::birth::Birth;
 use crate::node::NodeKind;
 use crate::plan::{Plan, PlanError, PlanNode};
+use crate::secrets::{Redactor, credentials_in};
 
 /// What a reader sees in place of a sensitive value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,9 +54,16 @@ const SHORTEST_TEXT: usize = 8;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sensitive {
     texts: BTreeSet<String>,
+    /// What looks like a credential in what the caller gave.
+    credentials: Redactor,
 }
 
 impl Sensitive {
+    pub(crate) fn of(birth: &Birth) -> Self {
+        let given = [Some(&birth.inputs), birth.metadata.as_ref()];
+        Self { texts: BTreeSet::new(), credentials: credentials_in(given.into_iter().flatten()) }
+    }
+
     /// Remembers every text inside a sensitive value.
     pub(crate) fn learn(&mut self, value: &Value) {
         match value {
@@ -78,7 +88,7 @@ impl Mask<'_> {
     /// The event's payload as readers may see it, if that differs from what the fold must see.
     pub(crate) fn payload(&self, event: &Event) -> Option<Value> {
         if self.is_off() {
-            return None;
+            return self.without_credentials(event);
         }
         let masked = match event {
             Event::RunStarted(payload) => {
@@ -134,7 +144,38 @@ impl Mask<'_> {
         let original = event.payload();
         let mut public = masked.payload();
         self.sweep(&mut public);
+        self.blot(&mut public);
         (public != original).then_some(public)
+    }
+
+    fn without_credentials(&self, event: &Event) -> Option<Value> {
+        if self.sensitive.credentials.is_empty() {
+            return None;
+        }
+        let original = event.payload();
+        let mut public = original.clone();
+        self.blot(&mut public);
+        (public != original).then_some(public)
+    }
+
+    /// The inputs as readers may see them, if the fold must see others.
+    pub(crate) fn inputs(&self, inputs: &Object) -> Option<Object> {
+        if !self.plan.has_sensitive && self.sensitive.credentials.is_empty() {
+            return None;
+        }
+        let mut public = inputs.clone();
+        if self.plan.has_sensitive {
+            self.variables(&mut public);
+        }
+        self.sensitive.credentials.redact_object(&mut public);
+        (public != *inputs).then_some(public)
+    }
+
+    /// Blots out the credentials of the inputs wherever they stand.
+    pub(crate) fn blot(&self, value: &mut Value) {
+        if !self.sensitive.credentials.is_empty() {
+            self.sensitive.credentials.redact(value);
+        }
     }
 
     /// Masks marked names in a bag of variables.

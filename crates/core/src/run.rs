@@ -279,7 +279,7 @@ impl Run {
             interrupts: BTreeMap::new(),
             has_asked: false,
             failed: Vec::new(),
-            sensitive: Sensitive::default(),
+            sensitive: Sensitive::of(&birth),
             is_attributed: false,
             is_delivered: false,
             agent_at: None,
@@ -338,11 +338,7 @@ impl Run {
 
     /// The inputs as readers may see them, if they hold something sensitive.
     pub fn masked_inputs(&self) -> Option<Object> {
-        let mut inputs = self.birth.inputs.clone();
-        if self.plan.has_sensitive {
-            self.mask().variables(&mut inputs);
-        }
-        (inputs != self.birth.inputs).then_some(inputs)
+        self.mask().inputs(&self.birth.inputs)
     }
 
     pub fn id(&self) -> &RunId {

@@ -1,18 +1,23 @@
 //! Finds text that looks like a credential wherever it stands, and blots it out.
 //!
 //! The definition's own marks are the first net (`mask`), values that a run has resolved the second (`known`).
-//! This one is for what nobody marked: it hangs before every copy that leaves the host by other ways than the log.
+//! This one is for what nobody marked: it hangs before every copy that leaves the host by other ways than the log,
+//! and before what the log tells of the inputs.
 
 mod known;
+mod suspicion;
 mod told;
 
 pub use known::{Redactor, SecretText};
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use callboard_protocol::Object;
 use regex::Regex;
 use serde_json::Value;
+
+use suspicion::is_worth_a_look;
 
 /// What stands for a credential.
 const REDACTED: &str = "[REDACTED]";
@@ -38,33 +43,82 @@ static SECRET: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(SHAPES).ok(
 
 /// Blots out every credential in a text.
 pub fn redact_text(text: &str) -> String {
+    clean(text).into_owned()
+}
+
+fn clean(text: &str) -> Cow<'_, str> {
+    if !is_worth_a_look(text) {
+        return Cow::Borrowed(text);
+    }
     // Without the pattern nothing can be told apart, so nothing passes.
-    SECRET.as_ref().map_or_else(
-        || REDACTED.to_owned(),
-        |secret| secret.replace_all(text, REDACTED).into_owned(),
-    )
+    SECRET
+        .as_ref()
+        .map_or(Cow::Borrowed(REDACTED), |secret| secret.replace_all(text, REDACTED))
 }
 
 /// Blots out every credential in a value, names of fields included.
 pub fn redact(value: &mut Value) {
     match value {
-        Value::String(text) if is_suspect(text) => *text = redact_text(text),
-        Value::Array(items) => items.iter_mut().for_each(redact),
-        Value::Object(fields) => {
-            fields.values_mut().for_each(redact);
-            if fields.keys().any(|name| is_suspect(name)) {
-                *fields = std::mem::take(fields)
-                    .into_iter()
-                    .map(|(name, field)| (redact_text(&name), field))
-                    .collect::<Object>();
+        Value::String(text) => {
+            if let Cow::Owned(clean) = clean(text) {
+                *text = clean;
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Value::Array(items) => items.iter_mut().for_each(redact),
+        Value::Object(fields) => redact_fields(fields),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The same for the fields of an object.
+pub fn redact_fields(fields: &mut Object) {
+    fields.values_mut().for_each(redact);
+    if fields.keys().any(|name| is_suspect(name)) {
+        *fields = std::mem::take(fields)
+            .into_iter()
+            .map(|(name, field)| (redact_text(&name), field))
+            .collect();
+    }
+}
+
+/// The credentials that stand in bags of values, for whoever must not tell them. Nothing is copied but what is found.
+pub(crate) fn credentials_in<'a>(bags: impl IntoIterator<Item = &'a Object>) -> Redactor {
+    let mut found = Redactor::default();
+    for (name, field) in bags.into_iter().flatten() {
+        look_in_text(name, &mut found);
+        look_in(field, &mut found);
+    }
+    found
+}
+
+fn look_in(value: &Value, found: &mut Redactor) {
+    match value {
+        Value::String(text) => look_in_text(text, found),
+        Value::Array(items) => items.iter().for_each(|item| look_in(item, found)),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                look_in_text(name, found);
+                look_in(field, found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn look_in_text(text: &str, found: &mut Redactor) {
+    if !is_worth_a_look(text) {
+        return;
+    }
+    let Some(secret) = SECRET.as_ref() else {
+        return found.learn_as(REDACTED, &SecretText::new(text.to_owned()));
+    };
+    for credential in secret.find_iter(text) {
+        found.learn_as(REDACTED, &SecretText::new(credential.as_str().to_owned()));
     }
 }
 
 fn is_suspect(text: &str) -> bool {
-    SECRET.as_ref().is_none_or(|secret| secret.is_match(text))
+    is_worth_a_look(text) && SECRET.as_ref().is_none_or(|secret| secret.is_match(text))
 }
 
 #[cfg(test)]
@@ -102,7 +156,10 @@ mod tests {
                 "within": format!("call it with {secret}\u{a0}please"),
                 "deep": [{ &secret: [secret] }],
             });
+            let mut told = value.clone();
+            credentials_in(value.as_object()).redact(&mut told);
             redact(&mut value);
+            assert_eq!(told, value, "what is looked for is what is found");
             let text = value.to_string();
             let core = &secret[secret.len() / 2..];
             assert!(!text.contains(core), "{secret} in {text}");

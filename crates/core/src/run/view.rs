@@ -210,6 +210,7 @@ impl Run {
     pub(super) fn masked_value(&self, value: &Value) -> Value {
         let mut value = value.clone();
         self.mask().sweep(&mut value);
+        self.mask().blot(&mut value);
         value
     }
 
@@ -256,6 +257,7 @@ impl Run {
     fn masked_failure(&self, failure: &Failure) -> Failure {
         let mut message = Value::String(failure.message.clone());
         self.mask().sweep(&mut message);
+        self.mask().blot(&mut message);
         let details = failure.details.clone().map(|details| self.swept(details));
         Failure {
             code: failure.code.clone(),

@@ -66,6 +66,10 @@ struct Known {
 impl Redactor {
     /// Learns a value. It is also found as a text in JSON has it, where quotes and line breaks look different.
     pub fn learn(&mut self, id: &str, secret: &SecretText) {
+        self.learn_as(&format!("[REDACTED:{id}]"), secret);
+    }
+
+    pub(super) fn learn_as(&mut self, marker: &str, secret: &SecretText) {
         if !secret.is_redactable() {
             return;
         }
@@ -74,8 +78,8 @@ impl Redactor {
         let within = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         for text in [Some(plain), within].into_iter().flatten() {
             if self.known.iter().all(|known| known.text.reveal() != text) {
-                let marker = format!("[REDACTED:{id}]");
-                self.known.push(Known { text: SecretText::new(text.to_owned()), marker });
+                let text = SecretText::new(text.to_owned());
+                self.known.push(Known { text, marker: marker.to_owned() });
             }
         }
         self.known.sort_by_key(|known| std::cmp::Reverse(known.text.reveal().len()));
@@ -126,6 +130,10 @@ impl Redactor {
             });
             *fields = renamed.collect();
         }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.is_empty()
     }
 
     fn is_suspect(&self, text: &str) -> bool {

@@ -159,3 +159,35 @@ fn f14_the_inputs_of_a_run_are_masked_for_the_list_too() {
     let played = play(&travels("mask"), &[(0, Do::Start)]);
     assert_eq!(json!(played.run.masked_inputs()), json!({ "token": "[REDACTED]" }));
 }
+
+/// `secret-leakage-eventlog-payload`: what looks like a credential in the inputs is told by no event, marked or not;
+/// the run itself works with it (F4).
+#[test]
+fn no_event_repeats_a_credential_of_the_inputs() {
+    let credential = format!("sk-{}", "CANARY-NEVER-SECRET-0aB8mYjPpQe7");
+    let given = given("echo:identity say:identity set:setVariable w:channelWrite")
+        .edges("echo>say say>set set>w")
+        .ports("echo", json!({ "copy": { "type": "variable", "variableName": "note" } }))
+        .ports("say", json!({ "text": { "type": "expression", "expression": "'x' ~ note" } }))
+        .config("set", json!({ "name": "plain" }))
+        .ports("set", json!({ "value": { "type": "variable", "variableName": "note" } }))
+        .config("w", json!({ "channelName": "log" }))
+        .ports("w", json!({ "value": { "type": "expression", "expression": "[note]" } }))
+        .inputs(json!({ "note": format!("call it with {credential} please"), "plain": 1 }));
+    let played = play(&given, &[(0, Do::Start)]);
+    for entry in &played.log {
+        let payload = played.run.masked(&entry.event).unwrap_or_else(|| entry.event.payload());
+        assert!(!payload.to_string().contains("CANARY"), "{payload}");
+    }
+    assert_eq!(
+        public_payload(&played, "run.started")["inputs"],
+        json!({ "note": "call it with [REDACTED] please", "plain": 1 })
+    );
+    assert_eq!(
+        json!(played.run.masked_inputs())["note"],
+        "call it with [REDACTED] please",
+        "the birth record of a reader"
+    );
+    let shown = serde_json::to_value(played.snapshot()).expect("a snapshot");
+    assert_eq!(shown["variables"]["note"], format!("call it with {credential} please"));
+}

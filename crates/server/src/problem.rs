@@ -3,7 +3,7 @@
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use callboard_agents::{DeploymentRefusal, InstallError, PackError};
-use callboard_core::{Inadmissible, Refusal};
+use callboard_core::{Inadmissible, Refusal, redact_fields, redact_text};
 use callboard_engine::{
     EngineError, FileError, MAX_FILE_BYTES, MAX_FILES, SnapshotLoss, StoreError,
 };
@@ -216,9 +216,11 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let correlation = self.correlation_id().map(|id| CorrelationId(id.to_owned()));
-        let details = (!self.details.is_empty()).then_some(self.details);
-        let envelope =
-            ErrorEnvelope { error: self.code.name().to_owned(), message: self.message, details };
+        let mut details = (!self.details.is_empty()).then_some(self.details);
+        // A refusal repeats what was sent, and what was sent may be a credential in the wrong place.
+        details.iter_mut().for_each(redact_fields);
+        let message = redact_text(&self.message);
+        let envelope = ErrorEnvelope { error: self.code.name().to_owned(), message, details };
         let mut response = Answer::of(self.code.status(), &envelope).into_response();
         let mut set =
             |name: HeaderName, value: HeaderValue| response.headers_mut().insert(name, value);

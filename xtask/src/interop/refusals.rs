@@ -43,6 +43,8 @@ pub(crate) async fn check(session: &mut Session) -> Result<()> {
         let outcome = judge(session, &refusal).await;
         session.book.enter(&format!("refused: {}", refusal.name), outcome);
     }
+    let outcome = no_echo(session).await;
+    session.book.enter("refused: no refusal repeats a token", outcome);
     let outcome = same_bytes(session, &run).await;
     session.book.enter("refused: another tenant's run and an unknown one look the same", outcome);
     Ok(())
@@ -303,6 +305,15 @@ fn bulk() -> Vec<Refusal> {
         )
         .with(names_limit),
     ]
+}
+
+/// What looks like a credential is not sent back, wherever it was put.
+async fn no_echo(session: &mut Session) -> Result<()> {
+    let token = "eyJhbGciOiJIUzI1NiJ9.eyJjYW5hcnkiOnRydWV9.CANARY-signature";
+    let body = json!({ "workflowId": format!("nonexistent-{token}"), "inputs": {} });
+    let answer = session.send(&keyed(Request::post("/v1/runs", &body))).await?;
+    ensure!(answer.status == 400 && !answer.text().contains(token), "{}", answer.text());
+    Ok(())
 }
 
 /// Nobody learns from an answer whether somebody else's run exists.

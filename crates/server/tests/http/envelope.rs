@@ -44,6 +44,22 @@ async fn bodies_that_are_no_json_object_are_refused() {
     assert_eq!(host.call(Method::POST, "/v1/runs").bytes(deep).send().await.status, 400);
 }
 
+/// `secret-leakage-error-envelope`: what was sent by mistake is not sent back, in words or in details.
+#[tokio::test]
+async fn a_refusal_repeats_no_credential() {
+    let host = TestHost::start().await;
+    let token = format!("eyJhbGciOiJIUzI1NiJ9.eyJjYW5hcnkiOnRydWV9.{}", "CANARY-signature");
+    for body in [
+        json!({ "workflowId": format!("nonexistent-{token}") }),
+        json!({ "agentId": format!("sk-{}", "CANARY-0123456789-0123456789") }),
+        json!({ "workflowId": "noop", token.as_str(): 1 }),
+    ] {
+        let reply = host.post("/v1/runs", &body).send().await;
+        assert_eq!(reply.refusal(), (400, "validation_error"));
+        assert!(!reply.json.to_string().contains("CANARY"), "{}", reply.json);
+    }
+}
+
 #[tokio::test]
 async fn wrong_types_are_named_with_their_place() {
     let host = TestHost::start().await;

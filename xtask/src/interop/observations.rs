@@ -60,7 +60,7 @@ async fn bundled(session: &mut Session) -> Result<()> {
     let path = format!("/v1/runs/{run}/debug-bundle?maxEvents=1");
     let short = session.expect(200, Request::get(path)).await?;
     ensure!(short["truncated"] == true && short["truncatedReason"].is_string(), "not said: cut");
-    ensure!(short["metrics"]["eventCount"] == 1, "{}", short["metrics"]);
+    ensure!(short["metrics"]["eventCount"] == json!(log.len()), "{}", short["metrics"]);
     Ok(())
 }
 
@@ -70,6 +70,8 @@ async fn clean(session: &mut Session) -> Result<()> {
     let run = ended(session, &body).await?;
     let bundle = bundle(session, &run).await?;
     ensure!(!bundle.to_string().contains(MARKER), "the canary is in the bundle");
+    let log = session.log(&run).await?;
+    ensure!(!json!(log).to_string().contains(MARKER), "the canary is in the log");
     ensure!(bundle["redactionApplied"] == true && bundle["redactionMode"] == "mask", "not said");
     Ok(())
 }

@@ -61,7 +61,8 @@ pub(crate) struct Sensitive {
 impl Sensitive {
     pub(crate) fn of(birth: &Birth) -> Self {
         let given = [Some(&birth.inputs), birth.metadata.as_ref()];
-        Self { texts: BTreeSet::new(), credentials: credentials_in(given.into_iter().flatten()) }
+        let credentials = credentials_in(given.into_iter().flatten(), &birth.tags);
+        Self { texts: BTreeSet::new(), credentials }
     }
 
     /// Remembers every text inside a sensitive value.

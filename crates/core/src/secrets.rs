@@ -81,13 +81,18 @@ pub fn redact_fields(fields: &mut Object) {
     }
 }
 
-/// The credentials that stand in bags of values, for whoever must not tell them. Nothing is copied but what is found.
-pub(crate) fn credentials_in<'a>(bags: impl IntoIterator<Item = &'a Object>) -> Redactor {
+/// The credentials that stand in bags of values and in texts, for whoever must not tell them. Nothing is copied but
+/// what is found.
+pub(crate) fn credentials_in<'a>(
+    bags: impl IntoIterator<Item = &'a Object>,
+    texts: &[String],
+) -> Redactor {
     let mut found = Redactor::default();
     for (name, field) in bags.into_iter().flatten() {
         look_in_text(name, &mut found);
         look_in(field, &mut found);
     }
+    texts.iter().for_each(|text| look_in_text(text, &mut found));
     found
 }
 
@@ -137,10 +142,14 @@ mod tests {
                 .map(|prefix| format!("{prefix}{tail}"))
                 .collect();
         secrets.extend(
-            ["ghp_", "hf_", "rk_live_", "xoxb-1-", "ya29."]
+            ["ghp_", "hf_", "rk_live_", "pk_live_", "sk_", "xoxb-1-", "xapp-1-", "ya29.", "npm_"]
                 .map(|prefix| format!("{prefix}{letters}")),
         );
-        secrets.push(format!("AKIA{}", "0123456789ABCDEF"));
+        secrets.extend(
+            ["dop_v1_", "shpat_", "whsec_", "gho_"].map(|prefix| format!("{prefix}{letters}")),
+        );
+        secrets.push(format!("SG.{letters}.{letters}"));
+        secrets.extend(["AKIA", "ASIA"].map(|prefix| format!("{prefix}{}", "0123456789ABCDEF")));
         secrets.push(format!("eyJhbGciOiJIUzI1NiJ9.eyJjYW5hcnkiOnRydWV9.{tail}"));
         secrets.push(format!("Bearer {letters}"));
         secrets.push(format!("-----BEGIN RSA {} KEY-----\nMIIB\nabc\n", "PRIVATE"));
@@ -157,7 +166,7 @@ mod tests {
                 "deep": [{ &secret: [secret] }],
             });
             let mut told = value.clone();
-            credentials_in(value.as_object()).redact(&mut told);
+            credentials_in(value.as_object(), &[]).redact(&mut told);
             redact(&mut value);
             assert_eq!(told, value, "what is looked for is what is found");
             let text = value.to_string();

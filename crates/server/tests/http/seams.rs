@@ -6,12 +6,15 @@ use serde_json::{Value, json};
 use crate::given::{RIVAL, Setup, TEST, TestHost, workflow};
 
 const EVENTS: &str = "/v1/host/sample/test/runs/__probe__/events";
-const SEAMS: [(&str, &str); 25] = [
+const SEAMS: [(&str, &str); 31] = [
     ("GET", EVENTS),
     ("GET", "/v1/host/sample/test/runs/__probe__/variables"),
     ("POST", "/v1/host/sample/test/runs/__probe__/variables"),
     ("GET", "/v1/host/sample/test/otel/spans?runId=x"),
     ("POST", "/v1/host/sample/test/debug-bundle/export"),
+    ("POST", "/v1/host/sample/test/idempotency/concurrent-claim"),
+    ("GET", "/v1/host/sample/identity/owned-run"),
+    ("POST", "/v1/host/sample/identity/cross-workspace-read"),
     ("POST", "/v1/host/sample/test/reset"),
     ("POST", "/v1/host/sample/test/capability-toggle"),
     ("POST", "/v1/host/sample/workflows"),
@@ -28,6 +31,9 @@ const SEAMS: [(&str, &str); 25] = [
     ("POST", "/v1/host/sample/test/emit-envelope-reliability"),
     ("POST", "/v1/host/sample/test/memory/expire-snapshots"),
     ("POST", "/v1/host/sample/test/memory/cross-run-ttl-roundtrip"),
+    ("POST", "/v1/test/memory/seed"),
+    ("POST", "/v1/test/memory/compact"),
+    ("POST", "/v1/host/sample/deadletter/exhaust"),
     ("POST", "/v1/host/sample/dispatch/fanout"),
     ("POST", "/v1/host/sample/scheduling/tick"),
     ("POST", "/v1/host/sample/trigger-bridge/deliver"),
@@ -313,4 +319,64 @@ async fn until_child(host: &TestHost, run: &str) -> String {
         let last = polled["events"].as_array().and_then(|events| events.last().cloned());
         seen = last.and_then(|event| event["sequence"].as_u64()).unwrap_or(seen);
     }
+}
+
+/// R65: however many executors reach an outward call, all call it the same and one makes it.
+#[tokio::test(start_paused = true)]
+async fn one_of_many_executors_makes_the_call() {
+    let host = open().await;
+    let seam = "/v1/host/sample/test/idempotency/concurrent-claim";
+    for executors in [2, 5, 32] {
+        let body = json!({ "executors": executors });
+        let raced = host.post(seam, &body).key(TEST).send().await;
+        assert_eq!(raced.status, 200, "{raced:?}");
+        let ids = raced.json["mintedIds"].as_array().expect("ids");
+        assert_eq!((ids.len(), &raced.json["attempted"]), (executors, &json!(executors)));
+        assert!(ids.iter().all(|id| *id == raced.json["logicalInvocationId"]), "{raced:?}");
+        assert_eq!(raced.json["delivered"], 1);
+    }
+    for wrong in [json!({ "executors": 1 }), json!({ "executors": 33 })] {
+        assert_eq!(host.post(seam, &wrong).key(TEST).send().await.status, 400, "{wrong}");
+    }
+}
+
+/// A run says whose it is, and another workspace of the same tenant does not read it.
+#[tokio::test(start_paused = true)]
+async fn a_run_is_its_workspaces_own() {
+    let host = open().await;
+    let owned = host.get("/v1/host/sample/identity/owned-run").key(TEST).send().await;
+    assert_eq!((owned.status, &owned.json["owner"]["tenant"]), (200, &json!("acme")));
+    let seam = "/v1/host/sample/identity/cross-workspace-read";
+    let read = host.post(seam, &json!({})).key(TEST).send().await;
+    assert_eq!(read.refusal(), (403, "run_forbidden"));
+}
+
+/// RFC 0053: a run that has used up its retries is given up, stays where it is and can be forked.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_given_up_can_still_be_forked() {
+    let host = open().await;
+    let path = "/v1/host/sample/deadletter/exhaust";
+    for scenario in ["exhaust-retries", "fork-after-dead-letter"] {
+        let reply = host.post(path, &json!({ "scenario": scenario })).send().await;
+        let (event, run) = (&reply.json["event"], &reply.json["runId"]);
+        assert_eq!((reply.status, &event["type"]), (200, &json!("run.dead_lettered")), "{reply:?}");
+        let told =
+            json!({ "runId": run, "nodeId": "only", "reason": "always_busy", "attempts": 2 });
+        assert_eq!(event["payload"], told);
+        let read = host.get(&format!("/v1/runs/{}", run.as_str().expect("an id"))).send().await;
+        assert_eq!(read.json["status"], "failed");
+        let is_forked = scenario == "fork-after-dead-letter";
+        assert_eq!(reply.json["forkEligible"] == true, is_forked, "{reply:?}");
+        if is_forked {
+            let events = host.end_of(&reply.text_at("forkRunId")).await;
+            let kinds: Vec<_> = events.iter().rev().take(2).map(|it| &it["type"]).collect();
+            assert_eq!(
+                kinds,
+                ["run.failed", "run.dead_lettered"],
+                "told again, without a divergence"
+            );
+        }
+    }
+    let document = host.get("/.well-known/openwop").anonymous().send().await.json;
+    assert_eq!(document["deadLetter"], json!({ "supported": true }), "kept for ever");
 }

@@ -87,7 +87,6 @@ impl Bundle {
         let parts = self.spans.iter().chain(&self.annotations);
         let taken: usize = parts.map(|part| part.get().len() + 1).sum();
         let mut room = LARGEST.saturating_sub(self.run.to_string().len() + taken);
-        let mut nodes: BTreeSet<&NodeId> = BTreeSet::new();
         for event in &page.events {
             let shown = clean(event)?;
             let left = room.checked_sub(shown.get().len() + 1);
@@ -96,11 +95,14 @@ impl Bundle {
                 break;
             };
             room = left;
-            nodes.extend(&event.node);
             self.events.push(shown);
         }
+        // Of the run, not of what is left of it here: who gets less learns how much there is.
+        let nodes: BTreeSet<&NodeId> =
+            page.events.iter().filter_map(|event| event.node.as_ref()).collect();
+        let cost = self.run.pointer("/metrics/openwopCost");
         self.metrics = json!({
-            "openwopCost": null, "nodeCount": nodes.len(), "eventCount": self.events.len(),
+            "openwopCost": cost, "nodeCount": nodes.len(), "eventCount": page.events.len(),
         });
         Ok(self)
     }

@@ -138,7 +138,8 @@ async fn cancelled_twice(session: &mut Session) -> Result<()> {
 
 async fn in_bulk(session: &mut Session) -> Result<()> {
     let (first, second) = (sleeping(session, 30_000).await?, sleeping(session, 30_000).await?);
-    let ids = [second.as_str(), "run_nobody", first.as_str()];
+    let ended = finished(session).await?;
+    let ids = [second.as_str(), "run_nobody", first.as_str(), ended.as_str()];
     let request = Request::post("/v1/runs:bulk-cancel", &json!({ "runIds": ids, "reason": "all" }));
     let answer = session.expect(200, request).await?;
     let results = answer["results"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -146,6 +147,7 @@ async fn in_bulk(session: &mut Session) -> Result<()> {
     ensure!(order == ids, "{order:?}");
     ensure!(results[0]["ok"] == true && results[2]["ok"] == true, "{answer}");
     ensure!(results[1]["ok"] == false && results[1]["error"]["code"] == "not_found", "{answer}");
+    ensure!(results[3]["ok"] == false && results[3]["error"]["code"] == "run_terminal", "{answer}");
     for run in [&first, &second] {
         let observed = session.observe(run, SOON).await?;
         ensure!(observed.snapshot["status"] == "cancelled", "{}", observed.snapshot["status"]);

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use callboard_core::Refusal;
 use callboard_engine::Done;
-use callboard_protocol::{BulkCancel, BulkCancelled, BulkItem, BulkItemError, CancelRun, RunId};
+use callboard_protocol::{
+    BulkCancel, BulkCancelled, BulkItem, BulkItemError, CancelRun, RunId, RunStatus,
+};
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 
@@ -65,14 +68,18 @@ async fn cancel_one(
     let run = RunId::from(run_id.as_str());
     let by = Some(caller.principal());
     match host.app.engine.cancel(&caller.scope, &run, reason, by, None).await {
-        Ok(done) => BulkItem { run_id, ok: true, status: Some(done.status), error: None },
-        Err(error) => {
-            let problem = Problem::from(error);
-            let error =
-                BulkItemError { code: problem.code.name().to_owned(), message: problem.message };
-            BulkItem { run_id, ok: false, status: None, error: Some(error) }
+        // Alone, cancelling what has ended is no mistake. Among many, the caller learns what was not cancelled.
+        Ok(Done { status: status @ (RunStatus::Completed | RunStatus::Failed), .. }) => {
+            refused(run_id, Refusal::Ended { status }.into())
         }
+        Ok(done) => BulkItem { run_id, ok: true, status: Some(done.status), error: None },
+        Err(error) => refused(run_id, error.into()),
     }
+}
+
+fn refused(run_id: String, problem: Problem) -> BulkItem {
+    let error = BulkItemError { code: problem.code.name().to_owned(), message: problem.message };
+    BulkItem { run_id, ok: false, status: None, error: Some(error) }
 }
 
 fn with_maximum(problem: Problem) -> Problem {

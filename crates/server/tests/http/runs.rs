@@ -100,8 +100,9 @@ async fn bulk_cancel_answers_for_each_in_order() {
     let asked: Vec<&Value> = results.iter().map(|item| &item["runId"]).collect();
     assert_eq!(json!(asked), ids);
     let ok: Vec<bool> = results.iter().map(|item| item["ok"] == json!(true)).collect();
-    assert_eq!(ok, [true, false, false, true, true]);
-    assert_eq!(results[0]["status"], "completed");
+    assert_eq!(ok, [false, false, false, true, true]);
+    assert_eq!(results[0]["error"]["code"], "run_terminal");
+    assert_eq!(results[4]["status"], "cancelled", "what is cancelled already is no mistake");
     assert_eq!(results[1]["error"], results[2]["error"], "hidden and unknown look the same");
     assert_eq!(results[1]["error"]["code"], "not_found");
     host.end_of(&first).await;

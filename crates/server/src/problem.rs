@@ -90,7 +90,7 @@ codes! {
     InterruptNotFound = "interrupt_not_found", NOT_FOUND, "The node asks nothing, or the link is none of ours.";
     InterruptAlreadyResolved = "interrupt_already_resolved", CONFLICT, "The question has its answer already.";
     InterruptExpired = "interrupt_expired", GONE, "The link's time is over.";
-    InterruptGone = "interrupt_gone", GONE, "The run was cancelled, and its questions with it.";
+    InterruptGone = "interrupt_gone", GONE, "The run was cancelled with its parent, and its questions with it.";
     AgentNotFound = "agent_not_found", NOT_FOUND, "There is no such agent, or none that the caller may see.";
     InvalidFromSeq = "invalid_from_seq", UNPROCESSABLE_ENTITY, "The run has no event with this sequence to fork at.";
     ReplayMemorySnapshotUnavailable = "replay_memory_snapshot_unavailable", UNPROCESSABLE_ENTITY, "What the run saw of memory is not there any more, so it cannot be forked.";

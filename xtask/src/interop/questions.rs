@@ -188,8 +188,8 @@ async fn cancelled(session: &mut Session) -> Result<()> {
     ensure!(observed.snapshot["status"] == "cancelled", "{}", observed.snapshot["status"]);
     let accept = json!({ "resumeValue": { "action": "accept" } });
     let late = Request::post(format!("/v1/runs/{run}/interrupts/gate"), &accept);
-    let late = session.expect(410, late).await?;
-    ensure!(late["error"] == "interrupt_gone", "{late}");
+    let late = session.expect(409, late).await?;
+    ensure!(late["error"] == "run_terminal", "{late}");
     let inbox = Request::get(format!("/v1/host/callboard/inbox?runId={run}"));
     let inbox = session.expect(200, inbox).await?;
     ensure!(inbox["interrupts"] == json!([]), "{inbox}");

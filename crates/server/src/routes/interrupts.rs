@@ -70,11 +70,15 @@ pub(super) async fn resolve(
     };
     let engine = &host.app.engine;
     let describe = move |done: &callboard_engine::Done| answered(&done.run, &node, done.status);
-    settle(keyed.as_ref(), describe, |remember| {
+    let settled = settle(keyed.as_ref(), describe, |remember| {
         engine.resolve(&caller.scope, &run, resolution, remember)
-    })
-    .await
-    .map_err(for_answers)
+    });
+    match settled.await {
+        Err(problem) if problem.code == Code::RunTerminal => {
+            Err(too_late(&host, &caller.scope, &run, problem).await?)
+        }
+        settled => settled,
+    }
 }
 
 pub(super) async fn inspect(
@@ -160,13 +164,21 @@ fn answered(run: &RunId, node: &NodeId, status: RunStatus) -> Answer {
     Answer::of(StatusCode::OK, &Answered { run_id: run.clone(), node_id: node.clone(), status })
 }
 
-/// A run that was cancelled took its questions with it; one that ended otherwise has their answers.
-fn for_answers(problem: Problem) -> Problem {
-    if problem.code != Code::RunTerminal {
-        return problem;
-    }
+/// What an answer to a run that has ended gets. One that was cancelled has no answer, and whoever raced the cancel has
+/// lost: a conflict. One that its parent took along was never theirs to race for: its questions are gone.
+async fn too_late(
+    host: &Host,
+    scope: &Scope,
+    run: &RunId,
+    problem: Problem,
+) -> Result<Problem, Problem> {
     let is_cancelled =
         problem.details.get("runStatus").and_then(Value::as_str) == Some("cancelled");
-    let code = if is_cancelled { Code::InterruptGone } else { Code::InterruptAlreadyResolved };
-    Problem { code, ..problem }
+    if !is_cancelled {
+        return Ok(Problem { code: Code::InterruptAlreadyResolved, ..problem });
+    }
+    let seen = host.app.engine.snapshot(scope, run).await?;
+    let shown: Option<Value> = seen.and_then(|seen| serde_json::from_str(&seen.json).ok());
+    let is_child = shown.is_some_and(|shown| shown.get("parentRunId").is_some());
+    Ok(if is_child { Problem { code: Code::InterruptGone, ..problem } } else { problem })
 }

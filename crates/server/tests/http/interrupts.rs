@@ -115,7 +115,10 @@ async fn a_cancelled_run_takes_its_questions_with_it() {
     assert_eq!(pause.json["details"]["runStatus"], "waiting-approval");
     host.call(Method::POST, &format!("/v1/runs/{run}/cancel")).send().await;
     let late = host.post(&place(&run), &accept()).send().await;
-    assert_eq!((late.status, late.text_at("error").as_str()), (410, "interrupt_gone"));
+    assert_eq!((late.status, late.text_at("error").as_str()), (409, "run_terminal"));
+    let older = format!("/v1/runs/{run}/approvals/gate");
+    let late = host.post(&older, &json!({ "action": "accept" })).send().await;
+    assert_eq!((late.status, late.text_at("error").as_str()), (409, "run_terminal"));
 }
 
 fn external() -> Value {

@@ -2,6 +2,7 @@
 
 mod install;
 mod pages;
+mod registry;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::signature::Signature;
 
 pub use install::{AgentRegistry, InstallError, Left};
 pub use pages::{PackCatalog, PackExport, PackList};
+pub use registry::{PackPage, PackSearch};
 
 /// A pack that was let in for somebody.
 #[derive(Debug, Clone)]

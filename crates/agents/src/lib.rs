@@ -46,7 +46,7 @@ pub use envelope::{
 pub use error::PackError;
 pub use inventory::{
     AgentRegistry, InstallError, Installed, InstalledAgent, Left, PackCatalog, PackExport,
-    PackList, Snapshot,
+    PackList, PackPage, PackSearch, Snapshot,
 };
 pub use keys::{KeyTextError, TrustedKey, TrustedKeys};
 pub use live::{Contracts, LiveAgents, LiveSettings};

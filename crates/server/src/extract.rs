@@ -34,6 +34,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
+/// Who asks, where the operation also answers those who show no key.
+#[derive(Debug)]
+pub(crate) struct MaybeCaller(pub(crate) Option<Caller>);
+
+impl<S: Send + Sync> FromRequestParts<S> for MaybeCaller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Ok(Self(parts.extensions.remove::<Caller>()))
+    }
+}
+
 /// The request's idempotency key, if it has one.
 #[derive(Debug)]
 pub(crate) struct MaybeKeyed(pub(crate) Option<Keyed>);

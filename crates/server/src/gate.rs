@@ -43,8 +43,11 @@ impl Gate {
     ) -> Result<Response, Problem> {
         let scopes: &[&str] = match &self.operation.access {
             Access::Public => return Ok(next.run(request).await),
-            Access::Link => return self.pass_by_link(request, next).await,
-            Access::Scope(scope) => std::slice::from_ref(scope),
+            Access::Link => return self.pass_unkeyed(request, next).await,
+            Access::Anyone(_) if !request.headers().contains_key(header::AUTHORIZATION) => {
+                return self.pass_unkeyed(request, next).await;
+            }
+            Access::Scope(scope) | Access::Anyone(scope) => std::slice::from_ref(scope),
             Access::OneOf(scopes) => scopes,
         };
         let place = self.host.load.enter()?;
@@ -87,8 +90,8 @@ impl Gate {
         }
     }
 
-    /// The link in the path is all the credential there is; the handler reads it.
-    async fn pass_by_link(&self, request: Request, next: Next) -> Result<Response, Problem> {
+    /// A link in the path is all the credential there is, or none is needed; the handler knows.
+    async fn pass_unkeyed(&self, request: Request, next: Next) -> Result<Response, Problem> {
         let place = self.host.load.enter()?;
         let request = match self.operation.method.is_mutating() {
             true => body::read(request, self.operation, self.most_bytes()).await?,

@@ -52,6 +52,10 @@ fn describe(operation: &Operation) -> Value {
     });
     match operation.access {
         Access::Public | Access::Link => described["security"] = json!([]),
+        Access::Anyone(scope) => {
+            described["security"] = json!([{ "bearer": [] }, {}]);
+            described["x-openwop-scope"] = json!(scope);
+        }
         Access::Scope(scope) => {
             described["security"] = json!([{ "bearer": [] }]);
             described["x-openwop-scope"] = json!(scope);

@@ -155,6 +155,8 @@ pub enum OperationId {
     ChangeDeployment,
     ListPacks,
     ExportPacks,
+    SearchPacks,
+    ReadPackManifest,
     ListInstalledPacks,
     InstallPack,
     FetchPack,
@@ -236,6 +238,8 @@ pub enum Access {
     Public,
     /// Needs a signed link, which stands in the path.
     Link,
+    /// Answers those who show no key, too. A key needs this scope.
+    Anyone(&'static str),
     /// Needs a key with this scope.
     Scope(&'static str),
     /// Needs a key with one of these scopes; which one depends on the body.
@@ -313,7 +317,7 @@ impl Operation {
     /// The scope that a key must have, if it is always the same.
     pub fn scope(&self) -> Option<&'static str> {
         match self.access {
-            Access::Public | Access::Link => None,
+            Access::Public | Access::Link | Access::Anyone(_) => None,
             Access::Scope(scope) => Some(scope),
             Access::OneOf(_) => None,
         }
@@ -355,6 +359,11 @@ impl Operation {
 
     const fn by_link(mut self) -> Self {
         self.access = Access::Link;
+        self
+    }
+
+    const fn open_to_all(mut self, scope: &'static str) -> Self {
+        self.access = Access::Anyone(scope);
         self
     }
 
@@ -457,7 +466,7 @@ mod tests {
             assert!(operation.path.starts_with('/'), "{}", operation.name);
             assert!(names.insert(operation.name), "{} twice", operation.name);
             let scopes = match operation.access {
-                Access::Scope(scope) => vec![scope],
+                Access::Scope(scope) | Access::Anyone(scope) => vec![scope],
                 Access::OneOf(scopes) => scopes.to_vec(),
                 Access::Public | Access::Link => Vec::new(),
             };

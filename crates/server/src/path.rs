@@ -16,8 +16,8 @@ const VERB_MARK: &str = "/@";
 pub(crate) fn routed(public: &str) -> String {
     match public.rsplit_once(':') {
         Some((resource, verb)) => format!("{resource}{VERB_MARK}{verb}"),
-        // The path of a file has slashes, which clients need not encode.
-        None => public.replace("{path}", "{*path}"),
+        // The path of a file has slashes, which clients need not encode. A name with an ending is taken whole.
+        None => public.replace("{path}", "{*path}").replace("{version}.json", "{file}"),
     }
 }
 

@@ -27,6 +27,7 @@ mod packs;
 mod pause;
 pub(crate) mod prompts;
 mod read;
+mod registry;
 pub(crate) mod roster;
 pub(crate) mod schedules;
 mod secrets;
@@ -184,6 +185,8 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::ChangeDeployment => on(method, deployments::change),
         OperationId::ListPacks => on(method, packs::catalog),
         OperationId::ExportPacks => on(method, packs::export),
+        OperationId::SearchPacks => on(method, registry::search),
+        OperationId::ReadPackManifest => on(method, registry::manifest),
         OperationId::ListInstalledPacks => on(method, packs::list),
         OperationId::InstallPack => on(method, packs::install),
         OperationId::FetchPack => on(method, packs::fetch),

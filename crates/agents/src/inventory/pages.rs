@@ -85,7 +85,7 @@ impl Installed {
     }
 }
 
-fn lines(pack: &Pack) -> Vec<AgentLine> {
+pub(super) fn lines(pack: &Pack) -> Vec<AgentLine> {
     let line = |agent: &std::sync::Arc<crate::pack::Agent>| AgentLine {
         agent_id: agent.id().clone(),
         model_class: agent.manifest.model_class,
@@ -94,7 +94,8 @@ fn lines(pack: &Pack) -> Vec<AgentLine> {
 }
 
 impl Snapshot {
-    pub fn catalog(&self, tenant: &Tenant) -> PackCatalog {
+    /// Each pack that a tenant may see in its latest version.
+    pub(super) fn latest(&self, tenant: &Tenant) -> BTreeMap<&PackName, &Pack> {
         let mut latest: BTreeMap<&PackName, &Pack> = BTreeMap::new();
         for installed in self.packs(tenant) {
             let pack = &installed.pack;
@@ -103,7 +104,11 @@ impl Snapshot {
                 *newest = pack;
             }
         }
-        let packs = latest.into_iter().map(|(name, pack)| LatestPack {
+        latest
+    }
+
+    pub fn catalog(&self, tenant: &Tenant) -> PackCatalog {
+        let packs = self.latest(tenant).into_iter().map(|(name, pack)| LatestPack {
             name: name.clone(),
             latest: pack.version().clone(),
             agents: lines(pack),

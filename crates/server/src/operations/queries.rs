@@ -72,6 +72,12 @@ pub(super) const INBOX_QUERY: &[Parameter] = &[
     parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
 ];
 
+pub(super) const PACK_QUERY: &[Parameter] = &[parameter(
+    "q",
+    r#"{"type":"string"}"#,
+    "Words that the name, the description or a keyword must hold; empty finds all.",
+)];
+
 pub(super) const INSTALL_QUERY: &[Parameter] = &[
     parameter(
         "allowUnsigned",

@@ -14,7 +14,7 @@ use callboard_protocol::Timestamp;
 use callboard_server::{Code, ServerConfig};
 use serde_json::{Value, json};
 
-use crate::given::{LIVE, READER, RIVAL, Setup, TestHost, publisher, workflow};
+use crate::given::{LIVE, READER, RIVAL, Reply, Setup, TestHost, publisher, workflow};
 
 const PACKS: &str = "/v1/host/callboard/packs";
 const AGENT: &str = "/v1/agents/vendor.acme.desk.assistant";
@@ -77,6 +77,43 @@ async fn a_signed_pack_is_installed_listed_and_removed() {
     assert_eq!(host.call(Method::DELETE, &version).send().await.refusal(), (404, "not_found"));
     assert_eq!(host.get(AGENT).send().await.json["packVersion"], "0.1.0");
     assert_eq!(host.call(Method::DELETE, &format!("{PACKS}/x/y")).send().await.status, 404);
+}
+
+/// Read as from a registry: by words and by version, each tenant its own, and strangers nothing.
+#[tokio::test]
+async fn installed_packs_are_read_as_from_a_registry() {
+    let host = TestHost::start().await;
+    install(&host, LIVE, signed(|_| {})).await;
+    install(&host, LIVE, signed(version("0.2.0"))).await;
+    let found = |reply: Reply| {
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let results = reply.json["results"].as_array().cloned().expect("results");
+        results.iter().map(|pack| format!("{} {}", pack["name"], pack["version"])).collect()
+    };
+    let ours: Vec<String> = found(host.get("/v1/packs/-/search?q=DESK").send().await);
+    assert_eq!(ours, [r#""vendor.acme.desk" "0.2.0""#]);
+    let none: Vec<String> = Vec::new();
+    assert_eq!(found(host.get("/v1/packs/-/search?q=nobody").send().await), none);
+    assert_eq!(found(host.get("/v1/packs/-/search?q=").key(RIVAL).send().await), none);
+    assert_eq!(found(host.get("/v1/packs/-/search?q=").anonymous().send().await), none);
+    assert_eq!(host.get("/v1/packs/-/search").key("cb_nobody").send().await.status, 401);
+
+    let place = "/v1/packs/vendor.acme.desk/-/0.1.0.json";
+    let page = host.get(place).send().await;
+    assert_eq!((page.status, page.text_at("version").as_str()), (200, "0.1.0"));
+    let text = page.json.to_string();
+    assert!(!text.contains("one question at a time") && !text.contains("ystemPrompt"), "{text}");
+    assert_eq!(host.get(place).key(RIVAL).send().await.refusal(), (404, "not_found"));
+    for (path, refusal) in [
+        ("/v1/packs/not-reverse-dns/-/1.0.json", (400, "invalid_pack_name")),
+        ("/v1/packs/private.x.y/-/not-a-version.json", (400, "invalid_version")),
+        ("/v1/packs/private.x.y/-/0.0.0.json", (404, "not_found")),
+        ("/v1/packs/private.x.y/-/0.0.0.sig", (404, "not_found")),
+        ("/v1/packs/private.x.y", (404, "not_found")),
+        (place, (404, "not_found")),
+    ] {
+        assert_eq!(host.get(path).anonymous().send().await.refusal(), refusal, "{path}");
+    }
 }
 
 /// A-31: an entry shows neither the prompt nor the schemas.

@@ -35,6 +35,9 @@ async fn every_operation_is_routed_and_guarded() {
         let reply = host.call(method, &example(operation.path)).anonymous().send().await;
         let expected = match operation.access {
             Access::Public => 200,
+            // Nothing is there for those who show no key.
+            Access::Anyone(_) if operation.path.contains('{') => 404,
+            Access::Anyone(_) => 200,
             Access::Scope(_) | Access::OneOf(_) => 401,
             // A link that is none is not found; an answer without a body is not read that far. A post without a body
             // is one all the same.

@@ -11,6 +11,8 @@ pub(crate) enum NodeKind {
     Noop,
     Identity,
     Delay,
+    /// Waits like a delay and passes its inputs on: the tests' wait that touches nothing.
+    Hold,
     Fail,
     SetVariable,
     GetVariable,
@@ -63,6 +65,7 @@ impl NodeKind {
             "core.noop" => Self::Noop,
             "core.identity" => Self::Identity,
             "core.delay" => Self::Delay,
+            "core.conformance.hold" => Self::Hold,
             "core.fail" => Self::Fail,
             "core.setVariable" => Self::SetVariable,
             "core.getVariable" => Self::GetVariable,
@@ -105,7 +108,7 @@ impl NodeKind {
 
     /// Whether the type exists for conformance tests alone.
     pub(crate) fn is_conformance_only(self) -> bool {
-        matches!(self, Self::RequiresMissing | Self::CostEmit | Self::MockAgent)
+        matches!(self, Self::RequiresMissing | Self::CostEmit | Self::MockAgent | Self::Hold)
     }
 }
 

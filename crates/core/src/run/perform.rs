@@ -39,7 +39,8 @@ impl Run {
             }
             NodeKind::Pass => Ok(Step::Done(state.inputs.clone())),
             NodeKind::Identity => self.identity(index, at),
-            NodeKind::Delay => self.delay(index, at),
+            NodeKind::Delay => self.delay(index, Object::new(), at),
+            NodeKind::Hold => self.delay(index, state.inputs.clone(), at),
             NodeKind::Fail => return Some(self.intended_failure(index)),
             NodeKind::SetVariable => self.set_variable(index),
             NodeKind::GetVariable => self.get_variable(index),
@@ -83,8 +84,8 @@ impl Run {
         Ok(state.started_at.unwrap_or_default().plus_millis(delay))
     }
 
-    fn delay(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
-        Ok(if at < self.delay_ends(index)? { Step::Wait } else { Step::Done(Object::new()) })
+    fn delay(&self, index: NodeIndex, outputs: Object, at: Timestamp) -> Result<Step, Failure> {
+        Ok(if at < self.delay_ends(index)? { Step::Wait } else { Step::Done(outputs) })
     }
 
     fn identity(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {

@@ -121,7 +121,9 @@ impl Run {
     pub(super) fn own_timers(&self) -> impl Iterator<Item = Timestamp> + '_ {
         let nodes = self.active.iter().filter_map(|index| match self.nodes[*index].stage {
             Stage::Retrying { not_before } => self.drain.is_none().then_some(not_before),
-            Stage::Active if self.kind(*index) == NodeKind::Delay => self.delay_ends(*index).ok(),
+            Stage::Active if matches!(self.kind(*index), NodeKind::Delay | NodeKind::Hold) => {
+                self.delay_ends(*index).ok()
+            }
             _ => None,
         });
         let triggers = (0..self.due_triggers.len()).filter_map(|place| self.fires_at(place));

@@ -146,3 +146,21 @@ fn a_definition_with_a_statement_is_not_admitted() {
     );
     assert_eq!(missing.map(|missing| missing.node), Some("n1".into()));
 }
+
+/// The tests' wait that touches nothing: its outputs are its inputs, the time among them, and only tests have it.
+#[test]
+fn a_hold_waits_and_passes_its_inputs_on() {
+    let fixed = |value: Value| json!({ "type": "static", "value": value });
+    let flow = given("h:core.conformance.hold")
+        .ports("h", json!({ "delayMs": fixed(json!(20)), "word": fixed(json!("x")) }));
+    let waits = play(&flow, &[(0, Do::Start)]);
+    assert_eq!(waits.run.head().wake_at, Some(crate::given::at(20)));
+    let played = play(&flow, &[(0, Do::Start), (20, Do::Continue)]);
+    assert_eq!(
+        played.payload("node.completed")["outputs"],
+        json!({ "delayMs": 20, "word": "x" })
+    );
+    let plan = flow.plan().expect("a plan");
+    let nobody = std::collections::BTreeMap::new();
+    assert!(plan.admit_types(|_| true, &nobody, callboard_core::ConformanceNodes::Off).is_err());
+}

@@ -25,9 +25,10 @@ pub(super) async fn register(session: &mut Session) -> Result<()> {
     Ok(())
 }
 
-/// wait → effect.
+/// wait → effect; the wait is one that a replay may go through again.
 fn side_effect() -> Value {
-    workflow(SIDE_EFFECT, vec![delay(), effect()], vec![edge("wait", "effect", "all_success")], 1)
+    let hold = delay("core.conformance.hold");
+    workflow(SIDE_EFFECT, vec![hold, effect()], vec![edge("wait", "effect", "all_success")], 1)
 }
 
 /// start → effect → wait → effect.
@@ -38,7 +39,7 @@ fn ordinal_loop() -> Value {
         edge("effect", "wait", "all_success"),
         edge("wait", "effect", "any_success"),
     ];
-    workflow(ORDINAL_LOOP, vec![start, effect(), delay()], edges, 2)
+    workflow(ORDINAL_LOOP, vec![start, effect(), delay("core.delay")], edges, 2)
 }
 
 fn workflow(id: &str, nodes: Vec<Value>, edges: Vec<Value>, rounds: u32) -> Value {
@@ -55,8 +56,8 @@ fn effect() -> Value {
     node("effect", "core.conformance.side-effect")
 }
 
-fn delay() -> Value {
-    let mut delay = node("wait", "core.delay");
+fn delay(type_id: &str) -> Value {
+    let mut delay = node("wait", type_id);
     delay["inputs"] = json!({ "delayMs": { "type": "variable", "variableName": "delayMs" } });
     delay
 }

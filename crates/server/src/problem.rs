@@ -67,6 +67,7 @@ codes! {
     TenantMembershipRequired = "tenant_membership_required", FORBIDDEN, "The key belongs to another tenant than tenantId.";
     WorkspaceMembershipRequired = "workspace_membership_required", FORBIDDEN, "The key does not belong to the workspace of workspaceId, or a member's workflow is not one that its owner can run.";
     PromptReadOnly = "prompt_read_only", FORBIDDEN, "The prompt is the host's own or a pack's, and does not change.";
+    RunForbidden = "run_forbidden", FORBIDDEN, "The run is another workspace's. Only a door of the test suite says so; all others know no such run.";
     NotInPortfolio = "not_in_portfolio", FORBIDDEN, "The workflow is not one that the member owns.";
     NotYetARun = "delivery_not_startable", UNPROCESSABLE_ENTITY, "What was delivered still cannot become a run; the message says why.";
     NotFound = "not_found", NOT_FOUND, "There is no such thing, or none that the caller may see.";
@@ -410,7 +411,9 @@ impl From<Refusal> for Problem {
         };
         match &refusal {
             Refusal::Ended { status } => conflict(Code::RunTerminal, *status),
-            Refusal::NotPaused { status } => conflict(Code::RunStateConflict, *status),
+            Refusal::NotPaused { status } | Refusal::PauseUnderWay { status } => {
+                conflict(Code::RunStateConflict, *status)
+            }
             Refusal::CannotPause { status, paused_at } => {
                 let problem = conflict(Code::RunStateConflict, *status);
                 paused_at.iter().fold(problem, |problem, at| problem.with("pausedAt", json!(at)))

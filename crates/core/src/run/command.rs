@@ -144,6 +144,9 @@ pub enum Refusal {
     NotPaused { status: RunStatus },
     #[error("a run that is {} cannot be paused", status.as_str())]
     CannotPause { status: RunStatus, paused_at: Option<Timestamp> },
+    /// It will be paused as soon as what is under way has ended.
+    #[error("the run is being paused already")]
+    PauseUnderWay { status: RunStatus },
     #[error("node {node} asks nothing")]
     NoInterrupt { node: NodeId },
     #[error("node {node} has its answer already")]
@@ -402,12 +405,11 @@ impl Run {
     fn paused(&self, drain: DrainPolicy, reason: Option<&String>) -> Result<Vec<Event>, Refusal> {
         let paused_at = if let Phase::Paused { since } = self.phase { Some(since) } else { None };
         let status = self.status();
-        if paused_at.is_some()
-            || self.drain.is_some()
-            || status == RunStatus::Cancelling
-            || status.is_waiting()
-        {
+        if paused_at.is_some() || status == RunStatus::Cancelling || status.is_waiting() {
             return Err(Refusal::CannotPause { status, paused_at });
+        }
+        if self.drain.is_some() {
+            return Err(Refusal::PauseUnderWay { status });
         }
         let mut events = self.opening();
         if drain == DrainPolicy::DrainCurrentNode && self.is_busy() {

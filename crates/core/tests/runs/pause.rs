@@ -107,7 +107,7 @@ fn a_second_pause_is_refused() {
     let paused = [(0, Do::Start), (1, NOW), (2, DRAIN)];
     check_within(&given("a:ai"), &paused, &["refused: cannot pause paused since a time"]);
     let draining = [(0, Do::Start), (1, DRAIN), (2, NOW)];
-    check_within(&given("a:ai"), &draining, &["refused: cannot pause running"]);
+    check_within(&given("a:ai"), &draining, &["refused: the run is being paused already"]);
 }
 
 #[test]

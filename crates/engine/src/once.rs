@@ -80,8 +80,7 @@ impl Call {
     where
         F: Future<Output = Result<Value, Stumble>> + Send,
     {
-        let id =
-            EffectId::new(&self.tenant, &self.run, &self.attempt, effect.index, effect.provider);
+        let id = self.effect_id(effect);
         let perhaps_made = match self.begin(&id, false).await? {
             Begun::Known(outcome) => return kept(&outcome),
             Begun::Fresh => None,
@@ -103,6 +102,11 @@ impl Call {
                 Err(OnceError::Ended(Outcome::Failed { failure, class }))
             }
         }
+    }
+
+    /// The identity of a call: the same for whoever makes this visit.
+    pub fn effect_id(&self, effect: Effect<'_>) -> EffectId {
+        EffectId::new(&self.tenant, &self.run, &self.attempt, effect.index, effect.provider)
     }
 
     async fn begin(&self, id: &EffectId, repeat: bool) -> Result<Begun, OnceError> {

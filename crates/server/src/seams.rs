@@ -6,12 +6,14 @@
 mod agent_loop;
 mod attest;
 mod budget;
+mod claims;
 mod deployment;
 mod dispatch;
 mod envelopes;
 mod fanout;
 mod files;
 mod heartbeats;
+mod identity;
 mod install_gate;
 mod live_invoke;
 mod loose;
@@ -43,10 +45,10 @@ use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::operations::OperationId::{
     SeamAcceptEnvelope, SeamAgentLoop, SeamAttest, SeamBudget, SeamBundle, SeamCacheKey,
-    SeamComposePrompt, SeamConsolidate, SeamDeliver, SeamDeployment, SeamDispatch, SeamDistill,
+    SeamComposePrompt, SeamConcurrentClaim, SeamConsolidate, SeamCrossWorkspaceRead, SeamDeliver, SeamDeployment, SeamDispatch, SeamDistill,
     SeamEmitReliability, SeamEmitUsage, SeamEvents, SeamExpireSnapshots, SeamFanOut,
     SeamFireCommitment, SeamHeartbeat, SeamIngest, SeamInstallGate, SeamLiveInvoke,
-    SeamMemoryRoundtrip, SeamMockBudget, SeamMockProgram, SeamModelGate, SeamReset,
+    SeamMemoryRoundtrip, SeamMockBudget, SeamMockProgram, SeamModelGate, SeamOwnedRun, SeamReset,
     SeamResolvePrompt, SeamRosterFire, SeamSafeFetch, SeamScheduling, SeamSetVariables, SeamSpans,
     SeamToggle, SeamToolHooks, SeamVariables, SeamWorkflow, SeamWorkspace, SeamWrapPrompt,
 };
@@ -59,12 +61,14 @@ use loose::LooseWorkflow;
 pub(crate) use agent_loop::agent_loop;
 pub(crate) use attest::attest;
 pub(crate) use budget::budget;
+pub(crate) use claims::concurrent_claim;
 pub(crate) use deployment::deployment;
 pub(crate) use dispatch::dispatch;
 pub(crate) use envelopes::{accept_envelope, emit_reliability, emit_usage};
 pub(crate) use fanout::fan_out;
 pub(crate) use files::workspace;
 pub(crate) use heartbeats::heartbeat;
+pub(crate) use identity::{cross_workspace_read, owned_run};
 pub(crate) use install_gate::install_gate;
 pub(crate) use live_invoke::live_invoke;
 pub(crate) use memory::{expire_snapshots, roundtrip};
@@ -102,6 +106,25 @@ pub(crate) static SEAMS: &[Operation] = &[
     get(SeamSpans, "GET /v1/host/sample/test/otel/spans", "Read the spans of a run")
         .needs("runs:read")
         .gives(OK, Gives::Json("Object")),
+    post(
+        SeamConcurrentClaim,
+        "POST /v1/host/sample/test/idempotency/concurrent-claim",
+        "Let several executors reach one outward call",
+    )
+    .needs("runs:create")
+    .takes("Object")
+    .gives(OK, Gives::Json("Object")),
+    get(SeamOwnedRun, "GET /v1/host/sample/identity/owned-run", "Start a run and read whose it is")
+        .needs("runs:create")
+        .gives(OK, Gives::Json("Object")),
+    post(
+        SeamCrossWorkspaceRead,
+        "POST /v1/host/sample/identity/cross-workspace-read",
+        "Read a run of another workspace",
+    )
+    .needs("runs:create")
+    .may_take("Object")
+    .gives(OK, Gives::Json("Object")),
     post(SeamBundle, "POST /v1/host/sample/test/debug-bundle/export", "Export a run")
         .needs("runs:read")
         .takes("Object")

@@ -31,8 +31,34 @@ pub(crate) async fn check(session: &mut Session, binary: &Path, registry: &Path)
     session.book.enter("conformance-agent-pack-handoff-schema-validation: three legs", outcome);
     let outcome = named(session).await;
     session.book.enter("conformance-agent-identity, -pack-provenance: the pin shows", outcome);
+    let outcome = as_registry(session).await;
+    session.book.enter("packs: read as from a registry, and nothing without a key", outcome);
     let outcome = session.settle();
     session.book.enter("agents: every body matches its schema", outcome);
+    Ok(())
+}
+
+async fn as_registry(session: &mut Session) -> Result<()> {
+    let search = || Request::get("/v1/packs/-/search?q=");
+    let unknown = session.send(&search()).await?;
+    ensure!(unknown.status == 200, "{}", unknown.text());
+    ensure!(unknown.json()?["results"] == json!([]), "a stranger finds {}", unknown.text());
+    let found = session.expect(200, search()).await?;
+    let first = found["results"].as_array().and_then(|found| found.first()).context("no packs")?;
+    let (name, version) = (&first["name"], &first["version"]);
+    let (name, version) = name.as_str().zip(version.as_str()).context("no name")?;
+    let page = Request::get(format!("/v1/packs/{name}/-/{version}.json"));
+    let page = session.expect(200, page).await?;
+    ensure!(page["name"] == name && page["version"] == version, "{page}");
+    for (path, status) in [
+        ("not-reverse-dns/-/1.0.json", 400),
+        ("private.x.y/-/not-a-version.json", 400),
+        ("private.x.y/-/0.0.0-conformance.json", 404),
+        ("private.x.y/-/0.0.0-conformance.sig", 404),
+    ] {
+        let answer = session.send(&Request::get(format!("/v1/packs/{path}"))).await?;
+        ensure!(answer.status == status && answer.json()?["error"].is_string(), "{path}");
+    }
     Ok(())
 }
 

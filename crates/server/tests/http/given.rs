@@ -19,7 +19,8 @@ use callboard_agents::{
     SigningKey, StructuredOutput, TrustedKey, TrustedKeys, built_in_prompts,
 };
 use callboard_backends::{
-    CallPrompt, Egress, FILES, FilesNode, MemoryNode, Reach, SecretEcho, SystemLookup,
+    CallPrompt, Egress, FILES, FilesNode, MemoryNode, Reach, SecretEcho, SideEffect,
+    SystemLookup,
 };
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
@@ -338,6 +339,7 @@ fn engine(
             .with(UPKEEP, Arc::new(MemoryNode))
             .with(FILES, Arc::new(FilesNode))
             .with("conformance.secret.echo", Arc::new(SecretEcho))
+            .with("core.conformance.side-effect", Arc::new(SideEffect))
             .with_agents(performers),
         directory: Arc::new(AgentDirectory {
             registry: Arc::clone(agents),

@@ -14,8 +14,23 @@ pub(super) async fn check(session: &mut Session) {
     enter(session, &format!("{SIDE_EFFECT}: what the source never did fails closed"), outcome);
     let outcome = made_once(session).await;
     enter(session, &format!("{SIDE_EFFECT}: what the source did is not done again"), outcome);
+    let outcome = claimed_once(session).await;
+    enter(session, "an outward call that many executors reach is made once", outcome);
     let outcome = second_round(session).await;
     enter(session, &format!("{ORDINAL_LOOP}: one round's outcome is not another's"), outcome);
+}
+
+/// R65: several executors reach one call, all call it the same, and one makes it.
+async fn claimed_once(session: &mut Session) -> Result<()> {
+    for executors in [2, 5] {
+        let seam = "/v1/host/sample/test/idempotency/concurrent-claim";
+        let request = Request::post(seam, &json!({ "executors": executors }));
+        let raced = session.expect(200, request).await?;
+        let ids = raced["mintedIds"].as_array().context("no ids")?;
+        ensure!(ids.len() == executors && raced["attempted"] == json!(executors), "{raced}");
+        ensure!(ids.iter().all(|id| *id == ids[0]) && raced["delivered"] == 1, "{raced}");
+    }
+    Ok(())
 }
 
 /// The source is cancelled before its effect.

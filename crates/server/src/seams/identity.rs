@@ -1,0 +1,61 @@
+//! Whose a run is, and that nobody of another workspace reads it, as the suite asks for it.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use callboard_engine::{Order, Scope, Target};
+use callboard_protocol::{Owner, RunId};
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::app::Host;
+use crate::keys::Caller;
+use crate::problem::{Code, Problem};
+use crate::routes::workflows;
+
+/// The workspace that reads, and the one whose run it is.
+const READER: &str = "callboard-sample-a";
+const OWNER: &str = "callboard-sample-b";
+
+pub(crate) async fn owned_run(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+) -> Result<Answer, Problem> {
+    let run = begin(&host, &caller, caller.owner()).await?;
+    let seen = host.app.engine.snapshot(&caller.scope, &run).await?;
+    let seen = seen.ok_or_else(|| Problem::no_such("run"))?;
+    Ok(Answer { status: StatusCode::OK, body: seen.json })
+}
+
+/// Reads as every reader does. The refusal is told apart from a door that is not there: both would be 404.
+pub(crate) async fn cross_workspace_read(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+) -> Result<Answer, Problem> {
+    let theirs = Owner { workspace: Some(OWNER.into()), ..caller.owner() };
+    let run = begin(&host, &caller, theirs).await?;
+    let reader = Scope { workspace: Some(READER.into()), ..caller.scope };
+    match host.app.engine.snapshot(&reader, &run).await? {
+        Some(seen) => Ok(Answer { status: StatusCode::OK, body: seen.json }),
+        None => Err(Problem::new(Code::RunForbidden, "the run is not one of the reader's workspace")),
+    }
+}
+
+async fn begin(host: &Host, caller: &Caller, owner: Owner) -> Result<RunId, Problem> {
+    let id = format!("callboard-sample-owned-{}", uuid::Uuid::now_v7());
+    let definition = one_node(&id, "core.noop", &json!({}));
+    workflows::store(host, caller, definition.to_string().as_bytes()).await?;
+    let order = Order::new(Target::Workflow(id.as_str().into()), owner, caller.scope.mode);
+    let created = host.app.engine.create(order, None).await;
+    host.app.engine.catalog().remove(&caller.scope.tenant, &id.as_str().into()).await?;
+    Ok(created?.run)
+}
+
+/// A workflow of one node.
+pub(super) fn one_node(id: &str, type_id: &str, config: &Value) -> Value {
+    let node = json!({ "id": "only", "typeId": type_id, "name": "only",
+        "position": { "x": 0, "y": 0 }, "config": config, "inputs": {} });
+    json!({ "id": id, "name": id, "version": "1.0", "nodes": [node], "edges": [],
+        "triggers": [], "variables": [], "metadata": {}, "settings": {} })
+}

@@ -10,6 +10,7 @@ use callboard_protocol::{
 use serde::Deserialize;
 use serde_json::json;
 
+use super::memory::begun;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
@@ -53,7 +54,9 @@ pub(crate) async fn roster_fire(
     } else {
         let fire = Fired { workflow, inputs: Object::new(), source, over: None };
         let order = roster::order(&host, &caller, &member.roster_id, fire).await?;
-        answer["runId"] = json!(host.app.engine.create(order, None).await?.run);
+        let run = host.app.engine.create(order, None).await?.run;
+        begun(&host, &caller, &run).await?;
+        answer["runId"] = json!(run);
     }
     Ok(Answer::of(StatusCode::OK, &answer))
 }

@@ -5,7 +5,7 @@ use callboard_server::{ServerConfig, TestSeams};
 use serde_json::{Value, json};
 
 use crate::agents::{REVIEWER, TRIAGER, host, kinds, task};
-use crate::given::{LAB, LIVE, OPS, READER, RIVAL, Reply, Setup, TestHost, workflow};
+use crate::given::{Fault, LAB, LIVE, OPS, READER, RIVAL, Reply, Setup, TestHost, workflow};
 use crate::schemas::{check, openwop};
 
 const ROSTER: &str = "/v1/host/callboard/roster";
@@ -453,4 +453,17 @@ async fn the_door_hires_somebody_for_a_fixture_where_nobody_is() {
     assert_eq!((&roster["roster"][0]["persona"], &roster["total"]), (&json!("Standby"), &json!(1)));
     let again = host.post(door, &json!({})).send().await;
     assert_eq!(again.json["rosterId"], reply.json["rosterId"], "once hired, nobody else is");
+}
+
+/// S-13: who has the answer can read what was told.
+#[tokio::test(start_paused = true)]
+async fn the_door_answers_when_the_run_has_begun() {
+    let host = host().await;
+    sally(&host).await;
+    host.store.fail(Fault::Late);
+    let door = "/v1/host/sample/roster/fire";
+    let run =
+        host.post(door, &json!({ "triggerSource": "schedule" })).send().await.text_at("runId");
+    let log = host.get(&format!("/v1/host/sample/test/runs/{run}/events")).send().await.json;
+    assert_eq!(log["events"][1]["type"], "roster.run.initiated", "{log}");
 }

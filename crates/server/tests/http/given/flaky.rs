@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_core::{Entry, SecretText};
@@ -26,6 +27,8 @@ pub(crate) enum Fault {
     Away,
     Full,
     Damaged,
+    /// Nothing, but not at once.
+    Late,
     /// Only for those who ask the store how it is.
     Panic,
 }
@@ -52,7 +55,7 @@ impl FlakyStore {
 
     pub(super) fn write(&self) -> Result<(), StoreError> {
         match self.fault() {
-            Fault::None | Fault::Panic => Ok(()),
+            Fault::None | Fault::Late | Fault::Panic => Ok(()),
             Fault::Away => Err(StoreError::Unavailable("secret-host:5432 refused".to_owned())),
             Fault::Full => Err(StoreError::Full),
             Fault::Damaged => {
@@ -71,6 +74,9 @@ impl Store for FlakyStore {
     }
     async fn append(&self, append: Append) -> Result<(), StoreError> {
         self.write()?;
+        if self.fault() == Fault::Late {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
         self.inner.append(append).await
     }
     async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {

@@ -209,7 +209,7 @@ async fn distilled(session: &mut Session) -> Result<()> {
 
 async fn consolidated(session: &mut Session) -> Result<()> {
     let path = "/v1/host/sample/memory/consolidate";
-    let body = json!({ "memoryRef": "interop/consolidate" });
+    let body = json!({ "memoryRef": "mem://interop/consolidation" });
     for (before, after) in [(3, 2), (2, 2)] {
         let shown = session.expect(200, Request::post(path, &body)).await?;
         let event = &shown["event"];
@@ -221,7 +221,7 @@ async fn consolidated(session: &mut Session) -> Result<()> {
 }
 
 async fn promised(session: &mut Session) -> Result<()> {
-    let body = json!({ "memoryRef": "interop/promises", "condition": "time",
+    let body = json!({ "memoryRef": "mem://interop/promises", "condition": "time",
         "includeIntentionCanary": true });
     let path = "/v1/host/sample/commitment/fire";
     let shown = session.expect(200, Request::post(path, &body)).await?;

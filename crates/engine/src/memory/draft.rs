@@ -1,6 +1,6 @@
 //! What somebody wants to remember, before it is checked.
 
-use callboard_core::{Outcome, Redactor, RetryClass};
+use callboard_core::{Outcome, Redactor, RetryClass, redact_text, respell_marks};
 use callboard_protocol::{Failure, MemoryId, Object, Remembered, Timestamp};
 
 use crate::activity::Superseded;
@@ -134,14 +134,19 @@ impl MemoryDraft {
     }
 }
 
-/// Refuses names that are no names: too long, with control characters, or climbing out of where they stand.
+/// What is kept of a content: nothing like a credential, and every mark of one in the protocol's spelling.
+pub(super) fn cleaned(content: &str) -> String {
+    respell_marks(&redact_text(content))
+}
+
+/// Refuses names that are no names: too long, with control characters, or climbing out of where they stand. What a
+/// name says otherwise is its owner's business: it is a key, and never a path.
 pub(crate) fn check_memory_ref(memory_ref: &str) -> Result<(), MemoryError> {
     let is_sound = !memory_ref.is_empty()
         && memory_ref.chars().count() <= MAX_MEMORY_REF
         && !memory_ref.chars().any(char::is_control)
-        && !memory_ref.contains('\\')
-        && !memory_ref.starts_with('/')
-        && memory_ref.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        && !memory_ref.starts_with(['/', '\\'])
+        && memory_ref.split(['/', '\\']).all(|part| !matches!(part, "." | ".."));
     // The name itself is not repeated: it may be somebody's attempt.
     if is_sound {
         Ok(())
@@ -164,12 +169,33 @@ mod tests {
 
     #[test]
     fn names_that_climb_or_hide_are_refused() {
-        for name in ["a", "agent/desk.triager", "conformance/another-tenant/agent-memory", "a..b"] {
+        let longest = "x".repeat(MAX_MEMORY_REF);
+        for name in [
+            "a",
+            "agent/desk.triager",
+            "conformance/another-tenant/agent-memory",
+            "a..b",
+            "mem://conformance/commitments",
+            "mem_tenant:default_agent:desk_longTerm",
+            "a\\b%2e%2e/",
+            &longest,
+        ] {
             assert!(check_memory_ref(name).is_ok(), "{name}");
         }
         let long = "x".repeat(MAX_MEMORY_REF + 1);
-        for name in ["", "/etc", "a/../b", "..", "a//b", "a/./b", "a\0b", "a\nb", "a\\..\\b", &long]
-        {
+        for name in [
+            "",
+            "/etc",
+            "\\etc",
+            "a/../b",
+            "mem://../b",
+            "..",
+            "a/./b",
+            "a\0b",
+            "a\nb",
+            "a\\..\\b",
+            &long,
+        ] {
             let refused = check_memory_ref(name);
             assert!(matches!(refused, Err(MemoryError::Invalid(_))), "{name:?}");
         }

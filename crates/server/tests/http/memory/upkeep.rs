@@ -172,3 +172,20 @@ async fn s29_a_commitment_fires_once() {
     let events = play(&host, "odd", odd).await;
     assert_eq!(told(&events, "node.failed")["error"]["code"], "validation_error");
 }
+
+/// S-29: what a memory is called is its owner's business.
+#[tokio::test(start_paused = true)]
+async fn s29_a_memory_may_be_called_like_an_address() {
+    let host = seams().await;
+    for (path, body) in [
+        ("memory/distill", json!({ "memoryRef": "mem://conformance/distill" })),
+        ("memory/consolidate", json!({ "memoryRef": "mem://conformance/consolidation" })),
+        (
+            "commitment/fire",
+            json!({ "memoryRef": "mem://conformance/commitments", "condition": "time" }),
+        ),
+    ] {
+        let reply = host.post(&format!("/v1/host/sample/{path}"), &body).send().await;
+        assert_eq!((reply.status, &reply.json["event"]["memoryRef"]), (200, &body["memoryRef"]));
+    }
+}

@@ -15,6 +15,7 @@ mod budget;
 mod cause;
 mod child;
 mod command;
+mod cost;
 mod dispatch;
 mod fact;
 mod files;

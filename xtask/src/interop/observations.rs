@@ -138,6 +138,9 @@ async fn costed(session: &mut Session) -> Result<()> {
     let of_cost = attributes.keys().filter(|name| name.starts_with("openwop.cost.")).count();
     ensure!(of_cost == 7, "{of_cost} attributes of cost");
     ensure!(!json!(spans).to_string().contains(MARKER), "a token is in a span");
+    let cost = &observed.snapshot["metrics"]["openwopCost"];
+    let expected = json!({ "usd": 0.00123, "tokens": { "input": 100, "output": 50 }, "provider": "anthropic" });
+    ensure!(*cost == expected, "the run has cost {cost}");
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Agents that perform nodes: what they tell, who works on the run, and when control passes between two of them.
 
-use callboard_protocol::{AgentHandoff, AgentRef, Event, NodeId, Object, ProviderUsage};
+use callboard_protocol::{AgentHandoff, AgentRef, Event, NodeId, Object};
 use serde_json::Value;
 
 use super::Run;
@@ -58,17 +58,6 @@ impl Run {
         let state = &mut self.nodes[index];
         state.invocations += u32::from(matches!(event, Event::AgentInvocationStarted(_)));
         state.told.fold(event, sequence);
-    }
-
-    pub(super) fn fold_usage(&mut self, usage: &ProviderUsage) {
-        let is_first = self.cost.is_none();
-        let cost = self.cost.get_or_insert_default();
-        let so_far = if is_first { Some(0.0) } else { cost.usd };
-        cost.usd = so_far.zip(usage.cost_estimate_usd).map(|(sum, call)| sum + call);
-        cost.tokens.input = cost.tokens.input.saturating_add(usage.input_tokens);
-        cost.tokens.output = cost.tokens.output.saturating_add(usage.output_tokens);
-        cost.model = Some(usage.model.clone());
-        cost.provider = Some(usage.provider.clone());
     }
 
     /// Where a tool was called that has now returned.

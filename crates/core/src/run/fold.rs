@@ -50,7 +50,10 @@ impl Run {
                     self.fold_taken(index);
                 }
             }
-            Event::OutputChunk(payload) => self.count_fact(Some(&payload.node_id)),
+            Event::OutputChunk(payload) => {
+                self.fold_chunk_cost(payload);
+                self.count_fact(Some(&payload.node_id));
+            }
             Event::VersionPinned(payload) => {
                 self.pins.entry(payload.change_id.clone()).or_insert(payload.version);
             }
@@ -249,6 +252,7 @@ impl Run {
         }
         self.nodes[index].outputs = payload.outputs.clone();
         self.owe_artifact(index);
+        self.fold_reported_cost(&payload.node_id);
         self.fold_ruling(index);
         self.settle(index, Settled { stage: Stage::Completed, at });
     }

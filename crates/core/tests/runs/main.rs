@@ -16,6 +16,7 @@ mod children;
 mod clock;
 mod conditions;
 mod confidence;
+mod costs;
 mod evolution;
 mod facts;
 mod forks;

@@ -29,13 +29,24 @@ pub(crate) async fn install_gate(Shaped(body): Shaped<Gate>) -> Result<Answer, P
     let unmet = unmet_needs(&asked, &body.grant_set);
     if body.gating && !unmet.is_empty() {
         let unmet: Vec<&str> = unmet.iter().map(|need| need.as_str()).collect();
-        let message = format!("the pack's runtime asks for {}", unmet.join(", "));
-        return Err(Problem::new(Code::PackRuntimeRequirementUnmet, message)
-            .with("unmet", json!(unmet))
-            .with("manifest", body.manifest["name"].clone()));
+        return Ok(refused(&body.manifest, &unmet));
     }
     let asked: Vec<&str> = asked.iter().map(|need| need.as_str()).collect();
     Ok(Answer::of(StatusCode::OK, &json!({ "outcome": "installed", "requiresProjected": asked })))
+}
+
+/// The protocol has this door say at the top what an envelope says among its details.
+fn refused(manifest: &Value, unmet: &[&str]) -> Answer {
+    let code = Code::PackRuntimeRequirementUnmet;
+    let part = |name: &str| manifest[name].as_str().unwrap_or_default();
+    let manifest = format!("{}@{}", part("name"), part("version"));
+    let told = json!({ "unmet": unmet, "manifest": manifest });
+    let body = json!({
+        "error": code.name(),
+        "message": format!("the pack's runtime asks for {}", unmet.join(", ")),
+        "details": told, "unmet": told["unmet"], "manifest": told["manifest"],
+    });
+    Answer::of(code.status(), &body)
 }
 
 fn yes() -> bool {

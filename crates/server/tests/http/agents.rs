@@ -252,8 +252,8 @@ async fn a18_a_run_keeps_its_version() {
 #[tokio::test(start_paused = true)]
 async fn s32_the_install_gate_names_what_is_unmet() {
     let host = host().await;
-    let manifest =
-        json!({ "name": "vendor.acme.x", "runtime": { "requires": ["clock", "crypto"] } });
+    let manifest = json!({ "name": "vendor.acme.x", "version": "1.2.0",
+        "runtime": { "requires": ["clock", "crypto"] } });
     let path = "/v1/host/sample/packs/install-gate";
     let send = |body: Value| host.post(path, &body).send();
     let refused = send(json!({ "manifest": manifest, "grantSet": ["clock"] })).await;
@@ -261,7 +261,10 @@ async fn s32_the_install_gate_names_what_is_unmet() {
         (refused.status, refused.text_at("error").as_str()),
         (400, "pack_runtime_requirement_unmet")
     );
-    assert_eq!(refused.json["details"]["unmet"], json!(["crypto"]));
+    for told in [&refused.json, &refused.json["details"]] {
+        assert_eq!(told["unmet"], json!(["crypto"]), "{refused:?}");
+        assert_eq!(told["manifest"], "vendor.acme.x@1.2.0", "{refused:?}");
+    }
     let granted = json!({ "manifest": manifest, "grantSet": ["clock", "crypto"] });
     assert_eq!(send(granted).await.json["outcome"], "installed");
     let ungated = send(json!({ "manifest": manifest, "gating": false })).await;

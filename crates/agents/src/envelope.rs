@@ -24,7 +24,7 @@ pub enum EnvelopeOutcome {
     Accepted {
         envelope_id: String,
         normalized_meta: NormalizedMeta,
-        /// The payload without secrets; absent where there were none.
+        /// The payload without secrets; absent where none were looked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         redacted_payload: Option<Value>,
         #[serde(default)]
@@ -158,7 +158,7 @@ fn judge(envelope: &AiEnvelope, terms: &Terms) -> Result<EnvelopeOutcome, Envelo
     Ok(EnvelopeOutcome::Accepted {
         envelope_id: envelope.envelope_id.clone(),
         normalized_meta: NormalizedMeta { content_trust },
-        redacted_payload: (redaction_count > 0).then_some(payload),
+        redacted_payload: (!terms.secrets.is_empty()).then_some(payload),
         redaction_count,
         schema_version_drift: drifts,
     })

@@ -164,6 +164,18 @@ fn a_breach_is_told_and_fails_the_node() {
     assert_eq!(events[0]["payload"]["kind"], "schema");
 }
 
+#[test]
+fn who_looks_for_secrets_is_shown_what_is_left() {
+    let secrets = vec![("hush-hush".to_owned(), "one".to_owned())];
+    for (secrets, shown) in [(secrets, Some(&question()["payload"])), (Vec::new(), None)] {
+        let taken = outcome(question(), &Terms { secrets, ..Terms::default() });
+        let EnvelopeOutcome::Accepted { redacted_payload, redaction_count, .. } = &taken else {
+            panic!("{taken:?}")
+        };
+        assert_eq!((redacted_payload.as_ref(), *redaction_count), (shown, 0));
+    }
+}
+
 proptest! {
     #[test]
     fn no_secret_leaves_an_envelope(

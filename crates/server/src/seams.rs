@@ -421,8 +421,13 @@ pub(crate) async fn spans(
 ) -> Result<Answer, Problem> {
     let query = Parameters::open(&uri)?;
     let run = query.get("runId").ok_or_else(|| Problem::invalid_at("runId", "must name a run"))?;
-    let spans = host.app.engine.spans(&caller.scope, &run.into()).await?;
-    Answer::json(OK, &json!({ "spans": spans.unwrap_or_default() }))
+    let run = RunId::from(run);
+    let spans = host.app.engine.spans(&caller.scope, &run).await?;
+    let mut shown = json!({ "spans": spans.unwrap_or_default() });
+    if let Some(spans) = shown["spans"].as_array_mut() {
+        spans.extend(envelopes::projected_spans(&host, &caller, &run).await?);
+    }
+    Answer::json(OK, &shown)
 }
 
 #[derive(Debug, Deserialize)]

@@ -27,6 +27,8 @@ use crate::problem::{Code, Problem};
 
 /// What an overlay calls the whole pipeline.
 const CAPABILITY: &str = "host.aiEnvelope.supported";
+/// What is told, on a log and on a span, of an envelope of an older version.
+const DRIFT: &str = "envelope_schema_version_drift";
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -293,4 +295,25 @@ pub(super) async fn projected_documents(
         Ok(document)
     };
     projected.into_iter().enumerate().map(document).collect()
+}
+
+/// A span for each event that was projected, without anything of what it says.
+pub(super) async fn projected_spans(
+    host: &Host,
+    caller: &Caller,
+    run: &RunId,
+) -> Result<Vec<Value>, Problem> {
+    let span = |event: Value| {
+        let mut attributes =
+            json!({ "openwop.run_id": run, "openwop.event_seq": event["sequence"] });
+        if let Some(node) = event.get("nodeId") {
+            attributes["openwop.node_id"] = node.clone();
+        }
+        if event["payload"]["fields"]["code"] == DRIFT {
+            attributes[DRIFT] = true.into();
+        }
+        json!({ "name": format!("openwop.{}", event["type"].as_str().unwrap_or("event")),
+            "attributes": attributes, "events": [] })
+    };
+    Ok(projected_documents(host, caller, run).await?.into_iter().map(span).collect())
 }

@@ -407,6 +407,22 @@ async fn an_envelope_is_judged_once_and_told_in_the_log() {
 }
 
 #[tokio::test]
+async fn an_older_envelope_stands_on_a_span_without_its_words() {
+    let host = open().await;
+    let mut older = envelope("error", "c1", json!({ "code": "x", "message": "hush" }));
+    older["schemaVersion"] = json!(0);
+    let body = json!({ "envelope": older, "projectTo": { "runId": "r1", "nodeId": "n" },
+        "schemaVersionFloor": { "error": 1 }, "envelopeStrictness": "warn" });
+    assert_eq!(ask(&host, "envelope/accept", body).await.1["schemaVersionDrift"], true);
+    let path = "/v1/host/sample/test/otel/spans?runId=r1";
+    let spans = host.get(path).send().await.json["spans"].clone();
+    let drifts = |span: &Value| span["attributes"]["envelope_schema_version_drift"] == true;
+    assert!(spans.as_array().is_some_and(|spans| spans.iter().any(drifts)), "{spans}");
+    assert!(!spans.to_string().contains("hush"), "{spans}");
+    assert_eq!(host.get(path).key(RIVAL).send().await.json["spans"], json!([]));
+}
+
+#[tokio::test]
 async fn an_event_of_the_suite_is_kept_if_it_is_one_and_tells_no_secret() {
     let host = open().await;
     let usage = |payload: Value| json!({ "runId": "r2", "payload": payload, "correlationId": "c", "nodeId": "n" });

@@ -136,8 +136,13 @@ pub(crate) async fn fire_commitment(
     caller: Caller,
     Shaped(body): Shaped<FireCommitment>,
 ) -> Result<Answer, Problem> {
-    if body.condition != "time" {
-        return Err(Problem::invalid_at("condition", "must be time"));
+    match body.condition.as_str() {
+        "time" => {}
+        "predicate" => {
+            let message = "commitments of this host wait for a time, and for nothing else";
+            return Err(Problem::new(Code::CapabilityNotProvided, message));
+        }
+        _ => return Err(Problem::invalid_at("condition", "must be time or predicate")),
     }
     let now = host.now();
     let promise = format!("call back at {now}: {INTENTION}");

@@ -166,8 +166,10 @@ async fn s29_a_commitment_fires_once() {
     assert_eq!(told(&host.end_of(&replay).await, "commitment.fired"), event);
     let theirs = host.get("/v1/host/callboard/runs").key(RIVAL).send().await.json;
     assert_eq!(theirs["runs"], json!([]));
-    let other = json!({ "memoryRef": "desk", "condition": "predicate" });
-    assert_eq!(host.post(path, &other).send().await.status, 400);
+    for (condition, status) in [("predicate", 501), ("weather", 400)] {
+        let other = json!({ "memoryRef": "desk", "condition": condition });
+        assert_eq!(host.post(path, &other).send().await.status, status, "{condition}");
+    }
     let odd = json!({ "memoryAction": "write", "dueAt": "soon" });
     let events = play(&host, "odd", odd).await;
     assert_eq!(told(&events, "node.failed")["error"]["code"], "validation_error");

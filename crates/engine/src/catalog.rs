@@ -162,8 +162,14 @@ impl Catalog {
             let leads_nowhere = entry.plan.agents().any(|(_, agent)| {
                 agent.channel.is_some() && !self.deployed.contains(&agent.agent_id)
             });
+            // No model is asked here that could call a tool from within its turn.
+            let nodes = &entry.plan.definition().nodes;
+            let calls_nobody = nodes.iter().any(|node| {
+                node.type_id.as_str() == "core.ai.callPrompt" && node.config.contains_key("mcp")
+            });
             tags.iter().any(|tag| tag == "conformance")
                 && !leads_nowhere
+                && !calls_nobody
                 && self.admit_types(&entry.plan, &BTreeMap::new()).is_ok()
         };
         self.loaded.values().filter(is_fixture).map(|entry| entry.plan.id().clone()).collect()

@@ -6,7 +6,7 @@ use callboard_protocol::{Capabilities, Contradiction, InstallScope, TriggerSourc
 use callboard_server::ServerConfig;
 use serde_json::{Value, json};
 
-use crate::given::TestHost;
+use crate::given::{Setup, TestHost, workflow};
 
 async fn discovery(host: &TestHost) -> Value {
     let reply = host.get("/.well-known/openwop").anonymous().send().await;
@@ -595,6 +595,21 @@ async fn r7_every_fixture_is_there_once_and_runs() {
         let run = host.run(fixture, json!({})).await;
         host.end_of(&run).await;
     }
+}
+
+#[tokio::test]
+async fn r7_a_fixture_whose_tool_nobody_would_call_is_not_listed() {
+    let fixture = |id: &str, config: Value| {
+        let mut definition = workflow(id, &[("call", "core.ai.callPrompt")]);
+        definition["nodes"][0]["config"] = config;
+        definition["metadata"]["tags"] = json!(["conformance"]);
+        definition
+    };
+    let calls = fixture("calls", json!({ "mcp": { "tool": "echo", "arguments": {} } }));
+    let workflows = vec![calls, fixture("streams", json!({}))];
+    let document = discovery(&TestHost::of(Setup { workflows, ..Setup::default() }).await).await;
+    let fixtures = document["fixtures"].as_array().expect("a list");
+    assert!(fixtures.contains(&json!("streams")) && !fixtures.contains(&json!("calls")));
 }
 
 #[tokio::test]

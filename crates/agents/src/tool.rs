@@ -23,8 +23,8 @@ use serde_json::Value;
 use callboard_core::TraceContext;
 use callboard_engine::EffectId;
 use callboard_protocol::{
-    NodeId, Object, RunId, SafetyTier, Tenant, ToolApproval, ToolAuth, ToolEgress, ToolEntry,
-    ToolReplay, ToolSource, ToolTransport,
+    Failure, NodeId, Object, RunId, SafetyTier, Tenant, ToolApproval, ToolAuth, ToolEgress,
+    ToolEntry, ToolReplay, ToolSource, ToolTransport,
 };
 
 use crate::memory::Notebook;
@@ -142,6 +142,11 @@ impl ToolFault {
             Self::Unavailable(_) => "tool_unavailable",
             Self::Unanswered(_) => "tool_unanswered",
         }
+    }
+
+    /// What is told of a call that gave no result.
+    pub fn failure(&self) -> Failure {
+        Failure::new(self.code(), self.to_string())
     }
 }
 

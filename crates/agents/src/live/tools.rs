@@ -152,7 +152,7 @@ impl LiveAgents {
                 status: ToolStatus::Error,
                 duration_ms,
                 result: None,
-                fault: Some(Failure::new(fault.code(), fault.to_string())),
+                fault: Some(fault.failure()),
             },
         }
     }

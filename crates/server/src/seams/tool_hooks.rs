@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use callboard_agents::{Granted, Grants, HookRefusal, ToolUse, args_hash};
-use callboard_protocol::{Principal, ToolTransport};
+use callboard_agents::{Granted, Grants, HookRefusal, ToolFault, ToolUse, args_hash};
+use callboard_protocol::{Failure, Principal, ToolStatus, ToolTransport};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -30,6 +30,9 @@ pub(crate) struct Asked {
     transport: ToolTransport,
     #[serde(default)]
     simulate_rate_limit_exhausted: bool,
+    /// A call that is allowed and made, and then goes wrong.
+    #[serde(default)]
+    simulate_tool_error: bool,
 }
 
 pub(crate) async fn tool_hooks(
@@ -59,7 +62,9 @@ pub(crate) async fn tool_hooks(
         "transport": asked.transport,
         "argsHash": args_hash(&asked.args, |_| {}),
     });
-    answer(&asked.tool_name, &called, judged.err())
+    let fault = ToolFault::Failed("the tool was made to go wrong".to_owned());
+    let fault = asked.simulate_tool_error.then(|| fault.failure());
+    answer(&asked.tool_name, &called, judged.err(), fault)
 }
 
 /// Uses up what is left; where there is no limit, nothing is.
@@ -74,9 +79,18 @@ fn exhaust(host: &Host, used: &ToolUse<'_>) {
 
 /// A refused call never began, so nothing is said of how long it took. The envelope that its caller would get
 /// stands beside what is told: an envelope itself has no room for that.
-fn answer(tool: &str, called: &Value, refused: Option<HookRefusal>) -> Answer {
+fn answer(
+    tool: &str,
+    called: &Value,
+    refused: Option<HookRefusal>,
+    fault: Option<Failure>,
+) -> Answer {
     let Some(refused) = refused else {
-        let returned = json!({ "toolName": tool, "status": "ok", "durationMs": 0 });
+        let status = if fault.is_some() { ToolStatus::Error } else { ToolStatus::Ok };
+        let mut returned = json!({ "toolName": tool, "status": status, "durationMs": 0 });
+        if let Some(fault) = fault {
+            returned["error"] = json!(fault);
+        }
         let body = json!({ "toolCalled": called, "toolReturned": returned });
         return Answer::of(StatusCode::OK, &body);
     };

@@ -213,6 +213,23 @@ async fn a_used_up_bucket_limits_one_principal_and_one_tool() {
     assert_eq!(told["toolReturned"]["status"], "rate_limited");
 }
 
+/// S-19, RFC 0064 §F: a tool that fails says so, and one that was not called has nothing to say.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_goes_wrong_never_looks_like_one_that_came_to_nothing() {
+    let (host, _) = host().await;
+    let body =
+        |tool: &str| json!({ "principal": "p", "toolName": tool, "simulateToolError": true });
+    let (status, told) = ask(&host, body("web.search")).await;
+    let returned = &told["toolReturned"];
+    assert_eq!((status, &returned["status"]), (200, &json!("error")));
+    assert_eq!(returned["error"]["code"], "tool_failed");
+    assert!(returned["error"]["message"].as_str().is_some_and(|text| !text.is_empty()));
+    assert!(returned["durationMs"].is_u64() && returned.get("outcome").is_none(), "{told}");
+    let mut forbidden = body("db.delete");
+    forbidden["requiredScopes"] = json!(["tools:mail"]);
+    assert_eq!(ask(&host, forbidden).await.1["toolReturned"]["status"], "forbidden");
+}
+
 /// an executable handler is no part of anything that a caller can send.
 #[tokio::test(start_paused = true)]
 async fn a_handler_cannot_be_sent_along() {

@@ -46,7 +46,7 @@ pub use run::{
     Task, ToolCalled, ToolReturned, Via, model_turns, status_for_parent,
 };
 pub use schedule::{Cron, HORIZON, HORIZON_TEXT, ScheduleError, within_horizon};
-pub use secrets::{Redactor, SecretText, redact, redact_fields, redact_text};
+pub use secrets::{Redactor, SecretText, redact, redact_fields, redact_text, respell_marks};
 pub use trace::{
     Span, SpanCode, SpanContext, SpanEvent, SpanKind, SpanStatus, TraceContext, spans,
 };

@@ -5,10 +5,12 @@
 //! and before what the log tells of the inputs.
 
 mod known;
+mod marks;
 mod suspicion;
 mod told;
 
 pub use known::{Redactor, SecretText};
+pub use marks::respell_marks;
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -51,9 +53,7 @@ fn clean(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     // Without the pattern nothing can be told apart, so nothing passes.
-    SECRET
-        .as_ref()
-        .map_or(Cow::Borrowed(REDACTED), |secret| secret.replace_all(text, REDACTED))
+    SECRET.as_ref().map_or(Cow::Borrowed(REDACTED), |secret| secret.replace_all(text, REDACTED))
 }
 
 /// Blots out every credential in a value, names of fields included.

@@ -126,6 +126,8 @@ pub enum OperationId {
     SeamAttest,
     SeamFireCommitment,
     SeamDistill,
+    SeamCompactMemory,
+    SeamSeedMemory,
     SeamConsolidate,
     ListMemory,
     ReadMemory,

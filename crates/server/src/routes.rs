@@ -168,6 +168,8 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::SeamAttest => on(method, seams::attest),
         OperationId::SeamFireCommitment => on(method, seams::fire_commitment),
         OperationId::SeamDistill => on(method, seams::distill),
+        OperationId::SeamSeedMemory => on(method, seams::seed_memory),
+        OperationId::SeamCompactMemory => on(method, seams::compact_memory),
         OperationId::SeamConsolidate => on(method, seams::consolidate),
         OperationId::ListMemory => on(method, memory::list),
         OperationId::ReadMemory => on(method, memory::read),

@@ -7,6 +7,8 @@ mod agent_loop;
 mod attest;
 mod budget;
 mod claims;
+mod compaction;
+mod dead_letter;
 mod deployment;
 mod dispatch;
 mod envelopes;
@@ -19,6 +21,7 @@ mod live_invoke;
 mod loose;
 mod memory;
 mod models;
+mod notes;
 mod overlay;
 mod prompts;
 mod roster;
@@ -45,12 +48,14 @@ use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::operations::OperationId::{
     SeamAcceptEnvelope, SeamAgentLoop, SeamAttest, SeamBudget, SeamBundle, SeamCacheKey,
-    SeamComposePrompt, SeamConcurrentClaim, SeamConsolidate, SeamCrossWorkspaceRead, SeamDeliver, SeamDeployment, SeamDispatch, SeamDistill,
-    SeamEmitReliability, SeamEmitUsage, SeamEvents, SeamExpireSnapshots, SeamFanOut,
-    SeamFireCommitment, SeamHeartbeat, SeamIngest, SeamInstallGate, SeamLiveInvoke,
+    SeamCompactMemory, SeamComposePrompt, SeamConcurrentClaim, SeamConsolidate,
+    SeamCrossWorkspaceRead, SeamDeliver, SeamDeployment, SeamDispatch, SeamDistill,
+    SeamEmitReliability, SeamEmitUsage, SeamEvents, SeamExhaustRetries, SeamExpireSnapshots,
+    SeamFanOut, SeamFireCommitment, SeamHeartbeat, SeamIngest, SeamInstallGate, SeamLiveInvoke,
     SeamMemoryRoundtrip, SeamMockBudget, SeamMockProgram, SeamModelGate, SeamOwnedRun, SeamReset,
-    SeamResolvePrompt, SeamRosterFire, SeamSafeFetch, SeamScheduling, SeamSetVariables, SeamSpans,
-    SeamToggle, SeamToolHooks, SeamVariables, SeamWorkflow, SeamWorkspace, SeamWrapPrompt,
+    SeamResolvePrompt, SeamRosterFire, SeamSafeFetch, SeamScheduling, SeamSeedMemory,
+    SeamSetVariables, SeamSpans, SeamToggle, SeamToolHooks, SeamVariables, SeamWorkflow,
+    SeamWorkspace, SeamWrapPrompt,
 };
 use crate::operations::{Gives, Operation, get, post};
 use crate::problem::{Code, Problem};
@@ -62,6 +67,8 @@ pub(crate) use agent_loop::agent_loop;
 pub(crate) use attest::attest;
 pub(crate) use budget::budget;
 pub(crate) use claims::concurrent_claim;
+pub(crate) use compaction::{compact_memory, seed_memory};
+pub(crate) use dead_letter::exhaust_retries;
 pub(crate) use deployment::deployment;
 pub(crate) use dispatch::dispatch;
 pub(crate) use envelopes::{accept_envelope, emit_reliability, emit_usage};
@@ -193,6 +200,14 @@ pub(crate) static SEAMS: &[Operation] = &[
         .needs("triggers:write")
         .takes("Object")
         .gives(OK, Gives::Json("Object")),
+    post(
+        SeamExhaustRetries,
+        "POST /v1/host/sample/deadletter/exhaust",
+        "Let a run use up its retries",
+    )
+    .needs("runs:create")
+    .takes("Object")
+    .gives(OK, Gives::Json("Object")),
     post(SeamScheduling, "POST /v1/host/sample/scheduling/tick", "Let slots come due")
         .needs("triggers:write")
         .takes("Object")
@@ -269,6 +284,15 @@ pub(crate) static SEAMS: &[Operation] = &[
     .needs("runs:create")
     .takes("Object")
     .gives(OK, Gives::Json("Object")),
+    // The suite knows these two by other names than the rest.
+    post(SeamSeedMemory, "POST /v1/test/memory/seed", "Remember something")
+        .needs("runs:create")
+        .takes("Object")
+        .gives(StatusCode::CREATED, Gives::Json("Object")),
+    post(SeamCompactMemory, "POST /v1/test/memory/compact", "Put together what is remembered")
+        .needs("runs:create")
+        .takes("Object")
+        .gives(OK, Gives::Json("Object")),
     post(SeamCacheKey, "POST /v1/host/sample/test/llm-cache-key", "Compute the key of a request")
         .needs("manifest:read")
         .takes("Object")

@@ -41,6 +41,8 @@ pub(crate) async fn check(session: &mut Session) -> Result<()> {
     session.book.enter("M-60: a child's entry lives from when the child wrote it", outcome);
     let outcome = distilled(session).await;
     session.book.enter("M-63: a distillation keeps to its budget, secrets and place", outcome);
+    let outcome = compacted(session).await;
+    session.book.enter("M-63: what is put together keeps marks, place and count", outcome);
     let outcome = consolidated(session).await;
     session.book.enter("M-64: a second consolidation finds nothing to do", outcome);
     let outcome = promised(session).await;
@@ -205,6 +207,24 @@ async fn distilled(session: &mut Session) -> Result<()> {
     let refused = session.expect(422, Request::post(path, &tight)).await?;
     ensure!(refused["error"] == "token_budget_exceeded", "{refused}");
     Ok(())
+}
+
+async fn compacted(session: &mut Session) -> Result<()> {
+    let place = json!({ "memoryRef": "mem_tenant:default_agent:interop_longTerm" });
+    let mut seed = place.clone();
+    seed["entries"] = json!([
+        { "id": "a", "content": "User confirmed: [BYOK:hk_live_canary_42]" },
+        { "id": "b", "content": "Resolved <REDACTED:db-prod-creds> outage." },
+    ]);
+    session.expect(201, Request::post("/v1/test/memory/seed", &seed)).await?;
+    let shown = session.expect(200, Request::post("/v1/test/memory/compact", &place)).await?;
+    ensure!(shown["type"] == "memory.compacted", "{shown}");
+    let content = shown["outputContent"].as_str().context("no content")?;
+    let is_marked = content.contains("[REDACTED:db-prod-creds]");
+    ensure!(is_marked && !content.contains("[BYOK:"), "{content}");
+    ensure!(shown["payload"]["byteSize"] == content.len(), "{shown}");
+    let run = shown["runId"].as_str().context("no run")?;
+    session.observe(run, WITHIN).await?.is_a_log()
 }
 
 async fn consolidated(session: &mut Session) -> Result<()> {

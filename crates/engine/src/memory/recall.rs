@@ -11,6 +11,7 @@ use callboard_protocol::{
     Event, MemoryEntry, MemoryId, MemoryWritten, Remembered, RunId, Timestamp,
 };
 
+use super::draft::cleaned;
 use super::{
     Memory, MemoryAuthor, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord, MemoryRow, Place,
     Seen, check_memory_ref,
@@ -159,7 +160,7 @@ impl MemoryAccess {
         let (mut facts, mut kept, mut versions) = (Vec::new(), Vec::new(), Vec::new());
         for (ordinal, draft) in drafts {
             let mut draft = draft.checked(self.clock.now())?;
-            draft.content = redact_text(&draft.content);
+            draft.content = cleaned(&draft.content);
             draft.tags.iter_mut().for_each(|tag| *tag = redact_text(tag));
             let (id, version) = match &draft.replaces {
                 Some(replaced) => (replaced.id.clone(), replaced.version + 1),

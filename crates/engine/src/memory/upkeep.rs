@@ -8,7 +8,7 @@ use callboard_protocol::{
     MemoryId, Remembered,
 };
 
-use super::draft::{COMMITMENT, MAX_MEMORY_BYTES, MAX_TAGS, MemoryDraft, MemoryError};
+use super::draft::{COMMITMENT, MAX_MEMORY_BYTES, MAX_TAGS, MemoryDraft, MemoryError, cleaned};
 use super::recall::MemoryAccess;
 use super::{MemoryRecord, words};
 use crate::store::StoreError;
@@ -120,7 +120,7 @@ impl MemoryAccess {
             source_ids: named(merged.absorbs.iter()),
             source_count: merged.absorbs.len(),
             trigger,
-            byte_size: merged.content.len(),
+            byte_size: cleaned(&merged.content).len(),
             distillation,
         })
     }

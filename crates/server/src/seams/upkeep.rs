@@ -1,26 +1,23 @@
 //! Memory that becomes less, as the suite asks for it: runs whose nodes write what is needed and then tidy it up.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use callboard_engine::{Filter, Keeper, MemoryQuery, Order, Place, Target};
-use callboard_protocol::{Object, RunId, Timestamp, hex};
+use callboard_engine::{Filter, Keeper, MemoryQuery, Place};
+use callboard_protocol::{Object, hex};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::stage::{definition, ended, node};
+use super::notes::{Note, PATIENCE, Play, entry};
+use super::stage::ended;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
-use crate::routes::workflows;
 
-/// Longer than any of these runs takes.
-const PATIENCE: Duration = Duration::from_secs(15);
 /// What is there to be distilled where the suite brings nothing.
 const NOTES: [&str; 3] = [
     "Customers ask for the invoice before they ask for the parcel.",
@@ -57,18 +54,18 @@ pub(crate) async fn distill(
     Shaped(body): Shaped<Distill>,
 ) -> Result<Answer, Problem> {
     let given = body.sources.as_ref().filter(|sources| !sources.is_empty());
-    let mut notes: Vec<String> = match given {
-        Some(sources) => sources.iter().map(note).collect(),
-        None => NOTES.map(str::to_owned).into(),
+    let mut notes: Vec<Note> = match given {
+        Some(sources) => sources.iter().map(Note::of).collect(),
+        None => NOTES.map(Note::from).into(),
     };
     if body.include_secret_canary {
-        notes.push(format!("the key is {}", canary()));
+        notes.push(format!("the key is {}", canary()).into());
     }
     let configurable = body.token_budget.map(|budget| ("distillation.tokenBudget", json!(budget)));
     let play = Play {
         memory_ref: &body.memory_ref,
         notes,
-        action: "distill",
+        action: json!({ "memoryAction": "distill" }),
         configurable: configurable
             .map(|(name, value)| (name.to_owned(), value))
             .into_iter()
@@ -101,15 +98,14 @@ pub(crate) async fn consolidate(
     let memory = host.app.engine.memory();
     // What is there stays as it is, so that a second pass finds what the first one left.
     let is_empty = memory.recall(&caller.scope, &query).await?.is_empty();
-    let mut notes: Vec<String> =
-        if is_empty { ALIKE.map(str::to_owned).into() } else { Vec::new() };
+    let mut notes: Vec<Note> = if is_empty { ALIKE.map(Note::from).into() } else { Vec::new() };
     if body.include_secret_canary {
-        notes.push(format!("the key is {}", canary()));
+        notes.push(format!("the key is {}", canary()).into());
     }
     let play = Play {
         memory_ref: &body.memory_ref,
         notes,
-        action: "consolidate",
+        action: json!({ "memoryAction": "consolidate" }),
         configurable: Object::new(),
         scope_id: None,
         due_at: None,
@@ -148,8 +144,8 @@ pub(crate) async fn fire_commitment(
     let promise = format!("call back at {now}: {INTENTION}");
     let play = Play {
         memory_ref: &body.memory_ref,
-        notes: vec![promise],
-        action: "list",
+        notes: vec![promise.into()],
+        action: json!({ "memoryAction": "list" }),
         configurable: Object::new(),
         scope_id: None,
         due_at: None,
@@ -180,89 +176,6 @@ pub(crate) async fn fire_commitment(
 
 /// What is promised, and must be in no event.
 const INTENTION: &str = "CANARY-intention-never-told";
-
-/// A run that writes notes, one after the other, and then does something with all that is there.
-struct Play<'a> {
-    memory_ref: &'a str,
-    notes: Vec<String>,
-    action: &'a str,
-    configurable: Object,
-    scope_id: Option<String>,
-    due_at: Option<Timestamp>,
-}
-
-impl Play<'_> {
-    /// The same with notes that are due at once; answers what was told of the first.
-    async fn due(
-        mut self,
-        host: &Host,
-        caller: &Caller,
-        at: Timestamp,
-    ) -> Result<(RunId, Value), Problem> {
-        self.due_at = Some(at);
-        self.run(host, caller, "memory.written").await
-    }
-
-    /// The run and what it told of the kind that is asked for.
-    async fn run(
-        self,
-        host: &Host,
-        caller: &Caller,
-        kind: &str,
-    ) -> Result<(RunId, Value), Problem> {
-        let id = format!("callboard-sample-memory-{}", uuid::Uuid::now_v7());
-        let definition = self.definition(&id);
-        workflows::store(host, caller, definition.to_string().as_bytes()).await?;
-        let order = Order {
-            configurable: self.configurable,
-            scope_id: self.scope_id,
-            ..Order::new(Target::Workflow(id.as_str().into()), caller.owner(), caller.scope.mode)
-        };
-        let created = host.app.engine.create(order, None).await;
-        host.app.engine.catalog().remove(&caller.scope.tenant, &id.as_str().into()).await?;
-        let run = created?.run;
-        let events = ended(host, caller, &run, PATIENCE).await?;
-        let told = |kind: &str| events.iter().find(|event| event["type"] == kind);
-        if let Some(told) = told(kind) {
-            return Ok((run, told["payload"].clone()));
-        }
-        let error = told("run.failed").map(|failed| failed["payload"]["error"].clone());
-        let message = error.as_ref().and_then(|error| error["message"].as_str());
-        let message = message.unwrap_or("nothing came of it").to_owned();
-        let is_over = error.is_some_and(|error| error["code"] == "token_budget_exceeded");
-        let code = if is_over { Code::TokenBudgetExceeded } else { Code::InvalidArgument };
-        Err(Problem::new(code, &message).with("runId", run.to_string()))
-    }
-
-    fn definition(&self, id: &str) -> Value {
-        let node = |id: &str, mut config: Value| {
-            config["memoryRef"] = json!(self.memory_ref);
-            node(id, "core.identity", &config)
-        };
-        let write = |(place, note): (usize, &String)| {
-            let mut config = json!({ "memoryAction": "write", "content": note });
-            if let Some(due_at) = self.due_at {
-                config["dueAt"] = json!(due_at);
-            }
-            node(&format!("write-{place}"), config)
-        };
-        let mut nodes: Vec<Value> = self.notes.iter().enumerate().map(write).collect();
-        nodes.push(node("tidy", json!({ "memoryAction": self.action })));
-        definition(id, &nodes)
-    }
-}
-
-fn note(source: &Value) -> String {
-    let content = source.get("content").unwrap_or(source);
-    content.as_str().map_or_else(|| content.to_string(), str::to_owned)
-}
-
-async fn entry(host: &Host, caller: &Caller, id: &Value) -> Result<String, Problem> {
-    let id = id.as_str().unwrap_or_default().into();
-    let versions = host.app.engine.memory().memory_history(&caller.scope, &id).await?;
-    let newest = versions.into_iter().next().ok_or_else(|| Problem::no_such("memory entry"))?;
-    Ok(newest.content)
-}
 
 /// Looks like a key and is none. Put together here, so that scanners of source code have nothing to find.
 fn canary() -> String {

@@ -191,3 +191,31 @@ async fn s29_a_memory_may_be_called_like_an_address() {
         assert_eq!((reply.status, &reply.json["event"]["memoryRef"]), (200, &body["memoryRef"]));
     }
 }
+
+/// M-63: what other redactors have marked is marked as the protocol does it, also in what is made of it.
+#[tokio::test(start_paused = true)]
+async fn m63_the_suite_fills_a_memory_and_has_it_put_together() {
+    let host = seams().await;
+    let (seed, compact) = ("/v1/test/memory/seed", "/v1/test/memory/compact");
+    let place = json!({ "memoryRef": "mem_tenant:default_agent:desk_longTerm" });
+    let mut entries = place.clone();
+    entries["entries"] = json!([
+        { "id": "one", "content": "User confirmed: [BYOK:hk_live_canary_42]", "tags": ["a"] },
+        { "id": "two", "content": "Resolved <REDACTED:db-prod-creds> outage." },
+    ]);
+    assert_eq!(host.post(compact, &json!({})).send().await.status, 400);
+    assert_eq!(host.post(compact, &place).send().await.refusal(), (400, "invalid_argument"));
+    assert_eq!(host.post(seed, &entries).send().await.status, 201);
+    let reply = host.post(compact, &place).send().await;
+    assert_eq!((reply.status, &reply.json["type"]), (200, &json!("memory.compacted")));
+    let (told, content) = (&reply.json["payload"], reply.text_at("outputContent"));
+    assert_eq!((&told["sourceCount"], &told["memoryRef"]), (&json!(2), &place["memoryRef"]));
+    assert_eq!(told["byteSize"], content.len());
+    assert!(content.contains("[REDACTED:byok]") && !content.contains("canary"), "{content}");
+    assert!(content.contains("[REDACTED:db-prod-creds]") && !content.contains('<'), "{content}");
+    let id = told["outputId"].as_str().expect("an id");
+    let entry = host.get(&format!("{MEMORY}/{id}")).send().await.json;
+    let provenance = format!("compacted-from:{}", reply.text_at("runId"));
+    assert_eq!(entry["tags"], json!([provenance, "a"]));
+    assert_eq!(host.get(&format!("{MEMORY}/{id}")).key(RIVAL).send().await.status, 404);
+}

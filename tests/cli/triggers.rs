@@ -85,7 +85,7 @@ fn a_subscription_is_made_fed_paused_given_up_and_played_again() -> Result<()> {
     let letters = user.output(&["triggers", "dead-letters", id, "--json"])?;
     ensure!(!letters.contains("\"n\""), "a dead letter shows its content: {letters}");
     let letters: Value = serde_json::from_str(&letters)?;
-    let letter = letters["deliveries"][0]["deliveryId"].as_str().context("a letter")?;
+    let letter = letters["deliveries"][0]["attemptEventId"].as_str().context("a letter")?;
     seen("17_too_soon", &["replay", id, letter])?;
     terminal.write("orders.json", &ORDERS.replace("true", "false"))?;
     user.output(&["workflows", "apply", "orders.json"])?;

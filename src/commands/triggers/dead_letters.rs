@@ -29,7 +29,7 @@ pub(crate) struct DeadLettersArgs {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
-    delivery_id: String,
+    attempt_event_id: String,
     reason: String,
     dead_lettered_at: Timestamp,
 }
@@ -41,6 +41,6 @@ pub(super) async fn run(args: DeadLettersArgs, earlier: &Connection) -> Result<E
         .next("`callboard triggers replay ID DELIVERY` starts a run of one")
         .show(found, args.json, |line: Line| {
             let when = words::moment(line.dead_lettered_at);
-            [Cell::new(line.delivery_id), Cell::new(line.reason), Cell::new(when)]
+            [Cell::new(line.attempt_event_id), Cell::new(line.reason), Cell::new(when)]
         })
 }

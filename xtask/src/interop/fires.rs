@@ -220,11 +220,22 @@ async fn moved(session: &mut Session) -> Result<()> {
     ensure!(last.last().is_some_and(|last| last["outcome"] == "dead-lettered"), "{last:?}");
     let told = observed.only("trigger.subscription.state.changed")?;
     ensure!(told["reason"] == "retry-exhausted", "{told}");
+    let body = json!({ "scenario": "dedup", "dedupKey": "interop-key", "source": "queue" });
+    let twice = session.expect(200, Request::post(door, &body)).await?;
+    let observed = session.observe(text(&twice, "/runId")?, WITHIN).await?;
+    let told = observed.only("trigger.delivery.attempted")?;
+    ensure!(told["dedupKey"] == "interop-key" && told["outcome"] == "delivered", "{told}");
+    let body = json!({ "scenario": "deliver", "source": "schedule" });
+    let delivered = session.expect(200, Request::post(door, &body)).await?;
+    session.observe(text(&delivered, "/runId")?, WITHIN).await?.is_a_log()?;
     let given_up = text(&exhausted, "/subscriptionId")?;
     let letters = format!("{SUBSCRIPTIONS}/{given_up}/dead-letters");
     let letters = session.expect(200, Request::get(letters)).await?;
     let letter = &letters["deliveries"][0];
     ensure!(letter["reason"] == "retries_exhausted", "{letter}");
+    let names: Vec<&String> = letter.as_object().into_iter().flat_map(|it| it.keys()).collect();
+    let known = "attempt attemptEventId deadLetteredAt expiresAt reason stateChange subscriptionId";
+    ensure!(names.iter().all(|name| known.split(' ').any(|it| it == *name)), "{letter}");
     session.note("trigger.delivery.attempted", &letter["attempt"]);
     session.note("trigger.subscription.state.changed", &letter["stateChange"]);
     Ok(())

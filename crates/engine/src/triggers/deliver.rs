@@ -114,14 +114,23 @@ impl Bridge {
         subscription: Subscription,
         incoming: Incoming,
     ) -> Result<Delivery, BridgeError> {
+        let known = incoming.event_id.as_ref().filter(|_| subscription.body.dedup);
+        let key = dedup_key(&subscription.id, known.unwrap_or(&incoming.id));
+        self.deliver_under(subscription, incoming, key).await
+    }
+
+    /// The same under a key that whoever delivers has made: the sender's words must not be in it.
+    pub async fn deliver_under(
+        &self,
+        subscription: Subscription,
+        incoming: Incoming,
+        dedup_key: String,
+    ) -> Result<Delivery, BridgeError> {
         if subscription.state != SubscriptionState::Active {
             return Err(BridgeError::NotActive(subscription.state));
         }
         let now = self.now();
-        let known = incoming.event_id.filter(|_| subscription.body.dedup);
-        let named = known.as_deref().unwrap_or(&incoming.id);
         let mut event = incoming.event;
-        let dedup_key = dedup_key(&subscription.id, named);
         event.dedup_key = subscription.body.dedup.then(|| dedup_key.clone());
         let mut arrival = Arrival::new(&subscription, incoming.id, dedup_key, &event, now);
         match self.attempt(&subscription, &arrival).await? {

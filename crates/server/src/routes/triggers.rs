@@ -64,7 +64,7 @@ pub(crate) struct Create {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Mode {
-    mode: Option<Verification>,
+    pub(crate) mode: Option<Verification>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -104,6 +104,13 @@ pub(super) async fn create(
 }
 
 async fn make(host: &Host, caller: &Caller, body: Create) -> Result<Response, Problem> {
+    if matches!(
+        body.source,
+        TriggerSource::Schedule | TriggerSource::Heartbeat | TriggerSource::Manual
+    ) {
+        let message = "must be webhook, queue, email or form; schedules have their own path";
+        return Err(Problem::invalid_at("source", message));
+    }
     let (subscription, secret) = subscribe(host, caller, body).await?;
     audit(caller, &subscription.id, "trigger subscription made");
     shown_once(StatusCode::CREATED, &subscription, secret.as_ref())
@@ -115,13 +122,6 @@ pub(crate) async fn subscribe(
     caller: &Caller,
     body: Create,
 ) -> Result<(Subscription, Option<SigningSecret>), Problem> {
-    if matches!(
-        body.source,
-        TriggerSource::Schedule | TriggerSource::Heartbeat | TriggerSource::Manual
-    ) {
-        let message = "must be webhook, queue, email or form; schedules have their own path";
-        return Err(Problem::invalid_at("source", message));
-    }
     let is_signed = body.source == TriggerSource::Webhook;
     let mode = body.verification.and_then(|verification| verification.mode);
     let verification = match (mode, is_signed) {

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
-use callboard_engine::{Incoming, Store, Subscription, TriggerDelivery};
-use callboard_protocol::{Backoff, RetryPolicy, RunId, TriggerEvent, TriggerSource};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use callboard_engine::{Incoming, Store, Subscription, TriggerDelivery, Verification};
+use callboard_protocol::{
+    Backoff, EmailContent, FormContent, Object, RetryPolicy, RunId, TriggerEvent, TriggerSource,
+    WebhookContent,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -15,8 +18,8 @@ use crate::app::Host;
 use crate::extract::Shaped;
 use crate::follow::read_rest;
 use crate::keys::Caller;
-use crate::problem::Problem;
-use crate::routes::triggers::{Create, arrival_id, problem, subscribe};
+use crate::problem::{Code, Problem};
+use crate::routes::triggers::{Create, Mode, arrival_id, blank, problem, read_post, subscribe};
 use crate::routes::workflows;
 
 /// The fixture that the suite runs everywhere.
@@ -49,14 +52,16 @@ pub(crate) async fn trigger_deliver(
     let workflow = play.workflow_id.clone().unwrap_or_else(|| WORKFLOW.to_owned());
     let source = play.source.unwrap_or(TriggerSource::Queue);
     let answer = match play.scenario {
-        Scenario::Exhaust => exhaust(&host, &caller).await?,
+        Scenario::Exhaust => exhaust(&host, &caller, source).await?,
         Scenario::Deliver | Scenario::Dedup => {
-            let subscription = made(&host, &caller, source, &workflow).await?;
-            let times = if play.scenario == Scenario::Dedup { 2 } else { 1 };
-            let event_id = play.dedup_key.unwrap_or_else(arrival_id);
+            let subscription = made(&host, &caller, source, &workflow, None).await?;
+            let (times, key) = match play.scenario {
+                Scenario::Dedup => (2, Some(play.dedup_key.unwrap_or_else(arrival_id))),
+                Scenario::Deliver | Scenario::Exhaust => (1, play.dedup_key),
+            };
             let (mut run, mut delivered) = (None, 0);
             for _ in 0..times {
-                match put(&host, &subscription, &event_id).await? {
+                match put(&host, &subscription, key.clone()).await? {
                     TriggerDelivery::Started(started) => {
                         delivered += 1;
                         run = Some(started);
@@ -75,11 +80,13 @@ pub(crate) async fn trigger_deliver(
     Ok(Answer::of(StatusCode::OK, &answer))
 }
 
+/// Of any source, also of those that no caller may register: what comes in is delivered in the same way.
 async fn made(
     host: &Host,
     caller: &Caller,
     source: TriggerSource,
     workflow: &str,
+    verification: Option<Mode>,
 ) -> Result<Subscription, Problem> {
     let create = Create {
         source,
@@ -87,31 +94,50 @@ async fn made(
         roster_id: None,
         dedup_enabled: Some(true),
         retry_policy: Some(RetryPolicy { max_attempts: 2, backoff: Backoff::None }),
-        verification: None,
+        verification,
         input_mapping: None,
     };
     Ok(subscribe(host, caller, create).await?.0)
 }
 
+/// Under the suite's own key, where it brings one: it looks for that in the log.
 async fn put(
     host: &Host,
     subscription: &Subscription,
-    event_id: &str,
+    dedup_key: Option<String>,
 ) -> Result<TriggerDelivery, Problem> {
-    let event = TriggerEvent {
-        queue: Some(json!({ "seam": true })),
-        ..crate::routes::triggers::blank(subscription, true, host.now())
+    let event = something(subscription, blank(subscription, true, host.now()));
+    let incoming = Incoming { id: arrival_id(), event_id: None, event };
+    let (bridge, subscription) = (&host.app.bridge, subscription.clone());
+    let delivered = match dedup_key {
+        Some(key) => bridge.deliver_under(subscription, incoming, key).await,
+        None => bridge.deliver(subscription, incoming).await,
     };
-    let incoming = Incoming { id: arrival_id(), event_id: Some(event_id.to_owned()), event };
-    host.app.bridge.deliver(subscription.clone(), incoming).await.map_err(problem)
+    delivered.map_err(problem)
+}
+
+/// What comes in over a subscription of this source, however little that is.
+fn something(subscription: &Subscription, event: TriggerEvent) -> TriggerEvent {
+    let seam = Object::from_iter([("seam".to_owned(), true.into())]);
+    match subscription.source {
+        TriggerSource::Webhook => {
+            let (method, headers) = ("POST".to_owned(), Object::new());
+            let webhook = Some(WebhookContent { method, headers, body: seam.into() });
+            TriggerEvent { webhook, ..event }
+        }
+        TriggerSource::Email => TriggerEvent { email: Some(EmailContent::default()), ..event },
+        TriggerSource::Form => TriggerEvent { form: Some(FormContent { fields: seam }), ..event },
+        TriggerSource::Queue => TriggerEvent { queue: Some(seam.into()), ..event },
+        TriggerSource::Schedule | TriggerSource::Heartbeat | TriggerSource::Manual => event,
+    }
 }
 
 /// A workflow that is gone by the time something comes in for it.
-async fn exhaust(host: &Host, caller: &Caller) -> Result<Value, Problem> {
+async fn exhaust(host: &Host, caller: &Caller, source: TriggerSource) -> Result<Value, Problem> {
     workflows::store(host, caller, idle(PASSING).to_string().as_bytes()).await?;
-    let subscription = made(host, caller, TriggerSource::Queue, PASSING).await?;
+    let subscription = made(host, caller, source, PASSING, None).await?;
     host.app.engine.catalog().remove(&caller.scope.tenant, &PASSING.into()).await?;
-    put(host, &subscription, &arrival_id()).await?;
+    put(host, &subscription, None).await?;
     // The loop would come to it; the suite does not wait.
     for _ in 0..3 {
         host.app.bridge.tick(host.now()).await?;
@@ -150,6 +176,21 @@ pub(crate) struct Post {
     source: Option<TriggerSource>,
     body: Option<Value>,
     workflow_id: Option<String>,
+    verification: Option<Mode>,
+    /// Where a message says that something lies which belongs to it.
+    attachment_url: Option<String>,
+    webhook: Option<PostedWebhook>,
+}
+
+/// A post to a webhook in all its parts.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PostedWebhook {
+    #[serde(rename = "method")]
+    _method: Option<String>,
+    #[serde(default)]
+    headers: Object,
+    body: Option<Value>,
 }
 
 /// Takes something in, and shows what the run was given and what its log tells of it.
@@ -158,21 +199,22 @@ pub(crate) async fn trigger_ingest(
     caller: Caller,
     Shaped(post): Shaped<Post>,
 ) -> Result<Answer, Problem> {
-    let workflow = post.workflow_id.unwrap_or_else(|| WORKFLOW.to_owned());
+    let workflow = post.workflow_id.clone().unwrap_or_else(|| WORKFLOW.to_owned());
     let source = post.source.unwrap_or(TriggerSource::Form);
-    let subscription = made(&host, &caller, source, &workflow).await?;
-    let body = post.body.unwrap_or_else(|| json!({ "seam": "posted" })).to_string();
+    // Who says nothing of proofs is not asked for one; the suite has no secret to sign with.
+    let unasked = Mode { mode: Some(Verification::None) };
+    let (body, headers) = posted(&post)?;
     let points_outside = body.contains("\"url\"");
-    let (headers, now) = (HeaderMap::new(), host.now());
-    let incoming = crate::routes::triggers::read_post(
-        &subscription,
-        arrival_id(),
-        &headers,
-        body.as_bytes(),
-        false,
-        now,
-    )?;
-    let delivered = host.app.bridge.deliver(subscription, incoming).await.map_err(problem)?;
+    let verification = Some(post.verification.unwrap_or(unasked));
+    let subscription = made(&host, &caller, source, &workflow, verification).await?;
+    let (bridge, arrival) = (&host.app.bridge, arrival_id());
+    let body = body.as_bytes();
+    let believed = bridge.authenticate(&subscription.id, None, body, arrival.clone()).await;
+    let (subscription, verified) = believed.map_err(problem)?.map_err(|_| {
+        Problem::new(Code::SignatureInvalid, "the signature does not fit, or is too old")
+    })?;
+    let incoming = read_post(&subscription, arrival, &headers, body, verified, host.now())?;
+    let delivered = bridge.deliver(subscription, incoming).await.map_err(problem)?;
     let TriggerDelivery::Started(run) = delivered else {
         return Err(Problem::invalid("nothing was started"));
     };
@@ -187,4 +229,28 @@ pub(crate) async fn trigger_ingest(
         &json!({ "triggerEvent": event, "deliveryEvent": told, "ssrfRefused": points_outside,
             "runId": run }),
     )
+}
+
+/// The bytes and headers that a sender would post.
+fn posted(post: &Post) -> Result<(String, HeaderMap), Problem> {
+    let mut headers = HeaderMap::new();
+    if let Some(webhook) = &post.webhook {
+        for (name, value) in &webhook.headers {
+            let name = HeaderName::try_from(name.as_str()).ok();
+            let value = value.as_str().and_then(|value| HeaderValue::from_str(value).ok());
+            let (Some(name), Some(value)) = (name, value) else {
+                return Err(Problem::invalid_at("webhook.headers", "must be headers with texts"));
+            };
+            headers.insert(name, value);
+        }
+    }
+    let of_webhook = post.webhook.as_ref().and_then(|webhook| webhook.body.clone());
+    let mut body = post.body.clone().or(of_webhook).unwrap_or_else(|| match post.source {
+        Some(TriggerSource::Email) => json!({ "from": "suite@example.com" }),
+        _ => json!({ "seam": "posted" }),
+    });
+    if let (Some(url), Some(fields)) = (&post.attachment_url, body.as_object_mut()) {
+        fields.insert("attachments".to_owned(), json!([{ "filename": "attached", "url": url }]));
+    }
+    Ok((body.to_string(), headers))
 }

@@ -273,7 +273,7 @@ async fn a_delivery_whose_workflow_is_gone_is_retried_given_up_shown_and_played_
     let until: callboard_protocol::Timestamp =
         letter["expiresAt"].as_str().and_then(|at| at.parse().ok()).expect("a time");
     assert_eq!(until.since(dead), Duration::from_secs(30 * 86_400));
-    let delivery = letter["deliveryId"].as_str().expect("an id");
+    let delivery = letter["attemptEventId"].as_str().expect("an id");
     let replay = format!("{OURS}/{id}/dead-letters/{delivery}/replay");
     let too_soon = host.post(&replay, &json!({})).send().await;
     assert_eq!((too_soon.status, &too_soon.json["error"]), (422, &json!("delivery_not_startable")));
@@ -292,7 +292,7 @@ async fn a_cursor_of_another_subscription_is_refused() {
         host.call(Method::POST, &one.url).anonymous().bytes("{}").send().await;
     }
     let page = host.get(&format!("{SUBSCRIPTIONS}/{}/dead-letters?limit=1", one.id)).send().await;
-    let cursor = page.text_at("cursor");
+    let cursor = page.text_at("nextCursor");
     let rest = host.get(&format!("{SUBSCRIPTIONS}/{}/dead-letters?cursor={cursor}", one.id));
     assert_eq!(rest.send().await.json["deliveries"].as_array().map(Vec::len), Some(1));
     let foreign = host.get(&format!("{SUBSCRIPTIONS}/{}/dead-letters?cursor={cursor}", other.id));
@@ -389,14 +389,21 @@ async fn s14_the_three_scenarios_of_the_bridge() {
         let reply = host.get(&path).send().await.json;
         reply["events"].as_array().cloned().unwrap_or_default()
     };
-    let delivered = play(json!({ "scenario": "deliver", "workflowId": "noop" })).await;
-    let run = delivered.text_at("runId");
-    let (started, attempt) =
-        (events(&run, "run.started").await, events(&run, "trigger.delivery.attempted").await);
-    assert_eq!(started[0]["causationId"], attempt[0]["eventId"], "{started:?}");
+    for source in ["queue", "webhook", "email", "form", "schedule"] {
+        let body = json!({ "scenario": "deliver", "workflowId": "noop", "source": source });
+        let run = play(body).await.text_at("runId");
+        let (started, attempt) =
+            (events(&run, "run.started").await, events(&run, "trigger.delivery.attempted").await);
+        assert_eq!(attempt[0]["payload"]["outcome"], "delivered", "{source}");
+        assert_eq!(started[0]["causationId"], attempt[0]["eventId"], "{source}");
+    }
     let twice =
         play(json!({ "scenario": "dedup", "dedupKey": "same-thing", "workflowId": "noop" })).await;
     assert_eq!(twice.json["deliveredCount"], 1, "{twice:?}");
+    let told = events(&twice.text_at("runId"), "trigger.delivery.attempted").await;
+    assert_eq!((told.len(), &told[0]["payload"]["dedupKey"]), (1, &json!("same-thing")));
+    let unnamed = play(json!({ "scenario": "dedup", "workflowId": "noop" })).await;
+    assert_eq!(unnamed.json["deliveredCount"], 1, "{unnamed:?}");
     let exhausted = play(json!({ "scenario": "exhaust" })).await;
     assert_eq!(exhausted.json["outcome"], "dead-lettered", "{exhausted:?}");
     let run = exhausted.text_at("runId");
@@ -409,4 +416,29 @@ async fn s14_the_three_scenarios_of_the_bridge() {
     let shown = host.post("/v1/host/sample/trigger-bridge/ingest", &ingest).send().await;
     assert_eq!(shown.json["triggerEvent"]["form"]["fields"]["a"], "canary", "{shown:?}");
     assert!(!shown.json["deliveryEvent"].to_string().contains("canary"));
+}
+
+/// S-14: posts as the suite describes them, taken in like everybody's.
+#[tokio::test]
+async fn s14_a_post_gives_a_run_no_address_and_no_credential() {
+    let setup = Setup { seams: TestSeams::On, test_keys: TestKeys::All, ..Setup::default() };
+    let host = TestHost::of(setup).await;
+    let post = async |mut body: Value| {
+        body["workflowId"] = json!("noop");
+        host.post("/v1/host/sample/trigger-bridge/ingest", &body).send().await
+    };
+    let mail = post(json!({ "source": "email", "verification": { "mode": "none" },
+        "attachmentUrl": "http://169.254.169.254/latest/meta-data/" }))
+    .await;
+    assert_eq!((mail.status, &mail.json["ssrfRefused"]), (200, &json!(true)), "{mail:?}");
+    assert_eq!(mail.json["triggerEvent"]["email"]["attachments"], json!([]));
+    let webhook = json!({ "method": "POST", "body": { "x": 1 }, "headers": {
+        "Authorization": "Bearer canary", "X-Event-Type": "issue.created" } });
+    let hook = |mode: &str| json!({ "source": "webhook", "verification": { "mode": mode }, "webhook": webhook });
+    let shown = post(hook("none")).await;
+    let content = &shown.json["triggerEvent"]["webhook"];
+    assert_eq!(content["headers"], json!({ "x-event-type": "issue.created" }), "{shown:?}");
+    assert_eq!(content["body"], json!({ "x": 1 }));
+    assert!(!shown.json.to_string().contains("canary"), "{shown:?}");
+    assert_eq!(post(hook("required")).await.refusal(), (401, "signature_invalid"));
 }

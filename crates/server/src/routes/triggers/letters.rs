@@ -25,17 +25,18 @@ use crate::problem::Problem;
 use crate::query::Parameters;
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct DeadLetters {
     deliveries: Vec<DeadLetter>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cursor: Option<String>,
+    next_cursor: Option<String>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DeadLetter {
     subscription_id: String,
-    delivery_id: String,
+    /// The delivery's own name: nobody else tells of its last attempt.
     attempt_event_id: String,
     attempt: TriggerDeliveryAttempted,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,8 +64,9 @@ pub(in crate::routes) async fn dead_letters(
     let deliveries: Vec<DeadLetter> =
         found.into_iter().filter_map(|arrival| letter(&subscription, arrival)).collect();
     let last = deliveries.last().filter(|_| has_more);
-    let cursor = last.map(|last| cursor_of(&id, last.dead_lettered_at, &last.delivery_id));
-    Ok(Answer::of(StatusCode::OK, &DeadLetters { deliveries, cursor }))
+    let next_cursor =
+        last.map(|last| cursor_of(&id, last.dead_lettered_at, &last.attempt_event_id));
+    Ok(Answer::of(StatusCode::OK, &DeadLetters { deliveries, next_cursor }))
 }
 
 fn letter(subscription: &Subscription, arrival: Arrival) -> Option<DeadLetter> {
@@ -80,7 +82,7 @@ fn letter(subscription: &Subscription, arrival: Arrival) -> Option<DeadLetter> {
         });
     Some(DeadLetter {
         subscription_id: subscription.id.clone(),
-        attempt_event_id: format!("{}-{}", arrival.id, arrival.attempts),
+        attempt_event_id: arrival.id,
         attempt: TriggerDeliveryAttempted {
             subscription_id: subscription.id.clone(),
             dedup_key: arrival.dedup_key,
@@ -88,7 +90,6 @@ fn letter(subscription: &Subscription, arrival: Arrival) -> Option<DeadLetter> {
             outcome: DeliveryOutcome::DeadLettered,
             run_id: None,
         },
-        delivery_id: arrival.id,
         state_change,
         reason: reason.as_str(),
         dead_lettered_at: at,

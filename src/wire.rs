@@ -264,6 +264,7 @@ fn server_config(config: &Config) -> Result<ServerConfig, CommandError> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         deployments: config.deployments.policy(),
         agents: config.roster.advertise(usual.agents.clone())?,
+        runs_kept_days: config.retention.days(),
         ..usual
     })
 }

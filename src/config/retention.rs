@@ -19,6 +19,11 @@ pub(crate) struct Retention {
 }
 
 impl Retention {
+    /// The same in whole days, as discovery says it.
+    pub(crate) fn days(&self) -> Option<u32> {
+        self.runs.and_then(|runs| u32::try_from(runs.as_secs() / DAY).ok())
+    }
+
     const KEYS: [&str; 1] = ["runs_days"];
 }
 

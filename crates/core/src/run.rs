@@ -21,6 +21,7 @@ mod fact;
 mod files;
 mod flow;
 mod fold;
+mod give_up;
 mod handoff;
 mod inputs;
 mod interrupt;
@@ -123,6 +124,8 @@ pub struct Run {
     sensitive: Sensitive,
     /// Whether the log says for whom the run is.
     is_attributed: bool,
+    /// Whether it was told that the run is given up.
+    is_dead_lettered: bool,
     /// Whether the log tells of the delivery that started the run.
     is_delivered: bool,
     /// The node whose agent works on the run, or did last.
@@ -282,6 +285,7 @@ impl Run {
             failed: Vec::new(),
             sensitive: Sensitive::of(&birth),
             is_attributed: false,
+            is_dead_lettered: false,
             is_delivered: false,
             agent_at: None,
             owed_handoff: None,

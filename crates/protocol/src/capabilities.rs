@@ -79,6 +79,7 @@ pub struct Capabilities {
     pub heartbeat: HeartbeatCapability,
     pub scheduling: SchedulingCapability,
     pub trigger_bridge: TriggerBridgeCapability,
+    pub dead_letter: DeadLetterCapability,
     pub testing: Testing,
     pub extensions: Object,
 }

@@ -8,6 +8,7 @@ mod agent;
 mod budget;
 mod child;
 mod conversation;
+mod dead_letter;
 mod envelope;
 mod interrupt;
 mod limit;
@@ -28,6 +29,7 @@ pub use agent::*;
 pub use budget::*;
 pub use child::*;
 pub use conversation::*;
+pub use dead_letter::*;
 pub use envelope::*;
 pub use interrupt::*;
 pub use limit::*;
@@ -132,6 +134,7 @@ events! {
     BudgetThresholdCrossed(BudgetThresholdCrossed) = "budget.threshold.crossed", Update;
     BudgetExhausted(BudgetExhausted) = "budget.exhausted", Update;
     RunCompleted(RunCompleted) = "run.completed", Update;
+    RunDeadLettered(RunDeadLettered) = "run.dead_lettered", Update;
     RunFailed(RunFailed) = "run.failed", Update;
     RunCancelled(RunCancelled) = "run.cancelled", Update;
     RunPaused(RunPaused) = "run.paused", Update;
@@ -262,6 +265,7 @@ impl Event {
             Self::VariableChanged(payload) => payload.node_id.as_ref(),
             Self::VersionPinned(payload) => payload.node_id.as_ref(),
             Self::CapBreached(payload) => payload.node_id.as_ref(),
+            Self::RunDeadLettered(payload) => payload.node_id.as_ref(),
             Self::Other(other) => other.node_id.as_ref(),
             Self::RunStarted(_)
             | Self::RosterRunInitiated(_)

@@ -39,17 +39,18 @@ pub use annotation::{
 pub use capabilities::{
     AgentsCapability, Backpressure, BudgetCapability, BundleCapability, Capabilities,
     CommitmentsCapability, CompletionCapability, Compliance, ConformanceCapability, Contradiction,
-    CrossHostCausation, DeploymentCapability, DispatchCapability, EngineVersionRange,
-    EnvelopesCapability, ExecutionModel, Feedback, HeartbeatCapability, HttpClientCapability,
-    IdempotencyCapability, Implementation, IngestionCapability, InstallScope, Limits, LiveRuntime,
-    ManifestRuntime, MemoryAttribution, MemoryCapability, MemoryCompaction, MemoryConsolidation,
-    MemoryDistillation, MemoryRetention, MemorySearch, ModelCapabilities, MultiAgentCapability,
-    Observability, OrchestratorCapability, OrgChartCapability, OtelCapability, PauseResume,
-    Production, PromptsCapability, ReasoningCapability, ReliabilityCapability, ReplayCapability,
-    ReplayDeterminism, RestTransport, RosterCapability, RosterContradiction, RunsCapability,
-    SchedulingCapability, SeamCapability, SecretsCapability, SubWorkflowCapability, Supported,
-    Testing, ToolCatalogCapability, ToolHooksCapability, TriggerBridgeCapability,
-    TriggerDeadLetterCapability, UsageCapability, WebhooksCapability, WorkspaceCapability,
+    CrossHostCausation, DeadLetterCapability, DeploymentCapability, DispatchCapability,
+    EngineVersionRange, EnvelopesCapability, ExecutionModel, Feedback, HeartbeatCapability,
+    HttpClientCapability, IdempotencyCapability, Implementation, IngestionCapability, InstallScope,
+    Limits, LiveRuntime, ManifestRuntime, MemoryAttribution, MemoryCapability, MemoryCompaction,
+    MemoryConsolidation, MemoryDistillation, MemoryRetention, MemorySearch, ModelCapabilities,
+    MultiAgentCapability, Observability, OrchestratorCapability, OrgChartCapability,
+    OtelCapability, PauseResume, Production, PromptsCapability, ReasoningCapability,
+    ReliabilityCapability, ReplayCapability, ReplayDeterminism, RestTransport, RosterCapability,
+    RosterContradiction, RunsCapability, SchedulingCapability, SeamCapability, SecretsCapability,
+    SubWorkflowCapability, Supported, Testing, ToolCatalogCapability, ToolHooksCapability,
+    TriggerBridgeCapability, TriggerDeadLetterCapability, UsageCapability, WebhooksCapability,
+    WorkspaceCapability,
 };
 pub use closed::{ShapeError, parse, parse_value};
 pub use deployment::{
@@ -75,10 +76,10 @@ pub use event::{
     ModelCapabilitySubstituted, ModelFallback, NodeCancelled, NodeCompleted, NodeDispatched,
     NodeFailed, NodeResumed, NodeRetried, NodeSkipped, NodeStarted, NodeSuspended, OtherEvent,
     OutputChunk, PauseRequested, PromptComposed, PromptKind, PromptLayer, ReplayDiverged,
-    ReplayDivergedAtRefusal, RosterRunInitiated, RunCancelled, RunCompleted, RunEvent, RunFailed,
-    RunOrchestratorDecided, RunPaused, RunResumed, RunStarted, StateReason, StreamTier, ToolStatus,
-    TriggerDeliveryAttempted, TriggerSubscriptionStateChanged, TurnRole, Usage, VariableChanged,
-    VersionPinned, Vote, WorkflowChained, WorkspaceUpdated,
+    ReplayDivergedAtRefusal, RosterRunInitiated, RunCancelled, RunCompleted, RunDeadLettered,
+    RunEvent, RunFailed, RunOrchestratorDecided, RunPaused, RunResumed, RunStarted, StateReason,
+    StreamTier, ToolStatus, TriggerDeliveryAttempted, TriggerSubscriptionStateChanged, TurnRole,
+    Usage, VariableChanged, VersionPinned, Vote, WorkflowChained, WorkspaceUpdated,
 };
 pub use event_types::EVENT_TYPES;
 pub use heartbeat::{

@@ -31,10 +31,11 @@ use callboard_protocol::{
     NodeCancelled, NodeCompleted, NodeDispatched, NodeFailed, NodeResumed, NodeRetried,
     NodeSkipped, NodeSnapshot, NodeStarted, NodeSuspended, Object, OutputChunk, Owner,
     PauseRequested, Reducer, Remembered, ReplayDiverged, ReplayDivergedAtRefusal, RosterAgentRef,
-    RosterId, RosterOwner, RosterRunInitiated, RunCancelled, RunCompleted, RunCost, RunEvent,
-    RunFailed, RunMetrics, RunOrchestratorDecided, RunPaused, RunResumed, RunSnapshot, RunStarted,
-    RunStatus, RunTokens, Timestamp, Transition, TriggerSource, TurnRole, Usage, VariableChanged,
-    VersionPinned, Vote, WorkflowChained, WorkflowDefinition, WorkspaceUpdated,
+    RosterId, RosterOwner, RosterRunInitiated, RunCancelled, RunCompleted, RunCost,
+    RunDeadLettered, RunEvent, RunFailed, RunMetrics, RunOrchestratorDecided, RunPaused,
+    RunResumed, RunSnapshot, RunStarted, RunStatus, RunTokens, Timestamp, Transition,
+    TriggerSource, TurnRole, Usage, VariableChanged, VersionPinned, Vote, WorkflowChained,
+    WorkflowDefinition, WorkspaceUpdated,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -447,6 +448,12 @@ fn run_events() -> Vec<Event> {
             error: failure(),
             failed_node_id: Some("n".into()),
             duration_ms: 5,
+        }),
+        Event::RunDeadLettered(RunDeadLettered {
+            run_id: "r".into(),
+            node_id: Some("n".into()),
+            reason: "busy".into(),
+            attempts: 3,
         }),
         Event::RunCancelled(RunCancelled {
             reason: reason.clone(),

@@ -126,6 +126,8 @@ pub struct ServerConfig {
     pub tool_hooks: Option<ToolHooksCapability>,
     /// What discovery says of budgets; none where no model is asked.
     pub budget: Option<BudgetCapability>,
+    /// How long runs are kept after their end; none for ever.
+    pub runs_kept_days: Option<u32>,
 }
 
 impl ServerConfig {
@@ -199,6 +201,7 @@ impl Default for ServerConfig {
             deployments: DeploymentPolicy::default(),
             tool_hooks: None,
             budget: None,
+            runs_kept_days: None,
         }
     }
 }

@@ -11,18 +11,19 @@ use callboard_engine::{
 };
 use callboard_protocol::{
     AgentsCapability, Backpressure, BundleCapability, Capabilities, CompletionCapability,
-    Compliance, ConformanceCapability, CrossHostCausation, DispatchCapability, DrainPolicy,
-    ENGINE_VERSION, EVENT_LOG_SCHEMA_VERSION, EngineVersionRange, EnvelopesCapability,
-    ExecutionModel, Feedback, ForkMode, HeartbeatCapability, IdempotencyCapability,
-    IngestionCapability, InterruptKind, LONGEST_PROMPT, Limits, MemoryAttribution,
-    MemoryCapability, MemoryCompaction, MemoryDistillation, MemoryRetention, MemorySearch,
-    ModelCapabilities, MultiAgentCapability, Object, Observability, OrchestratorCapability,
-    OtelCapability, PROTOCOL_VERSION, PROTOCOL_VERSIONS, PauseResume, Production, PromptKind,
-    PromptSource, PromptsCapability, ReasoningCapability, ReliabilityCapability, ReplayCapability,
-    ReplayDeterminism, RestTransport, RetryPolicy, RunsCapability, SchedulingCapability,
-    SeamCapability, SecretsCapability, SubWorkflowCapability, SubscriptionState, Supported,
-    Testing, ToolCatalogCapability, TriggerBridgeCapability, TriggerDeadLetterCapability,
-    TriggerSource, UsageCapability, WebhooksCapability, WorkflowId, WorkspaceCapability, hex,
+    Compliance, ConformanceCapability, CrossHostCausation, DeadLetterCapability,
+    DispatchCapability, DrainPolicy, ENGINE_VERSION, EVENT_LOG_SCHEMA_VERSION, EngineVersionRange,
+    EnvelopesCapability, ExecutionModel, Feedback, ForkMode, HeartbeatCapability,
+    IdempotencyCapability, IngestionCapability, InterruptKind, LONGEST_PROMPT, Limits,
+    MemoryAttribution, MemoryCapability, MemoryCompaction, MemoryDistillation, MemoryRetention,
+    MemorySearch, ModelCapabilities, MultiAgentCapability, Object, Observability,
+    OrchestratorCapability, OtelCapability, PROTOCOL_VERSION, PROTOCOL_VERSIONS, PauseResume,
+    Production, PromptKind, PromptSource, PromptsCapability, ReasoningCapability,
+    ReliabilityCapability, ReplayCapability, ReplayDeterminism, RestTransport, RetryPolicy,
+    RunsCapability, SchedulingCapability, SeamCapability, SecretsCapability, SubWorkflowCapability,
+    SubscriptionState, Supported, Testing, ToolCatalogCapability, TriggerBridgeCapability,
+    TriggerDeadLetterCapability, TriggerSource, UsageCapability, WebhooksCapability, WorkflowId,
+    WorkspaceCapability, hex,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -199,6 +200,10 @@ pub(crate) fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities
         },
         scheduling: scheduling(),
         trigger_bridge: trigger_bridge(host),
+        dead_letter: DeadLetterCapability {
+            supported: true,
+            retention_days: host.app.config.runs_kept_days,
+        },
         testing: Testing {
             mock_providers: texts(&callboard_core::MOCK_PROVIDERS),
             test_key_prefix: TEST_PREFIX.to_owned(),

@@ -128,6 +128,7 @@ pub enum OperationId {
     SeamDistill,
     SeamCompactMemory,
     SeamSeedMemory,
+    SeamExhaustRetries,
     SeamConsolidate,
     ListMemory,
     ReadMemory,

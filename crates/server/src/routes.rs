@@ -170,6 +170,7 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::SeamDistill => on(method, seams::distill),
         OperationId::SeamSeedMemory => on(method, seams::seed_memory),
         OperationId::SeamCompactMemory => on(method, seams::compact_memory),
+        OperationId::SeamExhaustRetries => on(method, seams::exhaust_retries),
         OperationId::SeamConsolidate => on(method, seams::consolidate),
         OperationId::ListMemory => on(method, memory::list),
         OperationId::ReadMemory => on(method, memory::read),

@@ -33,6 +33,8 @@ pub(crate) async fn check(session: &mut Session) -> Result<()> {
     session.book.enter("fires: a run is given a trigger event of its source", outcome);
     let outcome = moved(session).await;
     session.book.enter("fires: a subscription's changes and dead letters are told", outcome);
+    let outcome = given_up(session).await;
+    session.book.enter("fires: a run that is given up says so, and can be forked", outcome);
     let outcome = unknown(session).await;
     session.book.enter("fires: a stranger learns nothing of a subscription or a schedule", outcome);
     let outcome = session.settle();
@@ -238,6 +240,21 @@ async fn moved(session: &mut Session) -> Result<()> {
     ensure!(names.iter().all(|name| known.split(' ').any(|it| it == *name)), "{letter}");
     session.note("trigger.delivery.attempted", &letter["attempt"]);
     session.note("trigger.subscription.state.changed", &letter["stateChange"]);
+    Ok(())
+}
+
+/// RFC 0053.
+async fn given_up(session: &mut Session) -> Result<()> {
+    let door = "/v1/host/sample/deadletter/exhaust";
+    let body = json!({ "scenario": "fork-after-dead-letter" });
+    let shown = session.expect(200, Request::post(door, &body)).await?;
+    session.note_event(&shown["event"]);
+    ensure!(shown["event"]["payload"]["attempts"] == 2, "{shown}");
+    ensure!(shown["forkEligible"] == true, "{shown}");
+    for run in ["/runId", "/forkRunId"] {
+        let observed = session.observe(text(&shown, run)?, WITHIN).await?;
+        observed.in_order(&["node.failed", "run.dead_lettered", "run.failed"])?;
+    }
     Ok(())
 }
 

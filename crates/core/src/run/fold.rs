@@ -26,6 +26,7 @@ impl Run {
             Event::BudgetConsumed(payload) => self.fold_consumed(payload),
             Event::BudgetThresholdCrossed(payload) => self.fold_crossed(payload),
             Event::BudgetExhausted(payload) => self.fold_exhausted(payload),
+            Event::RunDeadLettered(_) => self.is_dead_lettered = true,
             Event::RunCompleted(_) => self.fold_ended(RunStatus::Completed, at, None),
             Event::RunFailed(payload) => {
                 self.fold_ended(RunStatus::Failed, at, Some(payload.error.clone()))
@@ -251,8 +252,8 @@ impl Run {
             self.variables.insert(payload.node_id.to_string(), payload.outputs.clone().into());
         }
         self.nodes[index].outputs = payload.outputs.clone();
-        self.owe_artifact(index);
         self.fold_reported_cost(&payload.node_id);
+        self.owe_artifact(index);
         self.fold_ruling(index);
         self.settle(index, Settled { stage: Stage::Completed, at });
     }

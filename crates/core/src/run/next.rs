@@ -257,11 +257,9 @@ impl Run {
             && let Stage::Failed(error) = &self.nodes[*index].stage
         {
             let failed_node_id = Some(self.node_id(*index));
-            return Some(Event::RunFailed(RunFailed {
-                error: error.clone(),
-                failed_node_id,
-                duration_ms,
-            }));
+            let failed = RunFailed { error: error.clone(), failed_node_id, duration_ms };
+            let given_up = self.next_dead_letter(*index, error);
+            return Some(given_up.unwrap_or(Event::RunFailed(failed)));
         }
         if !(0..self.nodes.len()).any(|index| self.is_completed_sink(index)) {
             let error = Failure::new(

@@ -260,6 +260,7 @@ impl Run {
             | Event::Other(_) => true,
             Event::AgentHandoff(payload) => self.is_performing_at(payload.node_id.as_ref()),
             Event::RunCompleted(_)
+            | Event::RunDeadLettered(_)
             | Event::RunFailed(_)
             | Event::RunCancelled(_)
             | Event::CancelRequested(_)

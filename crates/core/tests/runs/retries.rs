@@ -38,7 +38,7 @@ fn a_retryable_failure_is_tried_again_later() {
     assert_eq!(waiting.run.tasks().count(), 0);
 }
 
-/// When the policy is used up the node fails, and says how often it was tried.
+/// When the policy is used up the node fails, and the run is given up with it: both say how often it was tried.
 #[test]
 fn the_last_retry_fails_the_node() {
     let steps = [
@@ -47,8 +47,11 @@ fn the_last_retry_fails_the_node() {
         (1_000, Do::Continue),
         (1_000, Do::Failed("a", "two")),
     ];
-    let played = check_within(&retried(1), &steps, &["node.failed a two", "run.failed two"]);
+    let end = ["node.failed a two", "run.dead_lettered a", "run.failed two"];
+    let played = check_within(&retried(1), &steps, &end);
     assert_eq!(played.payload("node.failed")["attempts"], 2);
+    let told = played.payload("run.dead_lettered");
+    assert_eq!((&told["reason"], &told["attempts"]), (&json!("two"), &json!(2)));
     assert_eq!(played.payload("node.retried")["lastError"]["code"], "one");
 }
 
@@ -57,7 +60,28 @@ fn a_final_failure_is_not_tried_again() {
     let steps = [(0, Do::Start), (1, Do::FailedForGood("a", "bad"))];
     check_within(&retried(5), &steps, &["node.failed a bad", "run.failed bad"]);
     check_within(&retried(0), &[(0, Do::Start), (1, Do::Failed("a", "x"))], &["run.failed x"]);
-    check_within(&given("a:ai"), &[(0, Do::Start), (1, Do::Failed("a", "x"))], &["run.failed x"]);
+    let played = check_within(
+        &given("a:ai"),
+        &[(0, Do::Start), (1, Do::Failed("a", "x"))],
+        &["run.failed x"],
+    );
+    assert_eq!(played.count("run.dead_lettered"), 0, "nothing was tried again");
+}
+
+/// A failure that the workflow itself takes care of is nobody's dead letter.
+#[test]
+fn a_run_that_goes_on_is_not_given_up() {
+    let flow = given("a:ai b:noop")
+        .edges("a>b:all_complete")
+        .top(json!({ "settings": { "maxRetries": 1 } }));
+    let steps = [
+        (0, Do::Start),
+        (0, Do::Failed("a", "one")),
+        (1_000, Do::Continue),
+        (1_000, Do::Failed("a", "two")),
+    ];
+    let played = check_within(&flow, &steps, &["node.failed a two", "run.completed"]);
+    assert_eq!(played.count("run.dead_lettered"), 0);
 }
 
 /// A node's own policy goes before the workflow's.
@@ -82,6 +106,7 @@ fn an_intended_failure_may_be_retryable() {
         "node.retried f #1 +1000",
         "node.started f #1",
         "node.failed f flaky",
+        "run.dead_lettered f",
         "run.failed flaky",
     ];
     check(&flow, &steps, &expected);

@@ -124,6 +124,9 @@ async fn r1_the_document_as_a_whole() {
         }
       },
       "conversationPrimitive": true,
+      "deadLetter": {
+        "supported": true
+      },
       "debugBundle": {
         "supported": true
       },

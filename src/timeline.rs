@@ -236,6 +236,10 @@ impl Timeline {
             Event::PauseRequested(asked) => told(HELD, "pause requested", said(&asked.reason)),
             Event::CancelRequested(asked) => told(STOPPED, "cancel requested", said(&asked.reason)),
             Event::RunCompleted(done) => told(DONE, "run completed", took(done.duration_ms)),
+            Event::RunDeadLettered(given_up) => {
+                let attempts = format!("after {} attempts", given_up.attempts);
+                told(BROKEN, "run given up", attempts)
+            }
             Event::RunFailed(failed) => {
                 let place = failed.failed_node_id.as_ref();
                 let place = place.map(|node| format!("at {}: ", self.name(node)));
@@ -434,6 +438,11 @@ mod tests {
                 json!({ "sourceRunId": "run_0", "atSequence": 7, "divergenceKind": "output" }),
             ),
             ("acme.odd", 1700, json!({ "x": 1 })),
+            (
+                "run.dead_lettered",
+                1800,
+                json!({ "runId": "r", "nodeId": "ask", "reason": "busy", "attempts": 3 }),
+            ),
             ("run.completed", 1_000_000, json!({ "durationMs": 1_000_000 })),
         ]);
         let expected = [
@@ -446,6 +455,7 @@ mod tests {
             "   1.60s ? Ask the bank #2        run_2 is waiting-approval",
             "   1.60s ! replay diverged        from run_0 at 7",
             "   1.70s · acme.odd               {\"x\":1}",
+            "   1.80s ✗ run given up           after 3 attempts",
             " 16m 40s ✓ run completed          16m 40s",
         ];
         assert_eq!(seen, expected);

@@ -87,7 +87,8 @@ impl Engine {
             tags: Vec::new(),
             metadata: None,
             scope_id: None,
-            callback_url: None,
+            // Whoever waits for the run above waits for what is asked below.
+            callback_url: above.callback_url.clone(),
             created_at: at,
             engine_version: ENGINE_VERSION,
             forced_engine_version: above.forced_engine_version,

@@ -296,7 +296,7 @@ impl Driver {
             append.children = begun.map(|child| (*child.record).clone()).collect();
             append.memory = rows_of(&self.run, &entries, &kept.memory);
             append.files = file_rows_of(&entries, &kept.files);
-            let wakes = append.wakes.is_some();
+            let (wakes, calls) = (append.wakes.is_some(), !append.callbacks.is_empty());
             match self.engine.inner.store.append(append).await {
                 Ok(()) => {
                     self.engine.observe(&self.run, &entries);
@@ -306,6 +306,9 @@ impl Driver {
                     let begun = steps.into_iter().filter_map(|step| step.child);
                     for child in begun.filter(|child| self.run.has_started(child.run.id())) {
                         self.engine.drive_child(child);
+                    }
+                    if calls {
+                        self.engine.inner.asked.notify_one();
                     }
                     self.engine.inner.log_grew();
                     self.share_memory(&entries);

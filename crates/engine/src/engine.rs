@@ -55,7 +55,9 @@ pub(crate) struct Inner {
     pub(crate) nudge: Notify,
     /// Says that a log has grown.
     pub(crate) appended: Notify,
-    /// The same to any number of readers.
+    /// Says that a question is to be brought to somebody.
+    pub(crate) asked: Notify,
+    /// The same as `appended`, to any number of readers.
     pub(crate) growth: watch::Sender<u64>,
     /// No new work; drivers give their runs back.
     pub(crate) stop: CancellationToken,
@@ -179,6 +181,7 @@ impl Engine {
                 driving: Driving::default(),
                 nudge: Notify::new(),
                 appended: Notify::new(),
+                asked: Notify::new(),
                 growth: watch::Sender::new(0),
                 stop: CancellationToken::new(),
                 hurry: CancellationToken::new(),

@@ -218,6 +218,8 @@ impl ForkOrder {
             tags: self.overlay.tags.unwrap_or_else(|| source.tags.clone()),
             metadata: self.overlay.metadata.or_else(|| source.metadata.clone()),
             scope_id: None,
+            // Whoever is asked by the source did not ask for this.
+            callback_url: None,
             engine_version: ENGINE_VERSION,
             parent: None,
             // Its own trace, linked to the source's.

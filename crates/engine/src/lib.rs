@@ -108,8 +108,8 @@ pub use triggers::{
 };
 pub use watcher::Watcher;
 pub use webhooks::{
-    Care, Circuit, Courier, DeadLetter, Delivery, EventFilter, Fate, LogPosition, Logged, Others,
-    Plan, Planned, Registration, RegistrationError, Secret, Settlement, TakeRequest, Taken,
-    UnknownPattern, Unplanned, Webhook, Webhooks,
+    Callback, Care, Circuit, Courier, DeadLetter, Delivery, EventFilter, Fate, LogPosition, Logged,
+    Others, Plan, Planned, Registration, RegistrationError, Secret, Settlement, SignCallbacks,
+    TakeRequest, Taken, UnknownPattern, Unplanned, Webhook, Webhooks,
 };
 pub use work::{FiredWork, Queues, StoredWork, Waits, Work, WorkChange, WorkMove};

@@ -8,6 +8,7 @@ use callboard_protocol::{ENGINE_VERSION, Event, ForkMode, RunId};
 
 use crate::engine::{Done, Engine, EngineError, Remember};
 use crate::store::{Append, Fence, Row, Scope, StoreError};
+use crate::webhooks::callbacks;
 
 /// How often one command is decided anew because somebody else was faster. A run has one driver and few
 /// callers; whoever loses this often is told to come back.
@@ -31,6 +32,7 @@ pub(crate) fn append_of(run: &Run, entries: &[Entry], fence: Option<Fence>) -> A
         outcome: None,
         memory: Vec::new(),
         files: Vec::new(),
+        callbacks: callbacks(run.birth(), entries),
         children: Vec::new(),
         wakes: waiting_parent(run, entries),
     }
@@ -133,10 +135,14 @@ impl Engine {
             };
             let mut append = append_of(&state, &entries, None);
             append.outcome = remember.map(|remember| remember(&done));
+            let calls = !append.callbacks.is_empty();
             match self.inner.store.append(append).await {
                 Ok(()) => {
                     self.observe(&state, &entries);
                     self.inner.nudge.notify_one();
+                    if calls {
+                        self.inner.asked.notify_one();
+                    }
                     self.inner.log_grew();
                     return Ok(done);
                 }

@@ -15,6 +15,7 @@ use callboard_protocol::{
 use crate::effects::{Begun, EffectClaim, EffectId};
 use crate::files::FileRow;
 use crate::memory::MemoryRow;
+use crate::webhooks::Callback;
 
 /// Everything that runs need from a database. One contract suite holds for every implementation.
 #[async_trait]
@@ -214,6 +215,8 @@ pub struct Append {
     pub memory: Vec<MemoryRow>,
     /// The files that the run writes with this append.
     pub files: Vec<FileRow>,
+    /// The questions of this append that are to be brought to the run's own address.
+    pub callbacks: Vec<Callback>,
     /// Runs that begin with this append.
     pub children: Vec<NewRun>,
     /// A run that waits for what is told here, to be looked at again at once.

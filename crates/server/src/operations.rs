@@ -74,6 +74,7 @@ pub enum OperationId {
     ReadDeadLetters,
     ListInterrupts,
     RotateLinks,
+    ReadCallbackSecret,
     ListRuns,
     ListWorkflows,
     RegisterWorkflow,

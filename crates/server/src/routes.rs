@@ -115,6 +115,7 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::InspectInterrupt => on(method, interrupts::inspect),
         OperationId::AnswerInterrupt => on(method, interrupts::answer),
         OperationId::ListInterrupts => on(method, inbox::list),
+        OperationId::ReadCallbackSecret => on(method, interrupts::callback_secret),
         OperationId::RotateLinks => on(method, interrupts::rotate_links),
         OperationId::ListRuns => on(method, list::list),
         OperationId::ListWorkflows => on(method, workflows::list),

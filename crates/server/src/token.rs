@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use callboard_core::InterruptView;
-use callboard_engine::{LinkSecrets, StoreError};
-use callboard_protocol::{NodeId, RunId, Tenant, Timestamp};
+use callboard_engine::{LinkSecrets, Secret, SignCallbacks, StoreError};
+use callboard_protocol::{NodeId, RunId, Tenant, Timestamp, hex};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -113,6 +114,30 @@ impl Links {
     /// Signs with a new secret from now on.
     pub(crate) async fn rotate(&self, tenant: &Tenant) -> Result<u32, StoreError> {
         self.0.rotate_links(tenant).await
+    }
+}
+
+#[async_trait]
+impl SignCallbacks for Links {
+    async fn token(
+        &self,
+        tenant: &Tenant,
+        run: &RunId,
+        question: &InterruptView,
+        at: Timestamp,
+    ) -> Result<String, StoreError> {
+        let token = self.sign(tenant, Link::to(run, question, at)).await?;
+        token.ok_or_else(|| StoreError::Unavailable("a link cannot be signed".to_owned()))
+    }
+
+    /// Derived from what signs the links of now, so that whoever knows it can check callbacks and sign no link.
+    async fn secret(&self, tenant: &Tenant) -> Result<Secret, StoreError> {
+        let generation = self.0.link_generation(tenant).await?;
+        let mac = mac(&self.0.link_secret(tenant, generation), "callbacks");
+        let mac = mac.ok_or_else(|| {
+            StoreError::Unavailable("the secret of callbacks cannot be derived".to_owned())
+        })?;
+        Ok(Secret::new(hex(mac.finalize().into_bytes())))
     }
 }
 

@@ -266,7 +266,9 @@ contract! {
         a_retry_comes_when_it_is_due_and_a_resting_webhook_waits
         a_webhook_that_failed_takes_the_rest_with_it
         dead_letters_are_the_owners_and_are_forgotten_in_time
-        a_run_stays_until_webhooks_were_told_of_it;
+        a_run_stays_until_webhooks_were_told_of_it
+        a_callback_comes_with_its_append_and_goes_with_its_outcome
+        a_run_stays_until_its_callback_is_settled;
     packs:
         a_pack_is_kept_with_its_archive
         the_same_pack_again_changes_nothing

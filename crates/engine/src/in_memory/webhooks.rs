@@ -23,7 +23,8 @@ pub(super) struct Subscribed {
 
 struct Entry {
     webhook: Webhook,
-    secret: Secret,
+    /// None for a callback.
+    secret: Option<Secret>,
     epoch: u64,
     lease_until: Option<Timestamp>,
 }
@@ -38,6 +39,25 @@ struct Row {
 enum State {
     Due(Timestamp),
     Dead { at: Timestamp, reason: String },
+}
+
+impl Entry {
+    fn new(webhook: Webhook, secret: Option<Secret>) -> Self {
+        Self { webhook, secret, epoch: 0, lease_until: None }
+    }
+
+    fn is_callback(&self) -> bool {
+        self.secret.is_none()
+    }
+
+    /// A key of a workspace sees the webhooks of that workspace; one of the whole tenant sees all.
+    fn is_visible(&self, scope: &Scope) -> bool {
+        let webhook = &self.webhook;
+        !self.is_callback()
+            && scope.tenant == webhook.scope.tenant
+            && scope.mode == webhook.scope.mode
+            && (scope.workspace.is_none() || scope.workspace == webhook.scope.workspace)
+    }
 }
 
 impl Row {
@@ -62,17 +82,35 @@ impl Subscribed {
         };
         let is_planned = self.deliveries.values().any(|row| is_of_run(row.event.0));
         let mut unread = self.cursor.0 + 1..=log.len() as u64;
-        is_planned || (!self.webhooks.is_empty() && unread.any(is_of_run))
+        is_planned || (self.is_anybody_subscribed() && unread.any(is_of_run))
+    }
+
+    fn is_anybody_subscribed(&self) -> bool {
+        !self.webhooks.iter().all(Entry::is_callback)
+    }
+
+    /// Sends a question on its way, which stands at this position of all logs.
+    pub(super) fn call_back(&mut self, webhook: Webhook, event: LogPosition) {
+        let state = State::Due(webhook.created_at);
+        let row = Row { webhook: webhook.id.clone(), event, attempts: 0, state };
+        self.webhooks.push(Entry::new(webhook, None));
+        self.last_delivery += 1;
+        self.deliveries.insert(self.last_delivery, row);
     }
 
     fn remove(&mut self, scope: &Scope, id: &WebhookId) -> bool {
         let before = self.webhooks.len();
-        self.webhooks.retain(|entry| entry.webhook.id != *id || !is_visible(scope, &entry.webhook));
+        self.webhooks.retain(|entry| entry.webhook.id != *id || !entry.is_visible(scope));
         let is_removed = self.webhooks.len() < before;
         if is_removed {
-            self.deliveries.retain(|_, row| row.webhook != *id);
+            self.forget(id);
         }
         is_removed
+    }
+
+    fn forget(&mut self, id: &WebhookId) {
+        self.webhooks.retain(|entry| entry.webhook.id != *id);
+        self.deliveries.retain(|_, row| row.webhook != *id);
     }
 
     fn plan(&mut self, plan: Plan) -> bool {
@@ -133,6 +171,10 @@ impl Subscribed {
         let Some(entry) = held else { return false };
         entry.lease_until = None;
         entry.webhook.circuit = circuit;
+        if entry.is_callback() && !matches!(fate, Fate::Retry { .. }) {
+            self.forget(&webhook);
+            return true;
+        }
         if let Some(row) = self.deliveries.get_mut(&delivery) {
             row.attempts += 1;
             match fate {
@@ -167,13 +209,6 @@ impl Subscribed {
     }
 }
 
-/// A key of a workspace sees the webhooks of that workspace; one of the whole tenant sees all.
-fn is_visible(scope: &Scope, webhook: &Webhook) -> bool {
-    scope.tenant == webhook.scope.tenant
-        && scope.mode == webhook.scope.mode
-        && (scope.workspace.is_none() || scope.workspace == webhook.scope.workspace)
-}
-
 impl Tables {
     /// The run and the place in its log where a position points to. Positions begin at one.
     fn at(&self, position: LogPosition) -> Option<(&StoredRun, usize)> {
@@ -200,13 +235,18 @@ impl Tables {
     fn unplanned(&self, limit: usize) -> Unplanned {
         let entries = self.subscribed.webhooks.iter();
         let webhooks: Vec<Webhook> = entries
-            .filter(|entry| !entry.webhook.circuit.has_failed())
+            .filter(|entry| !entry.is_callback() && !entry.webhook.circuit.has_failed())
             .map(|entry| entry.webhook.clone())
             .collect();
         let cursor = self.subscribed.cursor;
         let most = if webhooks.is_empty() { 0 } else { limit };
         let positions = (cursor.0 + 1..=self.log.len() as u64).take(most).map(LogPosition);
-        Unplanned { cursor, webhooks, events: positions.filter_map(|at| self.logged(at)).collect() }
+        Unplanned {
+            cursor,
+            webhooks,
+            events: positions.filter_map(|at| self.logged(at)).collect(),
+            has_callbacks: self.subscribed.webhooks.iter().any(Entry::is_callback),
+        }
     }
 
     fn delivery(&self, place: usize, id: u64) -> Option<Delivery> {
@@ -258,18 +298,19 @@ impl Webhooks for InMemoryStore {
         let mut tables = self.tables();
         let since = LogPosition(tables.log.len() as u64);
         let subscribed = &mut tables.subscribed;
-        if subscribed.webhooks.is_empty() {
+        if !subscribed.is_anybody_subscribed() {
             subscribed.cursor = since;
         }
         let webhook = Webhook { since, ..webhook };
-        subscribed.webhooks.push(Entry { webhook, secret, epoch: 0, lease_until: None });
+        subscribed.webhooks.push(Entry::new(webhook, Some(secret)));
         Ok(())
     }
 
     async fn webhooks(&self, scope: &Scope) -> Result<Vec<Webhook>, StoreError> {
         let tables = self.tables();
-        let webhooks = tables.subscribed.webhooks.iter().map(|entry| &entry.webhook);
-        Ok(webhooks.filter(|webhook| is_visible(scope, webhook)).cloned().collect())
+        let entries = tables.subscribed.webhooks.iter();
+        let visible = entries.filter(|entry| entry.is_visible(scope));
+        Ok(visible.map(|entry| entry.webhook.clone()).collect())
     }
 
     async fn remove_webhook(&self, scope: &Scope, id: &WebhookId) -> Result<bool, StoreError> {
@@ -285,7 +326,7 @@ impl Webhooks for InMemoryStore {
     ) -> Result<Option<Vec<DeadLetter>>, StoreError> {
         let tables = self.tables();
         let webhooks = &tables.subscribed.webhooks;
-        if !webhooks.iter().any(|own| own.webhook.id == *id && is_visible(scope, &own.webhook)) {
+        if !webhooks.iter().any(|own| own.webhook.id == *id && own.is_visible(scope)) {
             return Ok(None);
         }
         let rows = tables.subscribed.deliveries.iter().filter(|(_, row)| row.webhook == *id);

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use callboard_protocol::{Timestamp, WebhookId};
 
+use super::callback::SignCallbacks;
 use super::circuit::Circuit;
 use super::fate::oldest_kept;
 use super::filter::{EventFilter, UnknownPattern};
@@ -32,6 +33,7 @@ struct Inner {
     engine: Engine,
     webhooks: Arc<dyn Webhooks>,
     deliver: Arc<dyn Deliver>,
+    signer: Arc<dyn SignCallbacks>,
     /// Says that there may be something to do, other than a log that has grown.
     wake: Notify,
     /// Whether a log that grows is worth a look. Where nobody listens, runs must not pay for it.
@@ -64,11 +66,17 @@ pub enum RegistrationError {
 
 impl Courier {
     /// Runs on the engine's clock and tasks, and stops with it.
-    pub fn new(engine: Engine, webhooks: Arc<dyn Webhooks>, deliver: Arc<dyn Deliver>) -> Self {
+    pub fn new(
+        engine: Engine,
+        webhooks: Arc<dyn Webhooks>,
+        deliver: Arc<dyn Deliver>,
+        signer: Arc<dyn SignCallbacks>,
+    ) -> Self {
         let inner = Inner {
             engine,
             webhooks,
             deliver,
+            signer,
             wake: Notify::new(),
             is_heard: AtomicBool::new(false),
             sending: AtomicUsize::new(0),
@@ -104,6 +112,15 @@ impl Courier {
         self.inner.webhooks.register_webhook(webhook, secret).await?;
         self.wake();
         Ok(())
+    }
+
+    /// Whether a run's questions may be brought to this address. A name that nobody knows now is looked up again when
+    /// there is a question.
+    pub async fn admit_callback(&self, url: &str) -> Result<(), DeliverError> {
+        match self.inner.deliver.admit(url).await {
+            Err(DeliverError::NoAnswer(_)) => Ok(()),
+            admitted => admitted,
+        }
     }
 
     pub async fn list(&self, scope: &Scope) -> Result<Vec<Webhook>, StoreError> {
@@ -152,6 +169,7 @@ impl Courier {
                 () = engine.clock.sleep_until(until) => {}
                 () = self.inner.wake.notified() => {}
                 () = engine.appended.notified(), if is_heard => {}
+                () = engine.asked.notified() => {}
                 () = engine.stop.cancelled() => return,
             }
         }
@@ -159,6 +177,14 @@ impl Courier {
 
     pub(super) fn webhooks(&self) -> &dyn Webhooks {
         &*self.inner.webhooks
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+
+    pub(super) fn signer(&self) -> &dyn SignCallbacks {
+        &*self.inner.signer
     }
 
     pub(super) fn deliver(&self) -> &dyn Deliver {

@@ -22,6 +22,11 @@ impl EventFilter {
         }
     }
 
+    /// Wants nothing: whoever has it is told otherwise.
+    pub(super) fn none() -> Self {
+        Self(Vec::new())
+    }
+
     pub fn patterns(&self) -> &[String] {
         &self.0
     }

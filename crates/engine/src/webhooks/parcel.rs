@@ -28,7 +28,7 @@ struct Body<'a> {
 }
 
 /// Packs and signs. Fails if what the log keeps is no JSON, which only a damaged database can bring about.
-pub(super) fn pack(delivery: &Delivery, at: Timestamp) -> Result<Parcel, String> {
+pub(super) fn pack(delivery: &Delivery, secret: &Secret, at: Timestamp) -> Result<Parcel, String> {
     let event = &delivery.event;
     let workspace = delivery.workspace.as_ref().map(|workspace| workspace.as_str());
     let body = serde_json::to_string(&Body {
@@ -38,12 +38,22 @@ pub(super) fn pack(delivery: &Delivery, at: Timestamp) -> Result<Parcel, String>
         event,
     });
     let body = body.map_err(|_| "the stored event cannot be read".to_owned())?;
+    enclose(delivery, secret, body, at)
+}
+
+/// A body with what stands around it.
+pub(super) fn enclose(
+    delivery: &Delivery,
+    secret: &Secret,
+    body: String,
+    at: Timestamp,
+) -> Result<Parcel, String> {
     let seconds = at.as_millis().div_euclid(1_000).to_string();
-    let signature = sign(&delivery.secret, &seconds, &body)
-        .ok_or_else(|| "the secret cannot be used".to_owned())?;
+    let signature =
+        sign(secret, &seconds, &body).ok_or_else(|| "the secret cannot be used".to_owned())?;
     let own = [
         ("Webhook-Id", delivery.webhook.id.as_str()),
-        ("Event-Type", &event.kind),
+        ("Event-Type", &delivery.event.kind),
         ("Timestamp", &seconds),
         ("Signature", &signature),
         ("Signature-Algorithm", "v1"),

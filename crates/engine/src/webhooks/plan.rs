@@ -22,7 +22,9 @@ impl Courier {
         loop {
             let unplanned = self.webhooks().read_unplanned(BATCH).await?;
             if unplanned.webhooks.is_empty() {
-                return Ok(Audience::Nobody);
+                let audience =
+                    if unplanned.has_callbacks { Audience::Somebody } else { Audience::Nobody };
+                return Ok(audience);
             }
             let Some(last) = unplanned.events.last() else { return Ok(Audience::Somebody) };
             let plan = Plan {

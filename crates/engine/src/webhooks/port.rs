@@ -17,7 +17,7 @@ pub trait Webhooks: fmt::Debug + Send + Sync {
     /// Stores a webhook, which gets what is appended from now on. `since` is set by the store.
     async fn register_webhook(&self, webhook: Webhook, secret: Secret) -> Result<(), StoreError>;
 
-    /// The webhooks that the caller may see, oldest first.
+    /// The webhooks that the caller may see, oldest first. Callbacks belong to their runs and are seen by nobody.
     async fn webhooks(&self, scope: &Scope) -> Result<Vec<Webhook>, StoreError>;
 
     /// Forgets a webhook with everything that was still on its way to it; answers whether there was one.
@@ -43,7 +43,7 @@ pub trait Webhooks: fmt::Debug + Send + Sync {
     async fn take_deliveries(&self, request: &TakeRequest) -> Result<Taken, StoreError>;
 
     /// Writes what became of a delivery and gives its webhook back. Answers false, and writes nothing, if the
-    /// lease was lost or the webhook removed in the meantime.
+    /// lease was lost or the webhook removed in the meantime. A callback is forgotten unless it is tried again.
     async fn settle_delivery(&self, settlement: Settlement) -> Result<bool, StoreError>;
 }
 
@@ -125,6 +125,8 @@ pub struct Unplanned {
     /// Without those that have failed for good.
     pub webhooks: Vec<Webhook>,
     pub events: Vec<Logged>,
+    /// Whether callbacks are on their way, which need no planning.
+    pub has_callbacks: bool,
 }
 
 /// What decides who hears of an event. Its payload is read when it is sent.
@@ -176,7 +178,8 @@ pub struct Delivery {
     /// Grows with every taking, so that a courier that overslept is recognised.
     pub epoch: u64,
     pub webhook: Webhook,
-    pub secret: Secret,
+    /// None for a callback, which is signed with what its tenant has for all of them.
+    pub secret: Option<Secret>,
     /// Attempts that were settled before this one.
     pub attempts: u32,
     /// As readers see it: masked where it is masked.

@@ -8,7 +8,7 @@ use callboard_protocol::Timestamp;
 use super::courier::Courier;
 use super::fate::settle;
 use super::parcel::{WITHIN, pack};
-use super::port::{Delivery, TakeRequest};
+use super::port::{Delivery, Fate, TakeRequest};
 use crate::deliver::DeliverError;
 use crate::store::StoreError;
 
@@ -18,6 +18,13 @@ const MOST_SENDING: usize = 64;
 
 /// An attempt takes five seconds at most; the rest is for writing its outcome on a slow disk.
 const LEASE: Duration = Duration::from_secs(30);
+
+/// What an attempt that did not fail came to.
+enum Sent {
+    Taken,
+    /// A question that was settled before it could be brought; nobody was contacted.
+    Moot,
+}
 
 impl Courier {
     /// Begins every attempt that is due; answers when something becomes due next.
@@ -43,7 +50,11 @@ impl Courier {
 
     async fn attempt(&self, delivery: Delivery) {
         let outcome = self.post(&delivery).await;
-        let result = if outcome.is_ok() { "delivered" } else { "failed" };
+        let result = match &outcome {
+            Ok(Sent::Taken) => "delivered",
+            Ok(Sent::Moot) => "moot",
+            Err(_) => "failed",
+        };
         metrics::counter!("callboard_webhook_attempts_total", "outcome" => result).increment(1);
         if let Err(reason) = &outcome {
             tracing::info!(
@@ -54,7 +65,11 @@ impl Courier {
                 "webhook not delivered"
             );
         }
-        let settlement = settle(&delivery, outcome, self.now());
+        let settlement = settle(&delivery, outcome.map(drop), self.now());
+        let is_callback = delivery.secret.is_none();
+        if is_callback && matches!(settlement.fate, Fate::Dead { .. }) {
+            tracing::warn!(webhook = %delivery.webhook.id, "callback given up; the question stays in the inbox");
+        }
         let has_just_failed =
             settlement.circuit.has_failed() && !delivery.webhook.circuit.has_failed();
         match self.webhooks().settle_delivery(settlement).await {
@@ -72,9 +87,15 @@ impl Courier {
     }
 
     /// One attempt; a failure says why, in words that hold nothing of the address or of the answer.
-    async fn post(&self, delivery: &Delivery) -> Result<(), String> {
+    async fn post(&self, delivery: &Delivery) -> Result<Sent, String> {
         let began = self.now();
-        let parcel = pack(delivery, began)?;
+        let parcel = match &delivery.secret {
+            Some(secret) => pack(delivery, secret, began)?,
+            None => match Box::pin(self.pack_callback(delivery, began)).await? {
+                Some(parcel) => parcel,
+                None => return Ok(Sent::Moot),
+            },
+        };
         // Losing either branch is fine: an attempt that took too long has failed, whatever comes of it.
         let answer = tokio::select! {
             answer = self.deliver().post(parcel) => answer,
@@ -83,7 +104,7 @@ impl Courier {
             }
         };
         match answer {
-            Ok(200..=299) => Ok(()),
+            Ok(200..=299) => Ok(Sent::Taken),
             Ok(status) => Err(format!("answered {status}")),
             Err(error) => Err(error.to_string()),
         }

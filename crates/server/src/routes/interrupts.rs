@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use callboard_core::{Refusal, Resolution, Via};
-use callboard_engine::{EngineError, Scope};
+use callboard_engine::{EngineError, Scope, SignCallbacks};
 use callboard_protocol::{NodeId, Object, RunId, RunStatus, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -149,6 +149,18 @@ pub(super) async fn rotate_links(
     Parameters::closed(&uri, &[])?;
     let generation = host.app.links.rotate(&caller.scope.tenant).await?;
     Ok(Answer::of(StatusCode::OK, &json!({ "generation": generation })))
+}
+
+/// `GET /v1/host/callboard/callback-secret`.
+pub(super) async fn callback_secret(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let secret = host.app.links.secret(&caller.scope.tenant).await?;
+    let shown = json!({ "secret": secret.reveal(), "secretFingerprint": secret.fingerprint() });
+    Ok(Answer::of(StatusCode::OK, &shown))
 }
 
 /// `{resumeValue}` and nothing beside it, or the answer's own fields.

@@ -107,7 +107,7 @@ async fn orders_at_the_limits_are_accepted_and_echoed() {
     let tags: Vec<String> = (0..100).map(|number| format!("{number:0>256}")).collect();
     let body = json!({
         "workflowId": "noop", "tenantId": "acme", "tags": tags, "inputs": { "a": [1, { "b": null }] },
-        "metadata": { "a": { "b": { "c": { "d": 1 } } } }, "scopeId": "s", "callbackUrl": "https://example.com/x",
+        "metadata": { "a": { "b": { "c": { "d": 1 } } } }, "scopeId": "s", "callbackUrl": "https://8.8.8.8/x",
         "configurable": { "recursionLimit": 1_000_000, "acme.note": "kept" },
     });
     let run = host.run_as(LIVE, body.clone()).await;

@@ -19,8 +19,7 @@ use callboard_agents::{
     SigningKey, StructuredOutput, TrustedKey, TrustedKeys, built_in_prompts,
 };
 use callboard_backends::{
-    CallPrompt, Egress, FILES, FilesNode, MemoryNode, Reach, SecretEcho, SideEffect,
-    SystemLookup,
+    CallPrompt, Egress, FILES, FilesNode, MemoryNode, Reach, SecretEcho, SideEffect, SystemLookup,
 };
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
@@ -142,7 +141,9 @@ impl TestHost {
         let keys = ring.expect("the keys load");
         let shutdown = CancellationToken::new();
         let egress = Arc::new(Egress::new(setup.reach, Arc::new(SystemLookup)));
-        let courier = Courier::new(engine.clone(), Arc::clone(&store) as _, egress);
+        let links = Links::new(Arc::clone(&store) as _);
+        let signer = Arc::new(links.clone());
+        let courier = Courier::new(engine.clone(), Arc::clone(&store) as _, egress, signer);
         courier.start();
         let scheduler = Scheduler::new(engine.clone(), Arc::clone(&store) as _);
         let owner = Owner { tenant: "default".into(), workspace: None, principal: None };
@@ -177,7 +178,7 @@ impl TestHost {
             config: setup.config,
             readiness: Arc::new(StoreIsThere(Arc::clone(&store))),
             metrics: setup.metrics,
-            links: Links::new(Arc::clone(&store) as _),
+            links,
             annotations: Arc::clone(&store) as _,
             seams: setup.seams,
             shutdown: shutdown.clone(),

@@ -24,12 +24,22 @@ fn workflow(id: &str, type_id: &str, config: &Value) -> Value {
 
 /// Starts a run of one gate and returns it once it waits.
 pub(crate) async fn asked(host: &TestHost, type_id: &str, config: Value) -> String {
+    asked_by(host, type_id, config, json!({ "workflowId": "question" })).await
+}
+
+/// The same for an order of its own.
+pub(crate) async fn asked_by(
+    host: &TestHost,
+    type_id: &str,
+    config: Value,
+    order: Value,
+) -> String {
     let reply = host
         .post("/v1/host/callboard/workflows", &workflow("question", type_id, &config))
         .send()
         .await;
     assert!((200..300).contains(&reply.status), "{reply:?}");
-    let reply = host.post("/v1/runs", &json!({ "workflowId": "question" })).send().await;
+    let reply = host.post("/v1/runs", &order).send().await;
     let run = reply.text_at("runId");
     loop {
         let shown = host.get(&format!("/v1/runs/{run}")).send().await;

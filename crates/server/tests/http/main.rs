@@ -10,6 +10,7 @@ mod artifacts;
 mod auth;
 mod budgets;
 mod bundle;
+mod callbacks;
 mod channels;
 mod chat;
 mod children;

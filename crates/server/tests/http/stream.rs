@@ -207,6 +207,7 @@ async fn append(host: &TestHost, run: &str, kind: &str) {
         outcome: None,
         memory: Vec::new(),
         files: Vec::new(),
+        callbacks: Vec::new(),
         children: Vec::new(),
         wakes: None,
     };

@@ -23,30 +23,30 @@ const LISTED: &str = "/v1/host/callboard/webhooks";
 /// More than any test sends.
 const INBOX: usize = 64;
 
-struct Letter {
+pub(crate) struct Letter {
     headers: HeaderMap,
-    body: Bytes,
+    pub(crate) body: Bytes,
 }
 
 impl Letter {
-    fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
     }
 
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("JSON")
     }
 }
 
 /// Somebody who subscribes, on loopback.
-struct Receiver {
-    url: String,
+pub(crate) struct Receiver {
+    pub(crate) url: String,
     letters: mpsc::Receiver<Letter>,
     stop: CancellationToken,
 }
 
 impl Receiver {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
         let (sender, letters) = mpsc::channel(INBOX);
@@ -61,7 +61,7 @@ impl Receiver {
         Self { url, letters, stop }
     }
 
-    async fn next(&mut self) -> Letter {
+    pub(crate) async fn next(&mut self) -> Letter {
         self.letters.recv().await.expect("the receiver listens")
     }
 }
@@ -90,7 +90,7 @@ async fn break_down(
     StatusCode::INTERNAL_SERVER_ERROR
 }
 
-async fn open_host() -> TestHost {
+pub(crate) async fn open_host() -> TestHost {
     TestHost::of(Setup { reach: Reach::Anywhere, ..Setup::default() }).await
 }
 
@@ -105,7 +105,7 @@ fn hex(bytes: impl AsRef<[u8]>) -> String {
 }
 
 /// What a receiver computes for itself, from the bytes that it got.
-fn signature(secret: &str, timestamp: &str, body: &[u8]) -> String {
+pub(crate) fn signature(secret: &str, timestamp: &str, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any key will do");
     mac.update(timestamp.as_bytes());
     mac.update(b".");

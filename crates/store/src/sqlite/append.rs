@@ -9,7 +9,7 @@ use callboard_protocol::RunId;
 use super::create::{self, SealedRun};
 use super::fault::Fault;
 use super::rows::{cause_text, execute, millis, signed};
-use super::{budget, files, inbox, memory, outcome};
+use super::{budget, files, inbox, memory, outcome, webhooks};
 use crate::seal::Seal;
 
 /// An append as it goes to the disk.
@@ -89,6 +89,7 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<Written, 
     if let Some(waiting) = &append.wakes {
         poke(db, waiting)?;
     }
+    webhooks::call_back(db, before.id, &append.callbacks)?;
     if let Some(interrupts) = &append.interrupts {
         inbox::replace(db, before.id, interrupts)?;
     }

@@ -24,14 +24,16 @@ pub(super) fn unplanned(db: &Connection, limit: usize) -> Result<Unplanned, Faul
     let webhooks = listeners(db)?;
     let cursor = cursor(db)?;
     let events = if webhooks.is_empty() { Vec::new() } else { logged(db, cursor, limit)? };
-    Ok(Unplanned { cursor, webhooks, events })
+    let calling = "SELECT EXISTS (SELECT 1 FROM webhooks WHERE run IS NOT NULL)";
+    let has_callbacks = db.prepare_cached(calling)?.query_row([], |row| row.get(0))?;
+    Ok(Unplanned { cursor, webhooks, events, has_callbacks })
 }
 
 fn listeners(db: &Connection) -> Result<Vec<Webhook>, Fault> {
     let mut select = db.prepare_cached(concat!(
         "SELECT ",
         webhook_columns!(),
-        " FROM webhooks WHERE NOT failed ORDER BY id"
+        " FROM webhooks WHERE NOT failed AND run IS NULL ORDER BY id"
     ))?;
     let mut rows = select.query([])?;
     let mut webhooks = Vec::new();
@@ -111,7 +113,8 @@ pub(super) struct SealedDelivery {
     id: u64,
     epoch: u64,
     webhook: Webhook,
-    sealed_secret: Vec<u8>,
+    /// None for a callback.
+    sealed_secret: Option<Vec<u8>>,
     attempts: u32,
     event: Recorded,
     workspace: Option<Workspace>,
@@ -120,12 +123,13 @@ pub(super) struct SealedDelivery {
 impl SealedDelivery {
     pub(super) fn open(self, seal: &Seal) -> Result<Delivery, StoreError> {
         let Self { id, epoch, webhook, sealed_secret, attempts, event, workspace } = self;
-        let secret = seal.open(&secret_place(&webhook.id), &sealed_secret).map_err(|error| {
+        let open = |sealed: Vec<u8>| seal.open(&secret_place(&webhook.id), &sealed);
+        let secret = sealed_secret.map(open).transpose().map_err(|error| {
             let what = format!("the secret of {}", webhook.id);
             StoreError::Unreadable { what, why: error.to_string() }
         })?;
         let tenant = webhook.scope.tenant.clone();
-        let secret = Secret::new(secret);
+        let secret = secret.map(Secret::new);
         Ok(Delivery { id, epoch, webhook, secret, attempts, event, tenant, workspace })
     }
 }
@@ -154,7 +158,7 @@ fn read(db: &Connection, delivery: i64) -> Result<Option<SealedDelivery>, Fault>
     let mut select = db.prepare_cached(concat!(
         "SELECT ",
         webhook_columns!(),
-        ", webhooks.sealed_secret, webhooks.epoch, deliveries.id, deliveries.attempts, runs.run_id, runs.workspace,
+        ", CASE WHEN webhooks.run IS NULL THEN webhooks.sealed_secret END, webhooks.epoch, deliveries.id, deliveries.attempts, runs.run_id, runs.workspace,
              runs.stamped_version, events.sequence, events.at, events.kind, events.node, events.payload,
              events.cause
          FROM deliveries JOIN webhooks ON webhooks.id = deliveries.webhook
@@ -208,6 +212,9 @@ pub(super) fn settle(db: &Connection, settlement: &Settlement) -> Result<bool, F
         .optional()?;
     let Some(webhook) = webhook else { return Ok(false) };
     settle_one(db, settlement)?;
+    if !matches!(settlement.fate, Fate::Retry { .. }) {
+        execute(db, "DELETE FROM webhooks WHERE id = ?1 AND run IS NOT NULL", params![webhook])?;
+    }
     settle_others(db, webhook, settlement)?;
     let forget = "DELETE FROM deliveries WHERE webhook = ?1 AND dead_at < ?2";
     execute(db, forget, params![webhook, settlement.forget_before.as_millis()])?;

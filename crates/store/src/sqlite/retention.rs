@@ -31,7 +31,7 @@ pub(super) const REMOVABLE: &str = "SELECT runs.id, runs.run_id FROM runs
              SELECT 1 FROM events JOIN deliveries ON deliveries.event = events.position
              WHERE events.run = runs.id)
          AND NOT EXISTS (
-             SELECT 1 FROM events WHERE events.run = runs.id AND EXISTS (SELECT 1 FROM webhooks)
+             SELECT 1 FROM events WHERE events.run = runs.id AND EXISTS (SELECT 1 FROM webhooks WHERE run IS NULL)
                  AND events.position > (SELECT position FROM webhook_cursor))
          AND runs.id IS NOT (SELECT run FROM events ORDER BY position DESC LIMIT 1)
      ORDER BY runs.updated_at LIMIT ?2";

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use callboard_engine::{
-    Care, DeadLetter, KeyMode, LogPosition, Plan, Scope, Secret, Settlement, StoreError,
+    Callback, Care, DeadLetter, KeyMode, LogPosition, Plan, Scope, Secret, Settlement, StoreError,
     TakeRequest, Taken, Unplanned, Webhook, Webhooks,
 };
 use callboard_protocol::{Timestamp, WebhookId, Workspace};
@@ -26,10 +26,11 @@ pub(super) use webhook_columns;
 /// How many columns that are.
 pub(super) const WEBHOOK_COLUMNS: usize = 12;
 
-/// Keeps a caller inside its scope; `scope_params` fills ?1 to ?3.
+/// Keeps a caller inside its scope, where there are no callbacks; `scope_params` fills ?1 to ?3.
 macro_rules! in_scope {
     () => {
-        "webhooks.tenant = ?1 AND webhooks.test = ?2 AND (?3 IS NULL OR webhooks.workspace = ?3)"
+        "webhooks.tenant = ?1 AND webhooks.test = ?2 AND (?3 IS NULL OR webhooks.workspace = ?3)
+         AND webhooks.run IS NULL"
     };
 }
 
@@ -78,15 +79,39 @@ fn register(db: &Connection, webhook: &Webhook, sealed_secret: &[u8]) -> Result<
         .query_row([], |row| row.get(0))?;
     execute(
         db,
-        "UPDATE webhook_cursor SET position = ?1 WHERE NOT EXISTS (SELECT 1 FROM webhooks)",
+        "UPDATE webhook_cursor SET position = ?1 WHERE NOT EXISTS (SELECT 1 FROM webhooks WHERE run IS NULL)",
         params![last],
     )?;
+    insert(db, webhook, sealed_secret, last, None)
+}
+
+/// Makes a webhook of each question, with its one delivery.
+pub(super) fn call_back(db: &Connection, run: i64, callbacks: &[Callback]) -> Result<(), Fault> {
+    for Callback { sequence, webhook } in callbacks {
+        insert(db, webhook, &[], signed(webhook.since.0), Some(run))?;
+        execute(
+            db,
+            "INSERT INTO deliveries (webhook, event, attempts, due_at)
+             SELECT ?1, position, 0, ?4 FROM events WHERE run = ?2 AND sequence = ?3",
+            params![db.last_insert_rowid(), run, signed(*sequence), webhook.created_at.as_millis()],
+        )?;
+    }
+    Ok(())
+}
+
+fn insert(
+    db: &Connection,
+    webhook: &Webhook,
+    sealed_secret: &[u8],
+    since: i64,
+    run: Option<i64>,
+) -> Result<(), Fault> {
     let (tenant, test, workspace) = scope_params(&webhook.scope);
     execute(
         db,
         "INSERT INTO webhooks (webhook_id, tenant, workspace, test, url, events, tags, durable, fingerprint,
-             sealed_secret, created_at, since, circuit, rest_until, failed, epoch)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0)",
+             sealed_secret, created_at, since, circuit, rest_until, failed, epoch, run)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0, ?16)",
         params![
             webhook.id.as_str(),
             tenant,
@@ -99,10 +124,11 @@ fn register(db: &Connection, webhook: &Webhook, sealed_secret: &[u8]) -> Result<
             webhook.fingerprint,
             sealed_secret,
             webhook.created_at.as_millis(),
-            last,
+            since,
             written(serde_json::to_string(&webhook.circuit))?,
             millis(webhook.circuit.rest_until()),
             webhook.circuit.has_failed(),
+            run,
         ],
     )?;
     Ok(())

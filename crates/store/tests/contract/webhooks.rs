@@ -1,12 +1,12 @@
 //! Webhooks: who hears of what, which deliveries are on their way, who makes them.
 
 use callboard_engine::{
-    Append, Care, Circuit, Delivery, EventFilter, Fate, KeyMode, LogPosition, Others, Plan,
-    Planned, Row, Scope, Secret, Settlement, TakeRequest, Webhook,
+    Append, Callback, Care, Circuit, Delivery, EventFilter, Fate, KeyMode, LogPosition, Others,
+    Plan, Planned, Row, Scope, Secret, Settlement, TakeRequest, Webhook,
 };
 use callboard_protocol::{RunId, RunStatus, Timestamp, WebhookId};
 
-use crate::given::{acme, append, at, new_run, row};
+use crate::given::{acme, append, at, head, new_run, row};
 use crate::{Ports, Subject};
 
 fn webhook(id: &str) -> Webhook {
@@ -248,7 +248,7 @@ pub(crate) async fn a_new_process_takes_what_the_last_one_held(
     subject.restart()?;
     let again = take_one(subject.ports()?, 13).await?;
     assert_eq!((again.id, again.event.sequence), (held.id, 1));
-    assert_eq!(again.secret.reveal(), "s3cret");
+    assert_eq!(again.secret, Some(secret("s3cret")));
     assert!(subject.ports()?.read_unplanned(10).await?.events.is_empty());
     Ok(())
 }
@@ -380,5 +380,59 @@ pub(crate) async fn a_run_stays_until_webhooks_were_told_of_it(
     let delivery = take_one(store, 5_000).await?;
     store.settle_delivery(settled(&delivery, 5_500, Fate::Gone)).await?;
     assert_eq!(removed().await?, [RunId::from("r1")]);
+    Ok(())
+}
+
+/// A question of the run's first event, for the run's own address.
+fn callback() -> Callback {
+    Callback { sequence: 0, webhook: Webhook { tags: Vec::new(), ..webhook("cb_r1-0") } }
+}
+
+pub(crate) async fn a_callback_comes_with_its_append_and_goes_with_its_outcome(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    store.create(new_run("r2")).await?;
+    let asks = |expected| Append { callbacks: vec![callback()], ..append("r1", expected) };
+    assert!(store.append(asks(7)).await.is_err(), "a stale append");
+    assert!(!store.read_unplanned(10).await?.has_callbacks);
+    store.append(asks(0)).await?;
+    store.append(append("r2", 0)).await?;
+    let unplanned = store.read_unplanned(10).await?;
+    assert!(unplanned.has_callbacks && unplanned.webhooks.is_empty(), "{unplanned:?}");
+    assert!(unplanned.events.is_empty(), "nobody subscribed");
+    assert_eq!(store.webhooks(&acme()).await?, []);
+    let id = WebhookId::from("cb_r1-0");
+    assert_eq!(store.dead_letters(&acme(), &id, at(0), 10).await?, None);
+    assert!(!store.remove_webhook(&acme(), &id).await?);
+
+    let failed = take_one(store, 600).await?;
+    assert_eq!((&failed.secret, failed.event.sequence), (&None, 0));
+    assert_eq!(failed.webhook, callback().webhook);
+    store.settle_delivery(settled(&failed, 601, Fate::Retry { due_at: at(700) })).await?;
+    subject.restart()?;
+    let store = subject.ports()?;
+    let again = take_one(store, 700).await?;
+    assert_eq!((again.id, again.attempts), (failed.id, 1));
+    store.settle_delivery(settled(&again, 701, dead("refused"))).await?;
+    assert!(!store.read_unplanned(10).await?.has_callbacks);
+    assert!(take(store, 9_000).await?.is_empty());
+    Ok(())
+}
+
+pub(crate) async fn a_run_stays_until_its_callback_is_settled(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    store.create(new_run("r2")).await?;
+    let end = head(RunStatus::Completed, 1, None);
+    store.append(Append { callbacks: vec![callback()], head: end, ..append("r1", 0) }).await?;
+    store.append(append("r2", 0)).await?;
+    assert!(store.remove_ended(at(9_000), 10).await?.is_empty());
+    let taken = take_one(store, 600).await?;
+    store.settle_delivery(settled(&taken, 601, Fate::Gone)).await?;
+    assert_eq!(store.remove_ended(at(9_000), 10).await?, [RunId::from("r1")]);
     Ok(())
 }

@@ -91,6 +91,7 @@ pub(crate) fn append(run: &str, expected: u64) -> Append {
         outcome: None,
         memory: Vec::new(),
         files: Vec::new(),
+        callbacks: Vec::new(),
         children: Vec::new(),
         wakes: None,
     }

@@ -8,12 +8,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
+use callboard_core::InterruptView;
 use callboard_engine::{
     Care, Clock, Courier, DeadLetter, Deliver, DeliverError, Engine, InMemoryStore, Order, Parcel,
-    Plan, Registration, Scope, Secret, Settlement, StoreError, TakeRequest, Taken, Unplanned,
-    Webhook, Webhooks,
+    Plan, Registration, Scope, Secret, Settlement, SignCallbacks, StoreError, TakeRequest, Taken,
+    Unplanned, Webhook, Webhooks,
 };
-use callboard_protocol::{Object, RunId, Timestamp, WebhookId};
+use callboard_protocol::{Object, RunId, Tenant, Timestamp, WebhookId};
 
 use crate::sim::{DoomedStore, Fate, SimClock, host, order, scope};
 
@@ -70,6 +71,11 @@ impl Post {
         ids.into_iter().flatten().collect()
     }
 
+    /// What was sent there, attempts included.
+    pub(super) fn bodies(&self, name: &str) -> Vec<Value> {
+        self.read(name, |letter| letter.body.clone())
+    }
+
     /// Seconds between two requests.
     pub(super) fn gaps(&self, name: &str) -> Vec<u64> {
         let times = self.read(name, |letter| letter.at);
@@ -122,8 +128,29 @@ pub(super) struct World {
     pub(super) store: Arc<InMemoryStore>,
     pub(super) post: Arc<Post>,
     pub(super) courier: Courier,
+    pub(super) engine: Engine,
     clock: Arc<SimClock>,
-    engine: Engine,
+}
+
+/// Signs with what anybody can read.
+#[derive(Debug)]
+struct Plain;
+
+#[async_trait]
+impl SignCallbacks for Plain {
+    async fn token(
+        &self,
+        tenant: &Tenant,
+        run: &RunId,
+        question: &InterruptView,
+        _: Timestamp,
+    ) -> Result<String, StoreError> {
+        Ok(format!("{tenant}/{run}/{}", question.id))
+    }
+
+    async fn secret(&self, tenant: &Tenant) -> Result<Secret, StoreError> {
+        Ok(Secret::new(tenant.to_string()))
+    }
 }
 
 /// Long enough for everything that needs no waiting.
@@ -145,14 +172,14 @@ impl World {
         let clock = SimClock::new();
         let engine = engine("one", &store, &clock);
         let post = Arc::new(Post::default());
-        let courier = Courier::new(engine.clone(), store.clone(), post.clone());
+        let courier = Courier::new(engine.clone(), store.clone(), post.clone(), Arc::new(Plain));
         Self { store, post, courier, clock, engine }
     }
 
     /// Another host that delivers, with its own view of the webhooks.
     pub(super) fn host(&self, name: &str, webhooks: Arc<dyn Webhooks>) -> Courier {
         let engine = engine(name, &self.store, &self.clock);
-        let courier = Courier::new(engine, webhooks, self.post.clone());
+        let courier = Courier::new(engine, webhooks, self.post.clone(), Arc::new(Plain));
         courier.start();
         courier
     }
@@ -189,15 +216,25 @@ impl World {
 }
 
 fn engine(name: &str, store: &Arc<InMemoryStore>, clock: &Arc<SimClock>) -> Engine {
+    let definitions = [
+        definition("only", "core.noop", &json!({})),
+        definition("asks", "core.approvalGate", &json!({ "title": "Ship it?" })),
+        definition("calls", "core.subWorkflow", &json!({ "workflowId": "asks" })),
+    ];
+    let store = DoomedStore::new(store.clone(), Fate::Live);
+    host(name, store, clock.clone(), &definitions)
+}
+
+/// A workflow of one node.
+fn definition(id: &str, type_id: &str, config: &Value) -> String {
     let node = json!({
-        "id": "a", "typeId": "core.noop", "name": "a", "position": { "x": 0, "y": 0 }, "config": {}, "inputs": {},
+        "id": "a", "typeId": type_id, "name": "a", "position": { "x": 0, "y": 0 }, "config": config, "inputs": {},
     });
     let definition = json!({
-        "id": "only", "name": "only", "version": "1.0", "nodes": [node], "edges": [], "triggers": [],
+        "id": id, "name": id, "version": "1.0", "nodes": [node], "edges": [], "triggers": [],
         "variables": [], "metadata": {}, "settings": {},
     });
-    let store = DoomedStore::new(store.clone(), Fate::Live);
-    host(name, store, clock.clone(), &[definition.to_string()])
+    definition.to_string()
 }
 
 fn id(name: &str) -> WebhookId {

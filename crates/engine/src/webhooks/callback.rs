@@ -1,0 +1,175 @@
+//! A run's questions on their way to the address that was left with the run.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use callboard_core::{Birth, Entry, InterruptView, Run};
+use callboard_protocol::{
+    Event, EventId, InterruptKind, NodeId, Object, RunId, Tenant, Timestamp, WorkflowId,
+};
+
+use super::circuit::Circuit;
+use super::courier::Courier;
+use super::filter::EventFilter;
+use super::parcel::enclose;
+use super::port::{Care, Delivery, LogPosition, Secret, Webhook};
+use crate::deliver::Parcel;
+use crate::engine::EngineError;
+use crate::store::{Scope, StoreError};
+
+/// Whoever signs callbacks, and the tokens in them.
+#[async_trait]
+pub trait SignCallbacks: fmt::Debug + Send + Sync {
+    /// A token that answers this one question for as long as tokens live.
+    async fn token(
+        &self,
+        tenant: &Tenant,
+        run: &RunId,
+        question: &InterruptView,
+        at: Timestamp,
+    ) -> Result<String, StoreError>;
+
+    /// What all callbacks of the tenant are signed with.
+    async fn secret(&self, tenant: &Tenant) -> Result<Secret, StoreError>;
+}
+
+/// A question to be brought to its run's own address. It has a webhook for itself, so that nothing that happens to
+/// one question holds up another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Callback {
+    /// The event that asks.
+    pub sequence: u64,
+    pub webhook: Webhook,
+}
+
+/// The callbacks that these entries of a run ask for. A replay calls nobody.
+pub(crate) fn callbacks(birth: &Birth, entries: &[Entry]) -> Vec<Callback> {
+    let url = birth.callback_url.as_ref().filter(|_| !birth.is_replay());
+    let Some(url) = url else { return Vec::new() };
+    let asks = entries.iter().filter(
+        |entry| matches!(&entry.event, Event::InterruptRequested(asked) if asked.kind.is_asked()),
+    );
+    let callback = |entry: &Entry| Callback {
+        sequence: entry.sequence,
+        webhook: Webhook {
+            id: format!("cb_{}", EventId::of(&birth.run_id, entry.sequence)).into(),
+            scope: Scope::of(birth),
+            url: url.clone(),
+            events: EventFilter::none(),
+            tags: Vec::new(),
+            care: Care::Durable,
+            fingerprint: String::new(),
+            created_at: entry.at,
+            since: LogPosition::default(),
+            circuit: Circuit::default(),
+        },
+    };
+    asks.map(callback).collect()
+}
+
+/// The key of the interrupt, which is its id.
+#[derive(Deserialize)]
+struct Asked {
+    key: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    r#type: &'a str,
+    /// The same in every attempt.
+    event_id: EventId,
+    run_id: &'a RunId,
+    workflow_id: &'a WorkflowId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_run_id: Option<&'a RunId>,
+    workspace_id: &'a str,
+    node_id: NodeId,
+    interrupt_id: String,
+    kind: InterruptKind,
+    data: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resume_schema: Option<Object>,
+    requested_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+    requires_auth: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interrupt: Option<Way>,
+}
+
+/// Where an answer goes, as the run's snapshot shows it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Way {
+    callback_url: String,
+    interrupt_token: String,
+}
+
+impl Courier {
+    /// The question as it stands now, with a token of its own; none if it is settled.
+    pub(super) async fn pack_callback(
+        &self,
+        delivery: &Delivery,
+        at: Timestamp,
+    ) -> Result<Option<Parcel>, String> {
+        let event = &delivery.event;
+        let unreadable = "the question cannot be read";
+        let asked: Asked =
+            serde_json::from_str(&event.payload).map_err(|_| unreadable.to_owned())?;
+        let run = match self.engine().open_visible(&delivery.webhook.scope, &event.run).await {
+            Err(EngineError::UnknownRun(_)) => return Ok(None),
+            run => run.map_err(|_| unreadable.to_owned())?,
+        };
+        let Some(question) = run.interrupts().find(|open| open.id == asked.key) else {
+            return Ok(None);
+        };
+        let unsigned = |_| "the question cannot be signed".to_owned();
+        let (signer, tenant) = (self.signer(), &delivery.tenant);
+        // Where a token is not enough to answer, none is handed out.
+        let token = match question.requires_auth {
+            true => None,
+            false => {
+                let signed = signer.token(tenant, run.id(), &question, at).await;
+                Some(signed.map_err(unsigned)?)
+            }
+        };
+        let secret = signer.secret(tenant).await.map_err(unsigned)?;
+        let body = serde_json::to_string(&body(delivery, &run, question, token));
+        enclose(delivery, &secret, body.map_err(|_| unreadable.to_owned())?, at).map(Some)
+    }
+}
+
+fn body<'a>(
+    delivery: &'a Delivery,
+    run: &'a Run,
+    question: InterruptView,
+    token: Option<String>,
+) -> Body<'a> {
+    let (event, birth) = (&delivery.event, run.birth());
+    let workspace = delivery.workspace.as_ref().map(|workspace| workspace.as_str());
+    let interrupt = token.map(|token| Way {
+        callback_url: format!("/v1/interrupts/{token}"),
+        interrupt_token: token,
+    });
+    Body {
+        r#type: &event.kind,
+        event_id: EventId::of(&event.run, event.sequence),
+        run_id: &event.run,
+        workflow_id: &birth.workflow_id,
+        parent_run_id: birth.parent.as_ref().map(|parent| &parent.run_id),
+        workspace_id: workspace.unwrap_or(delivery.tenant.as_str()),
+        node_id: question.node,
+        interrupt_id: question.id,
+        kind: question.kind,
+        data: question.data,
+        resume_schema: question.resume_schema,
+        requested_at: question.requested_at,
+        expires_at: question.expires_at,
+        requires_auth: question.requires_auth,
+        interrupt,
+    }
+}

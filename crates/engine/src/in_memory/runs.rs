@@ -8,8 +8,8 @@ use callboard_protocol::{RunId, RunStatus, Timestamp};
 use super::{InMemoryStore, StoredRun, Tables, index, unknown};
 use crate::effects::{Begun, EffectClaim, EffectId};
 use crate::store::{
-    Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,
-    InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Row, Scope, Store, StoreError, Then,
+    Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Filter, Found, InboxFilter,
+    InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Row, Scope, Store, StoreError,
 };
 
 #[async_trait]
@@ -234,6 +234,7 @@ impl Tables {
             outcome,
             memory,
             files,
+            callbacks,
             children,
             wakes,
         } = append;
@@ -261,18 +262,10 @@ impl Tables {
         self.files.write(&owner, &id, files);
         run.rows.extend(rows);
         let version = run.rows.len() as u64;
+        self.subscribed.call_back(callbacks, expected, self.log.len() as u64 + 1);
         self.log.extend((expected..version).map(|sequence| (id.clone(), sequence)));
         let before = std::mem::replace(&mut run.head, Head { version, ..head });
-        match fence {
-            _ if head.status.is_terminal() => run.give_back(None),
-            Some(Fence { claim, then: Then::Hold { until } }) => {
-                run.hold(Lease { host: claim.host, until })
-            }
-            Some(Fence { then: Then::Release, .. }) => run.give_back(head.wake_at),
-            // A living holder hears of this append through `changed`; a lost one must still be replaced.
-            None if run.holder.is_some() => run.head.wake_at = before.wake_at,
-            None => run.rest_until(head.wake_at),
-        }
+        run.pass_on(fence, &head, before.wake_at);
         if let Some(snapshot) = snapshot {
             run.snapshot = Some((version, snapshot));
         }

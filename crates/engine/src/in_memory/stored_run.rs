@@ -3,7 +3,7 @@
 use callboard_core::{Birth, Entry, Head, InterruptView};
 use callboard_protocol::{Event, HostId, RosterId, Timestamp};
 
-use crate::store::{Claim, Filter, Lease, Listed, Recorded, Row, StoreError};
+use crate::store::{Claim, Fence, Filter, Lease, Listed, Recorded, Row, StoreError, Then};
 
 pub(super) struct StoredRun {
     /// The order of creation, which settles ties between equal times.
@@ -44,7 +44,7 @@ impl StoredRun {
         }
     }
 
-    pub(super) fn rest_until(&mut self, wake_at: Option<Timestamp>) {
+    fn rest_until(&mut self, wake_at: Option<Timestamp>) {
         self.head.wake_at = if self.is_poked { Some(Timestamp::default()) } else { wake_at };
     }
 
@@ -59,6 +59,25 @@ impl StoredRun {
         self.rest_until(wake_at);
         self.lease_until = None;
         self.holder = None;
+    }
+
+    /// Who holds the run after an append that leaves this head, and until when.
+    pub(super) fn pass_on(
+        &mut self,
+        fence: Option<Fence>,
+        head: &Head,
+        due_before: Option<Timestamp>,
+    ) {
+        match fence {
+            _ if head.status.is_terminal() => self.give_back(None),
+            Some(Fence { claim, then: Then::Hold { until } }) => {
+                self.hold(Lease { host: claim.host, until });
+            }
+            Some(Fence { then: Then::Release, .. }) => self.give_back(head.wake_at),
+            // A living holder hears of this append through `changed`; a lost one must still be replaced.
+            None if self.holder.is_some() => self.head.wake_at = due_before,
+            None => self.rest_until(head.wake_at),
+        }
     }
 
     fn entry(&self, sequence: usize, row: &Row) -> Result<Entry, StoreError> {

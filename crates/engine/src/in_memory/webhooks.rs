@@ -9,8 +9,8 @@ use callboard_protocol::{RunId, Timestamp, WebhookId};
 use super::{InMemoryStore, StoredRun, Tables, index};
 use crate::store::{KeyMode, Scope, StoreError};
 use crate::webhooks::{
-    DeadLetter, Delivery, Fate, LogPosition, Logged, Others, Plan, Secret, Settlement, TakeRequest,
-    Taken, Unplanned, Webhook, Webhooks,
+    Callback, DeadLetter, Delivery, Fate, LogPosition, Logged, Others, Plan, Secret, Settlement,
+    TakeRequest, Taken, Unplanned, Webhook, Webhooks,
 };
 
 #[derive(Default)]
@@ -89,13 +89,20 @@ impl Subscribed {
         !self.webhooks.iter().all(Entry::is_callback)
     }
 
-    /// Sends a question on its way, which stands at this position of all logs.
-    pub(super) fn call_back(&mut self, webhook: Webhook, event: LogPosition) {
-        let state = State::Due(webhook.created_at);
-        let row = Row { webhook: webhook.id.clone(), event, attempts: 0, state };
-        self.webhooks.push(Entry::new(webhook, None));
-        self.last_delivery += 1;
-        self.deliveries.insert(self.last_delivery, row);
+    /// Sends questions on their way, of an append that begins at this sequence and this position of all logs.
+    pub(super) fn call_back(&mut self, callbacks: Vec<Callback>, sequence: u64, position: u64) {
+        for callback in callbacks {
+            let webhook = callback.webhook;
+            let row = Row {
+                webhook: webhook.id.clone(),
+                event: LogPosition(position + (callback.sequence - sequence)),
+                attempts: 0,
+                state: State::Due(webhook.created_at),
+            };
+            self.webhooks.push(Entry::new(webhook, None));
+            self.last_delivery += 1;
+            self.deliveries.insert(self.last_delivery, row);
+        }
     }
 
     fn remove(&mut self, scope: &Scope, id: &WebhookId) -> bool {

@@ -293,6 +293,7 @@ async fn a_cursor_of_another_subscription_is_refused() {
     }
     let page = host.get(&format!("{SUBSCRIPTIONS}/{}/dead-letters?limit=1", one.id)).send().await;
     let cursor = page.text_at("nextCursor");
+    assert_eq!(page.json["cursor"], cursor.as_str(), "by either name");
     let rest = host.get(&format!("{SUBSCRIPTIONS}/{}/dead-letters?cursor={cursor}", one.id));
     assert_eq!(rest.send().await.json["deliveries"].as_array().map(Vec::len), Some(1));
     let foreign = host.get(&format!("{SUBSCRIPTIONS}/{}/dead-letters?cursor={cursor}", other.id));

@@ -30,6 +30,9 @@ struct DeadLetters {
     deliveries: Vec<DeadLetter>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+    /// The same: clients know this page's by either name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -66,7 +69,10 @@ pub(in crate::routes) async fn dead_letters(
     let last = deliveries.last().filter(|_| has_more);
     let next_cursor =
         last.map(|last| cursor_of(&id, last.dead_lettered_at, &last.attempt_event_id));
-    Ok(Answer::of(StatusCode::OK, &DeadLetters { deliveries, next_cursor }))
+    Ok(Answer::of(
+        StatusCode::OK,
+        &DeadLetters { deliveries, cursor: next_cursor.clone(), next_cursor },
+    ))
 }
 
 fn letter(subscription: &Subscription, arrival: Arrival) -> Option<DeadLetter> {

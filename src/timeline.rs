@@ -438,11 +438,7 @@ mod tests {
                 json!({ "sourceRunId": "run_0", "atSequence": 7, "divergenceKind": "output" }),
             ),
             ("acme.odd", 1700, json!({ "x": 1 })),
-            (
-                "run.dead_lettered",
-                1800,
-                json!({ "runId": "r", "nodeId": "ask", "reason": "busy", "attempts": 3 }),
-            ),
+            ("run.dead_lettered", 1800, json!({ "runId": "r", "reason": "busy", "attempts": 3 })),
             ("run.completed", 1_000_000, json!({ "durationMs": 1_000_000 })),
         ]);
         let expected = [

@@ -74,7 +74,8 @@ impl Client {
         if let Some(sequence) = after {
             request = request.header("Last-Event-ID", sequence.to_string());
         }
-        self.send(request).await.map_err(|error| no_run(error, id))
+        // Whoever follows a run comes back by itself.
+        self.answered(request.send().await).await.map_err(|error| no_run(error, id))
     }
 
     pub(crate) async fn cancel(

@@ -7,6 +7,7 @@ use callboard_engine::{
     Bridge, Courier, Engine, Keeper, KeyMode, Pulse, Queues, Scheduler, Sweeper,
 };
 use callboard_protocol::Owner;
+use callboard_server::Links;
 use callboard_store::SqliteStore;
 
 use super::{Settings, unkept};
@@ -42,8 +43,9 @@ impl Standing {
             .await
             .map_err(|error| unkept("the schedules of workflows cannot be kept", &error))?;
         let keep = settings.config.retention.runs;
+        let signer = Arc::new(Links::new(store.clone()));
         Ok(Self {
-            courier: Courier::new(engine.clone(), store.clone(), egress.clone()),
+            courier: Courier::new(engine.clone(), store.clone(), egress.clone(), signer),
             scheduler,
             bridge: Bridge::new(engine.clone(), store.clone()),
             queues: Queues::new(engine.clone(), store.clone()),

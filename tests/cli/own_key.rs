@@ -106,76 +106,82 @@ fn doctor(variables: &[(&str, &str)]) -> Result<Vec<String>> {
     Ok(ours.map(squeeze).collect())
 }
 
+/// What `doctor` looks at.
+const KEY: &str = "ANTHROPIC_API_KEY";
+const URL: &str = "ANTHROPIC_BASE_URL";
+const MODEL: &str = "CALLBOARD_MODEL";
+const NAMED: &str = "✓ models anthropic/claude-sonnet-4-5";
+const REACHED: &str = "✓ provider anthropic: reachable, key accepted";
+
 #[test]
-fn doctor_says_what_is_wrong_with_a_key_a_model_or_the_way_there() -> Result<()> {
+fn doctor_says_what_is_wrong_with_a_key() -> Result<()> {
     let provider = provider()?;
-    let (here, away) = (provider.address(), nobody()?);
-    let (key, url, model) = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CALLBOARD_MODEL");
-    let models = "✓ models anthropic/claude-sonnet-4-5";
-    for (what, variables, expected) in [
+    let here = provider.address();
+    let wrong =
+        "hint: see that ANTHROPIC_API_KEY is whole, not revoked, and made for this provider";
+    for (variables, expected) in [
+        (vec![(KEY, OWN), (URL, here), (MODEL, SONNET)], vec![NAMED, REACHED]),
         (
-            "all is well",
-            vec![(key, OWN), (url, here), (model, SONNET)],
-            vec![models, "✓ provider anthropic: reachable, key accepted"],
+            vec![(KEY, WRONG), (URL, here), (MODEL, SONNET)],
+            vec![NAMED, "✗ provider anthropic: the key was not accepted (401)", wrong],
         ),
         (
-            "a wrong key",
-            vec![(key, WRONG), (url, here), (model, SONNET)],
+            vec![(URL, here), (MODEL, SONNET)],
             vec![
-                models,
-                "✗ provider anthropic: the key was not accepted (401)",
-                "hint: see that ANTHROPIC_API_KEY is whole, not revoked, and made for this provider",
-            ],
-        ),
-        (
-            "no key",
-            vec![(url, here), (model, SONNET)],
-            vec![
-                models,
+                NAMED,
                 "✗ provider anthropic: no key is configured",
                 "hint: set ANTHROPIC_API_KEY, or name another with api_key_env",
             ],
         ),
         (
-            "no provider",
-            vec![(model, SONNET)],
+            vec![(KEY, OWN), (URL, here)],
             vec![
-                "✗ models CALLBOARD_MODEL is anthropic/claude-sonnet-4-5, and no provider anthropic is configured",
+                "! models scripted: built in, and no model at all",
+                "hint: set CALLBOARD_MODEL=anthropic/MODEL to have anthropic asked",
+                REACHED,
+            ],
+        ),
+    ] {
+        assert_eq!(doctor(&variables)?, expected, "{variables:?}");
+    }
+    ensure!(provider.asked().is_empty(), "nothing is said to a model");
+    Ok(())
+}
+
+#[test]
+fn doctor_says_what_is_wrong_with_a_model_or_the_way_there() -> Result<()> {
+    let provider = provider()?;
+    let (here, away) = (provider.address(), nobody()?);
+    let unconfigured = "✗ models CALLBOARD_MODEL is anthropic/claude-sonnet-4-5, and no provider \
+                        anthropic is configured";
+    for (variables, expected) in [
+        (
+            vec![(MODEL, SONNET)],
+            vec![
+                unconfigured,
                 "hint: set ANTHROPIC_API_KEY, or add a section [providers.anthropic]",
             ],
         ),
         (
-            "a key for nothing",
-            vec![(key, OWN), (url, here)],
-            vec![
-                "! models scripted: built in, and no model at all",
-                "hint: set CALLBOARD_MODEL=anthropic/MODEL to have anthropic asked",
-                "✓ provider anthropic: reachable, key accepted",
-            ],
-        ),
-        (
-            "an unknown model",
-            vec![(key, OWN), (url, here), (model, "anthropic/claude-none")],
+            vec![(KEY, OWN), (URL, here), (MODEL, "anthropic/claude-none")],
             vec![
                 "✓ models anthropic/claude-none",
-                "✓ provider anthropic: reachable, key accepted",
+                REACHED,
                 "! model anthropic does not know claude-none",
                 "hint: see that its name is right, in CALLBOARD_MODEL or [models]",
             ],
         ),
         (
-            "no way there",
-            vec![(key, OWN), (url, &away), (model, SONNET)],
+            vec![(KEY, OWN), (URL, &away), (MODEL, SONNET)],
             vec![
-                models,
+                NAMED,
                 "✗ provider anthropic: no connection",
                 "hint: see that base_url is right and that this machine may reach it",
             ],
         ),
     ] {
-        assert_eq!(doctor(&variables)?, expected, "{what}");
+        assert_eq!(doctor(&variables)?, expected, "{variables:?}");
     }
-    ensure!(provider.asked().is_empty(), "nothing is said to a model");
     Ok(())
 }
 

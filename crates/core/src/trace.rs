@@ -11,7 +11,7 @@ use callboard_protocol::{Object, Timestamp};
 use serde::Serialize;
 
 pub use context::{SpanContext, TraceContext};
-use cost::cost_attributes;
+pub(crate) use cost::cost_attributes;
 pub use fold::spans;
 
 /// One span, in the shape that the protocol's debug bundle gives it.

@@ -215,12 +215,7 @@ fn only_listed_approvers_decide() {
 #[test]
 fn nobody_decides_under_a_name_that_is_not_theirs() {
     let said = |value: Value, via: Via| {
-        Command::Resolve(Resolution {
-            node: "gate".into(),
-            value,
-            by: Some("key:one".into()),
-            via,
-        })
+        Command::Resolve(Resolution { node: "gate".into(), value, by: Some("key:one".into()), via })
     };
     let asked = |config: Value| {
         let mut run = gate(config);

@@ -18,6 +18,7 @@ pub struct Order {
     pub tags: Vec<String>,
     pub metadata: Option<Object>,
     pub scope_id: Option<String>,
+    /// Where its questions are brought; an address that the courier has admitted.
     pub callback_url: Option<String>,
     pub forced_engine_version: Option<u32>,
     /// `X-Dedup: enforce`.

@@ -18,7 +18,7 @@ const ALLOWED: [&str; 7] = [
 
 /// Keeps the allowed names with plain values. Whoever puts a credential under another name, or inside a list,
 /// does not see it leave.
-pub(super) fn cost_attributes(proposed: Object) -> Object {
+pub(crate) fn cost_attributes(proposed: Object) -> Object {
     let is_plain =
         |value: &Value| matches!(value, Value::Bool(_) | Value::Number(_) | Value::String(_));
     let mut kept: Object = proposed

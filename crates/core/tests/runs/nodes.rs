@@ -156,10 +156,7 @@ fn a_hold_waits_and_passes_its_inputs_on() {
     let waits = play(&flow, &[(0, Do::Start)]);
     assert_eq!(waits.run.head().wake_at, Some(crate::given::at(20)));
     let played = play(&flow, &[(0, Do::Start), (20, Do::Continue)]);
-    assert_eq!(
-        played.payload("node.completed")["outputs"],
-        json!({ "delayMs": 20, "word": "x" })
-    );
+    assert_eq!(played.payload("node.completed")["outputs"], json!({ "delayMs": 20, "word": "x" }));
     let plan = flow.plan().expect("a plan");
     let nobody = std::collections::BTreeMap::new();
     assert!(plan.admit_types(|_| true, &nobody, callboard_core::ConformanceNodes::Off).is_err());

@@ -34,6 +34,16 @@ pub struct TriggerDeadLetterCapability {
     pub max_page_size: u32,
 }
 
+/// RFC 0053: runs that are given up after their retries. Closed in the protocol's schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeadLetterCapability {
+    pub supported: bool,
+    /// How long such a run is kept; absent where it is for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_days: Option<u32>,
+}
+
 /// RFC 0052. Closed in the protocol's schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -127,6 +127,9 @@ pub struct Vote {
     pub node_id: NodeId,
     pub interrupt_id: String,
     pub voter: String,
+    /// Who cast it for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cast_by: Option<String>,
     pub action: String,
 }
 

@@ -2,10 +2,11 @@
 
 use super::OperationId::{
     ChangeDeployment, CreatePrompt, ExportPacks, FetchPack, InstallPack, ListAgents,
-    ListDeployments, ListInstalledPacks, ListPacks, ListPrompts, ListTools, ReadAgent, ReadPrompt,
-    ReadTool, RemovePack, RemovePrompt, RenderPrompt, UpdatePrompt,
+    ListDeployments, ListInstalledPacks, ListPacks, ListPrompts, ListTools, ReadAgent,
+    ReadPackManifest, ReadPrompt, ReadTool, RemovePack, RemovePrompt, RenderPrompt, SearchPacks,
+    UpdatePrompt,
 };
-use super::queries::{INSTALL_QUERY, PROMPT_QUERY, PROMPTS_QUERY, TOOLS_QUERY};
+use super::queries::{INSTALL_QUERY, PACK_QUERY, PROMPT_QUERY, PROMPTS_QUERY, TOOLS_QUERY};
 use super::{CREATED, Gives, NO_CONTENT, OK, Operation, delete, get, post, put};
 
 /// A promotion, a rollback and a pause are allowed one by one.
@@ -39,6 +40,17 @@ pub(super) const AGENTS: &[Operation] = &[
     get(ExportPacks, "GET /v1/packs/export", "List agents with the manifests that they came from")
         .needs("manifest:read")
         .gives(OK, Gives::Json("PackExport")),
+    get(SearchPacks, "GET /v1/packs/-/search", "Find installed packs by words")
+        .open_to_all("manifest:read")
+        .query(PACK_QUERY)
+        .gives(OK, Gives::Json("PackSearch")),
+    get(
+        ReadPackManifest,
+        "GET /v1/packs/{name}/-/{version}.json",
+        "Read the manifest of an installed version, without prompts",
+    )
+    .open_to_all("manifest:read")
+    .gives(OK, Gives::Json("PackPage")),
     get(ListInstalledPacks, "GET /v1/host/callboard/packs", "List every installed version")
         .needs("manifest:read")
         .gives(OK, Gives::Json("PackList")),

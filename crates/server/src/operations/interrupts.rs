@@ -1,8 +1,8 @@
 //! What runs ask people.
 
 use super::OperationId::{
-    AnswerInterrupt, InspectInterrupt, ListInterrupts, ResolveApproval, ResolveInterrupt,
-    RotateLinks,
+    AnswerInterrupt, InspectInterrupt, ListInterrupts, ReadCallbackSecret, ResolveApproval,
+    ResolveInterrupt, RotateLinks,
 };
 use super::queries::INBOX_QUERY;
 use super::{Gives, OK, Operation, get, post};
@@ -42,4 +42,11 @@ pub(super) const INTERRUPTS: &[Operation] = &[
     )
     .needs("admin")
     .gives(OK, Gives::Json("LinkGeneration")),
+    get(
+        ReadCallbackSecret,
+        "GET /v1/host/callboard/callback-secret",
+        "Read what the tenant's callbacks are signed with, until links are rotated",
+    )
+    .needs("admin")
+    .gives(OK, Gives::Json("CallbackSecret")),
 ];

@@ -10,13 +10,12 @@ use callboard_protocol::{ForkMode, RunId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::memory::ended;
+use super::stage::{definition, ended, node, with_workflows};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
 use crate::keys::Caller;
 use crate::problem::Problem;
-use crate::routes::workflows;
 
 const WORKFLOW: &str = "callboard-seam-given-up";
 /// Longer than its one retry takes, which begins after a second.
@@ -40,9 +39,9 @@ pub(crate) async fn exhaust_retries(
     caller: Caller,
     Shaped(body): Shaped<Exhaust>,
 ) -> Result<Answer, Problem> {
-    workflows::store(&host, &caller, definition().to_string().as_bytes()).await?;
     let order = Order::new(Target::Workflow(WORKFLOW.into()), caller.owner(), caller.scope.mode);
-    let run = host.app.engine.create(order, None).await?.run;
+    let created = async { host.app.engine.create(order, None).await.map_err(Problem::from) };
+    let run = with_workflows(&host, &caller, &[failing()], created).await?.run;
     let events = ended(&host, &caller, &run, PATIENCE).await?;
     let event = events.iter().find(|event| event["type"] == "run.dead_lettered");
     let mut shown = json!({ "event": event, "runId": run });
@@ -68,12 +67,9 @@ async fn fork(host: &Host, caller: &Caller, source: RunId) -> Result<RunId, Prob
 }
 
 /// One node that fails whenever it is tried, and is tried twice.
-fn definition() -> Value {
-    json!({
-        "id": WORKFLOW, "name": WORKFLOW, "version": "1.0",
-        "nodes": [{ "id": "only", "typeId": "core.fail", "name": "only",
-            "position": { "x": 0, "y": 0 }, "inputs": {}, "settings": { "maxRetries": 1 },
-            "config": { "retryable": true, "code": "always_busy", "message": "never mind" } }],
-        "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {},
-    })
+fn failing() -> Value {
+    let config = json!({ "retryable": true, "code": "always_busy", "message": "never mind" });
+    let mut fails = node("only", "core.fail", &config);
+    fails["settings"] = json!({ "maxRetries": 1 });
+    definition(WORKFLOW, &[fails])
 }

@@ -6,13 +6,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use callboard_engine::{Order, Scope, Target};
 use callboard_protocol::{Owner, RunId};
-use serde_json::{Value, json};
 
+use super::stage::{idle, with_workflows};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
-use crate::routes::workflows;
 
 /// The workspace that reads, and the one whose run it is.
 const READER: &str = "callboard-sample-a";
@@ -38,24 +37,17 @@ pub(crate) async fn cross_workspace_read(
     let reader = Scope { workspace: Some(READER.into()), ..caller.scope };
     match host.app.engine.snapshot(&reader, &run).await? {
         Some(seen) => Ok(Answer { status: StatusCode::OK, body: seen.json }),
-        None => Err(Problem::new(Code::RunForbidden, "the run is not one of the reader's workspace")),
+        None => {
+            Err(Problem::new(Code::RunForbidden, "the run is not one of the reader's workspace"))
+        }
     }
 }
 
 async fn begin(host: &Host, caller: &Caller, owner: Owner) -> Result<RunId, Problem> {
     let id = format!("callboard-sample-owned-{}", uuid::Uuid::now_v7());
-    let definition = one_node(&id, "core.noop", &json!({}));
-    workflows::store(host, caller, definition.to_string().as_bytes()).await?;
     let order = Order::new(Target::Workflow(id.as_str().into()), owner, caller.scope.mode);
-    let created = host.app.engine.create(order, None).await;
-    host.app.engine.catalog().remove(&caller.scope.tenant, &id.as_str().into()).await?;
-    Ok(created?.run)
-}
-
-/// A workflow of one node.
-pub(super) fn one_node(id: &str, type_id: &str, config: &Value) -> Value {
-    let node = json!({ "id": "only", "typeId": type_id, "name": "only",
-        "position": { "x": 0, "y": 0 }, "config": config, "inputs": {} });
-    json!({ "id": id, "name": id, "version": "1.0", "nodes": [node], "edges": [],
-        "triggers": [], "variables": [], "metadata": {}, "settings": {} })
+    with_workflows(host, caller, &[idle(&id)], async {
+        Ok(host.app.engine.create(order, None).await?.run)
+    })
+    .await
 }

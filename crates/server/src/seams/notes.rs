@@ -6,7 +6,7 @@ use callboard_engine::{Order, Target};
 use callboard_protocol::{Object, RunId, Timestamp};
 use serde_json::{Value, json};
 
-use super::memory::ended;
+use super::stage::{definition, ended, node};
 use crate::app::Host;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
@@ -71,10 +71,9 @@ impl Play<'_> {
     }
 
     fn definition(&self, id: &str) -> Value {
-        let node = |id: String, mut config: Value| {
+        let node = |id: &str, mut config: Value| {
             config["memoryRef"] = json!(self.memory_ref);
-            json!({ "id": id, "typeId": "core.identity", "name": id,
-                "position": { "x": 0, "y": 0 }, "config": config, "inputs": {} })
+            node(id, "core.identity", &config)
         };
         let write = |(place, note): (usize, &Note)| {
             let mut config =
@@ -82,17 +81,11 @@ impl Play<'_> {
             if let Some(due_at) = self.due_at {
                 config["dueAt"] = json!(due_at);
             }
-            node(format!("write-{place}"), config)
+            node(&format!("write-{place}"), config)
         };
         let mut nodes: Vec<Value> = self.notes.iter().enumerate().map(write).collect();
-        nodes.push(node("tidy".to_owned(), self.action.clone()));
-        let edge = |pair: &[Value]| {
-            json!({ "id": pair[1]["id"], "sourceNodeId": pair[0]["id"],
-                "targetNodeId": pair[1]["id"] })
-        };
-        let edges: Vec<Value> = nodes.windows(2).map(edge).collect();
-        json!({ "id": id, "name": id, "version": "1.0", "nodes": nodes, "edges": edges,
-            "triggers": [], "variables": [], "metadata": {}, "settings": {} })
+        nodes.push(node("tidy", self.action.clone()));
+        definition(id, &nodes)
     }
 }
 

@@ -10,7 +10,7 @@ use callboard_protocol::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::memory::begun;
+use super::stage::begun;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;

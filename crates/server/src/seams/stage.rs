@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use callboard_core::{Resolution, Via};
+use callboard_engine::Page;
 use callboard_protocol::RunId;
 use serde_json::{Value, json};
 
@@ -12,6 +13,9 @@ use crate::follow::read_rest;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
 use crate::routes::workflows;
+
+/// What a host that is not overrun needs many times over.
+const TO_BEGIN: Duration = Duration::from_secs(10);
 
 /// Registers definitions for as long as `play` takes.
 pub(super) async fn with_workflows<T>(
@@ -56,15 +60,31 @@ pub(super) async fn ended(
     run: &RunId,
     patience: Duration,
 ) -> Result<Vec<Value>, Problem> {
+    let page = read_until(host, caller, run, patience, |page| page.status.is_terminal()).await?;
+    documents(&page.events)
+}
+
+/// Waits until a run has told how it began: the suite reads the log as soon as it has the answer.
+pub(super) async fn begun(host: &Host, caller: &Caller, run: &RunId) -> Result<(), Problem> {
+    read_until(host, caller, run, TO_BEGIN, |page| !page.events.is_empty()).await.map(drop)
+}
+
+async fn read_until(
+    host: &Host,
+    caller: &Caller,
+    run: &RunId,
+    patience: Duration,
+    is_enough: impl Fn(&Page) -> bool,
+) -> Result<Page, Problem> {
     let (store, clock) = (host.app.engine.store(), host.app.engine.clock());
     let until = clock.now().plus(patience);
     loop {
         let page = read_rest(host, caller, run, 0).await?.ok_or_else(|| Problem::no_such("run"))?;
-        if page.status.is_terminal() {
-            return documents(&page.events);
+        if is_enough(&page) {
+            return Ok(page);
         }
         if clock.now() >= until {
-            let message = "the run did not come to its end in time";
+            let message = "the run did not come that far in time";
             return Err(Problem::new(Code::ServiceUnavailable, message));
         }
         tokio::select! {

@@ -40,7 +40,8 @@ pub(crate) const FORCED_VERSIONS: EngineVersionRange =
     EngineVersionRange { min: ENGINE_VERSION - 1, max: ENGINE_VERSION + 1 };
 
 /// How long outcomes of outward calls are kept, at least, as long as their run is there: they go with it.
-const EFFECT_RETENTION_SECONDS: u64 = 14 * 86_400;
+const EFFECT_RETENTION_DAYS: u32 = 14;
+const SECONDS_PER_DAY: u64 = 86_400;
 
 /// The document, made again when the fixtures change.
 #[derive(Debug, Default)]
@@ -108,6 +109,8 @@ fn tag(bytes: &[u8]) -> String {
 
 #[expect(clippy::too_many_lines, reason = "a few lines for each family")]
 pub(crate) fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities {
+    let runs_kept_days = host.app.config.runs_kept_days;
+    let effects_kept_days = runs_kept_days.unwrap_or(u32::MAX).min(EFFECT_RETENTION_DAYS);
     Capabilities {
         protocol_version: PROTOCOL_VERSION.to_owned(),
         protocol_versions: texts(&PROTOCOL_VERSIONS),
@@ -132,7 +135,7 @@ pub(crate) fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities
         idempotency: IdempotencyCapability {
             supported: true,
             layer1_retention_seconds: RETENTION_SECONDS,
-            layer2_retention_seconds: EFFECT_RETENTION_SECONDS,
+            layer2_retention_seconds: u64::from(effects_kept_days) * SECONDS_PER_DAY,
             cross_region: "single-region".to_owned(),
         },
         rest_transport: RestTransport {
@@ -200,10 +203,7 @@ pub(crate) fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities
         },
         scheduling: scheduling(),
         trigger_bridge: trigger_bridge(host),
-        dead_letter: DeadLetterCapability {
-            supported: true,
-            retention_days: host.app.config.runs_kept_days,
-        },
+        dead_letter: DeadLetterCapability { supported: true, retention_days: runs_kept_days },
         testing: Testing {
             mock_providers: texts(&callboard_core::MOCK_PROVIDERS),
             test_key_prefix: TEST_PREFIX.to_owned(),

@@ -528,6 +528,17 @@ async fn r2_limits_hold_no_key_beyond_the_schema() {
     }
 }
 
+/// Outcomes of outward calls go with their run.
+#[tokio::test]
+async fn no_outcome_is_promised_for_longer_than_its_run_is_kept() {
+    let kept = |runs_kept_days| ServerConfig { runs_kept_days, ..ServerConfig::default() };
+    for (days, promised) in [(None, 14), (Some(90), 14), (Some(7), 7)] {
+        let document = discovery(&TestHost::configured(kept(days)).await).await;
+        assert_eq!(document["idempotency"]["layer2RetentionSeconds"], promised * 86_400);
+        assert_eq!(document["deadLetter"]["retentionDays"].as_u64(), days.map(u64::from));
+    }
+}
+
 #[tokio::test]
 async fn r3_versions_are_two_integers() {
     let document = discovery(&TestHost::start().await).await;

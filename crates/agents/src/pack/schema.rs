@@ -1,19 +1,17 @@
 //! JSON Schemas of strangers, compiled only if checking against them is sure to end soon.
 
 mod cost;
+mod survey;
 
 use std::sync::Arc;
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
-const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+use survey::Survey;
 
-/// Published schemas have up to four kilobytes and twenty references.
+/// Published schemas have up to four kilobytes.
 const MOST_BYTES: usize = 256 << 10;
-const MOST_VALUES: usize = 10_000;
-const MOST_REFERENCES: usize = 256;
-const DEEPEST: usize = 64;
 /// A compiled pattern takes at most this many bytes.
 const PATTERN_SIZE: usize = 1 << 20;
 /// More than this many complaints help nobody.
@@ -39,8 +37,7 @@ impl Schema {
         if !(source.is_object() || source.is_boolean()) {
             return Err("a schema is an object".to_owned());
         }
-        Survey::default().visit(&source, 0)?;
-        let deepest = cost::deepest(&source)?;
+        let deepest = cost::deepest(&source, &Survey::of(&source)?)?;
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
             // The linear engine: a pattern of a stranger must not be able to backtrack for ever.
@@ -91,59 +88,5 @@ fn depth(value: &Value) -> usize {
         Value::Array(items) => items.iter().map(depth).max().map_or(0, |inner| inner + 1),
         Value::Object(fields) => fields.values().map(depth).max().map_or(0, |inner| inner + 1),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-    }
-}
-
-/// Keywords whose values are data, not schemas.
-const DATA: [&str; 4] = ["const", "enum", "default", "examples"];
-
-/// Counts what a schema consists of.
-#[derive(Default)]
-struct Survey {
-    values: usize,
-    references: usize,
-}
-
-impl Survey {
-    fn visit(&mut self, value: &Value, depth: usize) -> Result<(), String> {
-        self.values += 1;
-        if self.values > MOST_VALUES {
-            return Err(format!("a schema has at most {MOST_VALUES} values"));
-        }
-        if depth > DEEPEST {
-            return Err(format!("a schema is at most {DEEPEST} levels deep"));
-        }
-        match value {
-            Value::Array(items) => items.iter().try_for_each(|item| self.visit(item, depth + 1)),
-            Value::Object(fields) => fields.iter().try_for_each(|(name, value)| {
-                self.check_keyword(name, value, depth)?;
-                if DATA.contains(&name.as_str()) {
-                    return Ok(());
-                }
-                self.visit(value, depth + 1)
-            }),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
-        }
-    }
-
-    fn check_keyword(&mut self, name: &str, value: &Value, depth: usize) -> Result<(), String> {
-        let Some(text) = value.as_str() else { return Ok(()) };
-        match name {
-            "$schema" if text.trim_end_matches('#') != DIALECT => {
-                Err(format!("{text:?} is not the dialect 2020-12"))
-            }
-            "$id" if depth > 0 => Err("an $id inside a schema is not supported".to_owned()),
-            "$ref" | "$dynamicRef" => {
-                self.references += 1;
-                if self.references > MOST_REFERENCES {
-                    return Err(format!("a schema has at most {MOST_REFERENCES} references"));
-                }
-                if !text.starts_with('#') || text.contains('%') {
-                    return Err(format!("{text:?} must refer to a place in the same file"));
-                }
-                Ok(())
-            }
-            _ => Ok(()),
-        }
     }
 }

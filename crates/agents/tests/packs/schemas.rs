@@ -58,6 +58,54 @@ fn a_schema_without_end_is_refused() {
 }
 
 #[test]
+fn a_property_may_be_called_like_a_keyword_of_data_and_is_a_schema_all_the_same() {
+    for name in ["const", "default", "enum", "examples"] {
+        let named = |schema: Value| json!({ "properties": { name: schema } });
+        assert_eq!(compile(&named(json!({ "type": "string" }))), Ok(()), "{name}");
+        let itself = json!({ "$ref": format!("#/properties/{name}") });
+        refused(&named(itself.clone()), "refers to itself without end");
+        refused(&named(json!({ "allOf": [itself, itself] })), "refers to itself without end");
+        refused(&named(json!({ "$ref": "https://example.org/a" })), "in the same file");
+        refused(&named(json!({ "required": vec!["a"; 20_000] })), "values");
+        assert_eq!(compile(&json!({ name: [{ "$ref": "https://example.org/a" }] })), Ok(()));
+    }
+}
+
+#[test]
+fn no_reference_leads_into_data() {
+    let data = json!({ "$ref": "#/default", "default": { "$ref": "#/default" } });
+    refused(&data, "leads nowhere");
+}
+
+#[test]
+fn each_schema_with_an_anchors_name_may_be_the_one_that_is_meant() {
+    let twice = json!({
+        "comment": { "$anchor": "me" },
+        "$defs": { "a": { "$anchor": "me", "allOf": [{ "$ref": "#me" }] } },
+        "properties": { "a": { "$ref": "#me" } }
+    });
+    refused(&twice, "refers to itself without end");
+}
+
+#[test]
+fn the_older_word_for_dependent_schemas_hides_nothing() {
+    refused(&json!({ "dependencies": { "a": { "$ref": "#" } } }), "refers to itself without end");
+    assert_eq!(compile(&json!({ "dependencies": { "a": ["b"] } })), Ok(()));
+}
+
+#[test]
+fn a_long_chain_of_schemas_is_not_followed_to_its_end() {
+    let link = |to: usize| {
+        let next = json!({ "$ref": format!("#/$defs/l{to}") });
+        (0..28).fold(next, |inner, _| json!({ "allOf": [inner] }))
+    };
+    let mut links: serde_json::Map<String, Value> =
+        (0..150).map(|at| (format!("l{at}"), link(at + 1))).collect();
+    links.insert("l150".to_owned(), json!(true));
+    refused(&json!({ "$ref": "#/$defs/l0", "$defs": links }), "rules look at one value");
+}
+
+#[test]
 fn a_small_schema_cannot_check_for_ever() {
     // Each level doubles how often the next one looks at the same value.
     let mut levels = serde_json::Map::new();

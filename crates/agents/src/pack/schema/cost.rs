@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::DATA;
+use super::survey::{Fields, Survey, address};
 
 /// How many subschemas may look at one and the same value. Shared definitions could double this with each
 /// reference, so that a small schema would check for ever.
@@ -18,9 +18,9 @@ const MOST_STEPS: usize = 100_000;
 
 /// Refuses a schema that never ends or looks too often at one value; answers how deep a value may be before
 /// that happens further down. None is any depth.
-pub(super) fn deepest(schema: &Value) -> Result<Option<usize>, String> {
-    let mut costs = Costs { root: schema, known: BTreeMap::new() };
-    costs.check(schema)?;
+pub(super) fn deepest(schema: &Value, survey: &Survey<'_>) -> Result<Option<usize>, String> {
+    let mut costs = Costs { root: schema, survey, known: BTreeMap::new() };
+    costs.check(schema, Fields::Keywords)?;
     let steps = costs.steps(schema)?;
     let mut visits: BTreeMap<usize, usize> = costs
         .known
@@ -47,37 +47,35 @@ pub(super) fn deepest(schema: &Value) -> Result<Option<usize>, String> {
     Ok(None)
 }
 
-fn address(schema: &Value) -> usize {
-    std::ptr::from_ref(schema).addr()
-}
-
 /// By place of a schema: the groups of schemas that may together look at one value below its own.
 type Steps = BTreeMap<usize, Vec<Vec<usize>>>;
 
 /// How many subschemas look at the value that a schema looks at.
 struct Costs<'s> {
     root: &'s Value,
+    survey: &'s Survey<'s>,
     /// By the place of the subschema in memory; none while it is being counted.
     known: BTreeMap<usize, Option<usize>>,
 }
 
 impl<'s> Costs<'s> {
     /// Counts from every place, because a value of any depth can start there.
-    fn check(&mut self, value: &'s Value) -> Result<(), String> {
+    fn check(&mut self, value: &'s Value, fields: Fields) -> Result<(), String> {
         match value {
-            Value::Array(items) => items.iter().try_for_each(|item| self.check(item)),
-            Value::Object(fields) => {
-                self.count(value)?;
-                fields
+            Value::Array(items) => items.iter().try_for_each(|item| self.check(item, fields)),
+            Value::Object(inner) => {
+                self.count(value, 1)?;
+                inner
                     .iter()
-                    .filter(|(name, _)| !DATA.contains(&name.as_str()))
-                    .try_for_each(|(_, value)| self.check(value))
+                    .filter_map(|(name, value)| Some((value, fields.below(name)?)))
+                    .try_for_each(|(value, fields)| self.check(value, fields))
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
         }
     }
 
-    fn count(&mut self, schema: &'s Value) -> Result<usize, String> {
+    /// `nth` schema in a row that looks at the value: a chain that is too long is not followed to its end.
+    fn count(&mut self, schema: &'s Value, nth: usize) -> Result<usize, String> {
         let place = address(schema);
         match self.known.get(&place) {
             Some(Some(count)) => return Ok(*count),
@@ -87,8 +85,10 @@ impl<'s> Costs<'s> {
         self.known.insert(place, None);
         let mut total: usize = 1;
         for next in self.same_value(schema)? {
-            total = total.saturating_add(self.count(next)?);
-            if total > MOST_AT_ONE_VALUE {
+            if nth < MOST_AT_ONE_VALUE {
+                total = total.saturating_add(self.count(next, nth + 1)?);
+            }
+            if total > MOST_AT_ONE_VALUE || nth == MOST_AT_ONE_VALUE {
                 return Err(format!("more than {MOST_AT_ONE_VALUE} rules look at one value"));
             }
         }
@@ -104,12 +104,13 @@ impl<'s> Costs<'s> {
             match name.as_str() {
                 "allOf" | "anyOf" | "oneOf" => found.extend(value.as_array().into_iter().flatten()),
                 "not" | "if" | "then" | "else" => found.push(value),
-                "dependentSchemas" => {
+                // The validator still takes the older word.
+                "dependentSchemas" | "dependencies" => {
                     found.extend(value.as_object().into_iter().flat_map(|all| all.values()));
                 }
                 "$ref" | "$dynamicRef" => {
                     if let Some(reference) = value.as_str() {
-                        found.push(self.target(reference)?);
+                        found.extend(self.survey.targets(self.root, reference)?);
                     }
                 }
                 _ => {}
@@ -117,25 +118,16 @@ impl<'s> Costs<'s> {
         }
         Ok(found)
     }
-
-    fn target(&self, reference: &str) -> Result<&'s Value, String> {
-        let fragment = reference.trim_start_matches('#');
-        let target = if fragment.is_empty() || fragment.starts_with('/') {
-            self.root.pointer(fragment)
-        } else {
-            find_anchor(self.root, fragment)
-        };
-        target.ok_or_else(|| format!("{reference:?} leads nowhere"))
-    }
 }
 
 impl<'s> Costs<'s> {
-    fn steps(&self, root: &'s Value) -> Result<Steps, String> {
+    fn steps(&mut self, root: &'s Value) -> Result<Steps, String> {
         let mut steps = Steps::new();
         let mut open = vec![root];
         let mut seen = BTreeSet::from([address(root)]);
         let mut total = 0;
         while let Some(schema) = open.pop() {
+            self.count(schema, 1)?;
             let groups = self.below(schema)?;
             for below in groups.iter().flatten() {
                 total += 1;
@@ -177,6 +169,7 @@ impl<'s> Costs<'s> {
                     }
                     "items"
                     | "contains"
+                    | "additionalItems"
                     | "additionalProperties"
                     | "propertyNames"
                     | "unevaluatedItems"
@@ -191,21 +184,5 @@ impl<'s> Costs<'s> {
             .collect();
         groups.push(common);
         Ok(groups)
-    }
-}
-
-fn find_anchor<'s>(value: &'s Value, anchor: &str) -> Option<&'s Value> {
-    match value {
-        Value::Array(items) => items.iter().find_map(|item| find_anchor(item, anchor)),
-        Value::Object(fields) => {
-            let is_it = ["$anchor", "$dynamicAnchor"]
-                .iter()
-                .any(|key| fields.get(*key).and_then(Value::as_str) == Some(anchor));
-            if is_it {
-                return Some(value);
-            }
-            fields.values().find_map(|value| find_anchor(value, anchor))
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
 }

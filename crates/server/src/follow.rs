@@ -4,17 +4,17 @@
 //! idle one costs a cursor and a timer.
 
 pub(crate) mod frames;
+mod lifeline;
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{future, io};
 
 use axum::body::{Body, Bytes};
 use callboard_core::stream::StreamModes;
 use callboard_engine::{Page, Recorded, StoreError, Watcher};
 use callboard_protocol::{Event, RunId};
 use futures_util::stream;
-use tokio::time::Instant;
 
 use crate::app::Host;
 use crate::keys::Caller;
@@ -22,13 +22,13 @@ use crate::metrics::OpenStream;
 use crate::problem::Problem;
 use frames::{Batch, Frame};
 
+pub(crate) use lifeline::{KEEP_ALIVE, Lifeline};
+
 /// Events per read: enough to make a long log cheap, few enough to keep one page small.
 const PAGE: usize = 256;
 
 /// Snapshots may be large, so a page that turns into them is short.
 const VALUES_PAGE: usize = 16;
-
-pub(crate) const KEEP_ALIVE: &str = ":keepalive\n\n";
 
 /// What a client asked to follow.
 #[derive(Debug)]
@@ -43,8 +43,7 @@ pub(crate) struct Subscription {
 
 #[derive(Debug)]
 pub(crate) struct Follow {
-    host: Arc<Host>,
-    caller: Caller,
+    line: Lifeline,
     run: RunId,
     modes: StreamModes,
     lens: Lens,
@@ -53,7 +52,6 @@ pub(crate) struct Follow {
     next: u64,
     /// How long the log was when it was last read.
     version: u64,
-    keep_alive_at: Instant,
     state: State,
     _open: OpenStream,
 }
@@ -115,9 +113,7 @@ impl Follow {
             _ => State::Reading,
         };
         Ok(Some(Self {
-            keep_alive_at: Instant::now() + host.app.config.keep_alive,
-            host: Arc::clone(host),
-            caller,
+            line: Lifeline::new(Arc::clone(host), caller),
             run: asked.run,
             modes: asked.modes,
             lens,
@@ -142,8 +138,7 @@ impl Follow {
         loop {
             let text = match self.state {
                 State::Over => return Ok(None),
-                // Also while there is a backlog: a slow reader must not outlive its key.
-                _ if self.must_stop() => Some(self.end()),
+                _ if self.line.is_over() => Some(self.end()),
                 State::Opening { at } => self.opening(at).await.map_err(broken)?,
                 State::Reading => self.read().await.map_err(broken)?,
             };
@@ -162,18 +157,12 @@ impl Follow {
                 false => text,
             };
             if !text.is_empty() {
-                return Ok(Some(self.alive(text)));
+                return Ok(Some(self.line.sent(text)));
             }
-            if self.keep_alive_at <= Instant::now() && self.state == State::Reading {
-                return Ok(Some(self.alive(KEEP_ALIVE.to_owned())));
+            if self.line.is_due() && self.state == State::Reading {
+                return Ok(Some(self.line.sent(KEEP_ALIVE.to_owned())));
             }
         }
-    }
-
-    /// Whatever is sent is a sign of life.
-    fn alive(&mut self, text: String) -> String {
-        self.keep_alive_at = Instant::now() + self.host.app.config.keep_alive;
-        text
     }
 
     async fn opening(&mut self, at: u64) -> Result<Option<String>, Problem> {
@@ -186,13 +175,9 @@ impl Follow {
     /// Reads one page. None: there was nothing new. An empty text: nothing of it is shown.
     async fn read(&mut self) -> Result<Option<String>, Problem> {
         let limit = if matches!(self.lens, Lens::Values(_)) { VALUES_PAGE } else { PAGE };
-        let page = self
-            .host
-            .app
-            .engine
-            .store()
-            .read(&self.caller.scope, &self.run, self.next, limit)
-            .await?;
+        let Lifeline { host, caller, .. } = &self.line;
+        let store = host.app.engine.store();
+        let page = store.read(&caller.scope, &self.run, self.next, limit).await?;
         let Some(Page { status, version, events }) = page else { return Ok(Some(self.end())) };
         self.version = version;
         if events.is_empty() {
@@ -246,28 +231,22 @@ impl Follow {
     }
 
     async fn wait(&self) -> Wake {
-        let app = &self.host.app;
-        let batch_due = self.batch.as_ref().and_then(Batch::due);
+        let store = self.line.host.app.engine.store();
+        let batch_due = async {
+            match self.batch.as_ref().and_then(Batch::due) {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => future::pending().await,
+            }
+        };
         // Losing any of these waits is fine: each is begun again from what the log and the clock say.
         tokio::select! {
-            () = app.shutdown.cancelled() => Wake::Stop,
-            () = self.caller.revoked.cancelled() => Wake::Stop,
-            () = app.engine.store().changed(&self.run, self.version) => Wake::Grown,
-            () = tokio::time::sleep_until(batch_due.unwrap_or(self.keep_alive_at)), if batch_due.is_some() => Wake::BatchDue,
-            () = tokio::time::sleep_until(self.keep_alive_at) => match self.is_key_over() {
+            () = store.changed(&self.run, self.version) => Wake::Grown,
+            () = batch_due => Wake::BatchDue,
+            () = self.line.lapse() => match self.line.is_over() {
                 true => Wake::Stop,
                 false => Wake::Quiet,
             },
         }
-    }
-
-    fn must_stop(&self) -> bool {
-        self.host.app.shutdown.is_cancelled() || self.caller.revoked.is_cancelled()
-    }
-
-    /// A key that expires ends its streams too, at the next sign of life.
-    fn is_key_over(&self) -> bool {
-        self.caller.expires_at.is_some_and(|expires_at| expires_at <= self.host.now())
     }
 }
 

@@ -292,6 +292,11 @@ impl Caller {
         self.scopes.as_ref().is_none_or(|scopes| scopes.contains(scope))
     }
 
+    /// Whether the key that let the caller in counts no more.
+    pub(crate) fn is_over(&self, at: Timestamp) -> bool {
+        self.revoked.is_cancelled() || self.expires_at.is_some_and(|expires_at| expires_at <= at)
+    }
+
     /// Opaque: it names the key, not a person.
     pub(crate) fn principal(&self) -> Principal {
         format!("{KEY_PRINCIPAL}{}", self.key_id).into()

@@ -12,11 +12,10 @@ use axum::response::Response;
 use callboard_engine::{HeartbeatTold, LogPosition};
 use futures_util::stream;
 use tokio::sync::{broadcast, watch};
-use tokio::time::Instant;
 
 use super::events::{event_stream, last_event_id};
 use crate::app::Host;
-use crate::follow::{KEEP_ALIVE, broken, frames};
+use crate::follow::{KEEP_ALIVE, Lifeline, broken, frames};
 use crate::keys::Caller;
 use crate::metrics::OpenStream;
 use crate::problem::Problem;
@@ -28,13 +27,10 @@ const WINDOW: u64 = 512;
 /// One open stream. Ids are places in all logs together, so whoever comes back with the last one misses nothing.
 #[derive(Debug)]
 struct Everything {
-    host: Arc<Host>,
-    caller: Caller,
+    line: Lifeline,
     after: LogPosition,
     growth: watch::Receiver<u64>,
     heartbeats: broadcast::Receiver<HeartbeatTold>,
-    keep_alive_at: Instant,
-    is_over: bool,
     _open: OpenStream,
 }
 
@@ -53,11 +49,8 @@ pub(super) async fn follow(
     let everything = Everything {
         growth: host.app.engine.growth(),
         heartbeats: host.app.pulse.listen(),
-        keep_alive_at: Instant::now() + host.app.config.keep_alive,
-        host,
-        caller,
+        line: Lifeline::new(host, caller),
         after,
-        is_over: false,
         _open: OpenStream::new(),
     };
     Ok(event_stream(everything.into_body()))
@@ -76,27 +69,30 @@ impl Everything {
 
     /// The next piece of text to send; none when it is over.
     async fn step(&mut self) -> Result<Option<String>, io::Error> {
-        loop {
-            if self.is_over || self.must_stop() {
-                return Ok(None);
-            }
+        while !self.line.is_over() {
             // Marked before reading: what is appended meanwhile wakes the wait below.
             self.growth.mark_unchanged();
             let text = self.read().await.map_err(broken)?;
             match text {
-                Some(text) if !text.is_empty() => return Ok(Some(self.alive(text))),
+                Some(text) if !text.is_empty() => return Ok(Some(self.line.sent(text))),
+                // Past what others write the stream must not look dead.
+                Some(_) if self.line.is_due() => {
+                    return Ok(Some(self.line.sent(KEEP_ALIVE.to_owned())));
+                }
                 Some(_) => continue,
                 None => {}
             }
             if let Some(text) = self.wait().await {
-                return Ok(Some(self.alive(text)));
+                return Ok(Some(self.line.sent(text)));
             }
         }
+        Ok(None)
     }
 
     /// Reads one window. None: there is nothing behind the last one. An empty text: nothing in it is the caller's.
     async fn read(&mut self) -> Result<Option<String>, Problem> {
-        let window = self.host.app.logs.read_all(&self.caller.scope, self.after, WINDOW).await?;
+        let Lifeline { host, caller, .. } = &self.line;
+        let window = host.app.logs.read_all(&caller.scope, self.after, WINDOW).await?;
         if window.until <= self.after {
             return Ok(None);
         }
@@ -110,34 +106,17 @@ impl Everything {
 
     /// Waits for growth, or for the time to say that the stream lives.
     async fn wait(&mut self) -> Option<String> {
-        let app = &self.host.app;
         // Losing any of these waits is fine: each is begun again from what the logs and the clock say.
         tokio::select! {
-            () = app.shutdown.cancelled() => self.is_over = true,
-            () = self.caller.revoked.cancelled() => self.is_over = true,
             // The senders live as long as the engine and the pulse, which the host keeps.
-            _ = self.growth.changed() => {}
+            _ = self.growth.changed() => None,
             // Who is too far behind has missed some; nobody keeps them.
             told = self.heartbeats.recv() => {
-                let theirs = told.ok().filter(|told| self.caller.scope.includes(&told.place));
-                return theirs.map(|told| frames::unplaced(&told).into_text());
+                let scope = &self.line.caller.scope;
+                let theirs = told.ok().filter(|told| scope.includes(&told.place));
+                theirs.map(|told| frames::unplaced(&told).into_text())
             }
-            () = tokio::time::sleep_until(self.keep_alive_at) => {
-                let is_expired = self.caller.expires_at.is_some_and(|at| at <= self.host.now());
-                self.is_over = is_expired;
-                return (!is_expired).then(|| KEEP_ALIVE.to_owned());
-            }
+            () = self.line.lapse() => (!self.line.is_over()).then(|| KEEP_ALIVE.to_owned()),
         }
-        None
-    }
-
-    fn must_stop(&self) -> bool {
-        self.host.app.shutdown.is_cancelled() || self.caller.revoked.is_cancelled()
-    }
-
-    /// Whatever is sent is a sign of life.
-    fn alive(&mut self, text: String) -> String {
-        self.keep_alive_at = Instant::now() + self.host.app.config.keep_alive;
-        text
     }
 }

@@ -341,3 +341,31 @@ async fn a_key_that_expires_ends_its_streams() {
     assert_eq!(names(&stream.rest().await), ["run.started"]);
     assert_eq!(began.elapsed().as_secs(), 30, "at the first sign of life after it");
 }
+
+/// What goes on all the time must not keep a stream from looking at its key.
+#[tokio::test(start_paused = true)]
+async fn a_busy_run_does_not_keep_the_stream_of_an_expired_key_open() {
+    let host = TestHost::start().await;
+    for path in ["/v1/runs/RUN/events", "/v1/host/callboard/events"] {
+        let run = host.waiting_run().await;
+        let body = json!({ "name": "short", "expiresAt": host.now().plus_millis(20_000) });
+        let key = host.post("/v1/host/callboard/keys", &body).send().await.text_at("key");
+        let stream = host.get(&path.replace("RUN", &run)).key(&key).open().await;
+        let busy = async {
+            let pause = json!({ "drainPolicy": "immediate" });
+            for _ in 0..20 {
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                host.post(&format!("/v1/runs/{run}:pause"), &pause).send().await;
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                host.post(&format!("/v1/runs/{run}:resume"), &json!({})).send().await;
+            }
+        };
+        let began = Instant::now();
+        let ended = async {
+            stream.rest().await;
+            began.elapsed().as_secs()
+        };
+        let ((), ended) = tokio::join!(busy, ended);
+        assert_eq!(ended, 21, "{path}: with the first event after it");
+    }
+}

@@ -367,6 +367,50 @@ async fn forms_and_mail_are_taken_by_address_and_what_they_point_at_is_left_alon
     assert_eq!((again.status, &again.json["runId"]), (200, &first.json["runId"]));
 }
 
+async fn address(host: &TestHost, body: Value, pointer: &str) -> String {
+    let made = host.post(SUBSCRIPTIONS, &body).send().await.json;
+    made.pointer(pointer).and_then(Value::as_str).expect("an address").to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_form_is_read_whole_whatever_stands_in_it() {
+    let host = TestHost::start().await;
+    let mapping = json!({ "long": "form.fields.long", "last": "form.fields.last" });
+    let form = json!({ "source": "form", "workflowId": "noop", "inputMapping": mapping });
+    let url = address(&host, form, "/binding/ingestUrl").await;
+    let long = "x".repeat(100_000);
+    let sent = host.call(Method::POST, &url).anonymous();
+    let sent = sent.header("content-type", "application/x-www-form-urlencoded");
+    let sent = sent.bytes(format!("long={long}&last=a #1+%26%20b\n")).send().await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    let started = &host.end_of(&sent.text_at("runId")).await[0];
+    assert_eq!(started["payload"]["inputs"], json!({ "long": long, "last": "a #1 & b" }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn mails_without_a_message_id_are_not_taken_for_one_another() {
+    let host = TestHost::start().await;
+    let mail = json!({ "source": "email", "workflowId": "noop" });
+    let address = address(&host, mail, "/binding/ingestAddress").await;
+    for (nameless, text) in [("", "one"), ("", "two"), ("  ", "three")] {
+        let message = json!({ "messageId": nameless, "from": "a@x", "text": text });
+        let sent = host.post(&address, &message).anonymous().send().await;
+        assert_eq!((sent.status, &sent.json["outcome"]), (202, &json!("delivered")), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mail_with_a_spoiled_attachment_is_refused() {
+    let host = TestHost::start().await;
+    let mail = json!({ "source": "email", "workflowId": "noop" });
+    let address = address(&host, mail, "/binding/ingestAddress").await;
+    let files = json!([{ "contentBase64": "aGk=" }, { "contentBase64": "a*b" }]);
+    let message = json!({ "messageId": "<1@x>", "from": "a@x", "attachments": files });
+    let sent = host.post(&address, &message).anonymous().send().await;
+    assert_eq!(sent.refusal(), (400, "validation_error"));
+    assert_eq!(sent.json["details"]["path"], "attachments[1].contentBase64");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_body_over_the_limit_is_refused_before_anything_is_read() {
     let config = ServerConfig { max_body_bytes: 2048, ..ServerConfig::default() };

@@ -105,7 +105,7 @@ pub(in crate::routes) async fn deliver(
             "only items of work come over it; add one to the member's work",
         ));
     }
-    if !(1..=LONGEST_QUEUE_ID).contains(&body.id.len()) {
+    if !(1..=LONGEST_QUEUE_ID).contains(&body.id.chars().count()) {
         return Err(Problem::invalid_at("id", "must have 1 to 256 characters"));
     }
     let event =
@@ -175,7 +175,8 @@ pub(crate) fn read(
         TriggerSource::Form => event.form = Some(FormContent { fields: fields(headers, body)? }),
         TriggerSource::Email => {
             let (message_id, mail) = mail(body)?;
-            event_id = message_id.or(event_id);
+            // A blank name would make one of all mails that have none.
+            event_id = message_id.filter(|id| !id.trim().is_empty()).or(event_id);
             event.email = Some(mail);
         }
         TriggerSource::Webhook => {
@@ -206,36 +207,32 @@ fn shown(headers: &HeaderMap) -> Object {
 fn fields(headers: &HeaderMap, body: &[u8]) -> Result<Object, Problem> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if kind.is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded")) {
-        let text =
-            std::str::from_utf8(body).map_err(|_| Problem::invalid("the form is no text"))?;
-        let uri: Uri = format!("/?{}", text.trim())
-            .parse()
-            .map_err(|_| Problem::invalid("the form cannot be read"))?;
-        let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&uri);
-        let pairs = pairs.map_err(|_| Problem::invalid("the form cannot be read"))?;
-        return Ok(pairs.0.into_iter().map(|(name, value)| (name, value.into())).collect());
+        let pairs = form_urlencoded::parse(body.trim_ascii());
+        return Ok(pairs.map(|(name, value)| (name.into_owned(), (*value).into())).collect());
     }
     parse(body)
 }
 
-/// Attachments that came along are kept by their digest; those that are only pointed at are left where they are.
+/// Attachments that came along are named by their digest; those that are only pointed at are left where they are.
 fn mail(body: &[u8]) -> Result<(Option<String>, EmailContent), Problem> {
     let posted: PostedMail = parse(body)?;
-    let attachments = posted.attachments.into_iter().filter_map(|file| {
+    let mut attachments = Vec::new();
+    for (place, file) in posted.attachments.into_iter().enumerate() {
         if file.url.is_some() {
             tracing::info!("attachment dropped: this host follows no address in a message");
         }
-        let bytes = STANDARD.decode(file.content_base64?).ok()?;
-        let digest = Sha256::digest(&bytes);
-        let hex = hex(digest);
-        Some(AttachmentRef {
+        let Some(content) = file.content_base64 else { continue };
+        let bytes = STANDARD.decode(content).map_err(|_| {
+            Problem::invalid_at(&format!("attachments[{place}].contentBase64"), "must be base64")
+        })?;
+        let hex = hex(Sha256::digest(&bytes));
+        attachments.push(AttachmentRef {
             handle: format!("sha256:{hex}"),
             filename: file.filename,
             media_type: file.media_type,
             bytes: bytes.len() as u64,
-        })
-    });
-    let attachments = attachments.collect();
+        });
+    }
     let (from, to, subject) = (posted.from, posted.to, posted.subject);
     let mail =
         EmailContent { from, to, subject, text: posted.text, html: posted.html, attachments };

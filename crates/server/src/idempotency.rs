@@ -31,13 +31,16 @@ const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAY: HeaderName = HeaderName::from_static("openwop-idempotent-replay");
 const LONGEST_KEY: usize = 255;
 
+/// The headers that make another request of the same body.
+const MEANINGFUL: [&str; 4] = ["if-match", "if-none-match", "x-dedup", "x-force-engine-version"];
+
 /// A request under an idempotency key.
 #[derive(Debug, Clone)]
 pub(crate) struct Keyed {
     key: Digest,
     request: Digest,
     expires_at: Timestamp,
-    /// Set when the outcome went into a commit of its own.
+    /// Set when the outcome was composed for a commit, which either keeps it or fails.
     committed: Arc<AtomicBool>,
 }
 
@@ -50,12 +53,12 @@ pub(crate) async fn perform(
     host: &Host,
     operation: &Operation,
     caller: &Caller,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
     let Some(key) = sent_key(request.headers())? else { return Ok(next.run(request).await) };
     let key = key_digest(caller, operation, key);
-    let (asked, mut request) = request_digest(operation, &mut request).await?;
+    let (asked, mut request) = request_digest(operation, request).await?;
     let _turn = host.turns.take(key).await;
     let at = host.now();
     let expires_at = at.plus(Duration::from_secs(RETENTION_SECONDS));
@@ -189,19 +192,29 @@ fn key_digest(caller: &Caller, operation: &Operation, key: &str) -> Digest {
     digest(&[caller.scope.tenant.as_str(), workspace, mode, operation.name, key].map(str::as_bytes))
 }
 
+/// What was asked for: the operation, its path, its body, its query and the headers that change its meaning.
+///
+/// Query and headers count only where they are sent, so that outcomes from before they counted are still found.
 async fn request_digest(
     operation: &Operation,
-    request: &mut Request,
+    mut request: Request,
 ) -> Result<(Digest, Request), Problem> {
     let parameters = request.extract_parts::<RawPathParams>().await;
     let parameters = parameters.map_err(|_| Problem::invalid("the path cannot be read"))?;
-    let (parts, body) = std::mem::take(request).into_parts();
+    let (parts, body) = request.into_parts();
     let bytes =
         to_bytes(body, usize::MAX).await.map_err(|_| Problem::invalid("the body broke off"))?;
     let canonical = canonical(&bytes);
     let mut fields = vec![operation.name.as_bytes()];
     fields.extend(parameters.iter().map(|(_, value)| value.as_bytes()));
     fields.push(&canonical);
+    if let Some(query) = parts.uri.query() {
+        fields.extend([b"?", query.as_bytes()]);
+    }
+    for name in MEANINGFUL {
+        let values = parts.headers.get_all(name).iter();
+        fields.extend(values.flat_map(|value| [name.as_bytes(), value.as_bytes()]));
+    }
     let digest = digest(&fields);
     Ok((digest, Request::from_parts(parts, Body::from(bytes))))
 }

@@ -142,6 +142,28 @@ async fn mistakes_of_the_caller_are_not_kept() {
     assert!(reply.status == 201 && !is_replay(&reply));
 }
 
+/// R60: what a request asks for stands in its query and its conditions too.
+#[tokio::test(start_paused = true)]
+async fn another_query_or_condition_under_the_same_key_is_another_request() {
+    let host = TestHost::start().await;
+    let write = async |condition: &str| {
+        let call = host.call(Method::PUT, "/v1/host/workspace/files/a.md");
+        let call = call.json(&json!({ "content": "x" })).header("if-match", condition);
+        call.header("idempotency-key", "k").send().await
+    };
+    assert_eq!(write("\"v1\"").await.refusal(), (409, "workspace_conflict"));
+    assert!(is_replay(&write("\"v1\"").await));
+    assert_eq!(write("\"v2\"").await.refusal(), (409, "idempotency_key_mismatch"));
+
+    let remove = async |query: &str| {
+        let call = host.call(Method::DELETE, &format!("/v1/webhooks/none{query}"));
+        call.header("idempotency-key", "k").send().await
+    };
+    assert_eq!(remove("?tenantId=acme").await.status, 404);
+    assert!(is_replay(&remove("?tenantId=acme").await));
+    assert_eq!(remove("").await.refusal(), (409, "idempotency_key_mismatch"));
+}
+
 /// What is refused for good is kept, so that a repetition hears the same.
 #[tokio::test(start_paused = true)]
 async fn lasting_refusals_are_kept() {

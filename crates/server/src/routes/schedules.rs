@@ -243,8 +243,9 @@ pub(super) async fn run_now(
     let answered = settle(keyed.as_ref(), describe, |remember| {
         host.app.scheduler.run_now(&schedule, remember)
     });
+    let answered = answered.await?;
     audit(&caller, &id, "schedule run by hand");
-    answered.await
+    Ok(answered)
 }
 
 /// Either a pattern or an instant.

@@ -129,15 +129,17 @@ impl Command {
     }
 }
 
+/// Said of each argument, since a heading of the whole would go on to the arguments that follow it.
+const CONNECTION: &str = "Connection";
+
 /// Which host, and as whom.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Connection")]
 pub(crate) struct Connection {
     /// Address of the host [env: CALLBOARD_URL] [default: http://127.0.0.1:8787]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help_heading = CONNECTION)]
     url: Option<String>,
     /// Key for the host [env: CALLBOARD_API_KEY]
-    #[arg(long = "api-key", value_name = "KEY")]
+    #[arg(long = "api-key", value_name = "KEY", help_heading = CONNECTION)]
     key: Option<ApiKey>,
 }
 

@@ -219,7 +219,9 @@ fn problem(
         StatusCode::BAD_REQUEST => Exit::Usage,
         _ => Exit::Failed,
     };
-    let error = CommandError::new(exit, format!("{} ({})", envelope.message, envelope.error));
+    let what = format!("{} ({})", envelope.message, envelope.error);
+    let error =
+        CommandError { code: Some(envelope.error.clone()), ..CommandError::new(exit, what) };
     match (status, detail("scopeRequired"), detail("correlationId"), wait) {
         (StatusCode::UNAUTHORIZED, ..) if has_key => {
             error.hint("check --api-key or CALLBOARD_API_KEY")

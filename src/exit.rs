@@ -32,11 +32,13 @@ pub(crate) struct CommandError {
     pub(crate) exit: Exit,
     pub(crate) what: String,
     pub(crate) hint: Option<String>,
+    /// The host's name for what went wrong, where a host said so.
+    pub(crate) code: Option<String>,
 }
 
 impl CommandError {
     pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
-        Self { exit, what: what.into(), hint: None }
+        Self { exit, what: what.into(), hint: None, code: None }
     }
 
     pub(crate) fn failed(what: impl Into<String>) -> Self {
@@ -57,6 +59,13 @@ impl CommandError {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// A host that restarts or is busy may be back soon; one that refuses will refuse again.
+    pub(crate) fn is_passing(&self) -> bool {
+        let code = self.code.as_deref();
+        self.exit == Exit::Unreachable
+            || matches!(code, Some("rate_limited" | "service_unavailable" | "internal_error"))
     }
 
     /// Whether the reader of our output went away, as in `callboard runs list | head -1`. Nothing is left to say then.

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use callboard_protocol::{Event, NodeId, OutputChunk, RunEvent, RunId, RunStatus};
 
-use crate::answers::{Answering, Answers, Turn};
+use crate::answers::{Answering, Answers, HostInbox, Turn};
 use crate::client::Client;
 use crate::exit::CommandError;
 use crate::output;
@@ -73,7 +73,7 @@ pub(crate) async fn follow(
         .map_err(|error| CommandError::failed(format!("cannot listen for signals: {error}")))?;
     let mut stream = EventStream::open(client, run, mode).await?;
     let mut screen = Screen::new(audience, Timeline::of(definition));
-    let mut answering = Answering::new(client, run, answers);
+    let mut answering = Answering::new(HostInbox::new(client, run), answers);
     loop {
         let is_drawing = answering.is_drawing();
         let heard = tokio::select! {
@@ -190,7 +190,7 @@ impl Screen {
             Turn::Ends => self.show_kept()?,
             Turn::Refused(why) => {
                 self.show_kept()?;
-                self.aside(&words::plain(&why))?;
+                self.aside(&why)?;
             }
             Turn::Unanswered(question) => {
                 self.show_kept()?;
@@ -223,9 +223,11 @@ impl Screen {
                 Err(_) => Ok(()),
             },
             (None, "state.snapshot") => self.show_snapshot(&frame.json()),
-            (None, other) => {
-                self.print(&format!("{MARGIN}· {other} {}", words::preview(&frame.json())))
-            }
+            (None, other) => self.print(&format!(
+                "{MARGIN}· {} {}",
+                words::plain(other),
+                words::preview(&frame.json())
+            )),
         }
     }
 
@@ -275,7 +277,7 @@ impl Screen {
         if outputs.as_object().is_none_or(serde_json::Map::is_empty) {
             return Ok(());
         }
-        let text = serde_json::to_string_pretty(outputs).unwrap_or_default();
+        let text = words::pretty(outputs);
         self.print(&format!("{MARGIN}{}", text.replace('\n', &format!("\n{MARGIN}"))))
     }
 
@@ -284,6 +286,7 @@ impl Screen {
         self.ended =
             RunStatus::from_name(status).filter(|status| status.is_terminal()).or(self.ended);
         let variables = snapshot.get("variables").cloned().unwrap_or_default();
+        let status = words::plain(status);
         self.print(&format!("{MARGIN}· {status:<22} {}", words::preview(&variables)))
     }
 
@@ -332,7 +335,7 @@ impl Screen {
 
     /// A word about the connection, beside the events.
     fn aside(&mut self, text: &str) -> Result<(), CommandError> {
-        let text = text.yellow().to_string();
+        let text = words::plain(text).yellow().to_string();
         self.beside(|| output::note(&text))
     }
 

@@ -9,6 +9,7 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 
 use crate::exit::CommandError;
+use crate::words;
 
 /// Writes one line to standard output.
 pub(crate) fn line(text: &str) -> Result<(), CommandError> {
@@ -26,12 +27,12 @@ pub(crate) fn text(text: &str) -> Result<(), CommandError> {
 
 /// Writes one JSON document for machines, indented so that people can read it too.
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), CommandError> {
-    line(&serde_json::to_string_pretty(value).unwrap_or_default())
+    line(&words::pretty(value))
 }
 
 /// Writes one JSON document on one line, for streams of them.
 pub(crate) fn json_line<T: Serialize>(value: &T) -> Result<(), CommandError> {
-    line(&serde_json::to_string(value).unwrap_or_default())
+    line(&words::compact(value))
 }
 
 /// Says something beside the result, on standard error. Nobody is left to tell if that fails.
@@ -39,15 +40,16 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
+/// What to do next. It may repeat the words of a host or a file, as an error does.
 pub(crate) fn hint(text: &str) {
-    note(&format!("{} {text}", "hint:".cyan().bold()));
+    note(&format!("{} {}", "hint:".cyan().bold(), words::plain(text)));
 }
 
 pub(crate) fn error(error: &CommandError) {
     if error.is_silent() {
         return;
     }
-    note(&format!("{} {}", "error:".red().bold(), error.what));
+    note(&format!("{} {}", "error:".red().bold(), words::plain(&error.what)));
     if let Some(text) = &error.hint {
         hint(text);
     }

@@ -58,8 +58,7 @@ fn show(question: &Question) {
         }
     }
     if let Some(artifact) = question.proposal() {
-        let text = serde_json::to_string_pretty(artifact).unwrap_or_default();
-        output::note(&format!("  {}", words::plain(&text).replace('\n', "\n  ")));
+        output::note(&format!("  {}", words::pretty(artifact).replace('\n', "\n  ")));
     }
     if let Some(needed) = question.data["requiredApprovals"].as_u64().filter(|needed| *needed > 1) {
         output::note(&format!("  {} of {needed} have decided", question.votes.len()));
@@ -184,7 +183,7 @@ fn ask_json(label: &str, before: &Value) -> dialoguer::Result<Value> {
 }
 
 fn shown(choice: &Value) -> String {
-    choice.as_str().map_or_else(|| choice.to_string(), words::plain)
+    choice.as_str().map_or_else(|| words::compact(choice), words::plain)
 }
 
 fn theme() -> ColorfulTheme {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use callboard_protocol::{Event, RunEvent, RunId, RunStatus};
 
 use crate::client::Client;
-use crate::exit::{CommandError, Exit};
+use crate::exit::CommandError;
 
 /// The first wait before coming back to a host that went away; it doubles up to [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -133,7 +133,7 @@ impl<'c> EventStream<'c> {
                     Some(Open { response, frames: FrameReader::default(), is_silent: true });
                 Ok(was_away.then_some(Heard::Back))
             }
-            Err(error) if self.tries < MOST_TRIES && is_passing(&error) => {
+            Err(error) if self.tries < MOST_TRIES && error.is_passing() => {
                 self.tries += 1;
                 Ok((self.tries == 1).then_some(Heard::Lost))
             }
@@ -151,11 +151,6 @@ fn ends_the_stream(frame: &Frame) -> bool {
         || frame.json().get("status").and_then(Value::as_str).and_then(RunStatus::from_name);
     Event::is_terminal(&frame.event)
         || (frame.event == "state.snapshot" && status().is_some_and(RunStatus::is_terminal))
-}
-
-/// A host that restarts or is busy may be back soon; one that refuses will refuse again.
-fn is_passing(error: &CommandError) -> bool {
-    matches!(error.exit, Exit::Unreachable | Exit::Failed)
 }
 
 /// Cuts a stream of bytes into frames, wherever the network cut it before.

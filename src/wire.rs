@@ -125,7 +125,6 @@ impl Host {
         let engine =
             engine::build(&settings, definitions, store.clone(), agents.clone(), dispatch, &minds);
         tools.workflows.attach(&engine);
-        let first_key = first_key(&keys).await?;
         let egress = Arc::new(egress);
         let standing = Standing::assemble(&settings, &engine, &store, &egress).await?;
         let (shutdown, quiet) = (CancellationToken::new(), CancellationToken::new());
@@ -136,7 +135,7 @@ impl Host {
             bridge: standing.bridge.clone(),
             queues: standing.queues.clone(),
             pulse: standing.pulse.clone(),
-            keys,
+            keys: keys.clone(),
             config: ServerConfig { host_id: format!("callboard-{}", store.name()), ..server },
             agents,
             deployments: deployments(&settings, &store),
@@ -160,6 +159,8 @@ impl Host {
             CommandError::usage(format!("this host would contradict itself: {contradiction}"))
                 .hint("mend the section of callboard.toml that switches one of the two on or off")
         })?;
+        // Nothing after this can fail: a key that was stored and never shown is of use to nobody.
+        let first_key = first_key(&keys).await?;
         let router = callboard_server::router(app);
         let tasks = TaskTracker::new();
         if let Some(exporter) = exporter {

@@ -1,10 +1,12 @@
 //! Durations, times and values as people read and write them.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use comfy_table::{Cell, Color};
+use serde::Serialize;
 use serde_json::Value;
 
+use callboard_engine::{Clock, SystemClock};
 use callboard_protocol::{RunStatus, Timestamp};
 
 use crate::output;
@@ -23,23 +25,17 @@ pub(crate) fn duration(duration: Duration) -> String {
     }
 }
 
-pub(crate) fn now() -> Timestamp {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
-}
-
-/// How long ago for a person; the exact time for a pipe.
+/// How long ago, or how long until then, for a person; the exact time for a pipe.
 pub(crate) fn moment(at: Timestamp) -> String {
-    if output::is_terminal() {
-        format!("{} ago", duration(now().since(at)))
-    } else {
-        at.to_string()
-    }
+    if output::is_terminal() { seen_from(SystemClock.now(), at) } else { at.to_string() }
 }
 
-/// How long it is until then for a person; the exact time for a pipe.
-pub(crate) fn until(at: Timestamp) -> String {
-    if output::is_terminal() { format!("in {}", duration(at.since(now()))) } else { at.to_string() }
+fn seen_from(now: Timestamp, at: Timestamp) -> String {
+    if at > now {
+        format!("in {}", duration(at.since(now)))
+    } else {
+        format!("{} ago", duration(now.since(at)))
+    }
 }
 
 /// A moment as people give it: RFC 3339, or how long ago (`90s`, `15m`, `2h`, `7d`).
@@ -63,16 +59,37 @@ pub(crate) fn parse_moment(text: &str) -> Result<Timestamp, String> {
         _ => return Err(wrong()),
     };
     let age = i64::try_from(count.saturating_mul(seconds).saturating_mul(1000)).unwrap_or(i64::MAX);
-    Ok(Timestamp::from_millis(now().as_millis().saturating_sub(age)))
+    Ok(Timestamp::from_millis(SystemClock.now().as_millis().saturating_sub(age)))
 }
 
 /// Compact JSON, cut where it gets long.
 pub(crate) fn preview(value: &Value) -> String {
-    let text = value.to_string();
+    let text = compact(value);
     match text.char_indices().nth(PREVIEW_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,
     }
+}
+
+/// JSON on one line.
+pub(crate) fn compact<T: Serialize>(value: &T) -> String {
+    escape(&serde_json::to_string(value).unwrap_or_default())
+}
+
+/// JSON, indented for people.
+pub(crate) fn pretty<T: Serialize>(value: &T) -> String {
+    escape(&serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+/// The same JSON without the control characters that JSON lets stand, which drive a terminal like those that it
+/// does not.
+fn escape(json: &str) -> String {
+    let unseen = |c: char| c.is_control() && c != '\n';
+    if !json.contains(unseen) {
+        return json.to_owned();
+    }
+    let written = |c: char| if unseen(c) { format!("\\u{:04x}", u32::from(c)) } else { c.into() };
+    json.chars().map(written).collect()
 }
 
 /// Text from outside without what would move the cursor or change the terminal.
@@ -112,14 +129,29 @@ mod tests {
             parse_moment("2026-01-31T08:00:00Z").map(|at| at.as_millis()),
             Ok(1_769_846_400_000)
         );
-        assert!(parse_moment("2h").is_ok_and(|at| at < now()));
+        assert!(parse_moment("2h").is_ok_and(|at| at < SystemClock.now()));
         for wrong in ["", "h", "2w", "yesterday", "-5m"] {
             assert!(parse_moment(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
+    fn moments_lie_behind_or_ahead() {
+        let seen = |at| seen_from(Timestamp::from_millis(100_000), Timestamp::from_millis(at));
+        assert_eq!([40_000, 100_000, 165_000].map(seen), ["1m 00s ago", "0 ms ago", "in 1m 05s"]);
+    }
+
+    #[test]
     fn foreign_text_cannot_drive_the_terminal() {
-        assert_eq!(plain("a\u{1b}[2Jb\nc"), "a[2Jb\nc");
+        assert_eq!(plain("a\u{1b}[2Jb\u{9b}0m\nc"), "a[2Jb0m\nc");
+    }
+
+    #[test]
+    fn json_says_the_same_without_what_drives_a_terminal() {
+        let value = serde_json::json!({ "a": "\u{1b}\u{7f}\u{9b}2J\n" });
+        for text in [compact(&value), pretty(&value), preview(&value)] {
+            assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+            assert_eq!(serde_json::from_str::<Value>(&text).ok().as_ref(), Some(&value));
+        }
     }
 }

@@ -27,9 +27,13 @@ impl Client {
         self.json(request).await.map_err(|error| no_subscription(error, id))
     }
 
-    pub(crate) async fn trigger_dead_letters(&self, id: &str) -> Result<Value, CommandError> {
-        let path = format!("/v1/trigger-subscriptions/{}/dead-letters?limit=200", segment(id));
-        let found = self.json(self.request(Method::GET, &path)).await;
+    pub(crate) async fn trigger_dead_letters(
+        &self,
+        id: &str,
+        query: &[(&str, String)],
+    ) -> Result<Value, CommandError> {
+        let path = format!("/v1/trigger-subscriptions/{}/dead-letters", segment(id));
+        let found = self.json(self.request_with(Method::GET, &path, query)?).await;
         found.map_err(|error| no_subscription(error, id))
     }
 

@@ -192,7 +192,7 @@ async fn sum_up(client: &Client, run: &RunId) -> Result<(), CommandError> {
     output::line("")?;
     say("state", snapshot.status.as_str())?;
     let result = snapshot.variables.get(RESULT).unwrap_or(&Value::Null);
-    say("result", &words::plain(&result.to_string()))?;
+    say("result", &words::compact(result))?;
     let cost = snapshot.metrics.map(|metrics| metrics.openwop_cost).unwrap_or_default();
     let usd = cost.usd.map_or_else(|| "unknown".to_owned(), |usd| format!("${usd:.2}"));
     let (input, output) = (cost.tokens.input, cost.tokens.output);

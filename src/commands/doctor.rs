@@ -39,6 +39,9 @@ pub(crate) struct DoctorArgs {
     /// Configuration file
     #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG", hide_env_values = true)]
     config: Option<PathBuf>,
+    /// Call MCP servers at loopback and private addresses too, as a host with this flag would
+    #[arg(long, env = "CALLBOARD_ALLOW_PRIVATE_EGRESS", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
+    allow_private_egress: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -90,10 +93,11 @@ pub(crate) async fn run(args: DoctorArgs, earlier: &Connection) -> Result<Exit, 
         local::database(&args.data),
         local::disk_space(&args.data),
     ];
+    let reach = if args.allow_private_egress { Reach::Anywhere } else { Reach::Public };
     // A file that cannot be read has been reported above.
     if let Ok(config) = Config::load(args.config.as_deref()) {
         checks.extend(models::check(&config, environment).await);
-        checks.extend(mcp::check(&config, reach()).await);
+        checks.extend(mcp::check(&config, reach).await);
         checks.extend(cli::check(&config, environment).await);
     }
     checks.extend(host::check(&client).await);
@@ -104,14 +108,6 @@ pub(crate) async fn run(args: DoctorArgs, earlier: &Connection) -> Result<Exit, 
         checks.iter().try_for_each(print)?;
     }
     Ok(if has_failed { Exit::Failed } else { Exit::Done })
-}
-
-/// As far as a host with the same environment would go.
-fn reach() -> Reach {
-    match environment("CALLBOARD_ALLOW_PRIVATE_EGRESS").as_deref() {
-        None | Some("0" | "false") => Reach::Public,
-        Some(_) => Reach::Anywhere,
-    }
 }
 
 fn print(check: &Check) -> Result<(), CommandError> {

@@ -74,7 +74,7 @@ pub(crate) struct ServeArgs {
     /// Mount the conformance-only nodes and doors, and treat every key as a test key
     #[arg(long, env = "CALLBOARD_TEST_SEAMS", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
     test_seams: bool,
-    /// Let webhooks reach loopback and private addresses, also without TLS
+    /// Let webhooks, tools and registries of packs reach loopback and private addresses, also without TLS
     #[arg(long, env = "CALLBOARD_ALLOW_PRIVATE_EGRESS", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
     allow_private_egress: bool,
     /// How long a claim on a run lasts without a heartbeat, in milliseconds
@@ -120,7 +120,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, CommandError> {
     }
     if settings.reach == Reach::Anywhere {
         tracing::warn!(
-            "private egress is on: whoever may register a webhook can have this host call addresses of its own network"
+            "private egress is on: whoever may register a webhook or name a tool can have this host call addresses of its own network"
         );
     }
     let mut stop = Stop::listen()?;

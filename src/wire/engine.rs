@@ -8,7 +8,8 @@ use callboard_backends::{
 };
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
-    Activities, Catalog, Deployments, Engine, Options, Parts, RandomIds, Secrets, SystemClock,
+    Activities, Catalog, Clock, Deployments, Engine, Options, Parts, RandomIds, Secrets,
+    SystemClock,
 };
 use callboard_protocol::HostId;
 use callboard_store::SqliteStore;
@@ -17,7 +18,6 @@ use super::Settings;
 use super::agents::Dispatch;
 use super::folder::{self, Candidate};
 use super::models::Minds;
-use crate::words;
 
 pub(super) fn build(
     settings: &Settings,
@@ -91,5 +91,5 @@ pub(super) fn deployments(settings: &Settings, store: &Arc<SqliteStore>) -> Arc<
 
 /// A name that no other process has or had: the same process id may come again, but not at the same time.
 fn host_id() -> HostId {
-    format!("host-{}-{}", std::process::id(), words::now().as_millis()).into()
+    format!("host-{}-{}", std::process::id(), SystemClock.now().as_millis()).into()
 }

@@ -84,6 +84,9 @@ fn a_subscription_is_made_fed_paused_given_up_and_played_again() -> Result<()> {
     seen("16_dead_letters", &["dead-letters", id])?;
     let letters = user.output(&["triggers", "dead-letters", id, "--json"])?;
     ensure!(!letters.contains("\"n\""), "a dead letter shows its content: {letters}");
+    let page =
+        user.run(&["triggers", "dead-letters", id, "--limit", "1", "--cursor", "nothing"])?;
+    ensure!(!page.contains("unexpected argument"), "what is advised is not taken: {page}");
     let letters: Value = serde_json::from_str(&letters)?;
     let letter = letters["deliveries"][0]["attemptEventId"].as_str().context("a letter")?;
     seen("17_too_soon", &["replay", id, letter])?;

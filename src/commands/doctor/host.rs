@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use callboard_engine::{Clock, SystemClock};
 use callboard_protocol::Timestamp;
 
 use super::{Check, State};
 use crate::client::Client;
-use crate::exit::Exit;
 use crate::words;
 
 /// Leases and schedules compare clocks; beyond this two machines tell different stories.
@@ -48,7 +48,7 @@ async fn key(client: &Client) -> Check {
     match client.runs(&[("limit", "1".to_owned())]).await {
         Ok(_) => Check::new(name, State::Ok, "accepted"),
         // Known, but not for this: that is for whoever made the key to judge.
-        Err(error) if error.exit == Exit::Refused && error.what.contains("(forbidden)") => {
+        Err(error) if error.code.as_deref() == Some("forbidden") => {
             Check::new(name, State::Ok, "accepted; it may not list runs")
         }
         Err(error) => Check::of(name, error),
@@ -60,7 +60,7 @@ fn clock(date: Option<&str>) -> Check {
     let Some(theirs) = date.and_then(parse_http_date) else {
         return Check::new(name, State::Skipped, "the host does not say what time it is");
     };
-    let ours = words::now();
+    let ours = SystemClock.now();
     let skew = theirs.since(ours).max(ours.since(theirs));
     // The header has whole seconds.
     if skew <= MOST_SKEW + Duration::from_secs(1) {

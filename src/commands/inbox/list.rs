@@ -50,7 +50,7 @@ pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, Co
 }
 
 fn row(question: Question) -> [Cell; 6] {
-    let until = question.expires_at.map(words::until).unwrap_or_default();
+    let until = question.expires_at.map(words::moment).unwrap_or_default();
     [
         Cell::new(&question.run_id),
         Cell::new(words::plain(question.node_id.as_str())),

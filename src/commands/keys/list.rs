@@ -4,6 +4,7 @@ use clap::Args;
 use comfy_table::{Cell, Color};
 use serde::Deserialize;
 
+use callboard_engine::{Clock, SystemClock};
 use callboard_protocol::Timestamp;
 
 use crate::args::Connection;
@@ -47,7 +48,7 @@ pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, Co
 fn state(key: &Key) -> Cell {
     match (key.revoked_at, key.expires_at) {
         (Some(_), _) => Cell::new("revoked").fg(Color::Red),
-        (None, Some(at)) if at <= words::now() => Cell::new("expired").fg(Color::Red),
+        (None, Some(at)) if at <= SystemClock.now() => Cell::new("expired").fg(Color::Red),
         (None, Some(at)) => Cell::new(format!("until {at}")),
         (None, None) => Cell::new("valid").fg(Color::Green),
     }

@@ -34,7 +34,7 @@ pub(super) async fn run(args: HistoryArgs, earlier: &Connection) -> Result<Exit,
                 Cell::new(entry.version),
                 Cell::new(words::moment(entry.written_at)),
                 Cell::new(entry.author()),
-                Cell::new(words::plain(&words::preview(&entry.content.clone().into()))),
+                Cell::new(words::preview(&entry.content.clone().into())),
             ]
         },
     )

@@ -50,7 +50,7 @@ pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, Co
                 Cell::new(entry.version),
                 Cell::new(entry.place()),
                 Cell::new(words::moment(entry.written_at)),
-                Cell::new(words::plain(&words::preview(&entry.content.clone().into()))),
+                Cell::new(words::preview(&entry.content.clone().into())),
             ]
         },
     )

@@ -30,9 +30,13 @@ pub(crate) struct ShowArgs {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Activity {
     member: AgentRosterEntry,
+    /// The newest of them.
     runs: Vec<Done>,
+    /// There where older ones follow.
+    next_cursor: Option<String>,
     waiting: Vec<Waiting>,
     spent: Spent,
     today: Today,
@@ -108,10 +112,16 @@ pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, Co
     fires(&activity.next)?;
     today(&activity.today)?;
     spent(&activity.spent)?;
-    did(&activity.runs)?;
+    did(&activity)?;
     waits(&activity.waiting)?;
     for step in advice::next_steps(&activity, &work) {
         output::hint(&step);
+    }
+    if activity.next_cursor.is_some() {
+        let (id, since) = (&activity.member.roster_id, args.since);
+        output::hint(&format!(
+            "`callboard runs list --member {id} --since {since}` lists all runs"
+        ));
     }
     Ok(Exit::Done)
 }
@@ -199,13 +209,13 @@ fn spent(spent: &Spent) -> Result<(), CommandError> {
     output::field("cost", &cost)
 }
 
-fn did(runs: &[Done]) -> Result<(), CommandError> {
-    if runs.is_empty() {
-        return output::field("runs", "none in this time");
-    }
+fn did(activity: &Activity) -> Result<(), CommandError> {
+    let runs = &activity.runs;
     let failed = runs.iter().filter(|run| run.status == RunStatus::Failed).count();
-    let also = if failed > 0 { format!(", {failed} failed") } else { String::new() };
-    output::field("runs", &format!("{}{also}", runs.len()))?;
+    output::field("runs", &counted(runs.len(), failed, activity.next_cursor.is_some()))?;
+    if runs.is_empty() {
+        return Ok(());
+    }
     output::line("")?;
     let rows = runs.iter().map(|run| {
         [
@@ -217,6 +227,16 @@ fn did(runs: &[Done]) -> Result<(), CommandError> {
         ]
     });
     output::table(["run", "workflow", "status", "began", "fired by"], rows.collect())
+}
+
+/// A page is not the whole: what is counted on it says so.
+fn counted(runs: usize, failed: usize, more_follow: bool) -> String {
+    let also = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+    match (runs, more_follow) {
+        (0, _) => "none in this time".to_owned(),
+        (_, false) => format!("{runs}{also}"),
+        (_, true) => format!("more than {runs}; of the last {runs}, {failed} failed"),
+    }
 }
 
 fn waits(waiting: &[Waiting]) -> Result<(), CommandError> {
@@ -233,4 +253,16 @@ fn waits(waiting: &[Waiting]) -> Result<(), CommandError> {
         ]
     });
     output::table(["waits", "node", "kind", "since"], rows.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn a_page_of_runs_is_not_taken_for_all_of_them() {
+        assert_eq!(counted(0, 0, false), "none in this time");
+        assert_eq!(counted(50, 3, false), "50, 3 failed");
+        assert_eq!(counted(50, 3, true), "more than 50; of the last 50, 3 failed");
+    }
 }

@@ -84,7 +84,7 @@ fn tell(item: &WorkItem, as_json: bool) -> Result<Exit, CommandError> {
     let run = item.run_id.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
     output::line(&format!("{} is {}{run}", item.work_id, said(item.state)))?;
     if let Some(reason) = item.reason.as_ref().filter(|_| item.state == WorkState::Todo) {
-        output::hint(&format!("{}; it begins once that is over", words::plain(reason)));
+        output::hint(&format!("{reason}; it begins once that is over"));
     }
     Ok(Exit::Done)
 }

@@ -64,9 +64,9 @@ pub(super) async fn run(args: ForkArgs, earlier: &Connection) -> Result<Exit, Co
     check(&args)?;
     let client = Client::new(&args.connection.clone().or(earlier))?;
     let forked = client.fork(&args.run, &order(&args)).await;
-    let forked = forked.map_err(|error| match error.what.ends_with("(invalid_from_seq)") {
-        true => error.hint(numbers_of(&args.run)),
-        false => error,
+    let forked = forked.map_err(|error| match error.code.as_deref() {
+        Some("invalid_from_seq") => error.hint(numbers_of(&args.run)),
+        _ => error,
     })?;
     if !args.follow {
         if args.json {

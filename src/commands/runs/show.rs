@@ -2,7 +2,6 @@
 
 use clap::Args;
 use comfy_table::Cell;
-use serde_json::Value;
 
 use callboard_protocol::{ForkMode, Object, RunSnapshot};
 
@@ -80,7 +79,7 @@ fn print_family(run: &RunSnapshot) -> Result<(), CommandError> {
 
 fn print_values(title: &str, values: Option<&Object>) -> Result<(), CommandError> {
     let Some(values) = values.filter(|values| !values.is_empty()) else { return Ok(()) };
-    let text = serde_json::to_string_pretty(&Value::Object(values.clone())).unwrap_or_default();
+    let text = words::pretty(values);
     output::line("")?;
     output::line(title)?;
     output::line(&text)

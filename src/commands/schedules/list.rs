@@ -68,7 +68,7 @@ pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, Co
 fn next(line: &Line) -> Cell {
     match (line.enabled, line.next_fire_at) {
         (false, _) => Cell::new("paused").fg(Color::Yellow),
-        (true, Some(at)) => Cell::new(words::until(at)),
+        (true, Some(at)) => Cell::new(words::moment(at)),
         (true, None) => Cell::new("done"),
     }
 }

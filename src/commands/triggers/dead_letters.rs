@@ -9,16 +9,22 @@ use callboard_protocol::Timestamp;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::listing::Listing;
+use crate::listing::{Listing, given};
 use crate::words;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  callboard triggers dead-letters tsub_0199f2c4")]
+  callboard triggers dead-letters tsub_0199f2c4 --limit 10")]
 pub(crate) struct DeadLettersArgs {
     /// Id of the subscription
     #[arg(value_name = "SUBSCRIPTION_ID")]
     id: String,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=200))]
+    limit: u16,
+    /// Where the last page ended
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -36,7 +42,8 @@ struct Line {
 
 pub(super) async fn run(args: DeadLettersArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
-    let found = client.trigger_dead_letters(&args.id).await?;
+    let query = given([("limit", Some(args.limit.to_string())), ("cursor", args.cursor)]);
+    let found = client.trigger_dead_letters(&args.id, &query).await?;
     Listing::new("deliveries", ["id", "reason", "when"], "no dead letters in the last 30 days")
         .next("`callboard triggers replay ID DELIVERY` starts a run of one")
         .show(found, args.json, |line: Line| {

@@ -10,7 +10,7 @@ use callboard_agents::{Check, Outcome, Policy, Vetted};
 
 use super::Checked;
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::{output, words};
 
 impl Checked {
     fn outcome(&self, check: &str) -> Option<Outcome> {
@@ -69,12 +69,12 @@ pub(super) fn one(checked: &Checked, policy: &Policy, json: bool) -> Result<Exit
             Outcome::Failed => "✗".red().to_string(),
             Outcome::Skipped => "○".yellow().to_string(),
         };
-        output::line(&format!("{mark} {check:<10} {detail}"))?;
+        output::line(&format!("{mark} {check:<10} {}", words::plain(detail)))?;
     }
     match result {
         Ok(vetted) => {
             for agent in &vetted.pack.agents {
-                output::field("agent", agent.id().as_str())?;
+                output::field("agent", &words::plain(agent.id().as_str()))?;
             }
             let missing = policy.host.missing_tools(&vetted.pack);
             if !missing.is_empty() {
@@ -115,7 +115,7 @@ fn row(checked: &Checked, policy: &Policy) -> [Cell; 6] {
         }
     };
     [
-        Cell::new(&checked.what),
+        Cell::new(words::plain(&checked.what)),
         mark(checked.outcome("integrity")),
         mark(checked.outcome("signature")),
         here,
@@ -133,5 +133,5 @@ fn mark(outcome: Option<Outcome>) -> Cell {
 }
 
 fn join<T: AsRef<str>>(names: &BTreeSet<T>) -> String {
-    names.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(", ")
+    words::plain(&names.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(", "))
 }

@@ -10,7 +10,7 @@ use crate::commands::{
     roster, run, runs, schedules, secrets, serve, triggers, workflows,
 };
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::screen::output;
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8787";
 

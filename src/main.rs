@@ -1,23 +1,16 @@
 //! The `callboard` command: reads what was typed, does it, and ends with the code that says how it went.
 
-mod answers;
 mod args;
 mod client;
 mod commands;
 mod config;
 mod disk;
 mod exit;
-mod follow;
-mod listing;
-mod mend;
-mod output;
-mod progress;
-mod prompt;
-mod question;
-mod stream;
-mod timeline;
+mod inputs;
+mod process;
+mod screen;
+mod watch;
 mod wire;
-mod words;
 
 use std::num::NonZero;
 use std::process::ExitCode;
@@ -32,12 +25,13 @@ use commands::{
     roster, run, runs, schedules, secrets, serve, triggers, workflows,
 };
 use exit::{CommandError, Exit};
+use screen::output;
 
 // docs/decisions/0009: what a run makes is small and freed by other threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What is left behind after a command has nothing to say any more; waiting longer would only hold up the shell.
+/// How long background work may take to end after the command has; waiting longer would only hold up the shell.
 const AFTERMATH: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {

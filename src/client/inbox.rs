@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Client, EXTENSION, segment};
 use crate::exit::CommandError;
-use crate::question::Question;
+use crate::watch::question::Question;
 
 impl Client {
     /// A page of what runs ask.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Client, EXTENSION, or_not_found, segment};
 use crate::exit::CommandError;
-use crate::progress;
+use crate::screen::progress;
 
 impl Client {
     pub(crate) async fn packs(&self) -> Result<Value, CommandError> {

@@ -4,8 +4,8 @@ use clap::Args;
 
 use crate::args::Connection;
 use crate::client::Client;
-use crate::commands::run;
 use crate::exit::{CommandError, Exit};
+use crate::watch::{Heading, watch};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -28,5 +28,5 @@ pub(crate) struct ChatArgs {
 pub(crate) async fn run(args: ChatArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.clone().or(earlier))?;
     let run = client.chat(args.text.join(" ")).await?;
-    run::watch(&client, &run, None, args.json).await
+    watch(&client, &run, Heading::Run, None, args.json).await
 }

@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use crate::args::Cli;
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

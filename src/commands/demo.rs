@@ -12,16 +12,16 @@ use tokio::sync::mpsc;
 
 use callboard_protocol::{AgentRosterEntry, HireMember, RosterAgentRef, RunId};
 
-use crate::answers::Answers;
 use crate::args::{ApiKey, Connection};
 use crate::client::Client;
-use crate::commands::serve::{LogFormat, Stop, start_logging};
 use crate::config::{Agents, Config};
 use crate::exit::{CommandError, Exit};
-use crate::follow::{self, Audience, Ending};
-use crate::output;
+use crate::process::{LogFormat, Stop, start_logging};
+use crate::screen::{output, words};
+use crate::watch::WHOLE_LOG;
+use crate::watch::answers::Answers;
+use crate::watch::follow::{self, Audience, Ending};
 use crate::wire::{Host, Settings};
-use crate::words;
 
 /// Ships with the repository, so that readers find what they saw.
 const WORKFLOW: &str = include_str!("../../examples/workflows/triage-desk.json");
@@ -102,7 +102,7 @@ async fn show(host: &Host, args: &DemoArgs) -> Result<Ending, CommandError> {
     let watched = follow::follow(
         &client,
         &run,
-        "debug",
+        WHOLE_LOG,
         Audience::People,
         Some(WORKFLOW),
         Answers::Lines(Some(lines)),

@@ -18,7 +18,7 @@ use crate::args::{Connection, environment};
 use crate::client::Client;
 use crate::config::Config;
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

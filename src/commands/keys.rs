@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::args::Connection;
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(

@@ -14,7 +14,7 @@ use callboard_protocol::Timestamp;
 
 use crate::args::Connection;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::screen::{output, words};
 
 #[derive(Debug, Args)]
 #[command(

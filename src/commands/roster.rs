@@ -16,7 +16,7 @@ use callboard_protocol::AgentRosterEntry;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::screen::{output, words};
 
 #[derive(Debug, Args)]
 #[command(

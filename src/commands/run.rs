@@ -1,23 +1,16 @@
 //! `callboard run`: starts a run and, with `--follow`, shows it live.
 
-use std::io::Read;
-
 use clap::Args;
-use owo_colors::OwoColorize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use callboard_protocol::{CreateRun, FireMember, Object, RosterId, RunId};
+use callboard_protocol::{CreateRun, FireMember, Object};
 
-use crate::answers::Answers;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::follow::{self, Audience, Ending};
-use crate::mend::mend;
-use crate::output;
-
-/// Everything in the log, text included.
-const WHOLE_LOG: &str = "debug";
+use crate::inputs::{parse_option, read_inputs};
+use crate::screen::output;
+use crate::watch::{Heading, announce, find_definition, is_agent, watch};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -88,25 +81,9 @@ pub(crate) async fn run(args: RunArgs, earlier: &Connection) -> Result<Exit, Com
         }
     };
     match args.follow {
-        true => watch(&client, &run, definition.as_deref(), args.json).await,
+        true => watch(&client, &run, Heading::Run, definition.as_deref(), args.json).await,
         false => announce(&run, args.json),
     }
-}
-
-/// Watches a run to its end.
-pub(crate) async fn watch(
-    client: &Client,
-    run: &RunId,
-    definition: Option<&str>,
-    as_json: bool,
-) -> Result<Exit, CommandError> {
-    let audience = if as_json { Audience::Machines } else { Audience::People };
-    if !as_json {
-        output::line(&format!("{} {run}", "run".bold()))?;
-    }
-    let followed = follow::follow(client, run, WHOLE_LOG, audience, definition, answers(as_json));
-    let ending = Box::pin(followed).await?;
-    Ok(conclude(run, ending, audience))
 }
 
 /// Whoever runs an agent as a member runs the agent that the member is.
@@ -119,38 +96,6 @@ async fn must_be(client: &Client, member: &str, agent: &str) -> Result<(), Comma
         .hint(format!("leave the agent out: `callboard run {member}`")))
 }
 
-/// Machines that read events get no forms between them.
-pub(crate) fn answers(as_json: bool) -> Answers {
-    match Answers::of_this_process() {
-        Answers::Person if as_json => Answers::Unattended,
-        answers => answers,
-    }
-}
-
-/// Resolves the name first. A key that may start runs but not read definitions goes without the nodes' names.
-pub(crate) async fn find_definition(
-    client: &Client,
-    name: &str,
-) -> Result<Option<String>, CommandError> {
-    let found = if RosterId::is_meant_by(name) {
-        client.member(name).await.map(|_| None)
-    } else if is_agent(name) {
-        client.agent(name).await.map(|_| None)
-    } else {
-        client.workflow(name).await.map(Some)
-    };
-    match found {
-        Ok(definition) => Ok(definition),
-        Err(error) if error.exit == Exit::Refused => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// No workflow has a dot in its id, and every agent has one; members begin with a word of their own.
-fn is_agent(name: &str) -> bool {
-    name.contains('.') || RosterId::is_meant_by(name)
-}
-
 fn order(args: &RunArgs) -> Result<CreateRun, CommandError> {
     let configurable: Object = args.configurable.iter().cloned().collect();
     Ok(CreateRun {
@@ -161,86 +106,4 @@ fn order(args: &RunArgs) -> Result<CreateRun, CommandError> {
         tags: (!args.tags.is_empty()).then(|| args.tags.clone()),
         ..CreateRun::default()
     })
-}
-
-pub(crate) fn announce(run: &RunId, as_json: bool) -> Result<Exit, CommandError> {
-    if as_json {
-        output::json(&json!({ "runId": run }))?;
-    } else {
-        output::line(run.as_str())?;
-        if output::is_terminal() {
-            output::hint(&format!("watch it with `callboard runs events {run} --follow`"));
-        }
-    }
-    Ok(Exit::Done)
-}
-
-/// Says what a watcher should know at the end, and whether a script may go on.
-pub(crate) fn conclude(run: &RunId, ending: Ending, audience: Audience) -> Exit {
-    match ending {
-        Ending::Completed => Exit::Done,
-        Ending::Broken(code) => {
-            if audience != Audience::Machines {
-                let details = format!("`callboard runs show {run}` has the details");
-                output::hint(code.as_deref().and_then(mend).unwrap_or(&details));
-            }
-            Exit::Failed
-        }
-        Ending::Left => {
-            output::note(&format!("run {run} goes on"));
-            output::hint(&format!("`callboard runs events {run} --follow` comes back to it"));
-            Exit::Interrupted
-        }
-    }
-}
-
-pub(crate) fn read_inputs(text: &str) -> Result<Object, CommandError> {
-    let source = match text.strip_prefix('@') {
-        None => text.to_owned(),
-        Some("-") => {
-            let mut read = String::new();
-            std::io::stdin().read_to_string(&mut read).map_err(|error| {
-                CommandError::usage(format!("cannot read standard input: {error}"))
-            })?;
-            read
-        }
-        Some(path) => std::fs::read_to_string(path)
-            .map_err(|error| CommandError::usage(format!("cannot read {path}: {error}")))?,
-    };
-    match serde_json::from_str(&source) {
-        Ok(Value::Object(inputs)) => Ok(inputs),
-        Ok(_) => Err(CommandError::usage("--input must be a JSON object")
-            .hint("write it as '{\"name\": \"value\"}'")),
-        Err(error) => Err(CommandError::usage(format!("--input is not JSON: {error}"))
-            .hint("write it as '{\"name\": \"value\"}', or @FILE to read it from a file")),
-    }
-}
-
-pub(crate) fn parse_option(text: &str) -> Result<(String, Value), String> {
-    let (key, value) = text.split_once('=').ok_or("expected KEY=JSON, as in recursionLimit=5")?;
-    let value = serde_json::from_str(value)
-        .map_err(|_| format!("{value:?} is not JSON; a text is written as {key}='\"text\"'"))?;
-    Ok((key.to_owned(), value))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_are_json() {
-        assert_eq!(parse_option("recursionLimit=5"), Ok(("recursionLimit".into(), json!(5))));
-        assert_eq!(
-            parse_option("ai={\"model\":\"a=b\"}"),
-            Ok(("ai".into(), json!({ "model": "a=b" })))
-        );
-        assert!(parse_option("model=plain").is_err_and(|error| error.contains("model='\"text\"'")));
-        assert!(parse_option("model").is_err());
-    }
-
-    #[test]
-    fn inputs_are_an_object() {
-        assert_eq!(read_inputs("{\"a\":1}").map(Value::Object), Ok(json!({ "a": 1 })));
-        assert_eq!(read_inputs("[1]").map_err(|error| error.exit), Err(Exit::Usage));
-    }
 }

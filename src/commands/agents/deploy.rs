@@ -15,7 +15,7 @@ use callboard_protocol::{AgentDeployment, DeploymentTransition, PackVersion, Tra
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(

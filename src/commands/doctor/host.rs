@@ -9,7 +9,7 @@ use callboard_protocol::Timestamp;
 
 use super::{Check, State};
 use crate::client::Client;
-use crate::words;
+use crate::screen::words;
 
 /// Leases and schedules compare clocks; beyond this two machines tell different stories.
 const MOST_SKEW: Duration = Duration::from_secs(5);

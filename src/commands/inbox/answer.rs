@@ -7,12 +7,14 @@ use serde_json::Value;
 
 use callboard_protocol::RunStatus;
 
-use crate::answers::read_lines;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::question::{Question, approval};
-use crate::{output, prompt};
+use crate::inputs::parse_json;
+use crate::screen::output;
+use crate::watch::answers::read_lines;
+use crate::watch::prompt;
+use crate::watch::question::{Question, approval};
 
 /// Two seconds: long for a run that begins, short for a person who made a mistake.
 const LOOKS: u32 = 50;
@@ -36,10 +38,10 @@ pub(crate) struct AnswerArgs {
     #[arg(value_name = "NODE")]
     node: Option<String>,
     /// The answer as JSON
-    #[arg(long, value_name = "JSON", value_parser = parse_value, conflicts_with_all = ["action", "feedback", "voter"])]
+    #[arg(long, value_name = "JSON", value_parser = parse_json, conflicts_with_all = ["action", "feedback", "voter"])]
     value: Option<Value>,
     /// What is to be done in place of what was proposed, as JSON
-    #[arg(long, value_name = "JSON", value_parser = parse_value, conflicts_with_all = ["value", "action"])]
+    #[arg(long, value_name = "JSON", value_parser = parse_json, conflicts_with_all = ["value", "action"])]
     edit: Option<Value>,
     /// The decision on an approval: accept, reject, or whatever else it offers
     #[arg(long, value_name = "ACTION")]
@@ -161,8 +163,4 @@ fn nothing_asked(args: &AnswerArgs) -> CommandError {
     let what = format!("run {} asks nothing{place}", args.run);
     CommandError::new(Exit::NotFound, what)
         .hint("`callboard inbox list` shows what is asked and this key can see")
-}
-
-fn parse_value(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))
 }

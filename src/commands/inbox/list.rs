@@ -8,9 +8,9 @@ use callboard_protocol::InterruptKind;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::listing::{Listing, given};
-use crate::question::Question;
-use crate::words;
+use crate::screen::listing::{Listing, given};
+use crate::screen::words;
+use crate::watch::question::Question;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

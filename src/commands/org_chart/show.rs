@@ -9,9 +9,8 @@ use callboard_protocol::{Department, Placement};
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::listing::Listing;
-use crate::output;
-use crate::words;
+use crate::screen::listing::Listing;
+use crate::screen::{output, words};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

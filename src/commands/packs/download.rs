@@ -9,7 +9,7 @@ use reqwest::{Client, StatusCode};
 use callboard_agents::{Fetch, FetchError, Limits};
 
 use crate::exit::CommandError;
-use crate::progress;
+use crate::screen::progress;
 
 /// A pack is small; a registry that needs longer than this is not answering.
 const TIMEOUT: Duration = Duration::from_secs(60);

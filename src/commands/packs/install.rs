@@ -10,8 +10,7 @@ use super::not_made;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::output;
-use crate::progress;
+use crate::screen::{output, progress};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -10,7 +10,7 @@ use callboard_agents::scaffold;
 use callboard_protocol::PackName;
 
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:

@@ -11,7 +11,7 @@ use callboard_agents::{Limits, Pack, collect};
 
 use super::{not_made, refused};
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:

@@ -13,7 +13,7 @@ use callboard_agents::SigningKey;
 
 use super::not_made;
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -6,8 +6,9 @@ use callboard_protocol::FireMember;
 
 use super::Target;
 use crate::args::Connection;
-use crate::commands::run;
 use crate::exit::{CommandError, Exit};
+use crate::inputs::read_inputs;
+use crate::watch::{Heading, announce, find_definition, watch};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -30,13 +31,13 @@ pub(crate) struct FireArgs {
 pub(super) async fn run(args: FireArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let (client, member) = args.target.reach(earlier).await?;
     let body = FireMember {
-        inputs: args.input.as_deref().map(run::read_inputs).transpose()?.unwrap_or_default(),
+        inputs: args.input.as_deref().map(read_inputs).transpose()?.unwrap_or_default(),
         workflow_id: args.workflow.as_str().into(),
     };
     let fired = client.fire(&member, &body, None).await?;
     if !args.follow {
-        return run::announce(&fired, args.target.json);
+        return announce(&fired, args.target.json);
     }
-    let definition = run::find_definition(&client, &args.workflow).await?;
-    run::watch(&client, &fired, definition.as_deref(), args.target.json).await
+    let definition = find_definition(&client, &args.workflow).await?;
+    watch(&client, &fired, Heading::Run, definition.as_deref(), args.target.json).await
 }

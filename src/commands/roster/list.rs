@@ -9,8 +9,8 @@ use super::{agent_of, workflows_of};
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::listing::Listing;
-use crate::words;
+use crate::screen::listing::Listing;
+use crate::screen::words;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:

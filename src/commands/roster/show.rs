@@ -15,7 +15,7 @@ use callboard_protocol::{
 use super::{Target, agent_of, workflows_of};
 use crate::args::Connection;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::screen::{output, words};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -10,7 +10,7 @@ use callboard_protocol::{MoveWork, WorkItem, WorkState};
 use super::Target;
 use crate::args::Connection;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::screen::{output, words};
 
 #[derive(Debug, Args)]
 #[command(

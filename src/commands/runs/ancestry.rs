@@ -9,7 +9,7 @@ use callboard_protocol::{RunOrigin, RunSnapshot};
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:

@@ -10,7 +10,7 @@ use callboard_core::{EventDiff, EventOp, RunDiff};
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::screen::{output, words};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

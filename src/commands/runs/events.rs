@@ -4,12 +4,12 @@ use clap::{Args, ValueEnum};
 
 use callboard_protocol::{Event, RunEvent, RunId, StreamTier};
 
-use crate::answers::Answers;
 use crate::args::Connection;
 use crate::client::Client;
-use crate::commands::run::conclude;
 use crate::exit::{CommandError, Exit};
-use crate::follow::{self, Audience, Ending};
+use crate::watch::answers::Answers;
+use crate::watch::follow::{self, Audience, Ending};
+use crate::watch::{conclude, definition_of_run};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -71,7 +71,7 @@ pub(super) async fn run(args: EventsArgs, earlier: &Connection) -> Result<Exit, 
     check(&args)?;
     let client = Client::new(&args.connection.clone().or(earlier))?;
     let audience = if args.json { Audience::Machines } else { Audience::Experts };
-    let definition = if args.json { None } else { find_definition(&client, &args.run).await? };
+    let definition = if args.json { None } else { definition_of_run(&client, &args.run).await? };
     if args.follow {
         let run = RunId::from(args.run.as_str());
         let mode = args.modes.iter().map(|mode| mode.name()).collect::<Vec<_>>().join(",");
@@ -110,13 +110,4 @@ fn check(args: &EventsArgs) -> Result<(), CommandError> {
             .hint(format!("`callboard runs show {}` prints the latest snapshot", args.run)));
     }
     Ok(())
-}
-
-/// The definition only lends its names to the nodes; a run whose workflow is gone can still be read.
-pub(super) async fn find_definition(
-    client: &Client,
-    run: &str,
-) -> Result<Option<String>, CommandError> {
-    let (_, snapshot) = client.run(run).await?;
-    Ok(client.workflow(snapshot.workflow_id.as_str()).await.ok())
 }

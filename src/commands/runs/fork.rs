@@ -1,21 +1,16 @@
 //! `callboard runs fork`: goes back to an event of a run and takes it from there.
 
 use clap::{Args, ValueEnum};
-use owo_colors::OwoColorize;
 use serde_json::Value;
 
 use callboard_protocol::{ForkMode, ForkRun, Object, RunOptions};
 
-use super::events::find_definition;
 use crate::args::Connection;
 use crate::client::Client;
-use crate::commands::run::{answers, conclude, parse_option};
 use crate::exit::{CommandError, Exit};
-use crate::follow::{self, Audience};
-use crate::output;
-
-/// Everything in the log, text included.
-const WHOLE_LOG: &str = "debug";
+use crate::inputs::parse_option;
+use crate::screen::output;
+use crate::watch::{Heading, definition_of_run, watch};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -80,21 +75,8 @@ pub(super) async fn run(args: ForkArgs, earlier: &Connection) -> Result<Exit, Co
         }
         return Ok(Exit::Done);
     }
-    let audience = if args.json { Audience::Machines } else { Audience::People };
-    let definition = if args.json { None } else { find_definition(&client, &args.run).await? };
-    if !args.json {
-        output::line(&format!("{} {}", "fork".bold(), forked.run_id))?;
-    }
-    let ending = Box::pin(follow::follow(
-        &client,
-        &forked.run_id,
-        WHOLE_LOG,
-        audience,
-        definition.as_deref(),
-        answers(args.json),
-    ))
-    .await?;
-    Ok(conclude(&forked.run_id, ending, audience))
+    let definition = if args.json { None } else { definition_of_run(&client, &args.run).await? };
+    watch(&client, &forked.run_id, Heading::Fork, definition.as_deref(), args.json).await
 }
 
 /// What no host would take, said in the words of the command line.

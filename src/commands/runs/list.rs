@@ -9,8 +9,8 @@ use callboard_protocol::{RunId, RunStatus, Timestamp, WorkflowId};
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::listing::{Listing, given};
-use crate::words;
+use crate::screen::listing::{Listing, given};
+use crate::screen::words;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -7,7 +7,7 @@ use callboard_protocol::{DrainPolicy, PauseRun};
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -8,7 +8,7 @@ use callboard_protocol::{ForkMode, Object, RunSnapshot};
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::screen::{output, words};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:

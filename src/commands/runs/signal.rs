@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::inputs::parse_json;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -23,7 +24,7 @@ pub(crate) struct SignalArgs {
     #[arg(value_name = "CHANNEL")]
     channel: String,
     /// What to write, as JSON
-    #[arg(long, value_name = "JSON", value_parser = parse_value)]
+    #[arg(long, value_name = "JSON", value_parser = parse_json)]
     value: Value,
     /// Run that writes
     #[arg(long, value_name = "RUN")]
@@ -53,8 +54,4 @@ pub(super) async fn run(args: SignalArgs, earlier: &Connection) -> Result<Exit, 
         output::line(&format!("{} has it in {}", args.run, args.channel))?;
     }
     Ok(Exit::Done)
-}
-
-fn parse_value(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))
 }

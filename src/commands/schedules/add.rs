@@ -7,9 +7,9 @@ use callboard_protocol::Timestamp;
 
 use crate::args::Connection;
 use crate::client::Client;
-use crate::commands::run::read_inputs;
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::inputs::read_inputs;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(

@@ -9,7 +9,8 @@ use callboard_core::SecretText;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::{output, prompt};
+use crate::screen::output;
+use crate::watch::prompt;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

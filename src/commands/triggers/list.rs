@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::listing::Listing;
+use crate::screen::listing::Listing;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:

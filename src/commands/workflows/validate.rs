@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Files, check, complaint};
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -10,7 +10,7 @@ use callboard_agents::{Check, Outcome, Policy, Vetted};
 
 use super::Checked;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::screen::{output, words};
 
 impl Checked {
     fn outcome(&self, check: &str) -> Option<Outcome> {

@@ -7,8 +7,8 @@ use callboard_protocol::AddWork;
 use super::super::Target;
 use super::tell;
 use crate::args::Connection;
-use crate::commands::run::read_inputs;
 use crate::exit::{CommandError, Exit};
+use crate::inputs::read_inputs;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:

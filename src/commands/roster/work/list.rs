@@ -8,7 +8,7 @@ use super::super::Target;
 use super::{said, title};
 use crate::args::Connection;
 use crate::exit::{CommandError, Exit};
-use crate::{output, words};
+use crate::screen::{output, words};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:

@@ -10,7 +10,8 @@ use callboard_protocol::{
     Event, Failure, InterruptKind, NodeId, Object, RunEvent, Timestamp, WorkflowDefinition,
 };
 
-use crate::{question, words};
+use crate::screen::words;
+use crate::watch::question;
 
 /// Wide enough for most node names; longer ones push their line to the right.
 const SUBJECT_WIDTH: usize = 22;

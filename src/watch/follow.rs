@@ -9,14 +9,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use callboard_protocol::{Event, NodeId, OutputChunk, RunEvent, RunId, RunStatus};
 
-use crate::answers::{Answering, Answers, HostInbox, Turn};
 use crate::client::Client;
 use crate::exit::CommandError;
-use crate::output;
-use crate::prompt;
-use crate::stream::{EventStream, Frame, Heard};
-use crate::timeline::Timeline;
-use crate::words;
+use crate::screen::{output, words};
+use crate::watch::answers::{Answering, Answers, HostInbox, Turn};
+use crate::watch::prompt;
+use crate::watch::stream::{EventStream, Frame, Heard};
+use crate::watch::timeline::Timeline;
 
 /// Fast enough to look alive, slow enough to cost nothing.
 const SPINNER_TICK: Duration = Duration::from_millis(100);

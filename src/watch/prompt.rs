@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use callboard_protocol::{InterruptKind, Object};
 
-use crate::question::{Question, approval, read_by};
-use crate::{output, words};
+use crate::screen::{output, words};
+use crate::watch::question::{Question, approval, read_by};
 
 /// Leaves the question open.
 const LATER: &str = "later";

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::screen::output;
 
 /// How one kind of thing is listed.
 pub(crate) struct Listing<const N: usize> {

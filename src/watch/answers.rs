@@ -15,8 +15,8 @@ use callboard_protocol::RunId;
 
 use crate::client::Client;
 use crate::exit::CommandError;
-use crate::prompt;
-use crate::question::Question;
+use crate::watch::prompt;
+use crate::watch::question::Question;
 
 /// Lines read ahead. Nobody waits for a second answer before the first was sent.
 const LINES_AHEAD: usize = 1;

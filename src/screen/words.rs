@@ -9,7 +9,7 @@ use serde_json::Value;
 use callboard_engine::{Clock, SystemClock};
 use callboard_protocol::{RunStatus, Timestamp};
 
-use crate::output;
+use crate::screen::output;
 
 /// Longer values are cut, so that most lines fit into eighty columns; `--json` shows them whole.
 const PREVIEW_CHARS: usize = 40;

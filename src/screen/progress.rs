@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::stream::{self, Stream};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
-use crate::output;
+use crate::screen::output;
 
 /// Fast enough to look alive, slow enough to cost nothing.
 const TICK: Duration = Duration::from_millis(100);

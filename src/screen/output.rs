@@ -9,7 +9,7 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 
 use crate::exit::CommandError;
-use crate::words;
+use crate::screen::words;
 
 /// Writes one line to standard output.
 pub(crate) fn line(text: &str) -> Result<(), CommandError> {

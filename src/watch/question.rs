@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use callboard_protocol::{InterruptKind, NodeId, Object, RunId, Timestamp, WorkflowId};
 
-use crate::words;
+use crate::screen::words;
 
 /// One open question, as the host lists it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

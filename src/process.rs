@@ -1,0 +1,89 @@
+//! A host as a process: what it logs, and when it is told to stop.
+
+use clap::ValueEnum;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::exit::CommandError;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+/// The operator's story goes to standard error; standard output has the one line that scripts wait for.
+pub(crate) fn start_logging(filter: &str, format: LogFormat) -> Result<(), CommandError> {
+    // Migrations speak through our own lines; those of the library under them are for who asks.
+    let filter = EnvFilter::try_new(format!("refinery_core=warn,{filter}")).map_err(|error| {
+        CommandError::usage(format!("--log {filter}: {error}"))
+            .hint("write it as info, debug or callboard_engine=trace")
+    })?;
+    let colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colours);
+    let quiet = filter_fn(|metadata| may_be_logged(metadata.target()));
+    let started = match format {
+        LogFormat::Text => builder.finish().with(quiet).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).finish().with(quiet).try_init(),
+    };
+    started.map_err(|error| CommandError::failed(format!("cannot start logging: {error}")))
+}
+
+/// The library that speaks to model providers logs prompts and answers; whatever filter is set, those stay out.
+fn may_be_logged(target: &str) -> bool {
+    let krate = target.split("::").next().unwrap_or_default();
+    !["genai", "rmcp"].contains(&krate)
+}
+
+/// SIGTERM from a supervisor, SIGINT from a person.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Stop {
+    pub(crate) fn listen() -> Result<Self, CommandError> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| {
+                CommandError::failed(format!("cannot listen for signals: {error}"))
+            })
+        };
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Cancel-safe: a signal that comes while nobody waits is kept.
+    pub(crate) async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_be_logged;
+
+    #[test]
+    fn prompts_stay_out_of_the_log_whatever_filter_is_set() {
+        for (target, expected) in [
+            ("genai", false),
+            ("genai::adapter::adapters::openai::streamer", false),
+            ("callboard_engine::drive", true),
+            ("genaiish", true),
+            ("rmcp::service", false),
+        ] {
+            assert_eq!(may_be_logged(target), expected, "{target}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! What people see: every line, table, bar and word that this program prints.
+
+pub(crate) mod listing;
+pub(crate) mod mend;
+pub(crate) mod output;
+pub(crate) mod progress;
+pub(crate) mod words;

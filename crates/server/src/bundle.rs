@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use callboard_core::redact;
-use callboard_engine::{Page, Recorded};
-use callboard_protocol::{Implementation, NodeId, RunId, Timestamp};
+use callboard_engine::Recorded;
+use callboard_protocol::{Implementation, RunId, Timestamp};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::app::Host;
-use crate::follow::read_rest;
 use crate::keys::Caller;
+use crate::log::Pages;
 use crate::problem::Problem;
 
 /// The protocol's cap, with room for what stands around the parts.
@@ -48,14 +48,13 @@ pub(crate) async fn assemble(
     most_events: usize,
 ) -> Result<Option<Bundle>, Problem> {
     let engine = &host.app.engine;
-    let Some(page) = read_rest(host, caller, run, 0).await? else { return Ok(None) };
     let Some(seen) = engine.snapshot(&caller.scope, run).await? else { return Ok(None) };
     let Some(spans) = engine.spans(&caller.scope, run).await? else { return Ok(None) };
     let said = host.app.annotations.annotations(&caller.scope, run).await?;
     let mut snapshot: Value =
         serde_json::from_str(&seen.json).map_err(|error| Problem::internal(&error))?;
     redact(&mut snapshot);
-    let bundle = Bundle {
+    let mut bundle = Bundle {
         bundle_version: "1.0",
         generated_at: host.now(),
         host: host.implementation(),
@@ -69,12 +68,34 @@ pub(crate) async fn assemble(
         truncated: None,
         truncated_reason: None,
     };
-    bundle.filled(&page, most_events).map(Some)
+    let mut room = Some(Room { bytes: bundle.trim(), events: most_events });
+    let (mut nodes, mut count) = (BTreeSet::new(), 0);
+    let mut pages = Pages::new(host, caller, run, 0);
+    while let Some(page) = pages.next().await? {
+        count += page.events.len();
+        for event in page.events {
+            room = match room {
+                Some(room) => bundle.take(&event, room)?,
+                None => None,
+            };
+            nodes.extend(event.node);
+        }
+    }
+    // Of the run, not of what is left of it here: who gets less learns how much there is.
+    let cost = bundle.run.pointer("/metrics/openwopCost");
+    bundle.metrics = json!({ "openwopCost": cost, "nodeCount": nodes.len(), "eventCount": count });
+    Ok(Some(bundle))
+}
+
+/// What events may still take.
+struct Room {
+    bytes: usize,
+    events: usize,
 }
 
 impl Bundle {
-    /// Cuts what is too large, from its end, and says so.
-    fn filled(mut self, page: &Page, most_events: usize) -> Result<Self, Problem> {
+    /// Cuts what is too large of all but the events, from its end; answers how many bytes are left to them.
+    fn trim(&mut self) -> usize {
         if self.run.to_string().len() > LARGEST_RUN {
             if let Some(run) = self.run.as_object_mut() {
                 run.retain(|name, _| !matches!(name.as_str(), "variables" | "channels"));
@@ -86,25 +107,20 @@ impl Bundle {
         }
         let parts = self.spans.iter().chain(&self.annotations);
         let taken: usize = parts.map(|part| part.get().len() + 1).sum();
-        let mut room = LARGEST.saturating_sub(self.run.to_string().len() + taken);
-        for event in &page.events {
-            let shown = clean(event)?;
-            let left = room.checked_sub(shown.get().len() + 1);
-            let Some(left) = left.filter(|_| self.events.len() < most_events) else {
-                self.cut("events_truncated_to_size_cap");
-                break;
-            };
-            room = left;
-            self.events.push(shown);
+        LARGEST.saturating_sub(self.run.to_string().len() + taken)
+    }
+
+    /// Answers what room is left; none once an event did not fit, so that nothing behind it is shown either.
+    fn take(&mut self, event: &Recorded, room: Room) -> Result<Option<Room>, Problem> {
+        let shown = clean(event)?;
+        let bytes = room.bytes.checked_sub(shown.get().len() + 1);
+        let left =
+            bytes.zip(room.events.checked_sub(1)).map(|(bytes, events)| Room { bytes, events });
+        match left {
+            Some(_) => self.events.push(shown),
+            None => self.cut("events_truncated_to_size_cap"),
         }
-        // Of the run, not of what is left of it here: who gets less learns how much there is.
-        let nodes: BTreeSet<&NodeId> =
-            page.events.iter().filter_map(|event| event.node.as_ref()).collect();
-        let cost = self.run.pointer("/metrics/openwopCost");
-        self.metrics = json!({
-            "openwopCost": cost, "nodeCount": nodes.len(), "eventCount": page.events.len(),
-        });
-        Ok(self)
+        Ok(left)
     }
 
     fn cut(&mut self, reason: &'static str) {
@@ -115,9 +131,13 @@ impl Bundle {
 
 /// A part as text, without anything that looks like a credential.
 fn clean(part: &impl Serialize) -> Result<Box<RawValue>, Problem> {
+    to_raw_value(&document(part)?).map_err(|error| Problem::internal(&error))
+}
+
+fn document(part: &impl Serialize) -> Result<Value, Problem> {
     let mut value = serde_json::to_value(part).map_err(|error| Problem::internal(&error))?;
     redact(&mut value);
-    to_raw_value(&value).map_err(|error| Problem::internal(&error))
+    Ok(value)
 }
 
 /// Answers whether something had to go.
@@ -135,11 +155,5 @@ fn keep_within(parts: &mut Vec<Box<RawValue>>, most: usize) -> bool {
 
 /// The events of a run as documents, cleaned, for whoever compares or filters them.
 pub(crate) fn documents(events: &[Recorded]) -> Result<Vec<Value>, Problem> {
-    let document = |event| {
-        let mut document =
-            serde_json::to_value(event).map_err(|error| Problem::internal(&error))?;
-        redact(&mut document);
-        Ok(document)
-    };
     events.iter().map(document).collect()
 }

@@ -12,20 +12,18 @@ use std::{future, io};
 
 use axum::body::{Body, Bytes};
 use callboard_core::stream::StreamModes;
-use callboard_engine::{Page, Recorded, StoreError, Watcher};
+use callboard_engine::{Page, Recorded, Watcher};
 use callboard_protocol::{Event, RunId};
 use futures_util::stream;
 
 use crate::app::Host;
 use crate::keys::Caller;
+use crate::log::PAGE;
 use crate::metrics::OpenStream;
 use crate::problem::Problem;
 use frames::{Batch, Frame};
 
 pub(crate) use lifeline::{KEEP_ALIVE, Lifeline};
-
-/// Events per read: enough to make a long log cheap, few enough to keep one page small.
-const PAGE: usize = 256;
 
 /// Snapshots may be large, so a page that turns into them is short.
 const VALUES_PAGE: usize = 16;
@@ -253,24 +251,4 @@ impl Follow {
 /// The client sees a broken connection, not an end: it will come back with the last id it saw.
 pub(crate) fn broken(problem: Problem) -> io::Error {
     io::Error::other(problem.message)
-}
-
-/// Reads a log to its present end, for readers that take it whole.
-pub(crate) async fn read_rest(
-    host: &Host,
-    caller: &Caller,
-    run: &RunId,
-    from: u64,
-) -> Result<Option<Page>, StoreError> {
-    let store = host.app.engine.store();
-    let Some(mut all) = store.read(&caller.scope, run, from, PAGE).await? else { return Ok(None) };
-    let mut last = all.events.len();
-    while last == PAGE {
-        let next = all.events.last().map_or(from, |event| event.sequence + 1);
-        let Some(page) = store.read(&caller.scope, run, next, PAGE).await? else { break };
-        last = page.events.len();
-        (all.status, all.version) = (page.status, page.version);
-        all.events.extend(page.events);
-    }
-    Ok(Some(all))
 }

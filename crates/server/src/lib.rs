@@ -12,6 +12,7 @@ mod gate;
 mod idempotency;
 mod keys;
 mod load;
+mod log;
 mod metrics;
 mod observe;
 mod openapi;

@@ -44,8 +44,8 @@ use crate::answer::Answer;
 use crate::app::Host;
 use crate::bundle::{assemble, documents};
 use crate::extract::{Named, Sent, Shaped, parse};
-use crate::follow::read_rest;
 use crate::keys::Caller;
+use crate::log::read_rest;
 use crate::operations::OperationId::{
     SeamAcceptEnvelope, SeamAgentLoop, SeamAttest, SeamBudget, SeamBundle, SeamCacheKey,
     SeamCompactMemory, SeamComposePrompt, SeamConcurrentClaim, SeamConsolidate,

@@ -1,18 +1,18 @@
 //! `GET /v1/runs/{runId}/artifacts/{artifactId}`: what a node left behind.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use callboard_engine::Recorded;
 use callboard_protocol::{ArtifactCreated, NodeId, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::app::Host;
-use crate::follow::read_rest;
 use crate::keys::Caller;
+use crate::log::Pages;
 use crate::problem::Problem;
 
 #[derive(Debug, Deserialize)]
@@ -42,28 +42,40 @@ pub(super) async fn read(
 ) -> Result<Answer, Problem> {
     let unknown = || Problem::no_such("artifact");
     let run = RunId::from(place.run_id);
-    let page = read_rest(&host, &caller, &run, 0).await?.ok_or_else(unknown)?;
-    let artifact = find(&page.events, &place.artifact_id).ok_or_else(unknown)?;
-    Answer::json(StatusCode::OK, &artifact)
-}
-
-/// The log tells of an artifact after the node that made it has completed.
-fn find(events: &[Recorded], id: &str) -> Option<Artifact> {
-    let told = events.iter().enumerate().filter(|(_, event)| event.kind == "artifact.created");
-    let (place, created) = told
-        .filter_map(|(place, event)| {
-            Some((place, serde_json::from_str::<ArtifactCreated>(&event.payload).ok()?))
-        })
-        .find(|(_, created)| created.artifact_id == id)?;
-    let made = events[..place].iter().rev().find(|event| {
-        event.kind == "node.completed" && event.node.as_ref() == Some(&created.node_id)
-    })?;
-    let mut payload: Value = serde_json::from_str(&made.payload).ok()?;
-    Some(Artifact {
+    let pages = Pages::new(&host, &caller, &run, 0);
+    let (created, made) = find(pages, &place.artifact_id).await?.ok_or_else(unknown)?;
+    let page = host.app.engine.store().read(&caller.scope, &run, made, 1).await?;
+    let made = page.and_then(|page| page.events.into_iter().next()).ok_or_else(unknown)?;
+    let mut payload: Value = serde_json::from_str(&made.payload).map_err(|_| unknown())?;
+    let artifact = Artifact {
         artifact_id: created.artifact_id,
         artifact_type: created.artifact_type,
         node_id: created.node_id,
         version: created.version,
         data: payload.get_mut("outputs").map(Value::take).unwrap_or_default(),
-    })
+    };
+    Answer::json(StatusCode::OK, &artifact)
+}
+
+/// What the log tells of an artifact, and which event tells of the node that had made it by then.
+async fn find(mut pages: Pages, id: &str) -> Result<Option<(ArtifactCreated, u64)>, Problem> {
+    let mut completed: BTreeMap<NodeId, u64> = BTreeMap::new();
+    while let Some(page) = pages.next().await? {
+        for event in page.events {
+            match (event.kind.as_str(), event.node) {
+                ("node.completed", Some(node)) => {
+                    completed.insert(node, event.sequence);
+                }
+                ("artifact.created", _) => {
+                    let created = serde_json::from_str::<ArtifactCreated>(&event.payload).ok();
+                    if let Some(created) = created.filter(|created| created.artifact_id == id) {
+                        let made = completed.get(&created.node_id).copied();
+                        return Ok(made.map(|made| (created, made)));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(None)
 }

@@ -17,10 +17,10 @@ use callboard_protocol::{AgentId, DeploymentTransition, PackVersion, RunId, Tran
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{MaybeKeyed, Named, Shaped};
-use crate::follow::read_rest;
 use crate::gate::missing_scope;
 use crate::idempotency::settle;
 use crate::keys::Caller;
+use crate::log::read_rest;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 

@@ -12,8 +12,8 @@ use crate::answer::Answer;
 use crate::app::Host;
 use crate::bundle::documents;
 use crate::extract::Named;
-use crate::follow::read_rest;
 use crate::keys::Caller;
+use crate::log::read_rest;
 use crate::problem::Problem;
 use crate::query::Parameters;
 

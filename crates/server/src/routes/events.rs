@@ -1,5 +1,6 @@
 //! A run's events: followed live, polled, or read as JSON.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,13 +11,15 @@ use axum::response::{IntoResponse, Response};
 use callboard_core::stream::{StreamMode, StreamModes};
 use callboard_engine::{Page, Recorded};
 use callboard_protocol::RunId;
+use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Named;
-use crate::follow::{Follow, Subscription, read_rest};
+use crate::follow::{Follow, Subscription, broken};
 use crate::keys::Caller;
+use crate::log::Pages;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
@@ -39,7 +42,7 @@ pub(super) async fn follow(
     let wants_json = wants_json(&headers);
     let last_seen = last_event_id(&headers)?;
     if wants_json {
-        return as_json(&host, &caller, &run, modes, last_seen).await;
+        return as_json(&host, &caller, run, modes, last_seen).await;
     }
     let buffer = Duration::from_millis(buffer.unwrap_or(0));
     let asked = Subscription { run, modes: modes.unwrap_or_default(), buffer, last_seen };
@@ -61,17 +64,14 @@ pub(super) fn event_stream(body: Body) -> Response {
 async fn as_json(
     host: &Host,
     caller: &Caller,
-    run: &RunId,
+    run: RunId,
     modes: Option<StreamModes>,
     last_seen: Option<u64>,
 ) -> Result<Response, Problem> {
     let from = last_seen.map_or(0, |seen| seen.saturating_add(1));
-    let page = read_rest(host, caller, run, from).await?;
-    let mut page = page.ok_or_else(|| Problem::no_such("run"))?;
-    if let Some(modes) = modes {
-        page.events.retain(|event| modes.admits(&event.kind));
-    }
-    Ok(polled(run, &page).into_response())
+    let mut pages = Pages::new(host, caller, &run, from);
+    let first = pages.next().await?.ok_or_else(|| Problem::no_such("run"))?;
+    Ok(polled(Polled { run, modes, pages, has_shown: false }, first))
 }
 
 pub(super) async fn poll(
@@ -79,7 +79,7 @@ pub(super) async fn poll(
     caller: Caller,
     Named(run): Named<RunId>,
     uri: Uri,
-) -> Result<Answer, Problem> {
+) -> Result<Response, Problem> {
     let query = Parameters::open(&uri)?;
     let integer = |text: &str| text.parse::<i64>().ok();
     let seen = query.read("lastSequence", "an integer", integer)?;
@@ -92,47 +92,91 @@ pub(super) async fn poll(
     // No cursor and a cursor of zero both mean the start; from one on it is exclusive.
     let from =
         u64::try_from(seen).ok().filter(|seen| *seen > 0).map_or(0, |seen| seen.saturating_add(1));
-    let page = wait_for_events(&host, &caller, &run, from, Duration::from_secs(timeout)).await?;
-    Ok(polled(&run, &page.ok_or_else(|| Problem::no_such("run"))?))
+    let waited = wait_for_events(&host, &caller, &run, from, Duration::from_secs(timeout)).await?;
+    let (first, pages) = waited.ok_or_else(|| Problem::no_such("run"))?;
+    Ok(polled(Polled { run, modes: None, pages, has_shown: false }, first))
 }
 
-/// Reads until there is something to say, the run has ended, or waiting has.
+/// Reads until there is something to say, the run has ended, or waiting has. Answers the first page, and the others.
 async fn wait_for_events(
     host: &Host,
     caller: &Caller,
     run: &RunId,
     from: u64,
     timeout: Duration,
-) -> Result<Option<Page>, Problem> {
+) -> Result<Option<(Page, Pages)>, Problem> {
     let deadline = tokio::time::Instant::now() + timeout;
+    let mut is_patient = true;
     loop {
-        let Some(page) = read_rest(host, caller, run, from).await? else { return Ok(None) };
-        if !page.events.is_empty() || page.status.is_terminal() {
-            return Ok(Some(page));
+        let mut pages = Pages::new(host, caller, run, from);
+        let Some(page) = pages.next().await? else { return Ok(None) };
+        if !is_patient || !page.events.is_empty() || page.status.is_terminal() {
+            return Ok(Some((page, pages)));
         }
         // Losing any of these waits is fine: whichever ends first, the log is read again.
-        tokio::select! {
-            () = host.app.engine.store().changed(run, page.version) => continue,
-            () = tokio::time::sleep_until(deadline) => {}
-            () = host.app.shutdown.cancelled() => {}
-            () = caller.revoked.cancelled() => {}
-        }
-        return Ok(read_rest(host, caller, run, from).await?);
+        is_patient = tokio::select! {
+            () = host.app.engine.store().changed(run, page.version) => true,
+            () = tokio::time::sleep_until(deadline) => false,
+            () = host.app.shutdown.cancelled() => false,
+            () = caller.revoked.cancelled() => false,
+        };
     }
 }
 
-/// The union of the two shapes that the protocol documents.
-fn polled(run: &RunId, page: &Page) -> Answer {
-    let run = Value::from(run.as_str());
-    let events = Recorded::all_to_json(&page.events);
-    // Zero while the log is empty, which as a cursor means the start.
-    let last = page.version.saturating_sub(1);
-    let status = page.status.as_str();
-    let has_ended = page.status.is_terminal();
-    let body = format!(
-        r#"{{"runId":{run},"events":{events},"lastEventSeq":{last},"runStatus":"{status}","isTerminal":{has_ended},"isComplete":{has_ended}}}"#
-    );
-    Answer { status: StatusCode::OK, body }
+/// An answer with the rest of a log, as the union of the two shapes that the protocol documents.
+struct Polled {
+    run: RunId,
+    /// None shows every event.
+    modes: Option<StreamModes>,
+    pages: Pages,
+    has_shown: bool,
+}
+
+/// The protocol wants the whole rest at once. Beyond one page it is sent as it is read, so that no log is held whole.
+fn polled(mut polled: Polled, mut first: Page) -> Response {
+    let run = Value::from(polled.run.as_str());
+    let (events, end) = (polled.show(&mut first), Polled::end(&first));
+    let begun = format!(r#"{{"runId":{run},"events":[{events}"#);
+    if polled.pages.are_over() {
+        return Answer { status: StatusCode::OK, body: begun + &end }.into_response();
+    }
+    let rest = stream::try_unfold(Some((polled, end)), |state| async {
+        let Some((mut polled, end)) = state else { return Ok(None) };
+        let page = polled.pages.next().await.map_err(|error| broken(error.into()))?;
+        Ok::<_, io::Error>(Some(match page {
+            Some(mut page) => (polled.show(&mut page), Some((polled, Polled::end(&page)))),
+            None => (end, None),
+        }))
+    });
+    let body = Body::from_stream(stream::iter([Ok(begun)]).chain(rest));
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+impl Polled {
+    /// The events of a page, to stand behind those of the pages before it.
+    fn show(&mut self, page: &mut Page) -> String {
+        if let Some(modes) = &self.modes {
+            page.events.retain(|event| modes.admits(&event.kind));
+        }
+        if page.events.is_empty() {
+            return String::new();
+        }
+        let list = Recorded::all_to_json(&page.events);
+        let inside = list.strip_prefix('[').and_then(|list| list.strip_suffix(']'));
+        let comma = if std::mem::replace(&mut self.has_shown, true) { "," } else { "" };
+        format!("{comma}{}", inside.unwrap_or_default())
+    }
+
+    /// What stands behind the events, if this was their last page.
+    fn end(page: &Page) -> String {
+        // Zero while the log is empty, which as a cursor means the start.
+        let last = page.version.saturating_sub(1);
+        let status = page.status.as_str();
+        let has_ended = page.status.is_terminal();
+        format!(
+            r#"],"lastEventSeq":{last},"runStatus":"{status}","isTerminal":{has_ended},"isComplete":{has_ended}}}"#
+        )
+    }
 }
 
 fn parse_modes(text: &str) -> Result<StreamModes, Problem> {

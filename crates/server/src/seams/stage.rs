@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::app::Host;
 use crate::bundle::documents;
-use crate::follow::read_rest;
 use crate::keys::Caller;
+use crate::log::read_rest;
 use crate::problem::{Code, Problem};
 use crate::routes::workflows;
 

@@ -187,6 +187,11 @@ async fn a_long_log_is_answered_whole() {
     let run = host.run("long", json!({})).await;
     let count = host.end_of(&run).await.len();
     assert_eq!(sequences(&poll(&host, &run, "").await).len(), count);
+    let asked = host.get(&format!("/v1/runs/{run}/events?streamMode=updates"));
+    let updates = asked.header("accept", "application/json").send().await;
+    assert_eq!(updates.header("content-type"), "application/json");
+    assert_eq!(sequences(&updates.json).len(), 92, "the run's two ends, and each node's");
+    assert_eq!(updates.json["lastEventSeq"].as_u64(), Some(count as u64 - 1));
     let stream = host.get(&format!("/v1/runs/{run}/events?streamMode=debug")).open().await;
     assert_eq!(stream.rest().await.len(), count);
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use callboard_protocol::{AgentDeployment, DeploymentTransition};
 
 use super::{Client, or_not_found, segment};
-use crate::exit::CommandError;
+use crate::exit::{CommandError, Exit};
 
 impl Client {
     pub(crate) async fn agents(&self) -> Result<Value, CommandError> {
@@ -16,6 +16,14 @@ impl Client {
     pub(crate) async fn agent(&self, id: &str) -> Result<Value, CommandError> {
         let found = self.json(self.request(Method::GET, &format!("/v1/agents/{}", segment(id))));
         found.await.map_err(|error| no_agent(error, id))
+    }
+
+    /// Refuses a name that nobody here has. A key that may not read agents leaves that to the host.
+    pub(crate) async fn know_agent(&self, id: &str) -> Result<(), CommandError> {
+        match self.agent(id).await {
+            Err(error) if error.exit != Exit::Refused => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// What became of an agent's versions, the highest first.

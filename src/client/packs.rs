@@ -6,7 +6,7 @@ use reqwest::{Body, Method};
 use serde_json::Value;
 
 use super::{Client, EXTENSION, or_not_found, segment};
-use crate::exit::CommandError;
+use crate::exit::{CommandError, Exit};
 use crate::screen::progress;
 
 impl Client {
@@ -26,12 +26,13 @@ impl Client {
             .header(CONTENT_TYPE, "application/gzip")
             // A body in pieces has no length that anybody could know, so it is said.
             .header(CONTENT_LENGTH, archive.len());
-        self.json(request.body(Body::wrap_stream(progress::counted(archive, bar)))).await
+        let body = Body::wrap_stream(progress::counted(archive, bar));
+        self.json(request.body(body)).await.map_err(not_taken)
     }
 
     pub(crate) async fn fetch_pack(&self, wanted: &Value) -> Result<Value, CommandError> {
         let path = format!("{EXTENSION}/packs/from-registry");
-        self.json(self.request(Method::POST, &path).json(wanted)).await
+        self.json(self.request(Method::POST, &path).json(wanted)).await.map_err(not_taken)
     }
 
     pub(crate) async fn remove_pack(&self, name: &str, version: &str) -> Result<(), CommandError> {
@@ -44,5 +45,32 @@ impl Client {
                 "`callboard packs list` shows those that this key can see",
             )
         })
+    }
+}
+
+/// A pack that fails a check was asked for in the right way.
+fn not_taken(error: CommandError) -> CommandError {
+    match error.code.as_deref() {
+        None | Some("validation_error") => error,
+        Some("pack_signature_unverifiable") => CommandError { exit: Exit::Failed, ..error }
+            .hint("[[packs.keys]] in the host's callboard.toml names the keys that it trusts"),
+        Some(_) if error.exit == Exit::Usage => CommandError { exit: Exit::Failed, ..error },
+        Some(_) => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pack_that_fails_a_check_is_no_wrong_usage() {
+        let exit_of = |code: &str| {
+            let code = Some(code.to_owned());
+            not_taken(CommandError { code, ..CommandError::usage("no") }).exit
+        };
+        assert_eq!(exit_of("pack_signature_unverifiable"), Exit::Failed);
+        assert_eq!(exit_of("invalid_manifest"), Exit::Failed);
+        assert_eq!(exit_of("validation_error"), Exit::Usage);
     }
 }

@@ -93,7 +93,12 @@ impl Client {
     ) -> Result<RunId, CommandError> {
         let request = self.request(Method::POST, &path(id, "/fire")).json(body);
         let fired: Result<Fired, CommandError> = self.json(once(request, key)).await;
-        fired.map(|fired| fired.run_id).map_err(|error| no_member(error, id))
+        fired.map(|fired| fired.run_id).map_err(|error| match error.code.as_deref() {
+            Some("member_paused") => {
+                error.hint(format!("`callboard roster resume {id}` lets it work again"))
+            }
+            _ => no_member(error, id),
+        })
     }
 
     /// Says something to whom it mentions.

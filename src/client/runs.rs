@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use callboard_core::RunDiff;
 use callboard_protocol::{
-    CancelRun, CreateRun, CreatedRun, ForkRun, ForkedRun, PauseRun, ResumeRun, RunAncestry,
-    RunEvent, RunOrigin, RunSnapshot,
+    CancelRun, CreateRun, CreatedRun, ForkRun, ForkedRun, PauseRun, ResumeRun, RunEvent, RunOrigin,
+    RunSnapshot,
 };
 
 use super::{Client, EXTENSION, once, or_not_found, segment, without_nulls};
@@ -102,10 +102,6 @@ impl Client {
 
     pub(crate) async fn fork(&self, id: &str, body: &ForkRun) -> Result<ForkedRun, CommandError> {
         self.run_request(Method::POST, id, ":fork", Some(&without_nulls(body))).await
-    }
-
-    pub(crate) async fn ancestry(&self, id: &str) -> Result<RunAncestry, CommandError> {
-        self.run_request::<(), _>(Method::GET, id, "/ancestry", None).await
     }
 
     /// What a run came from, up to what began it.

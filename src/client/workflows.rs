@@ -5,7 +5,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use super::{Client, EXTENSION, or_not_found, segment};
-use crate::exit::CommandError;
+use crate::exit::{CommandError, Exit};
 
 impl Client {
     /// The definition exactly as it was registered.
@@ -20,6 +20,14 @@ impl Client {
             )
         })?;
         self.text(response).await
+    }
+
+    /// Refuses a name that nothing here has. A key that may not read definitions leaves that to the host.
+    pub(crate) async fn know_workflow(&self, id: &str) -> Result<(), CommandError> {
+        match self.workflow(id).await {
+            Err(error) if error.exit != Exit::Refused => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     pub(crate) async fn workflows(&self) -> Result<Value, CommandError> {

@@ -9,6 +9,8 @@ mod remove;
 mod sign;
 mod verify;
 
+use std::path::Path;
+
 use clap::{Args, Subcommand};
 
 use callboard_agents::{AuthorError, PackError};
@@ -59,6 +61,22 @@ pub(crate) async fn run(args: PacksArgs, earlier: &Connection) -> Result<Exit, C
         PacksCommand::List(args) => list::run(args, earlier).await,
         PacksCommand::Remove(args) => remove::run(args, earlier).await,
     }
+}
+
+/// A pack by its path: an archive, or a folder that becomes one.
+fn read_archive(path: &str) -> Result<Vec<u8>, CommandError> {
+    let file = Path::new(path);
+    if file.is_dir() {
+        return callboard_agents::collect(file).map_err(|error| not_made(&error));
+    }
+    std::fs::read(file).map_err(|error| {
+        let exit = match error.kind() {
+            std::io::ErrorKind::NotFound => Exit::NotFound,
+            _ => Exit::Failed,
+        };
+        CommandError::new(exit, format!("cannot read {path}: {error}"))
+            .hint("name a folder or an archive, or a registry with --registry")
+    })
 }
 
 fn refused(error: &PackError) -> CommandError {

@@ -1,7 +1,5 @@
 //! `[budgets]`: what no run, no member and no tenant may use more of.
 
-use toml::de::DeValue;
-
 use callboard_protocol::EffectiveBudget;
 
 use super::source::{Source, Value};
@@ -38,18 +36,18 @@ impl Source<'_> {
             let path = format!("budgets.{name}");
             match name {
                 "run_tokens" => budgets.run.max_tokens = Some(self.count(value, &path)?),
-                "run_cost_usd" => budgets.run.max_cost_usd = Some(self.money(value, &path)?),
+                "run_cost_usd" => budgets.run.max_cost_usd = Some(self.dollars(value, &path)?),
                 "member_daily_tokens" => {
                     budgets.member_day.max_tokens = Some(self.count(value, &path)?);
                 }
                 "member_daily_cost_usd" => {
-                    budgets.member_day.max_cost_usd = Some(self.money(value, &path)?);
+                    budgets.member_day.max_cost_usd = Some(self.dollars(value, &path)?);
                 }
                 "tenant_daily_tokens" => {
                     budgets.tenant_day.max_tokens = Some(self.count(value, &path)?);
                 }
                 "tenant_daily_cost_usd" => {
-                    budgets.tenant_day.max_cost_usd = Some(self.money(value, &path)?);
+                    budgets.tenant_day.max_cost_usd = Some(self.dollars(value, &path)?);
                 }
                 _ => return Err(self.unknown(key.span().start, &path, name, &Budgets::KEYS)),
             }
@@ -58,25 +56,7 @@ impl Source<'_> {
     }
 
     fn count(&self, value: &Value<'_>, path: &str) -> Result<u64, CommandError> {
-        let number = value.get_ref().as_integer().and_then(|number| {
-            u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
-        });
-        let wrong = || self.wrong(value, path, "a whole number of at least 1");
-        number.filter(|number| *number >= 1).ok_or_else(wrong)
-    }
-
-    fn money(&self, value: &Value<'_>, path: &str) -> Result<f64, CommandError> {
-        let text = match value.get_ref() {
-            DeValue::Float(number) => number.as_str().to_owned(),
-            DeValue::Integer(number) => number.as_str().to_owned(),
-            _ => return Err(self.wrong(value, path, "a number of dollars")),
-        };
-        let number: Option<f64> = text.replace('_', "").parse().ok();
-        let wrong = || {
-            let place = self.place(value.span().start);
-            CommandError::usage(format!("{place}: {path} must be at least 0, not {text}"))
-        };
-        number.filter(|number| number.is_finite() && *number >= 0.0).ok_or_else(wrong)
+        self.whole(value, path, 1..=u64::MAX)
     }
 }
 
@@ -107,10 +87,7 @@ mod tests {
         for (text, what) in [
             ("budgets = 1", "c.toml:1: budgets must be a section, not an integer"),
             ("[budgets]\nrun_token = 1", "c.toml:2: unknown key budgets.run_token"),
-            (
-                "[budgets]\nrun_tokens = 0",
-                "c.toml:2: budgets.run_tokens must be a whole number of at least 1, not an integer",
-            ),
+            ("[budgets]\nrun_tokens = 0", "c.toml:2: budgets.run_tokens must be at least 1, not 0"),
             (
                 "[budgets]\nrun_cost_usd = -1",
                 "c.toml:2: budgets.run_cost_usd must be at least 0, not -1",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callboard_backends::{CODING_KINDS, CliAgentSettings, CliSettings};
 
-use super::source::{Source, Value};
+use super::source::{Source, Value, is_variable};
 use crate::exit::CommandError;
 
 const KEYS: [&str; 5] = ["work_dir", "home", "env", "idle_timeout_ms", "hold_ms"];
@@ -24,8 +24,8 @@ impl Source<'_> {
             let name = key.get_ref().as_ref();
             let path = format!("cli.{name}");
             match name {
-                "work_dir" => cli.work_dir = Some(self.folder(value, &path)?),
-                "home" => cli.home = Some(self.folder(value, &path)?),
+                "work_dir" => cli.work_dir = Some(self.path(value, &path)?),
+                "home" => cli.home = Some(self.path(value, &path)?),
                 "env" => cli.env = self.variables(value, &path)?,
                 "idle_timeout_ms" => cli.idle_timeout = self.millis(value, &path)?,
                 "hold_ms" => cli.hold = self.millis(value, &path)?,
@@ -58,7 +58,7 @@ impl Source<'_> {
             let name = key.get_ref().as_ref();
             let path = format!("{path}.{name}");
             match name {
-                "program" => agent.program = Some(self.folder(value, &path)?),
+                "program" => agent.program = Some(self.path(value, &path)?),
                 "model" => agent.model = Some(self.text(value, &path)?),
                 "approvals" if known.contains(&name) => {
                     agent.approvals = self.switch(value, &path)?;
@@ -107,7 +107,7 @@ impl Source<'_> {
         Err(self.wrong(value, path, "folders below the agent's home"))
     }
 
-    fn folder(&self, value: &Value<'_>, path: &str) -> Result<PathBuf, CommandError> {
+    fn path(&self, value: &Value<'_>, path: &str) -> Result<PathBuf, CommandError> {
         match self.text(value, path)? {
             text if text.trim().is_empty() => Err(self.wrong(value, path, "a path")),
             text => Ok(text.into()),
@@ -116,10 +116,9 @@ impl Source<'_> {
 
     fn variables(&self, value: &Value<'_>, path: &str) -> Result<Vec<String>, CommandError> {
         let names = self.texts(value, path)?;
-        let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
         for name in &names {
             let place = self.place(value.span().start);
-            if name.is_empty() || !name.chars().all(is_fine) || name == "HOME" {
+            if !is_variable(name) || name == "HOME" {
                 let what = format!("{place}: {path}: {name:?} is no variable to pass on");
                 return Err(CommandError::usage(what)
                     .hint("list names of variables; the home has a key of its own"));

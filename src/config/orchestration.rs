@@ -1,7 +1,5 @@
 //! `[orchestration]`: how sure supervisors must be to be followed without asking.
 
-use toml::de::DeValue;
-
 use callboard_core::{Confidence, EXECUTION_MODEL, WIDEST_WINDOW};
 
 use super::source::{Source, Value};
@@ -65,16 +63,9 @@ impl Source<'_> {
 
     fn floor(&self, value: &Value<'_>) -> Result<Confidence, CommandError> {
         let path = "orchestration.confidence_floor";
-        let text = match value.get_ref() {
-            DeValue::Float(number) => number.as_str().to_owned(),
-            DeValue::Integer(number) => number.as_str().to_owned(),
-            _ => return Err(self.wrong(value, path, "a number from 0.5 to 1")),
-        };
-        let floor = text.replace('_', "").parse().ok().and_then(Confidence::of);
-        floor.filter(|floor| *floor >= Confidence::FLOOR).ok_or_else(|| {
-            let place = self.place(value.span().start);
-            CommandError::usage(format!("{place}: {path} must be 0.5 to 1, not {text}"))
-                .hint("the protocol allows hosts to be stricter than 0.5, and not more lenient")
+        let admit = |number| Confidence::of(number).filter(|floor| *floor >= Confidence::FLOOR);
+        self.number(value, path, "0.5 to 1", admit).map_err(|error| {
+            error.hint("the protocol allows hosts to be stricter than 0.5, and not more lenient")
         })
     }
 }
@@ -144,7 +135,7 @@ mod tests {
             ),
             (
                 "[orchestration]\nconfidence_floor = \"high\"",
-                "c.toml:2: orchestration.confidence_floor must be a number from 0.5 to 1, not a string",
+                "c.toml:2: orchestration.confidence_floor must be a number, not a string",
             ),
         ] {
             assert_eq!(read(text), Err(expected.to_owned()), "{text}");

@@ -1,7 +1,5 @@
 //! `[prices]`: what an operator pays for models, over the built-in list.
 
-use toml::de::DeValue;
-
 use callboard_agents::{ModelRef, Price, PriceTable};
 
 use super::Config;
@@ -46,7 +44,7 @@ impl Source<'_> {
             let Some(place) = KEYS.iter().position(|known| *known == name) else {
                 return Err(self.unknown(key.span().start, &path, name, &KEYS));
             };
-            rates[place] = Some(self.rate(value, &path)?);
+            rates[place] = Some(self.dollars(value, &path)?);
         }
         let [Some(input), Some(output), cache_read, cache_write] = rates else {
             let place = self.place(value.span().start);
@@ -58,19 +56,6 @@ impl Source<'_> {
             cache_read: cache_read.unwrap_or(usual.cache_read),
             cache_write: cache_write.unwrap_or(usual.cache_write),
             ..usual
-        })
-    }
-
-    fn rate(&self, value: &Value<'_>, path: &str) -> Result<f64, CommandError> {
-        let text = match value.get_ref() {
-            DeValue::Float(number) => number.as_str().to_owned(),
-            DeValue::Integer(number) => number.as_str().to_owned(),
-            _ => return Err(self.wrong(value, path, "a number")),
-        };
-        let rate = text.replace('_', "").parse::<f64>().ok();
-        rate.filter(|rate| rate.is_finite() && *rate >= 0.0).ok_or_else(|| {
-            let place = self.place(value.span().start);
-            CommandError::usage(format!("{place}: {path} must be 0 or more, not {text}"))
         })
     }
 }
@@ -107,7 +92,7 @@ mod tests {
             ("[prices.\"a/b\"]\ninput = 1", "c.toml:1: prices.\"a/b\" needs both input and output"),
             (
                 "[prices.\"a/b\"]\ninput = -1\noutput = 1",
-                "c.toml:2: prices.\"a/b\".input must be 0 or more, not -1",
+                "c.toml:2: prices.\"a/b\".input must be at least 0, not -1",
             ),
             (
                 "[prices.\"a/b\"]\ninput = \"1\"\noutput = 1",

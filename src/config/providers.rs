@@ -8,7 +8,7 @@ use callboard_backends::{BaseUrl, ProviderKind, ProviderSettings, Timeouts};
 
 use super::Config;
 use super::models::is_built_in;
-use super::source::{Source, Value};
+use super::source::{Source, Value, is_variable};
 use crate::exit::CommandError;
 
 /// Providers that need no section: their usual variables are enough.
@@ -253,11 +253,6 @@ impl Source<'_> {
 
 fn kinds() -> String {
     format!("kinds: {}", ProviderKind::ALL.map(ProviderKind::as_str).join(", "))
-}
-
-fn is_variable(name: &str) -> bool {
-    let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(is_fine)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::exit::CommandError;
 /// Something in the file, with its place.
 pub(super) type Value<'v> = Spanned<DeValue<'v>>;
 
-/// A closer name than this is a slip of the finger; anything farther is another word.
+/// At most so many letters differ in a slip of the finger; anything farther is another word.
 const SIMILAR: usize = 3;
 
 /// The text of a file, for errors that point into it.
@@ -61,11 +61,40 @@ impl Source<'_> {
         let read = u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok();
         read.filter(|read| admitted.contains(read)).ok_or_else(|| {
             let place = self.place(value.span().start);
-            let (least, most) = admitted.into_inner();
-            let what =
-                format!("{place}: {path} must be {least} to {most}, not {}", number.as_str());
-            CommandError::usage(what)
+            let wanted = match admitted.into_inner() {
+                (least, u64::MAX) => format!("at least {least}"),
+                (least, most) => format!("{least} to {most}"),
+            };
+            CommandError::usage(format!(
+                "{place}: {path} must be {wanted}, not {}",
+                number.as_str()
+            ))
         })
+    }
+
+    /// A number that makes sense for its key, which `wanted` describes.
+    pub(super) fn number<T>(
+        &self,
+        value: &Value<'_>,
+        path: &str,
+        wanted: &str,
+        admit: impl FnOnce(f64) -> Option<T>,
+    ) -> Result<T, CommandError> {
+        let text = match value.get_ref() {
+            DeValue::Float(number) => number.as_str(),
+            DeValue::Integer(number) => number.as_str(),
+            _ => return Err(self.wrong(value, path, "a number")),
+        };
+        text.replace('_', "").parse().ok().and_then(admit).ok_or_else(|| {
+            let place = self.place(value.span().start);
+            CommandError::usage(format!("{place}: {path} must be {wanted}, not {text}"))
+        })
+    }
+
+    /// An amount of money, or a price.
+    pub(super) fn dollars(&self, value: &Value<'_>, path: &str) -> Result<f64, CommandError> {
+        let is_amount = |number: &f64| number.is_finite() && *number >= 0.0;
+        self.number(value, path, "at least 0", |number| Some(number).filter(is_amount))
     }
 
     pub(super) fn wrong(&self, value: &Value<'_>, path: &str, wanted: &str) -> CommandError {
@@ -91,6 +120,12 @@ impl Source<'_> {
         let before = self.text.get(..offset).unwrap_or(self.text);
         format!("{}:{}", self.file, before.matches('\n').count() + 1)
     }
+}
+
+/// Whether this can be the name of an environment variable.
+pub(super) fn is_variable(name: &str) -> bool {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(is_fine)
 }
 
 fn kind(value: &Value<'_>) -> String {

@@ -65,8 +65,10 @@ pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Narrower than this, wrapping makes a table worse than letting the terminal break its lines.
-const NARROWEST_TABLE: u16 = 60;
+/// A column that is broken into less than this, or than it has, cannot be read.
+const NARROWEST_COLUMN: u16 = 12;
+/// Between two columns.
+const GAP: u16 = 2;
 
 /// A table without frames: columns are aligned on a terminal and in a pipe alike, but only a terminal wraps them.
 /// The first column is an id, which is copied and therefore never broken.
@@ -83,9 +85,10 @@ pub(crate) fn table<const N: usize>(
         table.add_row(row);
     }
     for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
+        column.set_padding((0, GAP));
     }
-    if is_terminal() && table.width().is_some_and(|width| width >= NARROWEST_TABLE) {
+    let fits = |width| width >= narrowest(&table.column_max_content_widths());
+    if is_terminal() && table.width().is_some_and(fits) {
         table.set_content_arrangement(ContentArrangement::Dynamic);
         if let Some(ids) = table.column_mut(0) {
             ids.set_constraint(ColumnConstraint::ContentWidth);
@@ -97,7 +100,27 @@ pub(crate) fn table<const N: usize>(
     Ok(())
 }
 
+/// What a table needs at least, with its ids whole. In less, wrapping makes it worse than a terminal that breaks lines.
+fn narrowest(columns: &[u16]) -> u16 {
+    let needed = columns.iter().enumerate().map(|(place, width)| {
+        let column = if place == 0 { *width } else { NARROWEST_COLUMN.min(*width) };
+        column.saturating_add(GAP)
+    });
+    needed.fold(0, u16::saturating_add)
+}
+
 /// A heading with its value, as `runs show` prints them.
 pub(crate) fn field(name: &str, value: &str) -> Result<(), CommandError> {
     line(&format!("{} {value}", format!("{name:<10}").bold()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::narrowest;
+
+    #[test]
+    fn a_table_is_wrapped_only_where_its_columns_can_be_read() {
+        assert_eq!(narrowest(&[53, 7, 13]), 55 + 9 + 14);
+        assert_eq!(narrowest(&[36, 200]), 38 + 14);
+    }
 }

@@ -28,6 +28,12 @@ pub(crate) fn waiting(what: &str) -> ProgressBar {
     shown(ProgressBar::no_length(), "{spinner:.cyan} {msg:.dim}", what)
 }
 
+/// What goes on below the lines that are printed meanwhile.
+pub(crate) fn below(margin: &str) -> ProgressBar {
+    let template = format!("{margin}{{spinner:.cyan}} {{wide_msg:.dim}}");
+    shown(ProgressBar::no_length(), &template, "")
+}
+
 /// It is gone with its last owner, however that ends: what stays on the screen is the result.
 fn shown(bar: ProgressBar, template: &str, what: &str) -> ProgressBar {
     if !output::is_watched() {

@@ -38,6 +38,11 @@ fn seen_from(now: Timestamp, at: Timestamp) -> String {
     }
 }
 
+/// A time to come.
+pub(crate) fn parse_time(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| format!("{text:?} is no time like 2026-01-31T08:00:00Z"))
+}
+
 /// A moment as people give it: RFC 3339, or how long ago (`90s`, `15m`, `2h`, `7d`).
 pub(crate) fn parse_moment(text: &str) -> Result<Timestamp, String> {
     if let Ok(at) = text.parse::<Timestamp>() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use owo_colors::OwoColorize;
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
@@ -11,14 +11,12 @@ use callboard_protocol::{Event, NodeId, OutputChunk, RunEvent, RunId, RunStatus}
 
 use crate::client::Client;
 use crate::exit::CommandError;
-use crate::screen::{output, words};
+use crate::screen::{output, progress, words};
 use crate::watch::answers::{Answering, Answers, HostInbox, Turn};
 use crate::watch::prompt;
 use crate::watch::stream::{EventStream, Frame, Heard};
 use crate::watch::timeline::Timeline;
 
-/// Fast enough to look alive, slow enough to cost nothing.
-const SPINNER_TICK: Duration = Duration::from_millis(100);
 /// The margin in front of streamed text, as wide as the column of times.
 const MARGIN: &str = "         ";
 /// A node that ends sooner than this is told in one line, its end; a slower one gets a line for its start too.
@@ -350,7 +348,9 @@ impl Screen {
     /// Lets the spinner say what is going on.
     fn spin(&mut self) {
         if self.is_live && self.speaking.is_none() && self.ended.is_none() {
-            self.spinner.get_or_insert_with(spinner).set_message(self.timeline.now());
+            self.spinner
+                .get_or_insert_with(|| progress::below(MARGIN))
+                .set_message(self.timeline.now());
         }
     }
 
@@ -373,13 +373,4 @@ impl Screen {
 
 fn end_of(kind: &str) -> Option<RunStatus> {
     kind.strip_prefix("run.").and_then(RunStatus::from_name).filter(|status| status.is_terminal())
-}
-
-fn spinner() -> ProgressBar {
-    let spinner = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("         {spinner:.cyan} {wide_msg:.dim}") {
-        spinner.set_style(style.tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ "));
-    }
-    spinner.enable_steady_tick(SPINNER_TICK);
-    spinner
 }

@@ -16,7 +16,7 @@ use crate::watch::answers::read_lines;
 use crate::watch::prompt;
 use crate::watch::question::{Question, approval};
 
-/// Two seconds: long for a run that begins, short for a person who made a mistake.
+/// Five seconds: long for a run that begins, short for a person who made a mistake.
 const LOOKS: u32 = 50;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 

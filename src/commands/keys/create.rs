@@ -9,11 +9,14 @@ use super::show_new;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
+use crate::screen::words;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   callboard keys create --name ci --scope runs:create --scope runs:read
-  callboard keys create --name visitor --scope runs:read --expires-at 2026-12-31T00:00:00Z --json")]
+  callboard keys create --name visitor --scope runs:read --expires-at 2026-12-31T00:00:00Z --json
+
+docs/configuration.md lists the scopes.")]
 pub(crate) struct CreateArgs {
     /// What the key is for
     #[arg(long, value_name = "NAME")]
@@ -22,7 +25,7 @@ pub(crate) struct CreateArgs {
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
     /// When it stops working, as in 2026-12-31T00:00:00Z
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = words::parse_time)]
     expires_at: Option<Timestamp>,
     /// Print JSON
     #[arg(long)]

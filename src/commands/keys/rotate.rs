@@ -9,7 +9,10 @@ use crate::exit::{CommandError, Exit};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  callboard keys rotate key_0199f2c4 --json")]
+  callboard keys rotate key_0199f2c4 --json
+
+The old key stops working at once. Where it is in use, make the new one with `callboard keys create`
+first and revoke the old one later.")]
 pub(crate) struct RotateArgs {
     /// Id of the key
     #[arg(value_name = "KEY_ID")]

@@ -1,12 +1,10 @@
 //! `callboard packs install`: a pack for the tenant of the key.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
-use super::not_made;
+use super::read_archive;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
@@ -51,7 +49,7 @@ pub(super) async fn run(args: InstallArgs, earlier: &Connection) -> Result<Exit,
             let mut query = Vec::new();
             query.extend(args.allow_unsigned.then(|| ("allowUnsigned", "1".to_owned())));
             query.extend(args.integrity.map(|digest| ("integrity", digest)));
-            let archive = read(&args.pack)?;
+            let archive = read_archive(&args.pack)?;
             let bar = progress::bytes(&args.pack, Some(archive.len() as u64));
             client.install_pack(archive, &query, bar).await?
         }
@@ -73,19 +71,4 @@ fn wanted(url: &str, pack: &str) -> Value {
         Some((name, version)) => json!({ "url": url, "name": name, "version": version }),
         None => json!({ "url": url, "name": pack }),
     }
-}
-
-fn read(path: &str) -> Result<Vec<u8>, CommandError> {
-    let file = PathBuf::from(path);
-    if file.is_dir() {
-        return callboard_agents::collect(&file).map_err(|error| not_made(&error));
-    }
-    std::fs::read(&file).map_err(|error| {
-        let exit = match error.kind() {
-            std::io::ErrorKind::NotFound => Exit::NotFound,
-            _ => Exit::Failed,
-        };
-        CommandError::new(exit, format!("cannot read {path}: {error}"))
-            .hint("name a folder or an archive, or a registry with --registry")
-    })
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use owo_colors::OwoColorize;
+use serde_json::json;
 
 use callboard_agents::{Limits, Pack, collect};
 
@@ -26,6 +27,9 @@ pub(crate) struct PackArgs {
     /// Archive to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn run(args: &PackArgs) -> Result<Exit, CommandError> {
@@ -34,9 +38,16 @@ pub(super) fn run(args: &PackArgs) -> Result<Exit, CommandError> {
     let out = args.out.display();
     fs::write(&args.out, &archive)
         .map_err(|error| CommandError::failed(format!("cannot write {out}: {error}")))?;
+    let agents: Vec<&str> = pack.agents.iter().map(|agent| agent.id().as_str()).collect();
+    if args.json {
+        output::json(&json!({
+            "name": pack.name(), "version": pack.version(), "archive": args.out,
+            "files": pack.digests.len(), "agents": agents, "integrity": pack.integrity.as_str(),
+        }))?;
+        return Ok(Exit::Done);
+    }
     output::line(&format!("{} {} {} in {out}", "✓".green(), pack.name(), pack.version()))?;
     output::field("files", &pack.digests.len().to_string())?;
-    let agents: Vec<&str> = pack.agents.iter().map(|agent| agent.id().as_str()).collect();
     output::field("agents", &agents.join(", "))?;
     output::field("integrity", pack.integrity.as_str())?;
     Ok(Exit::Done)

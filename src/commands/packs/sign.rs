@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use owo_colors::OwoColorize;
+use serde_json::json;
 
 use callboard_agents::SigningKey;
 
@@ -35,6 +36,9 @@ pub(crate) struct SignArgs {
     /// Make the key first; never overwrites one
     #[arg(long)]
     generate: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn run(args: &SignArgs) -> Result<Exit, CommandError> {
@@ -59,6 +63,13 @@ pub(super) fn run(args: &SignArgs) -> Result<Exit, CommandError> {
     replace(&args.archive, &signed.archive)?;
     let beside = with_ending(&args.archive, ".sig");
     replace(&beside, &signed.signature)?;
+    if args.json {
+        output::json(&json!({
+            "archive": args.archive, "keyId": key_id, "signature": beside,
+            "integrity": signed.integrity.as_str(),
+        }))?;
+        return Ok(Exit::Done);
+    }
     output::line(&format!("{} {} signed", "✓".green(), args.archive.display()))?;
     output::field("key", &key_id)?;
     output::field("signature", &beside.display().to_string())?;

@@ -3,7 +3,7 @@
 mod show;
 mod source;
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use clap::Args;
 
@@ -83,21 +83,9 @@ fn check_path(
     integrity: Option<String>,
     policy: Policy,
 ) -> Result<Checked, CommandError> {
-    let file = PathBuf::from(path);
-    let (archive, policy) = if file.is_dir() {
-        let archive = callboard_agents::collect(&file).map_err(|error| super::not_made(&error))?;
-        (archive, Policy { unsigned: Unsigned::Allowed, ..policy })
-    } else {
-        let archive = std::fs::read(&file).map_err(|error| {
-            let exit = match error.kind() {
-                std::io::ErrorKind::NotFound => Exit::NotFound,
-                _ => Exit::Failed,
-            };
-            CommandError::new(exit, format!("cannot read {path}: {error}"))
-                .hint("name a folder or an archive, or a registry with --registry")
-        })?;
-        (archive, policy)
-    };
+    let archive = super::read_archive(path)?;
+    let unsigned = if Path::new(path).is_dir() { Unsigned::Allowed } else { policy.unsigned };
+    let policy = Policy { unsigned, ..policy };
     let offer = Offer { integrity, ..Offer::plain(archive.into()) };
     let verification = verify(Ok(offer), &policy);
     Ok(Checked { what: path.to_owned(), verification })

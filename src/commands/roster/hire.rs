@@ -49,6 +49,7 @@ pub(crate) struct HireArgs {
 
 pub(super) async fn run(args: HireArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
+    client.know_agent(&args.agent).await?;
     let member = client
         .hire(&HireMember {
             persona: args.persona,

@@ -81,12 +81,21 @@ fn tell(item: &WorkItem, as_json: bool) -> Result<Exit, CommandError> {
         output::json(item)?;
         return Ok(Exit::Done);
     }
+    output::line(&standing(item))?;
+    explain(item);
+    Ok(Exit::Done)
+}
+
+fn standing(item: &WorkItem) -> String {
     let run = item.run_id.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
-    output::line(&format!("{} is {}{run}", item.work_id, said(item.state)))?;
+    format!("{} is {}{run}", item.work_id, said(item.state))
+}
+
+/// What keeps an item from being begun.
+fn explain(item: &WorkItem) {
     if let Some(reason) = item.reason.as_ref().filter(|_| item.state == WorkState::Todo) {
         output::hint(&format!("{reason}; it begins once that is over"));
     }
-    Ok(Exit::Done)
 }
 
 fn said(state: WorkState) -> &'static str {

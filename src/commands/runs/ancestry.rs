@@ -30,14 +30,11 @@ pub(crate) struct AncestryArgs {
 
 pub(super) async fn run(args: AncestryArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
-    let mut line_of_descent = Vec::new();
-    let mut next = Some(args.run.clone());
-    while let Some(id) = next {
-        let (_, snapshot) = client.run(&id).await?;
-        next = client.ancestry(&id).await?.parent.map(|parent| parent.run_id.to_string());
-        line_of_descent.push(snapshot);
-    }
+    let mut line_of_descent = vec![client.run(&args.run).await?.1];
     let origin = client.origin(&args.run).await?;
+    for above in &origin.runs {
+        line_of_descent.push(client.run(above.run_id.as_str()).await?.1);
+    }
     if args.json {
         let runs: Vec<_> = line_of_descent.iter().map(as_json).collect();
         let mut shown = json!({ "runs": runs });

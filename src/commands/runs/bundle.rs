@@ -23,6 +23,9 @@ pub(crate) struct BundleArgs {
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Print JSON; a bundle always is
+    #[arg(long, conflicts_with = "out")]
+    json: bool,
     #[command(flatten)]
     connection: Connection,
 }
@@ -30,7 +33,7 @@ pub(crate) struct BundleArgs {
 pub(super) async fn run(args: BundleArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
     let bundle = client.bundle(&args.run).await?;
-    let Some(path) = args.out else {
+    let Some(path) = args.out.filter(|_| !args.json) else {
         output::json(&bundle)?;
         return Ok(Exit::Done);
     };

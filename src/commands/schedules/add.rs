@@ -9,7 +9,7 @@ use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::inputs::read_inputs;
-use crate::screen::output;
+use crate::screen::{output, words};
 
 #[derive(Debug, Args)]
 #[command(
@@ -33,7 +33,7 @@ pub(crate) struct AddArgs {
     #[arg(long, value_name = "ZONE", conflicts_with = "at")]
     timezone: Option<String>,
     /// Run once, at this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = words::parse_time)]
     at: Option<Timestamp>,
     /// Member whose work it is, by its id or name
     #[arg(long = "as", value_name = "MEMBER")]
@@ -44,7 +44,7 @@ pub(crate) struct AddArgs {
     /// While the last run goes on: skip, allow, queue or cancel [default: skip]
     #[arg(long, value_name = "POLICY", value_parser = ["skip", "allow", "queue", "cancel"])]
     overlap: Option<String>,
-    /// Times for which no host was there: skip or fire-once [default: fire-once]
+    /// Times for which no host was there: skip, fire-once or fire-all [default: fire-once]
     #[arg(long, value_name = "POLICY", value_parser = ["skip", "fire-once", "fire-all"])]
     missed: Option<String>,
     /// Make it paused
@@ -59,6 +59,7 @@ pub(crate) struct AddArgs {
 
 pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
+    client.know_workflow(&args.workflow).await?;
     let mut body = json!({ "workflowId": args.workflow });
     let member = client.maybe_member_id(args.roster.as_deref()).await?;
     let inputs = args.input.as_deref().map(read_inputs).transpose()?;

@@ -40,6 +40,7 @@ pub(crate) struct AddArgs {
 
 pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
+    client.know_workflow(&args.workflow).await?;
     let mut body = json!({ "workflowId": args.workflow, "source": args.source });
     if let Some(member) = client.maybe_member_id(args.roster.as_deref()).await? {
         body["rosterId"] = member.into();

@@ -22,13 +22,12 @@ pub(crate) struct ListArgs {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Listed {
-    #[serde(alias = "workflowId")]
-    id: String,
+    workflow_id: String,
     name: String,
     version: String,
-    #[serde(default)]
-    origin: Option<String>,
+    origin: String,
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
@@ -37,10 +36,10 @@ pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, Co
         .remedy("`callboard workflows apply FILE` registers one")
         .show(found, args.json, |workflow: Listed| {
             [
-                Cell::new(workflow.id),
+                Cell::new(workflow.workflow_id),
                 Cell::new(words::plain(&workflow.name)),
                 Cell::new(workflow.version),
-                Cell::new(workflow.origin.unwrap_or_default()),
+                Cell::new(workflow.origin),
             ]
         })
 }

@@ -5,14 +5,17 @@ use clap::Args;
 use callboard_protocol::AddWork;
 
 use super::super::Target;
-use super::tell;
+use super::{explain, standing};
 use crate::args::Connection;
 use crate::exit::{CommandError, Exit};
 use crate::inputs::read_inputs;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  callboard roster work add host:sally-1a2b3c4d \"The printer is on fire\" --input '{\"message\": \"Help!\"}'")]
+  callboard roster work add host:sally-1a2b3c4d \"The printer is on fire\" --input '{\"message\": \"Help!\"}'
+
+Prints the item's id.")]
 pub(crate) struct AddArgs {
     #[command(flatten)]
     target: Target,
@@ -35,5 +38,12 @@ pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, Com
         title: args.title,
     };
     let item = client.add_work(&member, &body).await?;
-    tell(&item, args.target.json)
+    if args.target.json {
+        output::json(&item)?;
+        return Ok(Exit::Done);
+    }
+    output::line(item.work_id.as_str())?;
+    output::note(&standing(&item));
+    explain(&item);
+    Ok(Exit::Done)
 }

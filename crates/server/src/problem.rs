@@ -131,13 +131,13 @@ codes! {
     UnsupportedModelClass = "unsupported_model_class", UNPROCESSABLE_ENTITY, "An agent needs a class of models that this host lacks.";
     PackVersionNotFound = "pack_version_not_found", NOT_FOUND, "The registry has no such version, or it was yanked.";
     PackFetchFailed = "pack_fetch_failed", BAD_GATEWAY, "The registry cannot be reached, or its answer cannot be read.";
-    VersionConflict = "version_conflict", CONFLICT, "This version is installed with other contents; a change needs a new version.";
+    VersionConflict = "version_conflict", CONFLICT, "Somebody else was faster, or this version of a pack is installed with other contents; the message says which.";
     PackReserved = "pack_reserved", CONFLICT, "The host was given this pack at its start and it cannot be removed over HTTP.";
     NoActiveDeployment = "no_active_deployment", BAD_REQUEST, "No active version of the agent serves on the channel.";
     EvalGateUnmet = "eval_gate_unmet", FORBIDDEN, "The promotion needs a finished evaluation that passed, and names none.";
     DeploymentConflict = "deployment_conflict", CONFLICT, "The version's state does not allow the transition, or somebody else was faster.";
     MemberPaused = "member_paused", CONFLICT, "The member is paused, and nothing fires its workflows before it is resumed.";
-    WorkConflict = "work_conflict", CONFLICT, "The work item is in that state already, or its member does not own its workflow any more.";
+    WorkConflict = "work_conflict", CONFLICT, "The work item is in that state already, somebody else was faster, or its member does not own its workflow any more.";
     RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The key asks too often; Retry-After says when to come back.";
     InternalError = "internal_error", INTERNAL_SERVER_ERROR, "Something broke on this side; details.correlationId finds it in the log.";
     CapabilityNotProvided = "capability_not_provided", NOT_IMPLEMENTED, "The protocol knows this, this host does not do it.";
@@ -209,6 +209,15 @@ impl Problem {
         self.with("retryAfter", seconds)
     }
 
+    /// Where a store found that the thing had moved on, says it with the code of its kind.
+    #[must_use]
+    pub(crate) fn if_moved(self, code: Code) -> Self {
+        match self.code {
+            Code::VersionConflict => Self { code, ..self },
+            _ => self,
+        }
+    }
+
     pub(crate) fn correlation_id(&self) -> Option<&str> {
         self.details.get("correlationId").and_then(Value::as_str)
     }
@@ -256,7 +265,7 @@ impl From<StoreError> for Problem {
                     .retry_after(RETRY_SOON_SECONDS);
             }
             StoreError::Moved { .. } => {
-                (Code::DeploymentConflict, "somebody else was faster; look at it and try again")
+                (Code::VersionConflict, "somebody else was faster; look at it and try again")
             }
             StoreError::Full => {
                 (Code::InsufficientStorage, "the disk of this host is full; reading goes on")

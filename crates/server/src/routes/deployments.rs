@@ -46,8 +46,9 @@ pub(super) async fn change(
     let policy = &host.app.config.deployments;
     let prepared = prepare(&host, &caller, &agent, request, policy).await?;
     let answer = Answer::of(StatusCode::OK, &prepared.changed.record);
-    settle(keyed.as_ref(), move |_| answer.clone(), |remember| prepared.commit(&host, remember))
-        .await
+    let commit = |remember| prepared.commit(&host, remember);
+    let settled = settle(keyed.as_ref(), move |_| answer.clone(), commit).await;
+    settled.map_err(|problem| problem.if_moved(Code::DeploymentConflict))
 }
 
 /// A transition that may be made, if nobody else makes one first.

@@ -144,13 +144,10 @@ async fn commit(
     let WorkspaceFile { path, version, .. } = change.shown();
     let act = |remember| host.app.engine.change_file(change, remember);
     let settled = settle(keyed, move |_| answer.clone(), act).await;
-    let response = settled.map_err(|problem| match problem.code {
-        // What a store says of anything that has moved on.
-        Code::DeploymentConflict => {
-            let message = "somebody else was faster; read the file and try again";
-            Problem::new(Code::WorkspaceConflict, message).with("currentVersion", version)
-        }
-        _ => problem,
+    let response = settled.map_err(|problem| match problem.if_moved(Code::WorkspaceConflict) {
+        // Whoever was faster made the version that this would have been.
+        moved if moved.code == Code::WorkspaceConflict => moved.with("currentVersion", version),
+        problem => problem,
     })?;
     tracing::info!(
         target: "audit",

@@ -13,7 +13,7 @@ use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{Named, Shaped};
 use crate::keys::Caller;
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 use crate::query::Parameters;
 
 #[derive(Debug, Deserialize)]
@@ -165,10 +165,6 @@ fn unfit(error: BookError) -> Problem {
         BookError::UnknownWorkflow(_) => Problem::no_such("workflow"),
         BookError::Unknown => Problem::no_such("heartbeat"),
         BookError::NotTheirs(why) => Problem::invalid_at("rosterId", why),
-        BookError::Store(callboard_engine::StoreError::Moved { .. }) => {
-            let what = "it is being looked at just now; try again";
-            Problem::new(Code::VersionConflict, what)
-        }
         BookError::Store(error) => error.into(),
         error @ (BookError::Declared(_) | BookError::Timing(_)) => {
             Problem::invalid(error.to_string())

@@ -81,7 +81,7 @@ pub(crate) async fn take_on(
     };
     let entry = body.entry(id, owner);
     vet(host, &entry).await?;
-    host.app.engine.roster().hire(entry.clone(), host.now()).await.map_err(moved)?;
+    host.app.engine.roster().hire(entry.clone(), host.now()).await?;
     host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
     audit(caller, &entry.roster_id, "member hired");
     Ok(entry)
@@ -109,7 +109,7 @@ pub(super) async fn change(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(last.map_or_else(|| Problem::no_such("member"), moved))
+    Err(last.map_or_else(|| Problem::no_such("member"), Problem::from))
 }
 
 pub(super) async fn dismiss(
@@ -266,16 +266,6 @@ async fn vet(host: &Host, entry: &AgentRosterEntry) -> Result<(), Problem> {
         }
     }
     Ok(())
-}
-
-fn moved(error: StoreError) -> Problem {
-    match error {
-        StoreError::Moved { .. } => {
-            let what = "somebody else changes this member; look at it and try again";
-            Problem::new(Code::VersionConflict, what)
-        }
-        error => error.into(),
-    }
 }
 
 fn audit(caller: &Caller, member: &RosterId, what: &'static str) {

@@ -10,7 +10,7 @@ use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use callboard_engine::{
-    Done, Order, StoreError, StoredMember, StoredWork, Subscription, Waits, WorkChange, WorkMove,
+    Done, Order, StoredMember, StoredWork, Subscription, Waits, WorkChange, WorkMove,
 };
 use callboard_protocol::{
     AddWork, AgentRosterEntry, MoveWork, Object, RosterId, TriggerSource, WorkItem, WorkState,
@@ -188,10 +188,7 @@ async fn put_first(
     let fired = settle(keyed.as_ref(), describe, |remember| {
         host.app.engine.fire_work(work, moved_item, order, remember)
     });
-    fired.await.map_err(|problem| match problem.code {
-        Code::DeploymentConflict => moved(),
-        _ => problem,
-    })
+    fired.await.map_err(|problem| problem.if_moved(Code::WorkConflict))
 }
 
 /// An item that begins once this is over.
@@ -235,14 +232,7 @@ pub(crate) async fn begin(
 
 async fn keep(host: &Host, change: WorkChange, status: StatusCode) -> Result<Response, Problem> {
     let answer = Answer::of(status, &change.item);
-    match host.app.queues.work().put_work(change, None).await {
-        Ok(()) => Ok(answer.into_response()),
-        Err(StoreError::Moved { .. }) => Err(moved()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn moved() -> Problem {
-    let what = "somebody else moves this item; look at it and try again";
-    Problem::new(Code::WorkConflict, what)
+    let put = host.app.queues.work().put_work(change, None).await;
+    put.map_err(|error| Problem::from(error).if_moved(Code::WorkConflict))?;
+    Ok(answer.into_response())
 }

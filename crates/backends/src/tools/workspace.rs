@@ -8,7 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use callboard_agents::ToolFault;
@@ -20,6 +20,8 @@ const MOST_BYTES: u64 = 256 << 20;
 const MOST_FILES: usize = 10_000;
 const DEEPEST: usize = 16;
 const LONGEST_PATH: usize = 1_024;
+/// What a file is called until it is whole. A crash may leave one, which the next file of its folder takes away.
+const DRAFT: &str = ".callboard-draft";
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(SAFE);
 /// Links are not followed, children do not inherit, and a pipe that nobody writes to does not hold us up.
@@ -96,6 +98,7 @@ impl Workspace {
         }
         let parts = parts(path)?;
         let (name, folders) = parts.split_last().ok_or_else(no_name)?;
+        let _others_wait = self.lock()?;
         self.make_room(content.len())?;
         let folder = self.descend(folders, Missing::IsMade)?;
         let content = match (kind_of(&folder, name, path)?, mode) {
@@ -125,6 +128,14 @@ impl Workspace {
         walk(root, "", 0, &mut found)?;
         found.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
+    }
+
+    /// Nodes of one run work side by side: each writes when the one before is done.
+    fn lock(&self) -> Result<OwnedFd, ToolFault> {
+        // Opened anew, because locks belong to what was opened: a copy would let itself in.
+        let lock = rustix::fs::openat(&self.0, ".", FOLDER, Mode::empty()).map_err(unusable)?;
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive).map_err(unusable)?;
+        Ok(lock)
     }
 
     fn make_room(&self, more: usize) -> Result<(), ToolFault> {
@@ -177,6 +188,9 @@ fn parts(path: &str) -> Result<Vec<&str>, ToolFault> {
             }
         }
     }
+    if parts.contains(&DRAFT) {
+        return Err(ToolFault::Refused(format!("{DRAFT} is a name of this host's own")));
+    }
     if parts.len() > DEEPEST {
         return Err(ToolFault::Refused(format!("a path has at most {DEEPEST} parts")));
     }
@@ -203,8 +217,6 @@ fn regular(file: OwnedFd, path: &str) -> Result<File, ToolFault> {
 }
 
 fn replace(folder: &OwnedFd, name: &str, content: &[u8], path: &str) -> Result<(), ToolFault> {
-    // One writer at a time per run, so one name is enough; what a crash left behind is taken away first.
-    const DRAFT: &str = ".callboard-draft";
     match rustix::fs::unlinkat(folder, DRAFT, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
         Err(errno) => return Err(refuse(errno, path)),
@@ -213,8 +225,15 @@ fn replace(folder: &OwnedFd, name: &str, content: &[u8], path: &str) -> Result<(
     let draft = rustix::fs::openat(folder, DRAFT, flags, Mode::RUSR | Mode::WUSR)
         .map_err(|errno| refuse(errno, path))?;
     let mut draft = File::from(draft);
-    draft.write_all(content).and_then(|()| draft.sync_all()).map_err(|error| failed(&error))?;
-    rustix::fs::renameat(folder, DRAFT, folder, name).map_err(|errno| refuse(errno, path))
+    let written = draft.write_all(content).and_then(|()| draft.sync_all());
+    let written = written.map_err(|error| failed(&error)).and_then(|()| {
+        rustix::fs::renameat(folder, DRAFT, folder, name).map_err(|errno| refuse(errno, path))
+    });
+    if written.is_err() {
+        // On a full disk half a file is worse than none.
+        let _ = rustix::fs::unlinkat(folder, DRAFT, AtFlags::empty());
+    }
+    written
 }
 
 fn walk(
@@ -227,7 +246,7 @@ fn walk(
     for entry in entries {
         let entry = entry.map_err(unusable)?;
         let Ok(name) = entry.file_name().to_str() else { continue };
-        if name == "." || name == ".." || found.len() >= MOST_FILES {
+        if matches!(name, "." | ".." | DRAFT) || found.len() >= MOST_FILES {
             continue;
         }
         let Ok(stat) = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
@@ -271,7 +290,7 @@ fn unusable(_: Errno) -> ToolFault {
     ToolFault::Unavailable("the workspace cannot be used".to_owned())
 }
 
-fn failed(error: &std::io::Error) -> ToolFault {
+pub(super) fn failed(error: &std::io::Error) -> ToolFault {
     match error.kind() {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
             ToolFault::Unavailable("the disk is full".to_owned())

@@ -50,6 +50,37 @@ fn what_is_written_is_read_and_found() {
 }
 
 #[test]
+fn two_who_write_at_once_lose_and_swap_nothing() {
+    const ROUNDS: usize = 100;
+    let given = given();
+    let folder = given.inside("");
+    let write = |name: &str| {
+        let workspace = Workspace::open_or_make(&folder).unwrap();
+        for round in 0..ROUNDS {
+            let content = format!("{name} {round}");
+            workspace.write(name, content.as_bytes(), WriteMode::Overwrite).unwrap();
+            assert_eq!(workspace.read(name).unwrap(), content.as_bytes());
+            workspace.write("both", b".", WriteMode::Append).unwrap();
+        }
+    };
+    std::thread::scope(|threads| {
+        threads.spawn(|| write("one"));
+        threads.spawn(|| write("two"));
+    });
+    assert_eq!(given.read("both").unwrap().len(), 2 * ROUNDS);
+}
+
+#[test]
+fn a_draft_is_nobodys_file() {
+    let given = given();
+    std::fs::write(given.inside(DRAFT), "left by a crash").unwrap();
+    assert_eq!(given.workspace.files(), Ok(Vec::new()));
+    assert!(is_refused(&given.read(DRAFT)) && is_refused(&given.write(DRAFT, "mine")));
+    given.write("a", "1").unwrap();
+    assert!(!given.inside(DRAFT).exists());
+}
+
+#[test]
 fn modes_do_what_they_say() {
     let given = given();
     let write = |mode, text: &str| given.workspace.write("a", text.as_bytes(), mode);

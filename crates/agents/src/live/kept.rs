@@ -5,7 +5,8 @@ use callboard_protocol::ModelClass;
 
 use crate::model::{ModelRef, ResolvedModel};
 
-/// What the log knows goes before what the host is configured with today. Nobody is asked again who was left.
+/// What the log knows goes before what the host is configured with today. Nobody is asked again who was left, and a
+/// run's own key goes to no provider but the one that it began with.
 pub(super) fn keeping(
     resolved: ResolvedModel,
     class: ModelClass,
@@ -17,8 +18,9 @@ pub(super) fn keeping(
     let mut fallbacks: Vec<ModelRef> = kept.taken.iter().map(named).collect();
     let asked: Vec<&ModelRef> = std::iter::once(&model).chain(&fallbacks).collect();
     let last = resolved.fallbacks.iter().rposition(|it| asked.contains(&it));
-    let rest = resolved.fallbacks[last.map_or(0, |place| place + 1)..].to_vec();
-    fallbacks.extend(rest);
+    let rest = resolved.fallbacks[last.map_or(0, |place| place + 1)..].iter();
+    let has_own_key = resolved.credential_ref.is_some();
+    fallbacks.extend(rest.filter(|it| !has_own_key || it.provider == model.provider).cloned());
     ResolvedModel { model, fallbacks, ..resolved }
 }
 
@@ -80,5 +82,14 @@ mod tests {
         assert_eq!(order(resolved(), &kept), ["p/one", "p/two", "q/three"]);
         let kept = KeptModels { taken: vec![name("old/model"), name("p/two")], ..kept };
         assert_eq!(order(resolved(), &kept), ["p/one", "old/model", "p/two", "q/three"]);
+    }
+
+    #[test]
+    fn a_runs_own_key_stays_with_the_provider_that_it_began_with() {
+        let with_key = || ResolvedModel { credential_ref: Some("own".into()), ..resolved() };
+        let began = |text: &str| KeptModels { began: Some(name(text)), ..KeptModels::default() };
+        assert_eq!(order(with_key(), &began("q/old")), ["q/old", "q/three"]);
+        assert_eq!(order(with_key(), &began("gone/model")), ["gone/model"]);
+        assert_eq!(order(with_key(), &coding("p/two")), ["p/two"]);
     }
 }

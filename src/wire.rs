@@ -168,7 +168,7 @@ impl Host {
         }
         // Servers of tools end once no run can call them any more.
         tasks.spawn(tools.mcp.run(quiet.clone()));
-        tasks.spawn(coders.sweep(engine.clone(), shutdown.clone()));
+        tasks.spawn(coders.sweeper.run(shutdown.clone()));
         engine.start();
         standing.start();
         tasks.spawn(metrics.keep_up(shutdown.clone()));

@@ -13,7 +13,7 @@ use super::cli::Coders;
 use super::models::Minds;
 
 /// The folder of the files of runs, below the host's data.
-const WORKSPACES: &str = "workspaces";
+pub(super) const WORKSPACES: &str = "workspaces";
 
 /// What performs agents here.
 #[derive(Debug)]

@@ -1,32 +1,23 @@
-//! The coding agents of a host: where they live, what a crash has left of them, when their folders go.
+//! The coding agents of a host: where they live, what a crash has left of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
-use callboard_backends::{CliAgents, CliFolders, CliSettings, CliSurroundings};
-use callboard_engine::{CodingSessions, Engine, KeyMode, Scope};
-use callboard_protocol::{RunId, Tenant};
+use callboard_backends::{CliAgents, CliSettings, CliSurroundings, FolderSweeper, RunFolders};
 use callboard_store::SqliteStore;
 
+use super::agents::WORKSPACES;
 use crate::exit::CommandError;
 
 /// Where running coding agents are written down, below the host's data.
 const RECORDS: &str = "coding-agents";
-/// How often folders of runs that have ended are looked for: they cost space, not time.
-const SWEEP_EVERY: Duration = Duration::from_secs(60);
-/// How often runs are looked at for which a program waits: there are few, and only for a minute.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Coding agents with their folders.
+/// Coding agents, with who removes the folders of runs.
 #[derive(Debug, Clone)]
 pub(super) struct Coders {
     pub(super) agents: Arc<CliAgents>,
-    pub(super) folders: CliFolders,
-    sessions: Arc<dyn CodingSessions>,
+    pub(super) sweeper: FolderSweeper,
 }
 
 /// Ends what a lost host has left running before anything is resumed: one session has one agent.
@@ -47,7 +38,7 @@ pub(super) fn open(
         }
     }
     // Neither the agents' homes nor their work lie beside the host's keys.
-    let folders = CliFolders::at(std::env::temp_dir().join(format!("callboard-{}", store.name())));
+    let folders = RunFolders::at(std::env::temp_dir().join(format!("callboard-{}", store.name())));
     let surroundings = CliSurroundings {
         environment: environment(),
         folders: folders.clone(),
@@ -55,7 +46,14 @@ pub(super) fn open(
         sessions: Some(store.clone()),
     };
     let agents = Arc::new(CliAgents::new(settings.clone(), surroundings));
-    Ok(Coders { agents, folders, sessions: store.clone() })
+    let sweeper = FolderSweeper {
+        store: store.clone(),
+        sessions: store.clone(),
+        agents: Arc::clone(&agents),
+        coding: folders,
+        workspaces: RunFolders::at(data.join(WORKSPACES)),
+    };
+    Ok(Coders { agents, sweeper })
 }
 
 /// What is no text is of no use to a program either.
@@ -87,65 +85,4 @@ pub(super) fn check(settings: &CliSettings, data: &Path) -> Result<(), CommandEr
         );
     }
     Ok(())
-}
-
-impl Coders {
-    /// Removes what is left of runs that are over until told to stop.
-    pub(super) async fn sweep(self, engine: Engine, stop: CancellationToken) {
-        let folders = every(SWEEP_EVERY, &stop, || self.tick(&engine));
-        let held = every(LOOK_EVERY, &stop, || self.let_go(&engine));
-        tokio::join!(folders, held);
-    }
-
-    /// Ends programs that wait for an answer which nobody will give any more.
-    async fn let_go(&self, engine: &Engine) {
-        for (tenant, run) in self.agents.held() {
-            if is_over(engine, &tenant, &run).await {
-                self.agents.let_go(&tenant, &run);
-            }
-        }
-    }
-
-    async fn tick(&self, engine: &Engine) {
-        if let Err(error) = self.sessions.forget_sessions().await {
-            tracing::warn!(%error, "sessions of coding agents stay");
-        }
-        let found = match self.folders.list() {
-            Ok(found) => found,
-            Err(error) => return tracing::warn!(%error, "folders of coding agents not looked at"),
-        };
-        for folder in found {
-            if is_over(engine, &folder.tenant, &folder.run).await
-                && let Err(error) = folder.remove()
-            {
-                tracing::warn!(%error, run = %folder.run, "a coding agent's folder stays");
-            }
-        }
-    }
-}
-
-async fn every<F: Future<Output = ()>>(
-    pause: Duration,
-    stop: &CancellationToken,
-    mut tick: impl FnMut() -> F,
-) {
-    loop {
-        tick().await;
-        if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
-            return;
-        }
-    }
-}
-
-/// A run that cannot be looked at now is looked at later.
-async fn is_over(engine: &Engine, tenant: &Tenant, run: &RunId) -> bool {
-    for mode in [KeyMode::Live, KeyMode::Test] {
-        let scope = Scope { tenant: tenant.clone(), workspace: None, mode };
-        match engine.snapshot(&scope, run).await {
-            Ok(Some(seen)) => return seen.status.is_terminal(),
-            Ok(None) => {}
-            Err(_) => return false,
-        }
-    }
-    true
 }

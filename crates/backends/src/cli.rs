@@ -1,6 +1,5 @@
 //! Coding agents of the command line as the host's own: which there are, what they may use, where they work.
 
-mod folders;
 mod grants;
 mod held;
 mod kinds;
@@ -26,7 +25,8 @@ use callboard_agents::{
 use callboard_engine::CodingSessions;
 use callboard_protocol::{RunId, Tenant, hex};
 
-pub use folders::{CliFolders, RunFolder};
+use crate::folders::RunFolders;
+
 pub use kinds::{CODING_KINDS, CodingKind, KindFacts};
 
 use grants::Allowed;
@@ -85,7 +85,7 @@ pub struct CliAgentSettings {
 pub struct CliSurroundings {
     /// The host's environment, of which agents see little.
     pub environment: BTreeMap<String, String>,
-    pub folders: CliFolders,
+    pub folders: RunFolders,
     /// Where running processes are remembered for a host that starts after a crash.
     pub records: Option<PathBuf>,
     /// Where session files are kept for a host that has lost them.
@@ -96,7 +96,7 @@ pub struct CliSurroundings {
 #[derive(Debug)]
 pub struct CliAgents {
     settings: CliSettings,
-    folders: CliFolders,
+    folders: RunFolders,
     backends: BTreeMap<String, CliBackend>,
     held: Held,
     sessions: Option<Arc<dyn CodingSessions>>,

@@ -1,5 +1,6 @@
-//! Where coding agents work, and what they see as their home: folders that outlive a crash and end with the run.
+//! Folders of runs on this disk: whose each is, so that it outlives a crash and goes when its time has come.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -10,12 +11,13 @@ use sha2::{Digest as _, Sha256};
 use callboard_agents::run_folder;
 use callboard_protocol::{NodeId, RunId, Tenant, hex};
 
-/// Says whose folder it is: tenant and run, each on a line.
-const OWNER: &str = "run";
+/// The file beside a folder that says whose it is: tenant and run, each on a line. No folder's name has a dot. Folders of
+/// older hosts have none: their names say it, unless one is a digest; such a folder stays.
+const OWNER: &str = "owner";
 
 /// The folders of all runs, below one that nobody else can look into.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CliFolders {
+pub struct RunFolders {
     root: PathBuf,
 }
 
@@ -27,7 +29,7 @@ pub struct RunFolder {
     path: PathBuf,
 }
 
-impl CliFolders {
+impl RunFolders {
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -39,26 +41,51 @@ impl CliFolders {
         if let Some(above) = path.parent() {
             private(above)?;
         }
+        write_owner(&path, tenant, run)?;
         private(&path)?;
         let folder = RunFolder { tenant: tenant.clone(), run: run.clone(), path };
         private(&folder.work())?;
-        fs::write(folder.path.join(OWNER), format!("{tenant}\n{run}\n"))?;
         Ok(folder)
     }
 
-    /// The folders that are there, of whatever runs.
+    /// The folders that are there, of whatever runs, and those that were not removed to the last file.
     pub fn list(&self) -> io::Result<Vec<RunFolder>> {
         let mut found = Vec::new();
         for tenant in read(&self.root)? {
-            for path in read(&tenant)? {
-                let Ok(owner) = fs::read_to_string(path.join(OWNER)) else { continue };
-                if let Some((tenant, run)) = owner.trim_end().split_once('\n') {
-                    found.push(RunFolder { tenant: tenant.into(), run: run.into(), path });
-                }
-            }
+            let there: BTreeSet<PathBuf> =
+                read(&tenant)?.into_iter().map(|path| path.with_extension("")).collect();
+            found.extend(there.into_iter().filter_map(|path| self.owned(path)));
         }
         Ok(found)
     }
+
+    /// None where nobody can tell whose it is.
+    fn owned(&self, path: PathBuf) -> Option<RunFolder> {
+        let written = fs::read_to_string(path.with_extension(OWNER)).unwrap_or_default();
+        let name = |path: &Path| Some(path.file_name()?.to_str()?.to_owned());
+        let (tenant, run) = match written.trim_end().split_once('\n') {
+            Some((tenant, run)) => (tenant.into(), run.into()),
+            None => (name(path.parent()?)?.into(), name(&path)?.into()),
+        };
+        let is_theirs = run_folder(&self.root, &tenant, &run) == path;
+        is_theirs.then_some(RunFolder { tenant, run, path })
+    }
+}
+
+/// Comes before the folder and goes after it, and lies where those who work in the folder do not write.
+pub(crate) fn write_owner(folder: &Path, tenant: &Tenant, run: &RunId) -> io::Result<()> {
+    if let Some(above) = folder.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(above)?;
+    }
+    fs::write(folder.with_extension(OWNER), format!("{tenant}\n{run}\n"))
+}
+
+/// Disks block; the threads of runs must not.
+pub(crate) async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
 impl RunFolder {
@@ -74,20 +101,22 @@ impl RunFolder {
         self.path.join(format!("home-{digest}-{visit}"))
     }
 
-    /// Ends with the run.
+    /// Blocks until all of it is gone. Who is stopped on the way finds it listed again.
     pub fn remove(&self) -> io::Result<()> {
-        fs::remove_dir_all(&self.path)
+        let gone = |removed: io::Result<()>| match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
+        gone(fs::remove_dir_all(&self.path))?;
+        gone(fs::remove_file(self.path.with_extension(OWNER)))
     }
 }
 
 fn read(folder: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        entries => {
-            let entries = entries?.filter_map(Result::ok);
-            let folders = entries.filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir()));
-            Ok(folders.map(|entry| entry.path()).collect())
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(Vec::new()),
+        entries => Ok(entries?.filter_map(Result::ok).map(|entry| entry.path()).collect()),
     }
 }
 
@@ -117,7 +146,7 @@ mod tests {
     #[test]
     fn a_run_finds_its_folder_again_until_it_is_over() {
         let root = tempfile::tempdir().unwrap();
-        let folders = CliFolders::at(root.path().join("cli"));
+        let folders = RunFolders::at(root.path().join("cli"));
         assert_eq!(folders.list().unwrap(), []);
         let made = folders.prepare(&"acme".into(), &"run/1".into()).unwrap();
         assert_eq!(folders.prepare(&"acme".into(), &"run/1".into()).unwrap(), made);
@@ -130,6 +159,33 @@ mod tests {
     }
 
     #[test]
+    fn a_removal_that_was_cut_short_is_taken_up_again() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = RunFolders::at(root.path().join("cli"));
+        let made = folders.prepare(&"Acme & Sons".into(), &"run_1".into()).unwrap();
+        fs::remove_dir_all(&made.path).unwrap();
+        assert_eq!(folders.list().unwrap(), std::slice::from_ref(&made));
+        made.remove().unwrap();
+        assert_eq!(folders.list().unwrap(), []);
+        made.remove().unwrap();
+    }
+
+    #[test]
+    fn a_folder_is_whose_its_place_says() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = RunFolders::at(root.path());
+        let place = root.path().join("acme/run_1");
+        fs::create_dir_all(&place).unwrap();
+        fs::create_dir_all(root.path().join("f".repeat(64)).join("run_2")).unwrap();
+        let owners = || {
+            folders.list().unwrap().into_iter().map(|it| (it.tenant, it.run)).collect::<Vec<_>>()
+        };
+        assert_eq!(owners(), [("acme".into(), "run_1".into())], "names say it, digests do not");
+        write_owner(&place, &"rival".into(), &"run_1".into()).unwrap();
+        assert_eq!(owners(), [], "nobody has somebody else's folder removed");
+    }
+
+    #[test]
     fn a_folder_that_others_made_or_can_see_is_not_used() {
         let root = tempfile::tempdir().unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
@@ -138,7 +194,7 @@ mod tests {
         let open = fs::Permissions::from_mode(0o755);
         fs::set_permissions(root.path().join("open"), open).unwrap();
         for name in ["link", "open"] {
-            let refused = CliFolders::at(root.path().join(name)).prepare(&"t".into(), &"r".into());
+            let refused = RunFolders::at(root.path().join(name)).prepare(&"t".into(), &"r".into());
             assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::PermissionDenied, "{name}");
         }
     }

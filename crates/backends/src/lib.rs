@@ -5,6 +5,7 @@ mod cli;
 mod egress;
 mod fetch;
 mod files_node;
+mod folders;
 mod mcp;
 mod memory_node;
 mod mock;
@@ -13,14 +14,15 @@ mod observe;
 mod otlp;
 mod secret_echo;
 mod side_effect;
+mod sweep;
 mod tools;
 
 pub use cli::{
-    CODING_KINDS, CliAgentSettings, CliAgents, CliFolders, CliSettings, CliSurroundings,
-    CodingKind, KindFacts, RunFolder,
+    CODING_KINDS, CliAgentSettings, CliAgents, CliSettings, CliSurroundings, CodingKind, KindFacts,
 };
 pub use egress::{Answer, Egress, EgressError, Lookup, Method, Outgoing, Reach, SystemLookup};
 pub use files_node::{FILES, FilesNode};
+pub use folders::{RunFolder, RunFolders};
 pub use mcp::{McpError, McpServer, McpServers, McpSurroundings, McpWay};
 pub use memory_node::MemoryNode;
 pub use mock::CallPrompt;
@@ -28,4 +30,5 @@ pub use model::{BaseUrl, BaseUrlError, LiveModel, ProviderKind, ProviderSettings
 pub use otlp::{Exporter, OtlpError, OtlpProtocol, OtlpSettings};
 pub use secret_echo::{SecretEcho, SeededSecrets};
 pub use side_effect::SideEffect;
+pub use sweep::FolderSweeper;
 pub use tools::{BrokenSchema, MOST_FETCHED, built_in};

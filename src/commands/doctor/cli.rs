@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use callboard_agents::{CODING_PROVIDER, ModelTable};
-use callboard_backends::{CODING_KINDS, CliAgents, CliFolders, CliSurroundings};
+use callboard_backends::{CODING_KINDS, CliAgents, CliSurroundings, RunFolders};
 
 use super::{Check, State};
 use crate::config::Config;
@@ -16,7 +16,7 @@ pub(super) async fn check(
 ) -> Vec<Check> {
     let surroundings = CliSurroundings {
         environment: wire::cli::environment(),
-        folders: CliFolders::at(std::env::temp_dir()),
+        folders: RunFolders::at(std::env::temp_dir()),
         records: None,
         sessions: None,
     };

@@ -13,11 +13,16 @@ use callboard_agents::Errand;
 use callboard_engine::CodingSessions;
 
 use super::{CliAgents, kinds};
+use crate::folders::on_disk;
 
 /// A long session has a few megabytes; what is larger stays on its host.
 const MOST_BYTES: u64 = 4 << 20;
 /// Agents write one file for a session, or one for each turn.
 const MOST_FILES: usize = 512;
+/// An agent writes its home as it likes; of more than this nothing is looked at.
+const MOST_SEEN: usize = 4 * MOST_FILES;
+/// Sessions lie a few folders deep.
+const DEEPEST: usize = 16;
 /// Old readers refuse another version, which is like having nothing; a new reader keeps the branch of every older one.
 const TEXT_ONLY: u64 = 1;
 /// Written where a file is no text, so that older hosts still read the others.
@@ -36,14 +41,21 @@ impl CliAgents {
     /// Puts a session's files back where they are gone. A session that is still missing says so itself.
     pub(super) async fn restore(&self, errand: &Errand<'_>) {
         let Some(home) = self.kept_home(errand) else { return };
-        let is_there = |place: &PathBuf| at(&home.path, place).is_ok_and(|found| !found.is_empty());
-        if home.places.iter().any(is_there) {
+        let Home { store, path, name, places } = home;
+        let folder = path.clone();
+        let is_there = on_disk(move || {
+            let is_at = |place: &PathBuf| at(&folder, place).is_ok_and(|found| !found.is_empty());
+            Ok(places.iter().any(is_at))
+        });
+        if is_there.await.unwrap_or(false) {
             return;
         }
-        let kept = home.store.kept_session(errand.tenant, errand.run, &home.name).await;
-        let restored = match kept {
+        let restored = match store.kept_session(errand.tenant, errand.run, &name).await {
             Ok(None) => return,
-            Ok(Some(text)) => unpack(&home.path, &text).map_err(|error| error.to_string()),
+            Ok(Some(text)) => {
+                let restored = on_disk(move || unpack(&path, &text)).await;
+                restored.map_err(|error| error.to_string())
+            }
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = restored {
@@ -54,10 +66,11 @@ impl CliAgents {
     /// Keeps a session's files as they are now. The session goes on here even if that fails.
     pub(super) async fn keep(&self, errand: &Errand<'_>) {
         let Some(home) = self.kept_home(errand) else { return };
-        let kept = match pack(&home.path, &home.places) {
+        let Home { store, path, name, places } = home;
+        let kept = match on_disk(move || pack(&path, &places)).await {
             Ok(None) => return,
             Ok(Some(text)) => {
-                let kept = home.store.keep_session(errand.tenant, errand.run, &home.name, text);
+                let kept = store.keep_session(errand.tenant, errand.run, &name, text);
                 kept.await.map_err(|error| error.to_string())
             }
             Err(error) => Err(error.to_string()),
@@ -89,21 +102,21 @@ struct Found {
 
 /// The files at the places as one text; none where there are none.
 fn pack(home: &Path, places: &[PathBuf]) -> io::Result<Option<String>> {
-    let mut found = Vec::new();
+    let mut walk = Walk { home, seen: 0, found: Vec::new() };
     for place in places {
         for (path, kind) in at(home, place)? {
             if kind.is_dir() {
-                collect(home, &path, &mut found)?;
+                walk.collect(&path, 0)?;
             } else {
-                found.push(Found { path, is_named: true });
+                walk.found.push(Found { path, is_named: true });
             }
         }
     }
     let (mut files, mut version, mut bytes) = (Vec::new(), TEXT_ONLY, 0);
-    for Found { path, is_named } in found {
+    for Found { path, is_named } in walk.found {
         bytes += fs::symlink_metadata(home.join(&path))?.len();
         if bytes > MOST_BYTES || files.len() == MOST_FILES {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too large to be kept"));
+            return Err(too_large());
         }
         let name = path.to_string_lossy();
         match String::from_utf8(fs::read(home.join(&path))?) {
@@ -134,6 +147,9 @@ fn at(home: &Path, place: &Path) -> io::Result<Vec<(PathBuf, FileType)>> {
             }
             for entry in fs::read_dir(home.join(&above))? {
                 let entry = entry?;
+                if found.len() == MOST_SEEN {
+                    return Err(too_large());
+                }
                 found.push((above.join(entry.file_name()), entry.file_type()?));
             }
         }
@@ -153,17 +169,34 @@ fn kind_of(path: &Path) -> io::Result<Option<FileType>> {
     }
 }
 
-fn collect(home: &Path, folder: &Path, found: &mut Vec<Found>) -> io::Result<()> {
-    for entry in fs::read_dir(home.join(folder))? {
-        let entry = entry?;
-        let (kind, path) = (entry.file_type()?, folder.join(entry.file_name()));
-        if kind.is_dir() {
-            collect(home, &path, found)?;
-        } else if kind.is_file() {
-            found.push(Found { path, is_named: false });
+/// A way through a home, as far as anybody goes.
+struct Walk<'a> {
+    home: &'a Path,
+    seen: usize,
+    found: Vec<Found>,
+}
+
+impl Walk<'_> {
+    fn collect(&mut self, folder: &Path, depth: usize) -> io::Result<()> {
+        for entry in fs::read_dir(self.home.join(folder))? {
+            let entry = entry?;
+            self.seen += 1;
+            if self.seen > MOST_SEEN || depth > DEEPEST {
+                return Err(too_large());
+            }
+            let (kind, path) = (entry.file_type()?, folder.join(entry.file_name()));
+            if kind.is_dir() {
+                self.collect(&path, depth + 1)?;
+            } else if kind.is_file() {
+                self.found.push(Found { path, is_named: false });
+            }
         }
+        Ok(())
     }
-    Ok(())
+}
+
+fn too_large() -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, "it is too large to be kept")
 }
 
 /// Writes what is not there yet, for this user alone.
@@ -240,6 +273,20 @@ mod tests {
         let most = usize::try_from(MOST_BYTES).unwrap();
         let home = with(&[(".agent/sessions/s", &"x".repeat(most + 1))]);
         assert!(pack(home.path(), &places()).is_err());
+    }
+
+    #[test]
+    fn a_home_without_end_is_not_walked_to_its_end() {
+        let home = tempfile::tempdir().unwrap();
+        let sessions = home.path().join(".agent/sessions");
+        fs::create_dir_all(sessions.join("d/".repeat(DEEPEST + 2))).unwrap();
+        assert!(pack(home.path(), &places()).is_err(), "too deep");
+        fs::remove_dir_all(&sessions).unwrap();
+        for name in 0..=MOST_SEEN {
+            fs::create_dir_all(sessions.join(name.to_string())).unwrap();
+        }
+        assert!(pack(home.path(), &places()).is_err(), "too many");
+        assert!(at(home.path(), Path::new(".agent/sessions/*")).is_err(), "too many");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::*;
 
 fn agents(root: &std::path::Path) -> CliAgents {
-    let folders = CliFolders::at(root.join("cli"));
+    let folders = RunFolders::at(root.join("cli"));
     let surroundings =
         CliSurroundings { environment: BTreeMap::new(), folders, records: None, sessions: None };
     CliAgents::new(CliSettings::default(), surroundings)

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use callboard_agents::{Tool, ToolDescriptor, ToolFault, ToolInvocation};
 use callboard_protocol::{SafetyTier, ToolEgress, ToolTransport};
 
-use super::workspace::{Workspace, WriteMode};
+use super::workspace::{Workspace, WriteMode, failed};
 use super::{Card, text};
+use crate::folders::write_owner;
 
 pub(super) static READ: Card = Card {
     id: "openwop:core.files.read",
@@ -93,7 +94,9 @@ impl Tool for WriteFile {
             _ => WriteMode::Overwrite,
         };
         let folder: PathBuf = call.workspace.to_owned();
+        let (tenant, run) = (call.tenant.clone(), call.run.clone());
         on_disk(move || {
+            write_owner(&folder, &tenant, &run).map_err(|error| failed(&error))?;
             Workspace::open_or_make(&folder)?.write(&path, &content, mode)?;
             Ok(json!({ "path": path, "bytesWritten": content.len() }))
         })

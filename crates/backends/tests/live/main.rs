@@ -5,6 +5,7 @@
 #[path = "../../../agents/tests/live/coder.rs"]
 mod coder;
 mod faults;
+mod folders;
 #[expect(dead_code, reason = "the tests of agents use all of it")]
 #[path = "../../../agents/tests/live/given.rs"]
 mod given;

@@ -10,7 +10,7 @@ use crate::given::{World, agent_order, calls, offered, results, says, task, told
 use crate::sim::scope;
 
 /// Saves a note and a file, and asks for both.
-async fn world() -> World {
+pub(crate) async fn world() -> World {
     let mut world = World::with(
         |request| {
             let note = json!({ "content": "quokkas sleep by day" });
@@ -38,7 +38,7 @@ async fn world() -> World {
     world
 }
 
-async fn run(world: &World, host: &Engine, tenant: &str) -> Vec<Recorded> {
+pub(crate) async fn run(world: &World, host: &Engine, tenant: &str) -> Vec<Recorded> {
     let mut order = agent_order(task(), json!({}));
     order.owner.tenant = tenant.into();
     let run = host.create(order, None).await.unwrap().run;

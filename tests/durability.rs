@@ -21,7 +21,7 @@ mod support;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -108,12 +108,14 @@ async fn a_follower_misses_nothing_while_the_host_is_killed_and_comes_back() -> 
     follower.args(["run", "delay", "--input", "{\"delayMs\": 1500}", "--follow", "--json"]);
     let follower = follower.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let api = Api::of(&url)?;
+    let deadline = Instant::now() + Duration::from_secs(60);
     let run = loop {
         let list: Value =
             serde_json::from_str(&api.get("/v1/host/callboard/runs?status=running").await?)?;
         if let Some(run) = list["runs"][0]["runId"].as_str() {
             break run.to_owned();
         }
+        ensure!(Instant::now() < deadline, "the run does not begin: {list}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     host.stop("KILL")?;

@@ -72,7 +72,8 @@ pub(crate) async fn run(args: RunArgs, earlier: &Connection) -> Result<Exit, Com
             client.create_run(&body, key).await?.run_id
         }
         None => {
-            let created = client.create_run(&body, key).await?;
+            let created = client.create_run(&body, key).await;
+            let created = created.map_err(|error| with_inputs(error, &args))?;
             if args.json && !args.follow {
                 output::json(&created)?;
                 return Ok(Exit::Done);
@@ -84,6 +85,18 @@ pub(crate) async fn run(args: RunArgs, earlier: &Connection) -> Result<Exit, Com
         true => watch(&client, &run, Heading::Run, definition.as_deref(), args.json).await,
         false => announce(&run, args.json),
     }
+}
+
+/// Who gave a workflow no inputs may not have known of any.
+fn with_inputs(error: CommandError, args: &RunArgs) -> CommandError {
+    let is_bare = args.input.is_none() && !is_agent(&args.name);
+    if !is_bare || error.code.as_deref() != Some("validation_error") {
+        return error;
+    }
+    let name = &args.name;
+    error.hint(format!(
+        "give inputs with --input '{{\"name\": \"value\"}}'; `callboard workflows show {name}` has its variables"
+    ))
 }
 
 /// Whoever runs an agent as a member runs the agent that the member is.

@@ -334,11 +334,13 @@ mod tests {
     use super::*;
     use crate::exit::Exit;
 
+    type Said<T> = Rc<RefCell<VecDeque<Result<T, CommandError>>>>;
+
     /// What a host says next to each request; it asks nothing once that is used up.
     #[derive(Default, Clone)]
     struct Script {
-        looks: Rc<RefCell<VecDeque<Result<Vec<Question>, CommandError>>>>,
-        sends: Rc<RefCell<VecDeque<Result<Value, CommandError>>>>,
+        looks: Said<Vec<Question>>,
+        sends: Said<Value>,
         answered: Rc<RefCell<Vec<(String, Value)>>>,
     }
 

@@ -40,7 +40,7 @@ pub(crate) struct Options {
     /// The binary to test; built in the debug profile when not given
     #[arg(long, value_name = "PATH")]
     bin: Option<PathBuf>,
-    /// Run only the checks whose name holds this
+    /// Report only the checks whose name holds this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 }

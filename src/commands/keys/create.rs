@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use callboard_protocol::Timestamp;
+use callboard_server::SCOPES;
 
 use super::show_new;
 use crate::args::Connection;
@@ -14,9 +15,7 @@ use crate::screen::words;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   callboard keys create --name ci --scope runs:create --scope runs:read
-  callboard keys create --name visitor --scope runs:read --expires-at 2026-12-31T00:00:00Z --json
-
-docs/configuration.md lists the scopes.")]
+  callboard keys create --name visitor --scope runs:read --expires-at 2026-12-31T00:00:00Z --json")]
 pub(crate) struct CreateArgs {
     /// What the key is for
     #[arg(long, value_name = "NAME")]
@@ -37,11 +36,17 @@ pub(crate) struct CreateArgs {
 pub(super) async fn run(args: CreateArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
     let mut body = json!({ "name": args.name });
+    let is_known = |scope: &String| SCOPES.contains(&scope.as_str()) || scope.starts_with("tools:");
+    let unknown = !args.scopes.iter().all(is_known);
     if !args.scopes.is_empty() {
         body["scopes"] = args.scopes.into();
     }
     if let Some(at) = args.expires_at {
         body["expiresAt"] = at.to_string().into();
     }
-    show_new(&client.create_key(&body).await?, args.json)
+    let made = client.create_key(&body).await.map_err(|error| match unknown {
+        true => error.hint(format!("known scopes: {}", SCOPES.join(", "))),
+        false => error,
+    })?;
+    show_new(&made, args.json)
 }

@@ -35,6 +35,9 @@ pub(crate) struct Together {
     looked: String,
 }
 
+/// Each may take half a minute.
+const MOST_POLLS: u32 = 10;
+
 impl Together {
     /// Before anything else was written.
     pub(crate) async fn begin(address: SocketAddr) -> Result<Self> {
@@ -48,7 +51,11 @@ impl Together {
         let path = format!("/v1/runs/{looked}/events/poll?timeout=60&lastSequence=1000000000");
         let over = Request::get(path).bearer(KEY);
         let mut connection = Connection::open(address).await?;
-        while connection.send(&over).await?.json()?["isTerminal"] != true {}
+        let mut polls = 0;
+        while connection.send(&over).await?.json()?["isTerminal"] != true {
+            polls += 1;
+            ensure!(polls < MOST_POLLS, "{looked} does not end");
+        }
         let mut together = Self { looked, ..Self::default() };
         together.fork[0] = together.time_forks(address).await?;
         Ok(together)

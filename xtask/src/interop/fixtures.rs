@@ -1,5 +1,6 @@
 //! The shipped fixtures that need no interrupt, sub-workflow, fork or tracing, with what each must do.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -404,8 +405,7 @@ fn messages(run: &Observed) -> Result<()> {
     let held = run.snapshot["channels"]["messages"].as_array().context("no channels.messages")?;
     let written = run.payloads("channel.written").len();
     let ids: Vec<&Value> = held.iter().map(|message| &message["messageId"]).collect();
-    let mut unique = ids.clone();
-    unique.dedup();
+    let unique: BTreeSet<Option<&str>> = ids.iter().map(|id| id.as_str()).collect();
     ensure!(unique.len() == ids.len() && held.len() < written, "{written} written, held {ids:?}");
     Ok(())
 }

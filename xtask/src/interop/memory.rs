@@ -1,14 +1,14 @@
 //! Memory: the fixtures that probe it, whose it is, how long it lives, and forks that see the past.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
 use super::STRANGER;
 use super::expectations::Observed;
-use super::session::Session;
+use super::session::{PATIENCE, Session};
 use crate::wire::Request;
 
 const WITHIN: Duration = Duration::from_secs(10);
@@ -118,11 +118,13 @@ async fn tenants(session: &mut Session) -> Result<()> {
     ensure!(stored == 201 || stored == 200, "{stored}");
     let started = Request::post("/v1/runs", &json!({ "workflowId": "theirs" })).bearer(STRANGER);
     ensure!(session.send(&started).await?.status == 201, "not started");
+    let deadline = Instant::now() + PATIENCE;
     let listed = loop {
         let listed = session.send(&Request::get(MEMORY).bearer(STRANGER)).await?.json()?;
         if listed["entries"].as_array().is_some_and(|entries| !entries.is_empty()) {
             break listed;
         }
+        ensure!(Instant::now() < deadline, "the stranger remembers nothing");
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     let observed = play(session, "conformance-agent-memory-cross-tenant").await?;

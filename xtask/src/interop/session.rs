@@ -15,7 +15,7 @@ use crate::sse::{Frame, Frames};
 use crate::wire::{Answer, Connection, Request};
 
 /// No answer of this host may take longer, long polls included.
-const PATIENCE: Duration = Duration::from_secs(70);
+pub(super) const PATIENCE: Duration = Duration::from_secs(70);
 
 #[derive(Debug)]
 pub(crate) struct Session {

@@ -7,6 +7,7 @@ mod configured;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
@@ -300,6 +301,17 @@ impl Caller {
     /// Opaque: it names the key, not a person.
     pub(crate) fn principal(&self) -> Principal {
         format!("{KEY_PRINCIPAL}{}", self.key_id).into()
+    }
+
+    /// One line for whoever must be able to say who did what.
+    pub(crate) fn audit(&self, subject: impl fmt::Display, what: &'static str) {
+        tracing::info!(
+            target: "audit",
+            principal = %self.principal(),
+            openwop.tenant_id = %self.scope.tenant,
+            %subject,
+            "{what}"
+        );
     }
 
     pub(crate) fn owner(&self) -> Owner {

@@ -89,13 +89,7 @@ async fn allow(
     roster::find(host, caller, id).await?;
     let tenant = &caller.scope.tenant;
     host.app.engine.roster().allow(tenant, id, allowance, host.now()).await?;
-    tracing::info!(
-        target: "audit",
-        principal = %caller.principal(),
-        openwop.tenant_id = %tenant,
-        member = %id,
-        "allowance changed"
-    );
+    caller.audit(id, "allowance changed");
     Answer::json(StatusCode::OK, &today(host, caller, id).await?)
 }
 

@@ -149,14 +149,7 @@ async fn commit(
         moved if moved.code == Code::WorkspaceConflict => moved.with("currentVersion", version),
         problem => problem,
     })?;
-    tracing::info!(
-        target: "audit",
-        principal = %caller.principal(),
-        openwop.tenant_id = %caller.scope.tenant,
-        path,
-        version,
-        "file changed"
-    );
+    caller.audit(format_args!("{path} {version}"), "file changed");
     Ok(response)
 }
 

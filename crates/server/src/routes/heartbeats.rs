@@ -111,6 +111,7 @@ pub(super) async fn create(
         enabled,
     };
     let made = host.app.pulse.add(new).await.map_err(unfit)?;
+    caller.audit(&made.id, "heartbeat made");
     Answer::json(StatusCode::CREATED, &HeartbeatDoc::from(made))
 }
 
@@ -144,6 +145,7 @@ pub(super) async fn change(
     Shaped(body): Shaped<ChangeHeartbeat>,
 ) -> Result<Answer, Problem> {
     let changed = host.app.pulse.enable(&caller.scope, &id, body.enabled).await.map_err(unfit)?;
+    caller.audit(&id, "heartbeat changed");
     Answer::json(StatusCode::OK, &HeartbeatDoc::from(changed))
 }
 
@@ -154,10 +156,11 @@ pub(super) async fn remove(
     uri: Uri,
 ) -> Result<Response, Problem> {
     Parameters::closed(&uri, &[])?;
-    match host.app.pulse.remove(&caller.scope, &id).await? {
-        true => Ok(StatusCode::NO_CONTENT.into_response()),
-        false => Err(Problem::no_such("heartbeat")),
+    if !host.app.pulse.remove(&caller.scope, &id).await? {
+        return Err(Problem::no_such("heartbeat"));
     }
+    caller.audit(&id, "heartbeat removed");
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 fn unfit(error: BookError) -> Problem {

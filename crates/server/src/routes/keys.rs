@@ -94,7 +94,7 @@ pub(super) async fn create(
         return Err(Problem::invalid_at("expiresAt", "must be in the future"));
     }
     let scopes = match body.scopes {
-        None => caller.scopes,
+        None => caller.scopes.clone(),
         Some(names) if names.is_empty() => {
             return Err(Problem::invalid_at("scopes", "must name at least one scope"));
         }
@@ -103,8 +103,10 @@ pub(super) async fn create(
             Some(known.map_err(|unknown| Problem::invalid_at("scopes", &unknown.to_string()))?)
         }
     };
-    let new = NewKey { name: body.name, scope: caller.scope, scopes, expires_at: body.expires_at };
+    let (scope, expires_at) = (caller.scope.clone(), body.expires_at);
+    let new = NewKey { name: body.name, scope, scopes, expires_at };
     let (id, text) = host.app.keys.create(new, host.now()).await.map_err(problem)?;
+    caller.audit(&id, "key made");
     Ok(shown_once(&id, &text))
 }
 
@@ -118,6 +120,7 @@ pub(super) async fn revoke(
     Parameters::closed(&uri, &[])?;
     let known = changeable(&host, &caller, &id)?;
     host.app.keys.revoke(&known.key, host.now()).await?;
+    caller.audit(&id, "key revoked");
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -139,7 +142,9 @@ pub(super) async fn rotate(
         expires_at: known.key.expires_at,
     };
     let (id, text) = host.app.keys.create(new, host.now()).await.map_err(problem)?;
+    caller.audit(&id, "key made");
     host.app.keys.revoke(&known.key, host.now()).await?;
+    caller.audit(&known.key.id, "key revoked");
     Ok(shown_once(&id, &text))
 }
 

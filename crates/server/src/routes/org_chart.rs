@@ -75,13 +75,7 @@ pub(super) async fn put(
     }
     let charts = host.app.engine.roster();
     let version = charts.put_chart(chart.clone(), version, host.now()).await.map_err(moved)?;
-    tracing::info!(
-        target: "audit",
-        principal = %caller.principal(),
-        openwop.tenant_id = %caller.scope.tenant,
-        version,
-        "org chart changed"
-    );
+    caller.audit(version, "org chart changed");
     Ok(Answer::of(StatusCode::OK, &json!({ "version": version, "chart": chart })))
 }
 

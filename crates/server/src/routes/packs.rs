@@ -102,7 +102,7 @@ async fn keep(
         PutPack::Unchanged | PutPack::Conflict => StatusCode::OK,
     };
     let (name, version) = (installed.pack.name(), installed.pack.version());
-    tracing::info!(pack = %name, %version, "pack installed");
+    caller.audit(format_args!("{name} {version}"), "pack installed");
     Ok(Answer::of(status, &installed.line()))
 }
 
@@ -126,7 +126,7 @@ pub(super) async fn remove(
     let tenant = caller.scope.tenant.clone();
     let id = PackId { owner: PackOwner::Tenant(tenant), name, version };
     if host.app.agents.remove(&id).await? {
-        tracing::info!(pack = %id.name, version = %id.version, "pack removed");
+        caller.audit(format_args!("{} {}", id.name, id.version), "pack removed");
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let of_host = PackId { owner: PackOwner::Host, ..id };

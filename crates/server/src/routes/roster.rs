@@ -83,7 +83,7 @@ pub(crate) async fn take_on(
     vet(host, &entry).await?;
     host.app.engine.roster().hire(entry.clone(), host.now()).await?;
     host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
-    audit(caller, &entry.roster_id, "member hired");
+    caller.audit(&entry.roster_id, "member hired");
     Ok(entry)
 }
 
@@ -102,7 +102,7 @@ pub(super) async fn change(
             Ok(()) => {
                 host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
                 host.app.queues.wake();
-                audit(&caller, &id, "member changed");
+                caller.audit(&id, "member changed");
                 return Ok(Answer::of(StatusCode::OK, &entry));
             }
             Err(error @ StoreError::Moved { .. }) => last = Some(error),
@@ -124,7 +124,7 @@ pub(super) async fn dismiss(
         return Err(Problem::no_such("member"));
     }
     host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
-    audit(&caller, &id, "member dismissed");
+    caller.audit(&id, "member dismissed");
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -266,14 +266,4 @@ async fn vet(host: &Host, entry: &AgentRosterEntry) -> Result<(), Problem> {
         }
     }
     Ok(())
-}
-
-fn audit(caller: &Caller, member: &RosterId, what: &'static str) {
-    tracing::info!(
-        target: "audit",
-        principal = %caller.principal(),
-        openwop.tenant_id = %caller.scope.tenant,
-        member = %member,
-        "{what}"
-    );
 }

@@ -127,7 +127,7 @@ pub(super) async fn create(
         enabled: body.enabled.unwrap_or(true),
     };
     let schedule = host.app.scheduler.add(new).await.map_err(problem)?;
-    audit(&caller, &schedule.id, "schedule made");
+    caller.audit(&schedule.id, "schedule made");
     Ok(Answer::of(StatusCode::CREATED, &document(schedule)))
 }
 
@@ -197,7 +197,7 @@ pub(super) async fn change(
         enabled: body.enabled,
     };
     let schedule = host.app.scheduler.change(&caller.scope, &id, change).await.map_err(problem)?;
-    audit(&caller, &id, "schedule changed");
+    caller.audit(&id, "schedule changed");
     Ok(Answer::of(StatusCode::OK, &document(schedule)))
 }
 
@@ -209,7 +209,7 @@ pub(super) async fn remove(
 ) -> Result<Response, Problem> {
     Parameters::closed(&uri, &[])?;
     host.app.scheduler.remove(&caller.scope, &id).await.map_err(problem)?;
-    audit(&caller, &id, "schedule removed");
+    caller.audit(&id, "schedule removed");
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -244,7 +244,7 @@ pub(super) async fn run_now(
         host.app.scheduler.run_now(&schedule, remember)
     });
     let answered = answered.await?;
-    audit(&caller, &id, "schedule run by hand");
+    caller.audit(&id, "schedule run by hand");
     Ok(answered)
 }
 
@@ -300,16 +300,6 @@ fn document(schedule: Schedule) -> ScheduleDoc {
         created_at: state.created_at,
         updated_at: state.updated_at,
     }
-}
-
-fn audit(caller: &Caller, schedule: &ScheduleId, what: &'static str) {
-    tracing::info!(
-        target: "audit",
-        principal = %caller.principal(),
-        openwop.tenant_id = %caller.scope.tenant,
-        schedule = %schedule,
-        "{what}"
-    );
 }
 
 fn problem(error: BookError) -> Problem {

@@ -80,6 +80,7 @@ pub(super) async fn put(
         Put::Created => StatusCode::CREATED,
         Put::Replaced => StatusCode::OK,
     };
+    caller.audit(&name, "secret stored");
     Answer::json(status, &json!({ "name": name, "updatedAt": at }))
 }
 
@@ -98,8 +99,9 @@ pub(super) async fn remove(
     uri: Uri,
 ) -> Result<Response, Problem> {
     Parameters::closed(&uri, &[])?;
-    match host.app.engine.secrets().remove_secret(&caller.scope.tenant, &name).await? {
-        true => Ok(StatusCode::NO_CONTENT.into_response()),
-        false => Err(Problem::no_such("secret")),
+    if !host.app.engine.secrets().remove_secret(&caller.scope.tenant, &name).await? {
+        return Err(Problem::no_such("secret"));
     }
+    caller.audit(&name, "secret removed");
+    Ok(StatusCode::NO_CONTENT.into_response())
 }

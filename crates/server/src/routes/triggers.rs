@@ -112,7 +112,7 @@ async fn make(host: &Host, caller: &Caller, body: Create) -> Result<Response, Pr
         return Err(Problem::invalid_at("source", message));
     }
     let (subscription, secret) = subscribe(host, caller, body).await?;
-    audit(caller, &subscription.id, "trigger subscription made");
+    caller.audit(&subscription.id, "trigger subscription made");
     shown_once(StatusCode::CREATED, &subscription, secret.as_ref())
 }
 
@@ -222,7 +222,7 @@ pub(super) async fn change(
     let changed = host.app.bridge.set_state(&caller.scope, &id, body.state).await;
     let changed = changed.map_err(problem)?;
     host.app.queues.wake();
-    audit(&caller, &id, "trigger subscription changed");
+    caller.audit(&id, "trigger subscription changed");
     Ok(Answer::of(StatusCode::OK, &json!({ "subscription": changed.document() })))
 }
 
@@ -238,7 +238,7 @@ pub(super) async fn rotate(
     let secret = make_secret()?;
     let rotated = host.app.bridge.rotate(&caller.scope, &id, secret.clone()).await;
     let rotated = rotated.map_err(problem)?;
-    audit(&caller, &id, "signing secret rotated");
+    caller.audit(&id, "signing secret rotated");
     shown_once(StatusCode::OK, &rotated, Some(&secret))
 }
 
@@ -260,16 +260,6 @@ fn make_secret() -> Result<SigningSecret, Problem> {
 /// A name for something that came in, in the order of arrival.
 pub(crate) fn arrival_id() -> String {
     format!("dlv_{}", uuid::Uuid::now_v7().simple())
-}
-
-fn audit(caller: &Caller, subscription: &str, what: &'static str) {
-    tracing::info!(
-        target: "audit",
-        principal = %caller.principal(),
-        openwop.tenant_id = %caller.scope.tenant,
-        subscription,
-        "{what}"
-    );
 }
 
 pub(crate) fn problem(error: BridgeError) -> Problem {

@@ -7,6 +7,7 @@ use callboard_server::{KeyRing, SCOPES, TestKeys};
 use serde_json::json;
 
 use crate::given::{FlakyStore, LIVE, OPS, RIVAL, Setup, TEST, TestHost};
+use crate::observe::Lines;
 
 const KEYS: &str = "/v1/host/callboard/keys";
 
@@ -189,4 +190,20 @@ async fn a_host_for_tests_takes_every_key_as_a_test_key() {
     let host = TestHost::of(Setup { test_keys: TestKeys::All, ..Setup::default() }).await;
     let body = json!({ "workflowId": "chat", "configurable": { "mockProvider": { "id": "stream-text" } } });
     assert_eq!(host.post("/v1/runs", &body).key(LIVE).send().await.status, 201);
+}
+
+#[tokio::test]
+async fn who_makes_and_revokes_keys_is_audited_without_their_text() {
+    let lines = Lines::of_the_process();
+    let host = TestHost::start().await;
+    let made = host.post(KEYS, &json!({ "name": "ci" })).send().await;
+    let id = made.text_at("id");
+    host.call(Method::DELETE, &format!("{KEYS}/{id}")).send().await;
+    let audited = lines.audited();
+    let line = |what: &str| {
+        json!({ "message": what, "subject": id, "principal": "key:static-1",
+            "openwop.tenant_id": "acme" })
+    };
+    assert_eq!(audited, [line("key made"), line("key revoked")]);
+    assert!(!lines.text().contains(&made.text_at("key")));
 }

@@ -1,7 +1,7 @@
 //! What operators see of requests: one line each, counters by operation, and never a key.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use callboard_server::Metrics;
 use serde_json::{Value, json};
@@ -33,6 +33,25 @@ impl MakeWriter<'_> for Lines {
 }
 
 impl Lines {
+    /// What the process logs from now on. Installed once, for whichever test asks first: a logger of one thread
+    /// misses lines that another thread met before.
+    pub(crate) fn of_the_process() -> Self {
+        static LINES: OnceLock<Lines> = OnceLock::new();
+        let lines = LINES.get_or_init(|| {
+            let lines = Self::default();
+            let logger = tracing_subscriber::fmt().json().with_max_level(tracing::Level::TRACE);
+            logger.with_thread_ids(true).with_writer(lines.clone()).init();
+            lines
+        });
+        lines.clone()
+    }
+
+    /// The fields of what this thread's callers did.
+    pub(crate) fn audited(&self) -> Vec<Value> {
+        let audited = self.own().into_iter().filter(|line| line["target"] == "audit");
+        audited.map(|line| line["fields"].clone()).collect()
+    }
+
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().expect("no poison")).into_owned()
     }
@@ -50,12 +69,9 @@ impl Lines {
     }
 }
 
-/// The one test that installs the process's logger.
 #[tokio::test(start_paused = true)]
 async fn a_request_is_one_line_without_secrets() {
-    let lines = Lines::default();
-    let logger = tracing_subscriber::fmt().json().with_max_level(tracing::Level::TRACE);
-    logger.with_thread_ids(true).with_writer(lines.clone()).init();
+    let lines = Lines::of_the_process();
     let host = TestHost::start().await;
     host.post("/v1/runs/run_secret:pause?token=hush", &json!({ "reason": "hush" }))
         .header("idempotency-key", "hush")

@@ -284,21 +284,18 @@ async fn discovery_says_what_schedules_can_do() {
 
 #[tokio::test(start_paused = true)]
 async fn only_what_was_done_is_audited_as_done() {
-    let lines = Lines::default();
-    let logger = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
-    let logger = logger.with_writer(lines.clone()).finish();
-    // For this thread alone, which is the only one of this test.
-    let _guard = tracing::subscriber::set_default(logger);
+    let lines = Lines::of_the_process();
     let host = TestHost::start().await;
     let passing = workflow("passing", &[("only", "core.noop")]);
     host.post("/v1/host/callboard/workflows", &passing).send().await;
     let id = made(&host, json!({ "workflowId": "passing", "cron": "0 9 * * *" })).await;
     let by_hand = format!("{SCHEDULES}/{id}/run-now");
-    let times = || lines.text().matches("schedule run by hand").count();
+    let is_by_hand = |fields: &&Value| fields["message"] == "schedule run by hand";
+    let times = || lines.audited().iter().filter(is_by_hand).count();
     assert_eq!(host.post(&by_hand, &json!({})).send().await.status, 202);
     assert_eq!(times(), 1);
     host.call(Method::DELETE, "/v1/host/callboard/workflows/passing").send().await;
     let refused = host.post(&by_hand, &json!({})).send().await;
     assert_eq!(refused.refusal(), (400, "validation_error"));
-    assert_eq!(times(), 1, "{}", lines.text());
+    assert_eq!(times(), 1, "{:?}", lines.audited());
 }

@@ -123,6 +123,6 @@ pub(in crate::routes) async fn replay(
 ) -> Result<Answer, Problem> {
     let run = host.app.bridge.replay(&caller.scope, &subscription, &delivery).await;
     let run = run.map_err(problem)?;
-    super::audit(&caller, &subscription, "dead letter played again");
+    caller.audit(&subscription, "dead letter played again");
     Ok(Answer::of(StatusCode::ACCEPTED, &json!({ "runId": run })))
 }

@@ -145,8 +145,7 @@ impl ServerConfig {
                     InvocationSource::ChatMention,
                 ],
             });
-            agents.reasoning =
-                Some(ReasoningCapability { verbosity: "summary".to_owned(), streaming: true });
+            agents.reasoning = Some(reasoning());
             agents.deployment = Some(self.deployments.capability());
         }
         self.budget = Some(budget());
@@ -204,6 +203,11 @@ impl Default for ServerConfig {
             runs_kept_days: None,
         }
     }
+}
+
+/// What agents show of their thinking, where they show it.
+pub(crate) fn reasoning() -> ReasoningCapability {
+    ReasoningCapability { verbosity: "summary".to_owned(), streaming: true }
 }
 
 /// Standing members, as this build offers them.

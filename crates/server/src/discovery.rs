@@ -18,9 +18,9 @@ use callboard_protocol::{
     MemoryAttribution, MemoryCapability, MemoryCompaction, MemoryDistillation, MemoryRetention,
     MemorySearch, ModelCapabilities, MultiAgentCapability, Object, Observability,
     OrchestratorCapability, OtelCapability, PROTOCOL_VERSION, PROTOCOL_VERSIONS, PauseResume,
-    Production, PromptKind, PromptSource, PromptsCapability, ReasoningCapability,
-    ReliabilityCapability, ReplayCapability, ReplayDeterminism, RestTransport, RetryPolicy,
-    RunsCapability, SchedulingCapability, SeamCapability, SecretsCapability, SubWorkflowCapability,
+    Production, PromptKind, PromptSource, PromptsCapability, ReliabilityCapability,
+    ReplayCapability, ReplayDeterminism, RestTransport, RetryPolicy, RunsCapability,
+    SchedulingCapability, SeamCapability, SecretsCapability, SubWorkflowCapability,
     SubscriptionState, Supported, Testing, ToolCatalogCapability, TriggerBridgeCapability,
     TriggerDeadLetterCapability, TriggerSource, UsageCapability, WebhooksCapability, WorkflowId,
     WorkspaceCapability, hex,
@@ -28,7 +28,7 @@ use callboard_protocol::{
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::app::Host;
+use crate::app::{Host, reasoning};
 use crate::idempotency::RETENTION_SECONDS;
 use crate::keys::TEST_PREFIX;
 use crate::page::PageSize;
@@ -38,6 +38,11 @@ use crate::seams::TestSeams;
 /// The versions that a test may ask to have stamped: one below and one above this build's.
 pub(crate) const FORCED_VERSIONS: EngineVersionRange =
     EngineVersionRange { min: ENGINE_VERSION - 1, max: ENGINE_VERSION + 1 };
+
+/// The protocol's own numbers. Envelopes are judged at one place, the door of the test suite, and no cap that is told
+/// there counts beyond these.
+pub(crate) const CLARIFICATION_ROUNDS: u32 = 3;
+pub(crate) const ENVELOPES_PER_TURN: u32 = 5;
 
 /// How long outcomes of outward calls are kept, at least, as long as their run is there: they go with it.
 const EFFECT_RETENTION_DAYS: u32 = 14;
@@ -272,8 +277,7 @@ fn memory() -> MemoryCapability {
 
 /// Thinking is streamed by the conformance suite's own agent alone, which exists only for it.
 fn agents(host: &Host) -> Option<AgentsCapability> {
-    let reasoning = ReasoningCapability { verbosity: "summary".to_owned(), streaming: true };
-    let reasoning = (host.app.seams == TestSeams::On).then_some(reasoning);
+    let reasoning = (host.app.seams == TestSeams::On).then(reasoning);
     let said = host.app.config.agents.clone()?;
     Some(AgentsCapability { reasoning: said.reasoning.or(reasoning), ..said })
 }
@@ -398,9 +402,9 @@ fn limits(host: &Host) -> Limits {
     let engine = host.app.engine.limits();
     let is_bounded = host.app.config.budget.is_some();
     Limits {
-        clarification_rounds: 3,
+        clarification_rounds: CLARIFICATION_ROUNDS,
         schema_rounds: SCHEMA_ROUNDS,
-        envelopes_per_turn: 5,
+        envelopes_per_turn: ENVELOPES_PER_TURN,
         max_node_executions: engine.max_node_executions,
         max_run_duration_ms: engine.max_run_duration_ms,
         max_loop_iterations: engine.max_loop_iterations,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use callboard_agents::{
-    Counters, EnvelopeOutcome, Prior, RefusalMode, Strictness, Terms, accept, project,
+    Counter, Counters, EnvelopeOutcome, Prior, RefusalMode, SCHEMA_ROUNDS, Strictness, Terms,
+    accept, project,
 };
 use callboard_core::redact;
 use callboard_engine::{EnvelopeId, KeptEnvelope, ProjectedEvent};
@@ -21,6 +22,7 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::app::Host;
+use crate::discovery::{CLARIFICATION_ROUNDS, ENVELOPES_PER_TURN};
 use crate::extract::Shaped;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
@@ -116,7 +118,7 @@ pub(crate) async fn accept_envelope(
         accepts: body.node_allowed_kinds,
         versions: body.schema_version_floor,
         strictness: body.envelope_strictness,
-        counters: body.counters,
+        counters: capped(body.counters),
         secrets: secrets.collect(),
         run_trust: body.run_trust_boundary,
         for_approval: body.approval_gate_context,
@@ -137,6 +139,18 @@ pub(crate) async fn accept_envelope(
     let kind = envelope.map(|envelope| envelope.kind);
     let outcome = keep(&host, &caller, id, kind, outcome, body.project_to, events).await?;
     Ok(Answer::of(StatusCode::OK, &outcome))
+}
+
+/// Nobody is allowed more than discovery says.
+fn capped(told: Counters) -> Counters {
+    let at_most = |counter: Option<Counter>, most: u32| {
+        counter.map(|counter| Counter { cap: counter.cap.min(most.into()), ..counter })
+    };
+    Counters {
+        envelopes_per_turn: at_most(told.envelopes_per_turn, ENVELOPES_PER_TURN),
+        clarification_rounds: at_most(told.clarification_rounds, CLARIFICATION_ROUNDS),
+        schema_rounds: at_most(told.schema_rounds, SCHEMA_ROUNDS),
+    }
 }
 
 /// What became of the correlation before: the database knows it longer than the caller does.

@@ -407,6 +407,19 @@ async fn an_envelope_is_judged_once_and_told_in_the_log() {
 }
 
 #[tokio::test]
+async fn no_cap_is_higher_than_discovery_says() {
+    let host = open().await;
+    let limits = host.get("/.well-known/openwop").send().await.json["limits"].clone();
+    for name in ["envelopesPerTurn", "clarificationRounds"] {
+        let asked = json!({ "questions": [{ "id": "q", "question": "why?" }] });
+        let body = json!({ "envelope": envelope("clarification.request", name, asked),
+            "counters": { name: { "current": limits[name], "cap": 1000 } } });
+        let (_, outcome) = ask(&host, "envelope/accept", body).await;
+        assert_eq!((&outcome["status"], &outcome["limit"]), (&json!("breached"), &limits[name]));
+    }
+}
+
+#[tokio::test]
 async fn an_older_envelope_stands_on_a_span_without_its_words() {
     let host = open().await;
     let mut older = envelope("error", "c1", json!({ "code": "x", "message": "hush" }));

@@ -4,6 +4,18 @@ use std::collections::BTreeSet;
 
 use callboard_agent_api::Grant;
 
+/// What an allowlist calls a grant; none for one that has no name yet and is given to nobody. A shell is granted to one
+/// kind only.
+pub(super) fn name(kind: &str, grant: Grant) -> Option<String> {
+    match grant {
+        Grant::ReadFiles => Some("openwop:core.files.read".to_owned()),
+        Grant::WriteFiles => Some("openwop:core.files.write".to_owned()),
+        Grant::FetchWeb => Some("openwop:core.openwop.http.fetch".to_owned()),
+        Grant::Shell => Some(format!("cli:{kind}.shell")),
+        _ => None,
+    }
+}
+
 /// An allowlist, sorted out for one kind.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Allowed {
@@ -13,19 +25,13 @@ pub(super) struct Allowed {
 }
 
 impl Allowed {
-    /// Names match exactly. A shell is granted by name and for one kind only.
+    /// Names match exactly.
     pub(super) fn of(kind: &str, allowlist: &[String]) -> Self {
-        let shell = format!("cli:{kind}.shell");
+        let names = Grant::ALL.map(|grant| (name(kind, grant), grant));
         let mut allowed = Self::default();
         for name in allowlist {
-            let grant = match name.as_str() {
-                "openwop:core.files.read" => Some(Grant::ReadFiles),
-                "openwop:core.files.write" => Some(Grant::WriteFiles),
-                "openwop:core.openwop.http.fetch" => Some(Grant::FetchWeb),
-                name if name == shell => Some(Grant::Shell),
-                _ => None,
-            };
-            match grant {
+            let found = names.iter().find(|(known, _)| known.as_ref() == Some(name));
+            match found.map(|(_, grant)| *grant) {
                 Some(grant) => {
                     if allowed.grants.insert(grant) {
                         allowed.tools.push(name.clone());

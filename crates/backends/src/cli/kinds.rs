@@ -7,7 +7,7 @@ use callboard_agent_api::{
     AgentBackend, AgentKind, CliBackend, CliConfig, Grant, backends, capability,
 };
 
-use super::CliSettings;
+use super::{CliSettings, grants};
 
 /// One coding agent.
 #[derive(Debug, Clone, Copy)]
@@ -116,7 +116,7 @@ impl KindFacts {
             name: name.to_owned(),
             program: backend.program_path().to_string_lossy().into_owned(),
             capabilities: backend.capabilities().ids,
-            needs: needs.map(|grant| allowlisted(name, grant)).collect(),
+            needs: needs.filter_map(|grant| grants::name(name, grant)).collect(),
         }
     }
 
@@ -197,15 +197,6 @@ pub(super) fn acp(name: &str, command: &[String], config: CliConfig) -> Option<C
         variables: Vec::new(),
     };
     Some(backends::acp::backend(program, config))
-}
-
-fn allowlisted(kind: &str, grant: Grant) -> String {
-    match grant {
-        Grant::ReadFiles => "openwop:core.files.read".to_owned(),
-        Grant::WriteFiles => "openwop:core.files.write".to_owned(),
-        Grant::FetchWeb => "openwop:core.openwop.http.fetch".to_owned(),
-        _ => format!("cli:{kind}.shell"),
-    }
 }
 
 pub(super) fn find(name: &str) -> Option<&'static CodingKind> {

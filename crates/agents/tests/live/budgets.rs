@@ -13,7 +13,7 @@ use crate::given::{
     AGENT, Script, World, agent_order, calls, kinds, offered, outputs, payload, results, says,
     task, told,
 };
-use crate::sim::{DoomedStore, Fate, ended, open_questions, scope};
+use crate::sim::{DoomedStore, Fate, ended, scope};
 
 /// Two tools between three turns; each turn uses fifteen tokens.
 fn three_turns() -> Script {
@@ -141,9 +141,7 @@ async fn a_replay_reads_the_budget_that_was_recorded_and_pays_nobody() {
 /// A run that waits for an answer about money.
 async fn waiting(world: &World, host: &Engine, order: Order) -> RunId {
     let run = host.create(order, None).await.unwrap().run;
-    while open_questions(&world.store).await.is_empty() {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    world.until_asked().await;
     run
 }
 
@@ -339,19 +337,12 @@ async fn a_crash_around_the_question_asks_it_once_and_takes_the_answer_once() {
         let doomed = DoomedStore::new(Arc::clone(&world.store), fate);
         let first = world.host("first", Arc::clone(&doomed) as _);
         let run = first.create(for_sally(), None).await.unwrap().run;
-        let asked = async {
-            while open_questions(&world.store).await.is_empty() {
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
-        };
         tokio::select! {
             () = doomed.died.notified() => first.kill(),
-            () = asked => {}
+            () = world.until_asked() => {}
         }
         let host = world.host("second", Arc::clone(&world.store) as _);
-        while open_questions(&world.store).await.is_empty() {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        world.until_asked().await;
         answer(&host, &run, json!({ "action": "accept" })).await;
         let log = ended(&world.store, &run).await;
         let used = spent_today(&world, Some(SALLY)).await;

@@ -8,7 +8,7 @@ use callboard_protocol::RunId;
 use serde_json::{Value, json};
 
 use crate::given::{Script, World, agent_order, kinds, outputs, says, task, told};
-use crate::sim::{ended, open_questions, scope};
+use crate::sim::{ended, scope};
 
 fn unsure() -> Script {
     |_| Ok(says(r#"{"queue":"fire","_confidence":0.3}"#))
@@ -18,9 +18,7 @@ fn unsure() -> Script {
 async fn waiting(world: &World) -> (Engine, RunId) {
     let host = world.host("host", Arc::clone(&world.store) as _);
     let run = host.create(agent_order(task(), json!({})), None).await.unwrap().run;
-    while open_questions(&world.store).await.is_empty() {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    world.until_asked().await;
     (host, run)
 }
 

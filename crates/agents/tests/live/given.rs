@@ -26,7 +26,7 @@ use callboard_protocol::{
 };
 
 use crate::coder::Coder;
-use crate::sim::{CountedIds, LEASE, SimClock, ended, order, scope};
+use crate::sim::{CountedIds, LEASE, SimClock, ended, open_questions, order, scope};
 
 pub(crate) const AGENT: &str = "vendor.acme.desk.triager";
 pub(crate) const COUNT: &str = "openwop:test.count";
@@ -332,6 +332,18 @@ impl World {
         let host = self.host("host", Arc::clone(&self.store) as _);
         let run = host.create(agent_order(task, configurable), None).await.unwrap().run;
         ended(&self.store, &run).await
+    }
+
+    /// Waits until a run asks somebody something.
+    pub(crate) async fn until_asked(&self) {
+        let asked = async {
+            while open_questions(&self.store).await.is_empty() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        // Far longer than any lease, so that even a lost host is no reason.
+        let within = tokio::time::timeout(Duration::from_secs(600), asked);
+        within.await.expect("nobody was asked anything");
     }
 
     pub(crate) fn asked(&self) -> usize {

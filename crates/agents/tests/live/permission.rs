@@ -1,7 +1,6 @@
 //! A coding agent that asks before it does something which is not on its list.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -10,16 +9,10 @@ use callboard_engine::{Engine, Recorded};
 use callboard_protocol::RunId;
 
 use crate::given::{World, agent_order, outputs, says, task, told};
-use crate::sim::{DoomedStore, Fate, ended, open_questions, scope};
+use crate::sim::{DoomedStore, Fate, ended, scope};
 
 fn asking() -> Value {
     json!({ "ai": { "provider": "cli", "model": "asking" } })
-}
-
-async fn is_asked(world: &World) {
-    while open_questions(&world.store).await.is_empty() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }
 
 /// An answer that a dying host could not take is given again to the next.
@@ -46,7 +39,7 @@ async fn attended(fate: Fate, action: &str) -> (World, Vec<Recorded>, u64) {
                 is_doomed = false;
             }
             log = ended(&world.store, &run) => return (world, log, doomed.appends()),
-            () = async { is_asked(&world).await; answer(&host, &run, action).await } => {}
+            () = async { world.until_asked().await; answer(&host, &run, action).await } => {}
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_agents::conformance::Probing;
 use callboard_agents::{AgentDispatch, AgentRegistry, Contracts, LiveAgents, LiveSettings};
 use callboard_engine::Activity;
 use callboard_server::{KeyRing, Tools};
@@ -33,8 +34,9 @@ pub(super) fn dispatch(
 ) -> Dispatch {
     let config = &settings.config;
     let table = minds.table.clone();
+    let probing = if settings.test_seams { Probing::On } else { Probing::Off };
     if !config.agents.is_live(&table, settings.test_seams) {
-        let activity = Arc::new(AgentDispatch::new(registry));
+        let activity = Arc::new(AgentDispatch::new(registry, probing));
         return Dispatch { activity, is_live: false };
     }
     let activity = Arc::new(LiveAgents {
@@ -50,6 +52,7 @@ pub(super) fn dispatch(
         settings: LiveSettings {
             tool_timeout: Duration::from_millis(config.limits.tool_timeout_ms),
             workspaces: Path::new(&settings.data).join(WORKSPACES),
+            probing,
             ..LiveSettings::default()
         },
         contracts: Contracts::default(),

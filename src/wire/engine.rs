@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callboard_agents::{AgentDirectory, AgentRegistry, conformance};
 use callboard_backends::{
-    CallPrompt, FILES, FilesNode, MemoryNode, SecretEcho, SeededSecrets, SideEffect,
+    CallPrompt, FILES, FilesNode, MemoryNode, MemoryProbes, SecretEcho, SeededSecrets, SideEffect,
 };
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
@@ -42,6 +42,7 @@ pub(super) fn build(
     activities = minds.perform(activities, settings.test_seams);
     if settings.test_seams {
         activities = activities
+            .with("core.identity", Arc::new(MemoryProbes))
             .with("core.conformance.side-effect", Arc::new(SideEffect))
             .with("conformance.secret.echo", Arc::new(SecretEcho));
         secrets = Arc::new(SeededSecrets::over(secrets));

@@ -64,10 +64,37 @@ pub(crate) struct Probe {
     pub(crate) result: Option<Value>,
 }
 
-/// Takes the suite's `scenario` out of the one agent's inputs that carry it; everybody else's are their task.
-pub(crate) fn probe(agent: &str, inputs: &Object) -> Probe {
-    let mut task = inputs.clone();
-    let scenario = (agent == PROBED).then(|| task.remove("scenario")).flatten();
-    let breaks = scenario.is_some_and(|scenario| scenario == "mock-return-violation");
-    Probe { task, result: breaks.then(|| json!({})) }
+/// Whether the suite may ask an agent to go wrong.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Probing {
+    On,
+    #[default]
+    Off,
+}
+
+impl Probing {
+    /// Takes the suite's `scenario` out of the one agent's inputs that carry it; everybody else's are their task.
+    pub(crate) fn read(self, agent: &str, inputs: &Object) -> Probe {
+        let mut task = inputs.clone();
+        let is_probed = self == Self::On && agent == PROBED;
+        let scenario = is_probed.then(|| task.remove("scenario")).flatten();
+        let breaks = scenario.is_some_and(|scenario| scenario == "mock-return-violation");
+        Probe { task, result: breaks.then(|| json!({})) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_where_probes_are_on_does_a_scenario_mean_anything() {
+        let inputs = Object::from_iter([("scenario".to_owned(), "mock-return-violation".into())]);
+        let probe = Probing::On.read(PROBED, &inputs);
+        assert_eq!((probe.task, probe.result), (Object::new(), Some(json!({}))));
+        for (probing, agent) in [(Probing::Off, PROBED), (Probing::On, "vendor.acme.other")] {
+            let probe = probing.read(agent, &inputs);
+            assert_eq!((probe.task, probe.result), (inputs.clone(), None), "{agent}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use callboard_core::{
 use callboard_engine::{Activity, Call, Deployments, Directory, EngineError, StoreError};
 use callboard_protocol::{AgentId, AgentRef, Failure, Object, RunId, Tenant};
 
-use crate::conformance;
+use crate::conformance::Probing;
 use crate::deployment::{Deployment, Draw, PinError, pin};
 use crate::inventory::{AgentRegistry, InstalledAgent};
 use crate::memory::bind;
@@ -72,11 +72,12 @@ impl Directory for AgentDirectory {
 #[derive(Debug)]
 pub struct AgentDispatch {
     registry: Arc<AgentRegistry>,
+    probing: Probing,
 }
 
 impl AgentDispatch {
-    pub fn new(registry: Arc<AgentRegistry>) -> Self {
-        Self { registry }
+    pub fn new(registry: Arc<AgentRegistry>, probing: Probing) -> Self {
+        Self { registry, probing }
     }
 
     fn find(&self, tenant: &Tenant, pin: &AgentPin) -> Option<InstalledAgent> {
@@ -99,7 +100,7 @@ impl Activity for AgentDispatch {
         if let Some(answered) = &call.answer {
             return ratified(&call, &found, answered).await;
         }
-        let probe = conformance::probe(&pin.agent_id, &call.inputs);
+        let probe = self.probing.read(&pin.agent_id, &call.inputs);
         let task = Value::Object(probe.task);
         if let Err(outcome) = hand_over(found.agent.task.as_ref(), &task, Handoff::Task) {
             return outcome;

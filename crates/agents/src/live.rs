@@ -28,13 +28,12 @@ use callboard_core::{
     AgentFact, AgentPin, Confidence, Invoked, Outcome, Question, RetryClass, escalation_threshold,
     falls_short,
 };
-use callboard_engine::{Activity, Call, OnceError, PastTask, Superseded};
+use callboard_engine::{Activity, Call, OnceError, PastTask, Stumble, Superseded};
 use callboard_protocol::{
     AgentId, Failure, InterruptKind, InvocationOutcome, Object, SecretName, Tenant,
 };
 
 use crate::coding::{Admitted, CODING_PROVIDER, CodingAgents, CodingError};
-use crate::conformance;
 use crate::inventory::{AgentRegistry, InstalledAgent};
 use crate::memory::{AgentMemory, bind};
 use crate::model::{Message, Model, ModelRef, ModelRequest, ModelTable, PriceTable, ResolvedModel};
@@ -78,6 +77,18 @@ enum End {
 impl From<Superseded> for End {
     fn from(_: Superseded) -> Self {
         Self::Once(OnceError::Superseded)
+    }
+}
+
+impl From<Stumble> for End {
+    /// What may be there later leaves the invocation open.
+    fn from(Stumble { failure, class }: Stumble) -> Self {
+        match class {
+            RetryClass::Final => Self::Failed(failure),
+            RetryClass::Retryable => {
+                Self::Once(OnceError::Ended(Outcome::Failed { failure, class }))
+            }
+        }
     }
 }
 
@@ -156,7 +167,7 @@ impl LiveAgents {
         pin: &AgentPin,
         agent: &InstalledAgent,
     ) -> Result<Outcome, OnceError> {
-        let probe = conformance::probe(&pin.agent_id, &call.inputs);
+        let probe = self.settings.probing.read(&pin.agent_id, &call.inputs);
         let class = agent.agent.manifest.model_class;
         let model = self.table.resolve(class, &call.configurable);
         let model = model.map(|resolved| kept::keeping(resolved, class, &call.models));
@@ -265,7 +276,7 @@ impl Work<'_> {
         remembered: Option<String>,
     ) -> Result<ModelRequest, End> {
         let prepared = self.host.desk.prepare_agent(self.call, self.agent).await;
-        let prepared = prepared.map_err(End::Failed)?;
+        let prepared = prepared?;
         let parts = [prepared.system(), remembered].into_iter().flatten();
         let system = parts.collect::<Vec<_>>().join("\n\n");
         let mut task = task.to_string();

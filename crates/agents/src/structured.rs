@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use callboard_core::{AgentFact, Outcome, RetryClass};
-use callboard_engine::{Activity, Call, Past, PastTask, Superseded};
+use callboard_engine::{Activity, Call, Past, PastTask, Stumble, Superseded};
 use callboard_protocol::{EnvelopeKind, Failure, ModelClass, Object};
 
 use crate::coding::CODING_PROVIDER;
@@ -101,9 +101,9 @@ impl StructuredOutput {
         let prepared = self.desk.prepare(call).await;
         let prepared = match prepared {
             Ok(prepared) => prepared,
-            Err(failure) => {
+            Err(Stumble { failure, class }) => {
                 tale.tell().await?;
-                return Err(failure.into());
+                return Err(Stop::Ended(Outcome::Failed { failure, class }));
             }
         };
         for fact in &prepared.facts {

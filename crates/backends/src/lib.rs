@@ -24,7 +24,7 @@ pub use egress::{Answer, Egress, EgressError, Lookup, Method, Outgoing, Reach, S
 pub use files_node::{FILES, FilesNode};
 pub use folders::{RunFolder, RunFolders};
 pub use mcp::{McpError, McpServer, McpServers, McpSurroundings, McpWay};
-pub use memory_node::MemoryNode;
+pub use memory_node::{MemoryNode, MemoryProbes};
 pub use mock::CallPrompt;
 pub use model::{BaseUrl, BaseUrlError, LiveModel, ProviderKind, ProviderSettings, Timeouts};
 pub use otlp::{Exporter, OtlpError, OtlpProtocol, OtlpSettings};

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use callboard_core::{AgentFact, Outcome};
-use callboard_engine::{Activity, Call, PastTask};
+use callboard_engine::{Activity, Call, PastTask, Stumble};
 use callboard_protocol::{Object, PromptTemplate};
 
 use crate::live::tale::Tale;
@@ -63,9 +63,7 @@ impl Activity for Parrot {
         let mut tale = Tale::new(&call);
         let prepared = match self.desk.prepare(&call).await {
             Ok(prepared) => prepared,
-            Err(failure) => {
-                return Outcome::Failed { failure, class: callboard_core::RetryClass::Final };
-            }
+            Err(Stumble { failure, class }) => return Outcome::Failed { failure, class },
         };
         for fact in &prepared.facts {
             tale.note(fact.clone());

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::conformance::Probing;
+use crate::model::SCHEMA_ROUNDS;
+
 /// Bounds of one invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveSettings {
@@ -24,21 +27,24 @@ pub struct LiveSettings {
     pub conversation_bytes: usize,
     /// Where runs have their folders of files.
     pub workspaces: PathBuf,
+    pub probing: Probing,
 }
 
 impl Default for LiveSettings {
     fn default() -> Self {
         Self {
             tool_rounds: 25,
-            schema_rounds: 3,
+            schema_rounds: SCHEMA_ROUNDS,
             max_output_tokens: 8_192,
             output_ceiling: 65_536,
             retry_pause: Duration::from_secs(1),
             tool_timeout: Duration::from_secs(60),
+            // About twenty pages: more would push everything else out of a model's sight.
             tool_result_bytes: 64 << 10,
             memory_bytes: 16 << 10,
             conversation_bytes: 256 << 10,
             workspaces: std::env::temp_dir(),
+            probing: Probing::Off,
         }
     }
 }

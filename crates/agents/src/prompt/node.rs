@@ -1,7 +1,7 @@
 //! The prompts of a node that calls a model: each kind resolved, composed, told.
 
-use callboard_core::AgentFact;
-use callboard_engine::{Call, PastTask};
+use callboard_core::{AgentFact, RetryClass};
+use callboard_engine::{Call, PastTask, Stumble};
 use callboard_protocol::{AgentId, Failure, Object, PromptKind, PromptSource, PromptTemplate};
 use serde_json::{Value, json};
 
@@ -47,16 +47,13 @@ impl Prepared {
     }
 }
 
-/// What a node fails with while the library cannot be read.
-const UNREADABLE: &str = "service_unavailable";
-
 /// The siblings of refs that hold words instead.
 const INLINE: [(PromptKind, &str); 2] =
     [(PromptKind::System, "systemPrompt"), (PromptKind::User, "userPrompt")];
 
 impl PromptDesk {
     /// Prepares the prompts of every kind that is named anywhere. An error is what the node fails with.
-    pub async fn prepare(&self, call: &Call) -> Result<Prepared, Failure> {
+    pub async fn prepare(&self, call: &Call) -> Result<Prepared, Stumble> {
         let mut prepared = Prepared::default();
         self.prepare_node(&Place::from(call), &mut prepared).await?;
         Ok(prepared)
@@ -67,7 +64,7 @@ impl PromptDesk {
         &self,
         call: &Call,
         agent: &InstalledAgent,
-    ) -> Result<Prepared, Failure> {
+    ) -> Result<Prepared, Stumble> {
         let mut prepared = Prepared::default();
         let named = Some(agent.agent.id().as_str());
         self.fill(&Place::from(call), named, Some(agent), &mut prepared).await?;
@@ -90,7 +87,7 @@ impl PromptDesk {
                 desk.fill(&place, named, Some(agent), &mut prepared).await
             }
         };
-        let is_known = ended.err().is_none_or(|failure| failure.code != UNREADABLE);
+        let is_known = ended.err().is_none_or(|stumble| stumble.class == RetryClass::Final);
         is_known.then_some(prepared.facts)
     }
 
@@ -98,7 +95,7 @@ impl PromptDesk {
         &self,
         place: &Place<'_>,
         prepared: &mut Prepared,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Stumble> {
         let agent = place.config.get("agentId").and_then(Value::as_str);
         let installed = agent.and_then(|agent| self.installed(place, agent));
         if let (Some(agent), None) = (agent, &installed) {
@@ -122,7 +119,7 @@ impl PromptDesk {
         agent: Option<&str>,
         installed: Option<&InstalledAgent>,
         prepared: &mut Prepared,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Stumble> {
         for kind in PromptKind::ALL {
             for slot in 0..slots(kind, place.config) {
                 let found = self.resolve(place, kind, slot, agent, installed);
@@ -170,16 +167,22 @@ impl PromptDesk {
 
     /// Puts the tenant's secrets into the holes that are for secrets, and nothing else. One that is not there leaves its
     /// hole empty.
-    async fn secrets(&self, place: &Place<'_>, template: &PromptTemplate, bindings: &mut Bindings) {
+    async fn secrets(
+        &self,
+        place: &Place<'_>,
+        template: &PromptTemplate,
+        bindings: &mut Bindings,
+    ) -> Result<(), Stumble> {
         for variable in &template.variables {
             if variable.source != Some(PromptSource::Secret) {
                 continue;
             }
             bindings.remove(&variable.name);
-            if let Some(binding) = place.secret(&variable.name).await {
+            if let Some(binding) = place.secret(&variable.name).await? {
                 bindings.insert(variable.name.clone(), binding);
             }
         }
+        Ok(())
     }
 
     async fn compose(
@@ -189,7 +192,7 @@ impl PromptDesk {
         found: Resolution,
         installed: Option<&InstalledAgent>,
         prepared: &mut Prepared,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Stumble> {
         prepared.facts.push(found.fact(kind));
         let composed = match (found.chosen, installed) {
             (None, _) => return Ok(()),
@@ -203,12 +206,12 @@ impl PromptDesk {
                 let reader = Reader { tenant: place.tenant, workspace: place.workspace };
                 let template = self.library.find(reader, &reference).await.map_err(missing)?;
                 let mut bindings = bindings(place);
-                self.secrets(place, &template, &mut bindings).await;
+                self.secrets(place, &template, &mut bindings).await?;
                 for (name, value) in &reference.overrides {
                     bindings.insert(name.clone(), Binding::new(value.clone(), Trust::Trusted));
                 }
                 compose(&template, &bindings)
-                    .map_err(|error| Failure::new(error.code(), error.to_string()))?
+                    .map_err(|error| broken(error.code(), error.to_string()))?
             }
         };
         if let Some(told) = told_of(&[&composed], place.node, self.observability) {
@@ -253,15 +256,23 @@ fn bindings(place: &Place<'_>) -> Bindings {
     all.map(|(name, value, trust)| (name, Binding::new(value, trust))).collect()
 }
 
-fn missing(error: LibraryError) -> Failure {
+fn missing(error: LibraryError) -> Stumble {
     match error {
-        LibraryError::NotFound(_) => Failure::new("prompt_template_not_found", error.to_string()),
-        LibraryError::Ambiguous(_) => Failure::new("prompt_ref_ambiguous", error.to_string()),
+        LibraryError::NotFound(_) => broken("prompt_template_not_found", error.to_string()),
+        LibraryError::Ambiguous(_) => broken("prompt_ref_ambiguous", error.to_string()),
         LibraryError::Exists(_)
         | LibraryError::ReadOnly(_)
         | LibraryError::NotNewer { .. }
-        | LibraryError::Store(_) => Failure::new(UNREADABLE, "the prompt library cannot be read"),
+        | LibraryError::Store(_) => Stumble {
+            failure: Failure::new("service_unavailable", "the prompt library cannot be read"),
+            class: RetryClass::Retryable,
+        },
     }
+}
+
+/// What stays wrong however often it is tried.
+fn broken(code: &str, message: String) -> Stumble {
+    Stumble { failure: Failure::new(code, message), class: RetryClass::Final }
 }
 
 fn warning(code: &str, message: String) -> AgentFact {

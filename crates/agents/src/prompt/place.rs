@@ -1,6 +1,6 @@
 //! The node that prompts are for: in a call, or in a past that is looked at again.
 
-use callboard_engine::{Call, PastTask};
+use callboard_engine::{Call, PastTask, SecretError, Stumble};
 use callboard_protocol::{NodeId, Object, RunId, Tenant, Workspace};
 
 use super::Binding;
@@ -28,15 +28,17 @@ enum Holder<'a> {
 }
 
 impl Place<'_> {
-    /// What fills the hole of a secret. Only a call learns the value: of a past prompt nobody sees more than the name.
-    pub(super) async fn secret(&self, name: &str) -> Option<Binding> {
+    /// What fills the hole of a secret; none where there is no such secret. Only a call learns the value: of a past
+    /// prompt nobody sees more than the name.
+    pub(super) async fn secret(&self, name: &str) -> Result<Option<Binding>, Stumble> {
         match self.holder {
-            Holder::Call(call) => {
-                let value = call.secret(&name.into()).await.ok()?;
-                Some(Binding::secret(name, value.reveal()))
-            }
+            Holder::Call(call) => match call.secret(&name.into()).await {
+                Ok(value) => Ok(Some(Binding::secret(name, value.reveal()))),
+                Err(SecretError::NotFound(_)) => Ok(None),
+                Err(error @ SecretError::Unavailable(_)) => Err(error.into()),
+            },
             Holder::Past(past) => {
-                past.has_secret(&name.into()).await.then(|| Binding::secret(name, ""))
+                Ok(past.has_secret(&name.into()).await.then(|| Binding::secret(name, "")))
             }
         }
     }

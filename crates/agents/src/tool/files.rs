@@ -86,7 +86,7 @@ impl Tool for ReadFile {
     async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
         let files = notebook(&call)?.files;
         let found = files.get(text(&call.arguments, "path")).await;
-        let found = found.map_err(unreached)?;
+        let found = found.map_err(|error| unreached(&error))?;
         let file = found.ok_or_else(|| ToolFault::refused("there is no such file"))?;
         Ok(json!({ "path": file.path, "version": file.version, "contentType": file.content_type,
             "content": file.content }))
@@ -117,7 +117,7 @@ impl Tool for WriteFile {
         match files.put(ordinal, draft, &condition).await {
             Ok(written) => Ok(json!(written)),
             Err(FileError::Superseded(error)) => Err(ToolFault::Unavailable(error.to_string())),
-            Err(FileError::Store(error)) => Err(unreached(error)),
+            Err(FileError::Store(error)) => Err(unreached(&error)),
             Err(error) => Err(ToolFault::Refused(error.to_string())),
         }
     }
@@ -127,9 +127,8 @@ fn notebook<'a>(call: &ToolInvocation<'a>) -> Result<Notebook<'a>, ToolFault> {
     call.notebook.ok_or_else(|| ToolFault::refused("only an agent has a workspace"))
 }
 
-fn unreached(error: StoreError) -> ToolFault {
-    // The operator is told why.
-    let _ = FileError::Store(error).outcome();
+fn unreached(error: &StoreError) -> ToolFault {
+    tracing::warn!(%error, "files not reached");
     ToolFault::Unavailable("the workspace cannot be reached".to_owned())
 }
 

@@ -20,9 +20,6 @@ pub struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// About twenty pages: more would push everything else out of a model's sight.
-    pub const USUAL_BOUND: usize = 64 << 10;
-
     /// Keeps at most `most` bytes. What is cut becomes text, because half a JSON document is none.
     pub fn bounded(value: Value, most: usize) -> Self {
         let text = text_of(&value);

@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use callboard_engine::{CatalogEntry, Engine, EngineError, Errand, Homecoming, WeakEngine};
+use callboard_engine::{
+    CatalogEntry, Engine, EngineError, Errand, Homecoming, StoreError, WeakEngine,
+};
 use callboard_protocol::{
     Object, RunId, RunStatus, SafetyTier, Tenant, ToolEgress, ToolReplay, ToolSource,
     ToolTransport, WorkflowDefinition, WorkflowId,
@@ -38,14 +40,16 @@ impl Toolbox for WorkflowTools {
     async fn find(&self, tenant: &Tenant, name: &str) -> Option<Arc<dyn Tool>> {
         let id = WorkflowId::from(name.strip_prefix(PREFIX)?);
         let engine = self.engine()?;
-        let entry = engine.catalog().find(tenant, &id).await.ok()??;
+        let found = engine.catalog().find(tenant, &id).await;
+        let entry = found.unwrap_or_else(|error| unread(&error))?;
         let descriptor = describe(&entry)?;
         Some(Arc::new(WorkflowTool { descriptor, workflow: id, engine: engine.downgrade() }))
     }
 
     async fn list(&self, tenant: &Tenant) -> Vec<ToolDescriptor> {
         let Some(engine) = self.engine() else { return Vec::new() };
-        let entries = engine.catalog().list(tenant).await.unwrap_or_default();
+        let listed = engine.catalog().list(tenant).await;
+        let entries = listed.unwrap_or_else(|error| unread(&error));
         entries.iter().filter_map(describe).collect()
     }
 }
@@ -83,6 +87,12 @@ impl Tool for WorkflowTool {
             }
         }
     }
+}
+
+/// An agent works with the tools that there are; the operator is told why some are not.
+fn unread<T: Default>(error: &StoreError) -> T {
+    tracing::warn!(%error, "workflows not offered as tools");
+    T::default()
 }
 
 /// None for a workflow whose inputs cannot be described.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::body::Body;
 use axum::http::{Method, Request};
-use callboard_agents::conformance::{self, Parrot};
+use callboard_agents::conformance::{self, Parrot, Probing};
 use callboard_agents::{
     AgentDirectory, AgentDispatch, AgentRegistry, CODING_PROVIDER, Contracts, Fetch,
     FolderRegistry, Granted, Grants, Installed, LiveAgents, LiveSettings, MockAi, ModelTable,
@@ -19,7 +19,8 @@ use callboard_agents::{
     SigningKey, StructuredOutput, TrustedKey, TrustedKeys, built_in_prompts,
 };
 use callboard_backends::{
-    CallPrompt, Egress, FILES, FilesNode, MemoryNode, Reach, SecretEcho, SideEffect, SystemLookup,
+    CallPrompt, Egress, FILES, FilesNode, MemoryNode, MemoryProbes, Reach, SecretEcho, SideEffect,
+    SystemLookup,
 };
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
@@ -288,7 +289,9 @@ fn performers(
     desk: &PromptDesk,
     live: Option<&Tools>,
 ) -> Arc<dyn Activity> {
-    let Some(tools) = live else { return Arc::new(AgentDispatch::new(Arc::clone(agents))) };
+    let Some(tools) = live else {
+        return Arc::new(AgentDispatch::new(Arc::clone(agents), Probing::On));
+    };
     Arc::new(LiveAgents {
         registry: Arc::clone(agents),
         models: Arc::new(Models::default()),
@@ -299,7 +302,7 @@ fn performers(
         hooks: Arc::clone(&tools.hooks),
         grants: Arc::new(Everything),
         desk: desk.clone(),
-        settings: LiveSettings::default(),
+        settings: LiveSettings { probing: Probing::On, ..LiveSettings::default() },
         contracts: Contracts::default(),
     })
 }
@@ -336,7 +339,7 @@ fn engine(
             .with("core.ai.callPrompt", Arc::new(CallPrompt))
             .with("core.ai.structuredOutput", Arc::new(asks))
             .with("local.sample.demo.mock-ai", Arc::new(Parrot { desk: desk.clone() }))
-            .with("core.identity", Arc::new(MemoryNode))
+            .with("core.identity", Arc::new(MemoryProbes))
             .with(UPKEEP, Arc::new(MemoryNode))
             .with(FILES, Arc::new(FilesNode))
             .with("conformance.secret.echo", Arc::new(SecretEcho))

@@ -89,7 +89,8 @@ pub(crate) async fn run(args: RunArgs, earlier: &Connection) -> Result<Exit, Com
 
 /// Who gave a workflow no inputs may not have known of any.
 fn with_inputs(error: CommandError, args: &RunArgs) -> CommandError {
-    let is_bare = args.input.is_none() && !is_agent(&args.name);
+    let is_bare = args.input.is_none() && args.configurable.is_empty() && args.tags.is_empty();
+    let is_bare = is_bare && !is_agent(&args.name);
     if !is_bare || error.code.as_deref() != Some("validation_error") {
         return error;
     }

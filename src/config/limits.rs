@@ -17,6 +17,8 @@ pub(crate) struct Limits {
     pub(crate) max_run_duration_ms: u64,
     /// Turns that supervisors of one run may take.
     pub(crate) max_loop_iterations: u64,
+    /// Runs that may lie below one run, on all levels together.
+    pub(crate) max_family_runs: u64,
     /// How long one call of a tool may take.
     pub(crate) tool_timeout_ms: u64,
 }
@@ -31,19 +33,21 @@ impl Default for Limits {
             // A year: an approval may wait for weeks.
             max_run_duration_ms: 31_536_000_000,
             max_loop_iterations: 100,
+            max_family_runs: 5000,
             tool_timeout_ms: 60_000,
         }
     }
 }
 
 impl Limits {
-    const KEYS: [&str; 7] = [
+    const KEYS: [&str; 8] = [
         "max_node_executions",
         "max_body_bytes",
         "inflight",
         "requests_per_second",
         "max_run_duration_ms",
         "max_loop_iterations",
+        "max_family_runs",
         "tool_timeout_ms",
     ];
 
@@ -60,6 +64,7 @@ impl Limits {
             // The protocol's own minimum is a second.
             "max_run_duration_ms" => (&mut self.max_run_duration_ms, 1000..=MOST),
             "max_loop_iterations" => (&mut self.max_loop_iterations, 1..=MOST),
+            "max_family_runs" => (&mut self.max_family_runs, 1..=MOST),
             "tool_timeout_ms" => (&mut self.tool_timeout_ms, 1..=MOST),
             _ => return None,
         })

@@ -72,6 +72,7 @@ pub(super) fn build(
                 max_node_executions: limits.max_node_executions,
                 max_run_duration_ms: limits.max_run_duration_ms,
                 max_loop_iterations: limits.max_loop_iterations,
+                max_family_runs: limits.max_family_runs,
                 confidence_floor: settings.config.orchestration.confidence_floor,
                 run_budget: settings.config.budgets.run,
                 member_day: settings.config.budgets.member_day,

@@ -113,7 +113,12 @@ pub fn accept(envelope: Value, terms: &Terms) -> (Option<AiEnvelope>, EnvelopeOu
         Err(error) => {
             let place = format!("/{}", error.path.replace('.', "/"));
             let details = vec![detail(&place, &error.message)];
-            return (None, invalid("invalid_envelope_shape", details));
+            // The protocol's own checker looks for the name of the standard.
+            let reason = match error.path.as_str() {
+                "meta.ts" => "invalid_envelope_shape: meta.ts must be a time of ISO 8601",
+                _ => "invalid_envelope_shape",
+            };
+            return (None, invalid(reason, details));
         }
     };
     let outcome = match judge(&envelope, terms) {

@@ -24,7 +24,8 @@ pub use guard::{Lookup, SystemLookup};
 pub enum Reach {
     /// Only over TLS, and only to addresses of the public internet.
     Public,
-    /// Loopback and private networks too, also without TLS: for tests and for networks of one's own.
+    /// Loopback and private networks too, also without TLS: for tests and for networks of one's own. Never where a
+    /// machine gets its credentials.
     Anywhere,
 }
 

@@ -146,6 +146,23 @@ async fn each_request_looks_its_name_up_once_and_goes_there() {
 }
 
 #[tokio::test]
+async fn credentials_of_the_machine_are_out_of_reach_even_where_private_addresses_are_not() {
+    let lookup = Moving::through(&[&["169.254.169.254"]]);
+    let egress = Egress::new(Reach::Anywhere, lookup);
+    for url in [
+        "http://169.254.169.254/latest/meta-data",
+        "http://[::ffff:169.254.169.254]/",
+        "http://[fd00:ec2::254]/",
+        "http://metadata.google.internal/",
+    ] {
+        let refused = egress.admit(url).await;
+        assert!(matches!(refused, Err(DeliverError::Refused(_))), "{url}: {refused:?}");
+    }
+    let moved = egress.send(post("http://inside.example/".to_owned())).await;
+    assert!(matches!(moved, Err(EgressError::Refused(_))), "{moved:?}");
+}
+
+#[tokio::test]
 async fn a_redirect_is_an_answer_and_not_a_way() {
     let (elsewhere, followed) = receiver("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     let answer = format!(

@@ -28,6 +28,8 @@ pub struct HostLimits {
     pub max_run_duration_ms: u64,
     /// Turns that supervisors of one run may take.
     pub max_loop_iterations: u64,
+    /// Runs that may lie below one run, on all levels together.
+    pub max_family_runs: u64,
     /// How sure a supervisor must be to be followed without asking; never below the protocol's floor.
     pub confidence_floor: Confidence,
     /// What no run may use more of.
@@ -55,6 +57,7 @@ impl Default for HostLimits {
             // A year: an approval may wait for weeks.
             max_run_duration_ms: 31_536_000_000,
             max_loop_iterations: 100,
+            max_family_runs: 5_000,
             confidence_floor: Confidence::FLOOR,
             run_budget: EffectiveBudget::default(),
             member_day: EffectiveBudget::default(),

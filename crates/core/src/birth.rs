@@ -127,6 +127,12 @@ pub struct Delivered {
 }
 
 impl Birth {
+    /// The run at the top of this one's family, as far as it is known.
+    pub fn root(&self) -> &RunId {
+        let Some(parent) = &self.parent else { return &self.run_id };
+        parent.root.as_ref().unwrap_or(&parent.run_id)
+    }
+
     /// Where the log tells of the delivery that started the run: right behind for whom it is and what it may use.
     pub fn delivery_place(&self) -> u64 {
         1 + u64::from(self.attribution.is_some()) + u64::from(self.budget.is_some())
@@ -176,6 +182,12 @@ pub struct Parent {
     pub node_id: NodeId,
     /// How many runs lie above this one.
     pub depth: u32,
+    /// The run at the top of all. Records from before families were counted name none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RunId>,
+    /// Which of the runs below that one this is, in the order of their births.
+    #[serde(default)]
+    pub place: u64,
     /// The type of that node. Records from before others could start runs do not say.
     #[serde(default = "sub_workflow")]
     pub cause: TypeId,

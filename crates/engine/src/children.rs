@@ -15,13 +15,15 @@ use crate::store::KeyMode;
 const MAX_DEPTH: u32 = 16;
 
 /// What a child keeps of the node that starts it.
-fn link(parent: &Run, node: &NodeId, depth: u32) -> Parent {
+fn link(parent: &Run, node: &NodeId, depth: u32, place: u64) -> Parent {
     let above = parent.birth();
     Parent {
         run_id: above.run_id.clone(),
         workflow_id: above.workflow_id.clone(),
         node_id: node.clone(),
         depth,
+        root: Some(above.root().clone()),
+        place,
         cause: parent.plan().type_of(node).cloned().unwrap_or_else(|| "core.subWorkflow".into()),
     }
 }
@@ -66,6 +68,11 @@ impl Engine {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(Err(inadmissible(refusal))),
         };
+        let most = self.limits().max_family_runs;
+        let Some(place) = self.inner.families.join(above, most) else {
+            let message = format!("more than {most} runs would lie below {}", above.root());
+            return Ok(Err(Failure::new("recursion_limit_exceeded", message)));
+        };
         // Before the clock: whatever the child sees was written before it says that it began.
         let memory = self.memory_of_child(parent, order.memory, &run_id).await?;
         let files = self.files_of_child(parent).await?;
@@ -93,7 +100,7 @@ impl Engine {
             engine_version: ENGINE_VERSION,
             forced_engine_version: above.forced_engine_version,
             limits,
-            parent: Some(link(parent, &attempt.node, depth)),
+            parent: Some(link(parent, &attempt.node, depth, place)),
             unset: order.unset.clone(),
             fork: None,
             delivery: None,

@@ -20,6 +20,7 @@ use crate::catalog::Catalog;
 use crate::claim::Driving;
 use crate::clock::{Clock, Ids};
 use crate::directory::Directory;
+use crate::family::Families;
 use crate::files::Files;
 use crate::memory::Memory;
 use crate::observe::Ended;
@@ -65,6 +66,7 @@ pub(crate) struct Inner {
     pub(crate) hurry: CancellationToken,
     pub(crate) tasks: Tasks,
     pub(crate) tallies: Tallies,
+    pub(crate) families: Families,
     /// When this process began to count runs.
     pub(crate) since: Timestamp,
     /// Who wants to hear of ended runs.
@@ -187,6 +189,7 @@ impl Engine {
                 hurry: CancellationToken::new(),
                 tasks: Tasks::default(),
                 tallies: Tallies::default(),
+                families: Families::default(),
                 ended: OnceLock::new(),
             }),
         }

@@ -19,6 +19,7 @@ mod effects;
 mod engine;
 mod envelopes;
 mod errand;
+mod family;
 mod files;
 mod fire;
 mod fork;

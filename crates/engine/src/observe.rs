@@ -93,6 +93,7 @@ impl Engine {
         let tallies = &self.inner.tallies;
         tallies.ended(birth, status).increment(1);
         tallies.duration(birth, status).record(duration.as_secs_f64());
+        self.inner.families.leave(birth);
         // Runs from before this process were never counted as active here.
         if birth.created_at >= self.inner.since {
             tallies.active(birth).decrement(1.0);

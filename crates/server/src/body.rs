@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use callboard_agents::PackError;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
@@ -21,6 +21,7 @@ pub(crate) async fn read(
     limit: usize,
 ) -> Result<Request, Problem> {
     let (parts, body) = request.into_parts();
+    check_encoding(&parts.headers)?;
     let bytes = collect(body, operation.media, limit).await?;
     if operation.takes.is_some() {
         check_type(&parts.headers, &bytes, operation.media)?;
@@ -33,6 +34,10 @@ pub(crate) async fn read(
 }
 
 async fn collect(body: Body, media: Media, limit: usize) -> Result<Bytes, Problem> {
+    // What is announced as too much need not be waited for.
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large(media, limit));
+    }
     let too_late = |_| Problem::new(Code::RequestTimeout, "the body did not arrive in time");
     let arrived = tokio::time::timeout(ARRIVAL, Limited::new(body, limit).collect())
         .await
@@ -50,6 +55,17 @@ fn too_large(media: Media, limit: usize) -> Problem {
                 .with("maxRequestBodyBytes", limit)
         }
         Media::Archive => PackError::ArchiveTooLarge { limit }.into(),
+    }
+}
+
+fn check_encoding(headers: &HeaderMap) -> Result<(), Problem> {
+    let is_plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    match headers.get(header::CONTENT_ENCODING).is_none_or(is_plain) {
+        true => Ok(()),
+        false => {
+            let message = "send the body as it is, without Content-Encoding";
+            Err(Problem::new(Code::UnsupportedMediaType, message))
+        }
     }
 }
 

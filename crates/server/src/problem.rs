@@ -99,7 +99,7 @@ codes! {
     UnknownChildWorkflow = "unknown_child_workflow", UNPROCESSABLE_ENTITY, "A node starts a workflow that does not exist.";
     CorrelationMismatch = "correlation_mismatch", UNPROCESSABLE_ENTITY, "The event is not the one that the run waits for.";
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is larger than limits.maxRequestBodyBytes.";
-    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not application/json.";
+    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not application/json, or it is compressed.";
     CapabilityRequired = "capability_required", UNPROCESSABLE_ENTITY, "The request needs something that this host does not have.";
     InvalidPackScope = "invalid_pack_scope", BAD_REQUEST, "Packs are named below core, vendor, community or private.";
     InvalidPackName = "invalid_pack_name", BAD_REQUEST, "The name is no pack's name.";

@@ -42,6 +42,13 @@ fn unsettled() -> EnvelopeOutcome {
     gated("unknown_envelope_kind", "x", &[])
 }
 
+#[test]
+fn a_time_that_is_none_is_said_to_be_one() {
+    let refused = outcome(with("/meta/ts", json!("tomorrow")), &Terms::default());
+    let EnvelopeOutcome::Invalid { reason, .. } = refused else { panic!("{refused:?}") };
+    assert_eq!(reason, "invalid_envelope_shape: meta.ts must be a time of ISO 8601");
+}
+
 /// terms that would stop an envelope at every gate stop it at the first; each gate that opens shows the next.
 #[test]
 fn the_gates_stand_in_the_protocols_order() {

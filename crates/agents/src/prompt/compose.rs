@@ -76,12 +76,18 @@ pub type Bindings = BTreeMap<String, Binding>;
 pub enum ComposeError {
     #[error("{template} needs a value for {variable}")]
     Unresolved { template: String, variable: String },
+    #[error("{template} would be longer than {LONGEST} bytes")]
+    TooLong { template: String },
 }
+
+/// More than any model reads at once. A short template can repeat a long value thousands of times.
+const LONGEST: usize = 4 << 20;
 
 impl ComposeError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unresolved { .. } => "prompt_variable_unresolved",
+            Self::TooLong { .. } => "prompt_too_long",
         }
     }
 }
@@ -154,6 +160,9 @@ pub fn compose(template: &PromptTemplate, bindings: &Bindings) -> Result<Compose
         if let Some(binding) = binding {
             text.push_str(&binding.spoken());
             shown.push_str(&binding.shown());
+            if text.len().max(shown.len()) > LONGEST {
+                return Err(ComposeError::TooLong { template: reference });
+            }
             if binding.trust == Trust::Untrusted {
                 trust = Trust::Untrusted;
             }

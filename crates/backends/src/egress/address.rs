@@ -42,6 +42,9 @@ const CARRIERS: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
 ];
 
+/// The one address of its kind that is not link-local.
+const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+
 /// Whether an address is reachable from everywhere, as IANA's registries of special addresses have it. One that
 /// carries an IPv4 address is what that address is.
 pub(super) fn is_public(address: IpAddr) -> bool {
@@ -53,6 +56,18 @@ pub(super) fn is_public(address: IpAddr) -> bool {
                 is_within_v6(address, GLOBAL_V6)
                     && !PRIVATE_V6.iter().any(|block| is_within_v6(address, *block))
             }
+        },
+    }
+}
+
+/// Whether the machine's provider answers there, with credentials of the machine for whoever asks. Nothing that a
+/// host runs lives at such an address, so none is reached even where private ones are.
+pub(super) fn is_metadata(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => match carried(address) {
+            Some(carried) => carried.is_link_local(),
+            None => address.is_unicast_link_local() || address == METADATA_V6,
         },
     }
 }
@@ -162,6 +177,22 @@ mod tests {
         ] {
             let address: IpAddr = text.parse().unwrap();
             assert!(is_public(address), "{text}");
+        }
+    }
+
+    #[test]
+    fn metadata_is_link_local_however_it_is_written() {
+        for text in [
+            "169.254.169.254",
+            "169.254.170.2",
+            "::ffff:169.254.169.254",
+            "fe80::1",
+            "fd00:ec2::254",
+        ] {
+            assert!(is_metadata(text.parse().unwrap()), "{text}");
+        }
+        for text in ["127.0.0.1", "10.0.0.1", "192.168.0.1", "::1", "fd00::1", "1.1.1.1"] {
+            assert!(!is_metadata(text.parse().unwrap()), "{text}");
         }
     }
 }

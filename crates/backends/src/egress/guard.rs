@@ -8,14 +8,14 @@ use async_trait::async_trait;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::address::is_public;
+use super::address::{is_metadata, is_public};
 use super::{EgressError, Reach};
 
 /// Longer ones are somebody's mistake, or somebody's data.
 const LONGEST_URL: usize = 2_048;
 
-/// Names of machines that only this network knows.
-const PRIVATE_NAMES: [&str; 3] = ["localhost", "metadata", "metadata.google.internal"];
+/// Names of what hands out the machine's own credentials.
+const METADATA_NAMES: [&str; 2] = ["metadata", "metadata.google.internal"];
 
 /// Finds the addresses behind a name.
 #[async_trait]
@@ -58,7 +58,8 @@ impl Guard {
         let (_, host) = self.split(url)?;
         match (host, self.reach) {
             (Host::Name(name), Reach::Public) => self.resolve_checked(&name).await.map(drop),
-            (Host::Name(_) | Host::Address(_), _) => Ok(()),
+            // A name inside may be unknown until its service is up; it is checked when it is sent to.
+            (Host::Name(_), Reach::Anywhere) | (Host::Address(_), _) => Ok(()),
         }
     }
 
@@ -83,8 +84,12 @@ impl Guard {
         }
         let host = url.host_str().map(read_host);
         let host = host.ok_or_else(|| EgressError::refused("the address names no host"))?;
-        if self.reach == Reach::Public && is_private(&host) {
-            return Err(EgressError::refused("the address is not in the public internet"));
+        let is_open = match &host {
+            Host::Address(address) => self.reaches(*address),
+            Host::Name(name) => self.reaches_name(name.trim_end_matches('.')),
+        };
+        if !is_open {
+            return Err(EgressError::refused(&self.beyond("the address")));
         }
         Ok((url, host))
     }
@@ -95,10 +100,29 @@ impl Guard {
         if addresses.is_empty() {
             return Err(EgressError::NoAnswer("the host's name cannot be resolved".to_owned()));
         }
-        if self.reach == Reach::Public && !addresses.iter().all(|address| is_public(*address)) {
-            return Err(EgressError::refused("the host's name leads out of the public internet"));
+        if !addresses.iter().all(|address| self.reaches(*address)) {
+            return Err(EgressError::refused(&self.beyond("an address behind the host's name")));
         }
         Ok(addresses)
+    }
+
+    fn reaches(&self, address: IpAddr) -> bool {
+        match self.reach {
+            Reach::Public => is_public(address),
+            Reach::Anywhere => !is_metadata(address),
+        }
+    }
+
+    fn reaches_name(&self, name: &str) -> bool {
+        let is_local = name == "localhost" || name.ends_with(".localhost");
+        !METADATA_NAMES.contains(&name) && (self.reach == Reach::Anywhere || !is_local)
+    }
+
+    fn beyond(&self, what: &str) -> String {
+        match self.reach {
+            Reach::Public => format!("{what} is not in the public internet"),
+            Reach::Anywhere => format!("{what} is where machines get their credentials"),
+        }
     }
 }
 
@@ -106,16 +130,6 @@ impl Guard {
 fn read_host(host: &str) -> Host {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare.parse().map_or_else(|_| Host::Name(host.to_ascii_lowercase()), Host::Address)
-}
-
-fn is_private(host: &Host) -> bool {
-    match host {
-        Host::Address(address) => !is_public(*address),
-        Host::Name(name) => {
-            let name = name.trim_end_matches('.');
-            PRIVATE_NAMES.contains(&name) || name.ends_with(".localhost")
-        }
-    }
 }
 
 impl Resolve for Guard {

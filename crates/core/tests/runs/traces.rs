@@ -108,6 +108,8 @@ fn r76_a_child_nests_under_the_node_that_started_it() {
             workflow_id: "above".into(),
             node_id: "call".into(),
             depth: 1,
+            root: None,
+            place: 1,
             cause: "core.subWorkflow".into(),
         }),
         ..flow.birth()

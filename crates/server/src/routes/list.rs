@@ -58,5 +58,7 @@ pub(super) fn cursor_of(run: &RunId) -> String {
 
 pub(super) fn run_of(cursor: &str) -> Option<RunId> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
-    String::from_utf8(bytes).ok().map(RunId::from)
+    let is_of_id = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
+    let id = String::from_utf8(bytes).ok()?;
+    (!id.is_empty() && id.as_bytes().iter().all(is_of_id)).then(|| RunId::from(id))
 }

@@ -220,6 +220,7 @@ impl From<ComposeError> for Problem {
                 Self::new(Code::PromptVariableUnresolved, error.to_string())
                     .with("variable", variable.as_str())
             }
+            ComposeError::TooLong { .. } => Self::invalid(error.to_string()),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::given::{RIVAL, TestHost, workflow};
+use callboard_core::HostLimits;
+
+use crate::given::{RIVAL, Setup, TestHost, workflow};
 
 const WORKFLOWS: &str = "/v1/host/callboard/workflows";
 
@@ -138,4 +140,27 @@ async fn a_workflow_that_calls_itself_stops_at_a_depth() {
     assert_eq!(error["code"], "child_run_failed");
     let listed = host.get("/v1/host/callboard/runs?limit=100").send().await;
     assert_eq!(listed.json["runs"].as_array().map(Vec::len), Some(17));
+}
+
+/// A workflow that starts itself twice grows in breadth long before it is too deep.
+#[tokio::test(start_paused = true)]
+async fn a_family_that_multiplies_is_stopped() {
+    let limits = HostLimits { max_family_runs: 20, ..HostLimits::default() };
+    let host = TestHost::of(Setup { limits, ..Setup::default() }).await;
+    let mut definition = workflow("many", &[("a", "core.subWorkflow"), ("b", "core.subWorkflow")]);
+    for node in definition["nodes"].as_array_mut().expect("nodes") {
+        node["config"] = json!({ "workflowId": "many" });
+    }
+    definition["edges"] = json!([]);
+    register(&host, &definition).await;
+    let run = host.run("many", json!({})).await;
+    let ended = until(&host, &run, "failed").await;
+    assert!(ended["error"].to_string().contains("recursion_limit_exceeded"), "{ended}");
+    let runs = host.get("/v1/host/callboard/runs?limit=100").send().await.json;
+    let listed = runs["runs"].as_array().expect("runs");
+    assert_eq!(listed.len(), 21, "the run itself and those below it");
+    assert!(
+        listed.iter().all(|run| run["status"] == "failed" || run["status"] == "cancelled"),
+        "{runs}"
+    );
 }

@@ -129,6 +129,9 @@ async fn only_json_is_read() {
     let untyped =
         host.call(Method::POST, "/v1/runs").bytes(r#"{"workflowId":"noop"}"#).send().await;
     assert_eq!(untyped.status, 201);
+    let packed = host.call(Method::POST, "/v1/runs").bytes(r#"{"workflowId":"noop"}"#);
+    let packed = packed.header("content-encoding", "gzip").send().await;
+    assert_eq!(packed.refusal(), (415, "unsupported_media_type"));
 }
 
 #[tokio::test]

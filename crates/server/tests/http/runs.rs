@@ -185,6 +185,8 @@ async fn lists_are_filtered_and_strict_about_their_query() {
         "status=dancing",
         "since=noon",
         "cursor=%21",
+        "cursor=",
+        "cursor=AAAA",
         "page=2",
         "limit=1&limit=2",
     ] {

@@ -60,6 +60,24 @@ async fn open_streams_and_idle_connections_do_not_keep_the_host_from_stopping() 
     assert!(String::from_utf8_lossy(&rest).ends_with("0\r\n\r\n"), "{rest:?}");
 }
 
+/// Nobody holds a place for a body that will be refused.
+#[tokio::test]
+async fn a_body_that_is_announced_as_too_large_is_not_waited_for() {
+    let host = TestHost::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let tasks = TaskTracker::new();
+    tasks.spawn(serve(listener, host.router.clone(), host.shutdown.clone()));
+    let mut socket = TcpStream::connect(address).await.expect("connected");
+    let head = format!(
+        "POST /v1/runs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {LIVE}\r\ncontent-length: 5000000\r\n\r\n"
+    );
+    socket.write_all(head.as_bytes()).await.expect("sent");
+    let answer = read_until(&mut socket, "payload_too_large").await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    host.shutdown.cancel();
+}
+
 #[tokio::test]
 async fn bytes_that_are_no_http_end_only_their_own_connection() {
     let host = TestHost::start().await;

@@ -40,6 +40,8 @@ fn child(id: &str, parent: &str) -> NewRun {
         workflow_id: "greet".into(),
         node_id: "a".into(),
         depth: 1,
+        root: None,
+        place: 1,
         cause: "core.subWorkflow".into(),
     });
     run

@@ -43,6 +43,15 @@ fn a_required_variable_must_have_a_value() {
 }
 
 #[test]
+fn a_template_that_multiplies_its_values_is_refused() {
+    let template = template(json!({ "text": "{{v}}".repeat(5_000) }));
+    let compose =
+        |length: usize| compose(&template, &bound([("v", trusted("x".repeat(length).into()))]));
+    assert_eq!(compose(800).map(|composed| composed.text.len()), Ok(4_000_000));
+    assert_eq!(compose(100_000).unwrap_err().code(), "prompt_too_long");
+}
+
+#[test]
 fn an_optional_variable_has_its_default_or_nothing() {
     let variables = json!([
         { "name": "tone", "type": "string", "required": false, "defaultValue": "plain" },

@@ -3,6 +3,8 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use callboard_protocol::hex;
+use sha2::{Digest as _, Sha256};
 
 /// Whether `If-None-Match` names this tag: alone, in a list, weak, or as `*`.
 pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
@@ -12,6 +14,11 @@ pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
         })
     };
     headers.get_all(header::IF_NONE_MATCH).iter().any(|value| value.to_str().is_ok_and(names))
+}
+
+/// The tag of exactly these bytes.
+pub(crate) fn tag_of(bytes: &[u8]) -> String {
+    format!("\"{}\"", hex(&Sha256::digest(bytes)[..16]))
 }
 
 /// Puts the tag on an answer. The encoding of the body depends on the request, and caches must know.

@@ -23,12 +23,12 @@ use callboard_protocol::{
     SchedulingCapability, SeamCapability, SecretsCapability, SubWorkflowCapability,
     SubscriptionState, Supported, Testing, ToolCatalogCapability, TriggerBridgeCapability,
     TriggerDeadLetterCapability, TriggerSource, UsageCapability, WebhooksCapability, WorkflowId,
-    WorkspaceCapability, hex,
+    WorkspaceCapability,
 };
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::app::{Host, reasoning};
+use crate::conditional::tag_of;
 use crate::idempotency::RETENTION_SECONDS;
 use crate::keys::TEST_PREFIX;
 use crate::page::PageSize;
@@ -81,11 +81,11 @@ impl Document {
         let mut root = capabilities.map_err(|error| Problem::internal(&error))?;
         mirror_families(&mut root);
         let bytes = Bytes::from(root.to_string());
-        let tag = tag(&bytes);
+        let tag = tag_of(&bytes);
         if let Some(fields) = root.as_object_mut() {
             fields.remove("implementation");
         }
-        Ok(Self { fixtures, bytes, tag, negotiation_tag: tag_of_value(&root) })
+        Ok(Self { fixtures, bytes, tag, negotiation_tag: tag_of(root.to_string().as_bytes()) })
     }
 }
 
@@ -100,16 +100,6 @@ fn mirror_families(root: &mut Value) {
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     fields.insert("capabilities".to_owned(), families.into());
-}
-
-fn tag_of_value(value: &Value) -> String {
-    tag(value.to_string().as_bytes())
-}
-
-fn tag(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    let hex = hex(&digest[..16]);
-    format!("\"{hex}\"")
 }
 
 #[expect(clippy::too_many_lines, reason = "a few lines for each family")]

@@ -8,7 +8,6 @@ use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use callboard_agents::{
     Changed, Deployment, DeploymentPolicy, Evidence, Snapshot, Surroundings, tell_change,
-    tell_refusal,
 };
 use callboard_core::redact_text;
 use callboard_engine::{DeploymentChange, Done, EngineError, Remember};
@@ -124,18 +123,6 @@ impl Prepared {
         );
         Ok(done)
     }
-}
-
-/// A run that tells why a transition was not made, for those who must be able to point at one.
-pub(crate) async fn tell(
-    host: &Host,
-    caller: &Caller,
-    agent: &AgentId,
-    refused: &Problem,
-) -> Result<RunId, Problem> {
-    let (owner, mode) = (caller.owner(), caller.scope.mode);
-    let telling = tell_refusal(agent, refused.code.name(), &refused.message, owner, mode);
-    Ok(host.app.engine.tell(telling, host.now()).await?.run)
 }
 
 fn audit_refusal(caller: &Caller, agent: &AgentId, request: &DeploymentTransition, code: &str) {

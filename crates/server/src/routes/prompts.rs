@@ -10,15 +10,14 @@ use callboard_agents::{
 };
 use callboard_engine::StoreError;
 use callboard_protocol::{
-    ContentTrust, Object, PromptKind, PromptOrigin, PromptRef, PromptTemplate, hex, parse_value,
+    ContentTrust, Object, PromptKind, PromptOrigin, PromptRef, PromptTemplate, parse_value,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::answer::Answer;
 use crate::app::Host;
-use crate::conditional::{is_known, not_modified, tagged};
+use crate::conditional::{is_known, not_modified, tag_of, tagged};
 use crate::extract::{Named, Sent, Shaped, parse};
 use crate::keys::Caller;
 use crate::page::PageSize;
@@ -26,8 +25,9 @@ use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
 /// How long a reader may go on with what it has: a version that is named never changes.
-const NEWEST: &str = "max-age=60";
-const PINNED: &str = "public, max-age=31536000, immutable";
+/// A template of one tenant is nothing for caches that others share.
+const NEWEST: HeaderValue = HeaderValue::from_static("max-age=60");
+const PINNED: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
 
 /// Refuses a workspace that is not the caller's own. Whose it is says the key alone.
 fn admit(caller: &Caller, workspace: Option<&str>) -> Result<(), Problem> {
@@ -97,19 +97,13 @@ pub(super) async fn read(
     let template = host.app.prompts.library.find(reader(&caller), &reference).await;
     let template = template.map_err(problem)?;
     let answer = Answer::of(StatusCode::OK, &template);
-    let digest = Sha256::digest(answer.body.as_bytes());
-    let hex = hex(&digest[..16]);
-    let tag = format!("\"{hex}\"");
+    let tag = tag_of(answer.body.as_bytes());
     let mut response = match is_known(&headers, &tag) {
         true => not_modified(&tag),
         false => tagged(answer, &tag),
     };
     let lifetime = if version.is_some() { PINNED } else { NEWEST };
-    // A template of one tenant is nothing for caches that others share.
-    let lifetime = lifetime.replace("public", "private");
-    if let Ok(lifetime) = HeaderValue::from_str(&lifetime) {
-        response.headers_mut().insert(header::CACHE_CONTROL, lifetime);
-    }
+    response.headers_mut().insert(header::CACHE_CONTROL, lifetime);
     Ok(response)
 }
 

@@ -81,7 +81,7 @@ pub(super) async fn add(
     put_first(&host, &caller, &member.entry, keyed, change, StatusCode::CREATED).await
 }
 
-fn new_item(
+pub(crate) fn new_item(
     host: &Host,
     caller: &Caller,
     member: &AgentRosterEntry,
@@ -199,7 +199,7 @@ fn waiting(caller: &Caller, mut change: WorkChange, why: &str) -> WorkChange {
 }
 
 /// The run that an item asks for, and the item as its member takes it.
-async fn prepare(
+pub(crate) async fn prepare(
     host: &Host,
     caller: &Caller,
     member: &AgentRosterEntry,
@@ -213,21 +213,6 @@ async fn prepare(
     let fire = Fired { workflow, inputs, source, over: Some(queue.id.clone()) };
     let order = roster::order(host, caller, &member.roster_id, fire).await?;
     Ok((order, WorkMove::new(change.clone(), queue)))
-}
-
-/// Puts an item before a member that must take it now, as this source would; answers its run and its queue.
-pub(crate) async fn begin(
-    host: &Host,
-    caller: &Caller,
-    member: &AgentRosterEntry,
-    workflow: WorkflowId,
-    source: TriggerSource,
-) -> Result<(Done, String), Problem> {
-    let title = "Through the door".to_owned();
-    let change = new_item(host, caller, member, title, workflow, Object::new());
-    let (order, moved_item) = prepare(host, caller, member, &change, source).await?;
-    let (work, queue) = (Arc::clone(host.app.queues.work()), moved_item.queue.id.clone());
-    Ok((host.app.engine.fire_work(work, moved_item, order, None).await?, queue))
 }
 
 async fn keep(host: &Host, change: WorkChange, status: StatusCode) -> Result<Response, Problem> {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use callboard_agents::{DeploymentPolicy, EvalGate, Offer, Unsigned, bundle, scaffold};
+use callboard_agents::{
+    DeploymentPolicy, EvalGate, Offer, Unsigned, bundle, scaffold, tell_refusal,
+};
 use callboard_engine::{Order, PackOwner, Target};
 use callboard_protocol::{
     AgentDeployment, AgentId, DeploymentState, DeploymentTransition, Object, PackVersion, RunId,
@@ -20,7 +22,7 @@ use crate::app::Host;
 use crate::extract::Shaped;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
-use crate::routes::deployments::{prepare, read, tell};
+use crate::routes::deployments::{prepare, read};
 
 /// The agent of the suite's fixture.
 const AGENT: &str = "core.conformance.channel-agent";
@@ -215,4 +217,16 @@ async fn make_version(
     let offer = Offer::plain(Arc::from(archive));
     host.app.agents.install(owner, offer, Unsigned::Allowed, host.now()).await?;
     text.parse().map_err(|_| unfit())
+}
+
+/// A run that tells why a transition was not made, for those who must be able to point at one.
+async fn tell(
+    host: &Host,
+    caller: &Caller,
+    agent: &AgentId,
+    refused: &Problem,
+) -> Result<RunId, Problem> {
+    let (owner, mode) = (caller.owner(), caller.scope.mode);
+    let telling = tell_refusal(agent, refused.code.name(), &refused.message, owner, mode);
+    Ok(host.app.engine.tell(telling, host.now()).await?.run)
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use callboard_engine::Done;
 use callboard_protocol::{
-    AgentRosterEntry, HireMember, Object, RosterAgentRef, RosterId, TriggerSource,
+    AgentRosterEntry, HireMember, Object, RosterAgentRef, RosterId, TriggerSource, WorkflowId,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -48,7 +49,7 @@ pub(crate) async fn roster_fire(
         .ok_or_else(|| Problem::invalid_at("rosterId", "the member owns no workflow to fire"))?;
     let mut answer = json!({ "rosterId": member.roster_id });
     if body.as_work_item {
-        let (done, queue) = work::begin(&host, &caller, &member, workflow, source).await?;
+        let (done, queue) = begin(&host, &caller, &member, workflow, source).await?;
         answer["runId"] = json!(done.run);
         answer["triggerSubscriptionId"] = json!(queue);
     } else {
@@ -85,4 +86,19 @@ async fn somebody(host: &Host, caller: &Caller) -> Result<AgentRosterEntry, Prob
         description: None,
     };
     roster::take_on(host, caller, hire).await
+}
+
+/// Puts an item before a member that must take it now, as this source would; answers its run and its queue.
+async fn begin(
+    host: &Host,
+    caller: &Caller,
+    member: &AgentRosterEntry,
+    workflow: WorkflowId,
+    source: TriggerSource,
+) -> Result<(Done, String), Problem> {
+    let title = "Through the door".to_owned();
+    let change = work::new_item(host, caller, member, title, workflow, Object::new());
+    let (order, moved_item) = work::prepare(host, caller, member, &change, source).await?;
+    let (work, queue) = (Arc::clone(host.app.queues.work()), moved_item.queue.id.clone());
+    Ok((host.app.engine.fire_work(work, moved_item, order, None).await?, queue))
 }

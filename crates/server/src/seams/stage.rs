@@ -15,7 +15,7 @@ use crate::problem::{Code, Problem};
 use crate::routes::workflows;
 
 /// What a host that is not overrun needs many times over.
-const TO_BEGIN: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Registers definitions for as long as `play` takes.
 pub(super) async fn with_workflows<T>(
@@ -44,13 +44,8 @@ pub(super) async fn settled(
     caller: &Caller,
     run: &RunId,
 ) -> Result<Vec<Value>, Problem> {
-    loop {
-        let page = read_rest(host, caller, run, 0).await?.ok_or_else(|| Problem::no_such("run"))?;
-        if page.status.is_terminal() || page.status.is_waiting() {
-            return documents(&page.events);
-        }
-        host.app.engine.store().changed(run, page.version).await;
-    }
+    let has_settled = |page: &Page| page.status.is_terminal() || page.status.is_waiting();
+    documents(&read_until(host, caller, run, PATIENCE, has_settled).await?.events)
 }
 
 /// The log of a run that has come to its end in time.
@@ -66,7 +61,7 @@ pub(super) async fn ended(
 
 /// Waits until a run has told how it began: the suite reads the log as soon as it has the answer.
 pub(super) async fn begun(host: &Host, caller: &Caller, run: &RunId) -> Result<(), Problem> {
-    read_until(host, caller, run, TO_BEGIN, |page| !page.events.is_empty()).await.map(drop)
+    read_until(host, caller, run, PATIENCE, |page| !page.events.is_empty()).await.map(drop)
 }
 
 async fn read_until(

@@ -4,20 +4,19 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use callboard_engine::{Incoming, Store, Subscription, TriggerDelivery, Verification};
+use callboard_engine::{Incoming, Subscription, TriggerDelivery, Verification};
 use callboard_protocol::{
-    Backoff, EmailContent, FormContent, Object, RetryPolicy, RunId, TriggerEvent, TriggerSource,
+    Backoff, EmailContent, FormContent, Object, RetryPolicy, TriggerEvent, TriggerSource,
     WebhookContent,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::stage::idle;
+use super::stage::{idle, settled};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
 use crate::keys::Caller;
-use crate::log::read_rest;
 use crate::problem::{Code, Problem};
 use crate::routes::triggers::{Create, Mode, arrival_id, blank, problem, read_post, subscribe};
 use crate::routes::workflows;
@@ -71,7 +70,7 @@ pub(crate) async fn trigger_deliver(
                 }
             }
             if let Some(run) = &run {
-                begun(&host, &caller, run).await?;
+                settled(&host, &caller, run).await?;
             }
             json!({ "runId": run, "subscriptionId": subscription.id, "outcome": "delivered",
                 "deliveredCount": delivered })
@@ -151,23 +150,10 @@ async fn exhaust(host: &Host, caller: &Caller, source: TriggerSource) -> Result<
     let told = host.app.engine.store().list(&caller.scope, &filter).await?;
     let run = told.into_iter().next().map(|listed| listed.run_id);
     if let Some(run) = &run {
-        begun(host, caller, run).await?;
+        settled(host, caller, run).await?;
     }
     Ok(json!({ "runId": run, "subscriptionId": subscription.id, "outcome": "dead-lettered",
         "deliveredCount": 0 }))
-}
-
-/// The suite reads the log as soon as it has the answer.
-async fn begun(host: &Host, caller: &Caller, run: &RunId) -> Result<(), Problem> {
-    let store: &Arc<dyn Store> = host.app.engine.store();
-    loop {
-        match store.find(&caller.scope, run).await? {
-            Some(found) if !found.head.status.is_terminal() => {
-                store.changed(run, found.head.version).await;
-            }
-            Some(_) | None => return Ok(()),
-        }
-    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -218,12 +204,10 @@ pub(crate) async fn trigger_ingest(
     let TriggerDelivery::Started(run) = delivered else {
         return Err(Problem::invalid("nothing was started"));
     };
-    begun(&host, &caller, &run).await?;
+    let events = settled(&host, &caller, &run).await?;
     let opened = host.app.engine.store().open(&run).await?;
     let event = opened.and_then(|opened| opened.birth.delivery).map(|delivery| delivery.event);
-    let page = read_rest(&host, &caller, &run, 0).await?;
-    let events = page.map(|page| page.events).unwrap_or_default();
-    let told = events.iter().find(|event| event.kind == "trigger.delivery.attempted");
+    let told = events.iter().find(|event| event["type"] == "trigger.delivery.attempted");
     Answer::json(
         StatusCode::OK,
         &json!({ "triggerEvent": event, "deliveryEvent": told, "ssrfRefused": points_outside,

@@ -13,6 +13,7 @@ const HOST: HostLimits = HostLimits {
     max_node_executions: 100,
     max_run_duration_ms: 60_000,
     max_loop_iterations: 20,
+    max_family_runs: 100,
     confidence_floor: Confidence::FLOOR,
     execution_model: 3,
     transcript_window: 100,

@@ -26,20 +26,29 @@ struct Held {
     lost: CancellationToken,
 }
 
+/// A claim is renewed as long as its holder has this. A holder that panics drops it, too, and the claim runs out.
+#[derive(Debug)]
+pub(crate) struct Hold<'a> {
+    driving: &'a Driving,
+    claim: &'a Claim,
+}
+
+impl Drop for Hold<'_> {
+    /// Forgets the claim, unless a newer one of the same run has taken its place.
+    fn drop(&mut self) {
+        let mut held = self.driving.lock();
+        if held.get(&self.claim.run).is_some_and(|held| held.claim.epoch == self.claim.epoch) {
+            held.remove(&self.claim.run);
+        }
+    }
+}
+
 impl Driving {
     /// Notes a claim; the token is cancelled when the claim is found lost.
-    pub(crate) fn hold(&self, claim: &Claim) -> CancellationToken {
+    pub(crate) fn hold<'a>(&'a self, claim: &'a Claim) -> (Hold<'a>, CancellationToken) {
         let lost = CancellationToken::new();
         self.lock().insert(claim.run.clone(), Held { claim: claim.clone(), lost: lost.clone() });
-        lost
-    }
-
-    /// Forgets a claim, unless a newer one of the same run has taken its place.
-    pub(crate) fn drop_claim(&self, claim: &Claim) {
-        let mut held = self.lock();
-        if held.get(&claim.run).is_some_and(|held| held.claim.epoch == claim.epoch) {
-            held.remove(&claim.run);
-        }
+        (Hold { driving: self, claim }, lost)
     }
 
     fn claims(&self) -> Vec<Claim> {

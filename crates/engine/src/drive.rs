@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
@@ -97,9 +97,8 @@ impl Engine {
 
     /// Drives a claimed run to its rest. One that was just created comes with its state.
     pub(crate) async fn drive_held(&self, claim: Claim, run: Option<Box<Run>>) {
-        let lost = self.inner.driving.hold(&claim);
+        let (_held, lost) = self.inner.driving.hold(&claim);
         self.drive(&claim, run, lost).await;
-        self.inner.driving.drop_claim(&claim);
     }
 
     #[tracing::instrument(name = "run.drive", skip_all, fields(
@@ -221,10 +220,7 @@ impl Driver {
         // Each branch either owns what it yields or is a hint: losing one loses nothing.
         tokio::select! {
             biased;
-            Some(joined) = self.attempts.join_next() => match joined {
-                Ok((attempt, outcome)) => self.finish(attempt, outcome).await,
-                Err(_aborted) => Ok(None),
-            },
+            Some(joined) = self.attempts.join_next() => self.join(joined).await,
             Some(told) = Voices::next(&mut self.voices) => self.tell(told).await,
             () = stop.cancelled() => self.stop().await,
             () = store.changed(&run, self.run.version()) => self.catch_up().await,
@@ -232,11 +228,23 @@ impl Driver {
         }
     }
 
-    async fn finish(
+    /// Records what came of an attempt.
+    async fn join(
         &mut self,
-        attempt: Attempt,
-        outcome: Outcome,
+        joined: Result<(Attempt, Outcome), JoinError>,
     ) -> Result<Option<Left>, EngineError> {
+        let (attempt, outcome) = match joined {
+            Ok(ended) => ended,
+            Err(error) => {
+                let mut in_flight = self.in_flight.iter();
+                let ours = in_flight.find(|(_, handle)| handle.id() == error.id());
+                // One that was stopped here is not among them any more; what is left has panicked.
+                let Some((attempt, _)) = ours else { return Ok(None) };
+                tracing::error!(openwop.node_id = %attempt.node, "an activity panicked");
+                let failure = Failure::new("internal_error", "the host could not perform the node");
+                (attempt.clone(), Outcome::Failed { failure, class: RetryClass::Final })
+            }
+        };
         self.in_flight.remove(&attempt);
         self.record(Command::Finish { attempt, outcome }).await
     }
@@ -406,9 +414,7 @@ impl Driver {
             tokio::select! {
                 () = hurry.cancelled() => {}
                 Some(joined) = self.attempts.join_next() => {
-                    if let Ok((attempt, outcome)) = joined
-                        && let Some(left) = self.finish(attempt, outcome).await?
-                    {
+                    if let Some(left) = self.join(joined).await? {
                         return Ok(Some(left));
                     }
                 }

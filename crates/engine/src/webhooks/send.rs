@@ -26,6 +26,24 @@ enum Sent {
     Moot,
 }
 
+/// One of the places for attempts, given back however the attempt ends.
+struct Seat(Courier);
+
+impl Seat {
+    fn take(courier: Courier) -> Self {
+        courier.sending().fetch_add(1, Ordering::Relaxed);
+        Self(courier)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.sending().fetch_sub(1, Ordering::Relaxed);
+        // The webhook is free for its next delivery, and so is a place here.
+        self.0.wake();
+    }
+}
+
 impl Courier {
     /// Begins every attempt that is due; answers when something becomes due next.
     pub(super) async fn send_due(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
@@ -36,14 +54,8 @@ impl Courier {
         let request = TakeRequest { at: now, until: now.plus(LEASE), most };
         let taken = self.webhooks().take_deliveries(&request).await?;
         for delivery in taken.deliveries {
-            self.sending().fetch_add(1, Ordering::Relaxed);
-            let courier = self.clone();
-            self.spawn(async move {
-                courier.attempt(delivery).await;
-                courier.sending().fetch_sub(1, Ordering::Relaxed);
-                // The webhook is free for its next delivery, and so is a place here.
-                courier.wake();
-            });
+            let seat = Seat::take(self.clone());
+            self.spawn(async move { seat.0.attempt(delivery).await });
         }
         Ok(taken.next)
     }

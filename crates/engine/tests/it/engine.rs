@@ -370,3 +370,41 @@ async fn configurable_options_reach_nodes_and_stay_with_the_run() {
     assert_eq!(snapshot["configurable"], Value::Object(options.clone()));
     assert_eq!(snapshot["variables"]["echo"], Value::Object(options));
 }
+
+#[derive(Debug)]
+struct Panics;
+
+#[async_trait]
+impl Activity for Panics {
+    async fn perform(&self, _: Call) -> Outcome {
+        panic!("on command, with a secret")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_activity_panics_has_failed() {
+    let (store, clock) = (Arc::new(InMemoryStore::default()), SimClock::new());
+    let activities = Activities::default().with("test.panics", Arc::new(Panics));
+    let definition = workflow("faulty", json!([node("only", "test.panics", json!({}))]), json!([]));
+    let doomed = DoomedStore::new(store.clone(), Fate::Live);
+    let engine = host_with("one", doomed, store.clone(), clock, &[definition], activities);
+    let run = engine.create(order("faulty", Object::new(), Object::new()), None).await.unwrap().run;
+    let log = ended(&store, &run).await;
+    assert_eq!(kinds(&log), ["run.started", "node.started", "node.failed", "run.failed"]);
+    let told = format!("{log:?}");
+    assert!(told.contains("internal_error") && !told.contains("secret"), "{told}");
+}
+
+/// A host that goes on renewing such a claim would keep the run from everybody.
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_driver_panics_is_taken_up_again() {
+    let (store, clock) = (Arc::new(InMemoryStore::default()), SimClock::new());
+    let doomed = DoomedStore::new(store.clone(), Fate::Panic(2));
+    let engine = host("one", doomed, clock, &[sleeper()]);
+    let run =
+        engine.create(order("sleeper", Object::new(), Object::new()), None).await.unwrap().run;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(engine.driving(), 0);
+    let log = ended(&store, &run).await;
+    assert_eq!(kinds(&log).last(), Some(&"run.completed"));
+}

@@ -77,6 +77,8 @@ pub(crate) enum Fate {
     DieAfter(u64),
     /// It sleeps through its lease and then goes on as if nothing had happened.
     Oversleep(u64),
+    /// The task that writes panics; the process goes on.
+    Panic(u64),
     Live,
 }
 
@@ -132,7 +134,8 @@ impl DoomedStore {
                 self.live().await;
                 write.await
             }
-            Fate::DieBefore(_) | Fate::DieAfter(_) | Fate::Oversleep(_) | Fate::Live => write.await,
+            Fate::Panic(at) if at == ordinal => panic!("on command"),
+            _ => write.await,
         }
     }
 

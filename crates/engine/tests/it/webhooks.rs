@@ -228,3 +228,18 @@ async fn the_secret_shows_up_in_no_debug_output() {
     shown.push_str(&format!("{taken:?}"));
     assert!(!shown.contains(&secret), "{shown}");
 }
+
+/// There are sixty-four places for attempts, and as many webhooks take one and never give it back by themselves.
+#[tokio::test(start_paused = true)]
+async fn receivers_that_make_attempts_panic_do_not_use_up_the_places_of_others() {
+    let world = World::new();
+    for number in 0..64 {
+        let name = format!("poison-{number}");
+        world.post.set(&name, Receiver::Poisons);
+        world.register(scope(), only(&name, &["run.completed"])).await;
+    }
+    world.run(|_| ()).await;
+    world.register(scope(), only("healthy", &["run.completed"])).await;
+    world.run(|_| ()).await;
+    assert_eq!(world.post.kinds("healthy"), ["run.completed"]);
+}

@@ -25,6 +25,8 @@ pub(super) enum Receiver {
     Takes(Duration),
     Hangs,
     Refuses,
+    /// Its answer brings down whoever reads it.
+    Poisons,
 }
 
 #[derive(Debug)]
@@ -99,7 +101,9 @@ impl Deliver for Post {
     async fn admit(&self, url: &str) -> Result<(), DeliverError> {
         match self.receiver(url) {
             Receiver::Refuses => Err(DeliverError::Refused("not public".to_owned())),
-            Receiver::Answers(_) | Receiver::Takes(_) | Receiver::Hangs => Ok(()),
+            Receiver::Answers(_) | Receiver::Takes(_) | Receiver::Hangs | Receiver::Poisons => {
+                Ok(())
+            }
         }
     }
 
@@ -119,6 +123,7 @@ impl Deliver for Post {
                 Ok(200)
             }
             Receiver::Hangs => std::future::pending().await,
+            Receiver::Poisons => panic!("on command"),
             Receiver::Refuses => Err(DeliverError::Refused("not public".to_owned())),
         }
     }

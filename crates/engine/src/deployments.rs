@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use callboard_core::Run;
-use callboard_protocol::{AgentId, Owner, RunStatus, Tenant, Timestamp, WorkflowId};
+use callboard_protocol::{AgentId, Owner, Tenant, Timestamp, WorkflowId};
 
 use crate::directory::Cast;
 use crate::engine::{Done, Engine, EngineError, Newborn, Remember};
@@ -67,21 +67,16 @@ impl Engine {
         telling: Telling,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
-        let at = change.at;
-        let Newborn { mut record, claim, run } = self.telling(telling, at)?;
-        let done = Done { run: run.id().clone(), status: RunStatus::Pending, at };
-        record.outcome = remember.map(|remember| remember(&done));
-        let birth = run.birth().clone();
-        let commit = async move { deployments.deploy(change, *record).await };
-        self.commit_and_drive(commit, claim, run).await?;
-        self.run_created(&birth);
-        Ok(done)
+        let newborn = self.telling(telling, change.at)?;
+        let write =
+            move |record: Box<NewRun>| async move { deployments.deploy(change, *record).await };
+        Ok(self.bring_up_with(newborn, remember, write).await?)
     }
 
     /// Tells that something was not changed, and why.
     pub async fn tell(&self, telling: Telling, at: Timestamp) -> Result<Done, EngineError> {
         let newborn = self.telling(telling, at)?;
-        self.bring_up(newborn, None, at).await
+        self.bring_up(newborn, None).await
     }
 
     pub(crate) fn telling(&self, telling: Telling, at: Timestamp) -> Result<Newborn, EngineError> {

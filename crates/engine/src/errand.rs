@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use callboard_core::Inadmissible;
+use callboard_core::{Birth, Inadmissible, Run, RunBudget};
 use callboard_protocol::{NodeId, Object, RunId, RunStatus, WorkflowId};
 
 use crate::effects::EffectId;
@@ -93,14 +93,49 @@ impl Engine {
             )
         };
         let once = only_once(key_of(errand.effect), self.inner.clock.now().plus(REMEMBERED));
-        // What strangers said above is not less strange below.
-        let from_outside = birth.from_outside;
-        let newborn = self.conceive_with(order, |below| below.from_outside = from_outside).await?;
-        let at = newborn.record.birth.created_at;
-        match self.bring_up(newborn, Some(once), at).await {
-            Ok(done) => Ok(done.run),
-            Err(EngineError::Store(StoreError::AlreadyDone(outcome))) => Ok(outcome.body.into()),
-            Err(error) => Err(error),
+        let newborn = self.conceive_with(order, |below| hand_down(&above, below)).await?;
+        let sent = match self.bring_up(newborn, Some(once)).await {
+            Ok(done) => done.run,
+            Err(EngineError::Store(StoreError::AlreadyDone(outcome))) => outcome.body.into(),
+            Err(error) => return Err(error),
+        };
+        let (engine, scope) = (self.clone(), Scope::of(birth));
+        let (sender, run) = (errand.run.clone(), sent.clone());
+        self.inner.tasks.spawn(async move {
+            engine.cancel_with_sender(&scope, &sender, &run).await;
+        });
+        Ok(sent)
+    }
+
+    /// Cancels a run with the one that sent it: nobody waits for it any more. Whoever takes the sender over sends
+    /// again, and so watches again.
+    async fn cancel_with_sender(&self, scope: &Scope, sender: &RunId, run: &RunId) {
+        let cancelled = self.inner.stop.run_until_cancelled(async {
+            let store = &self.inner.store;
+            loop {
+                let (above, below) =
+                    (store.find(scope, sender).await?, store.find(scope, run).await?);
+                let Some((above, below)) = above.zip(below) else { return Ok(()) };
+                match (above.head.status, below.head.status) {
+                    (_, ended) if ended.is_terminal() => return Ok(()),
+                    (RunStatus::Cancelled, _) => {
+                        let reason = Some("the run that sent it was cancelled".to_owned());
+                        return self.cancel(scope, run, reason, None, None).await.map(drop);
+                    }
+                    // It gave up waiting and said that the run goes on.
+                    (ended, _) if ended.is_terminal() => return Ok(()),
+                    _ => {}
+                }
+                // Losing either branch is fine: both are read again.
+                tokio::select! {
+                    () = store.changed(sender, above.head.version) => {}
+                    () = store.changed(run, below.head.version) => {}
+                }
+            }
+        });
+        if let Some(Err(error)) = cancelled.await {
+            let error: EngineError = error;
+            tracing::warn!(%error, %run, "not cancelled with the run that sent it");
         }
     }
 
@@ -121,6 +156,17 @@ impl Engine {
             }
             self.inner.store.changed(run, version).await;
         }
+    }
+}
+
+/// What holds above holds below: who pays and how much is left, and that what strangers said is not less strange.
+fn hand_down(above: &Run, below: &mut Birth) {
+    let birth = above.birth();
+    below.from_outside = birth.from_outside;
+    below.charged_to = below.charged_to.take().or_else(|| birth.charged_to.clone());
+    if let Some(budget) = &birth.budget {
+        let limits = above.budget_left().unwrap_or(budget.limits);
+        below.budget = Some(RunBudget { limits, ..budget.clone() });
     }
 }
 

@@ -100,7 +100,7 @@ impl Engine {
         }
         history.iter().for_each(|entry| run.apply(entry));
         let newborn = self.newborn(run, opened.definition, at);
-        self.bring_up(newborn, remember, at).await
+        self.bring_up(newborn, remember).await
     }
 
     /// Finds out where a replay leaves its source.

@@ -57,9 +57,9 @@ pub trait Memory: fmt::Debug + Send + Sync {
     /// Whether what a run saw of memory can still be told.
     async fn has_snapshot(&self, run: &RunId) -> Result<bool, StoreError>;
 
-    /// Places of every tenant in which more than `most` entries stand that never expire, at most `limit` of them.
-    /// Those under [`CONVERSATIONS`] are not looked at.
-    async fn crowded(&self, most: u64, limit: usize) -> Result<Vec<Crowd>, StoreError>;
+    /// Places of every tenant in which more than `most` entries stand that never expire. Those under
+    /// [`CONVERSATIONS`] are not looked at.
+    async fn crowded(&self, most: u64) -> Result<Vec<Crowd>, StoreError>;
 
     /// Commitments of every tenant that are due and not settled, those that waited longest first.
     async fn due_commitments(

@@ -11,11 +11,11 @@ use sha2::{Digest as _, Sha256};
 
 use callboard_core::{Birth, Delivered};
 use callboard_protocol::{
-    AgentRosterEntry, Object, Owner, RetryPolicy, RosterId, RunStatus, SubscriptionState, Tenant,
-    Timestamp, TriggerEvent, TriggerSource, WorkItem, WorkState, WorkflowId, hex,
+    AgentRosterEntry, Object, Owner, RetryPolicy, RosterId, SubscriptionState, Tenant, Timestamp,
+    TriggerEvent, TriggerSource, WorkItem, WorkState, WorkflowId, hex,
 };
 
-use crate::engine::{Done, Engine, EngineError, Newborn, Remember};
+use crate::engine::{Done, Engine, EngineError, Remember};
 use crate::order::Order;
 use crate::store::{KeyMode, NewRun, Scope, StoreError};
 use crate::triggers::{
@@ -177,17 +177,13 @@ impl Engine {
             birth.delivery = Some(Delivered { work_id, ..arrival.delivered(birth, event) });
         };
         let newborn = self.conceive_with(order, delivered).await?;
-        let Newborn { mut record, claim, run } = newborn;
-        arrival.state = ArrivalState::Delivered { run: run.id().clone(), at };
-        change.item.run_id = Some(run.id().clone());
-        let done = Done { run: run.id().clone(), status: RunStatus::Pending, at };
-        record.outcome = remember.map(|remember| remember(&done));
-        let birth = run.birth().clone();
-        let fired = FiredWork { queue, arrival, run: *record };
-        let commit = async move { work.put_work(change, Some(fired)).await };
-        self.commit_and_drive(commit, claim, run).await?;
-        self.run_created(&birth);
-        Ok(done)
+        let run = newborn.run.id();
+        arrival.state = ArrivalState::Delivered { run: run.clone(), at };
+        change.item.run_id = Some(run.clone());
+        let write = move |record: Box<NewRun>| async move {
+            work.put_work(change, Some(FiredWork { queue, arrival, run: *record })).await
+        };
+        Ok(self.bring_up_with(newborn, remember, write).await?)
     }
 }
 

@@ -29,8 +29,7 @@ impl Engine {
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
         let newborn = self.conceive(order).await?;
-        let at = newborn.record.birth.created_at;
-        self.bring_up(newborn, remember, at).await
+        self.bring_up(newborn, remember).await
     }
 
     /// A run as an order asks for it, checked and not yet written: whoever asked writes it together with what
@@ -120,40 +119,45 @@ impl Engine {
         &self,
         newborn: Newborn,
         remember: Option<Remember>,
-        at: Timestamp,
     ) -> Result<Done, EngineError> {
-        let Newborn { mut record, claim, run } = newborn;
-        let done = Done { run: run.id().clone(), status: RunStatus::Pending, at };
-        record.outcome = remember.map(|remember| remember(&done));
-        let birth = run.birth().clone();
         let store = Arc::clone(&self.inner.store);
-        self.commit_and_drive(async move { store.create(*record).await }, claim, run).await?;
-        self.run_created(&birth);
-        Ok(done)
+        let write = move |record: Box<NewRun>| async move { store.create(*record).await };
+        Ok(self.bring_up_with(newborn, remember, write).await?)
     }
 
-    /// On a task of its own: a caller who hangs up between the commit and the first step must not leave the run
-    /// waiting for a lease to end.
-    pub(crate) async fn commit_and_drive(
+    /// The same where the run is written together with what must be true with it.
+    ///
+    /// On a task of its own: a caller who hangs up between the commit and the first step must neither leave the run
+    /// waiting for a lease to end nor leave it uncounted.
+    pub(crate) async fn bring_up_with<Written>(
         &self,
-        commit: impl Future<Output = Result<(), StoreError>> + Send + 'static,
-        claim: Option<Claim>,
-        run: Box<Run>,
-    ) -> Result<(), StoreError> {
-        let (sender, committed) = oneshot::channel();
+        newborn: Newborn,
+        remember: Option<Remember>,
+        write: impl FnOnce(Box<NewRun>) -> Written + Send + 'static,
+    ) -> Result<Done, StoreError>
+    where
+        Written: Future<Output = Result<(), StoreError>> + Send + 'static,
+    {
+        let Newborn { mut record, claim, run } = newborn;
+        let (id, at) = (run.id().clone(), run.birth().created_at);
+        let done = Done { run: id, status: RunStatus::Pending, at };
+        record.outcome = remember.map(|remember| remember(&done));
+        let (sender, written) = oneshot::channel();
         let engine = self.clone();
         self.inner.tasks.spawn(async move {
-            let outcome = commit.await;
+            let outcome = write(record).await;
             let is_created = outcome.is_ok();
+            if is_created {
+                engine.run_created(run.birth());
+            }
             // The caller may be gone; the run is not.
             let _gone = sender.send(outcome);
             if let Some(claim) = claim.filter(|_| is_created) {
                 engine.drive_held(claim, Some(run)).await;
             }
         });
-        committed
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Unavailable("the host is stopping".into())))
+        let stopping = |_| Err(StoreError::Unavailable("the host is stopping".into()));
+        written.await.unwrap_or_else(stopping).map(|()| done)
     }
 }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::json;
 
 use callboard_core::{Run, STATEMENT};
-use callboard_protocol::{FileVersion, Owner, RunId, RunStatus, WorkspaceFile};
+use callboard_protocol::{FileVersion, Owner, RunId, WorkspaceFile};
 
 use super::{Condition, FileDraft, FileError, FileRecord, FileRow, Files, check_path};
 use crate::deployments::Telling;
-use crate::engine::{Done, Engine, EngineError, Newborn, Remember};
-use crate::store::{KeyMode, Scope, StoreError};
+use crate::engine::{Done, Engine, EngineError, Remember};
+use crate::store::{KeyMode, NewRun, Scope, StoreError};
 
 /// What such runs are listed under.
 const WORKFLOW: &str = "callboard-files";
@@ -107,16 +107,10 @@ impl Engine {
         change: FileChange,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
-        let at = change.row.at;
-        let Newborn { mut record, claim, run } = self.telling(change.telling(), at)?;
-        let done = Done { run: run.id().clone(), status: RunStatus::Pending, at };
-        record.outcome = remember.map(|remember| remember(&done));
-        let birth = run.birth().clone();
+        let newborn = self.telling(change.telling(), change.row.at)?;
         let (files, row) = (Arc::clone(&self.inner.files), change.row);
-        let commit = async move { files.put_file(row, *record).await };
-        self.commit_and_drive(commit, claim, run).await?;
-        self.run_created(&birth);
-        Ok(done)
+        let write = move |record: Box<NewRun>| async move { files.put_file(row, *record).await };
+        Ok(self.bring_up_with(newborn, remember, write).await?)
     }
 
     /// The files that a run of this owner begins with now.

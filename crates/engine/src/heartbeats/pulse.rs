@@ -18,7 +18,7 @@ use crate::engine::{Engine, EngineError, Newborn};
 use crate::fire::Fire;
 use crate::order::{Order, Target};
 use crate::pace::Pace;
-use crate::store::StoreError;
+use crate::store::{NewRun, StoreError};
 
 /// Nothing is looked at more often.
 pub const MIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -206,17 +206,15 @@ impl Pulse {
         let expected = heartbeat.version;
         heartbeat.version += 1;
         let heartbeats = Arc::clone(&self.inner.heartbeats);
-        let Some(Newborn { record, claim, run }) = newborn else {
+        let Some(newborn) = newborn else {
             heartbeats.advance_heartbeat(heartbeat, expected, None).await?;
             return Ok(None);
         };
-        let (id, birth) = (run.id().clone(), run.birth().clone());
-        heartbeat.state.last_run = Some(id.clone());
-        let commit =
-            async move { heartbeats.advance_heartbeat(heartbeat, expected, Some(*record)).await };
-        self.inner.engine.commit_and_drive(commit, claim, run).await?;
-        self.inner.engine.run_created(&birth);
-        Ok(Some(id))
+        heartbeat.state.last_run = Some(newborn.run.id().clone());
+        let write = move |record: Box<NewRun>| async move {
+            heartbeats.advance_heartbeat(heartbeat, expected, Some(*record)).await
+        };
+        Ok(Some(self.inner.engine.bring_up_with(newborn, None, write).await?.run))
     }
 }
 

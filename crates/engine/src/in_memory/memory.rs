@@ -182,7 +182,7 @@ impl Memory for InMemoryStore {
         Ok(!self.tables().journal.expired.contains(run))
     }
 
-    async fn crowded(&self, most: u64, limit: usize) -> Result<Vec<Crowd>, StoreError> {
+    async fn crowded(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
         let tables = self.tables();
         let mut crowds: Vec<(Crowd, u64)> = Vec::new();
         for (owner, record) in &tables.journal.rows {
@@ -211,7 +211,7 @@ impl Memory for InMemoryStore {
             }
         }
         let crowded = crowds.into_iter().filter(|(_, count)| *count > most);
-        Ok(crowded.map(|(crowd, _)| crowd).take(limit).collect())
+        Ok(crowded.map(|(crowd, _)| crowd).collect())
     }
 
     async fn due_commitments(

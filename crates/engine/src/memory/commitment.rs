@@ -35,7 +35,10 @@ impl Keeper {
                     Ok(done) => fired.push(done.run),
                     // A host that died before it could say so, or another that was faster.
                     Err(EngineError::Store(StoreError::AlreadyDone(_))) => {}
-                    Err(error) => return Err(error),
+                    Err(error) => {
+                        tracing::warn!(%error, entry = %commitment.id, "not fired; trying again");
+                        continue;
+                    }
                 }
             }
             memory.settle_commitment(&commitment).await?;
@@ -47,7 +50,7 @@ impl Keeper {
     async fn fire(&self, commitment: &Commitment, now: Timestamp) -> Result<Done, EngineError> {
         let newborn = self.engine.telling(telling(commitment), now)?;
         let once = only_once(key_of(commitment), now.plus(REMEMBERED));
-        self.engine.bring_up(newborn, Some(once), now).await
+        self.engine.bring_up(newborn, Some(once)).await
     }
 
     /// Sleeps and ticks until told to stop. Holds no state worth testing.

@@ -21,7 +21,8 @@ const WORKFLOW: &str = "callboard-memory";
 /// those are put together.
 const CROWDED: u64 = 200;
 const KEPT: u64 = 100;
-/// Places that are looked after in one tick; the others have their turn in the next.
+/// Runs that one tick starts at most; the other places have their turn in the next, since those that were tidied, or
+/// could not be, are passed over.
 const BATCH: usize = 16;
 /// Nobody waits for it.
 const EVERY: Duration = Duration::from_secs(300);
@@ -47,13 +48,20 @@ impl Keeper {
 
     /// Looks at every place once; answers how many runs it started.
     pub async fn tick(&self, now: Timestamp) -> Result<usize, EngineError> {
+        let inner = &self.engine.inner;
         let mut started = 0;
-        for crowd in self.engine.inner.memory.crowded(CROWDED, BATCH).await? {
+        for crowd in inner.memory.crowded(CROWDED).await? {
+            if started == BATCH {
+                break;
+            }
+            // Somebody is at it already, or was, and nothing has come in since.
+            if inner.store.outcome(&key_of(&crowd), now).await?.is_some() {
+                continue;
+            }
             match self.tidy(&crowd, now).await {
                 Ok(_) => started += 1,
-                // Somebody is at it already, or was, and nothing has come in since.
                 Err(EngineError::Store(StoreError::AlreadyDone(_))) => {}
-                Err(error) => return Err(error),
+                Err(error) => tracing::warn!(%error, "a place not tidied; trying again"),
             }
         }
         Ok(started)
@@ -73,7 +81,7 @@ impl Keeper {
         birth.memory.as_of = inner.memory.memory_position().await?;
         let newborn = engine.newborn(Run::new(Arc::new(birth), plan), definition, now);
         let once = only_once(key_of(crowd), now.plus(TRIED_AGAIN_AFTER));
-        engine.bring_up(newborn, Some(once), now).await
+        engine.bring_up(newborn, Some(once)).await
     }
 
     /// Sleeps and ticks until told to stop. Holds no state worth testing.

@@ -186,8 +186,13 @@ impl Scheduler {
     /// Whether a definition as it stands still declares a schedule for its tenant.
     pub(super) async fn is_declared(&self, schedule: &Schedule) -> Result<bool, StoreError> {
         let tenant = &schedule.place.tenant;
-        let found = self.inner.engine.catalog().find(tenant, &schedule.workflow).await?;
-        let Some(entry) = found else { return Ok(false) };
+        let entry = match self.inner.engine.catalog().find(tenant, &schedule.workflow).await {
+            Ok(Some(entry)) => entry,
+            Ok(None) => return Ok(false),
+            // What it says is not known; its turn tells of that.
+            Err(StoreError::Unreadable { .. }) => return Ok(true),
+            Err(error) => return Err(error),
+        };
         let mut triggers = entry.plan.definition().triggers.iter();
         let is_told = triggers.any(|trigger| {
             is_schedule(trigger) && id_of(&entry.plan, trigger, &schedule.place) == schedule.id

@@ -13,7 +13,7 @@ use super::turn::{Slot, Turn, turn};
 use crate::engine::{EngineError, Newborn};
 use crate::fire::Fire;
 use crate::order::{Order, Target};
-use crate::store::StoreError;
+use crate::store::{NewRun, StoreError};
 
 /// How often a slot that waits for a run asks whether it has ended.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -31,7 +31,12 @@ impl Scheduler {
             Ok(_) | Err(EngineError::Store(StoreError::Moved { .. })) => Looked::Moved,
             Err(error) => {
                 tracing::warn!(%error, schedule = %id, "schedule not looked at; trying again");
-                Looked::Stuck
+                match error {
+                    EngineError::Store(StoreError::Full | StoreError::Unavailable(_)) => {
+                        Looked::Refused
+                    }
+                    _ => Looked::Stuck,
+                }
             }
         }
     }
@@ -107,18 +112,12 @@ impl Scheduler {
             (Overlap::Allow | Overlap::Cancel, _) | (_, None) => {}
         }
         schedule.state.queued = None;
-        let mut order = order(&schedule, slot);
-        let fire = self.fire_of(&schedule, TriggerSource::Schedule).await?;
-        if let Some(why) = fire.refusal() {
-            let why = why.to_owned();
-            note(&mut schedule, slot.at, now, TurnOutcome::Skipped { why });
-            return self.keep(schedule, now).await;
-        }
-        if let Fire::For(acting) = fire {
-            order.acting = Some(*acting);
-        }
-        match self.inner.engine.conceive(order).await {
-            Ok(newborn) => {
+        match self.run_of(&schedule, slot).await {
+            Ok(Err(why)) => {
+                note(&mut schedule, slot.at, now, TurnOutcome::Skipped { why: why.to_owned() });
+                self.keep(schedule, now).await
+            }
+            Ok(Ok(newborn)) => {
                 // Not before it is sure that another run takes its place.
                 if let (Overlap::Cancel, Some(run)) = (schedule.state.overlap, busy) {
                     let reason = Some("its schedule fired again".to_owned());
@@ -126,7 +125,10 @@ impl Scheduler {
                 }
                 self.fire(schedule, slot, newborn, now).await
             }
-            Err(EngineError::Store(error)) => Err(error.into()),
+            // A definition that this build cannot read stays so: it must not keep others from their turn.
+            Err(EngineError::Store(error)) if !matches!(error, StoreError::Unreadable { .. }) => {
+                Err(error.into())
+            }
             Err(error) => {
                 tracing::warn!(%error, schedule = %schedule.id, "scheduled run not started");
                 let why = error.to_string();
@@ -136,6 +138,23 @@ impl Scheduler {
         }
     }
 
+    /// The run of a slot, or why it has none.
+    async fn run_of(
+        &self,
+        schedule: &Schedule,
+        slot: Slot,
+    ) -> Result<Result<Newborn, &'static str>, EngineError> {
+        let fire = self.fire_of(schedule, TriggerSource::Schedule).await?;
+        if let Some(why) = fire.refusal() {
+            return Ok(Err(why));
+        }
+        let mut order = order(schedule, slot);
+        if let Fire::For(acting) = fire {
+            order.acting = Some(*acting);
+        }
+        self.inner.engine.conceive(order).await.map(Ok)
+    }
+
     async fn fire(
         &self,
         mut schedule: Schedule,
@@ -143,18 +162,16 @@ impl Scheduler {
         newborn: Newborn,
         now: Timestamp,
     ) -> Result<Option<RunId>, EngineError> {
-        let Newborn { record, claim, run } = newborn;
-        let id = run.id().clone();
+        let id = newborn.run.id().clone();
         schedule.state.last_run = Some(id.clone());
         note(&mut schedule, slot.at, now, TurnOutcome::Fired { run: id.clone() });
         let expected = schedule.version;
-        let (schedule, birth) = (rested(schedule, now), run.birth().clone());
+        let schedule = rested(schedule, now);
         let schedules = Arc::clone(&self.inner.schedules);
-        let commit = async move {
+        let write = move |record: Box<NewRun>| async move {
             schedules.advance_schedule(schedule, expected, Some((slot.at, *record))).await
         };
-        self.inner.engine.commit_and_drive(commit, claim, run).await?;
-        self.inner.engine.run_created(&birth);
+        self.inner.engine.bring_up_with(newborn, None, write).await?;
         metrics::counter!("callboard_schedule_fires_total").increment(1);
         Ok(Some(id))
     }

@@ -55,6 +55,8 @@ pub(super) enum Looked {
     Moved,
     /// It is as it was.
     Stuck,
+    /// The store took nothing, from this schedule or any other.
+    Refused,
 }
 
 impl Scheduler {
@@ -91,11 +93,20 @@ impl Scheduler {
                 Box::pin(self.look_at(schedule, now, awake_since))
             });
             let looked: Vec<Looked> = stream::iter(looks).buffer_unordered(AT_ONCE).collect().await;
+            if looked.contains(&Looked::Refused) {
+                self.lose_touch();
+            }
             // What cannot move would come back at once, and again.
             if !looked.contains(&Looked::Moved) {
                 return Ok(None);
             }
         }
+    }
+
+    /// Slots that come due while nothing can be written are as good as missed: without this, each of them would fire
+    /// as soon as there is room.
+    fn lose_touch(&self) {
+        *self.inner.attention.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     fn pay_attention(&self, now: Timestamp) -> Timestamp {

@@ -14,9 +14,9 @@ use super::port::{
     Arrival, SigningSecret, SigningSecrets, Subscription, SubscriptionBody, Triggers, Verification,
 };
 use super::tell;
-use crate::engine::{Engine, EngineError, Newborn};
+use crate::engine::{Engine, EngineError};
 use crate::fire::Fire;
-use crate::store::{KeyMode, Scope, StoreError};
+use crate::store::{KeyMode, NewRun, Scope, StoreError};
 
 /// How long senders may go on with the secret before the last one.
 const OLD_SECRET_LASTS: Duration = Duration::from_secs(86_400);
@@ -182,18 +182,16 @@ impl Bridge {
     ) -> Result<Subscription, BridgeError> {
         let now = self.now();
         let telling = tell::moved(&subscription, to, reason);
-        let Newborn { record, claim, run } = self.inner.engine.telling(telling, now)?;
+        let newborn = self.inner.engine.telling(telling, now)?;
         let expected = subscription.version;
         subscription.state = to;
         subscription.version += 1;
         subscription.body.updated_at = now;
         let (triggers, changed) = (Arc::clone(&self.inner.triggers), subscription.clone());
-        let birth = run.birth().clone();
-        let commit = async move {
+        let write = move |record: Box<NewRun>| async move {
             triggers.change_subscription(changed, expected, None, Some(*record)).await
         };
-        self.inner.engine.commit_and_drive(commit, claim, run).await?;
-        self.inner.engine.run_created(&birth);
+        self.inner.engine.bring_up_with(newborn, None, write).await?;
         Ok(subscription)
     }
 

@@ -16,7 +16,7 @@ use super::signature::{SignatureError, Signed, is_id, verify};
 use crate::engine::{EngineError, Newborn};
 use crate::fire::Fire;
 use crate::order::{Order, Target};
-use crate::store::StoreError;
+use crate::store::{NewRun, StoreError};
 
 /// Refused posts that are kept for each subscription: enough to see what happens, no more than strangers may fill.
 const MOST_REFUSED: usize = 100;
@@ -162,13 +162,12 @@ impl Bridge {
         newborn: Option<Newborn>,
     ) -> Result<Delivery, BridgeError> {
         let triggers = Arc::clone(&self.inner.triggers);
-        let Some(Newborn { record, claim, run }) = newborn else {
+        let Some(newborn) = newborn else {
             return told(triggers.keep_arrival(arrival, None).await?, Delivery::Waiting);
         };
-        let started = Delivery::Started(run.id().clone());
+        let started = Delivery::Started(newborn.run.id().clone());
         let (sender, kept) = tokio::sync::oneshot::channel();
-        let birth = run.birth().clone();
-        let commit = async move {
+        let write = move |record: Box<NewRun>| async move {
             let kept = triggers.keep_arrival(arrival, Some(*record)).await?;
             let is_new = kept == Kept::New;
             // The caller may be gone; the run is not.
@@ -177,9 +176,8 @@ impl Bridge {
             let what = "the delivery".to_owned();
             if is_new { Ok(()) } else { Err(StoreError::Moved { what }) }
         };
-        match self.inner.engine.commit_and_drive(commit, claim, run).await {
-            Ok(()) => self.inner.engine.run_created(&birth),
-            Err(StoreError::Moved { .. }) => {}
+        match self.inner.engine.bring_up_with(newborn, None, write).await {
+            Ok(_) | Err(StoreError::Moved { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         let gone = |_| StoreError::Unavailable("the host is stopping".into());
@@ -263,16 +261,15 @@ impl Bridge {
         buries: bool,
     ) -> Result<(), StoreError> {
         let triggers = Arc::clone(&self.inner.triggers);
-        let Some(Newborn { record, claim, run }) = newborn else {
+        let Some(newborn) = newborn else {
             let settled = Settled { arrival, run: None, buries };
             return triggers.settle_arrival(settled, expected).await;
         };
-        let birth = run.birth().clone();
-        let settled = Settled { arrival, run: Some(*record), buries };
-        let commit = async move { triggers.settle_arrival(settled, expected).await };
-        self.inner.engine.commit_and_drive(commit, claim, run).await?;
-        self.inner.engine.run_created(&birth);
-        Ok(())
+        let write = move |record: Box<NewRun>| async move {
+            let settled = Settled { arrival, run: Some(*record), buries };
+            triggers.settle_arrival(settled, expected).await
+        };
+        self.inner.engine.bring_up_with(newborn, None, write).await.map(drop)
     }
 }
 

@@ -34,11 +34,12 @@ impl Bridge {
     pub async fn tick(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         let due = self.inner.triggers.due_arrivals(now, BATCH).await?;
         let is_full = due.arrivals.len() == BATCH;
+        let mut has_moved = false;
         for arrival in due.arrivals {
             let id = arrival.id.clone();
             match Box::pin(self.try_again(arrival, now)).await {
                 // Another host was faster, and that is as good.
-                Ok(()) | Err(BridgeError::Store(StoreError::Moved { .. })) => {}
+                Ok(()) | Err(BridgeError::Store(StoreError::Moved { .. })) => has_moved = true,
                 Err(error) => {
                     tracing::warn!(%error, delivery = id, "delivery not tried again; trying later");
                 }
@@ -47,7 +48,8 @@ impl Bridge {
         let dead = Duration::from_secs(u64::from(Self::RETENTION_DAYS) * 86_400);
         let (delivered, dead) = (before(now, DELIVERED_KEPT), before(now, dead));
         self.inner.triggers.forget_arrivals(delivered, dead).await?;
-        Ok(if is_full { Some(now) } else { due.next })
+        // What cannot move would come back at once, and again.
+        Ok(if is_full && has_moved { Some(now) } else { due.next })
     }
 
     async fn try_again(&self, mut arrival: Arrival, now: Timestamp) -> Result<(), BridgeError> {
@@ -62,7 +64,14 @@ impl Bridge {
             return self.give_up(&subscription, arrival, expected, now).await;
         }
         arrival.attempts += 1;
-        let why = match self.attempt(&subscription, &arrival).await? {
+        let attempted = match self.attempt(&subscription, &arrival).await {
+            // A definition that this build cannot read stays so: it must not keep others from their turn.
+            Err(BridgeError::Store(error @ StoreError::Unreadable { .. })) => {
+                Attempted::NotYet(error.to_string())
+            }
+            attempted => attempted?,
+        };
+        let why = match attempted {
             Attempted::Run(newborn) => {
                 arrival.state = ArrivalState::Delivered { run: newborn.run.id().clone(), at: now };
                 return Ok(self.settle(arrival, expected, Some(*newborn), false).await?);

@@ -4,11 +4,13 @@
 
 mod deployments;
 mod engine;
+mod errands;
 mod families;
 mod files;
 mod gates;
 mod heartbeats;
 mod memory;
+mod metrics;
 mod orchestras;
 mod replays;
 mod retention;

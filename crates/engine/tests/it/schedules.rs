@@ -262,3 +262,40 @@ fn timings_are_stored_in_words_that_stay() {
     assert_eq!(kept, json!({ "kind": "cron", "cron": "0 9 * * *", "timezone": "UTC" }));
     assert_eq!(serde_json::from_value::<Timing>(kept).unwrap(), cron);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_whose_definition_cannot_be_read_says_so_and_goes_on() {
+    let world = World::new();
+    let host = world.host("one", Fate::Live);
+    let owner = Owner { tenant: "default".into(), workspace: None, principal: None };
+    let trigger =
+        json!({ "id": "often", "type": "schedule", "config": { "cron": "*/5 * * * * *" } });
+    world.register_with(&owner, "passing", &[trigger]).await;
+    let schedule = host.add(every_five_seconds("passing")).await.unwrap();
+    world.spoil(&owner, "passing").await;
+    nap(FIVE).await;
+    let filter = callboard_engine::ScheduleFilter { limit: 9, ..Default::default() };
+    let kept = host.list(&scope(), &filter).await.unwrap();
+    assert_eq!(kept.len(), 2, "one of its own, one that it declares");
+    for kept in kept {
+        let outcome = kept.state.last_turn.map(|turn| turn.outcome);
+        assert!(matches!(outcome, Some(TurnOutcome::Failed { .. })), "{outcome:?}");
+        assert!(kept.wake_at.is_some_and(|at| at > world.now()));
+    }
+    world.register(&owner, "passing").await;
+    nap(FIVE).await;
+    assert_eq!(world.fired().await[0].schedule, schedule.id.to_string());
+}
+
+/// A night of full disk must not become thousands of runs in the morning.
+#[tokio::test(start_paused = true)]
+async fn what_could_not_be_written_is_one_turn_at_most() {
+    let world = World::new();
+    let host = world.host("one", Fate::FullFor(60));
+    host.add(every_five_seconds("quick")).await.unwrap();
+    nap(Duration::from_secs(70)).await;
+    let fired = world.fired().await;
+    assert!((1..=3).contains(&fired.len()), "{} runs", fired.len());
+    let late = fired.iter().map(|fired| fired.created_at.since(fired.slot)).max();
+    assert!(late <= Some(FIVE), "{late:?} late");
+}

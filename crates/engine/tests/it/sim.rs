@@ -79,6 +79,8 @@ pub(crate) enum Fate {
     Oversleep(u64),
     /// The task that writes panics; the process goes on.
     Panic(u64),
+    /// The disk has no room for so many writes.
+    FullFor(u64),
     Live,
 }
 
@@ -135,6 +137,7 @@ impl DoomedStore {
                 write.await
             }
             Fate::Panic(at) if at == ordinal => panic!("on command"),
+            Fate::FullFor(writes) if ordinal <= writes => Err(StoreError::Full),
             _ => write.await,
         }
     }

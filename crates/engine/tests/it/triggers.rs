@@ -170,3 +170,30 @@ async fn a_thing_is_remembered_for_more_than_a_day() {
     let kept = world.store.due_arrivals(Timestamp::from_millis(i64::MAX), 9).await.unwrap();
     assert!(kept.arrivals.iter().all(|kept| !matches!(kept.state, ArrivalState::Waiting { .. })));
 }
+
+/// Sixty-four are looked at in one tick.
+#[tokio::test(start_paused = true)]
+async fn deliveries_that_cannot_move_do_not_keep_others_from_their_turn() {
+    let world = World::new();
+    let bridge = world.quiet("one", Fate::Live);
+    for name in ["spoilt", "healthy"] {
+        world.register(name).await;
+    }
+    let spoilt = subscribe(&bridge, "spoilt", 9).await;
+    let healthy = subscribe(&bridge, "healthy", 9).await;
+    world.forget("spoilt").await;
+    world.forget("healthy").await;
+    for number in 0..64 {
+        put(&bridge, &spoilt, &format!("order-{number}"), json!(number)).await.unwrap();
+    }
+    put(&bridge, &healthy, "order-64", json!(64)).await.unwrap();
+    world.spoil("spoilt").await;
+    world.register("healthy").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let now = world.now();
+    let refused = world.quiet("full", Fate::FullFor(64)).tick(now).await.unwrap();
+    assert_ne!(refused, Some(now), "nothing has moved, and it is looked at again at once");
+    assert_eq!(bridge.tick(now).await.unwrap(), Some(now));
+    bridge.tick(now).await.unwrap();
+    assert_eq!(world.runs("healthy").await.len(), 1);
+}

@@ -120,8 +120,8 @@ impl Memory for SqliteStore {
         self.readers.read(move |db| has_snapshot(db, &run)).await
     }
 
-    async fn crowded(&self, most: u64, limit: usize) -> Result<Vec<Crowd>, StoreError> {
-        self.readers.read(move |db| find::crowded(db, most, limit)).await
+    async fn crowded(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
+        self.readers.read(move |db| find::crowded(db, most)).await
     }
 
     async fn due_commitments(

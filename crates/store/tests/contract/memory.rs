@@ -421,13 +421,13 @@ pub(crate) async fn a_crowd_is_counted_where_entries_last(subject: Subject) -> a
             .map(|id| MemoryRow { memory_ref: "conversation/agent".to_owned(), ..note(id, "x") }),
     );
     write(store, "r1", 0, rows).await?;
-    assert_eq!(store.crowded(2, 10).await?, []);
-    let crowd = store.crowded(1, 10).await?.pop().context("a crowd")?;
+    assert_eq!(store.crowded(2).await?, []);
+    let crowd = store.crowded(1).await?.pop().context("a crowd")?;
     assert_eq!((crowd.memory_ref.as_str(), crowd.newest), ("desk/notes", 2));
     assert_eq!((&crowd.owner, crowd.scope_id.as_str()), (&acme(), ""));
-    assert_eq!(store.crowded(0, 1).await?.len(), 1);
+    assert_eq!(store.crowded(0).await?.len(), 2);
     write(store, "r1", 1, vec![merged("m5", 0, &[("m1", 1), ("m2", 1)])]).await?;
-    assert_eq!(store.crowded(1, 10).await?, []);
+    assert_eq!(store.crowded(1).await?, []);
     Ok(())
 }
 

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use callboard_core::Outcome;
 use callboard_engine::{
-    Activity, Call, Clock as _, Filter, Keeper, Memory, MemoryDraft, MemoryQuery, MemoryRecord,
-    Place, Recorded, Store, Upkeep,
+    Activities, Activity, Call, Clock as _, Filter, Keeper, Memory, MemoryDraft, MemoryQuery,
+    MemoryRecord, Place, Recorded, Store, Upkeep,
 };
-use callboard_protocol::{CompactionTrigger, ConsolidationTrigger, RunId};
+use callboard_protocol::{CompactionTrigger, ConsolidationTrigger, Object, RunId};
 
 use super::{NOTES, done, note};
-use crate::sim::{Fate, LEASE, ended, scope};
+use crate::sim::{Fate, LEASE, ended, host_with, order, scope};
 use crate::simulation::node;
 use crate::world::{World, outputs, start, workflow};
 
@@ -190,4 +190,27 @@ async fn what_was_put_together_is_seen_by_those_who_begin_later() {
     let history =
         world.shared.memory_history(&scope(), &standing(&world).await[0].sources[0]).await;
     assert_eq!(history.unwrap()[0].memory_ref, NOTES);
+}
+
+/// A host that cannot tidy leaves places as they are; the seventeenth has its turn all the same.
+#[tokio::test(start_paused = true)]
+async fn places_that_stay_crowded_do_not_keep_others_from_their_turn() {
+    let notes: Vec<String> = (0..CROWD).map(|number| format!("note {number}")).collect();
+    let notes: Vec<&str> = notes.iter().map(String::as_str).collect();
+    let world = World::remembering(&[workflow("fill", &[note("only", &notes)])]);
+    let (engine, _) = world.host("filler", Fate::Live);
+    for place in 0..17 {
+        let mut order = order("fill", Object::new(), Object::new());
+        order.scope_id = Some(format!("place-{place}"));
+        let run = engine.create(order, None).await.unwrap().run;
+        ended(&world.shared, &run).await;
+    }
+    engine.kill();
+    let (store, clock) = (world.shared.clone(), world.clock.clone());
+    let clumsy = host_with("clumsy", store.clone(), store, clock, &[], Activities::default());
+    let keeper = Keeper::new(clumsy);
+    for started in [16, 1, 0] {
+        assert_eq!(keeper.tick(world.clock.now()).await.unwrap(), started);
+        tokio::time::sleep(LEASE).await;
+    }
 }

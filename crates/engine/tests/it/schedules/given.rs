@@ -11,7 +11,7 @@ use callboard_core::{ConformanceNodes, Plan};
 use callboard_engine::{
     Activities, Catalog, Clock, DueSchedules, Engine, Filter, InMemoryStore, MissedFire, NewRun,
     NewSchedule, Overlap, Schedule, ScheduleFilter, Scheduler, Schedules, Scope, Store, StoreError,
-    Timing,
+    Timing, Workflows,
 };
 use callboard_protocol::{Object, Owner, ScheduleId, Tenant, Timestamp, WorkflowId};
 
@@ -93,6 +93,15 @@ impl World {
     pub(super) async fn forget(&self, owner: &Owner, id: &str) {
         let catalog = Catalog::new(self.store.clone(), ConformanceNodes::On);
         assert!(catalog.remove(&owner.tenant, &id.into()).await.unwrap());
+    }
+
+    /// Leaves a definition in the store that this build does not understand.
+    pub(super) async fn spoil(&self, owner: &Owner, id: &str) {
+        let (tenant, id, now) = (&owner.tenant, id.into(), self.now());
+        let filter = ScheduleFilter { limit: 9, ..ScheduleFilter::default() };
+        let mut declared = self.store.schedules(&scope(), &filter).await.unwrap();
+        declared.retain(|schedule| schedule.trigger.is_some());
+        self.store.put_workflow(tenant, &id, "{}".into(), declared, now).await.unwrap();
     }
 
     pub(super) fn plan(&self, id: &str, triggers: &[Value]) -> Plan {

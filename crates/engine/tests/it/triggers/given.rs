@@ -10,7 +10,7 @@ use callboard_core::ConformanceNodes;
 use callboard_engine::{
     Activities, Arrival, Bridge, BridgeError, Catalog, Clock, DueArrivals, Filter, InMemoryStore,
     Incoming, Kept, NewRun, NewSubscription, Scope, Settled, SigningSecrets, Store, StoreError,
-    Subscription, TriggerDelivery, Triggers, Verification,
+    Subscription, TriggerDelivery, Triggers, Verification, Workflows,
 };
 use callboard_protocol::{
     Backoff, Object, Owner, RetryPolicy, Timestamp, TriggerEvent, TriggerSource,
@@ -33,6 +33,13 @@ impl World {
     }
 
     pub(super) fn host(&self, name: &str, fate: Fate) -> Bridge {
+        let bridge = self.quiet(name, fate);
+        bridge.start();
+        bridge
+    }
+
+    /// A bridge whose loop does not run.
+    pub(super) fn quiet(&self, name: &str, fate: Fate) -> Bridge {
         let store = DoomedStore::new(self.store.clone(), fate);
         let definitions = [definition("quick")];
         let engine = host_with(
@@ -43,9 +50,7 @@ impl World {
             &definitions,
             Activities::default(),
         );
-        let bridge = Bridge::new(engine, store);
-        bridge.start();
-        bridge
+        Bridge::new(engine, store)
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -62,6 +67,12 @@ impl World {
     pub(super) async fn forget(&self, id: &str) {
         let catalog = Catalog::new(self.store.clone(), ConformanceNodes::On);
         assert!(catalog.remove(&owner().tenant, &id.into()).await.unwrap());
+    }
+
+    /// Leaves a definition in the store that this build does not understand.
+    pub(super) async fn spoil(&self, id: &str) {
+        let (tenant, id, now) = (owner().tenant, id.into(), self.now());
+        self.store.put_workflow(&tenant, &id, "{}".into(), Vec::new(), now).await.unwrap();
     }
 
     /// How many runs of a workflow there are.

@@ -251,8 +251,8 @@ impl Memory for FlakyStore {
         }
         self.inner.has_snapshot(run).await
     }
-    async fn crowded(&self, most: u64, limit: usize) -> Result<Vec<Crowd>, StoreError> {
-        self.inner.crowded(most, limit).await
+    async fn crowded(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
+        self.inner.crowded(most).await
     }
     async fn due_commitments(
         &self,

@@ -226,10 +226,10 @@ pub(super) fn history(
 /// Read from an index of its own, in which what has been superseded does not stand.
 pub(in crate::sqlite) const CROWDED: &str =
     "SELECT tenant, workspace, test, scope_id, memory_ref, MAX(position) FROM memory
-     WHERE superseded_by IS NULL AND expires_at IS NULL AND memory_ref NOT LIKE ?3
-     GROUP BY tenant, test, workspace, scope_id, memory_ref HAVING COUNT(*) > ?1 LIMIT ?2";
+     WHERE superseded_by IS NULL AND expires_at IS NULL AND memory_ref NOT LIKE ?2
+     GROUP BY tenant, test, workspace, scope_id, memory_ref HAVING COUNT(*) > ?1";
 
-pub(super) fn crowded(db: &Connection, most: u64, limit: usize) -> Result<Vec<Crowd>, Fault> {
+pub(super) fn crowded(db: &Connection, most: u64) -> Result<Vec<Crowd>, Fault> {
     let mut select = db.prepare_cached(CROWDED)?;
     let read = |row: &Row<'_>| -> Result<Crowd, Fault> {
         let (tenant, workspace): (String, Option<String>) = (row.get(0)?, row.get(1)?);
@@ -241,8 +241,7 @@ pub(super) fn crowded(db: &Connection, most: u64, limit: usize) -> Result<Vec<Cr
             newest: unsigned(row, 5)?,
         })
     };
-    let mut rows =
-        select.query(params![signed(most), signed(limit as u64), format!("{CONVERSATIONS}%")])?;
+    let mut rows = select.query(params![signed(most), format!("{CONVERSATIONS}%")])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(read(row)?);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
@@ -102,21 +102,36 @@ pub(crate) fn read_key(path: &Path) -> io::Result<Option<Seal>> {
     Ok(Some(Seal::new(&key)))
 }
 
-/// Makes a new key, readable by its owner alone.
+/// Makes a new key, readable by its owner alone, beside the place that [`keep_key`] puts it into.
 pub(crate) fn create_key(path: &Path) -> io::Result<Seal> {
     let mut key = [0; KEY_BYTES];
     getrandom::fill(&mut key).map_err(io::Error::other)?;
-    // Written aside and renamed, so that a crash leaves either no key or a whole one.
-    let aside = path.with_extension("key.new");
+    let aside = aside(path);
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
     writeln!(file, "{}", hex(key))?;
     file.sync_all()?;
-    fs::rename(&aside, path)?;
-    if let Some(folder) = path.parent() {
-        File::open(folder)?.sync_all()?;
-    }
+    sync_folder(path)?;
     Ok(Seal::new(&key))
+}
+
+/// The key that a start made and did not come to keep. One that is not whole was never used.
+pub(crate) fn read_unkept_key(path: &Path) -> Option<Seal> {
+    read_key(&aside(path)).ok().flatten()
+}
+
+/// Puts a new key into its place, whole or not at all.
+pub(crate) fn keep_key(path: &Path) -> io::Result<()> {
+    fs::rename(aside(path), path)?;
+    sync_folder(path)
+}
+
+fn aside(path: &Path) -> PathBuf {
+    path.with_extension("key.new")
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 fn from_hex(text: &str) -> Option<[u8; KEY_BYTES]> {
@@ -164,6 +179,9 @@ mod tests {
         let path = folder.path().join("host.key");
         assert!(read_key(&path)?.is_none());
         let check = create_key(&path)?.make_check().map_err(io::Error::other)?;
+        assert!(read_key(&path)?.is_none());
+        assert!(read_unkept_key(&path).is_some_and(|seal| seal.passes(&check)));
+        keep_key(&path)?;
         assert!(read_key(&path)?.is_some_and(|seal| seal.passes(&check)));
         assert_eq!(fs::metadata(&path)?.permissions().mode() & 0o777, 0o600);
         fs::write(&path, "short")?;

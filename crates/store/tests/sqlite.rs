@@ -214,6 +214,35 @@ async fn a_lost_database_is_not_started_anew_over_its_log() -> anyhow::Result<()
 }
 
 #[tokio::test]
+async fn a_lost_database_is_not_started_anew_beside_its_key() -> anyhow::Result<()> {
+    let folder = used_folder().await?;
+    let path = folder.path().join("callboard.db");
+    for is_emptied in [true, false] {
+        match is_emptied {
+            true => fs::write(&path, "")?,
+            false => fs::remove_file(&path)?,
+        }
+        let error = open_error(folder.path())?;
+        assert!(error.to_string().ends_with("but its key is not"), "{error}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_first_start_that_died_over_its_key_goes_on() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (key, aside) = (folder.path().join("host.key"), folder.path().join("host.key.new"));
+    fs::write(&aside, "half a k")?;
+    SqliteStore::open(folder.path())?.create(new_run("r1")).await?;
+    // As it stands after the database is there and before the key is put into its place.
+    fs::rename(&key, &aside)?;
+    let store = SqliteStore::open(folder.path())?;
+    assert!(store.open(&"r1".into()).await?.is_some());
+    assert!(key.exists() && !aside.exists());
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_first_start_that_died_is_begun_again() -> anyhow::Result<()> {
     let died = tempfile::tempdir()?;
     let db = Connection::open(died.path().join("callboard.db"))?;

@@ -132,16 +132,19 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
     let known = migrate::newest(runner);
     let existing = inspect(&path, known)?;
     let key_path = folder.join(KEY);
-    let seal = obtain_key(&key_path, existing.as_ref())?;
-    let key_check = seal
-        .make_check()
-        .map_err(|error| OpenError::Key { path: key_path, why: io::Error::other(error) })?;
+    let seal = obtain_key(&key_path, &path, existing.as_ref())?;
+    let unusable = |why| OpenError::Key { path: key_path.clone(), why };
+    let key_check = seal.make_check().map_err(|error| unusable(io::Error::other(error)))?;
     if let Some(existing) = existing.filter(|existing| (1..known).contains(&existing.schema)) {
         migrate::back_up(&existing.db, &path, existing.schema)?;
     }
     let mut db = prepare_writer(&path)?;
     migrate::run(&mut db, &path, runner)?;
     settle(&db, &key_check).map_err(|error| OpenError::of_sqlite(&path, &error))?;
+    // Not before there is a database that was sealed with it: whoever finds a key alone has lost one.
+    if !key_path.exists() {
+        seal::keep_key(&key_path).map_err(unusable)?;
+    }
     let readers = (0..READERS).map(|_| open_reader(&path)).collect::<Result<_, _>>();
     let readers = readers.map_err(|error| OpenError::of_sqlite(&path, &error))?;
     let memory =
@@ -237,15 +240,25 @@ fn read_key_check(db: &Connection) -> Result<Option<Vec<u8>>, rusqlite::Error> {
     db.query_row("SELECT value FROM meta WHERE name = 'key_check'", [], |row| row.get(0)).optional()
 }
 
-fn obtain_key(path: &Path, existing: Option<&Existing>) -> Result<Seal, OpenError> {
+fn obtain_key(
+    path: &Path,
+    database: &Path,
+    existing: Option<&Existing>,
+) -> Result<Seal, OpenError> {
     let unusable = |why| OpenError::Key { path: path.to_owned(), why };
     let key_check = existing.and_then(|existing| existing.key_check.as_ref());
     match (seal::read_key(path).map_err(unusable)?, key_check) {
         (Some(seal), Some(check)) if !seal.passes(check) => {
             Err(OpenError::WrongKey { path: path.to_owned() })
         }
+        (Some(_), None) if existing.is_none() => {
+            let why = "it is empty or missing, but its key is not".to_owned();
+            Err(OpenError::Damaged { path: database.to_owned(), why })
+        }
         (Some(seal), _) => Ok(seal),
-        (None, Some(_)) => Err(OpenError::KeyMissing { path: path.to_owned() }),
+        (None, Some(check)) => seal::read_unkept_key(path)
+            .filter(|seal| seal.passes(check))
+            .ok_or_else(|| OpenError::KeyMissing { path: path.to_owned() }),
         (None, None) => seal::create_key(path).map_err(unusable),
     }
 }

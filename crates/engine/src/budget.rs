@@ -187,7 +187,7 @@ impl Payers {
     pub(crate) fn of(birth: &Birth, host: &HostLimits, accounts: Arc<dyn Roster>) -> Self {
         let tenant = Purse {
             tenant: birth.owner.tenant.clone(),
-            mode: if birth.test { KeyMode::Test } else { KeyMode::Live },
+            mode: KeyMode::of(birth.test),
             member: None,
         };
         Self { tenant, member: birth.charged_to.clone(), host: *host, accounts }

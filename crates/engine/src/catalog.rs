@@ -14,20 +14,41 @@ use crate::registry::{Put, Workflows};
 use crate::schedules::{DeclaredError, declared_schedules};
 use crate::store::{KeyMode, StoreError};
 
-/// Plans kept compiled. A plan is small; a host that sees more different definitions than this
-/// compiles again, which costs a millisecond.
-const MAX_PLANS: usize = 4_096;
+/// Bytes of definitions whose plans are kept compiled. A host that sees more different ones compiles again, which
+/// costs a millisecond for most.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// What the smallest counts as: 4,096 plans are kept at most.
+const LEAST_BYTES: usize = 4 * 1024;
 
 /// Finds, compiles and keeps definitions.
 #[derive(Debug)]
 pub struct Catalog {
     loaded: BTreeMap<WorkflowId, CatalogEntry>,
     store: Arc<dyn Workflows>,
-    plans: Mutex<BTreeMap<String, Arc<Plan>>>,
+    plans: Mutex<Plans>,
     performed: Vec<TypeId>,
     conformance: ConformanceNodes,
     /// Agents whose channels lead somewhere for every tenant.
     deployed: Vec<String>,
+}
+
+/// Plans by the digest of their definition.
+#[derive(Debug, Default)]
+struct Plans {
+    compiled: BTreeMap<String, Arc<Plan>>,
+    bytes: usize,
+}
+
+impl Plans {
+    fn keep(&mut self, digest: &str, source: &str, plan: Arc<Plan>) {
+        let bytes = source.len().max(LEAST_BYTES);
+        if self.bytes + bytes > MOST_BYTES {
+            *self = Self::default();
+        }
+        if self.compiled.insert(digest.to_owned(), plan).is_none() {
+            self.bytes += bytes;
+        }
+    }
 }
 
 /// One workflow, ready to run.
@@ -212,15 +233,12 @@ impl Catalog {
 
     fn compile(&self, digest: &str, source: &str) -> Result<Arc<Plan>, PlanError> {
         // A panic elsewhere cannot leave this map half-changed.
-        if let Some(plan) = self.plans.lock().unwrap_or_else(PoisonError::into_inner).get(digest) {
+        let lock = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plan) = lock().compiled.get(digest) {
             return Ok(plan.clone());
         }
         let plan = Arc::new(Plan::parse(source.as_bytes())?);
-        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        if plans.len() >= MAX_PLANS {
-            plans.clear();
-        }
-        plans.insert(digest.to_owned(), plan.clone());
+        lock().keep(digest, source, plan.clone());
         Ok(plan)
     }
 }

@@ -145,7 +145,7 @@ impl Engine {
         if !above.memory.anchors.is_empty() {
             return Ok(parent.files_seen());
         }
-        let mode = if above.test { KeyMode::Test } else { KeyMode::Live };
+        let mode = KeyMode::of(above.test);
         Ok(self.files_of(&above.owner, mode).await?)
     }
 
@@ -159,7 +159,7 @@ impl Engine {
         let scope = crate::store::Scope {
             tenant: above.owner.tenant.clone(),
             workspace: None,
-            mode: if above.test { KeyMode::Test } else { KeyMode::Live },
+            mode: KeyMode::of(above.test),
         };
         let command = Command::Cancel {
             reason: Some("parent-cancelled".into()),

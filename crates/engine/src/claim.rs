@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use callboard_protocol::{RunId, Timestamp};
 
 use crate::engine::Engine;
+use crate::pace::Pace;
 use crate::store::{Claim, ClaimRequest, StoreError};
 
 /// Runs claimed at once. A larger batch would keep other hosts waiting; a smaller one costs more scans.
@@ -71,27 +72,11 @@ impl Driving {
 }
 
 impl Engine {
-    /// Scans for due work until told to stop. Holds no state worth testing.
+    /// Scans for due work until told to stop.
     pub(crate) async fn scan_until_stopped(self) {
-        let inner = &self.inner;
-        loop {
-            let now = inner.clock.now();
-            let next = match self.claim_due(now).await {
-                Ok(next) => next,
-                Err(error) => {
-                    tracing::warn!(%error, "due runs not claimed; trying again");
-                    None
-                }
-            };
-            let latest = now.plus(LONGEST_SLEEP);
-            let until = next.map_or(latest, |next| next.min(latest));
-            // Losing any of these branches is fine: the next scan reads the truth.
-            tokio::select! {
-                () = inner.clock.sleep_until(until) => {}
-                () = inner.nudge.notified() => {}
-                () = inner.stop.cancelled() => return,
-            }
-        }
+        let wake = &self.inner.nudge;
+        let pace = Pace { what: "due runs", wake, longest_sleep: LONGEST_SLEEP };
+        self.tick_until_stopped(pace, |now| self.claim_due(now)).await;
     }
 
     /// Claims what is due and drives it; answers when something becomes due next.

@@ -10,7 +10,7 @@ use callboard_protocol::{
 };
 
 use crate::engine::{Engine, EngineError};
-use crate::store::{KeyMode, Scope};
+use crate::store::Scope;
 
 /// Ended runs that wait for whoever reads them. A reader that is further behind misses some; runs never wait for it.
 const ENDED_IN_FLIGHT: usize = 1024;
@@ -108,11 +108,7 @@ impl Engine {
             "run ended"
         );
         if let Some(listener) = self.inner.ended.get() {
-            let scope = Scope {
-                tenant: birth.owner.tenant.clone(),
-                workspace: birth.owner.workspace.clone(),
-                mode: if birth.test { KeyMode::Test } else { KeyMode::Live },
-            };
+            let scope = Scope::of(birth);
             let is_sampled = birth.trace.as_ref().is_none_or(TraceContext::is_sampled);
             let ended = Ended { run: birth.run_id.clone(), scope, is_sampled };
             if listener.try_send(ended).is_err() {

@@ -107,13 +107,27 @@ pub enum KeyMode {
     Test,
 }
 
+impl KeyMode {
+    pub const fn of(test: bool) -> Self {
+        if test { Self::Test } else { Self::Live }
+    }
+
+    /// As names that are kept are made of it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Test => "test",
+        }
+    }
+}
+
 impl Scope {
     /// Where a run with this birth record belongs.
     pub fn of(birth: &Birth) -> Self {
         Self {
             tenant: birth.owner.tenant.clone(),
             workspace: birth.owner.workspace.clone(),
-            mode: if birth.test { KeyMode::Test } else { KeyMode::Live },
+            mode: KeyMode::of(birth.test),
         }
     }
 

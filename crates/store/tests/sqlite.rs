@@ -9,7 +9,8 @@ use std::path::Path;
 
 use callboard_core::Delivered;
 use callboard_engine::{
-    Append, Care, Circuit, EventFilter, LogPosition, Secret, Store, StoreError, Webhook, Webhooks,
+    Append, Care, Circuit, EventFilter, LogPosition, Retention, Secret, Store, StoreError, Webhook,
+    Webhooks,
 };
 use callboard_protocol::{Object, RunStatus, Timestamp};
 use callboard_store::{OpenError, SqliteStore};
@@ -414,5 +415,37 @@ async fn a_refusal_leaves_the_rest_of_its_commit_alone() -> anyhow::Result<()> {
             "r{number}"
         );
     }
+    Ok(())
+}
+
+/// Definitions are shared; this one is long, and its runs are the only ones that were born with it.
+#[tokio::test]
+async fn what_only_removed_runs_needed_makes_the_file_smaller() -> anyhow::Result<()> {
+    const LONG: usize = 4 * 1024 * 1024;
+    let folder = tempfile::tempdir()?;
+    let store = SqliteStore::open(folder.path())?;
+    for (id, definition) in [("old", "long"), ("older", "long"), ("new", "short")] {
+        let mut run = new_run(id);
+        run.birth.definition = definition.to_owned();
+        run.definition = "x".repeat(if definition == "long" { LONG } else { 2 }).into();
+        store.create(run).await?;
+        let head = head(RunStatus::Completed, 1, None);
+        store.append(Append { head, ..append(id, 0) }).await?;
+    }
+    let pages = || -> anyhow::Result<(i64, i64)> {
+        let db = Connection::open(folder.path().join("callboard.db"))?;
+        let definitions = db.query_row("SELECT count(*) FROM definitions", [], |row| row.get(0))?;
+        Ok((db.pragma_query_value(None, "page_count", |row| row.get(0))?, definitions))
+    };
+    let later = Timestamp::from_millis(i64::MAX);
+    let (before, _) = pages()?;
+    assert_eq!(store.remove_ended(later, 1).await?.len(), 1);
+    assert_eq!(pages()?.1, 2, "one run still needs it");
+    for _ in 0..6 {
+        store.remove_ended(later, 1).await?;
+    }
+    let (after, definitions) = pages()?;
+    assert_eq!(definitions, 1);
+    assert!(after + 1_000 < before, "{before} pages became {after}");
     Ok(())
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use callboard_protocol::{RunId, Timestamp, WebhookId};
 
 use super::{InMemoryStore, StoredRun, Tables, index};
-use crate::store::{KeyMode, Scope, StoreError};
+use crate::store::{Scope, StoreError};
 use crate::webhooks::{
     Callback, DeadLetter, Delivery, Fate, LogPosition, Logged, Others, Plan, Secret, Settlement,
     TakeRequest, Taken, Unplanned, Webhook, Webhooks,
@@ -225,15 +225,10 @@ impl Tables {
 
     fn logged(&self, position: LogPosition) -> Option<Logged> {
         let (run, sequence) = self.at(position)?;
-        let owner = &run.birth.owner;
         Some(Logged {
             position,
             kind: run.rows.get(sequence)?.kind.clone(),
-            scope: Scope {
-                tenant: owner.tenant.clone(),
-                workspace: owner.workspace.clone(),
-                mode: if run.birth.test { KeyMode::Test } else { KeyMode::Live },
-            },
+            scope: Scope::of(&run.birth),
             tags: run.birth.tags.clone(),
             is_replay: run.birth.is_replay(),
         })

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use callboard_core::STATEMENT;
 use callboard_protocol::{Owner, RunId, Timestamp};
 
+use super::keeper::spelt;
 use super::{Commitment, Keeper};
 use crate::deployments::Telling;
 use crate::engine::{Done, EngineError, only_once};
@@ -104,8 +105,8 @@ fn telling(commitment: &Commitment) -> Telling {
 fn key_of(commitment: &Commitment) -> Digest {
     let mut hash = Sha256::new();
     hash.update("callboard:commitment");
-    let (mode, version) = (format!("{:?}", commitment.owner.mode), commitment.version.to_string());
-    for part in [commitment.owner.tenant.as_str(), &mode, commitment.id.as_str(), &version] {
+    let (owner, version) = (&commitment.owner, commitment.version.to_string());
+    for part in [owner.tenant.as_str(), spelt(owner.mode), commitment.id.as_str(), &version] {
         hash.update([0]);
         hash.update(part);
     }

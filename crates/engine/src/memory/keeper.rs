@@ -13,7 +13,7 @@ use super::Crowd;
 use crate::directory::Cast;
 use crate::engine::{Done, Engine, EngineError, only_once};
 use crate::order::{Order, Target};
-use crate::store::{Digest, StoreError};
+use crate::store::{Digest, KeyMode, StoreError};
 
 /// What such runs are listed under.
 const WORKFLOW: &str = "callboard-memory";
@@ -127,16 +127,23 @@ fn definition(crowd: &Crowd) -> serde_json::Value {
     })
 }
 
+/// A mode in keys at rest. Spelt otherwise, what was done once would be done again.
+pub(super) const fn spelt(mode: KeyMode) -> &'static str {
+    match mode {
+        KeyMode::Live => "Live",
+        KeyMode::Test => "Test",
+    }
+}
+
 /// Apart from the keys of callers, which are digests of other things.
 fn key_of(crowd: &Crowd) -> Digest {
     let mut hash = Sha256::new();
     hash.update("callboard:memory-upkeep");
     let (workspace, newest) = (crowd.owner.workspace.as_ref(), crowd.newest.to_string());
-    let mode = format!("{:?}", crowd.owner.mode);
     for part in [
         crowd.owner.tenant.as_str(),
         workspace.map_or("", |workspace| workspace.as_str()),
-        &mode,
+        spelt(crowd.owner.mode),
         &crowd.scope_id,
         &crowd.memory_ref,
         &newest,

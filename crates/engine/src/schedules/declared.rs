@@ -104,7 +104,7 @@ fn declared(
 fn id_of(plan: &Plan, trigger: &WorkflowTrigger, scope: &Scope) -> ScheduleId {
     let config = trigger.config.as_ref().map(|config| Value::Object(config.clone()).to_string());
     let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
-    let mode = if scope.mode == KeyMode::Test { "test" } else { "live" };
+    let mode = scope.mode.as_str();
     let mut hasher = Sha256::new();
     let fields = [scope.tenant.as_str(), workspace, mode, plan.id().as_str(), trigger.id.as_str()];
     for field in fields.into_iter().chain([config.as_deref().unwrap_or_default()]) {

@@ -151,7 +151,7 @@ fn heartbeat(row: &Row<'_>) -> Result<Heartbeat, Fault> {
         place: Scope {
             tenant: row.get::<_, String>(1)?.into(),
             workspace: row.get::<_, Option<String>>(2)?.map(Into::into),
-            mode: if row.get(3)? { KeyMode::Test } else { KeyMode::Live },
+            mode: KeyMode::of(row.get(3)?),
         },
         workflow: row.get::<_, String>(4)?.into(),
         roster_id: row.get::<_, Option<String>>(5)?.map(RosterId::from),

@@ -31,7 +31,7 @@ const KEY: &str = "host.key";
 const CHECKED_WHOLE_BELOW: u64 = 16 * 1024 * 1024;
 
 /// More than the statements that a connection knows, so that none is prepared twice.
-const STATEMENTS: usize = 64;
+const STATEMENTS: usize = 256;
 
 /// Only a person with a database tool can be in the way, since the folder is locked; five seconds outlast most looks.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

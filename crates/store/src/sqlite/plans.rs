@@ -74,6 +74,13 @@ fn runs_that_may_go_are_found_without_reading_the_others() -> anyhow::Result<()>
 }
 
 #[test]
+fn who_needs_a_definition_is_found_by_its_index() -> anyhow::Result<()> {
+    let plan = plan(retention::UNUSED)?;
+    assert!(plan.contains("INDEX births_of_definition"), "{plan}");
+    Ok(())
+}
+
+#[test]
 fn a_busy_scope_is_found_by_its_index() -> anyhow::Result<()> {
     let plan = plan(create::ACTIVE_IN_SCOPE)?;
     assert!(

@@ -15,9 +15,12 @@ use callboard_protocol::{RunId, RunStatus};
 /// Runs that are kept: more than those that a busy host drives at one time.
 const RUNS: usize = 1024;
 
-/// Bytes of text that are kept of one run, the newest. Times `RUNS` it bounds the memory at 16 MB; a log of
+/// Bytes that are kept of one run, the newest. Times `RUNS` it bounds the memory at 16 MB; a log of
 /// some tens of plain events fits whole.
-const TEXT: usize = 16 * 1024;
+const BYTES: usize = 16 * 1024;
+
+/// What an event takes besides its payload: its fields, with the short texts that they point to.
+const PLAIN: usize = 256;
 
 #[derive(Default)]
 pub(super) struct Recent(Mutex<Shelf>);
@@ -40,7 +43,7 @@ pub(super) struct Log {
     status: RunStatus,
     version: u64,
     events: VecDeque<Recorded>,
-    text: usize,
+    bytes: usize,
 }
 
 impl Recent {
@@ -56,7 +59,7 @@ impl Recent {
             status,
             version: 0,
             events: VecDeque::new(),
-            text: 0,
+            bytes: 0,
         };
         let mut shelf = self.shelf();
         if shelf.runs.len() >= RUNS
@@ -118,7 +121,7 @@ impl Log {
     /// Adds what has been committed.
     pub(super) fn extend(&mut self, rows: Vec<Row>, status: RunStatus) {
         for row in rows {
-            self.text += row.payload.len();
+            self.bytes += row.payload.len() + PLAIN;
             self.events.push_back(Recorded {
                 run: self.run.clone(),
                 sequence: self.version,
@@ -131,10 +134,10 @@ impl Log {
             });
             self.version += 1;
         }
-        while self.text > TEXT
+        while self.bytes > BYTES
             && let Some(oldest) = self.events.pop_front()
         {
-            self.text -= oldest.payload.len();
+            self.bytes -= oldest.payload.len() + PLAIN;
         }
         self.status = status;
     }
@@ -211,7 +214,7 @@ mod tests {
     #[tokio::test]
     async fn of_a_long_log_the_end_is_kept() -> anyhow::Result<()> {
         let (recent, run, scope) = recent("r1")?;
-        let rows = (0..3).map(|_| row(&"x".repeat(TEXT / 2))).collect();
+        let rows = (0..3).map(|_| row(&"x".repeat(BYTES / 2 - PLAIN))).collect();
         recent
             .hold(&run)
             .ok_or_else(|| anyhow::anyhow!("not held"))?
@@ -222,6 +225,19 @@ mod tests {
         assert_eq!(page.map(sequences), Some(vec![1, 2]));
         let beyond = recent.page(&scope, &run, 9, 10).await;
         assert_eq!(beyond.map(|page| (page.version, page.events.len())), Some((3, 0)));
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn small_events_take_room_too() -> anyhow::Result<()> {
+        let (recent, run, scope) = recent("r1")?;
+        let rows = (0..1_000).map(|_| row("{}")).collect();
+        recent
+            .hold(&run)
+            .ok_or_else(|| anyhow::anyhow!("not held"))?
+            .extend(rows, RunStatus::Running);
+        assert!(recent.page(&scope, &run, 900, 10).await.is_none());
+        assert!(recent.page(&scope, &run, 950, 10).await.is_some());
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Which runs may go, and everything that goes with them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,7 +15,7 @@ use super::rows::execute;
 
 /// Ended runs that nothing needs, the oldest first. The run with the newest event of all stays: positions are handed
 /// out from there on, and readers of all logs must not meet one twice.
-pub(super) const REMOVABLE: &str = "SELECT runs.id, runs.run_id FROM runs
+pub(super) const REMOVABLE: &str = "SELECT runs.id, runs.run_id, births.definition FROM runs
      JOIN births ON births.run = runs.id
      WHERE (runs.status = 'completed' OR runs.status = 'failed' OR runs.status = 'cancelled')
          AND runs.updated_at < ?1
@@ -35,6 +36,13 @@ pub(super) const REMOVABLE: &str = "SELECT runs.id, runs.run_id FROM runs
                  AND events.position > (SELECT position FROM webhook_cursor))
          AND runs.id IS NOT (SELECT run FROM events ORDER BY position DESC LIMIT 1)
      ORDER BY runs.updated_at LIMIT ?2";
+
+/// A definition goes with the last run that was born with it.
+pub(super) const UNUSED: &str = "DELETE FROM definitions WHERE id = ?1
+     AND NOT EXISTS (SELECT 1 FROM births WHERE births.definition = ?1)";
+
+/// A megabyte each time: whoever writes meanwhile waits for it. What is left has its turn with the next sweep.
+const VACUUM: &str = "PRAGMA incremental_vacuum(256)";
 
 #[async_trait]
 impl Retention for SqliteStore {
@@ -59,11 +67,26 @@ fn remove(db: &Connection, before: Timestamp, limit: usize) -> Result<Vec<RunId>
     let mut select = db.prepare_cached(REMOVABLE)?;
     let mut rows = select.query(params![before.as_millis(), limit])?;
     let mut found: Vec<(i64, String)> = Vec::new();
+    let mut definitions: BTreeSet<i64> = BTreeSet::new();
     while let Some(row) = rows.next()? {
         found.push((row.get(0)?, row.get(1)?));
+        definitions.insert(row.get(2)?);
     }
     for (id, _) in &found {
         execute(db, "DELETE FROM runs WHERE id = ?1", params![id])?;
     }
+    for definition in definitions {
+        execute(db, UNUSED, params![definition])?;
+    }
+    give_back(db)?;
     Ok(found.into_iter().map(|(_, run)| run.into()).collect())
+}
+
+/// Gives pages that have become free back to the file system.
+fn give_back(db: &Connection) -> Result<(), Fault> {
+    let mut vacuum = db.prepare_cached(VACUUM)?;
+    let mut steps = vacuum.raw_query();
+    // One page a step.
+    while steps.next()?.is_some() {}
+    Ok(())
 }

@@ -63,7 +63,7 @@ pub(super) fn webhook(row: &Row<'_>) -> Result<Webhook, Fault> {
 }
 
 pub(super) fn mode(row: &Row<'_>, column: usize) -> Result<KeyMode, Fault> {
-    Ok(if row.get(column)? { KeyMode::Test } else { KeyMode::Live })
+    Ok(KeyMode::of(row.get(column)?))
 }
 
 /// JSON text for a column.

@@ -143,7 +143,7 @@ pub(crate) async fn files_are_their_owners_alone(subject: Subject) -> anyhow::Re
         let owner = Scope {
             tenant: tenant.into(),
             workspace: workspace.map(Into::into),
-            mode: if test { KeyMode::Test } else { KeyMode::Live },
+            mode: KeyMode::of(test),
         };
         assert_eq!(listed(store, &owner, "").await?, ["same.md 1"], "{owner:?}");
         let found = store.find_file(&owner, "same.md", None).await?.context("a file")?;

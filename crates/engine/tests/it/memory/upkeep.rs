@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use callboard_core::Outcome;
 use callboard_engine::{
-    Activities, Activity, Call, Clock as _, Filter, Keeper, Memory, MemoryDraft, MemoryQuery,
-    MemoryRecord, Place, Recorded, Store, Upkeep,
+    Activities, Activity, Append, Call, Clock as _, Filter, Keeper, Memory, MemoryAuthor,
+    MemoryDraft, MemoryQuery, MemoryRecord, MemoryRow, Place, Recorded, Store, Upkeep,
 };
-use callboard_protocol::{CompactionTrigger, ConsolidationTrigger, Object, RunId};
+use callboard_protocol::{CompactionTrigger, ConsolidationTrigger, RunId, Timestamp};
 
 use super::{NOTES, done, note};
-use crate::sim::{Fate, LEASE, ended, host_with, order, scope};
+use crate::sim::{Fate, LEASE, ended, host_with, scope};
 use crate::simulation::node;
 use crate::world::{World, outputs, start, workflow};
 
@@ -195,22 +195,51 @@ async fn what_was_put_together_is_seen_by_those_who_begin_later() {
 /// A host that cannot tidy leaves places as they are; the seventeenth has its turn all the same.
 #[tokio::test(start_paused = true)]
 async fn places_that_stay_crowded_do_not_keep_others_from_their_turn() {
-    let notes: Vec<String> = (0..CROWD).map(|number| format!("note {number}")).collect();
-    let notes: Vec<&str> = notes.iter().map(String::as_str).collect();
-    let world = World::remembering(&[workflow("fill", &[note("only", &notes)])]);
+    let world = World::remembering(&[workflow("fill", &[note("only", &[])])]);
     let (engine, _) = world.host("filler", Fate::Live);
-    for place in 0..17 {
-        let mut order = order("fill", Object::new(), Object::new());
-        order.scope_id = Some(format!("place-{place}"));
-        let run = engine.create(order, None).await.unwrap().run;
-        ended(&world.shared, &run).await;
-    }
-    engine.kill();
+    let run = start(&engine, "fill").await;
+    ended(&world.shared, &run).await;
+    let head = world.shared.find(&scope(), &run).await.unwrap().unwrap().head;
+    let memory = (0..17).flat_map(|place| (0..CROWD).map(move |number| row(place, number)));
+    let append = Append {
+        run,
+        expected: head.version,
+        fence: None,
+        rows: Vec::new(),
+        head,
+        snapshot: None,
+        interrupts: None,
+        outcome: None,
+        memory: memory.collect(),
+        files: Vec::new(),
+        callbacks: Vec::new(),
+        children: Vec::new(),
+        wakes: None,
+    };
+    world.shared.append(append).await.unwrap();
     let (store, clock) = (world.shared.clone(), world.clock.clone());
     let clumsy = host_with("clumsy", store.clone(), store, clock, &[], Activities::default());
     let keeper = Keeper::new(clumsy);
     for started in [16, 1, 0] {
         assert_eq!(keeper.tick(world.clock.now()).await.unwrap(), started);
         tokio::time::sleep(LEASE).await;
+    }
+}
+
+fn row(place: usize, number: usize) -> MemoryRow {
+    MemoryRow {
+        id: format!("mem-{place}-{number}").as_str().into(),
+        expected: 0,
+        scope_id: format!("place-{place}"),
+        memory_ref: NOTES.to_owned(),
+        family: None,
+        content: format!("note {number}"),
+        tags: Vec::new(),
+        at: Timestamp::default(),
+        expires_at: None,
+        author: MemoryAuthor::default(),
+        sources: Vec::new(),
+        due_at: None,
+        absorbs: Vec::new(),
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn due(db: &Connection, at: Timestamp, limit: usize) -> Result<Vec<Co
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let (tenant, workspace): (String, Option<String>) = (row.get(0)?, row.get(1)?);
-        let mode = if row.get(2)? { KeyMode::Test } else { KeyMode::Live };
+        let mode = KeyMode::of(row.get(2)?);
         let id: String = row.get(3)?;
         found.push(Commitment {
             owner: Scope { tenant: tenant.into(), workspace: workspace.map(Into::into), mode },

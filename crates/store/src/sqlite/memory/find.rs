@@ -233,7 +233,7 @@ pub(super) fn crowded(db: &Connection, most: u64) -> Result<Vec<Crowd>, Fault> {
     let mut select = db.prepare_cached(CROWDED)?;
     let read = |row: &Row<'_>| -> Result<Crowd, Fault> {
         let (tenant, workspace): (String, Option<String>) = (row.get(0)?, row.get(1)?);
-        let mode = if row.get(2)? { KeyMode::Test } else { KeyMode::Live };
+        let mode = KeyMode::of(row.get(2)?);
         Ok(Crowd {
             owner: Scope { tenant: tenant.into(), workspace: workspace.map(Into::into), mode },
             scope_id: row.get(3)?,

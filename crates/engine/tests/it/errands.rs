@@ -14,11 +14,8 @@ use crate::simulation::node;
 use crate::world::{World, workflow};
 
 fn world() -> World {
-    let slow = node("wait", "core.delay", json!({ "ms": 50_000 }));
-    World::new(
-        &[workflow("sender", &[slow.clone()]), workflow("sent", &[slow])],
-        Activities::default,
-    )
+    let nodes = [node("wait", "core.delay", json!({ "ms": 50_000 }))];
+    World::new(&[workflow("sender", &nodes), workflow("sent", &nodes)], Activities::default)
 }
 
 async fn send(engine: &Engine, run: &RunId) -> RunId {

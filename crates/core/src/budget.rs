@@ -15,6 +15,9 @@ use crate::run::Answered;
 /// What a question about a budget is about; no gate of a definition asks in this name.
 const ARTIFACT: &str = "callboard.budget";
 const DAY_MS: i64 = 86_400_000;
+/// Patterns that one budget may have, each of which is tried for every call of a model.
+const MOST_PATTERNS: usize = 100;
+const LONGEST_PATTERN: usize = 256;
 
 /// What a run may use, as it was decided when the run was created.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -121,6 +124,11 @@ fn read(value: &Value) -> Result<Policy, Inadmissible> {
     if policy.threshold_percent.is_some_and(|percent| !(0.0..=100.0).contains(&percent)) {
         return wrong(".thresholdPercent", "must be a number from 0 to 100");
     }
+    let mut patterns = policy.model_allow.iter().flatten().chain(&policy.model_deny);
+    if patterns.clone().count() > MOST_PATTERNS || patterns.any(|it| it.len() > LONGEST_PATTERN) {
+        let what = format!("has at most {MOST_PATTERNS} models of {LONGEST_PATTERN} bytes");
+        return wrong("", &what);
+    }
     if policy.model_allow.as_ref().is_some_and(Vec::is_empty) {
         return wrong(".modelAllow", "must name a model; leave it out to allow every one");
     }
@@ -151,9 +159,30 @@ pub(crate) fn left_of(limits: &EffectiveBudget, used: &Consumption) -> Effective
 
 /// Whether a text is what a pattern describes; `*` stands for any text.
 fn fits(pattern: &str, text: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(text) = text.strip_prefix(head) else { return false };
-    rest.is_empty() || text.char_indices().any(|(at, _)| fits(rest, &text[at..])) || fits(rest, "")
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut at, mut read) = (0, 0);
+    // Where the pattern goes on behind its last star, and the text behind what that star has taken. No earlier star
+    // need ever take more.
+    let mut last = None;
+    while let Some(sign) = text.get(read) {
+        match (pattern.get(at), last) {
+            (Some(b'*'), _) => {
+                at += 1;
+                last = Some((at, read));
+            }
+            (Some(wanted), _) if wanted == sign => {
+                at += 1;
+                read += 1;
+            }
+            (_, Some((behind, taken))) => {
+                at = behind;
+                read = taken + 1;
+                last = Some((behind, taken + 1));
+            }
+            (_, None) => return false,
+        }
+    }
+    pattern[at..].iter().all(|sign| *sign == b'*')
 }
 
 /// The day of a moment, in UTC: days since 1970.
@@ -336,6 +365,9 @@ mod tests {
             ("*b*", "abc", true),
             ("a", "ab", false),
             ("a*é", "aéé", true),
+            ("**a", "ba", true),
+            // Trying each star anew for all that the ones before it took never ended.
+            ("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", &"a".repeat(200), false),
         ] {
             assert_eq!(fits(pattern, text), fitting, "{pattern} {text}");
         }

@@ -3,7 +3,7 @@
 //! Only reducible graphs are accepted: every cycle has one node through which it is entered (its
 //! header), so that "go round again" means one thing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A node's place in the definition.
 pub(crate) type NodeIndex = usize;
@@ -49,20 +49,19 @@ impl Graph {
         let is_back = back_links(nodes, links, &outgoing, &roots);
         let order = topological(nodes, links, &is_back);
         let dominators = dominators(nodes, links, &is_back, &order);
-        let mut loops: Vec<Loop> = Vec::new();
+        let mut headers: BTreeMap<NodeIndex, Vec<usize>> = BTreeMap::new();
         for (index, link) in links.iter().enumerate().filter(|(index, _)| is_back[*index]) {
-            if !dominators[link.from].contains(&link.to) {
+            if !dominators[link.from][link.to] {
                 return Err(Irreducible { link: index });
             }
-            let body = natural_loop(*link, links, &is_back);
-            match loops.iter_mut().find(|known| known.header == link.to) {
-                Some(known) => {
-                    known.body.extend(body);
-                    known.back.push(index);
-                }
-                None => loops.push(Loop { header: link.to, body, back: vec![index] }),
-            }
+            headers.entry(link.to).or_default().push(index);
         }
+        let incoming = sources(nodes, links.iter());
+        let of_header = |(header, back): (NodeIndex, Vec<usize>)| {
+            let returning = back.iter().map(|index| links[*index].from);
+            Loop { header, body: natural_loop(header, returning, &incoming), back }
+        };
+        let mut loops: Vec<Loop> = headers.into_iter().map(of_header).collect();
         // Inner loops first, so that a loop is settled before the one around it asks.
         loops.sort_by_key(|known| (known.body.len(), known.header));
         Ok(Self { order, is_back, loops })
@@ -75,6 +74,15 @@ fn adjacency(nodes: usize, links: &[Link]) -> Vec<Vec<usize>> {
         outgoing[link.from].push(index);
     }
     outgoing
+}
+
+/// For each node, where the links come from that lead to it.
+fn sources<'a>(nodes: usize, links: impl Iterator<Item = &'a Link>) -> Vec<BTreeSet<NodeIndex>> {
+    let mut sources = vec![BTreeSet::new(); nodes];
+    for link in links {
+        sources[link.to].insert(link.from);
+    }
+    sources
 }
 
 /// The nodes without a way in; then, for cycles that none of them reaches, the first listed node of each.
@@ -151,7 +159,7 @@ fn back_links(
 
 fn topological(nodes: usize, links: &[Link], is_back: &[bool]) -> Vec<NodeIndex> {
     let mut missing = vec![0_usize; nodes];
-    for (link, _) in forward(links, is_back) {
+    for link in forward(links, is_back) {
         missing[link.to] += 1;
     }
     let mut free: BTreeSet<NodeIndex> = (0..nodes).filter(|node| missing[*node] == 0).collect();
@@ -173,58 +181,52 @@ fn topological(nodes: usize, links: &[Link], is_back: &[bool]) -> Vec<NodeIndex>
     order
 }
 
-/// For each node, the nodes that every way to it passes, itself included.
+/// For each node, whether every way to it passes this one or that one; itself included.
 fn dominators(
     nodes: usize,
     links: &[Link],
     is_back: &[bool],
     order: &[NodeIndex],
-) -> Vec<BTreeSet<NodeIndex>> {
+) -> Vec<Vec<bool>> {
     if !is_back.contains(&true) {
         return Vec::new();
     }
-    let mut dominators: Vec<BTreeSet<NodeIndex>> = vec![BTreeSet::new(); nodes];
-    let mut incoming = vec![Vec::new(); nodes];
-    for (link, _) in forward(links, is_back) {
-        incoming[link.to].push(link.from);
-    }
+    let mut dominators: Vec<Vec<bool>> = vec![Vec::new(); nodes];
+    let incoming = sources(nodes, forward(links, is_back));
     // The forward links have no cycle, so one pass in topological order is enough.
     for node in order {
         let mut sources = incoming[*node].iter();
-        let mut common = sources.next().map(|first| dominators[*first].clone()).unwrap_or_default();
+        let first = sources.next().map(|first| dominators[*first].clone());
+        let mut common = first.unwrap_or_else(|| vec![false; nodes]);
         for source in sources {
-            common.retain(|candidate| dominators[*source].contains(candidate));
+            for (passes, also) in common.iter_mut().zip(&dominators[*source]) {
+                *passes &= also;
+            }
         }
-        common.insert(*node);
+        common[*node] = true;
         dominators[*node] = common;
     }
     dominators
 }
 
-fn natural_loop(back: Link, links: &[Link], is_back: &[bool]) -> BTreeSet<NodeIndex> {
-    let mut body = BTreeSet::from([back.to]);
-    let mut stack = vec![back.from];
+fn natural_loop(
+    header: NodeIndex,
+    returning: impl Iterator<Item = NodeIndex>,
+    incoming: &[BTreeSet<NodeIndex>],
+) -> BTreeSet<NodeIndex> {
+    let mut body = BTreeSet::from([header]);
+    let mut stack: Vec<NodeIndex> = returning.collect();
     while let Some(node) = stack.pop() {
         if body.insert(node) {
             // Inner back links count too: a node that returns to an inner header is inside.
-            stack.extend(
-                links
-                    .iter()
-                    .zip(is_back)
-                    .filter(|(link, _)| link.to == node)
-                    .map(|(link, _)| link.from),
-            );
+            stack.extend(&incoming[node]);
         }
     }
     body
 }
 
-fn forward<'a>(links: &'a [Link], is_back: &'a [bool]) -> impl Iterator<Item = (&'a Link, usize)> {
-    links
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| !is_back[*index])
-        .map(|(index, link)| (link, index))
+fn forward<'a>(links: &'a [Link], is_back: &'a [bool]) -> impl Iterator<Item = &'a Link> {
+    links.iter().zip(is_back).filter(|(_, is_back)| !**is_back).map(|(link, _)| link)
 }
 
 #[cfg(test)]
@@ -265,6 +267,17 @@ mod tests {
         let graph = analyse(4, &[(0, 1), (1, 2), (2, 1), (2, 3), (3, 0)])?;
         let headers: Vec<_> = graph.loops.iter().map(|known| known.header).collect();
         assert_eq!(headers, [1, 0]);
+        Ok(())
+    }
+
+    /// Walking all links for every node and every way back took minutes here.
+    #[test]
+    fn a_chain_with_thousands_of_ways_back_is_analysed_once() -> Result<(), Irreducible> {
+        let chain = (1..2_000).map(|node| (node - 1, node));
+        let links: Vec<_> = chain.chain((0..8_000).map(|_| (1_999, 0))).collect();
+        let graph = analyse(2_000, &links)?;
+        assert_eq!(graph.loops.len(), 1);
+        assert_eq!((graph.loops[0].body.len(), graph.loops[0].back.len()), (2_000, 8_000));
         Ok(())
     }
 

@@ -21,6 +21,8 @@ use crate::talk::TalkPlan;
 
 /// Definitions beyond this are refused: nobody draws them, and every check here is polynomial.
 const MAX_NODES: usize = 2_000;
+/// Five for each node.
+const MAX_EDGES: usize = 10_000;
 
 impl Plan {
     /// Reads and compiles a definition's text.
@@ -33,6 +35,9 @@ impl Plan {
     pub fn compile(definition: WorkflowDefinition) -> Result<Self, PlanError> {
         if definition.nodes.len() > MAX_NODES {
             return Err(error("nodes", format!("more than {MAX_NODES} nodes")));
+        }
+        if definition.edges.len() > MAX_EDGES {
+            return Err(error("edges", format!("more than {MAX_EDGES} edges")));
         }
         let listed = list_nodes(&definition)?;
         let links = list_links(&definition, &listed)?;

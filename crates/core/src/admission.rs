@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use callboard_protocol::{EffectiveBudget, NodeId, Object, TypeId};
 
 use crate::birth::{AgentPin, RunLimits};
+use crate::bounds::weigh_fields;
 use crate::confidence::Confidence;
 use crate::plan::{ConformanceNodes, Plan};
 
@@ -142,6 +143,7 @@ impl Plan {
     }
 
     fn admit_inputs(&self, inputs: &Object, unset: &[String]) -> Result<(), Inadmissible> {
+        weigh_fields(inputs).map_err(|failure| refuse("inputs", failure.message))?;
         for name in inputs.keys() {
             if self.channel(&name.as_str().into()).is_some() {
                 return Err(refuse(

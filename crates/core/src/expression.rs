@@ -1,28 +1,24 @@
 //! Expressions, paths and edge conditions over the values of a run.
 
-use minijinja::Environment;
+mod evaluation;
+mod purse;
+
 use regex::RegexBuilder;
 use serde_json::Value;
 
 use callboard_protocol::{ConditionType, EdgeCondition, Failure, Object};
 
-/// Steps that one expression may take; a definition is a stranger's program.
-const FUEL: u64 = 10_000;
-/// Bytes that one compiled regular expression may take, for the same reason.
+/// Bytes that one compiled regular expression may take; a definition is a stranger's program.
 const REGEX_SIZE: usize = 1 << 20;
 
 /// Checks that an expression can be parsed, so that a definition is refused rather than a run.
 pub(crate) fn check_expression(expression: &str) -> Result<(), String> {
-    environment().compile_expression(expression).map(|_| ()).map_err(|error| error.to_string())
+    evaluation::parse(expression).map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// Evaluates an expression over named values.
-pub(crate) fn evaluate(expression: &str, names: Object) -> Result<Value, Failure> {
-    let environment = environment();
-    let outcome = environment
-        .compile_expression(expression)
-        .and_then(|compiled| compiled.eval(minijinja::value::Serde(Value::Object(names))));
-    match outcome {
+pub(crate) fn evaluate(expression: &str, names: &Object) -> Result<Value, Failure> {
+    match evaluation::value_of(expression, names) {
         Ok(value) if value.is_undefined() => Ok(Value::Null),
         Ok(value) => serde_json::to_value(value).map_err(|error| {
             Failure::new("expression_error", format!("{expression:?} has no JSON value: {error}"))
@@ -47,7 +43,7 @@ pub(crate) fn holds(
         let mut scope = names();
         scope.extend(outputs.clone());
         scope.insert("output".into(), Value::Object(outputs.clone()));
-        return Ok(is_true(&evaluate(expression, scope)?));
+        return Ok(is_true(&evaluate(expression, &scope)?));
     }
     let left = condition
         .left
@@ -120,12 +116,6 @@ fn matches_regex(left: &Value, right: &Value) -> Result<bool, Failure> {
         .map_err(|error| Failure::new("expression_error", format!("{pattern:?}: {error}")))
 }
 
-fn environment() -> Environment<'static> {
-    let mut environment = Environment::new();
-    environment.set_fuel(Some(FUEL));
-    environment
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -173,8 +163,8 @@ mod tests {
 
     #[test]
     fn a_broken_or_greedy_expression_is_a_failure_and_not_a_panic() {
-        for expression in ["1 +", "range(1000000)", "a.b.c.d()"] {
-            assert!(evaluate(expression, Object::new()).is_err(), "{expression}");
+        for expression in ["a.b.c.d()", "range(1000000)", "1 +", "x|nothing", "x is nothing"] {
+            assert!(evaluate(expression, &Object::new()).is_err(), "{expression}");
         }
         let condition = EdgeCondition {
             kind: Some(ConditionType::Regex),
@@ -184,5 +174,152 @@ mod tests {
         };
         let outputs = Object::from_iter([("s".to_owned(), json!("x"))]);
         assert!(holds(&condition, &outputs, Object::new).is_err());
+    }
+
+    /// What minijinja itself makes of an expression is what it comes to here, one step at a time.
+    #[test]
+    fn every_kind_of_step_means_what_it_means_to_minijinja() {
+        let names = json!({
+            "n": 3, "t": "a,b\nc", "list": [3, 1, 2], "rows": [{ "k": "x", "v": 1 }, { "k": "y" }],
+            "map": { "a": 1, "b": [1, 2] }, "none": null,
+        });
+        let Value::Object(names) = names else { panic!("names are an object") };
+        for expression in [
+            "n + 1",
+            "n - 1",
+            "n * 2",
+            "n / 2",
+            "n // 2",
+            "n % 2",
+            "n ** 2",
+            "-n",
+            "not n",
+            "1 < n < 5",
+            "n == 3 and t",
+            "none or 'x'",
+            "n in list",
+            "n not in list",
+            "'a' in t",
+            "t ~ n ~ list",
+            "'a' + t",
+            "list + [9]",
+            "[1] * 3",
+            "'ab' * 2",
+            "3 * 'x'",
+            "list[0]",
+            "list[-1]",
+            "list[1:]",
+            "list[::-1]",
+            "t[:2]",
+            "map['a']",
+            "map.b.1",
+            "rows[0].k",
+            "missing",
+            "map.missing",
+            "'x' if n > 2 else 'y'",
+            "'x' if n > 5",
+            "{'a': n, 'b': [t]}",
+            "(1, 2)",
+            "range(3)",
+            "dict(a=1)",
+            "t|upper|length",
+            "list|sort|join('-')",
+            "list|sort(reverse=true)|first",
+            "rows|map(attribute='k')|list",
+            "list|map('string')|join",
+            "t|split(',')|list",
+            "t|lines|list",
+            "t|replace('a', 'z')",
+            "t|indent(2)",
+            "t|indent(width=2, first=true)",
+            "'%.2f|%s'|format(1.5, n)",
+            "list|batch(2, 0)|list",
+            "list|slice(2)|list",
+            "map|items|list",
+            "map|dictsort",
+            "rows|selectattr('v')|list",
+            "list|select('odd')|list",
+            "list|sum",
+            "list|max",
+            "missing|default('d')",
+            "'<a>'|escape",
+            "n is odd",
+            "n is divisibleby(3)",
+            "missing is defined",
+            "list|zip(list)|list",
+            "rows|groupby('k')",
+            "list|reverse|list",
+            "list|unique|list",
+            "map|string",
+            "list|chain([1])|list",
+            "'2'|int + 1",
+            "t|title",
+        ] {
+            let whole = minijinja::Environment::new()
+                .compile_expression(expression)
+                .and_then(|it| it.eval(minijinja::value::Serde(&names)))
+                .unwrap_or_else(|error| panic!("{expression}: {error}"));
+            let whole = match whole.is_undefined() {
+                true => Value::Null,
+                false => serde_json::to_value(whole).unwrap_or_else(|error| panic!("{error}")),
+            };
+            assert_eq!(evaluate(expression, &names), Ok(whole), "{expression}");
+        }
+    }
+
+    /// Each of these made gigabytes, or ended the process, where steps alone were counted.
+    #[test]
+    fn no_expression_makes_more_than_a_run_can_keep() {
+        let names =
+            json!({ "v": "a".repeat(9 << 20), "s": "\\".repeat(64), "l": ["x".repeat(1 << 20)] });
+        let Value::Object(names) = names else { panic!("names are an object") };
+        let quoted = (0..60).fold("s".to_owned(), |inner, _| format!("([{inner}] ~ '')"));
+        for expression in [
+            "v ~ v",
+            "v + v",
+            "[v, v]",
+            "{'a': v, 'b': v}",
+            "'a' * 100000000",
+            "l * 1000000",
+            "([[l] * 1000] * 1000) * 1000",
+            "'a'|indent(20000000000)",
+            "'a\nb'|indent(width=20000000000)",
+            "['a']|map('indent', 20000000000)|list",
+            "v|replace('a', v)",
+            "v|replace('', 'abc')",
+            "range(100000)|join(l[0])",
+            "v|list",
+            "range(100000)|join(d=l[0])",
+            "[1]|batch(2000000000, 0)",
+            "[1]|slice(2000000000)",
+            "'%2000000000d'|format(1)",
+            "'%*d'|format(2000000000, 1)",
+            "v|split('')",
+            "v|escape",
+            "range(100000)|map('replace', '', l[0])",
+            "range(90000)|select('in', range(90000))",
+            "[v]|string",
+            "debug()",
+            "v|pprint",
+            &quoted,
+            &"v ~ ".repeat(1_000).add_name(),
+            &"-".repeat(4_000).add_name(),
+            &"not ".repeat(1_000).add_name(),
+            &"n|string".replace('|', &"|string".repeat(400)),
+            &"1 ~ ".repeat(500_000).add_name(),
+        ] {
+            let shown: String = expression.chars().take(40).collect();
+            assert!(evaluate(expression, &names).is_err(), "{shown}");
+        }
+    }
+
+    trait Named {
+        fn add_name(&self) -> String;
+    }
+
+    impl Named for String {
+        fn add_name(&self) -> String {
+            format!("{self}v")
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 mod admission;
 mod birth;
+mod bounds;
 mod budget;
 mod channel;
 mod child;
@@ -30,6 +31,7 @@ pub use admission::{EXECUTION_MODEL, HostLimits, Inadmissible, MOCK_PROVIDERS, W
 pub use birth::{
     AgentPin, Birth, Delivered, Departure, Fork, MemoryBirth, Parent, RunLimits, TaskSource,
 };
+pub use bounds::{DEEPEST, is_too_deep};
 pub use budget::{OnExhaustion, Overdrawn, Ruling, RunBudget, day_begins, day_of};
 pub use child::MemoryScope;
 pub use confidence::{Confidence, escalation_threshold, falls_short};
@@ -42,8 +44,8 @@ pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use run::{
     AgentFact, Answered, Attempt, Cause, ChildNews, ChildOrder, Command, Entry, Fact,
     InterruptView, Invoked, KeptModels, LiveChild, MemoryView, ModelName, ModelTurn, Outcome,
-    OutsideWrite, Owed, PromptComparison, Refusal, RefusalDivergence, Resolution, RetryClass, Run,
-    Task, ToolCalled, ToolReturned, Via, model_turns, status_for_parent,
+    OutsideWrite, Owed, PromptComparison, Refusal, RefusalDivergence, Resolution, RetryClass, Run, Task,
+    ToolCalled, ToolReturned, Via, model_turns, status_for_parent,
 };
 pub use schedule::{Cron, HORIZON, HORIZON_TEXT, ScheduleError, within_horizon};
 pub use secrets::{Redactor, SecretText, redact, redact_fields, redact_text, respell_marks};

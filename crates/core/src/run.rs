@@ -26,6 +26,7 @@ mod handoff;
 mod inputs;
 mod interrupt;
 mod join;
+mod keep;
 mod memory;
 mod mock_agent;
 mod models;
@@ -107,6 +108,8 @@ pub struct Run {
     variables: Object,
     channels: BTreeMap<ChannelName, Channel>,
     executions: u64,
+    /// What all values weigh that were ever taken: at least what the run holds.
+    taken: usize,
     pins: BTreeMap<String, i64>,
     drain: Option<PauseRequested>,
     cancel: Option<CancelRequested>,
@@ -274,6 +277,7 @@ impl Run {
             variables: Object::new(),
             channels: BTreeMap::new(),
             executions: 0,
+            taken: 0,
             pins: BTreeMap::new(),
             drain: None,
             cancel: None,

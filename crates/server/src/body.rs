@@ -6,6 +6,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};
 use callboard_agents::PackError;
+use callboard_core::DEEPEST;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::operations::{BodyNeed, Media, Operation};
@@ -13,6 +14,8 @@ use crate::problem::{Code, Problem};
 
 /// A client that needs longer for a few megabytes is not one to hold a place for.
 const ARRIVAL: Duration = Duration::from_secs(60);
+/// A value that a run can keep, and what a request puts around it.
+const DEEPEST_BODY: usize = DEEPEST + 8;
 
 /// Reads the body whole, so that everything behind this has it in memory.
 pub(crate) async fn read(
@@ -25,6 +28,7 @@ pub(crate) async fn read(
     let bytes = collect(body, operation.media, limit).await?;
     if operation.takes.is_some() {
         check_type(&parts.headers, &bytes, operation.media)?;
+        check_depth(&bytes, operation.media)?;
     }
     let bytes = match (bytes.is_empty(), operation.body) {
         (true, BodyNeed::Optional) => Bytes::from_static(b"{}"),
@@ -56,6 +60,37 @@ fn too_large(media: Media, limit: usize) -> Problem {
         }
         Media::Archive => PackError::ArchiveTooLarge { limit }.into(),
     }
+}
+
+/// What is kept of a body is put into other documents, which must be readable still.
+fn check_depth(bytes: &[u8], media: Media) -> Result<(), Problem> {
+    match media {
+        Media::Json if depth(bytes) > DEEPEST_BODY => {
+            Err(Problem::invalid(format!("the body is nested deeper than {DEEPEST_BODY} levels")))
+        }
+        Media::Json | Media::Archive => Ok(()),
+    }
+}
+
+/// How deep a text is nested that may be JSON.
+fn depth(text: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut is_quoted) = (0_usize, 0, false);
+    let mut signs = text.iter();
+    while let Some(sign) = signs.next() {
+        match sign {
+            b'"' => is_quoted = !is_quoted,
+            b'\\' => {
+                signs.next();
+            }
+            b'[' | b'{' if !is_quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !is_quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 fn check_encoding(headers: &HeaderMap) -> Result<(), Problem> {
@@ -100,5 +135,32 @@ fn check_type(headers: &HeaderMap, bytes: &Bytes, media: Media) -> Result<(), Pr
             let message = format!("send the body as {wanted}");
             Err(Problem::new(Code::UnsupportedMediaType, message))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_brackets_outside_of_texts_make_a_body_deep() {
+        for (text, expected) in [
+            ("", 0),
+            ("1", 0),
+            ("[]", 1),
+            (r#"{"a":[{}],"b":[]}"#, 3),
+            (r#"{"a":"[[[["}"#, 1),
+            (r#"{"a":"\"[[[\\"}"#, 1),
+            ("]]][", 1),
+        ] {
+            assert_eq!(depth(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_refused_that_could_be_kept_and_not_read_again() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(check_depth(nested(DEEPEST_BODY).as_bytes(), Media::Json).is_ok());
+        assert!(check_depth(nested(DEEPEST_BODY + 1).as_bytes(), Media::Json).is_err());
     }
 }

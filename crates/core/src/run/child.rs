@@ -11,6 +11,7 @@ use super::command::{Refusal, RetryClass};
 use super::perform::Step;
 use super::view::Attempt;
 use super::{Phase, Run, Stage};
+use crate::bounds::weight_of;
 use crate::child::{ChildCall, MemoryScope, OnChildFailure};
 use crate::graph::NodeIndex;
 use crate::node::NodeKind;
@@ -355,6 +356,7 @@ impl Run {
         if let Some(child) = known {
             child.status = payload.status;
             child.outputs = payload.outputs.clone();
+            self.taken = self.taken.saturating_add(weight_of(&payload.outputs));
             child.error = payload.error.clone();
             child.heard = at;
         }

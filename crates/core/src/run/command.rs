@@ -13,6 +13,7 @@ use super::interrupt::Resolution;
 use super::view::Attempt;
 use super::write::OutsideWrite;
 use super::{Phase, Run, Stage};
+use crate::bounds::{weigh, weigh_fields};
 use crate::budget::Overdrawn;
 use crate::graph::NodeIndex;
 use crate::interrupt::Question;
@@ -288,7 +289,10 @@ impl Run {
             Outcome::Failed { failure, class } => {
                 self.failed_or_retried(index, failure.clone(), *class)
             }
-            Outcome::Suspend(question) => self.asked(index, question.clone()),
+            Outcome::Suspend(question) => match weigh(&question.data) {
+                Ok(_) => self.asked(index, question.clone()),
+                Err(failure) => self.failed_or_retried(index, failure, RetryClass::Final),
+            },
             Outcome::Later { until, failure } => Event::NodeRetried(NodeRetried {
                 node_id: self.node_id(index),
                 attempt: self.nodes[index].attempt + 1,
@@ -411,17 +415,20 @@ impl Run {
         if self.drain.is_some() {
             return Err(Refusal::PauseUnderWay { status });
         }
-        let mut events = self.opening();
+        let (reason, mut events) = (reason.cloned(), self.opening());
         if drain == DrainPolicy::DrainCurrentNode && self.is_busy() {
-            events.push(Event::PauseRequested(PauseRequested { reason: reason.cloned() }));
+            events.push(Event::PauseRequested(PauseRequested { reason }));
         } else {
-            events
-                .push(Event::RunPaused(RunPaused { reason: reason.cloned(), drain_policy: drain }));
+            events.push(Event::RunPaused(RunPaused { reason, drain_policy: drain }));
         }
         Ok(events)
     }
 
+    /// A node's end, which is a failure where the run cannot keep what it came to.
     pub(super) fn completed(&self, index: NodeIndex, outputs: Object, at: Timestamp) -> Event {
+        if let Err(failure) = weigh_fields(&outputs).and_then(|weight| self.has_room(weight)) {
+            return self.failed_or_retried(index, failure, RetryClass::Final);
+        }
         let started = self.nodes[index].started_at.unwrap_or(at);
         Event::NodeCompleted(NodeCompleted {
             node_id: self.node_id(index),

@@ -19,6 +19,7 @@ use callboard_protocol::{
 use serde_json::Value;
 
 use super::models::KeptModels;
+use crate::bounds::flatten;
 
 /// Something that an agent tells within an attempt.
 #[derive(Debug, Clone, PartialEq)]
@@ -449,7 +450,8 @@ impl Teller<'_> {
         self.returned(agent_id, returned)
     }
 
-    fn called(&self, agent_id: String, called: ToolCalled) -> Event {
+    fn called(&self, agent_id: String, mut called: ToolCalled) -> Event {
+        called.inputs.iter_mut().for_each(flatten);
         Event::AgentToolCalled(AgentToolCalled {
             node_id: Some(self.node.clone()),
             agent_id,
@@ -464,7 +466,10 @@ impl Teller<'_> {
 
     fn returned(&self, agent_id: String, returned: ToolReturned) -> Event {
         let (outcome, error) = match returned.result {
-            Ok(outcome) => (Some(outcome), None),
+            Ok(mut outcome) => {
+                flatten(&mut outcome);
+                (Some(outcome), None)
+            }
             Err(error) => (None, Some(error)),
         };
         Event::AgentToolReturned(AgentToolReturned {

@@ -7,6 +7,7 @@ use callboard_protocol::{
 
 use super::flow::Settled;
 use super::{Entry, Phase, Run, Stage, Turn};
+use crate::bounds::{weight, weight_of};
 use crate::channel::{Bounds, Channel, Evolution, breaking_change, evolution};
 use crate::graph::NodeIndex;
 use crate::interrupt::Decision;
@@ -45,6 +46,7 @@ impl Run {
                 if self.mask().is_sensitive_variable(&payload.name) {
                     self.sensitive.learn(&payload.next);
                 }
+                self.taken = self.taken.saturating_add(weight(&payload.next));
                 self.variables.insert(payload.name.clone(), payload.next.clone());
                 self.count_fact(payload.node_id.as_ref());
                 if let Some(index) = payload.node_id.as_ref().and_then(|id| self.plan.index(id)) {
@@ -221,7 +223,10 @@ impl Run {
         self.fold_dispatch_started(index);
         (self.nodes[index].inputs, self.nodes[index].unresolved) = match self.resolve_inputs(index)
         {
-            Ok(inputs) => (inputs, None),
+            Ok(inputs) => {
+                self.take(&inputs);
+                (inputs, None)
+            }
             Err(failure) => (Object::new(), Some(failure)),
         };
     }
@@ -251,6 +256,9 @@ impl Run {
             // A node that shares its id with a channel does not write that channel.
             self.variables.insert(payload.node_id.to_string(), payload.outputs.clone().into());
         }
+        // Once as the node's, once as variables.
+        self.take(&payload.outputs);
+        self.take(&payload.outputs);
         self.nodes[index].outputs = payload.outputs.clone();
         self.fold_reported_cost(&payload.node_id);
         self.owe_artifact(index);
@@ -266,6 +274,7 @@ impl Run {
         }
         self.interrupts.remove(&index);
         self.failed.push(index);
+        self.nodes[index].inputs = Object::new();
         self.settle(index, Settled { stage: Stage::Failed(payload.error.clone()), at });
     }
 
@@ -333,6 +342,7 @@ impl Run {
         if declaration.is_some_and(|declared| declared.sensitive) {
             self.sensitive.learn(&payload.value);
         }
+        self.taken = self.taken.saturating_add(weight(&payload.value));
         self.count_fact(payload.node_id.as_ref());
         self.fire_triggers(payload, entry.at);
     }
@@ -372,6 +382,7 @@ impl Run {
         for name in &self.birth.unset {
             self.variables.remove(name);
         }
+        self.taken = weight_of(&self.variables);
         for (name, declared) in plan.definition().channels.iter().flatten() {
             self.channels
                 .insert(name.clone(), Channel::new(&declared.reducer, declared.default.as_ref()));

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use callboard_protocol::{Failure, NodeId, Object, PortValue};
 
 use super::{Run, Stage};
+use crate::bounds::{HEAVIEST, too_heavy, weigh_fields, weight};
 use crate::channel::{Side, check_access};
 use crate::expression::evaluate;
 use crate::graph::NodeIndex;
@@ -13,13 +14,15 @@ impl Run {
     /// Values that arrive over edges, overridden by what the node's own ports declare.
     pub(super) fn resolve_inputs(&self, index: NodeIndex) -> Result<Object, Failure> {
         let node = &self.plan.node(index).node;
-        let mut inputs = self.arriving(index);
+        let mut tray = Tray { inputs: Object::new(), left: HEAVIEST };
+        self.arriving(index, &mut tray)?;
         for (port, value) in &node.inputs {
             if let Some(value) = self.resolve_port(index, port, value)? {
-                inputs.insert(port.clone(), value);
+                tray.put(port, value)?;
             }
         }
-        Ok(inputs)
+        self.has_room(weigh_fields(&tray.inputs)?)?;
+        Ok(tray.inputs)
     }
 
     /// Names that expressions may use: the variables, `inputs`, `nodes`, and `ctx.triggerData` where something
@@ -40,8 +43,7 @@ impl Run {
         names
     }
 
-    fn arriving(&self, index: NodeIndex) -> Object {
-        let mut inputs = Object::new();
+    fn arriving(&self, index: NodeIndex, tray: &mut Tray) -> Result<(), Failure> {
         let node = self.plan.node(index);
         let returning = node.loops.iter().filter(|known| self.plan.loops[**known].header == index);
         let back = returning.flat_map(|known| &self.plan.loops[*known].back);
@@ -51,21 +53,19 @@ impl Run {
             let port = edge.edge.target_input.as_deref().unwrap_or("input");
             match &source.stage {
                 Stage::Failed(failure) => {
-                    inputs.insert(
-                        "error".into(),
-                        json!({ "code": failure.code, "message": failure.message }),
-                    );
+                    let error = json!({ "code": failure.code, "message": failure.message });
+                    tray.put("error", error)?;
                 }
                 // An edge that was not followed carries nothing, whatever its source once said.
                 _ if !self.followed[*place] => {}
                 _ => {
                     if let Some(value) = sent(&source.outputs, edge.edge.source_output.as_deref()) {
-                        inputs.insert(port.to_owned(), value);
+                        tray.put(port, value)?;
                     }
                 }
             }
         }
-        inputs
+        Ok(())
     }
 
     fn resolve_port(
@@ -76,7 +76,7 @@ impl Run {
     ) -> Result<Option<Value>, Failure> {
         match value {
             PortValue::Static { value } => Ok(Some(value.clone())),
-            PortValue::Expression { expression } => evaluate(expression, self.names()).map(Some),
+            PortValue::Expression { expression } => evaluate(expression, &self.names()).map(Some),
             PortValue::Connection { node_id, output_key, optional } => {
                 let source = self.plan.index(node_id).map(|source| &self.nodes[source].outputs);
                 match source.and_then(|outputs| outputs.get(output_key)) {
@@ -117,6 +117,20 @@ impl Run {
 
     fn is_declared(&self, name: &str) -> bool {
         self.plan.definition().variables.iter().any(|variable| variable.name == name)
+    }
+}
+
+/// What was gathered for a node so far. Weighed as it grows, because a node may have thousands of ports.
+struct Tray {
+    inputs: Object,
+    left: usize,
+}
+
+impl Tray {
+    fn put(&mut self, port: &str, value: Value) -> Result<(), Failure> {
+        self.left = self.left.checked_sub(weight(&value)).ok_or_else(too_heavy)?;
+        self.inputs.insert(port.to_owned(), value);
+        Ok(())
     }
 }
 

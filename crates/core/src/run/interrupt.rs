@@ -11,6 +11,7 @@ use callboard_protocol::{
 use super::command::Refusal;
 use super::perform::Step;
 use super::{Answered, Entry, Phase, Run, Stage};
+use crate::bounds::weigh;
 use crate::budget::is_budget_question;
 use crate::graph::NodeIndex;
 use crate::interrupt::{
@@ -285,7 +286,8 @@ impl Run {
                 return Err(Refusal::KeyRequired { node });
             }
         }
-        let answer = open.judge(&resolution.value).and_then(|answer| {
+        let fits = weigh(&resolution.value).map_err(|failure| Unfit::Invalid(failure.message));
+        let answer = fits.and_then(|_| open.judge(&resolution.value)).and_then(|answer| {
             self.check_ruling(index, &answer)?;
             Ok(answer)
         });

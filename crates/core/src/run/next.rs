@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::command::RetryClass;
 use super::{Phase, Run, Stage, Turn, Verdict};
+use crate::bounds::weigh_fields;
 use crate::graph::{Loop, NodeIndex};
 use crate::node::{NEVER_PROVIDED, NodeKind};
 use crate::retry::backoff_ms;
@@ -268,7 +269,11 @@ impl Run {
             );
             return Some(Event::RunFailed(RunFailed { error, failed_node_id: None, duration_ms }));
         }
-        Some(Event::RunCompleted(RunCompleted { outputs: self.outputs(None), duration_ms }))
+        let outputs = self.outputs(None);
+        Some(match weigh_fields(&outputs) {
+            Ok(_) => Event::RunCompleted(RunCompleted { outputs, duration_ms }),
+            Err(error) => Event::RunFailed(RunFailed { error, failed_node_id: None, duration_ms }),
+        })
     }
 
     /// What the completed ends of the graph came to, with the supervisor that put an end to it.

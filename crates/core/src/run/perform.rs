@@ -9,6 +9,7 @@ use callboard_protocol::{
 use super::command::RetryClass;
 use super::inputs::{named_ports, quoted};
 use super::{Run, Stage};
+use crate::bounds::weigh;
 use crate::channel::invalid;
 use crate::expression::{evaluate, holds, is_true};
 use crate::graph::NodeIndex;
@@ -56,10 +57,18 @@ impl Run {
             NodeKind::Statement => Ok(self.statement(index)),
         };
         match step {
+            Ok(Step::Emit(Event::VariableChanged(change))) => Some(self.changed(index, change)),
             Ok(Step::Emit(event)) => Some(event),
             Ok(Step::Wait) => None,
             Ok(Step::Done(outputs)) => Some(self.completed(index, outputs, at)),
             Err(failure) => Some(self.failed_or_retried(index, failure, RetryClass::Final)),
+        }
+    }
+
+    fn changed(&self, index: NodeIndex, change: VariableChanged) -> Event {
+        match weigh(&change.next).and_then(|weight| self.has_room(weight)) {
+            Ok(()) => Event::VariableChanged(change),
+            Err(failure) => self.failed_or_retried(index, failure, RetryClass::Final),
         }
     }
 
@@ -179,7 +188,7 @@ impl Run {
             Some(Value::String(expression)) => {
                 let mut names = self.names();
                 names.extend(state.inputs.clone());
-                is_true(&evaluate(expression, names)?)
+                is_true(&evaluate(expression, &names)?)
             }
             Some(Value::Object(condition)) => {
                 let condition: EdgeCondition =

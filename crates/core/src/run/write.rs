@@ -11,6 +11,7 @@ use super::Run;
 use super::command::Refusal;
 use super::inputs::quoted;
 use super::perform::Step;
+use crate::bounds::weigh;
 use crate::channel::{Bounds, Channel, Side, check_access, check_write, invalid};
 use crate::graph::NodeIndex;
 
@@ -88,6 +89,7 @@ impl Run {
         at: Timestamp,
     ) -> Result<(), Failure> {
         check_write(channel, reducer, bounds, value)?;
+        self.has_room(weigh(value)?)?;
         let Some(schema) = self.plan.channel_schema(channel) else { return Ok(()) };
         let current = self.channels.get(channel).cloned();
         let mut folded = current.unwrap_or_else(|| Channel::new(reducer, None));

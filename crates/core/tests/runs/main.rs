@@ -9,6 +9,7 @@ mod admission;
 mod artifacts;
 mod attestation;
 mod attribution;
+mod bounds;
 mod budgets;
 mod cancel;
 mod channels;

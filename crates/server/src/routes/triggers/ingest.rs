@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use callboard_core::is_too_deep;
 use callboard_engine::{Incoming, Signed, Subscription, TriggerDelivery};
 use callboard_protocol::{
     AttachmentRef, EmailContent, FormContent, Object, Timestamp, TriggerEvent, TriggerSource,
@@ -180,8 +181,10 @@ pub(crate) fn read(
             event.email = Some(mail);
         }
         TriggerSource::Webhook => {
-            let body = serde_json::from_slice(body)
-                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(body).into_owned()));
+            let read = serde_json::from_slice(body).ok();
+            let body = read
+                .filter(|body| !is_too_deep(body))
+                .unwrap_or_else(|| Value::String(String::from_utf8_lossy(body).into_owned()));
             event.webhook =
                 Some(WebhookContent { method: "POST".to_owned(), headers: shown(headers), body });
         }

@@ -1,0 +1,308 @@
+//! Expressions, one step at a time and within a budget of bytes.
+//!
+//! minijinja parses them and knows what every operator and filter means. It counts steps, though, and one step may
+//! make gigabytes: so each is taken from here, after what it can make was paid for.
+
+use std::collections::BTreeMap;
+
+use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, CompareOpKind, Expr, UnaryOpKind};
+use minijinja::machinery::parse_expr;
+use minijinja::value::{Kwargs, Serde, Value, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, context};
+use serde_json::Value as Json;
+
+use callboard_protocol::Object;
+
+use super::purse::Purse;
+use crate::bounds::FULLEST;
+
+/// Bytes of one expression: the parser's tree is as deep as a chain of operators is long.
+const LONGEST: usize = 4_096;
+/// Steps that one expression may take; a definition is a stranger's program.
+const STEPS: u32 = 10_000;
+/// How deep steps may be nested, each within the one before it.
+const LEVELS: u32 = 200;
+/// The functions that expressions may call.
+const FUNCTIONS: [&str; 3] = ["range", "dict", "namespace"];
+
+pub(super) fn parse(expression: &str) -> Result<Expr<'_>, Error> {
+    if expression.len() > LONGEST {
+        return Err(wrong(format!("an expression has at most {LONGEST} bytes")));
+    }
+    parse_expr(expression)
+}
+
+pub(super) fn value_of(expression: &str, names: &Object) -> Result<Value, Error> {
+    let parsed = parse(expression)?;
+    let mut evaluation = Evaluation {
+        environment: Environment::new(),
+        names,
+        known: BTreeMap::new(),
+        purse: Purse::default(),
+        unread: FULLEST,
+        steps: 0,
+        level: 0,
+    };
+    evaluation.value(&parsed)
+}
+
+struct Evaluation<'a> {
+    environment: Environment<'static>,
+    names: &'a Object,
+    /// What was read of the names, by its place, so that each is copied once.
+    known: BTreeMap<*const Json, Value>,
+    purse: Purse,
+    /// What may still be read of the names.
+    unread: usize,
+    steps: u32,
+    level: u32,
+}
+
+impl<'a> Evaluation<'a> {
+    fn value(&mut self, expr: &Expr<'_>) -> Result<Value, Error> {
+        self.level += 1;
+        self.steps += 1;
+        if self.level > LEVELS || self.steps > STEPS {
+            return Err(wrong("takes too many steps".into()));
+        }
+        let value = match self.place(expr) {
+            Some(place) => self.read(place),
+            None => self.step(expr),
+        }?;
+        self.level -= 1;
+        Ok(value)
+    }
+
+    fn step(&mut self, expr: &Expr<'_>) -> Result<Value, Error> {
+        match expr {
+            Expr::Const(constant) => Ok(constant.value.clone()),
+            Expr::Var(_) => Ok(Value::UNDEFINED),
+            Expr::GetAttr(it) => self.value(&it.expr)?.get_attr(it.name),
+            Expr::GetItem(it) => {
+                let value = self.value(&it.expr)?;
+                value.get_item(&self.value(&it.subscript_expr)?)
+            }
+            Expr::Slice(it) => {
+                let value = self.value(&it.expr)?;
+                self.purse.pay_for(&value)?;
+                let mut bound = |bound: &Option<Expr<'_>>| match bound {
+                    Some(bound) => self.value(bound),
+                    None => Ok(Value::from(())),
+                };
+                let bounds = [bound(&it.start)?, bound(&it.stop)?, bound(&it.step)?];
+                let [start, stop, step] = bounds;
+                let sliced = self.operate("a[b:c:d]", [value, start, stop, step])?;
+                self.purse.settle(sliced)
+            }
+            Expr::UnaryOp(it) => {
+                let operator = match it.op {
+                    UnaryOpKind::Not => "not a",
+                    UnaryOpKind::Neg => "-a",
+                };
+                let value = self.value(&it.expr)?;
+                self.operate_on_two(operator, value, Value::UNDEFINED)
+            }
+            Expr::BinOp(it) => self.binary(it),
+            Expr::Compare(it) => {
+                let mut left = self.value(&it.expr)?;
+                for next in &it.ops {
+                    let right = self.value(&next.expr)?;
+                    let operator = comparison(next.op);
+                    if !self.operate_on_two(operator, left, right.clone())?.is_true() {
+                        return Ok(false.into());
+                    }
+                    left = right;
+                }
+                Ok(true.into())
+            }
+            Expr::IfExpr(it) => match (self.value(&it.test_expr)?.is_true(), &it.false_expr) {
+                (true, _) => self.value(&it.true_expr),
+                (false, Some(other)) => self.value(other),
+                (false, None) => Ok(Value::UNDEFINED),
+            },
+            Expr::Filter(it) => {
+                let value = it.expr.as_ref().map(|value| self.value(value)).transpose()?;
+                let arguments = self.arguments(value, &it.args)?;
+                self.filter(it.name, arguments)
+            }
+            Expr::Test(it) => {
+                let value = self.value(&it.expr)?;
+                let arguments = self.arguments(Some(value), &it.args)?;
+                let holds = self.environment.empty_state().perform_test(it.name, &arguments);
+                holds.map(Value::from).map_err(|error| named(&error, "test", it.name))
+            }
+            Expr::Call(it) => self.call(&it.expr, &it.args),
+            Expr::List(it) => self.list(&it.items),
+            Expr::Tuple(it) => self.list(&it.items),
+            Expr::Map(it) => {
+                let mut fields = BTreeMap::new();
+                for (key, value) in it.keys.iter().zip(&it.values) {
+                    let (key, value) = (self.value(key)?, self.value(value)?);
+                    self.purse.pay_for(&key)?;
+                    self.purse.pay_for(&value)?;
+                    fields.insert(key, value);
+                }
+                Ok(Value::from_object(fields))
+            }
+        }
+    }
+
+    /// What a path of names such as `nodes.a.text` stands for.
+    fn place(&self, expr: &Expr<'_>) -> Option<&'a Json> {
+        match expr {
+            Expr::Var(it) => self.names.get(it.id),
+            Expr::GetAttr(it) => self.place(&it.expr)?.as_object()?.get(it.name),
+            _ => None,
+        }
+    }
+
+    fn read(&mut self, place: &'a Json) -> Result<Value, Error> {
+        if let Some(known) = self.known.get(&std::ptr::from_ref(place)) {
+            return Ok(known.clone());
+        }
+        let weight = crate::bounds::weight(place);
+        self.unread = self
+            .unread
+            .checked_sub(weight)
+            .ok_or_else(|| wrong(format!("reads more than {FULLEST} bytes")))?;
+        let value = Value::from(Serde(place));
+        self.known.insert(place, value.clone());
+        Ok(value)
+    }
+
+    fn binary(&mut self, it: &BinOp<'_>) -> Result<Value, Error> {
+        let left = self.value(&it.left)?;
+        match (it.op, left.is_true()) {
+            (BinOpKind::ScAnd, false) | (BinOpKind::ScOr, true) => return Ok(left),
+            (BinOpKind::ScAnd, true) | (BinOpKind::ScOr, false) => return self.value(&it.right),
+            _ => {}
+        }
+        let right = self.value(&it.right)?;
+        let operator = match it.op {
+            BinOpKind::Concat => return self.purse.text(&[&left, &right]),
+            BinOpKind::Add if left.as_str().is_some() && right.as_str().is_some() => {
+                return self.purse.text(&[&left, &right]);
+            }
+            BinOpKind::Mul => {
+                self.purse.pay_for_repetition(&left, &right)?;
+                "a * b"
+            }
+            BinOpKind::Add => "a + b",
+            BinOpKind::Sub => "a - b",
+            BinOpKind::Div => "a / b",
+            BinOpKind::FloorDiv => "a // b",
+            BinOpKind::Rem => "a % b",
+            BinOpKind::Pow => "a ** b",
+            BinOpKind::Eq => "a == b",
+            BinOpKind::Ne => "a != b",
+            BinOpKind::Lt => "a < b",
+            BinOpKind::Lte => "a <= b",
+            BinOpKind::Gt => "a > b",
+            BinOpKind::Gte => "a >= b",
+            BinOpKind::In => "a in b",
+            BinOpKind::ScAnd => "a and b",
+            BinOpKind::ScOr => "a or b",
+        };
+        let made = self.operate_on_two(operator, left, right)?;
+        self.purse.settle(made)
+    }
+
+    fn list(&mut self, items: &[Expr<'_>]) -> Result<Value, Error> {
+        let mut made = Vec::new();
+        for item in items {
+            let item = self.value(item)?;
+            self.purse.pay_for(&item)?;
+            made.push(item);
+        }
+        Ok(made.into())
+    }
+
+    fn call(&mut self, callee: &Expr<'_>, arguments: &[CallArg<'_>]) -> Result<Value, Error> {
+        let name = match callee {
+            Expr::Var(it) if FUNCTIONS.contains(&it.id) => it.id,
+            _ => return Err(Error::new(ErrorKind::UnknownFunction, "there is no such function")),
+        };
+        let arguments = self.arguments(None, arguments)?;
+        for argument in &arguments {
+            self.purse.pay_for(argument)?;
+        }
+        let function = self.environment.globals().find(|(known, _)| *known == name);
+        let function = function.map(|(_, function)| function).unwrap_or_default();
+        let made = function.call(&mut self.environment.empty_state(), &arguments)?;
+        self.purse.settle(made)
+    }
+
+    fn arguments(
+        &mut self,
+        first: Option<Value>,
+        arguments: &[CallArg<'_>],
+    ) -> Result<Vec<Value>, Error> {
+        let mut values = Vec::from_iter(first);
+        let mut named = Vec::new();
+        for argument in arguments {
+            match argument {
+                CallArg::Pos(value) => values.push(self.value(value)?),
+                CallArg::Kwarg(name, value) => named.push((*name, self.value(value)?)),
+                CallArg::PosSplat(_) | CallArg::KwargSplat(_) => {
+                    return Err(wrong("arguments cannot be unpacked".into()));
+                }
+            }
+        }
+        if !named.is_empty() {
+            values.push(Kwargs::from_iter(named).into());
+        }
+        Ok(values)
+    }
+
+    fn filter(&mut self, name: &str, mut arguments: Vec<Value>) -> Result<Value, Error> {
+        if name == "map"
+            && let Some(inner) = arguments.get(1).and_then(Value::as_str).map(str::to_owned)
+        {
+            let mut made = Vec::new();
+            for item in arguments[0].try_iter()? {
+                let rest = arguments[2..].iter().cloned();
+                let item = self.filter(&inner, std::iter::once(item).chain(rest).collect())?;
+                self.purse.pay_for(&item)?;
+                made.push(item);
+            }
+            return Ok(made.into());
+        }
+        self.purse.pay_for_filter(name, &mut arguments)?;
+        let made = self.environment.empty_state().apply_filter(name, &arguments);
+        self.purse.settle(made.map_err(|error| self::named(&error, "filter", name))?)
+    }
+
+    fn operate_on_two(&self, operation: &str, left: Value, right: Value) -> Result<Value, Error> {
+        self.operate(operation, [left, right, Value::UNDEFINED, Value::UNDEFINED])
+    }
+
+    fn operate(&self, operation: &str, [a, b, c, d]: [Value; 4]) -> Result<Value, Error> {
+        self.environment.compile_expression(operation)?.eval(context! { a, b, c, d })
+    }
+}
+
+fn comparison(operator: CompareOpKind) -> &'static str {
+    match operator {
+        CompareOpKind::Eq => "a == b",
+        CompareOpKind::Ne => "a != b",
+        CompareOpKind::Lt => "a < b",
+        CompareOpKind::Lte => "a <= b",
+        CompareOpKind::Gt => "a > b",
+        CompareOpKind::Gte => "a >= b",
+        CompareOpKind::In => "a in b",
+        CompareOpKind::NotIn => "a not in b",
+    }
+}
+
+fn named(error: &Error, what: &str, name: &str) -> Error {
+    Error::new(error.kind(), format!("{what} {name}: {error}"))
+}
+
+pub(super) fn wrong(message: String) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message)
+}
+
+/// Whether minijinja would go through the value's items only when it is asked for them.
+pub(super) fn is_lazy(value: &Value) -> bool {
+    value.kind() == ValueKind::Iterable
+}

@@ -14,6 +14,8 @@ use callboard_protocol::{
 pub(crate) use approver::{Approver, may_decide};
 pub use question::Question;
 
+use crate::secrets::{redact_fields, redact_text};
+
 /// A question that has been asked and not settled.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenInterrupt {
@@ -178,7 +180,9 @@ impl OpenInterrupt {
                 offered.join(", ")
             )));
         }
-        let refine_feedback = refine_feedback_of(fields);
+        // No later step needs a credential in the words of a reviewer.
+        let mut refine_feedback = refine_feedback_of(fields);
+        refine_feedback.iter_mut().for_each(redact_fields);
         if action == "refine" {
             let scope = refine_feedback
                 .as_ref()
@@ -204,7 +208,7 @@ impl OpenInterrupt {
             action,
             // Who decided is the host's to say: a `decidedBy` of the caller's is nothing.
             voter: text("voter").filter(|name| !name.is_empty()),
-            feedback: text("feedback"),
+            feedback: text("feedback").map(|feedback| redact_text(&feedback)),
             refine_feedback,
             edited,
             question,

@@ -134,7 +134,7 @@ events! {
     BudgetThresholdCrossed(BudgetThresholdCrossed) = "budget.threshold.crossed", Update;
     BudgetExhausted(BudgetExhausted) = "budget.exhausted", Update;
     RunCompleted(RunCompleted) = "run.completed", Update;
-    RunDeadLettered(RunDeadLettered) = "run.dead_lettered", Update;
+    RunDeadLettered(RunDeadLettered) = "run.dead_lettered", Debug;
     RunFailed(RunFailed) = "run.failed", Update;
     RunCancelled(RunCancelled) = "run.cancelled", Update;
     RunPaused(RunPaused) = "run.paused", Update;

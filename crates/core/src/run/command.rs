@@ -18,6 +18,7 @@ use crate::budget::Overdrawn;
 use crate::graph::NodeIndex;
 use crate::interrupt::Question;
 use crate::node::NodeKind;
+use crate::secrets::redact_text;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
@@ -225,7 +226,7 @@ impl Run {
             Command::Tell { attempt, facts } => self.told(attempt, facts),
             Command::Cancel { reason, by, parent } => {
                 let request = CancelRequested {
-                    reason: reason.clone(),
+                    reason: said(reason.as_ref()),
                     cancelled_by: by.clone(),
                     parent_run_id: parent.clone(),
                 };
@@ -244,7 +245,7 @@ impl Run {
             Command::Pause { drain, reason } => self.paused(*drain, reason.as_ref()),
             Command::Resume { reason } => match self.phase {
                 Phase::Paused { .. } => {
-                    Ok(vec![Event::RunResumed(RunResumed { reason: reason.clone() })])
+                    Ok(vec![Event::RunResumed(RunResumed { reason: said(reason.as_ref()) })])
                 }
                 Phase::Pending | Phase::Running | Phase::Ended { .. } => {
                     Err(Refusal::NotPaused { status: self.status() })
@@ -415,7 +416,7 @@ impl Run {
         if self.drain.is_some() {
             return Err(Refusal::PauseUnderWay { status });
         }
-        let (reason, mut events) = (reason.cloned(), self.opening());
+        let (reason, mut events) = (said(reason), self.opening());
         if drain == DrainPolicy::DrainCurrentNode && self.is_busy() {
             events.push(Event::PauseRequested(PauseRequested { reason }));
         } else {
@@ -444,6 +445,11 @@ impl Run {
             self.nodes[*index].stage == Stage::Active && !self.kind(*index).waits_for_children()
         })
     }
+}
+
+/// A reason as it goes into the log, which keeps nobody's credentials.
+fn said(reason: Option<&String>) -> Option<String> {
+    reason.map(|reason| redact_text(reason))
 }
 
 /// Whether two facts that need no index, because they have names, are the same.

@@ -1,8 +1,10 @@
 //! What the definition marks sensitive stays out of readers' sight (F14).
 
+use callboard_core::Command;
+use callboard_protocol::DrainPolicy;
 use serde_json::{Value, json};
 
-use crate::given::{Do, Given, given};
+use crate::given::{Do, Given, at, given};
 use crate::story::{Played, play};
 
 const SECRET: &str = "hunter2-hunter2";
@@ -190,4 +192,28 @@ fn no_event_repeats_a_credential_of_the_inputs() {
     );
     let shown = serde_json::to_value(played.snapshot()).expect("a snapshot");
     assert_eq!(shown["variables"]["note"], format!("call it with {credential} please"));
+}
+
+/// Nobody needs them there, and the log is read by many.
+#[test]
+fn credentials_in_a_reason_or_in_feedback_never_reach_the_log() {
+    const KEY: &str = "sk-CANARY-openwop-CONFORMANCE-NEVER-SECRET-oai9Lt7Nw2QrZ0aB8mYjPpQe";
+    let said = format!("because of {KEY}");
+    let reason = || Some(said.clone());
+    let drain = DrainPolicy::DrainCurrentNode;
+    for command in [
+        Command::Cancel { reason: reason(), by: None, parent: None },
+        Command::Pause { drain, reason: reason() },
+    ] {
+        let mut run = given("a:ai").run();
+        run.decide(&Command::Start, at(0)).expect("a start");
+        let mut log = run.decide(&command, at(1)).expect("a command");
+        log.extend(run.decide(&Command::Resume { reason: reason() }, at(2)).unwrap_or_default());
+        let told = format!("{log:?}");
+        assert!(told.contains("because of [REDACTED]") && !told.contains(KEY), "{told}");
+    }
+    let answer = json!({ "action": "reject", "feedback": said });
+    let played = play(&given("g:approvalGate"), &[(0, Do::Start), (1, Do::Answer("g", answer))]);
+    assert_eq!(played.payload("approval.received")["feedback"], "because of [REDACTED]");
+    assert!(!format!("{:?}", played.log).contains(KEY));
 }

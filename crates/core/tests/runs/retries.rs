@@ -1,5 +1,6 @@
 //! Failed attempts: what is tried again, when, and how attempts are numbered.
 
+use callboard_protocol::{Event, StreamTier};
 use serde_json::json;
 
 use crate::given::{Do, Given, at, given};
@@ -50,6 +51,7 @@ fn the_last_retry_fails_the_node() {
     let end = ["node.failed a two", "run.dead_lettered a", "run.failed two"];
     let played = check_within(&retried(1), &steps, &end);
     assert_eq!(played.payload("node.failed")["attempts"], 2);
+    assert_eq!(Event::tier_of("run.dead_lettered"), StreamTier::Debug);
     let told = played.payload("run.dead_lettered");
     assert_eq!((&told["reason"], &told["attempts"]), (&json!("two"), &json!(2)));
     assert_eq!(played.payload("node.retried")["lastError"]["code"], "one");

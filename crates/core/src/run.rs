@@ -60,7 +60,7 @@ pub use memory::MemoryView;
 pub use models::{KeptModels, ModelName};
 pub use prompts::PromptComparison;
 pub use refusal::{ModelTurn, RefusalDivergence, model_turns};
-pub use view::{Attempt, Owed, Task};
+pub use view::{Attempt, Task};
 pub use write::OutsideWrite;
 
 use crate::birth::Birth;

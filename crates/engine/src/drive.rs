@@ -250,7 +250,7 @@ impl Driver {
     }
 
     async fn tell(&mut self, told: Told) -> Result<Option<Left>, EngineError> {
-        let is_current = self.run.tasks().any(|task| task.attempt == told.attempt);
+        let is_current = self.run.attempts().any(|attempt| attempt == told.attempt);
         if !is_current {
             // Its sender may be gone; then there is nobody to tell.
             let _gone = told.recorded.send(Err(Untold::Superseded(Superseded)));
@@ -267,7 +267,7 @@ impl Driver {
             }
             recorded => recorded?,
         };
-        let still_current = self.run.tasks().any(|task| task.attempt == attempt);
+        let still_current = self.run.attempts().any(|owed| owed == attempt);
         let superseded = Err(Untold::Superseded(Superseded));
         let _gone = told.recorded.send(if still_current { Ok(()) } else { superseded });
         Ok(left)
@@ -394,7 +394,7 @@ impl Driver {
 
     fn is_at_rest(&self, now: Timestamp) -> bool {
         let waits_long = self.run.wakes_at().is_none_or(|at| at > now.plus(LONGEST_HELD_WAIT));
-        let is_idle = self.run.tasks().next().is_none() && !self.run.owes_children();
+        let is_idle = self.run.attempts().next().is_none() && !self.run.owes_children();
         self.run.status().is_terminal() || (waits_long && is_idle && !self.is_tending)
     }
 
@@ -436,6 +436,9 @@ impl Driver {
     }
 
     fn start_attempts(&mut self) {
+        if self.run.attempts().all(|attempt| self.in_flight.contains_key(&attempt)) {
+            return;
+        }
         let tasks: Vec<Task> =
             self.run.tasks().filter(|task| !self.in_flight.contains_key(&task.attempt)).collect();
         for task in tasks {
@@ -528,7 +531,7 @@ impl Driver {
         if self.in_flight.is_empty() {
             return;
         }
-        let owed: Vec<Attempt> = self.run.tasks().map(|task| task.attempt).collect();
+        let owed: Vec<Attempt> = self.run.attempts().collect();
         self.in_flight.retain(|attempt, handle| {
             let keep = owed.contains(attempt);
             if !keep {

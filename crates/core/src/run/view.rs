@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Answered, KeptModels, Phase, Run, Stage};
 use crate::birth::AgentPin;
+use crate::graph::NodeIndex;
 use crate::head::Head;
 use crate::node::NodeKind;
 
@@ -17,15 +18,6 @@ pub struct Attempt {
     pub node: NodeId,
     pub visit: u32,
     pub number: u32,
-}
-
-/// What the world still owes a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Owed {
-    /// Somebody must perform this.
-    Attempt(Attempt),
-    /// A batch was cut or time has passed: decide again.
-    Continue,
 }
 
 /// All that an activity is given of one attempt.
@@ -54,40 +46,44 @@ pub struct Task {
 }
 
 impl Run {
-    /// Derived from the state alone, so that starting, recovery and takeover are the same code.
-    pub fn pending(&self) -> Vec<Owed> {
-        let mut owed: Vec<Owed> = self.tasks().map(|task| Owed::Attempt(task.attempt)).collect();
-        if self.follow_up(self.updated_at).is_some() {
-            owed.push(Owed::Continue);
-        }
-        owed
+    /// The attempts that somebody must perform. Derived from the state alone, so that starting, recovery and takeover
+    /// are the same code.
+    pub fn attempts(&self) -> impl Iterator<Item = Attempt> + '_ {
+        self.owed().map(|index| self.attempt(index))
+    }
+
+    fn owed(&self) -> impl Iterator<Item = NodeIndex> + '_ {
+        // A replay performs nothing: what its source's attempts came to is in the source's log.
+        let is_running =
+            self.phase == Phase::Running && !self.is_ending() && !self.birth.is_replay();
+        self.active.iter().copied().filter(move |index| {
+            let state = &self.nodes[*index];
+            is_running
+                && state.stage == Stage::Active
+                && state.unresolved.is_none()
+                && self.kind(*index).is_performed()
+                && !self.interrupts.contains_key(index)
+        })
     }
 
     /// The attempts that are owed, with what they need.
     pub fn tasks(&self) -> impl Iterator<Item = Task> + '_ {
-        // A replay performs nothing: what its source's attempts came to is in the source's log.
-        let is_running =
-            self.phase == Phase::Running && !self.is_ending() && !self.birth.is_replay();
-        self.active.iter().filter(move |_| is_running).filter_map(|index| {
-            let (node, state) = (self.plan.node(*index), &self.nodes[*index]);
-            let is_owed = state.stage == Stage::Active
-                && state.unresolved.is_none()
-                && self.kind(*index).is_performed()
-                && !self.interrupts.contains_key(index);
-            is_owed.then(|| Task {
-                attempt: self.attempt(*index),
+        self.owed().map(|index| {
+            let (node, state) = (self.plan.node(index), &self.nodes[index]);
+            Task {
+                attempt: self.attempt(index),
                 type_id: node.node.type_id.clone(),
                 config: node.node.config.clone(),
-                inputs: self.performed_inputs(*index),
-                agent: self.pin(*index).cloned(),
+                inputs: self.performed_inputs(index),
+                agent: self.pin(index).cloned(),
                 named: node.node.agent.clone(),
                 told: state.facts,
                 answer: state.resumed.clone(),
                 decision: state.decided.clone(),
-                models: self.kept_models(*index),
+                models: self.kept_models(index),
                 session: state.told.session().cloned(),
                 has_called_tools: state.told.has_called_tools(),
-            })
+            }
         })
     }
 
@@ -131,7 +127,7 @@ impl Run {
     }
 
     pub fn head(&self) -> Head {
-        let is_owed = self.tasks().next().is_some() || self.owes_children();
+        let is_owed = self.owed().next().is_some() || self.owes_children();
         let wake_at = if is_owed { Some(self.updated_at) } else { self.wakes_at() };
         Head { status: self.status(), version: self.version, wake_at, updated_at: self.updated_at }
     }

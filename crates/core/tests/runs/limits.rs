@@ -1,6 +1,5 @@
 //! The bounds of a run: executions, duration, and the size of one decision (F49–F51).
 
-use callboard_core::Owed;
 use callboard_protocol::DrainPolicy;
 use serde_json::json;
 
@@ -125,10 +124,9 @@ fn a_long_chain_is_cut_and_owes_the_rest() {
     let flow = given(&nodes.join(" ")).edges(&edges.join(" "));
     let mut played = play(&flow, &[(0, Do::Start)]);
     assert_eq!(played.log.len(), 256);
-    assert_eq!(played.run.pending(), [Owed::Continue]);
     assert_eq!(played.run.wakes_at(), Some(at(0)));
     played.step(1, &Do::Continue);
     assert_eq!(played.log.len(), 402);
     assert_eq!(played.lines.last().expect("lines"), "run.completed");
-    assert_eq!(played.run.pending(), []);
+    assert_eq!(played.run.wakes_at(), None);
 }

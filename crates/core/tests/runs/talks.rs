@@ -38,7 +38,7 @@ fn a_conversation_opens_exchanges_and_closes() {
     let waiting = play(&flow, &[(0, Do::Start)]);
     assert_eq!(waiting.run.status(), RunStatus::WaitingApproval);
     assert_eq!(waiting.snapshot().current_node_id, Some("talk".into()));
-    assert!(waiting.run.pending().is_empty(), "nobody is held while it waits");
+    assert_eq!(waiting.run.attempts().count(), 0, "nobody is held while it waits");
     let played = check(&flow, &[(0, Do::Start), (1, say("blue")), (2, say("yes"))], &expected);
     let outputs = json!({ "conversationId": "run-1:talk:0", "turnCount": 2,
         "answers": ["blue", "yes"], "outcome": "yes" });

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, CompareOpKind, Expr, UnaryOpKind};
+use minijinja::machinery::ast::{
+    BinOp, BinOpKind, CallArg, Compare, CompareOpKind, Expr, Map, Slice, UnaryOpKind,
+};
 use minijinja::machinery::parse_expr;
 use minijinja::value::{Kwargs, Serde, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, context};
@@ -82,18 +84,7 @@ impl<'a> Evaluation<'a> {
                 let value = self.value(&it.expr)?;
                 value.get_item(&self.value(&it.subscript_expr)?)
             }
-            Expr::Slice(it) => {
-                let value = self.value(&it.expr)?;
-                self.purse.pay_for(&value)?;
-                let mut bound = |bound: &Option<Expr<'_>>| match bound {
-                    Some(bound) => self.value(bound),
-                    None => Ok(Value::from(())),
-                };
-                let bounds = [bound(&it.start)?, bound(&it.stop)?, bound(&it.step)?];
-                let [start, stop, step] = bounds;
-                let sliced = self.operate("a[b:c:d]", [value, start, stop, step])?;
-                self.purse.settle(sliced)
-            }
+            Expr::Slice(it) => self.slice(it),
             Expr::UnaryOp(it) => {
                 let operator = match it.op {
                     UnaryOpKind::Not => "not a",
@@ -103,18 +94,7 @@ impl<'a> Evaluation<'a> {
                 self.operate_on_two(operator, value, Value::UNDEFINED)
             }
             Expr::BinOp(it) => self.binary(it),
-            Expr::Compare(it) => {
-                let mut left = self.value(&it.expr)?;
-                for next in &it.ops {
-                    let right = self.value(&next.expr)?;
-                    let operator = comparison(next.op);
-                    if !self.operate_on_two(operator, left, right.clone())?.is_true() {
-                        return Ok(false.into());
-                    }
-                    left = right;
-                }
-                Ok(true.into())
-            }
+            Expr::Compare(it) => self.compare(it),
             Expr::IfExpr(it) => match (self.value(&it.test_expr)?.is_true(), &it.false_expr) {
                 (true, _) => self.value(&it.true_expr),
                 (false, Some(other)) => self.value(other),
@@ -134,17 +114,43 @@ impl<'a> Evaluation<'a> {
             Expr::Call(it) => self.call(&it.expr, &it.args),
             Expr::List(it) => self.list(&it.items),
             Expr::Tuple(it) => self.list(&it.items),
-            Expr::Map(it) => {
-                let mut fields = BTreeMap::new();
-                for (key, value) in it.keys.iter().zip(&it.values) {
-                    let (key, value) = (self.value(key)?, self.value(value)?);
-                    self.purse.pay_for(&key)?;
-                    self.purse.pay_for(&value)?;
-                    fields.insert(key, value);
-                }
-                Ok(Value::from_object(fields))
-            }
+            Expr::Map(it) => self.map(it),
         }
+    }
+
+    fn slice(&mut self, it: &Slice<'_>) -> Result<Value, Error> {
+        let value = self.value(&it.expr)?;
+        self.purse.pay_for(&value)?;
+        let mut bound = |bound: &Option<Expr<'_>>| match bound {
+            Some(bound) => self.value(bound),
+            None => Ok(Value::from(())),
+        };
+        let (start, stop, step) = (bound(&it.start)?, bound(&it.stop)?, bound(&it.step)?);
+        let sliced = self.operate("a[b:c:d]", [value, start, stop, step])?;
+        self.purse.settle(sliced)
+    }
+
+    fn compare(&mut self, it: &Compare<'_>) -> Result<Value, Error> {
+        let mut left = self.value(&it.expr)?;
+        for next in &it.ops {
+            let right = self.value(&next.expr)?;
+            if !self.operate_on_two(comparison(next.op), left, right.clone())?.is_true() {
+                return Ok(false.into());
+            }
+            left = right;
+        }
+        Ok(true.into())
+    }
+
+    fn map(&mut self, it: &Map<'_>) -> Result<Value, Error> {
+        let mut fields = BTreeMap::new();
+        for (key, value) in it.keys.iter().zip(&it.values) {
+            let (key, value) = (self.value(key)?, self.value(value)?);
+            self.purse.pay_for(&key)?;
+            self.purse.pay_for(&value)?;
+            fields.insert(key, value);
+        }
+        Ok(Value::from_object(fields))
     }
 
     /// What a path of names such as `nodes.a.text` stands for.

@@ -1,6 +1,6 @@
 //! What a run is born with: everything that is decided once, before its first event.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -127,6 +127,12 @@ pub struct Delivered {
 }
 
 impl Birth {
+    /// The agents that the run is of: those that perform its nodes, and that of the member it is for.
+    pub fn agent_ids(&self) -> BTreeSet<&str> {
+        let pinned = self.agents.values().map(|pin| pin.agent_id.as_str());
+        pinned.chain(self.attribution.iter().map(|told| told.agent_id.as_str())).collect()
+    }
+
     /// The run at the top of this one's family, as far as it is known.
     pub fn root(&self) -> &RunId {
         let Some(parent) = &self.parent else { return &self.run_id };

@@ -310,6 +310,8 @@ pub struct Recorded {
 pub struct Filter {
     pub status: Option<RunStatus>,
     pub workflow: Option<WorkflowId>,
+    /// An agent that runs are of.
+    pub agent: Option<String>,
     /// The standing member that runs are attributed to.
     pub member: Option<RosterId>,
     pub tag: Option<String>,

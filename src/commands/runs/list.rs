@@ -23,6 +23,9 @@ pub(crate) struct ListArgs {
     /// Only runs of this workflow
     #[arg(long, value_name = "ID")]
     workflow: Option<String>,
+    /// Only runs of this agent
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
     /// Only runs of this standing member, by its id or name
     #[arg(long, value_name = "MEMBER")]
     member: Option<String>,
@@ -82,6 +85,7 @@ fn query(args: &ListArgs, member: Option<String>) -> Vec<(&'static str, String)>
     given([
         ("status", args.status.map(|status| status.as_str().to_owned())),
         ("workflowId", args.workflow.clone()),
+        ("agentId", args.agent.clone()),
         ("rosterId", member),
         ("tag", args.tag.clone()),
         ("since", args.since.map(|at| at.to_string())),

@@ -136,6 +136,10 @@ impl StoredRun {
     pub(super) fn passes(&self, filter: &Filter) -> bool {
         filter.status.is_none_or(|status| status == self.head.status)
             && filter.workflow.as_ref().is_none_or(|workflow| *workflow == self.birth.workflow_id)
+            && filter
+                .agent
+                .as_ref()
+                .is_none_or(|agent| self.birth.agent_ids().contains(agent.as_str()))
             && filter.member.as_ref().is_none_or(|member| self.member() == Some(member))
             && filter.tag.as_ref().is_none_or(|tag| self.birth.tags.contains(tag))
             && filter.since.is_none_or(|since| self.birth.created_at >= since)

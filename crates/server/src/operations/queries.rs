@@ -40,6 +40,7 @@ pub(super) const BUNDLE_QUERY: &[Parameter] = &[parameter(
 pub(super) const LIST_QUERY: &[Parameter] = &[
     parameter("status", r#"{"type":"string"}"#, "Only runs with this status."),
     parameter("workflowId", r#"{"type":"string"}"#, "Only runs of this workflow."),
+    parameter("agentId", r#"{"type":"string"}"#, "Only runs of this agent."),
     parameter("rosterId", r#"{"type":"string"}"#, "Only runs of this standing member."),
     parameter("tag", r#"{"type":"string"}"#, "Only runs with this tag."),
     parameter(

@@ -17,8 +17,8 @@ use crate::page::PageSize;
 use crate::problem::Problem;
 use crate::query::Parameters;
 
-const KNOWN: [&str; 8] =
-    ["status", "workflowId", "rosterId", "tag", "since", "until", "limit", "cursor"];
+const KNOWN: [&str; 9] =
+    ["status", "workflowId", "agentId", "rosterId", "tag", "since", "until", "limit", "cursor"];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -39,6 +39,7 @@ pub(super) async fn list(
     let filter = Filter {
         status: query.read("status", "the status of a run", RunStatus::from_name)?,
         workflow: query.get("workflowId").map(Into::into),
+        agent: query.get("agentId").map(str::to_owned),
         member: query.get("rosterId").map(Into::into),
         tag: query.get("tag").map(str::to_owned),
         since: query.read("since", "an RFC 3339 time", time)?,

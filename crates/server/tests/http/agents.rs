@@ -71,6 +71,10 @@ async fn an_agent_is_run_like_a_workflow() {
             (&json!("agent"), &json!("untrusted"))
         );
     }
+    for (agent, count) in [(TRIAGER, 1), (REVIEWER, 0)] {
+        let list = host.get(&format!("/v1/host/callboard/runs?agentId={agent}")).send().await;
+        assert_eq!(list.json["runs"].as_array().map(Vec::len), Some(count), "{list:?}");
+    }
     let snapshot = shown(&host, &run).await;
     assert_eq!(snapshot["workflowId"], format!("agent.{TRIAGER}"));
     let agent = json!({ "agentId": TRIAGER, "version": "1.0.0", "sourceManifestId": TRIAGER });

@@ -101,6 +101,10 @@ pub(super) fn create(db: &Connection, run: &SealedRun) -> Result<(), Fault> {
             params![id, place, tag],
         )?;
     }
+    for agent in run.birth.agent_ids() {
+        let sql = "INSERT INTO run_agents (run, agent) VALUES (?1, ?2)";
+        execute(db, sql, params![id, agent])?;
+    }
     Ok(())
 }
 

@@ -45,6 +45,10 @@ fn conditions(scope: &Scope, filter: &Filter) -> (String, Vec<Value>) {
     also("status = ?", filter.status.map(|status| status.as_str().to_owned().into()));
     also("workflow_id = ?", filter.workflow.as_ref().map(|workflow| workflow.to_string().into()));
     also("roster_id = ?", filter.member.as_ref().map(|member| member.to_string().into()));
+    also(
+        "id IN (SELECT run FROM run_agents WHERE agent = ?)",
+        filter.agent.clone().map(Value::from),
+    );
     also("id IN (SELECT run FROM run_tags WHERE tag = ?)", filter.tag.clone().map(Value::from));
     also("created_at >= ?", filter.since.map(|since| since.as_millis().into()));
     also("created_at < ?", filter.until.map(|until| until.as_millis().into()));

@@ -181,4 +181,27 @@ mod tests {
         );
         Ok(())
     }
+
+    #[test]
+    fn runs_from_before_the_list_of_agents_are_found_by_them() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("callboard.db");
+        let mut db = Connection::open(&path)?;
+        run(&mut db, &path, &runner_up_to(34))?;
+        db.execute_batch(
+            r#"INSERT INTO runs (id, run_id, tenant, test, workflow_id, engine_version, stamped_version, created_at,
+                   updated_at, status, version, epoch) VALUES
+                   (1, 'r1', 'acme', 0, 'w', 1, 1, 0, 0, 'completed', 9, 0),
+                   (2, 'r2', 'acme', 0, 'w', 1, 1, 0, 0, 'completed', 9, 0);
+               INSERT INTO definitions VALUES (1, 'd', '{"nodes":[]}');
+               INSERT INTO births (run, record, definition) VALUES
+                   (1, '{"agents":{"a":{"agentId":"x.y"},"b":{"agentId":"x.y"}},"attribution":{"agentId":"x.z"}}', 1),
+                   (2, '{}', 1);"#,
+        )?;
+        run(&mut db, &path, &runner())?;
+        let mut select = db.prepare("SELECT run || ' ' || agent FROM run_agents ORDER BY 1")?;
+        let found = select.query_map([], |row| row.get::<_, String>(0))?;
+        assert_eq!(found.collect::<Result<Vec<_>, _>>()?, ["1 x.y", "1 x.z"]);
+        Ok(())
+    }
 }

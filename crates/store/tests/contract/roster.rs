@@ -1,13 +1,13 @@
 //! Standing members: rows that one change at a time moves on, and the runs that are theirs.
 
-use callboard_core::Birth;
+use callboard_core::{AgentPin, Birth, TaskSource};
 use callboard_engine::{
     Append, Arrival, ArrivalState, Filter, FiredWork, InboxFilter, KeyMode, LogPosition, NewRun,
     Row, Spent, StoreError, StoredMember, StoredWork, Subscription, Waits, WorkChange,
 };
 use callboard_protocol::{
-    AgentRosterEntry, Object, Owner, RosterAgentRef, RosterOwner, RosterRunInitiated,
-    SubscriptionState, WorkItem, WorkState, WorkflowId,
+    AgentRosterEntry, InvocationSource, Object, Owner, RosterAgentRef, RosterOwner,
+    RosterRunInitiated, SubscriptionState, WorkItem, WorkState, WorkflowId,
 };
 use futures_util::future::join_all;
 
@@ -139,6 +139,32 @@ pub(crate) async fn the_runs_of_a_member_are_listed_also_when_it_is_gone(
     let opened = store.open(&"r1".into()).await?;
     let attribution = opened.and_then(|opened| opened.birth.attribution);
     assert_eq!(attribution.map(|told| told.persona), Some("Sally".to_owned()));
+    Ok(())
+}
+
+pub(crate) async fn the_runs_of_an_agent_are_those_it_performs_and_those_of_its_members(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let pin = AgentPin {
+        agent_id: "vendor.acme.desk.writer".to_owned(),
+        version: "1.0.0".to_owned(),
+        channel: None,
+        task: TaskSource::Ports,
+        persona: None,
+        source: InvocationSource::default(),
+    };
+    let new = new_run("r1");
+    let agents = [("a", pin.clone()), ("b", pin)].map(|(node, pin)| (node.into(), pin)).into();
+    store.create(NewRun { birth: Birth { agents, ..new.birth }, ..new }).await?;
+    store.create(run_of("r2", Some("host:a"))).await?;
+    store.create(run_of("r3", None)).await?;
+    for (agent, expected) in [("vendor.acme.desk.writer", vec!["r2", "r1"]), ("nobody", vec![])] {
+        let filter = Filter { agent: Some(agent.to_owned()), limit: 10, ..Filter::default() };
+        let listed = store.list(&acme(), &filter).await?;
+        let runs: Vec<&str> = listed.iter().map(|run| run.run_id.as_str()).collect();
+        assert_eq!(runs, expected, "{agent}");
+    }
     Ok(())
 }
 

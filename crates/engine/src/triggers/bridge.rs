@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use callboard_protocol::{
-    Object, Owner, RetryPolicy, RosterId, StateReason, SubscriptionState, Timestamp, TriggerSource,
-    WorkflowId,
+    Object, Owner, RetryPolicy, RosterId, StateReason, SubscriptionState, Tenant, Timestamp,
+    TriggerSource, WorkflowId,
 };
 
 use super::port::{
@@ -171,6 +171,25 @@ impl Bridge {
         let moved = self.move_to(subscription, to, reason).await?;
         self.inner.wake.notify_one();
         Ok(moved)
+    }
+
+    /// Fails every subscription that names a member who has left. One that is missed here, because the host stopped,
+    /// fails at its next delivery.
+    pub async fn member_left(&self, tenant: &Tenant, member: &RosterId) -> Result<(), BridgeError> {
+        for mode in [KeyMode::Live, KeyMode::Test] {
+            let everywhere = Scope { tenant: tenant.clone(), workspace: None, mode };
+            for subscription in self.inner.triggers.subscriptions(&everywhere).await? {
+                let is_open = matches!(
+                    subscription.state,
+                    SubscriptionState::Active | SubscriptionState::Paused
+                );
+                if is_open && subscription.roster_id.as_ref() == Some(member) {
+                    let (to, reason) = (SubscriptionState::Failed, StateReason::SourceRemoved);
+                    self.move_to(subscription, to, Some(reason)).await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Moves a subscription and tells of it, in one transaction.

@@ -13,6 +13,7 @@ use callboard_protocol::{
 };
 use serde_json::json;
 
+use super::triggers;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{MaybeKeyed, Named, Shaped};
@@ -81,7 +82,7 @@ pub(crate) async fn take_on(
     };
     let entry = body.entry(id, owner);
     vet(host, &entry).await?;
-    host.app.engine.roster().hire(entry.clone(), host.now()).await?;
+    host.app.engine.roster().hire(caller.scope.mode, entry.clone(), host.now()).await?;
     host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
     caller.audit(&entry.roster_id, "member hired");
     Ok(entry)
@@ -98,7 +99,8 @@ pub(super) async fn change(
         let found = find(&host, &caller, &id).await?;
         let entry = body.apply(found.entry);
         vet(&host, &entry).await?;
-        match host.app.engine.roster().change(entry.clone(), found.version, host.now()).await {
+        let roster = host.app.engine.roster();
+        match roster.change(found.mode, entry.clone(), found.version, host.now()).await {
             Ok(()) => {
                 host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
                 host.app.queues.wake();
@@ -120,10 +122,12 @@ pub(super) async fn dismiss(
 ) -> Result<Response, Problem> {
     Parameters::closed(&uri, &[])?;
     find(&host, &caller, &id).await?;
-    if !host.app.engine.roster().dismiss(&caller.scope.tenant, &id).await? {
+    if !host.app.engine.roster().dismiss(&caller.scope, &id).await? {
         return Err(Problem::no_such("member"));
     }
     host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
+    let left = host.app.bridge.member_left(&caller.scope.tenant, &id).await;
+    left.map_err(triggers::problem)?;
     caller.audit(&id, "member dismissed");
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -166,8 +170,7 @@ pub(crate) async fn order(
     must_be_offered(host)?;
     let Fired { workflow, inputs, source, over } = fire;
     let engine = &host.app.engine;
-    let owner = caller.owner();
-    let whose = engine.member_for_fire(&owner, Some(id), &workflow, source, over).await?;
+    let whose = engine.member_for_fire(&caller.scope, Some(id), &workflow, source, over).await?;
     let refused = |code, why: &str| Problem::new(code, why).with("rosterId", id.as_str());
     let acting = match &whose {
         Fire::For(acting) => Some((**acting).clone()),
@@ -181,7 +184,11 @@ pub(crate) async fn order(
             return Err(refused(Code::NotInPortfolio, why));
         }
     };
-    Ok(Order { inputs, acting, ..Order::new(Target::Workflow(workflow), owner, caller.scope.mode) })
+    Ok(Order {
+        inputs,
+        acting,
+        ..Order::new(Target::Workflow(workflow), caller.owner(), caller.scope.mode)
+    })
 }
 
 /// A member of others is no member.
@@ -191,7 +198,7 @@ pub(crate) async fn find(
     id: &RosterId,
 ) -> Result<StoredMember, Problem> {
     must_be_offered(host)?;
-    let found = host.app.engine.roster().member(&caller.owner(), id).await?;
+    let found = host.app.engine.roster().member(&caller.scope, id).await?;
     found.ok_or_else(|| Problem::no_such("member"))
 }
 
@@ -201,7 +208,7 @@ pub(crate) async fn members(
     caller: &Caller,
 ) -> Result<Vec<AgentRosterEntry>, Problem> {
     must_be_offered(host)?;
-    let members = host.app.engine.roster().members(&caller.owner()).await?;
+    let members = host.app.engine.roster().members(&caller.scope).await?;
     Ok(members.into_iter().map(|member| member.entry).collect())
 }
 

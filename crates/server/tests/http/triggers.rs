@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use crate::given::{LAB, OPS, READER, RIVAL, Reply, Setup, TEST, TestHost, workflow};
+use crate::{agents, roster};
 
 const SUBSCRIPTIONS: &str = "/v1/trigger-subscriptions";
 const OURS: &str = "/v1/host/callboard/trigger-subscriptions";
@@ -282,6 +283,26 @@ async fn a_delivery_whose_workflow_is_gone_is_retried_given_up_shown_and_played_
     assert_eq!(replayed.status, 202, "{replayed:?}");
     host.end_of(&replayed.text_at("runId")).await;
     assert_eq!(host.post(&replay, &json!({})).send().await.status, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_brought_work_to_a_member_fails_when_she_leaves() {
+    let host = agents::host().await;
+    let sally = roster::sally(&host).await;
+    let body = json!({ "source": "queue", "workflowId": "campaign" });
+    let anybodys = queue(&host, body.clone()).await;
+    let mut body = body;
+    body["rosterId"] = json!(sally);
+    let hers = queue(&host, body).await;
+    let gone = host.call(Method::DELETE, &format!("/v1/host/callboard/roster/{sally}"));
+    assert_eq!(gone.send().await.status, 204);
+    assert_eq!(state(&host, &hers).await, "failed");
+    assert_eq!(state(&host, &anybodys).await, "active");
+    let told = host.get("/v1/host/callboard/runs?workflowId=callboard-trigger").send().await;
+    let run = told.json["runs"][0]["runId"].as_str().expect("a run that tells of it").to_owned();
+    let events = host.end_of(&run).await;
+    let moved = events.iter().find(|event| event["type"] == "trigger.subscription.state.changed");
+    assert_eq!(moved.expect("the change")["payload"]["reason"], "source-removed");
 }
 
 #[tokio::test(start_paused = true)]

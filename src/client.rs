@@ -234,7 +234,7 @@ fn problem(
         }
         (_, _, Some(id), _) => error.hint(format!("the host's log says more under {id}")),
         (.., Some(seconds)) => error.hint(format!("try again in {seconds} s")),
-        _ => error,
+        _ => CommandError { hint: detail("hint").map(str::to_owned), ..error },
     }
 }
 

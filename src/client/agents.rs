@@ -43,7 +43,18 @@ impl Client {
     ) -> Result<AgentDeployment, CommandError> {
         let changed =
             self.json(self.request(Method::POST, &deployments_of(agent)).json(transition));
-        changed.await.map_err(|error| no_agent(error, agent))
+        let changed = changed.await.map_err(|error| no_agent(error, agent));
+        let Err(error) = changed else { return changed };
+        let version = &transition.version;
+        let is_installed = match error.exit {
+            Exit::Usage => self.deployments(agent).await?.iter().any(|it| it.version == *version),
+            _ => true,
+        };
+        if is_installed {
+            return Err(error);
+        }
+        Err(CommandError::new(Exit::NotFound, format!("{agent} {version} is not installed"))
+            .hint(format!("`callboard agents deploy list {agent}` shows its versions")))
     }
 }
 

@@ -13,7 +13,7 @@ impl Client {
 
     pub(crate) async fn add_heartbeat(&self, body: &Value) -> Result<Value, CommandError> {
         let path = format!("{EXTENSION}/heartbeats");
-        self.json(self.request(Method::POST, &path).json(body)).await
+        self.add(&path, body).await
     }
 
     pub(crate) async fn enable_heartbeat(

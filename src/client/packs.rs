@@ -52,8 +52,6 @@ impl Client {
 fn not_taken(error: CommandError) -> CommandError {
     match error.code.as_deref() {
         None | Some("validation_error") => error,
-        Some("pack_signature_unverifiable") => CommandError { exit: Exit::Failed, ..error }
-            .hint("[[packs.keys]] in the host's callboard.toml names the keys that it trusts"),
         Some(_) if error.exit == Exit::Usage => CommandError { exit: Exit::Failed, ..error },
         Some(_) => error,
     }

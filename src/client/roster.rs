@@ -64,7 +64,12 @@ impl Client {
 
     pub(crate) async fn hire(&self, body: &HireMember) -> Result<AgentRosterEntry, CommandError> {
         let request = self.request(Method::POST, &format!("{EXTENSION}/roster"));
-        self.json(request.json(&without_nulls(body))).await
+        let hired = self.json(request.json(&without_nulls(body))).await;
+        let Err(error) = hired else { return hired };
+        match (error.exit, self.agent(body.agent_ref.agent_id.as_str()).await) {
+            (Exit::Usage, Err(unknown)) if unknown.exit == Exit::NotFound => Err(unknown),
+            _ => Err(error),
+        }
     }
 
     pub(crate) async fn member(&self, id: &str) -> Result<AgentRosterEntry, CommandError> {

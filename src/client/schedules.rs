@@ -32,7 +32,7 @@ impl Client {
 
     pub(crate) async fn add_schedule(&self, body: &Value) -> Result<Value, CommandError> {
         let path = format!("{EXTENSION}/schedules");
-        self.json(self.request(Method::POST, &path).json(body)).await
+        self.add(&path, body).await
     }
 
     pub(crate) async fn change_schedule(

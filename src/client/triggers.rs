@@ -14,7 +14,7 @@ impl Client {
     /// Answers the subscription with where to post, and the secret if there is one.
     pub(crate) async fn subscribe(&self, body: &Value) -> Result<Value, CommandError> {
         let path = format!("{EXTENSION}/trigger-subscriptions");
-        self.json(self.request(Method::POST, &path).json(body)).await
+        self.add(&path, body).await
     }
 
     pub(crate) async fn set_subscription(&self, id: &str, state: &str) -> Result<(), CommandError> {

@@ -30,8 +30,29 @@ impl Client {
         }
     }
 
+    /// Adds something that starts the workflow of `workflowId`. Where it is refused because there is none, that is
+    /// what is said, as `run` says it.
+    pub(super) async fn add(&self, path: &str, body: &Value) -> Result<Value, CommandError> {
+        let added = self.json(self.request(Method::POST, path).json(body)).await;
+        let Err(error) = added else { return added };
+        let id = body["workflowId"].as_str().unwrap_or_default();
+        match (error.exit, self.workflow(id).await) {
+            (Exit::Usage | Exit::NotFound, Err(unknown)) if unknown.exit == Exit::NotFound => {
+                Err(unknown)
+            }
+            _ => Err(error),
+        }
+    }
+
     pub(crate) async fn workflows(&self) -> Result<Value, CommandError> {
         self.json(self.request(Method::GET, &format!("{EXTENSION}/workflows"))).await
+    }
+
+    pub(crate) async fn remove_workflow(&self, id: &str) -> Result<(), CommandError> {
+        let path = format!("{EXTENSION}/workflows/{}", segment(id));
+        let removed = self.send(self.request(Method::DELETE, &path)).await;
+        let hint = "`callboard workflows list` shows those that this key can see";
+        removed.map(drop).map_err(|error| or_not_found(error, &format!("no workflow {id}"), hint))
     }
 
     /// Registers or replaces a definition; answers whether it was new.

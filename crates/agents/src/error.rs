@@ -182,7 +182,9 @@ impl PackError {
                 "do not use this archive; fetch it again or ask its publisher"
             }
             Self::Unsigned => "sign it with `callboard packs sign`, or let an admin allow it",
-            Self::Unverifiable { .. } => "add the publisher's key to the trusted keys",
+            Self::Unverifiable { .. } => {
+                "trust the publisher's key: [[packs.keys]] in the host's callboard.toml, or --trust of `callboard packs verify`"
+            }
             Self::Yanked { .. } | Self::VersionNotFound { .. } | Self::Protocol { .. } => {
                 "choose another version"
             }

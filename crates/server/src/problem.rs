@@ -316,8 +316,9 @@ impl From<PackError> for Problem {
     fn from(error: PackError) -> Self {
         // A test holds that every code of the crate is in the table.
         let code = Code::ALL.iter().copied().find(|code| code.name() == error.code());
-        let message = format!("{error}; {}", error.hint());
-        let problem = Self::new(code.unwrap_or(Code::ValidationError), message);
+        let message = error.to_string();
+        let problem =
+            Self::new(code.unwrap_or(Code::ValidationError), message).with("hint", error.hint());
         match error.required_capability() {
             Some(capability) => problem.with("requiredCapability", capability),
             None => problem,

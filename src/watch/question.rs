@@ -35,6 +35,23 @@ impl Question {
         self.data["actions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
+    /// Whether an action can be taken here. The host tells of an approval's; to a decision that somebody was unsure
+    /// of anything else would be the result, which a mistyped word rarely is.
+    pub(crate) fn takes(&self, answer: &Value) -> Result<(), String> {
+        let (action, has_more) =
+            (&answer["action"], answer.as_object().is_some_and(|it| it.len() > 1));
+        match (self.kind, action.as_str().unwrap_or_default()) {
+            (InterruptKind::LowConfidence, "accept") if has_more => {
+                Err("accept takes no remark here".to_owned())
+            }
+            (InterruptKind::LowConfidence, "accept" | "reject") => Ok(()),
+            (InterruptKind::LowConfidence, _) => {
+                Err(format!("{action} is not offered; choose one of accept, reject"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What somebody wants to do and asks about; an answer may put something else in its place.
     pub(crate) fn proposal(&self) -> Option<&Value> {
         let artifact = self.data.get("artifactData");
@@ -100,6 +117,9 @@ impl Question {
             (InterruptKind::LowConfidence, None) if matches!(line, "accept" | "reject") => {
                 Ok(approval(line, None))
             }
+            (InterruptKind::LowConfidence, None) => Err(format!(
+                "{line:?} is no verdict; write accept, reject, or another result as JSON"
+            )),
             // What is said is a text, also where it looks like a number.
             (InterruptKind::ConversationExchange, _) => Ok(match self.data.get("outcomeSchema") {
                 Some(schema) => read_by(schema, line),
@@ -280,9 +300,18 @@ mod tests {
     fn an_unsure_decision_is_ratified_by_a_word() {
         let accept = json!({ "action": "accept" });
         let other = json!({ "next": "hold" });
-        let cases =
-            [("accept", Some(accept)), (r#"{"next":"hold"}"#, Some(other)), ("7", Some(json!(7)))];
+        let cases = [
+            ("accept", Some(accept)),
+            (r#"{"next":"hold"}"#, Some(other)),
+            ("7", Some(json!(7))),
+            ("acept", None),
+        ];
         check(InterruptKind::LowConfidence, json!({}), &cases);
+        let unsure = question(InterruptKind::LowConfidence, json!({}));
+        assert_eq!(unsure.takes(&approval("reject", Some("no"))), Ok(()));
+        assert!(unsure.takes(&approval("accept", Some("fine"))).is_err());
+        let typo = unsure.takes(&approval("acept", None));
+        assert_eq!(typo, Err(r#""acept" is not offered; choose one of accept, reject"#.to_owned()));
     }
 
     #[test]

@@ -61,11 +61,11 @@ pub(crate) struct AnswerArgs {
 
 pub(super) async fn run(args: AnswerArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.clone().or(earlier))?;
-    let (node, value) = match (&args.node, typed(&args)) {
+    let (node, value) = match (&args.node, args.value.clone()) {
         (Some(node), Some(value)) => (node.clone(), value),
-        (_, typed) => {
+        (_, value) => {
             let question = find(&client, &args).await?;
-            let value = match (typed, args.edit.clone()) {
+            let value = match (value.or(decided(&args, &question)?), args.edit.clone()) {
                 (Some(value), _) => value,
                 (None, Some(other)) => question.replace(other),
                 (None, None) => ask(&question).await?,
@@ -86,15 +86,17 @@ pub(super) async fn run(args: AnswerArgs, earlier: &Connection) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-fn typed(args: &AnswerArgs) -> Option<Value> {
-    let decided = args.action.as_ref().map(|action| {
-        let mut answer = approval(action, args.feedback.as_deref());
-        if let Some(voter) = &args.voter {
-            answer["voter"] = voter.as_str().into();
-        }
-        answer
-    });
-    args.value.clone().or(decided)
+/// The action that was typed, where the question takes it.
+fn decided(args: &AnswerArgs, question: &Question) -> Result<Option<Value>, CommandError> {
+    let Some(action) = &args.action else { return Ok(None) };
+    let mut answer = approval(action, args.feedback.as_deref());
+    if let Some(voter) = &args.voter {
+        answer["voter"] = voter.as_str().into();
+    }
+    question.takes(&answer).map_err(|why| {
+        CommandError::usage(why).hint("--edit JSON puts another result in its place")
+    })?;
+    Ok(Some(answer))
 }
 
 /// The question that is meant.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use owo_colors::OwoColorize;
+use serde_json::json;
 
 use callboard_agents::scaffold;
 use callboard_protocol::PackName;
@@ -24,6 +25,9 @@ pub(crate) struct NewArgs {
     /// Folder to make; it must not exist, or be empty
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn run(args: &NewArgs) -> Result<Exit, CommandError> {
@@ -33,13 +37,21 @@ pub(super) fn run(args: &NewArgs) -> Result<Exit, CommandError> {
         return Err(CommandError::usage(format!("{folder} is not empty"))
             .hint("name a folder that does not exist yet"));
     }
+    let mut files = Vec::new();
     for (path, text) in scaffold(&args.name) {
         let path = args.dir.join(path);
         let made = path.parent().map_or(Ok(()), fs::create_dir_all);
         made.and_then(|()| fs::write(&path, text)).map_err(|error| {
             CommandError::failed(format!("cannot write {}: {error}", path.display()))
         })?;
-        output::line(&format!("{} {}", "✓".green(), path.display()))?;
+        files.push(path.display().to_string());
+    }
+    if args.json {
+        output::json(&json!({ "name": args.name, "files": files }))?;
+        return Ok(Exit::Done);
+    }
+    for file in files {
+        output::line(&format!("{} {file}", "✓".green()))?;
     }
     output::hint(&format!(
         "edit the prompt and try it: `callboard serve --packs {folder}`; \

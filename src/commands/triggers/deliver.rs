@@ -48,6 +48,17 @@ pub(super) async fn run(args: DeliverArgs, earlier: &Connection) -> Result<Exit,
     if let Some(run) = part("runId") {
         output::line(run)?;
     }
-    output::note(part("outcome").unwrap_or_default());
+    let outcome = part("outcome").unwrap_or_default();
+    output::note(&match part("message") {
+        Some(why) => format!("{outcome}: {why}"),
+        None => outcome.to_owned(),
+    });
+    if outcome == "dead-lettered" {
+        let id = &args.id;
+        output::hint(&format!(
+            "`callboard triggers replay {id} DELIVERY` starts a run of it once its workflow takes it; `callboard triggers dead-letters {id}` names it"
+        ));
+        return Ok(Exit::Failed);
+    }
     Ok(Exit::Done)
 }

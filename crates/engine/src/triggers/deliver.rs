@@ -13,6 +13,7 @@ use callboard_protocol::{
 use super::bridge::{Bridge, BridgeError};
 use super::port::{Arrival, ArrivalState, DeadReason, Kept, Settled, Subscription, Verification};
 use super::signature::{SignatureError, Signed, is_id, verify};
+use super::tell;
 use crate::engine::{EngineError, Newborn};
 use crate::fire::Fire;
 use crate::order::{Order, Target};
@@ -42,6 +43,9 @@ pub enum Delivery {
     Waiting,
     /// It cannot be a run and was given up.
     GivenUp,
+    /// The workflow does not take it, for a reason that another try would meet again: it is a dead letter at once,
+    /// and the subscription goes on.
+    Unfit(String),
 }
 
 /// What an attempt came to, short of the machine misbehaving.
@@ -49,6 +53,8 @@ pub(super) enum Attempted {
     Run(Box<Newborn>),
     /// The reason, in words that hold nothing of the content.
     NotYet(String),
+    /// The workflow's inputs are not to be had from it. The reason is of the same kind.
+    Unfit(String),
     /// Whoever would answer for it takes nothing now.
     Paused(&'static str),
     /// The subscription names somebody who is gone.
@@ -138,12 +144,18 @@ impl Bridge {
                 arrival.state = ArrivalState::Delivered { run: newborn.run.id().clone(), at: now };
                 // The run keeps what came in.
                 arrival.event = None;
-                self.keep(arrival, Some(*newborn)).await
+                let started = Delivery::Started(newborn.run.id().clone());
+                self.keep(arrival, Some(*newborn), started).await
+            }
+            Attempted::Unfit(why) => {
+                arrival.error = Some(why.clone());
+                let newborn = self.bury(&subscription, &mut arrival, now)?;
+                self.keep(arrival, Some(newborn), Delivery::Unfit(why)).await
             }
             Attempted::NotYet(why) => {
                 arrival.error = Some(why);
                 arrival.state = ArrivalState::Waiting { due_at: self.next_try(&subscription, 1) };
-                let kept = self.keep(arrival, None).await?;
+                let kept = self.keep(arrival, None, Delivery::Waiting).await?;
                 self.inner.wake.notify_one();
                 Ok(kept)
             }
@@ -160,12 +172,12 @@ impl Bridge {
         &self,
         arrival: Arrival,
         newborn: Option<Newborn>,
+        new: Delivery,
     ) -> Result<Delivery, BridgeError> {
         let triggers = Arc::clone(&self.inner.triggers);
         let Some(newborn) = newborn else {
-            return told(triggers.keep_arrival(arrival, None).await?, Delivery::Waiting);
+            return told(triggers.keep_arrival(arrival, None).await?, new);
         };
-        let started = Delivery::Started(newborn.run.id().clone());
         let (sender, kept) = tokio::sync::oneshot::channel();
         let write = move |record: Box<NewRun>| async move {
             let kept = triggers.keep_arrival(arrival, Some(*record)).await?;
@@ -181,7 +193,19 @@ impl Bridge {
             Err(error) => return Err(error.into()),
         }
         let gone = |_| StoreError::Unavailable("the host is stopping".into());
-        told(kept.await.map_err(gone)?, started)
+        told(kept.await.map_err(gone)?, new)
+    }
+
+    /// Makes a dead letter of an arrival alone; answers the run that tells of it.
+    pub(super) fn bury(
+        &self,
+        subscription: &Subscription,
+        arrival: &mut Arrival,
+        now: Timestamp,
+    ) -> Result<Newborn, BridgeError> {
+        arrival.state = ArrivalState::Dead { reason: DeadReason::RetriesExhausted, at: now };
+        metrics::counter!("callboard_trigger_dead_letters_total").increment(1);
+        Ok(self.inner.engine.telling(tell::unfit(subscription, arrival), now)?)
     }
 
     /// Tries to make a run of an arrival; nothing is written yet.
@@ -195,9 +219,8 @@ impl Bridge {
         let Some(event): Option<Object> = event else {
             return Ok(Attempted::NotYet("nothing of it was kept".to_owned()));
         };
-        let owner = subscription.owner();
         let fire = engine.member_for_fire(
-            &owner,
+            &subscription.place,
             subscription.roster_id.as_ref(),
             &subscription.workflow,
             subscription.source,
@@ -219,6 +242,9 @@ impl Bridge {
         match engine.conceive_with(order, delivered).await {
             Ok(newborn) => Ok(Attempted::Run(Box::new(newborn))),
             Err(EngineError::Store(error)) => Err(error.into()),
+            Err(EngineError::Inadmissible(error)) if error.path.starts_with("inputs.") => {
+                Ok(Attempted::Unfit(error.to_string()))
+            }
             Err(error) => Ok(Attempted::NotYet(error.to_string())),
         }
     }
@@ -238,7 +264,7 @@ impl Bridge {
         arrival.attempts += 1;
         let newborn = match self.attempt(&subscription, &arrival).await? {
             Attempted::Run(newborn) => *newborn,
-            Attempted::NotYet(why) => {
+            Attempted::NotYet(why) | Attempted::Unfit(why) => {
                 return Err(BridgeError::NotYet(why));
             }
             Attempted::Paused(why) => return Err(BridgeError::Paused(why)),

@@ -77,6 +77,11 @@ impl Bridge {
                 return Ok(self.settle(arrival, expected, Some(*newborn), false).await?);
             }
             Attempted::NotYet(why) => why,
+            Attempted::Unfit(why) => {
+                arrival.error = Some(why);
+                let newborn = self.bury(&subscription, &mut arrival, now)?;
+                return Ok(self.settle(arrival, expected, Some(newborn), false).await?);
+            }
             Attempted::Paused(why) => {
                 // A pause is no failure: it waits without using up an attempt.
                 arrival.attempts -= 1;

@@ -27,7 +27,19 @@ pub(super) fn moved(
 
 /// Tells of every attempt at an arrival that was given up, and that its subscription is.
 pub(super) fn given_up(subscription: &Subscription, arrival: &Arrival) -> Telling {
-    let attempts = (1..=arrival.attempts).map(|attempt| {
+    let (to, reason) = (SubscriptionState::DeadLettered, Some(StateReason::RetryExhausted));
+    let attempts = attempts(subscription, arrival);
+    let statements: Vec<Value> = attempts.chain([change(subscription, to, reason)]).collect();
+    telling(subscription, &statements)
+}
+
+/// The same for one that its subscription outlives.
+pub(super) fn unfit(subscription: &Subscription, arrival: &Arrival) -> Telling {
+    telling(subscription, &attempts(subscription, arrival).collect::<Vec<_>>())
+}
+
+fn attempts(subscription: &Subscription, arrival: &Arrival) -> impl Iterator<Item = Value> {
+    (1..=arrival.attempts).map(|attempt| {
         let is_last = attempt == arrival.attempts;
         let outcome =
             if is_last { DeliveryOutcome::DeadLettered } else { DeliveryOutcome::Retrying };
@@ -39,10 +51,7 @@ pub(super) fn given_up(subscription: &Subscription, arrival: &Arrival) -> Tellin
             run_id: None,
         };
         json!({ "type": "trigger.delivery.attempted", "payload": payload })
-    });
-    let (to, reason) = (SubscriptionState::DeadLettered, Some(StateReason::RetryExhausted));
-    let statements: Vec<Value> = attempts.chain([change(subscription, to, reason)]).collect();
-    telling(subscription, &statements)
+    })
 }
 
 fn change(

@@ -66,7 +66,9 @@ pub(crate) async fn trigger_deliver(
                         run = Some(started);
                     }
                     TriggerDelivery::Duplicate(first) => run = run.or(Some(first)),
-                    TriggerDelivery::Waiting | TriggerDelivery::GivenUp => {}
+                    TriggerDelivery::Waiting
+                    | TriggerDelivery::GivenUp
+                    | TriggerDelivery::Unfit(_) => {}
                 }
             }
             if let Some(run) = &run {

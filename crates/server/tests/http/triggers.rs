@@ -286,6 +286,35 @@ async fn a_delivery_whose_workflow_is_gone_is_retried_given_up_shown_and_played_
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_its_workflow_cannot_take_is_a_dead_letter_and_the_next_thing_is_taken() {
+    let host = TestHost::start().await;
+    let mut definition = workflow("orders", &[("only", "core.noop")]);
+    definition["variables"] = json!([{ "name": "n", "type": "number", "required": true }]);
+    let workflows = "/v1/host/callboard/workflows";
+    assert_eq!(host.post(workflows, &definition).send().await.status, 201);
+    let mapping = json!({ "n": "queue.n" });
+    let body = json!({ "source": "queue", "workflowId": "orders", "inputMapping": mapping });
+    let id = queue(&host, body).await;
+    let path = format!("{OURS}/{id}/deliver");
+    let put = host.post(&path, &json!({ "id": "a", "payload": { "m": 1 } })).send().await;
+    let said = json!({ "outcome": "dead-lettered", "message": "inputs.n: is required" });
+    assert_eq!((put.status, &put.json), (200, &said));
+    assert_eq!(state(&host, &id).await, "active");
+    let page = host.get(&format!("{SUBSCRIPTIONS}/{id}/dead-letters")).send().await.json;
+    let letter = &page["deliveries"][0];
+    assert_eq!((&letter["reason"], &letter["stateChange"]), {
+        (&json!("retries_exhausted"), &Value::Null)
+    });
+    let next = host.post(&path, &json!({ "id": "b", "payload": { "n": 1 } })).send().await;
+    assert_eq!((next.status, &next.json["outcome"]), (202, &json!("delivered")), "{next:?}");
+    definition["variables"][0]["required"] = json!(false);
+    assert_eq!(host.post(workflows, &definition).send().await.status, 200);
+    let letter = letter["attemptEventId"].as_str().expect("an id");
+    let replay = format!("{OURS}/{id}/dead-letters/{letter}/replay");
+    assert_eq!(host.post(&replay, &json!({})).send().await.status, 202);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_brought_work_to_a_member_fails_when_she_leaves() {
     let host = agents::host().await;
     let sally = roster::sally(&host).await;

@@ -113,6 +113,10 @@ pub(in crate::routes) async fn deliver(
         TriggerEvent { queue: Some(body.payload), ..blank(&subscription, true, host.now()) };
     let incoming = Incoming { id: arrival_id(), event_id: Some(body.id), event };
     let delivered = host.app.bridge.deliver(subscription, incoming).await.map_err(problem)?;
+    if let TriggerDelivery::Unfit(why) = &delivered {
+        let body = json!({ "outcome": "dead-lettered", "message": why });
+        return Ok(Answer::of(StatusCode::OK, &body));
+    }
     Ok(answer(&delivered))
 }
 
@@ -125,7 +129,9 @@ pub(crate) fn answer(delivered: &TriggerDelivery) -> Answer {
             (StatusCode::OK, json!({ "outcome": "duplicate", "runId": run }))
         }
         TriggerDelivery::Waiting => (StatusCode::ACCEPTED, json!({ "outcome": "retrying" })),
-        TriggerDelivery::GivenUp => (StatusCode::OK, json!({ "outcome": "dead-lettered" })),
+        TriggerDelivery::GivenUp | TriggerDelivery::Unfit(_) => {
+            (StatusCode::OK, json!({ "outcome": "dead-lettered" }))
+        }
     };
     Answer::of(status, &body)
 }

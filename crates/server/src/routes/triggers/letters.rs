@@ -78,14 +78,17 @@ pub(in crate::routes) async fn dead_letters(
 fn letter(subscription: &Subscription, arrival: Arrival) -> Option<DeadLetter> {
     let ArrivalState::Dead { reason, at } = arrival.state else { return None };
     let kept = Duration::from_secs(u64::from(Bridge::RETENTION_DAYS) * 86_400);
-    let state_change =
-        (reason == DeadReason::RetriesExhausted).then(|| TriggerSubscriptionStateChanged {
+    // A letter that the workflow could not take left its subscription as it was.
+    let ended = subscription.state == SubscriptionState::DeadLettered;
+    let state_change = (ended && reason == DeadReason::RetriesExhausted).then(|| {
+        TriggerSubscriptionStateChanged {
             subscription_id: subscription.id.clone(),
             source: subscription.source,
             from_state: SubscriptionState::Active,
             to_state: SubscriptionState::DeadLettered,
             reason: Some(StateReason::RetryExhausted),
-        });
+        }
+    });
     Some(DeadLetter {
         subscription_id: subscription.id.clone(),
         attempt_event_id: arrival.id,

@@ -87,7 +87,7 @@ pub(crate) enum Command {
     Runs(runs::RunsArgs),
     /// What runs ask of people: list, answer
     Inbox(inbox::InboxArgs),
-    /// Workflow definitions: list, show, apply, validate
+    /// Workflow definitions: list, show, apply, remove, validate
     Workflows(workflows::WorkflowsArgs),
     /// When workflows run by themselves: list, add, next, pause and more
     Schedules(schedules::SchedulesArgs),
@@ -101,7 +101,7 @@ pub(crate) enum Command {
     Memory(memory::MemoryArgs),
     /// Secrets for runs: set, list, remove
     Secrets(secrets::SecretsArgs),
-    /// Agents that came in packs: list, show, deploy
+    /// Agents that came in packs: list, show, kinds, deploy
     Agents(agents::AgentsArgs),
     /// Standing members: hire, show, pause, fire, work and more
     Roster(roster::RosterArgs),

@@ -71,6 +71,7 @@ const COMMANDS: &[&str] = &[
     "workflows list",
     "workflows show",
     "workflows apply",
+    "workflows remove",
     "workflows validate",
     "keys",
     "keys create",
@@ -146,6 +147,8 @@ const COMMANDS: &[&str] = &[
     "triggers",
     "triggers list",
     "triggers add",
+    "triggers show",
+    "triggers remove",
     "triggers pause",
     "triggers resume",
     "triggers deliver",
@@ -187,6 +190,7 @@ fn wrong_usage_ends_with_two() -> Result<()> {
         ("answer_said_twice", &["inbox", "answer", "run_1", "--value", "1", "--action", "accept"]),
         ("signal_is_not_json", &["runs", "signal", "run_1", "notes", "--value", "ship it"]),
         ("unknown_moment", &["runs", "list", "--since", "yesterday"]),
+        ("unknown_time", &["schedules", "add", "noop", "--at", "yesterday"]),
         ("values_without_follow", &["runs", "events", "run_1", "--mode", "values"]),
         ("values_mixed", &["runs", "events", "run_1", "--mode", "values,debug", "--follow"]),
         ("url_without_scheme", &["runs", "list", "--url", "localhost"]),
@@ -367,6 +371,8 @@ fn a_run_can_be_held_released_and_ended() -> Result<()> {
     );
     user.output(&["runs", "events", &run, "--follow", "--mode", "updates"])?;
     assert_snapshot!("control_5_cancel_again", user.run(&["runs", "cancel", &run])?);
+    let several = user.run(&["runs", "cancel", "run_nope", &run])?;
+    ensure!(several.starts_with("exit: 3") && several.contains("had already ended"), "{several}");
     assert_snapshot!("control_6_events", user.run(&["runs", "events", &run])?);
     assert_snapshot!("control_7_show", user.run(&["runs", "show", &run])?);
     let lines = user.output(&["runs", "events", &run, "--json"])?;
@@ -401,7 +407,8 @@ fn two_runs_are_compared_and_one_is_exported() -> Result<()> {
         user.run(&["runs", "bundle", &longer, "--out", "bundle.json"])?
     );
     let written: Value = serde_json::from_str(&terminal.read("bundle.json")?)?;
-    let shown: Value = serde_json::from_str(&user.output(&["runs", "bundle", &longer])?)?;
+    let shown = user.output(&["runs", "bundle", &longer, "--json"])?;
+    let shown: Value = serde_json::from_str(&shown)?;
     assert_eq!(written["events"], shown["events"]);
     assert_snapshot!("bundle_2_unknown", user.run(&["runs", "bundle", "run_nope"])?);
     Ok(())

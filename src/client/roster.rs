@@ -64,12 +64,7 @@ impl Client {
 
     pub(crate) async fn hire(&self, body: &HireMember) -> Result<AgentRosterEntry, CommandError> {
         let request = self.request(Method::POST, &format!("{EXTENSION}/roster"));
-        let hired = self.json(request.json(&without_nulls(body))).await;
-        let Err(error) = hired else { return hired };
-        match (error.exit, self.agent(body.agent_ref.agent_id.as_str()).await) {
-            (Exit::Usage, Err(unknown)) if unknown.exit == Exit::NotFound => Err(unknown),
-            _ => Err(error),
-        }
+        self.json(request.json(&without_nulls(body))).await
     }
 
     pub(crate) async fn member(&self, id: &str) -> Result<AgentRosterEntry, CommandError> {

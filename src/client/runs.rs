@@ -28,6 +28,30 @@ impl Client {
         self.json(self.request_with(Method::GET, &format!("{EXTENSION}/runs"), query)?).await
     }
 
+    /// Every page of a list as one.
+    pub(crate) async fn all_runs(
+        &self,
+        mut query: Vec<(&'static str, String)>,
+    ) -> Result<Value, CommandError> {
+        let mut all = self.runs(&query).await?;
+        let mut cursor = all["nextCursor"].take();
+        while let Some(next) = cursor.as_str() {
+            query.retain(|(name, _)| *name != "cursor");
+            query.push(("cursor", next.to_owned()));
+            let mut page = self.runs(&query).await?;
+            cursor = page["nextCursor"].take();
+            if let (Some(all), Value::Array(runs)) =
+                (all["runs"].as_array_mut(), page["runs"].take())
+            {
+                all.extend(runs);
+            }
+        }
+        if let Some(fields) = all.as_object_mut() {
+            fields.remove("nextCursor");
+        }
+        Ok(all)
+    }
+
     /// The snapshot as the host wrote it, and as we understand it.
     pub(crate) async fn run(&self, id: &str) -> Result<(Value, RunSnapshot), CommandError> {
         let value: Value = self.run_request(Method::GET, id, "", None::<&()>).await?;
@@ -118,7 +142,11 @@ impl Client {
         body: &Value,
     ) -> Result<Value, CommandError> {
         let path = format!("{EXTENSION}/runs/{}/channels/{}", segment(run), segment(channel));
-        self.json(self.request(Method::POST, &path).json(body)).await
+        let written = self.json(self.request(Method::POST, &path).json(body)).await;
+        written.map_err(|error| match error.what.starts_with("no such run") {
+            true => no_run(error, run),
+            false => error,
+        })
     }
 
     async fn run_request<B: Serialize, T: DeserializeOwned>(

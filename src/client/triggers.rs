@@ -8,7 +8,18 @@ use crate::exit::CommandError;
 
 impl Client {
     pub(crate) async fn subscriptions(&self) -> Result<Value, CommandError> {
-        self.json(self.request(Method::GET, "/v1/trigger-subscriptions")).await
+        let path = format!("{EXTENSION}/trigger-subscriptions");
+        self.json(self.request(Method::GET, &path)).await
+    }
+
+    pub(crate) async fn subscription(&self, id: &str) -> Result<Value, CommandError> {
+        let found = self.json(self.request(Method::GET, &path(id, ""))).await;
+        found.map_err(|error| no_subscription(error, id))
+    }
+
+    pub(crate) async fn remove_subscription(&self, id: &str) -> Result<(), CommandError> {
+        let removed = self.send(self.request(Method::DELETE, &path(id, ""))).await;
+        removed.map(drop).map_err(|error| no_subscription(error, id))
     }
 
     /// Answers the subscription with where to post, and the secret if there is one.

@@ -36,7 +36,7 @@ enum KeysCommand {
     List(list::ListArgs),
     /// Take a key back at once
     Revoke(revoke::RevokeArgs),
-    /// Replace a key by a new one with the same rights
+    /// Replace a key by a new one with the same rights; the old one stops working at once
     Rotate(rotate::RotateArgs),
     /// Sign links to interrupts with a new secret
     RotateLinks(rotate_links::RotateLinksArgs),

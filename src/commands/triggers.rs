@@ -4,7 +4,9 @@ mod add;
 mod dead_letters;
 mod deliver;
 mod list;
+mod remove;
 mod replay;
+mod show;
 mod state;
 
 use clap::{Args, Subcommand};
@@ -31,6 +33,10 @@ enum TriggersCommand {
     List(list::ListArgs),
     /// Let webhooks, a queue, forms or mail start a workflow
     Add(add::AddArgs),
+    /// Show one subscription: what it starts, and where things come in
+    Show(show::ShowArgs),
+    /// Remove a subscription; the runs that it started stay
+    Remove(remove::RemoveArgs),
     /// Keep a subscription from taking anything
     Pause(state::PauseArgs),
     /// Let a paused subscription take things again
@@ -47,6 +53,8 @@ pub(crate) async fn run(args: TriggersArgs, earlier: &Connection) -> Result<Exit
     match args.command {
         TriggersCommand::List(args) => list::run(args, earlier).await,
         TriggersCommand::Add(args) => add::run(args, earlier).await,
+        TriggersCommand::Show(args) => show::run(args, earlier).await,
+        TriggersCommand::Remove(args) => remove::run(args, earlier).await,
         TriggersCommand::Pause(args) => state::pause(args, earlier).await,
         TriggersCommand::Resume(args) => state::resume(args, earlier).await,
         TriggersCommand::Deliver(args) => deliver::run(args, earlier).await,

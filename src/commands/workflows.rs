@@ -2,6 +2,7 @@
 
 mod apply;
 mod list;
+mod remove;
 mod show;
 mod validate;
 
@@ -35,6 +36,8 @@ enum WorkflowsCommand {
     Show(show::ShowArgs),
     /// Register definitions, or replace them
     Apply(apply::ApplyArgs),
+    /// Remove a definition; runs that began with it go on
+    Remove(remove::RemoveArgs),
     /// Check definition files without a host
     Validate(validate::ValidateArgs),
 }
@@ -44,6 +47,7 @@ pub(crate) async fn run(args: WorkflowsArgs, earlier: &Connection) -> Result<Exi
         WorkflowsCommand::List(args) => list::run(args, earlier).await,
         WorkflowsCommand::Show(args) => show::run(args, earlier).await,
         WorkflowsCommand::Apply(args) => apply::run(args, earlier).await,
+        WorkflowsCommand::Remove(args) => remove::run(args, earlier).await,
         WorkflowsCommand::Validate(args) => validate::run(&args),
     }
 }

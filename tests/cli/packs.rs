@@ -49,9 +49,17 @@ fn from_nothing_to_a_signed_pack() -> Result<()> {
     snap("verify_signed", &["packs", "verify", "desk.tgz", "--trust", "acme.key.pub"])?;
     let key = terminal.folder().join("acme.key");
     assert_eq!(std::fs::metadata(key)?.permissions().mode() & 0o777, 0o600);
-    let again = ["packs", "pack", "desk", "--out", "again.tgz"];
-    let integrity = |shown: String| shown.lines().last().map(str::to_owned);
-    assert_eq!(integrity(terminal.output(&again)?), integrity(terminal.output(&again)?));
+    let again = ["packs", "pack", "desk", "--out", "again.tgz", "--json"];
+    let made = |arguments: &[&str]| -> Result<Value> {
+        Ok(serde_json::from_str(&terminal.output(arguments)?)?)
+    };
+    let (first, second) = (made(&again)?, made(&again)?);
+    assert!(first["integrity"].is_string(), "{first}");
+    assert_eq!(first, second);
+    let signed = made(&["packs", "sign", "again.tgz", "--key", "acme.key", "--json"])?;
+    assert!(signed["keyId"].is_string(), "{signed}");
+    let new = made(&["packs", "new", "vendor.acme.two", "--dir", "two", "--json"])?;
+    assert_eq!(new["name"], "vendor.acme.two");
     Ok(())
 }
 

@@ -113,9 +113,13 @@ fn a_page_says_what_to_do_next() -> Result<()> {
     assert_snapshot!("next_2_paused", settled(user.run(&["roster", "show", "Sally"])?));
     user.output(&["roster", "resume", "Sally"])?;
     work_done(&user, "Sally")?;
-    let add = ["triggers", "add", "desk", "--as", "Sally", "--source", "queue"];
+    terminal.write("errand.json", &DESK.replace("\"desk\"", "\"errand\""))?;
+    user.output(&["workflows", "apply", "errand.json"])?;
+    user.output(&["roster", "update", "Sally", "--workflow", "desk", "--workflow", "errand"])?;
+    let add = ["triggers", "add", "errand", "--as", "Sally", "--source", "queue"];
     let queue = user.output(&[&add as &[&str], &["--max-attempts", "1"]].concat())?;
     let queue = queue.trim();
+    user.output(&["workflows", "remove", "errand"])?;
     user.output(&["triggers", "deliver", queue, "--id", "letter-1"])?;
     given_up(&user, queue)?;
     let shown = settled(user.run(&["roster", "show", "Sally"])?).replace(queue, "[queue]");

@@ -46,7 +46,7 @@ pub fn is_scope(name: &str) -> bool {
 
 /// A name that is no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown scope {0:?}")]
+#[error("unknown scope {0:?}; known are {known}, and {OF_TOOLS}NAME", known = SCOPES.join(", "))]
 pub(crate) struct UnknownScope(pub(crate) String);
 
 /// Checks every name against the list.

@@ -61,15 +61,22 @@ pub(crate) struct AnswerArgs {
 
 pub(super) async fn run(args: AnswerArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.clone().or(earlier))?;
-    let (node, value) = match (&args.node, args.value.clone()) {
-        (Some(node), Some(value)) => (node.clone(), value),
-        (_, value) => {
+    let (node, value) = match (&args.node, typed(&args)) {
+        (Some(node), Some(value)) => {
+            // The host says best what is wrong with an answer to what is not asked, so only what is there is checked.
+            let open = client.questions(&args.run).await.unwrap_or_default();
+            let asked = open.iter().find(|question| question.node_id.as_str() == node);
+            asked.map_or(Ok(()), |question| check(&args, question, &value))?;
+            (node.clone(), value)
+        }
+        (_, typed) => {
             let question = find(&client, &args).await?;
-            let value = match (value.or(decided(&args, &question)?), args.edit.clone()) {
+            let value = match (typed, args.edit.clone()) {
                 (Some(value), _) => value,
                 (None, Some(other)) => question.replace(other),
                 (None, None) => ask(&question).await?,
             };
+            check(&args, &question, &value)?;
             (question.node_id.to_string(), value)
         }
     };
@@ -86,17 +93,24 @@ pub(super) async fn run(args: AnswerArgs, earlier: &Connection) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-/// The action that was typed, where the question takes it.
-fn decided(args: &AnswerArgs, question: &Question) -> Result<Option<Value>, CommandError> {
-    let Some(action) = &args.action else { return Ok(None) };
-    let mut answer = approval(action, args.feedback.as_deref());
-    if let Some(voter) = &args.voter {
-        answer["voter"] = voter.as_str().into();
+fn typed(args: &AnswerArgs) -> Option<Value> {
+    let decided = args.action.as_ref().map(|action| {
+        let mut answer = approval(action, args.feedback.as_deref());
+        if let Some(voter) = &args.voter {
+            answer["voter"] = voter.as_str().into();
+        }
+        answer
+    });
+    args.value.clone().or(decided)
+}
+
+/// Whether the question takes the action that was typed, if one was.
+fn check(args: &AnswerArgs, question: &Question, value: &Value) -> Result<(), CommandError> {
+    if args.action.is_none() {
+        return Ok(());
     }
-    question.takes(&answer).map_err(|why| {
-        CommandError::usage(why).hint("--edit JSON puts another result in its place")
-    })?;
-    Ok(Some(answer))
+    let wrong = |why| CommandError::usage(why).hint("--edit JSON puts another result in its place");
+    question.takes(value).map_err(wrong)
 }
 
 /// The question that is meant.

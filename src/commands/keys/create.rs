@@ -4,7 +4,6 @@ use clap::Args;
 use serde_json::json;
 
 use callboard_protocol::Timestamp;
-use callboard_server::SCOPES;
 
 use super::show_new;
 use crate::args::Connection;
@@ -36,17 +35,11 @@ pub(crate) struct CreateArgs {
 pub(super) async fn run(args: CreateArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
     let mut body = json!({ "name": args.name });
-    let is_known = |scope: &String| SCOPES.contains(&scope.as_str()) || scope.starts_with("tools:");
-    let unknown = !args.scopes.iter().all(is_known);
     if !args.scopes.is_empty() {
         body["scopes"] = args.scopes.into();
     }
     if let Some(at) = args.expires_at {
         body["expiresAt"] = at.to_string().into();
     }
-    let made = client.create_key(&body).await.map_err(|error| match unknown {
-        true => error.hint(format!("known scopes: {}", SCOPES.join(", "))),
-        false => error,
-    })?;
-    show_new(&made, args.json)
+    show_new(&client.create_key(&body).await?, args.json)
 }

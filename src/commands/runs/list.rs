@@ -12,6 +12,9 @@ use crate::exit::{CommandError, Exit};
 use crate::screen::listing::{Listing, given};
 use crate::screen::words;
 
+/// What every host gives at once.
+const LARGEST_PAGE: u32 = 100;
+
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   callboard runs list --status failed --since 24h
@@ -39,11 +42,14 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "WHEN", value_parser = words::parse_moment)]
     until: Option<Timestamp>,
     /// How many at most
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(LARGEST_PAGE)))]
     limit: u32,
     /// Where the last page ended
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
+    /// Every run that fits, page after page
+    #[arg(long, conflicts_with_all = ["limit", "cursor"])]
+    all: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -65,7 +71,11 @@ struct Listed {
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.clone().or(earlier))?;
     let member = client.maybe_member_id(args.member.as_deref()).await?;
-    let found = client.runs(&query(&args, member)).await?;
+    let query = query(&args, member);
+    let found = match args.all {
+        true => client.all_runs(query).await?,
+        false => client.runs(&query).await?,
+    };
     Listing::new("runs", ["run", "workflow", "status", "created", "tags"], "no runs").show(
         found,
         args.json,
@@ -90,7 +100,7 @@ fn query(args: &ListArgs, member: Option<String>) -> Vec<(&'static str, String)>
         ("tag", args.tag.clone()),
         ("since", args.since.map(|at| at.to_string())),
         ("until", args.until.map(|at| at.to_string())),
-        ("limit", Some(args.limit.to_string())),
+        ("limit", Some(if args.all { LARGEST_PAGE } else { args.limit }.to_string())),
         ("cursor", args.cursor.clone()),
     ])
 }

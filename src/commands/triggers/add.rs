@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::args::Connection;
 use crate::client::Client;
+use crate::commands::run::warn_of_missing;
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
 
@@ -56,15 +57,11 @@ pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, Com
         body["inputMapping"][input] = path.into();
     }
     let mut made = client.subscribe(&body).await?;
-    // What the host says as a path is an address here, for people and programs alike.
-    if let Some(binding) = made.get_mut("binding").and_then(Value::as_object_mut) {
-        for said in binding.values_mut() {
-            let path = said.as_str().filter(|said| said.starts_with('/'));
-            if let Some(address) = path.map(|path| format!("{}{path}", client.base())) {
-                *said = address.into();
-            }
-        }
-    }
+    let mapped = body["inputMapping"].as_object().into_iter().flatten();
+    let given: Vec<&str> = mapped.map(|(name, _)| name.as_str()).collect();
+    let how = "remove it and add it again with --map INPUT=PATH";
+    warn_of_missing(&client, &args.workflow, &given, how).await;
+    with_addresses(&mut made, client.base());
     if args.json {
         output::json(&made)?;
         return Ok(Exit::Done);
@@ -76,4 +73,15 @@ pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, Com
         output::note(&format!("{name}: {}", value.as_str().unwrap_or_default()));
     }
     Ok(Exit::Done)
+}
+
+/// What the host says as a path is an address here, for people and programs alike.
+pub(super) fn with_addresses(found: &mut Value, base: &str) {
+    let Some(binding) = found.get_mut("binding").and_then(Value::as_object_mut) else { return };
+    for said in binding.values_mut() {
+        let path = said.as_str().filter(|said| said.starts_with('/'));
+        if let Some(address) = path.map(|path| format!("{base}{path}")) {
+            *said = address.into();
+        }
+    }
 }

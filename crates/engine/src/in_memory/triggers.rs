@@ -127,6 +127,16 @@ impl Triggers for InMemoryStore {
         Ok(())
     }
 
+    async fn remove_subscription(&self, scope: &Scope, id: &str) -> Result<bool, StoreError> {
+        let mut tables = self.tables();
+        let is_theirs = tables.inbound.find(id).is_some_and(|it| scope.includes(&it.0.place));
+        if is_theirs {
+            tables.inbound.subscriptions.retain(|(known, _)| known.id != id);
+            tables.inbound.arrivals.retain(|known| known.subscription != id);
+        }
+        Ok(is_theirs)
+    }
+
     async fn keep_arrival(
         &self,
         arrival: Arrival,

@@ -148,6 +148,14 @@ impl Bridge {
         self.inner.triggers.subscription(scope, id).await?.ok_or(BridgeError::Unknown)
     }
 
+    /// Removes a subscription with its dead letters; the runs that it started stay.
+    pub async fn remove(&self, scope: &Scope, id: &str) -> Result<(), BridgeError> {
+        match self.inner.triggers.remove_subscription(scope, id).await? {
+            true => Ok(()),
+            false => Err(BridgeError::Unknown),
+        }
+    }
+
     /// Whether a member's queue of work takes anything now. One that is not there yet does.
     pub async fn takes_work(&self, queue: &Subscription) -> Result<bool, StoreError> {
         let found = self.inner.triggers.subscription(&queue.place, &queue.id).await?;

@@ -48,6 +48,9 @@ pub trait Triggers: fmt::Debug + Send + Sync {
         telling: Option<NewRun>,
     ) -> Result<(), StoreError>;
 
+    /// Removes a subscription of the scope with what came in over it; answers whether it was there.
+    async fn remove_subscription(&self, scope: &Scope, id: &str) -> Result<bool, StoreError>;
+
     /// Keeps something that came in, with the run that it became if it did, or says why not. Of two with one key
     /// the first is kept.
     async fn keep_arrival(&self, arrival: Arrival, run: Option<NewRun>)

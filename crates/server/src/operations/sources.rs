@@ -2,10 +2,10 @@
 
 use super::OperationId::{
     ChangeHeartbeat, ChangeSchedule, ChangeSubscription, CreateHeartbeat, CreateSchedule,
-    CreateSubscription, DeliverToQueue, IngestTrigger, ListHeartbeats, ListSchedules,
-    ListSubscriptions, NextFires, ReadHeartbeat, ReadSchedule, ReadSubscription,
-    ReadTriggerDeadLetters, RegisterSubscription, RemoveHeartbeat, RemoveSchedule,
-    ReplayDeadLetter, RotateSubscription, RunScheduleNow,
+    CreateSubscription, DeliverToQueue, IngestTrigger, ListHeartbeats, ListOwnSubscriptions,
+    ListSchedules, ListSubscriptions, NextFires, ReadHeartbeat, ReadOwnSubscription, ReadSchedule,
+    ReadSubscription, ReadTriggerDeadLetters, RegisterSubscription, RemoveHeartbeat,
+    RemoveSchedule, RemoveSubscription, ReplayDeadLetter, RotateSubscription, RunScheduleNow,
 };
 use super::queries::{NEXT_QUERY, SCHEDULE_QUERY, TRIGGER_DEAD_LETTER_QUERY};
 use super::{ACCEPTED, CREATED, Gives, NO_CONTENT, OK, Operation, delete, get, patch, post};
@@ -134,6 +134,27 @@ patch(
     .needs("triggers:write")
     .takes("ChangeTriggerSubscription")
     .gives(OK, Gives::Json("TriggerSubscriptionRead")),
+get(
+        ListOwnSubscriptions,
+        "GET /v1/host/callboard/trigger-subscriptions",
+        "List trigger subscriptions with what they start",
+    )
+    .needs("webhooks:manage")
+    .gives(OK, Gives::Json("OwnTriggerSubscriptionList")),
+get(
+        ReadOwnSubscription,
+        "GET /v1/host/callboard/trigger-subscriptions/{subscriptionId}",
+        "Read one trigger subscription with what it starts",
+    )
+    .needs("webhooks:manage")
+    .gives(OK, Gives::Json("OwnTriggerSubscription")),
+delete(
+        RemoveSubscription,
+        "DELETE /v1/host/callboard/trigger-subscriptions/{subscriptionId}",
+        "Remove a trigger subscription; the runs that it started stay",
+    )
+    .needs("triggers:write")
+    .gives(NO_CONTENT, Gives::Nothing),
 post(
         DeliverToQueue,
         "POST /v1/host/callboard/trigger-subscriptions/{subscriptionId}/deliver",

@@ -1,4 +1,4 @@
-//! Trigger subscriptions over HTTP: registered, listed, paused, given new secrets, and what they gave up.
+//! Trigger subscriptions over HTTP: registered, listed, paused, given new secrets, removed, and what they gave up.
 
 mod ingest;
 mod letters;
@@ -166,16 +166,7 @@ fn shown_once(
     subscription: &Subscription,
     secret: Option<&SigningSecret>,
 ) -> Result<Response, Problem> {
-    let id = &subscription.id;
-    let ingest = format!("/v1/trigger-subscriptions/{id}/ingest");
-    let mut binding = match subscription.source {
-        TriggerSource::Webhook | TriggerSource::Form => json!({ "ingestUrl": ingest }),
-        TriggerSource::Email => json!({ "ingestAddress": ingest }),
-        TriggerSource::Queue => {
-            json!({ "deliverUrl": format!("/v1/host/callboard/trigger-subscriptions/{id}/deliver") })
-        }
-        TriggerSource::Schedule | TriggerSource::Heartbeat | TriggerSource::Manual => json!({}),
-    };
+    let mut binding = binding_of(subscription);
     if let Some(fingerprint) = &subscription.body.fingerprint {
         binding["secretFingerprint"] = json!(fingerprint);
     }
@@ -191,6 +182,74 @@ fn shown_once(
     let mut response = body(&binding)?.into_response();
     response.extensions_mut().insert(InsteadOfBody(kept.body));
     Ok(response)
+}
+
+/// Where things are posted to.
+fn binding_of(subscription: &Subscription) -> Value {
+    let id = &subscription.id;
+    let ingest = format!("/v1/trigger-subscriptions/{id}/ingest");
+    match subscription.source {
+        TriggerSource::Webhook | TriggerSource::Form => json!({ "ingestUrl": ingest }),
+        TriggerSource::Email => json!({ "ingestAddress": ingest }),
+        TriggerSource::Queue => {
+            json!({ "deliverUrl": format!("/v1/host/callboard/trigger-subscriptions/{id}/deliver") })
+        }
+        TriggerSource::Schedule | TriggerSource::Heartbeat | TriggerSource::Manual => json!({}),
+    }
+}
+
+/// The protocol's document with what is ours: the protocol's own is closed.
+fn own_document(subscription: &Subscription) -> Value {
+    let mut document = json!(subscription.document());
+    document["workflowId"] = json!(subscription.workflow);
+    if let Some(member) = &subscription.roster_id {
+        document["rosterId"] = json!(member);
+    }
+    let body = &subscription.body;
+    document["inputMapping"] = json!(body.mapping);
+    document["verification"] = json!(body.verification);
+    document["createdAt"] = json!(body.created_at);
+    document["updatedAt"] = json!(body.updated_at);
+    document["binding"] = binding_of(subscription);
+    document
+}
+
+pub(super) async fn list_own(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let found = host.app.bridge.list(&caller.scope).await?;
+    let subscriptions: Vec<Value> = found.iter().map(own_document).collect();
+    Ok(Answer::of(StatusCode::OK, &json!({ "subscriptions": subscriptions })))
+}
+
+pub(super) async fn read_own(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<String>,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let found = host.app.bridge.find(&caller.scope, &id).await.map_err(problem)?;
+    Ok(Answer::of(StatusCode::OK, &own_document(&found)))
+}
+
+pub(super) async fn remove(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<String>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let found = host.app.bridge.find(&caller.scope, &id).await.map_err(problem)?;
+    if found.is_work_queue() {
+        return Err(Problem::invalid("a member's queue of work goes when the member does"));
+    }
+    host.app.bridge.remove(&caller.scope, &id).await.map_err(problem)?;
+    audit(&caller, &id, "trigger subscription removed");
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 pub(super) async fn list(State(host): State<Arc<Host>>, caller: Caller) -> Result<Answer, Problem> {

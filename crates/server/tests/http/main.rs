@@ -56,6 +56,7 @@ mod stream;
 mod table;
 mod talks;
 mod tools;
+mod trigger_ends;
 mod trigger_rows;
 mod triggers;
 mod webhooks;

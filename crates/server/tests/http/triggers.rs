@@ -12,10 +12,9 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use crate::given::{LAB, OPS, READER, RIVAL, Reply, Setup, TEST, TestHost, workflow};
-use crate::{agents, roster};
 
-const SUBSCRIPTIONS: &str = "/v1/trigger-subscriptions";
-const OURS: &str = "/v1/host/callboard/trigger-subscriptions";
+pub(crate) const SUBSCRIPTIONS: &str = "/v1/trigger-subscriptions";
+pub(crate) const OURS: &str = "/v1/host/callboard/trigger-subscriptions";
 
 /// A webhook subscription as its registrant got it.
 pub(crate) struct Hook {
@@ -73,13 +72,13 @@ pub(crate) async fn send(host: &TestHost, hook: &Hook, id: &str, body: &str) -> 
     post(host, hook, id, at, &signature(&hook.secret, id, at, body), body).await
 }
 
-async fn queue(host: &TestHost, body: Value) -> String {
+pub(crate) async fn queue(host: &TestHost, body: Value) -> String {
     let reply = host.post(OURS, &body).send().await;
     assert_eq!(reply.status, 201, "{reply:?}");
     reply.json["subscription"]["subscriptionId"].as_str().expect("an id").to_owned()
 }
 
-async fn state(host: &TestHost, id: &str) -> String {
+pub(crate) async fn state(host: &TestHost, id: &str) -> String {
     let reply = host.get(&format!("{SUBSCRIPTIONS}/{id}")).send().await;
     reply.json["subscription"]["state"].as_str().expect("a state").to_owned()
 }
@@ -283,55 +282,6 @@ async fn a_delivery_whose_workflow_is_gone_is_retried_given_up_shown_and_played_
     assert_eq!(replayed.status, 202, "{replayed:?}");
     host.end_of(&replayed.text_at("runId")).await;
     assert_eq!(host.post(&replay, &json!({})).send().await.status, 404);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_its_workflow_cannot_take_is_a_dead_letter_and_the_next_thing_is_taken() {
-    let host = TestHost::start().await;
-    let mut definition = workflow("orders", &[("only", "core.noop")]);
-    definition["variables"] = json!([{ "name": "n", "type": "number", "required": true }]);
-    let workflows = "/v1/host/callboard/workflows";
-    assert_eq!(host.post(workflows, &definition).send().await.status, 201);
-    let mapping = json!({ "n": "queue.n" });
-    let body = json!({ "source": "queue", "workflowId": "orders", "inputMapping": mapping });
-    let id = queue(&host, body).await;
-    let path = format!("{OURS}/{id}/deliver");
-    let put = host.post(&path, &json!({ "id": "a", "payload": { "m": 1 } })).send().await;
-    let said = json!({ "outcome": "dead-lettered", "message": "inputs.n: is required" });
-    assert_eq!((put.status, &put.json), (200, &said));
-    assert_eq!(state(&host, &id).await, "active");
-    let page = host.get(&format!("{SUBSCRIPTIONS}/{id}/dead-letters")).send().await.json;
-    let letter = &page["deliveries"][0];
-    assert_eq!((&letter["reason"], &letter["stateChange"]), {
-        (&json!("retries_exhausted"), &Value::Null)
-    });
-    let next = host.post(&path, &json!({ "id": "b", "payload": { "n": 1 } })).send().await;
-    assert_eq!((next.status, &next.json["outcome"]), (202, &json!("delivered")), "{next:?}");
-    definition["variables"][0]["required"] = json!(false);
-    assert_eq!(host.post(workflows, &definition).send().await.status, 200);
-    let letter = letter["attemptEventId"].as_str().expect("an id");
-    let replay = format!("{OURS}/{id}/dead-letters/{letter}/replay");
-    assert_eq!(host.post(&replay, &json!({})).send().await.status, 202);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_brought_work_to_a_member_fails_when_she_leaves() {
-    let host = agents::host().await;
-    let sally = roster::sally(&host).await;
-    let body = json!({ "source": "queue", "workflowId": "campaign" });
-    let anybodys = queue(&host, body.clone()).await;
-    let mut body = body;
-    body["rosterId"] = json!(sally);
-    let hers = queue(&host, body).await;
-    let gone = host.call(Method::DELETE, &format!("/v1/host/callboard/roster/{sally}"));
-    assert_eq!(gone.send().await.status, 204);
-    assert_eq!(state(&host, &hers).await, "failed");
-    assert_eq!(state(&host, &anybodys).await, "active");
-    let told = host.get("/v1/host/callboard/runs?workflowId=callboard-trigger").send().await;
-    let run = told.json["runs"][0]["runId"].as_str().expect("a run that tells of it").to_owned();
-    let events = host.end_of(&run).await;
-    let moved = events.iter().find(|event| event["type"] == "trigger.subscription.state.changed");
-    assert_eq!(moved.expect("the change")["payload"]["reason"], "source-removed");
 }
 
 #[tokio::test(start_paused = true)]

@@ -125,6 +125,16 @@ impl Triggers for SqliteStore {
         self.writer.write_then(run, write, then).await
     }
 
+    async fn remove_subscription(&self, scope: &Scope, id: &str) -> Result<bool, StoreError> {
+        let (scope, name, changed) = (scope.clone(), id.to_owned(), self.subscription_changed(id));
+        let write = move |db: &Connection, (): &()| remove(db, &scope, &name);
+        let then = move |(), was_there| {
+            changed();
+            was_there
+        };
+        self.writer.write_then((), write, then).await
+    }
+
     async fn keep_arrival(
         &self,
         arrival: Arrival,
@@ -318,6 +328,13 @@ fn change(
         )?;
     }
     Ok(())
+}
+
+fn remove(db: &Connection, scope: &Scope, id: &str) -> Result<bool, Fault> {
+    let (tenant, test, workspace) = scope_params(scope);
+    let sql = ["DELETE FROM trigger_subscriptions WHERE ", IN_SCOPE, " AND subscription_id = ?4"]
+        .concat();
+    Ok(execute(db, &sql, params![tenant, test, workspace, id])? > 0)
 }
 
 fn list(db: &Connection, seal: &Seal, scope: &Scope) -> Result<Vec<Subscription>, Fault> {

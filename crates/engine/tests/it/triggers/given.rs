@@ -183,6 +183,9 @@ impl Triggers for DoomedStore {
     ) -> Result<Kept, StoreError> {
         self.write(self.inner.keep_arrival(arrival, run)).await
     }
+    async fn remove_subscription(&self, scope: &Scope, id: &str) -> Result<bool, StoreError> {
+        self.write(self.inner.remove_subscription(scope, id)).await
+    }
     async fn note_refused(&self, arrival: Arrival, most: usize) -> Result<(), StoreError> {
         self.live().await;
         self.inner.note_refused(arrival, most).await

@@ -53,6 +53,10 @@ impl Triggers for FlakyStore {
         self.write()?;
         self.inner().keep_arrival(arrival, run).await
     }
+    async fn remove_subscription(&self, scope: &Scope, id: &str) -> Result<bool, StoreError> {
+        self.write()?;
+        self.inner().remove_subscription(scope, id).await
+    }
     async fn note_refused(&self, arrival: Arrival, most: usize) -> Result<(), StoreError> {
         self.write()?;
         self.inner().note_refused(arrival, most).await

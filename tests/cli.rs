@@ -372,7 +372,7 @@ fn a_run_can_be_held_released_and_ended() -> Result<()> {
     user.output(&["runs", "events", &run, "--follow", "--mode", "updates"])?;
     assert_snapshot!("control_5_cancel_again", user.run(&["runs", "cancel", &run])?);
     let several = user.run(&["runs", "cancel", "run_nope", &run])?;
-    ensure!(several.starts_with("exit: 3") && several.contains("had already ended"), "{several}");
+    ensure!(several.starts_with("exit: 3") && several.contains(" cancelled\n"), "{several}");
     assert_snapshot!("control_6_events", user.run(&["runs", "events", &run])?);
     assert_snapshot!("control_7_show", user.run(&["runs", "show", &run])?);
     let lines = user.output(&["runs", "events", &run, "--json"])?;

@@ -72,17 +72,12 @@ pub trait Budgets: fmt::Debug + Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// What a member may use in a day, where something was said of it.
-    async fn allowance(
-        &self,
-        tenant: &Tenant,
-        member: &RosterId,
-    ) -> Result<Option<EffectiveBudget>, StoreError>;
+    async fn allowance(&self, purse: &Purse) -> Result<Option<EffectiveBudget>, StoreError>;
 
     /// Says what a member may use in a day; none leaves it to the host's configuration. Goes with the member.
     async fn allow(
         &self,
-        tenant: &Tenant,
-        member: &RosterId,
+        purse: &Purse,
         allowance: Option<EffectiveBudget>,
         at: Timestamp,
     ) -> Result<(), StoreError>;
@@ -168,10 +163,9 @@ impl DayAccount {
 async fn allowance_of(
     budgets: &dyn Roster,
     host: &HostLimits,
-    tenant: &Tenant,
-    member: &RosterId,
+    purse: &Purse,
 ) -> Result<EffectiveBudget, StoreError> {
-    Ok(budgets.allowance(tenant, member).await?.unwrap_or(host.member_day))
+    Ok(budgets.allowance(purse).await?.unwrap_or(host.member_day))
 }
 
 /// Those who pay for a run, with the way to their accounts.
@@ -193,13 +187,17 @@ impl Payers {
         Self { tenant, member: birth.charged_to.clone(), host: *host, accounts }
     }
 
+    fn members_purse(&self) -> Purse {
+        Purse { member: self.member.clone(), ..self.tenant.clone() }
+    }
+
     /// Those who have a ceiling, the member before the tenant.
     async fn bounded(&self) -> Result<Vec<(Purse, EffectiveBudget)>, StoreError> {
         let mut all = Vec::new();
-        if let Some(member) = &self.member {
-            let tenant = &self.tenant.tenant;
-            let usual = allowance_of(&*self.accounts, &self.host, tenant, member).await?;
-            all.push((Purse { member: Some(member.clone()), ..self.tenant.clone() }, usual));
+        if self.member.is_some() {
+            let purse = self.members_purse();
+            let usual = allowance_of(&*self.accounts, &self.host, &purse).await?;
+            all.push((purse, usual));
         }
         all.push((self.tenant.clone(), self.host.tenant_day));
         all.retain(|(_, usual)| !usual.is_unbounded());
@@ -231,9 +229,9 @@ impl Payers {
     /// Whether anybody who pays has a ceiling in money.
     async fn count_money(&self) -> Result<bool, Failure> {
         let mut is_counted = self.host.tenant_day.max_cost_usd.is_some();
-        if let Some(member) = self.member.as_ref().filter(|_| !is_counted) {
-            let (accounts, tenant) = (&*self.accounts, &self.tenant.tenant);
-            let usual = allowance_of(accounts, &self.host, tenant, member).await;
+        if self.member.is_some() && !is_counted {
+            let purse = self.members_purse();
+            let usual = allowance_of(&*self.accounts, &self.host, &purse).await;
             let usual = usual.map_err(|error| unaccounted(error).failure)?;
             is_counted = usual.max_cost_usd.is_some();
         }

@@ -9,7 +9,7 @@ use callboard_core::{
 use callboard_protocol::{ENGINE_VERSION, Failure, FileVersion, NodeId, RunId, RunStatus};
 
 use crate::engine::{Engine, EngineError, Newborn};
-use crate::store::KeyMode;
+use crate::store::{KeyMode, Scope};
 
 /// How deep runs may lie within runs. A workflow that starts itself without end stops here.
 const MAX_DEPTH: u32 = 16;
@@ -54,7 +54,7 @@ impl Engine {
         };
         let inputs = parent.handed_down(order, &entry.plan);
         let run_id = self.inner.ids.run_id();
-        let cast = match self.cast(&above.owner, &run_id, &entry.plan, None).await {
+        let cast = match self.cast(&Scope::of(above), &run_id, &entry.plan, None).await {
             Ok(cast) => cast,
             Err(error) => return uncast(error).map(Err),
         };

@@ -9,12 +9,12 @@ use serde_json::json;
 
 use callboard_core::{AgentPin, Plan, TaskSource};
 use callboard_protocol::{
-    AgentRef, AgentRosterEntry, InvocationSource, NodeId, Owner, RosterId, RunId, Tenant,
-    WorkflowId,
+    AgentRef, AgentRosterEntry, InvocationSource, NodeId, RosterId, RunId, Tenant, WorkflowId,
 };
 
 use crate::engine::{Engine, EngineError};
 use crate::fire::Acting;
+use crate::store::Scope;
 
 /// Resolves names of agents. One rule says who sees which, here as in every list.
 #[async_trait]
@@ -75,19 +75,19 @@ impl Engine {
     /// that a node names.
     pub(crate) async fn cast(
         &self,
-        owner: &Owner,
+        scope: &Scope,
         run: &RunId,
         plan: &Plan,
         fired: Option<&Acting>,
     ) -> Result<Cast, EngineError> {
         let mut cast = Cast { pins: BTreeMap::new(), acting: fired.cloned() };
         for (node, agent) in plan.agents() {
-            if let Some(pin) = self.pin(owner, run, agent, fired, &mut cast.acting).await? {
+            if let Some(pin) = self.pin(scope, run, agent, fired, &mut cast.acting).await? {
                 cast.pins.insert(node.clone(), pin);
             }
         }
         if let Some((node, agent)) = plan.required_agent()
-            && let Some(pin) = self.pin(owner, run, &named(agent), fired, &mut cast.acting).await?
+            && let Some(pin) = self.pin(scope, run, &named(agent), fired, &mut cast.acting).await?
         {
             cast.pins.insert(node.clone(), AgentPin { task: TaskSource::Inputs, ..pin });
         }
@@ -96,14 +96,14 @@ impl Engine {
 
     async fn pin(
         &self,
-        owner: &Owner,
+        scope: &Scope,
         run: &RunId,
         agent: &AgentRef,
         fired: Option<&Acting>,
         acting: &mut Option<Acting>,
     ) -> Result<Option<AgentPin>, EngineError> {
-        let tenant = &owner.tenant;
-        let Some(member) = self.meant_member(owner, agent, fired).await? else {
+        let tenant = &scope.tenant;
+        let Some(member) = self.meant_member(scope, agent, fired).await? else {
             return self.inner.directory.pin(tenant, agent, run).await;
         };
         let bound = member.agent_ref.to_agent_ref();
@@ -118,13 +118,13 @@ impl Engine {
     /// The member that a reference means: by its id, or by its agent in a run that is fired for it.
     async fn meant_member(
         &self,
-        owner: &Owner,
+        scope: &Scope,
         agent: &AgentRef,
         fired: Option<&Acting>,
     ) -> Result<Option<AgentRosterEntry>, EngineError> {
         if RosterId::is_meant_by(&agent.agent_id) {
             let id = RosterId::from(agent.agent_id.as_str());
-            let found = self.inner.roster.member(owner, &id).await?;
+            let found = self.inner.roster.member(scope, &id).await?;
             let found = found.ok_or_else(|| EngineError::UnknownAgent(id.to_string()))?;
             return Ok(Some(found.entry));
         }

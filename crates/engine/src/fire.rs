@@ -12,11 +12,11 @@
 //! settles the tick or the delivery.
 
 use callboard_protocol::{
-    AgentRosterEntry, Owner, RosterId, RosterRunInitiated, TriggerSource, WorkflowId,
+    AgentRosterEntry, RosterId, RosterRunInitiated, TriggerSource, WorkflowId,
 };
 
 use crate::engine::Engine;
-use crate::store::StoreError;
+use crate::store::{Scope, StoreError};
 
 /// For whom a run is ordered, and what fired it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,10 +74,10 @@ impl Fire {
 
 impl Engine {
     /// For whom a trigger fires a workflow now: the member that it names, or else the enabled owner that was
-    /// hired first. `owner` is whose trigger it is.
+    /// hired first. `place` is where the trigger belongs.
     pub async fn member_for_fire(
         &self,
-        owner: &Owner,
+        place: &Scope,
         wanted: Option<&RosterId>,
         workflow: &WorkflowId,
         source: TriggerSource,
@@ -85,15 +85,15 @@ impl Engine {
     ) -> Result<Fire, StoreError> {
         let roster = &self.inner.roster;
         let candidates = match wanted {
-            Some(id) => match roster.member(owner, id).await? {
+            Some(id) => match roster.member(place, id).await? {
                 None => return Ok(Fire::NoSuchMember),
                 Some(member) if !member.entry.owns(workflow) => return Ok(Fire::NotInPortfolio),
                 Some(member) => vec![member],
             },
-            None => roster.owners_of(owner, workflow).await?,
+            None => roster.owners_of(place, workflow).await?,
         };
         if candidates.is_empty() {
-            return self.named_for_fire(owner, workflow, source, subscription).await;
+            return self.named_for_fire(place, workflow, source, subscription).await;
         }
         let mut entries = candidates.into_iter().map(|candidate| candidate.entry);
         Ok(entries.find(|entry| entry.enabled).map_or(Fire::Paused, |member| {
@@ -105,12 +105,12 @@ impl Engine {
     /// set somebody to work who is paused fires nothing.
     async fn named_for_fire(
         &self,
-        owner: &Owner,
+        place: &Scope,
         workflow: &WorkflowId,
         source: TriggerSource,
         subscription: Option<String>,
     ) -> Result<Fire, StoreError> {
-        let entry = self.catalog().find(&owner.tenant, workflow).await?;
+        let entry = self.catalog().find(&place.tenant, workflow).await?;
         let plan = entry.map(|entry| entry.plan);
         let of_nodes = plan.iter().flat_map(|plan| plan.agents());
         let of_nodes = of_nodes.map(|(_, agent)| agent.agent_id.as_str());
@@ -118,7 +118,7 @@ impl Engine {
         let mut first = None;
         for id in of_nodes.chain(required).filter(|id| RosterId::is_meant_by(id)) {
             // One that is not on the roster is refused where the run is cast.
-            let found = self.inner.roster.member(owner, &RosterId::from(id)).await?;
+            let found = self.inner.roster.member(place, &RosterId::from(id)).await?;
             match found.map(|found| found.entry) {
                 Some(member) if !member.enabled => return Ok(Fire::Paused),
                 found => first = first.or(found),

@@ -35,8 +35,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_core::SecretText;
 use callboard_protocol::{
-    AgentId, Annotation, EffectiveBudget, KeyId, PromptTemplate, RosterId, RunId, ScheduleId,
-    SecretName, Tenant, Timestamp, WorkflowId,
+    AgentId, Annotation, EffectiveBudget, KeyId, PromptTemplate, RunId, ScheduleId, SecretName,
+    Tenant, Timestamp, WorkflowId,
 };
 
 use crate::budget::Purse;
@@ -52,7 +52,7 @@ use crate::registry::{StoredKey, StoredWorkflow};
 use crate::roster::StoredMember;
 use crate::schedules::Schedule;
 use crate::secrets::StoredSecret;
-use crate::store::{Digest, Outcome, StoreError};
+use crate::store::{Digest, KeyMode, Outcome, StoreError};
 use budget::SetAside;
 use effects::StoredEffect;
 use files::Shelves;
@@ -124,8 +124,8 @@ struct Tables {
     roster: Vec<StoredMember>,
     work: Vec<KeptWork>,
     /// What members may use in a day, where something was said of it.
-    allowances: BTreeMap<(Tenant, RosterId), EffectiveBudget>,
-    charts: Vec<StoredChart>,
+    allowances: BTreeMap<Purse, EffectiveBudget>,
+    charts: Vec<(KeyMode, StoredChart)>,
     heartbeats: Vec<Heartbeat>,
     /// What calls under way may use.
     aside: Vec<SetAside>,

@@ -1,46 +1,57 @@
-//! The port to standing members: plain rows with a version, one roster for each tenant.
+//! The port to standing members: plain rows with a version, one roster for each tenant's live keys, one for its test keys.
 
 use async_trait::async_trait;
 use serde::Serialize;
 
 use callboard_protocol::{
-    AgentRosterEntry, Owner, ProviderUsage, RosterId, Tenant, Timestamp, WorkflowId,
+    AgentRosterEntry, ProviderUsage, RosterId, Tenant, Timestamp, WorkflowId,
 };
 
 use crate::budget::Budgets;
 use crate::org_chart::OrgCharts;
-use crate::store::{Scope, StoreError};
+use crate::store::{KeyMode, Scope, StoreError};
 
 /// Members by tenant and id. Reads ask who looks: a caller with a workspace sees that workspace's members, one
-/// without sees all of its tenant's.
+/// without sees all of its tenant's. Test keys and live keys have members of their own; no two of a tenant's members
+/// have the same id.
 #[async_trait]
 pub trait Roster: Budgets + OrgCharts {
     async fn member(
         &self,
-        viewer: &Owner,
+        viewer: &Scope,
         id: &RosterId,
     ) -> Result<Option<StoredMember>, StoreError>;
 
     /// All of them, in the order in which they were hired.
-    async fn members(&self, viewer: &Owner) -> Result<Vec<StoredMember>, StoreError>;
+    async fn members(&self, viewer: &Scope) -> Result<Vec<StoredMember>, StoreError>;
 
     /// Those whose portfolio holds a workflow, in the order in which they were hired.
     async fn owners_of(
         &self,
-        viewer: &Owner,
+        viewer: &Scope,
         workflow: &WorkflowId,
     ) -> Result<Vec<StoredMember>, StoreError>;
 
     /// The tenants in which somebody owns a workflow, for the host's own question whom a workflow that it loaded
     /// for everybody fires for.
-    async fn tenants_owning(&self, workflow: &WorkflowId) -> Result<Vec<Tenant>, StoreError>;
+    async fn tenants_owning(
+        &self,
+        mode: KeyMode,
+        workflow: &WorkflowId,
+    ) -> Result<Vec<Tenant>, StoreError>;
 
     /// Keeps a new member. An id that is taken is [`StoreError::Moved`].
-    async fn hire(&self, entry: AgentRosterEntry, at: Timestamp) -> Result<(), StoreError>;
+    async fn hire(
+        &self,
+        mode: KeyMode,
+        entry: AgentRosterEntry,
+        at: Timestamp,
+    ) -> Result<(), StoreError>;
 
     /// Replaces an entry that was decided on `expected`; on any other version it is [`StoreError::Moved`].
     async fn change(
         &self,
+        mode: KeyMode,
         entry: AgentRosterEntry,
         expected: u64,
         at: Timestamp,
@@ -56,7 +67,7 @@ pub trait Roster: Budgets + OrgCharts {
 
     /// Answers whether there was such a member. What its runs say of it stays; its queue of work
     /// goes, with its schedules, its allowance and its place in charts.
-    async fn dismiss(&self, tenant: &Tenant, id: &RosterId) -> Result<bool, StoreError>;
+    async fn dismiss(&self, scope: &Scope, id: &RosterId) -> Result<bool, StoreError>;
 }
 
 /// The event that tells of one call of a model.
@@ -96,6 +107,8 @@ impl Spent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredMember {
     pub entry: AgentRosterEntry,
+    /// Whose keys it was hired with.
+    pub mode: KeyMode,
     /// Grows by one with every change; the first is one.
     pub version: u64,
     pub hired_at: Timestamp,
@@ -103,9 +116,10 @@ pub struct StoredMember {
 
 impl StoredMember {
     /// The rule of visibility, for lists, reads and dispatch alike.
-    pub fn is_visible_to(&self, viewer: &Owner) -> bool {
+    pub fn is_visible_to(&self, viewer: &Scope) -> bool {
         let owner = &self.entry.owner;
         owner.tenant_id == viewer.tenant
+            && self.mode == viewer.mode
             && (viewer.workspace.is_none() || viewer.workspace == owner.workspace_id)
     }
 }

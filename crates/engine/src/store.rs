@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use callboard_core::{Birth, Cause, Entry, Head, InterruptView};
 use callboard_protocol::{
-    HostId, InterruptKind, NodeId, RosterId, RunId, RunStatus, Tenant, Timestamp, WorkflowId,
-    Workspace,
+    HostId, InterruptKind, NodeId, Owner, RosterId, RunId, RunStatus, Tenant, Timestamp,
+    WorkflowId, Workspace,
 };
 
 use crate::effects::{Begun, EffectClaim, EffectId};
@@ -92,7 +92,7 @@ pub trait Store: fmt::Debug + Send + Sync {
 }
 
 /// What a caller may see: nothing outside its tenant, its workspace and its kind of key. Every read asks for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Scope {
     pub tenant: Tenant,
     /// None sees all workspaces of the tenant.
@@ -101,7 +101,7 @@ pub struct Scope {
 }
 
 /// Test keys and live keys live in separate worlds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyMode {
     Live,
     Test,
@@ -124,11 +124,12 @@ impl KeyMode {
 impl Scope {
     /// Where a run with this birth record belongs.
     pub fn of(birth: &Birth) -> Self {
-        Self {
-            tenant: birth.owner.tenant.clone(),
-            workspace: birth.owner.workspace.clone(),
-            mode: KeyMode::of(birth.test),
-        }
+        Self::of_owner(&birth.owner, KeyMode::of(birth.test))
+    }
+
+    /// Where what this owner has with such keys belongs.
+    pub fn of_owner(owner: &Owner, mode: KeyMode) -> Self {
+        Self { tenant: owner.tenant.clone(), workspace: owner.workspace.clone(), mode }
     }
 
     /// Whether a run with this birth record is visible here.

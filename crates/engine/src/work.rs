@@ -24,16 +24,15 @@ use crate::triggers::{
 
 pub use queues::Queues;
 
-/// Queues of work by tenant and member. They go with their member.
+/// Queues of work by member, for those who see the member. They go with it.
 #[async_trait]
 pub trait Work: fmt::Debug + Send + Sync {
     /// All items of a member, oldest first.
-    async fn work(&self, tenant: &Tenant, member: &RosterId)
-    -> Result<Vec<StoredWork>, StoreError>;
+    async fn work(&self, scope: &Scope, member: &RosterId) -> Result<Vec<StoredWork>, StoreError>;
 
     async fn work_item(
         &self,
-        tenant: &Tenant,
+        scope: &Scope,
         member: &RosterId,
         id: &str,
     ) -> Result<Option<StoredWork>, StoreError>;
@@ -60,7 +59,8 @@ pub struct StoredWork {
 /// An item to keep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkChange {
-    pub tenant: Tenant,
+    /// Where its member is.
+    pub scope: Scope,
     pub item: WorkItem,
     /// The version that the change was decided on; zero for a new item.
     pub expected: u64,

@@ -224,6 +224,7 @@ contract! {
         an_allowance_goes_with_its_member;
     charts:
         a_chart_is_its_owners_own_and_moves_one_version_at_a_time
+        a_test_keys_chart_is_apart_from_the_live_one
         whoever_is_dismissed_leaves_every_chart;
     heartbeats:
         a_heartbeat_is_due_when_it_says_and_seen_by_its_own
@@ -341,6 +342,7 @@ contract! {
         members_are_kept_in_the_order_of_their_hiring
         of_changes_to_a_member_one_is_kept
         members_are_their_tenants_and_workspaces_own
+        a_test_keys_members_are_apart_from_the_live_ones
         the_tenants_that_own_a_workflow_are_known
         the_runs_of_a_member_are_listed_also_when_it_is_gone
         the_runs_of_an_agent_are_those_it_performs_and_those_of_its_members

@@ -202,10 +202,12 @@ async fn hired(world: &mut World, tokens: Option<u64>, usual: Option<u64>) {
         label: None,
         description: None,
     };
-    world.store.hire(entry, Timestamp::default()).await.unwrap();
+    world.store.hire(KeyMode::Live, entry, Timestamp::default()).await.unwrap();
     let allowance = tokens.map(|_| day(tokens));
     let at = Timestamp::default();
-    world.store.allow(&"default".into(), &SALLY.into(), allowance, at).await.unwrap();
+    let (tenant, mode) = ("default".into(), KeyMode::Live);
+    let purse = Purse { tenant, mode, member: Some(SALLY.into()) };
+    world.store.allow(&purse, allowance, at).await.unwrap();
     world.limits = HostLimits { member_day: day(usual), ..world.limits };
 }
 

@@ -10,7 +10,7 @@ use callboard_protocol::{InvocationSource, RunStatus, Timestamp};
 use super::{Done, Engine, EngineError, Remember};
 use crate::directory::workflow_of;
 use crate::order::{Order, Target};
-use crate::store::{Claim, ClaimOrigin, Digest, Lease, NewRun, Outcome, StoreError};
+use crate::store::{Claim, ClaimOrigin, Digest, Lease, NewRun, Outcome, Scope, StoreError};
 
 /// A run before it is written, with the claim that its creator takes. Record and state are large and pass through
 /// many futures, so only their addresses do.
@@ -59,7 +59,8 @@ impl Engine {
                 (workflow_of(agent), entry)
             }
         };
-        let mut cast = self.cast(&order.owner, &run_id, &entry.plan, order.acting.as_ref()).await?;
+        let scope = Scope::of_owner(&order.owner, order.mode);
+        let mut cast = self.cast(&scope, &run_id, &entry.plan, order.acting.as_ref()).await?;
         match &order.target {
             Target::Workflow(_) => {}
             Target::Agent(agent) => cast.play_alone(agent, InvocationSource::RunApi)?,

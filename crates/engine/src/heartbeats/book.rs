@@ -33,10 +33,11 @@ impl Pulse {
         if engine.catalog().find(tenant, &new.workflow).await?.is_none() {
             return Err(BookError::UnknownWorkflow(new.workflow));
         }
+        let place = Scope::of_owner(&new.owner, new.mode);
         if let Some(member) = &new.roster_id {
-            let (owner, workflow) = (&new.owner, &new.workflow);
+            let workflow = &new.workflow;
             let source = callboard_protocol::TriggerSource::Heartbeat;
-            match engine.member_for_fire(owner, Some(member), workflow, source, None).await? {
+            match engine.member_for_fire(&place, Some(member), workflow, source, None).await? {
                 // Who is paused can be given work for later.
                 Fire::For(_) | Fire::Unowned | Fire::Paused => {}
                 refused @ (Fire::NoSuchMember | Fire::NotInPortfolio) => {
@@ -47,11 +48,7 @@ impl Pulse {
         let now = engine.clock().now();
         let heartbeat = Heartbeat {
             id: new.id,
-            place: Scope {
-                tenant: new.owner.tenant,
-                workspace: new.owner.workspace,
-                mode: new.mode,
-            },
+            place,
             workflow: new.workflow,
             roster_id: new.roster_id,
             version: 1,

@@ -168,9 +168,9 @@ impl Pulse {
         heartbeat: &Heartbeat,
     ) -> Result<Result<Newborn, HeartbeatSkip>, EngineError> {
         let engine = &self.inner.engine;
-        let (owner, member) = (heartbeat.owner(), heartbeat.roster_id.as_ref());
+        let (place, member) = (&heartbeat.place, heartbeat.roster_id.as_ref());
         let (workflow, source) = (&heartbeat.workflow, TriggerSource::Heartbeat);
-        let fire = engine.member_for_fire(&owner, member, workflow, source, None).await?;
+        let fire = engine.member_for_fire(place, member, workflow, source, None).await?;
         if let Some(why) = fire.refusal() {
             tracing::info!(heartbeat = %heartbeat.id, why, "change not acted upon");
         }
@@ -186,7 +186,11 @@ impl Pulse {
         let order = Order {
             acting,
             metadata: Some(Object::from_iter(said)),
-            ..Order::new(Target::Workflow(workflow.clone()), owner, heartbeat.place.mode)
+            ..Order::new(
+                Target::Workflow(workflow.clone()),
+                heartbeat.owner(),
+                heartbeat.place.mode,
+            )
         };
         match engine.conceive(order).await {
             Ok(newborn) => Ok(Ok(newborn)),

@@ -4,8 +4,7 @@ use async_trait::async_trait;
 
 use callboard_core::{Birth, day_of};
 use callboard_protocol::{
-    Amount, BudgetDimension, EffectiveBudget, NodeId, ProviderUsage, RosterId, RunId, RunStatus,
-    Tenant, Timestamp,
+    Amount, BudgetDimension, EffectiveBudget, NodeId, ProviderUsage, RunId, RunStatus, Timestamp,
 };
 
 use super::{InMemoryStore, StoredRun};
@@ -113,26 +112,22 @@ impl Budgets for InMemoryStore {
         Ok(())
     }
 
-    async fn allowance(
-        &self,
-        tenant: &Tenant,
-        member: &RosterId,
-    ) -> Result<Option<EffectiveBudget>, StoreError> {
-        Ok(self.tables().allowances.get(&(tenant.clone(), member.clone())).copied())
+    async fn allowance(&self, purse: &Purse) -> Result<Option<EffectiveBudget>, StoreError> {
+        Ok(self.tables().allowances.get(purse).copied())
     }
 
     async fn allow(
         &self,
-        tenant: &Tenant,
-        member: &RosterId,
+        purse: &Purse,
         allowance: Option<EffectiveBudget>,
         _at: Timestamp,
     ) -> Result<(), StoreError> {
         let mut tables = self.tables();
-        let key = (tenant.clone(), member.clone());
-        match allowance.filter(|_| tables.place_of(tenant, member).is_some()) {
-            Some(allowance) => tables.allowances.insert(key, allowance),
-            None => tables.allowances.remove(&key),
+        let scope = Scope { tenant: purse.tenant.clone(), workspace: None, mode: purse.mode };
+        let place = purse.member.as_ref().and_then(|member| tables.place_of(&scope, member));
+        match allowance.filter(|_| place.is_some()) {
+            Some(allowance) => tables.allowances.insert(purse.clone(), allowance),
+            None => tables.allowances.remove(purse),
         };
         Ok(())
     }

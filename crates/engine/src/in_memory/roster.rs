@@ -5,23 +5,24 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 
 use callboard_protocol::{
-    AgentRosterEntry, Owner, ProviderUsage, RosterId, Tenant, Timestamp, WorkflowId,
+    AgentRosterEntry, ProviderUsage, RosterId, Tenant, Timestamp, WorkflowId,
 };
 
 use super::{InMemoryStore, Tables};
+use crate::budget::Purse;
 use crate::roster::{Roster, Spent, StoredMember, USAGE};
-use crate::store::{Scope, StoreError};
+use crate::store::{KeyMode, Scope, StoreError};
 
 impl Tables {
     /// In the order of their hiring, which is the order of the list.
-    fn visible_members(&self, viewer: &Owner) -> impl Iterator<Item = &StoredMember> {
+    fn visible_members(&self, viewer: &Scope) -> impl Iterator<Item = &StoredMember> {
         self.roster.iter().filter(move |member| member.is_visible_to(viewer))
     }
 
-    pub(super) fn place_of(&self, tenant: &Tenant, id: &RosterId) -> Option<usize> {
-        self.roster.iter().position(|member| {
-            member.entry.owner.tenant_id == *tenant && member.entry.roster_id == *id
-        })
+    pub(super) fn place_of(&self, scope: &Scope, id: &RosterId) -> Option<usize> {
+        self.roster
+            .iter()
+            .position(|member| member.is_visible_to(scope) && member.entry.roster_id == *id)
     }
 }
 
@@ -29,7 +30,7 @@ impl Tables {
 impl Roster for InMemoryStore {
     async fn member(
         &self,
-        viewer: &Owner,
+        viewer: &Scope,
         id: &RosterId,
     ) -> Result<Option<StoredMember>, StoreError> {
         let tables = self.tables();
@@ -37,13 +38,13 @@ impl Roster for InMemoryStore {
         Ok(found.cloned())
     }
 
-    async fn members(&self, viewer: &Owner) -> Result<Vec<StoredMember>, StoreError> {
+    async fn members(&self, viewer: &Scope) -> Result<Vec<StoredMember>, StoreError> {
         Ok(self.tables().visible_members(viewer).cloned().collect())
     }
 
     async fn owners_of(
         &self,
-        viewer: &Owner,
+        viewer: &Scope,
         workflow: &WorkflowId,
     ) -> Result<Vec<StoredMember>, StoreError> {
         let tables = self.tables();
@@ -51,37 +52,53 @@ impl Roster for InMemoryStore {
         Ok(owners.cloned().collect())
     }
 
-    async fn tenants_owning(&self, workflow: &WorkflowId) -> Result<Vec<Tenant>, StoreError> {
+    async fn tenants_owning(
+        &self,
+        mode: KeyMode,
+        workflow: &WorkflowId,
+    ) -> Result<Vec<Tenant>, StoreError> {
         let tables = self.tables();
-        let owners = tables.roster.iter().filter(|member| member.entry.owns(workflow));
+        let owners = tables.roster.iter();
+        let owners = owners.filter(|member| member.mode == mode && member.entry.owns(workflow));
         let tenants: BTreeSet<Tenant> =
             owners.map(|member| member.entry.owner.tenant_id.clone()).collect();
         Ok(tenants.into_iter().collect())
     }
 
-    async fn hire(&self, entry: AgentRosterEntry, at: Timestamp) -> Result<(), StoreError> {
+    async fn hire(
+        &self,
+        mode: KeyMode,
+        entry: AgentRosterEntry,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
         let mut tables = self.tables();
-        if tables.place_of(&entry.owner.tenant_id, &entry.roster_id).is_some() {
+        let is_taken = tables.roster.iter().any(|member| {
+            member.entry.owner.tenant_id == entry.owner.tenant_id
+                && member.entry.roster_id == entry.roster_id
+        });
+        if is_taken {
             return Err(StoreError::Moved { what: entry.roster_id.to_string() });
         }
-        tables.roster.push(StoredMember { entry, version: 1, hired_at: at });
+        tables.roster.push(StoredMember { entry, mode, version: 1, hired_at: at });
         Ok(())
     }
 
     async fn change(
         &self,
+        mode: KeyMode,
         entry: AgentRosterEntry,
         expected: u64,
         _at: Timestamp,
     ) -> Result<(), StoreError> {
         let mut tables = self.tables();
-        let place = tables.place_of(&entry.owner.tenant_id, &entry.roster_id);
+        let scope = Scope { tenant: entry.owner.tenant_id.clone(), workspace: None, mode };
+        let place = tables.place_of(&scope, &entry.roster_id);
         let place = place.filter(|place| tables.roster[*place].version == expected);
         let Some(place) = place else {
             return Err(StoreError::Moved { what: entry.roster_id.to_string() });
         };
         let hired_at = tables.roster[place].hired_at;
-        tables.roster[place] = StoredMember { entry, version: expected + 1, hired_at };
+        tables.roster[place] = StoredMember { entry, mode, version: expected + 1, hired_at };
         Ok(())
     }
 
@@ -107,15 +124,17 @@ impl Roster for InMemoryStore {
         Ok(spent)
     }
 
-    async fn dismiss(&self, tenant: &Tenant, id: &RosterId) -> Result<bool, StoreError> {
+    async fn dismiss(&self, scope: &Scope, id: &RosterId) -> Result<bool, StoreError> {
         let mut tables = self.tables();
-        let Some(place) = tables.place_of(tenant, id) else { return Ok(false) };
+        let Some(place) = tables.place_of(scope, id) else { return Ok(false) };
         tables.roster.remove(place);
+        let Scope { tenant, mode, .. } = scope;
         tables.forget_work(tenant, id);
-        tables.allowances.remove(&(tenant.clone(), id.clone()));
+        let purse = Purse { tenant: tenant.clone(), mode: *mode, member: Some(id.clone()) };
+        tables.allowances.remove(&purse);
         tables.unplace(tenant, id);
         tables.forget_heartbeats(tenant, id);
-        tables.forget_triggers(tenant, id);
+        tables.forget_triggers(scope, id);
         Ok(true)
     }
 }

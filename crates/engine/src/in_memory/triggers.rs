@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 
-use callboard_protocol::{RosterId, SubscriptionState, Tenant, Timestamp};
+use callboard_protocol::{RosterId, SubscriptionState, Timestamp};
 
 use super::{InMemoryStore, Tables};
-use crate::store::{KeyMode, NewRun, Scope, StoreError};
+use crate::store::{NewRun, Scope, StoreError};
 use crate::triggers::{
     Arrival, ArrivalState, DeadReason, DueArrivals, Kept, Settled, SigningSecrets, Subscription,
     Triggers,
@@ -50,15 +50,15 @@ impl Inbound {
 
 impl Tables {
     /// What fires for a member goes with it.
-    pub(super) fn forget_triggers(&mut self, tenant: &Tenant, member: &RosterId) {
+    pub(super) fn forget_triggers(&mut self, scope: &Scope, member: &RosterId) {
+        let Scope { tenant, mode, .. } = scope;
         self.schedules.retain(|_, schedule| {
             schedule.place.tenant != *tenant || schedule.roster_id.as_ref() != Some(member)
         });
-        let queues = [KeyMode::Live, KeyMode::Test]
-            .map(|mode| Subscription::work_queue_id(tenant, member, mode));
+        let queue = Subscription::work_queue_id(tenant, member, *mode);
         let inbound = &mut self.inbound;
-        inbound.subscriptions.retain(|(known, _)| !queues.contains(&known.id));
-        inbound.arrivals.retain(|known| !queues.contains(&known.subscription));
+        inbound.subscriptions.retain(|(known, _)| known.id != queue);
+        inbound.arrivals.retain(|known| known.subscription != queue);
     }
 }
 

@@ -71,7 +71,8 @@ impl Scheduler {
         if engine.catalog().find(tenant, &new.workflow).await?.is_none() {
             return Err(BookError::UnknownWorkflow(new.workflow));
         }
-        self.check_member(&new.owner, new.roster_id.as_ref(), &new.workflow).await?;
+        let place = Scope::of_owner(&new.owner, new.mode);
+        self.check_member(&place, new.roster_id.as_ref(), &new.workflow).await?;
         let now = engine.clock().now();
         let next = first_slot(&new.timing, now)?;
         let state = ScheduleState {
@@ -89,11 +90,7 @@ impl Scheduler {
         };
         let schedule = Schedule {
             id: new.id,
-            place: Scope {
-                tenant: new.owner.tenant,
-                workspace: new.owner.workspace,
-                mode: new.mode,
-            },
+            place,
             workflow: new.workflow,
             roster_id: new.roster_id,
             trigger: None,
@@ -139,7 +136,7 @@ impl Scheduler {
             return Err(BookError::Declared(schedule.workflow));
         }
         if let Some(Some(member)) = &change.roster_id {
-            self.check_member(&schedule.owner(), Some(member), &schedule.workflow).await?;
+            self.check_member(&schedule.place, Some(member), &schedule.workflow).await?;
         }
         let (expected, now) = (schedule.version, self.inner.engine.clock().now());
         let state = &mut schedule.state;
@@ -169,7 +166,7 @@ impl Scheduler {
     /// A member that is paused may be named: what fires is asked again at every fire.
     async fn check_member(
         &self,
-        owner: &Owner,
+        place: &Scope,
         member: Option<&RosterId>,
         workflow: &WorkflowId,
     ) -> Result<(), BookError> {
@@ -177,7 +174,7 @@ impl Scheduler {
             return Ok(());
         }
         let source = TriggerSource::Schedule;
-        let fire = self.inner.engine.member_for_fire(owner, member, workflow, source, None).await?;
+        let fire = self.inner.engine.member_for_fire(place, member, workflow, source, None).await?;
         match fire {
             Fire::For(_) | Fire::Unowned | Fire::Paused => Ok(()),
             Fire::NoSuchMember | Fire::NotInPortfolio => {

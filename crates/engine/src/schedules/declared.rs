@@ -72,7 +72,7 @@ fn declared(
         ScheduleError::TimeZone(_) => DeclaredError { path: at(".timezone"), why },
         _ => DeclaredError { path: at(".cron"), why },
     })?;
-    let scope = Scope { tenant: owner.tenant.clone(), workspace: owner.workspace.clone(), mode };
+    let scope = Scope::of_owner(owner, mode);
     let state = ScheduleState {
         timing: Timing::Cron { cron: config.cron, timezone },
         overlap: config.overlap,
@@ -179,7 +179,7 @@ impl Scheduler {
         if !has_schedules(&entry.plan) {
             return Ok(Vec::new());
         }
-        let owning = self.inner.engine.roster().tenants_owning(entry.plan.id()).await?;
+        let owning = self.inner.engine.roster().tenants_owning(host.mode, entry.plan.id()).await?;
         Ok(if owning.is_empty() { vec![host.owner.tenant.clone()] } else { owning })
     }
 

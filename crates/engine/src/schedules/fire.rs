@@ -189,8 +189,8 @@ impl Scheduler {
         schedule: &Schedule,
         source: TriggerSource,
     ) -> Result<Fire, StoreError> {
-        let (owner, member) = (schedule.owner(), schedule.roster_id.as_ref());
-        self.inner.engine.member_for_fire(&owner, member, &schedule.workflow, source, None).await
+        let (place, member) = (&schedule.place, schedule.roster_id.as_ref());
+        self.inner.engine.member_for_fire(place, member, &schedule.workflow, source, None).await
     }
 
     /// The last run, if it has not ended and anybody asks.

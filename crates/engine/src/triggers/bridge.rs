@@ -98,9 +98,10 @@ impl Bridge {
         if engine.catalog().find(&new.owner.tenant, &new.workflow).await?.is_none() {
             return Err(BridgeError::UnknownWorkflow(new.workflow));
         }
+        let place = Scope::of_owner(&new.owner, new.mode);
         if let Some(member) = &new.roster_id {
             let fire = engine.member_for_fire(
-                &new.owner,
+                &place,
                 Some(member),
                 &new.workflow,
                 new.source,
@@ -114,11 +115,7 @@ impl Bridge {
         let fingerprint = new.secret.as_ref().and_then(|secret| secret.fingerprint(&new.id));
         let subscription = Subscription {
             id: new.id,
-            place: Scope {
-                tenant: new.owner.tenant,
-                workspace: new.owner.workspace,
-                mode: new.mode,
-            },
+            place,
             source: new.source,
             workflow: new.workflow,
             roster_id: new.roster_id,

@@ -15,7 +15,7 @@ use crate::engine::{Engine, EngineError};
 use crate::fire::Fire;
 use crate::order::{Order, Target};
 use crate::pace::Pace;
-use crate::store::StoreError;
+use crate::store::{Scope, StoreError};
 use crate::triggers::Subscription;
 
 /// Items read at once.
@@ -96,8 +96,8 @@ impl Queues {
         };
         let StoredWork { item, version } = work;
         let item = WorkItem { reason: Some(why), updated_at: now, ..item };
-        let tenant = waits.owner.tenant;
-        let change = WorkChange { tenant, item, expected: version, waits: None };
+        let scope = Scope::of_owner(&waits.owner, waits.mode);
+        let change = WorkChange { scope, item, expected: version, waits: None };
         Ok(self.inner.work.put_work(change, None).await?)
     }
 
@@ -113,7 +113,8 @@ impl Queues {
         let (member, workflow) = (&item.roster_id, &item.workflow_id);
         let over = Subscription::work_queue_id(&owner.tenant, member, *mode);
         let source = TriggerSource::Queue;
-        let fire = engine.member_for_fire(owner, Some(member), workflow, source, Some(over));
+        let scope = Scope::of_owner(owner, *mode);
+        let fire = engine.member_for_fire(&scope, Some(member), workflow, source, Some(over));
         let acting = match fire.await? {
             Fire::For(acting) => *acting,
             // Since it was read; it goes on waiting.
@@ -129,8 +130,7 @@ impl Queues {
             acting: Some(acting),
             ..Order::new(Target::Workflow(workflow.clone()), owner.clone(), *mode)
         };
-        let tenant = owner.tenant.clone();
-        let change = WorkChange { tenant, item, expected: work.version, waits: None };
+        let change = WorkChange { scope, item, expected: work.version, waits: None };
         let port = Arc::clone(&self.inner.work);
         engine.fire_work(port, WorkMove::new(change, queue), order, None).await?;
         Ok(None)

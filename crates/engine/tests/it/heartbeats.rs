@@ -9,7 +9,8 @@ use serde_json::json;
 
 use callboard_engine::{
     Activities, Clock, DueHeartbeats, Filter, Heartbeat, HeartbeatEvent, Heartbeats, InMemoryStore,
-    NewHeartbeat, NewRun, Observe, ObserveError, Probe, Pulse, Roster, Scope, Store, StoreError,
+    KeyMode, NewHeartbeat, NewRun, Observe, ObserveError, Probe, Pulse, Roster, Scope, Store,
+    StoreError,
 };
 use callboard_protocol::{
     AgentRosterEntry, HeartbeatId, HeartbeatSkip, HeartbeatStatus, Object, Owner, Timestamp,
@@ -236,7 +237,7 @@ async fn a_paused_member_and_a_paused_heartbeat_fire_nothing() {
     let world = World::new();
     let host = world.host("one", Fate::Live);
     let entry = AgentRosterEntry { enabled: false, ..member("host:a", &["quick"]) };
-    world.store.hire(entry, Timestamp::default()).await.unwrap();
+    world.store.hire(KeyMode::Live, entry, Timestamp::default()).await.unwrap();
     host.add(NewHeartbeat { roster_id: Some("host:a".into()), ..watch("h", "quick") })
         .await
         .unwrap();
@@ -244,7 +245,11 @@ async fn a_paused_member_and_a_paused_heartbeat_fire_nothing() {
     world.outside.set(1);
     nap(20).await;
     assert_eq!(world.runs().await, 0);
-    world.store.change(member("host:a", &["quick"]), 1, world.clock.now()).await.unwrap();
+    world
+        .store
+        .change(KeyMode::Live, member("host:a", &["quick"]), 1, world.clock.now())
+        .await
+        .unwrap();
     world.outside.set(2);
     nap(10).await;
     assert_eq!(world.runs().await, 1);
@@ -261,7 +266,7 @@ async fn what_is_skipped_is_told_with_its_reason() {
     let host = world.host("one", Fate::Live);
     let mut told = host.listen();
     let entry = AgentRosterEntry { enabled: false, ..member("host:a", &["quick"]) };
-    world.store.hire(entry, Timestamp::default()).await.unwrap();
+    world.store.hire(KeyMode::Live, entry, Timestamp::default()).await.unwrap();
     host.add(NewHeartbeat { roster_id: Some("host:a".into()), ..watch("paused", "quick") })
         .await
         .unwrap();

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use serde_json::json;
 
 use callboard_engine::{
-    Acting, Engine, EngineError, Filter, Fire, InMemoryStore, Order, Roster, Store, Target,
+    Acting, Engine, EngineError, Filter, Fire, InMemoryStore, KeyMode, Order, Roster, Scope, Store,
+    Target,
 };
 use callboard_protocol::{
-    AgentRosterEntry, Object, Owner, RosterAgentRef, RosterId, RosterOwner, Timestamp,
-    TriggerSource, WorkflowId,
+    AgentRosterEntry, Object, RosterAgentRef, RosterId, RosterOwner, Timestamp, TriggerSource,
+    WorkflowId,
 };
 
 use crate::sim::{DoomedStore, Fate, SimClock, ended, host, order, scope};
@@ -32,8 +33,8 @@ pub(crate) fn member(id: &str, workflows: &[&str]) -> AgentRosterEntry {
     }
 }
 
-fn owner(tenant: &str, workspace: Option<&str>) -> Owner {
-    Owner { tenant: tenant.into(), workspace: workspace.map(Into::into), principal: None }
+fn owner(tenant: &str, workspace: Option<&str>) -> Scope {
+    Scope { tenant: tenant.into(), workspace: workspace.map(Into::into), mode: KeyMode::Live }
 }
 
 pub(crate) fn noop() -> String {
@@ -49,14 +50,14 @@ pub(crate) fn noop() -> String {
 async fn hired(entries: &[AgentRosterEntry]) -> (Arc<InMemoryStore>, Engine, Arc<SimClock>) {
     let (shared, clock) = (Arc::new(InMemoryStore::new()), SimClock::new());
     for (hired_at, entry) in (1..).zip(entries) {
-        shared.hire(entry.clone(), Timestamp::from_millis(hired_at)).await.unwrap();
+        shared.hire(KeyMode::Live, entry.clone(), Timestamp::from_millis(hired_at)).await.unwrap();
     }
     let doomed = DoomedStore::new(shared.clone(), Fate::Live);
     let engine = host("first", doomed, clock.clone(), &[noop()]);
     (shared, engine, clock)
 }
 
-async fn fire(engine: &Engine, owner: &Owner, wanted: Option<&str>) -> Fire {
+async fn fire(engine: &Engine, owner: &Scope, wanted: Option<&str>) -> Fire {
     let wanted = wanted.map(RosterId::from);
     let source = TriggerSource::Schedule;
     let workflow = "campaign".into();
@@ -93,15 +94,15 @@ async fn where_every_owner_is_paused_nobody_fires_and_where_there_is_none_anybod
     assert_eq!(fire(&engine, &ours, None).await, Fire::Paused);
     // Resumed between two fires: the second sees it.
     let resumed = AgentRosterEntry { enabled: true, ..paused };
-    shared.change(resumed, 1, callboard_engine::Clock::now(&*clock)).await.unwrap();
+    shared.change(KeyMode::Live, resumed, 1, callboard_engine::Clock::now(&*clock)).await.unwrap();
     assert_eq!(who(&fire(&engine, &ours, None).await), Some("host:a"));
-    shared.dismiss(&"default".into(), &"host:a".into()).await.unwrap();
+    shared.dismiss(&ours, &"host:a".into()).await.unwrap();
     assert_eq!(fire(&engine, &ours, None).await, Fire::Unowned);
     assert_eq!(fire(&engine, &owner("globex", None), Some("host:a")).await, Fire::NoSuchMember);
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_tenants_or_workspaces_member_is_nobody() {
+async fn another_tenants_workspaces_or_kind_of_keys_member_is_nobody() {
     let mut growth = member("host:a", &["campaign"]);
     growth.owner.workspace_id = Some("growth".into());
     let (_, engine, _) = hired(&[growth]).await;
@@ -109,6 +110,13 @@ async fn another_tenants_or_workspaces_member_is_nobody() {
     assert_eq!(fire(&engine, &owner("default", Some("sales")), None).await, Fire::Unowned);
     assert_eq!(who(&fire(&engine, &owner("default", Some("growth")), None).await), Some("host:a"));
     assert_eq!(who(&fire(&engine, &owner("default", None), None).await), Some("host:a"));
+    let tests = Scope { mode: KeyMode::Test, ..owner("default", None) };
+    assert_eq!(fire(&engine, &tests, None).await, Fire::Unowned);
+    assert_eq!(fire(&engine, &tests, Some("host:a")).await, Fire::NoSuchMember);
+    let run = order("campaign", Object::new(), Object::new());
+    let run = Order { target: Target::Agent("host:a".to_owned()), mode: KeyMode::Test, ..run };
+    let refused = engine.create(run, None).await;
+    assert!(matches!(&refused, Err(EngineError::UnknownAgent(_))), "{refused:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,8 @@ mod given;
 use std::time::Duration;
 
 use callboard_engine::{
-    BookError, MissedFire, Overlap, Roster, Schedules, Timing, TurnOutcome, declared_schedules,
+    BookError, KeyMode, MissedFire, Overlap, Roster, Schedules, Timing, TurnOutcome,
+    declared_schedules,
 };
 use callboard_protocol::{AgentRosterEntry, Owner, Timestamp};
 use serde_json::json;
@@ -127,7 +128,7 @@ async fn a_slot_that_fires_nothing_cancels_nothing() {
     let schedule = host.add(new).await.unwrap();
     nap(FIVE).await;
     let owner = AgentRosterEntry { enabled: false, ..member("host:sally-1", &["slow"]) };
-    world.store.hire(owner, world.now()).await.unwrap();
+    world.store.hire(KeyMode::Live, owner, world.now()).await.unwrap();
     nap(FIVE * 4).await;
     let fired = world.fired().await;
     assert_eq!(fired.iter().map(|fired| fired.status).collect::<Vec<_>>(), ["completed"]);

@@ -7,12 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use callboard_engine::{
-    Clock, Filter, FiredWork, InMemoryStore, Listed, Queues, Roster, Store, StoreError, StoredWork,
-    Subscription, Triggers, Waits, Work, WorkChange,
+    Clock, Filter, FiredWork, InMemoryStore, Listed, Queues, Roster, Scope, Store, StoreError,
+    StoredWork, Subscription, Triggers, Waits, Work, WorkChange,
 };
 use callboard_protocol::{
-    AgentRosterEntry, Object, Owner, RosterId, SubscriptionState, Tenant, Timestamp, WorkItem,
-    WorkState,
+    AgentRosterEntry, Object, Owner, RosterId, SubscriptionState, Timestamp, WorkItem, WorkState,
 };
 
 use crate::roster::{member, noop};
@@ -29,7 +28,7 @@ impl World {
     /// A paused member, before whom these items wait.
     async fn new(items: &[&str]) -> Self {
         let world = Self { store: Arc::new(InMemoryStore::new()), clock: SimClock::new() };
-        world.store.hire(sally(false), Timestamp::default()).await.unwrap();
+        world.store.hire(scope().mode, sally(false), Timestamp::default()).await.unwrap();
         for id in items {
             world.put(id, "campaign").await;
         }
@@ -41,7 +40,7 @@ impl World {
             Owner { tenant: "default".into(), workspace: None, principal: Some("key:k".into()) };
         let waits = Some(Waits { owner, mode: scope().mode });
         let item = item(id, workflow, self.clock.now());
-        let change = WorkChange { tenant: "default".into(), item, expected: 0, waits };
+        let change = WorkChange { scope: scope(), item, expected: 0, waits };
         self.store.put_work(change, None).await.unwrap();
     }
 
@@ -54,9 +53,9 @@ impl World {
     }
 
     async fn set_enabled(&self, enabled: bool) {
-        let owner = Owner { tenant: "default".into(), workspace: None, principal: None };
-        let found = self.store.member(&owner, &SALLY.into()).await.unwrap().unwrap();
-        self.store.change(sally(enabled), found.version, self.clock.now()).await.unwrap();
+        let found = self.store.member(&scope(), &SALLY.into()).await.unwrap().unwrap();
+        let at = self.clock.now();
+        self.store.change(found.mode, sally(enabled), found.version, at).await.unwrap();
     }
 
     async fn runs(&self) -> Vec<Listed> {
@@ -65,7 +64,7 @@ impl World {
     }
 
     async fn items(&self) -> Vec<WorkItem> {
-        let kept = self.store.work(&"default".into(), &SALLY.into()).await.unwrap();
+        let kept = self.store.work(&scope(), &SALLY.into()).await.unwrap();
         kept.into_iter().map(|kept| kept.item).collect()
     }
 }
@@ -167,22 +166,18 @@ async fn what_cannot_begin_is_left_to_a_person_with_the_reason() {
 
 #[async_trait]
 impl Work for DoomedStore {
-    async fn work(
-        &self,
-        tenant: &Tenant,
-        member: &RosterId,
-    ) -> Result<Vec<StoredWork>, StoreError> {
+    async fn work(&self, scope: &Scope, member: &RosterId) -> Result<Vec<StoredWork>, StoreError> {
         self.live().await;
-        self.inner.work(tenant, member).await
+        self.inner.work(scope, member).await
     }
     async fn work_item(
         &self,
-        tenant: &Tenant,
+        scope: &Scope,
         member: &RosterId,
         id: &str,
     ) -> Result<Option<StoredWork>, StoreError> {
         self.live().await;
-        self.inner.work_item(tenant, member, id).await
+        self.inner.work_item(scope, member, id).await
     }
     async fn put_work(
         &self,

@@ -144,7 +144,7 @@ async fn first_for(
 ) -> Result<Vec<WorkflowId>, Problem> {
     let mut first_for = Vec::new();
     for workflow in &member.workflows {
-        let owners = host.app.engine.roster().owners_of(&caller.owner(), workflow).await?;
+        let owners = host.app.engine.roster().owners_of(&caller.scope, workflow).await?;
         let first = owners.into_iter().find(|owner| owner.entry.enabled);
         if first.is_some_and(|first| first.entry.roster_id == member.roster_id) {
             first_for.push(workflow.clone());

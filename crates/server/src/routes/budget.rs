@@ -87,8 +87,7 @@ async fn allow(
     allowance: Option<EffectiveBudget>,
 ) -> Result<Answer, Problem> {
     roster::find(host, caller, id).await?;
-    let tenant = &caller.scope.tenant;
-    host.app.engine.roster().allow(tenant, id, allowance, host.now()).await?;
+    host.app.engine.roster().allow(&purse_of(caller, id), allowance, host.now()).await?;
     caller.audit(id, "allowance changed");
     Answer::json(StatusCode::OK, &today(host, caller, id).await?)
 }
@@ -96,10 +95,9 @@ async fn allow(
 /// The account of a member that the caller may see.
 pub(super) async fn today(host: &Host, caller: &Caller, id: &RosterId) -> Result<Today, Problem> {
     let engine = &host.app.engine;
-    let (budgets, tenant) = (&**engine.roster(), &caller.scope.tenant);
-    let own = budgets.allowance(tenant, id).await?;
+    let (budgets, purse) = (&**engine.roster(), purse_of(caller, id));
+    let own = budgets.allowance(&purse).await?;
     let allowance = own.unwrap_or(engine.limits().member_day);
-    let purse = Purse { tenant: tenant.clone(), mode: caller.scope.mode, member: Some(id.clone()) };
     let day = day_of(host.now());
     let account = DayAccount::read(budgets, &purse, allowance, day).await?;
     Ok(Today {
@@ -109,4 +107,9 @@ pub(super) async fn today(host: &Host, caller: &Caller, id: &RosterId) -> Result
         limits: account.limits,
         spent: account.spent,
     })
+}
+
+fn purse_of(caller: &Caller, id: &RosterId) -> Purse {
+    let tenant = caller.scope.tenant.clone();
+    Purse { tenant, mode: caller.scope.mode, member: Some(id.clone()) }
 }

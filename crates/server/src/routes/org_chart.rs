@@ -73,8 +73,9 @@ pub(super) async fn put(
             return Err(Problem::invalid_at(&path, "is nobody on this roster"));
         }
     }
-    let charts = host.app.engine.roster();
-    let version = charts.put_chart(chart.clone(), version, host.now()).await.map_err(moved)?;
+    let (charts, mode) = (host.app.engine.roster(), caller.scope.mode);
+    let version =
+        charts.put_chart(mode, chart.clone(), version, host.now()).await.map_err(moved)?;
     caller.audit(version, "org chart changed");
     Ok(Answer::of(StatusCode::OK, &json!({ "version": version, "chart": chart })))
 }
@@ -83,7 +84,7 @@ pub(super) async fn put(
 async fn find(host: &Host, caller: &Caller) -> Result<StoredChart, Problem> {
     must_be_offered(host)?;
     let owner = owner(caller);
-    let found = host.app.engine.roster().chart(&owner).await?;
+    let found = host.app.engine.roster().chart(caller.scope.mode, &owner).await?;
     Ok(found.unwrap_or(StoredChart {
         chart: AgentOrgChart { owner, departments: Vec::new(), members: Vec::new() },
         version: 0,

@@ -50,7 +50,7 @@ pub(super) async fn list(
     let query = Parameters::closed(&uri, &["state"])?;
     let state = query.read("state", "todo, doing or done", WorkState::from_name)?;
     roster::find(&host, &caller, &id).await?;
-    let stored = host.app.queues.work().work(&caller.scope.tenant, &id).await?;
+    let stored = host.app.queues.work().work(&caller.scope, &id).await?;
     let mut work = Vec::new();
     for StoredWork { item, .. } in stored {
         if state.is_some_and(|state| state != item.state) {
@@ -105,7 +105,7 @@ pub(crate) fn new_item(
         created_at: at,
         updated_at: at,
     };
-    WorkChange { tenant: caller.scope.tenant.clone(), item, expected: 0, waits: None }
+    WorkChange { scope: caller.scope.clone(), item, expected: 0, waits: None }
 }
 
 /// The workflow that an item is for: the one named, or the only one that the member owns.
@@ -131,8 +131,8 @@ pub(super) async fn move_item(
     Shaped(body): Shaped<MoveWork>,
 ) -> Result<Response, Problem> {
     let member = roster::find(&host, &caller, &place.roster_id).await?.entry;
-    let tenant = caller.scope.tenant.clone();
-    let found = host.app.queues.work().work_item(&tenant, &place.roster_id, &place.work_id).await?;
+    let scope = caller.scope.clone();
+    let found = host.app.queues.work().work_item(&scope, &place.roster_id, &place.work_id).await?;
     let StoredWork { mut item, version } = found.ok_or_else(|| Problem::no_such("work item"))?;
     let has_fired = item.run_id.is_some();
     if item.state == body.state && (body.state != WorkState::Todo || has_fired) {
@@ -149,7 +149,7 @@ pub(super) async fn move_item(
         WorkState::Doing => item.claimed_by = Some(caller.principal().to_string()),
         WorkState::Done => {}
     }
-    let change = WorkChange { tenant, item, expected: version, waits: None };
+    let change = WorkChange { scope, item, expected: version, waits: None };
     match body.state {
         WorkState::Todo => put_first(&host, &caller, &member, keyed, change, StatusCode::OK).await,
         WorkState::Doing | WorkState::Done => keep(&host, change, StatusCode::OK).await,

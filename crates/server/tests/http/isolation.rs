@@ -1,11 +1,11 @@
-//! What one tenant asks about another's members, schedules, subscriptions and work: the bytes of an unknown id.
+//! What one tenant or kind of key asks about another's members, schedules, subscriptions and work: the bytes of an unknown id.
 
 use axum::http::Method;
 use callboard_server::{Access, operations};
 use serde_json::{Value, json};
 
 use crate::agents::{TRIAGER, host, task};
-use crate::given::{LIVE, RIVAL, Reply, TestHost};
+use crate::given::{LIVE, RIVAL, Reply, TEST, TestHost};
 use crate::roster::{register, sally};
 
 /// The parameters that name something of a tenant, with a name that is nobody's.
@@ -61,14 +61,14 @@ async fn every_operation_on_something_of_others_answers_as_on_nothing() {
     let host = host().await;
     let ours = possessions(&host).await;
     let mut count = 0;
-    for operation in operations() {
+    for (operation, key) in operations().flat_map(|it| [(it, RIVAL), (it, TEST)]) {
         let is_guarded = matches!(operation.access, Access::Scope(_) | Access::OneOf(_));
         if !is_guarded || !NAMED.iter().any(|(name, _)| operation.path.contains(name)) {
             continue;
         }
         let method: Method = operation.method.as_str().parse().expect("a method");
         let ask = async |path: &str| {
-            let call = host.call(method.clone(), path).key(RIVAL);
+            let call = host.call(method.clone(), path).key(key);
             match body(operation.name) {
                 Some(body) => call.json(&body).send().await,
                 None => call.send().await,
@@ -80,11 +80,11 @@ async fn every_operation_on_something_of_others_answers_as_on_nothing() {
         let nothing: Vec<(&str, String)> =
             NAMED.iter().map(|(name, id)| (*name, (*id).to_owned())).collect();
         let (theirs, none) = (ask(&named(&ours)).await, ask(&named(&nothing)).await);
-        assert_eq!(seen(&theirs), seen(&none), "{}", operation.name);
-        assert!(theirs.status >= 400, "{}: {theirs:?}", operation.name);
+        assert_eq!(seen(&theirs), seen(&none), "{} {key}", operation.name);
+        assert!(theirs.status >= 400, "{} {key}: {theirs:?}", operation.name);
         count += 1;
     }
-    assert!(count >= 18, "only {count} operations name something of a tenant");
+    assert!(count >= 36, "only {count} questions name something of a tenant");
 }
 
 /// What a body names is looked for in the caller's own tenant: somebody else's is told in the words for nobody's.
@@ -120,4 +120,35 @@ async fn what_a_body_names_of_others_is_nobodys() {
         let listed = host.get("/v1/host/callboard/schedules").key(key).send().await.json;
         assert_eq!(listed["schedules"], json!([]), "and nothing was kept");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_test_keys_members_are_apart_from_the_live_ones() {
+    let host = host().await;
+    let sally = sally(&host).await;
+    let roster = "/v1/host/callboard/roster";
+    let hire =
+        json!({ "persona": "Tess", "agentRef": { "agentId": TRIAGER }, "workflows": ["campaign"] });
+    let tess = host.post(roster, &hire).key(TEST).send().await.text_at("rosterId");
+    for (key, own) in [(LIVE, &sally), (TEST, &tess)] {
+        let listed = host.get(roster).key(key).send().await.json;
+        assert_eq!((&listed["total"], &listed["roster"][0]["rosterId"]), (&json!(1), &json!(own)));
+        let said = json!({ "text": "@Sally look at this" });
+        let reply = host.post("/v1/host/callboard/chat", &said).key(key).send().await;
+        assert_eq!(reply.status == 201, key == LIVE, "{reply:?}");
+        let fire = json!({ "workflowId": "campaign", "inputs": task() });
+        let reply = host.post(&format!("{roster}/{own}/fire"), &fire).key(key).send().await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+    }
+    for path in ["/v1/host/callboard/schedules", "/v1/host/callboard/trigger-subscriptions"] {
+        let body = match path.ends_with("schedules") {
+            true => json!({ "workflowId": "campaign", "cron": "0 9 * * *", "rosterId": sally }),
+            false => json!({ "source": "queue", "workflowId": "campaign", "rosterId": sally }),
+        };
+        let reply = host.post(path, &body).key(TEST).send().await;
+        assert_eq!(reply.refusal(), (400, "validation_error"), "{path}");
+    }
+    let dismissed = host.call(Method::DELETE, &format!("{roster}/{sally}")).key(TEST).send().await;
+    assert_eq!(dismissed.refusal(), (404, "not_found"));
+    assert_eq!(host.get(&format!("{roster}/{sally}")).send().await.status, 200);
 }

@@ -8,8 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use callboard_core::day_of;
 use callboard_engine::{Budgets, Claim, KeyMode, Purse, Row, Spent, StoreError, USAGE};
 use callboard_protocol::{
-    Amount, BudgetDimension, EffectiveBudget, NodeId, ProviderUsage, RosterId, RunId, Tenant,
-    Timestamp,
+    Amount, BudgetDimension, EffectiveBudget, NodeId, ProviderUsage, RunId, Timestamp,
 };
 
 use super::SqliteStore;
@@ -61,24 +60,19 @@ impl Budgets for SqliteStore {
         self.writer.write(move |db| raise(db, &purse, day, dimension, limit)).await
     }
 
-    async fn allowance(
-        &self,
-        tenant: &Tenant,
-        member: &RosterId,
-    ) -> Result<Option<EffectiveBudget>, StoreError> {
-        let (tenant, member) = (tenant.clone(), member.clone());
-        self.readers.read(move |db| allowance(db, &tenant, &member)).await
+    async fn allowance(&self, purse: &Purse) -> Result<Option<EffectiveBudget>, StoreError> {
+        let purse = purse.clone();
+        self.readers.read(move |db| allowance(db, &purse)).await
     }
 
     async fn allow(
         &self,
-        tenant: &Tenant,
-        member: &RosterId,
+        purse: &Purse,
         allowance: Option<EffectiveBudget>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let (tenant, member) = (tenant.clone(), member.clone());
-        self.writer.write(move |db| allow(db, &tenant, &member, allowance, at)).await
+        let purse = purse.clone();
+        self.writer.write(move |db| allow(db, &purse, allowance, at)).await
     }
 }
 
@@ -175,17 +169,14 @@ fn name_of(dimension: BudgetDimension) -> &'static str {
     }
 }
 
-fn allowance(
-    db: &Connection,
-    tenant: &Tenant,
-    member: &RosterId,
-) -> Result<Option<EffectiveBudget>, Fault> {
+fn allowance(db: &Connection, purse: &Purse) -> Result<Option<EffectiveBudget>, Fault> {
     let mut select = db.prepare_cached(
         "SELECT budget FROM allowances
-         WHERE member = (SELECT id FROM roster WHERE tenant = ?1 AND roster_id = ?2)",
+         WHERE member = (SELECT id FROM roster WHERE tenant = ?1 AND test = ?2 AND roster_id = ?3)",
     )?;
+    let (tenant, test, member) = key(purse);
     let kept: Option<String> =
-        select.query_row([tenant.as_str(), member.as_str()], |row| row.get(0)).optional()?;
+        select.query_row(params![tenant, test, member], |row| row.get(0)).optional()?;
     let read = |text: String| {
         serde_json::from_str(&text).map_err(|error| Fault::unreadable("an allowance", error))
     };
@@ -194,15 +185,15 @@ fn allowance(
 
 fn allow(
     db: &Connection,
-    tenant: &Tenant,
-    member: &RosterId,
+    purse: &Purse,
     allowance: Option<EffectiveBudget>,
     at: Timestamp,
 ) -> Result<(), Fault> {
+    let (tenant, test, member) = key(purse);
     let Some(allowance) = allowance else {
         let sql = "DELETE FROM allowances
-             WHERE member = (SELECT id FROM roster WHERE tenant = ?1 AND roster_id = ?2)";
-        execute(db, sql, params![tenant.as_str(), member.as_str()])?;
+             WHERE member = (SELECT id FROM roster WHERE tenant = ?1 AND test = ?2 AND roster_id = ?3)";
+        execute(db, sql, params![tenant, test, member])?;
         return Ok(());
     };
     let text = serde_json::to_string(&allowance)
@@ -210,9 +201,9 @@ fn allow(
     execute(
         db,
         "INSERT INTO allowances (member, budget, updated_at)
-         SELECT id, ?3, ?4 FROM roster WHERE tenant = ?1 AND roster_id = ?2
+         SELECT id, ?4, ?5 FROM roster WHERE tenant = ?1 AND test = ?2 AND roster_id = ?3
          ON CONFLICT (member) DO UPDATE SET budget = excluded.budget, updated_at = excluded.updated_at",
-        params![tenant.as_str(), member.as_str(), text, at.as_millis()],
+        params![tenant, test, member, text, at.as_millis()],
     )?;
     Ok(())
 }

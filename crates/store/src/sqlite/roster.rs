@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use callboard_engine::{
     KeyMode, Roster, Scope, Spent, StoreError, StoredMember, Subscription, USAGE,
 };
-use callboard_protocol::{
-    AgentRosterEntry, Owner, RosterId, Tenant, Timestamp, WorkflowId, Workspace,
-};
+use callboard_protocol::{AgentRosterEntry, RosterId, Tenant, Timestamp, WorkflowId};
 
 use super::fault::Fault;
 use super::rows::{execute, in_scope, scope_params, signed, time, unsigned};
@@ -21,41 +18,52 @@ use super::{SqliteStore, org_chart};
 impl Roster for SqliteStore {
     async fn member(
         &self,
-        viewer: &Owner,
+        viewer: &Scope,
         id: &RosterId,
     ) -> Result<Option<StoredMember>, StoreError> {
-        Ok(self.asked(viewer, "roster_id = ?", id.to_string()).await?.pop())
+        Ok(self.asked(viewer, "roster_id = ?4", id.to_string()).await?.pop())
     }
 
-    async fn members(&self, viewer: &Owner) -> Result<Vec<StoredMember>, StoreError> {
+    async fn members(&self, viewer: &Scope) -> Result<Vec<StoredMember>, StoreError> {
         let viewer = viewer.clone();
-        self.readers.read(move |db| list(db, &viewer, "true", None)).await
+        self.readers.read(move |db| list(db, &viewer, "?4 IS NULL", None)).await
     }
 
     async fn owners_of(
         &self,
-        viewer: &Owner,
+        viewer: &Scope,
         workflow: &WorkflowId,
     ) -> Result<Vec<StoredMember>, StoreError> {
         self.asked(viewer, OWNS, workflow.to_string()).await
     }
 
-    async fn tenants_owning(&self, workflow: &WorkflowId) -> Result<Vec<Tenant>, StoreError> {
+    async fn tenants_owning(
+        &self,
+        mode: KeyMode,
+        workflow: &WorkflowId,
+    ) -> Result<Vec<Tenant>, StoreError> {
         let workflow = workflow.clone();
-        self.readers.read(move |db| tenants_owning(db, &workflow)).await
+        self.readers.read(move |db| tenants_owning(db, mode, &workflow)).await
     }
 
-    async fn hire(&self, entry: AgentRosterEntry, at: Timestamp) -> Result<(), StoreError> {
-        self.writer.write_then((), move |db, ()| hire(db, &entry, at), self.roster_changed()).await
+    async fn hire(
+        &self,
+        mode: KeyMode,
+        entry: AgentRosterEntry,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let write = move |db: &Connection, (): &()| hire(db, mode, &entry, at);
+        self.writer.write_then((), write, self.roster_changed()).await
     }
 
     async fn change(
         &self,
+        mode: KeyMode,
         entry: AgentRosterEntry,
         expected: u64,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let write = move |db: &Connection, (): &()| change(db, &entry, expected, at);
+        let write = move |db: &Connection, (): &()| change(db, mode, &entry, expected, at);
         self.writer.write_then((), write, self.roster_changed()).await
     }
 
@@ -69,31 +77,30 @@ impl Roster for SqliteStore {
         self.readers.read(move |db| spent(db, &scope, &member, since)).await
     }
 
-    async fn dismiss(&self, tenant: &Tenant, id: &RosterId) -> Result<bool, StoreError> {
-        let (tenant, id) = (tenant.clone(), id.clone());
+    async fn dismiss(&self, scope: &Scope, id: &RosterId) -> Result<bool, StoreError> {
+        let (scope, id) = (scope.clone(), id.clone());
         let (subscriptions, changed) = (Arc::clone(&self.subscriptions), self.roster_changed());
         let forget = move |(), was_there| {
             // Its queue of work is gone too.
             subscriptions.forget(|_| true);
             changed((), was_there)
         };
-        self.writer.write_then((), move |db, ()| dismiss(db, &tenant, &id), forget).await
+        self.writer.write_then((), move |db, ()| dismiss(db, &scope, &id), forget).await
     }
 }
 
-/// What of the roster was asked for: by whose tenant and workspace, and the condition with its value.
-pub(super) type Asked = (Tenant, Option<Workspace>, &'static str, String);
+/// What of the roster was asked for: by whom, and the condition with its value.
+pub(super) type Asked = (Scope, &'static str, String);
 
 impl SqliteStore {
     /// Members under a condition with one value. Every fire asks, so the answer is kept until the roster changes.
     async fn asked(
         &self,
-        viewer: &Owner,
+        viewer: &Scope,
         condition: &'static str,
         value: String,
     ) -> Result<Vec<StoredMember>, StoreError> {
-        let (tenant, workspace) = (viewer.tenant.clone(), viewer.workspace.clone());
-        let asked = (tenant, workspace, condition, value.clone());
+        let asked = (viewer.clone(), condition, value.clone());
         let since = match self.roster.find(&asked) {
             Ok(members) => return Ok(members),
             Err(since) => since,
@@ -114,27 +121,30 @@ impl SqliteStore {
     }
 }
 
+/// What a caller sees of the roster; `scope_params` fills ?1 to ?3.
+macro_rules! in_roster {
+    () => {
+        "roster.tenant = ?1 AND roster.test = ?2 AND (?3 IS NULL OR roster.workspace = ?3)"
+    };
+}
+pub(super) use in_roster;
+
 const OWNS: &str = "id IN (SELECT member FROM roster_workflows
-     WHERE roster_workflows.tenant = roster.tenant AND workflow_id = ?)";
+     WHERE roster_workflows.tenant = roster.tenant AND workflow_id = ?4)";
 
 fn list(
     db: &Connection,
-    viewer: &Owner,
+    viewer: &Scope,
     condition: &str,
     value: Option<String>,
 ) -> Result<Vec<StoredMember>, Fault> {
-    let mut values: Vec<Value> = vec![viewer.tenant.to_string().into()];
-    let mut in_workspace = "";
-    if let Some(workspace) = &viewer.workspace {
-        in_workspace = " AND workspace = ?";
-        values.push(workspace.to_string().into());
-    }
-    values.extend(value.map(Value::from));
+    let in_roster = in_roster!();
     let mut select = db.prepare_cached(&format!(
-        "SELECT version, entry, hired_at FROM roster
-         WHERE tenant = ?{in_workspace} AND {condition} ORDER BY id"
+        "SELECT version, entry, hired_at, test FROM roster
+         WHERE {in_roster} AND {condition} ORDER BY id"
     ))?;
-    let mut rows = select.query(params_from_iter(values))?;
+    let (tenant, test, workspace) = scope_params(viewer);
+    let mut rows = select.query(params![tenant, test, workspace, value])?;
     let mut members = Vec::new();
     while let Some(row) = rows.next()? {
         members.push(member(row)?);
@@ -142,10 +152,16 @@ fn list(
     Ok(members)
 }
 
-fn tenants_owning(db: &Connection, workflow: &WorkflowId) -> Result<Vec<Tenant>, Fault> {
-    let sql = "SELECT DISTINCT tenant FROM roster_workflows WHERE workflow_id = ?1 ORDER BY tenant";
-    let mut select = db.prepare_cached(sql)?;
-    let mut rows = select.query([workflow.as_str()])?;
+fn tenants_owning(
+    db: &Connection,
+    mode: KeyMode,
+    workflow: &WorkflowId,
+) -> Result<Vec<Tenant>, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT DISTINCT roster.tenant FROM roster_workflows JOIN roster ON roster.id = member
+         WHERE workflow_id = ?1 AND test = ?2 ORDER BY roster.tenant",
+    )?;
+    let mut rows = select.query(params![workflow.as_str(), mode == KeyMode::Test])?;
     let mut tenants = Vec::new();
     while let Some(row) = rows.next()? {
         tenants.push(row.get::<_, String>(0)?.into());
@@ -158,22 +174,29 @@ fn member(row: &Row<'_>) -> Result<StoredMember, Fault> {
     let unreadable = |error| Fault::unreadable("an entry of the roster", error);
     Ok(StoredMember {
         entry: serde_json::from_str(&entry).map_err(unreadable)?,
+        mode: if row.get(3)? { KeyMode::Test } else { KeyMode::Live },
         version: unsigned(row, 0)?,
         hired_at: time(row, 2)?,
     })
 }
 
-fn hire(db: &Connection, entry: &AgentRosterEntry, at: Timestamp) -> Result<(), Fault> {
+fn hire(
+    db: &Connection,
+    mode: KeyMode,
+    entry: &AgentRosterEntry,
+    at: Timestamp,
+) -> Result<(), Fault> {
     let inserted = execute(
         db,
-        "INSERT INTO roster (tenant, roster_id, workspace, version, entry, hired_at, updated_at)
-         VALUES (?1, ?2, ?3, 1, ?4, ?5, ?5) ON CONFLICT (tenant, roster_id) DO NOTHING",
+        "INSERT INTO roster (tenant, roster_id, workspace, version, entry, hired_at, updated_at, test)
+         VALUES (?1, ?2, ?3, 1, ?4, ?5, ?5, ?6) ON CONFLICT (tenant, roster_id) DO NOTHING",
         params![
             entry.owner.tenant_id.as_str(),
             entry.roster_id.as_str(),
             entry.owner.workspace_id.as_ref().map(|workspace| workspace.as_str()),
             text(entry)?,
             at.as_millis(),
+            mode == KeyMode::Test,
         ],
     )?;
     if inserted == 0 {
@@ -184,6 +207,7 @@ fn hire(db: &Connection, entry: &AgentRosterEntry, at: Timestamp) -> Result<(), 
 
 fn change(
     db: &Connection,
+    mode: KeyMode,
     entry: &AgentRosterEntry,
     expected: u64,
     at: Timestamp,
@@ -191,9 +215,10 @@ fn change(
     let (tenant, id) = (entry.owner.tenant_id.as_str(), entry.roster_id.as_str());
     let row: Option<i64> = db
         .prepare_cached(
-            "SELECT id FROM roster WHERE tenant = ?1 AND roster_id = ?2 AND version = ?3",
+            "SELECT id FROM roster
+             WHERE tenant = ?1 AND test = ?2 AND roster_id = ?3 AND version = ?4",
         )?
-        .query_row(params![tenant, id, signed(expected)], |row| row.get(0))
+        .query_row(params![tenant, mode == KeyMode::Test, id, signed(expected)], |row| row.get(0))
         .optional()?;
     let row = row.ok_or_else(|| moved(entry))?;
     execute(
@@ -241,20 +266,22 @@ fn spent(
     })
 }
 
-fn dismiss(db: &Connection, tenant: &Tenant, id: &RosterId) -> Result<bool, Fault> {
-    let sql = "DELETE FROM roster WHERE tenant = ?1 AND roster_id = ?2";
-    let was_there = execute(db, sql, params![tenant.as_str(), id.as_str()])? > 0;
+fn dismiss(db: &Connection, scope: &Scope, id: &RosterId) -> Result<bool, Fault> {
+    let (tenant, test, workspace) = scope_params(scope);
+    let sql = concat!("DELETE FROM roster WHERE roster_id = ?4 AND ", in_roster!());
+    if execute(db, sql, params![tenant, test, workspace, id.as_str()])? == 0 {
+        return Ok(false);
+    }
+    let tenant = &scope.tenant;
     org_chart::unplace(db, tenant, id)?;
     let sql = "DELETE FROM heartbeats WHERE tenant = ?1 AND roster_id = ?2";
     execute(db, sql, params![tenant.as_str(), id.as_str()])?;
     let sql = "DELETE FROM schedules WHERE tenant = ?1 AND roster_id = ?2";
     execute(db, sql, params![tenant.as_str(), id.as_str()])?;
-    for mode in [KeyMode::Live, KeyMode::Test] {
-        let queue = Subscription::work_queue_id(tenant, id, mode);
-        let sql = "DELETE FROM trigger_subscriptions WHERE tenant = ?1 AND subscription_id = ?2";
-        execute(db, sql, params![tenant.as_str(), queue])?;
-    }
-    Ok(was_there)
+    let queue = Subscription::work_queue_id(tenant, id, scope.mode);
+    let sql = "DELETE FROM trigger_subscriptions WHERE tenant = ?1 AND subscription_id = ?2";
+    execute(db, sql, params![tenant.as_str(), queue])?;
+    Ok(true)
 }
 
 fn text(entry: &AgentRosterEntry) -> Result<String, Fault> {

@@ -8,15 +8,16 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use callboard_engine::{
-    FiredWork, Kept, KeyMode, StoreError, StoredWork, Subscription, Waits, Work, WorkChange,
+    FiredWork, Kept, KeyMode, Scope, StoreError, StoredWork, Subscription, Waits, Work, WorkChange,
 };
-use callboard_protocol::{RosterId, Tenant};
+use callboard_protocol::RosterId;
 
 use super::SqliteStore;
 use super::arrivals::{self, SealedArrival};
 use super::create::{self, SealedRun};
 use super::fault::Fault;
-use super::rows::{execute, signed, unsigned};
+use super::roster::in_roster;
+use super::rows::{execute, scope_params, signed, unsigned};
 use super::triggers;
 use crate::seal::Seal;
 
@@ -37,23 +38,19 @@ impl SealedFire {
 
 #[async_trait]
 impl Work for SqliteStore {
-    async fn work(
-        &self,
-        tenant: &Tenant,
-        member: &RosterId,
-    ) -> Result<Vec<StoredWork>, StoreError> {
-        let (tenant, member) = (tenant.clone(), member.clone());
-        self.readers.read(move |db| list(db, &tenant, &member)).await
+    async fn work(&self, scope: &Scope, member: &RosterId) -> Result<Vec<StoredWork>, StoreError> {
+        let (scope, member) = (scope.clone(), member.clone());
+        self.readers.read(move |db| list(db, &scope, &member)).await
     }
 
     async fn work_item(
         &self,
-        tenant: &Tenant,
+        scope: &Scope,
         member: &RosterId,
         id: &str,
     ) -> Result<Option<StoredWork>, StoreError> {
-        let (tenant, member, id) = (tenant.clone(), member.clone(), id.to_owned());
-        self.readers.read(move |db| find(db, &tenant, &member, &id)).await
+        let (scope, member, id) = (scope.clone(), member.clone(), id.to_owned());
+        self.readers.read(move |db| find(db, &scope, &member, &id)).await
     }
 
     async fn put_work(
@@ -80,12 +77,16 @@ impl Work for SqliteStore {
     }
 }
 
-const ITEMS: &str = "SELECT work_items.version, work_items.item FROM work_items
-     JOIN roster ON roster.id = work_items.member WHERE roster.tenant = ?1 AND roster.roster_id = ?2";
+const ITEMS: &str = concat!(
+    "SELECT work_items.version, work_items.item FROM work_items
+     JOIN roster ON roster.id = work_items.member WHERE roster.roster_id = ?4 AND ",
+    in_roster!()
+);
 
-fn list(db: &Connection, tenant: &Tenant, member: &RosterId) -> Result<Vec<StoredWork>, Fault> {
+fn list(db: &Connection, scope: &Scope, member: &RosterId) -> Result<Vec<StoredWork>, Fault> {
     let mut select = db.prepare_cached(&format!("{ITEMS} ORDER BY work_items.id"))?;
-    let mut rows = select.query([tenant.as_str(), member.as_str()])?;
+    let (tenant, test, workspace) = scope_params(scope);
+    let mut rows = select.query(params![tenant, test, workspace, member.as_str()])?;
     let mut items = Vec::new();
     while let Some(row) = rows.next()? {
         items.push(item(row)?);
@@ -95,12 +96,13 @@ fn list(db: &Connection, tenant: &Tenant, member: &RosterId) -> Result<Vec<Store
 
 fn find(
     db: &Connection,
-    tenant: &Tenant,
+    scope: &Scope,
     member: &RosterId,
     id: &str,
 ) -> Result<Option<StoredWork>, Fault> {
-    let mut select = db.prepare_cached(&format!("{ITEMS} AND work_id = ?3"))?;
-    let mut rows = select.query([tenant.as_str(), member.as_str(), id])?;
+    let mut select = db.prepare_cached(&format!("{ITEMS} AND work_id = ?5"))?;
+    let (tenant, test, workspace) = scope_params(scope);
+    let mut rows = select.query(params![tenant, test, workspace, member.as_str(), id])?;
     rows.next()?.map(item).transpose()
 }
 
@@ -122,9 +124,11 @@ fn put(
         create::create(db, &fired.run)?;
     }
     let moved = || StoreError::Moved { what: format!("work item {}", change.item.work_id) };
+    let (tenant, test, workspace) = scope_params(&change.scope);
+    let place = params![tenant, test, workspace, change.item.roster_id.as_str()];
     let member: Option<i64> = db
-        .prepare_cached("SELECT id FROM roster WHERE tenant = ?1 AND roster_id = ?2")?
-        .query_row([change.tenant.as_str(), change.item.roster_id.as_str()], |row| row.get(0))
+        .prepare_cached(concat!("SELECT id FROM roster WHERE roster_id = ?4 AND ", in_roster!()))?
+        .query_row(place, |row| row.get(0))
         .optional()?;
     let member = member.ok_or_else(moved)?;
     let text = serde_json::to_string(&change.item)

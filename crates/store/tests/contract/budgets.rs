@@ -6,7 +6,7 @@ use callboard_engine::{
 };
 use callboard_protocol::{BudgetDimension, EffectiveBudget, ForkMode, RunStatus};
 
-use crate::given::{append, at, head, new_run, row};
+use crate::given::{acme, append, at, head, new_run, row};
 use crate::roster::entry;
 use crate::{Ports, Subject};
 
@@ -180,21 +180,24 @@ pub(crate) async fn a_raise_holds_for_its_day_and_is_never_lowered(
 
 pub(crate) async fn an_allowance_goes_with_its_member(subject: Subject) -> anyhow::Result<()> {
     let store = subject.ports()?;
-    let (us, sally) = ("acme".into(), "host:a".into());
+    let sally = purse("acme", Some("host:a"));
     let some = EffectiveBudget { max_tokens: Some(5), ..EffectiveBudget::default() };
-    store.allow(&us, &sally, Some(some), at(1)).await?;
-    assert_eq!(store.allowance(&us, &sally).await?, None, "nobody is there to have one");
-    store.hire(entry("host:a", &[]), at(2)).await?;
-    store.allow(&us, &sally, Some(some), at(3)).await?;
+    store.allow(&sally, Some(some), at(1)).await?;
+    assert_eq!(store.allowance(&sally).await?, None, "nobody is there to have one");
+    store.hire(KeyMode::Live, entry("host:a", &[]), at(2)).await?;
+    store.allow(&sally, Some(some), at(3)).await?;
     let more = EffectiveBudget { max_cost_usd: Some(1.5), ..some };
-    store.allow(&us, &sally, Some(more), at(4)).await?;
-    assert_eq!(store.allowance(&us, &sally).await?, Some(more));
-    assert_eq!(store.allowance(&"globex".into(), &sally).await?, None);
-    store.allow(&us, &sally, None, at(5)).await?;
-    assert_eq!(store.allowance(&us, &sally).await?, None);
-    store.allow(&us, &sally, Some(more), at(6)).await?;
-    store.dismiss(&us, &sally).await?;
-    store.hire(entry("host:a", &[]), at(7)).await?;
-    assert_eq!(store.allowance(&us, &sally).await?, None, "a new member has none of the old");
+    store.allow(&sally, Some(more), at(4)).await?;
+    assert_eq!(store.allowance(&sally).await?, Some(more));
+    assert_eq!(store.allowance(&purse("globex", Some("host:a"))).await?, None);
+    let tests = Purse { mode: KeyMode::Test, ..sally.clone() };
+    store.allow(&tests, Some(some), at(4)).await?;
+    assert_eq!(store.allowance(&tests).await?, None, "and test keys have no such member");
+    store.allow(&sally, None, at(5)).await?;
+    assert_eq!(store.allowance(&sally).await?, None);
+    store.allow(&sally, Some(more), at(6)).await?;
+    store.dismiss(&acme(), &"host:a".into()).await?;
+    store.hire(KeyMode::Live, entry("host:a", &[]), at(7)).await?;
+    assert_eq!(store.allowance(&sally).await?, None, "a new member has none of the old");
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! Who stands where: one chart for each owner, in versions, with nobody in it who is gone.
 
-use callboard_engine::{StoreError, StoredChart};
+use callboard_engine::{KeyMode, StoreError, StoredChart};
 use callboard_protocol::{
     AgentOrgChart, AgentRosterEntry, Department, OrgRole, Placement, RosterOwner,
 };
 
 use crate::Subject;
-use crate::given::at;
+use crate::given::{acme, at};
 use crate::roster::entry;
 
 fn of(tenant: &str, workspace: Option<&str>) -> RosterOwner {
@@ -37,23 +37,51 @@ pub(crate) async fn a_chart_is_its_owners_own_and_moves_one_version_at_a_time(
 ) -> anyhow::Result<()> {
     let store = subject.ports()?;
     let (ours, growth) = (of("acme", None), of("acme", Some("growth")));
-    store.hire(entry("host:a", &[]), at(1)).await?;
+    store.hire(KeyMode::Live, entry("host:a", &[]), at(1)).await?;
     let owner = growth.clone();
-    store.hire(AgentRosterEntry { owner, ..entry("host:g", &[]) }, at(1)).await?;
+    store.hire(KeyMode::Live, AgentRosterEntry { owner, ..entry("host:g", &[]) }, at(1)).await?;
     let moved = |outcome: Result<u64, StoreError>| matches!(outcome, Err(StoreError::Moved { .. }));
-    assert!(moved(store.put_chart(chart(ours.clone(), &["host:x"]), None, at(2)).await));
-    assert!(moved(store.put_chart(chart(growth.clone(), &["host:a"]), None, at(2)).await));
-    assert!(moved(store.put_chart(chart(of("globex", None), &["host:a"]), None, at(2)).await));
+    assert!(moved(
+        store.put_chart(KeyMode::Live, chart(ours.clone(), &["host:x"]), None, at(2)).await
+    ));
+    assert!(moved(
+        store.put_chart(KeyMode::Live, chart(growth.clone(), &["host:a"]), None, at(2)).await
+    ));
+    assert!(moved(
+        store.put_chart(KeyMode::Live, chart(of("globex", None), &["host:a"]), None, at(2)).await
+    ));
     let drawn = chart(ours.clone(), &["host:a", "host:g"]);
-    assert_eq!(store.put_chart(drawn.clone(), Some(0), at(2)).await?, 1);
-    assert!(moved(store.put_chart(drawn.clone(), Some(0), at(3)).await));
-    assert_eq!(store.put_chart(drawn.clone(), Some(1), at(3)).await?, 2);
-    assert_eq!(store.put_chart(drawn.clone(), None, at(4)).await?, 3);
+    assert_eq!(store.put_chart(KeyMode::Live, drawn.clone(), Some(0), at(2)).await?, 1);
+    assert!(moved(store.put_chart(KeyMode::Live, drawn.clone(), Some(0), at(3)).await));
+    assert_eq!(store.put_chart(KeyMode::Live, drawn.clone(), Some(1), at(3)).await?, 2);
+    assert_eq!(store.put_chart(KeyMode::Live, drawn.clone(), None, at(4)).await?, 3);
     subject.restart()?;
     let store = subject.ports()?;
-    assert_eq!(store.chart(&ours).await?, Some(StoredChart { chart: drawn, version: 3 }));
-    assert_eq!(store.chart(&growth).await?, None);
-    assert_eq!(store.chart(&of("globex", None)).await?, None);
+    assert_eq!(
+        store.chart(KeyMode::Live, &ours).await?,
+        Some(StoredChart { chart: drawn, version: 3 })
+    );
+    assert_eq!(store.chart(KeyMode::Live, &growth).await?, None);
+    assert_eq!(store.chart(KeyMode::Live, &of("globex", None)).await?, None);
+    Ok(())
+}
+
+pub(crate) async fn a_test_keys_chart_is_apart_from_the_live_one(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let ours = of("acme", None);
+    store.hire(KeyMode::Live, entry("host:l", &[]), at(1)).await?;
+    store.hire(KeyMode::Test, entry("host:t", &[]), at(1)).await?;
+    let strange = store.put_chart(KeyMode::Test, chart(ours.clone(), &["host:l"]), None, at(2));
+    assert!(matches!(strange.await, Err(StoreError::Moved { .. })));
+    for (mode, id) in [(KeyMode::Live, "host:l"), (KeyMode::Test, "host:t")] {
+        assert_eq!(store.put_chart(mode, chart(ours.clone(), &[id]), Some(0), at(2)).await?, 1);
+    }
+    for (mode, id) in [(KeyMode::Live, "host:l"), (KeyMode::Test, "host:t")] {
+        let kept = StoredChart { chart: chart(ours.clone(), &[id]), version: 1 };
+        assert_eq!(store.chart(mode, &ours).await?, Some(kept));
+    }
     Ok(())
 }
 
@@ -65,14 +93,16 @@ pub(crate) async fn whoever_is_dismissed_leaves_every_chart(
     for owner in [&ours, &theirs] {
         for id in ["host:a", "host:b"] {
             let owner = owner.clone();
-            store.hire(AgentRosterEntry { owner, ..entry(id, &[]) }, at(1)).await?;
+            store.hire(KeyMode::Live, AgentRosterEntry { owner, ..entry(id, &[]) }, at(1)).await?;
         }
-        store.put_chart(chart(owner.clone(), &["host:a", "host:b"]), None, at(2)).await?;
+        store
+            .put_chart(KeyMode::Live, chart(owner.clone(), &["host:a", "host:b"]), None, at(2))
+            .await?;
     }
-    store.dismiss(&"acme".into(), &"host:a".into()).await?;
+    store.dismiss(&acme(), &"host:a".into()).await?;
     let left = StoredChart { chart: chart(ours.clone(), &["host:b"]), version: 2 };
-    assert_eq!(store.chart(&ours).await?, Some(left));
+    assert_eq!(store.chart(KeyMode::Live, &ours).await?, Some(left));
     let whole = chart(theirs.clone(), &["host:a", "host:b"]);
-    assert_eq!(store.chart(&theirs).await?.map(|stored| stored.chart), Some(whole));
+    assert_eq!(store.chart(KeyMode::Live, &theirs).await?.map(|stored| stored.chart), Some(whole));
     Ok(())
 }

@@ -55,10 +55,10 @@ pub(crate) async fn a_heartbeat_is_due_when_it_says_and_seen_by_its_own(
     assert!(!store.remove_heartbeat(&theirs, &"b".into()).await?);
     assert!(store.remove_heartbeat(&theirs, &"a".into()).await?);
     assert_eq!(store.heartbeats(&acme()).await?.len(), 4);
-    store.hire(entry("host:a", &[]), at(1)).await?;
+    store.hire(KeyMode::Live, entry("host:a", &[]), at(1)).await?;
     let hers = Heartbeat { roster_id: Some("host:a".into()), ..heartbeat("hers", None) };
     store.add_heartbeat(hers).await?;
-    store.dismiss(&"acme".into(), &"host:a".into()).await?;
+    store.dismiss(&acme(), &"host:a".into()).await?;
     assert_eq!(store.heartbeat(&acme(), &"hers".into()).await?, None, "it goes with its member");
     Ok(())
 }

@@ -3,7 +3,7 @@
 use callboard_core::{AgentPin, Birth, TaskSource};
 use callboard_engine::{
     Append, Arrival, ArrivalState, Filter, FiredWork, InboxFilter, KeyMode, LogPosition, NewRun,
-    Row, Spent, StoreError, StoredMember, StoredWork, Subscription, Waits, WorkChange,
+    Row, Scope, Spent, StoreError, StoredMember, StoredWork, Subscription, Waits, WorkChange,
 };
 use callboard_protocol::{
     AgentRosterEntry, InvocationSource, Object, Owner, RosterAgentRef, RosterOwner,
@@ -31,8 +31,13 @@ pub(crate) fn entry(id: &str, workflows: &[&str]) -> AgentRosterEntry {
     }
 }
 
-pub(crate) fn viewer(tenant: &str, workspace: Option<&str>) -> Owner {
-    Owner { tenant: tenant.into(), workspace: workspace.map(Into::into), principal: None }
+fn viewer(tenant: &str, workspace: Option<&str>) -> Scope {
+    Scope { tenant: tenant.into(), workspace: workspace.map(Into::into), mode: KeyMode::Live }
+}
+
+/// Test keys of the same tenant.
+fn tests() -> Scope {
+    Scope { mode: KeyMode::Test, ..acme() }
 }
 
 fn ids(members: Vec<StoredMember>) -> Vec<String> {
@@ -43,9 +48,9 @@ pub(crate) async fn members_are_kept_in_the_order_of_their_hiring(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
     let store = subject.ports()?;
-    store.hire(entry("host:z", &["a", "b"]), at(2_000)).await?;
-    store.hire(entry("host:a", &["b"]), at(2_000)).await?;
-    let taken = store.hire(entry("host:a", &[]), at(3_000)).await;
+    store.hire(KeyMode::Live, entry("host:z", &["a", "b"]), at(2_000)).await?;
+    store.hire(KeyMode::Live, entry("host:a", &["b"]), at(2_000)).await?;
+    let taken = store.hire(KeyMode::Live, entry("host:a", &[]), at(3_000)).await;
     assert!(matches!(taken, Err(StoreError::Moved { .. })), "{taken:?}");
     subject.restart()?;
     let store = subject.ports()?;
@@ -55,18 +60,22 @@ pub(crate) async fn members_are_kept_in_the_order_of_their_hiring(
     assert_eq!(ids(store.owners_of(&us, &"a".into()).await?), ["host:z"]);
     assert_eq!(ids(store.owners_of(&us, &"c".into()).await?), [""; 0]);
     let found = store.member(&us, &"host:z".into()).await?;
-    let kept =
-        StoredMember { entry: entry("host:z", &["a", "b"]), version: 1, hired_at: at(2_000) };
-    assert_eq!(found, Some(kept));
+    let (entry, mode) = (entry("host:z", &["a", "b"]), KeyMode::Live);
+    assert_eq!(found, Some(StoredMember { entry, mode, version: 1, hired_at: at(2_000) }));
     Ok(())
 }
 
 pub(crate) async fn of_changes_to_a_member_one_is_kept(subject: Subject) -> anyhow::Result<()> {
     let store = subject.ports()?;
-    store.hire(entry("host:a", &["a"]), at(2_000)).await?;
+    store.hire(KeyMode::Live, entry("host:a", &["a"]), at(2_000)).await?;
     let tried = join_all((0..8).map(|index| {
         let changed = entry("host:a", &[["b", "c"][index % 2]]);
-        store.change(AgentRosterEntry { persona: format!("P{index}"), ..changed }, 1, at(3_000))
+        store.change(
+            KeyMode::Live,
+            AgentRosterEntry { persona: format!("P{index}"), ..changed },
+            1,
+            at(3_000),
+        )
     }))
     .await;
     let kept: Vec<usize> = (0..8).filter(|index| tried[*index].is_ok()).collect();
@@ -79,7 +88,7 @@ pub(crate) async fn of_changes_to_a_member_one_is_kept(subject: Subject) -> anyh
     // The portfolio by workflow moves with the entry.
     assert_eq!(ids(store.owners_of(&us, &"a".into()).await?), [""; 0]);
     assert_eq!(ids(store.owners_of(&us, &found.entry.workflows[0]).await?), ["host:a"]);
-    let gone = store.change(entry("host:gone", &[]), 1, at(3_000)).await;
+    let gone = store.change(KeyMode::Live, entry("host:gone", &[]), 1, at(3_000)).await;
     assert!(matches!(gone, Err(StoreError::Moved { .. })), "{gone:?}");
     Ok(())
 }
@@ -98,7 +107,9 @@ pub(crate) async fn members_are_their_tenants_and_workspaces_own(
         ("host:c", of("globex", None)),
         ("host:a", of("globex", None)),
     ] {
-        store.hire(AgentRosterEntry { owner, ..entry(id, &["w"]) }, at(2_000)).await?;
+        store
+            .hire(KeyMode::Live, AgentRosterEntry { owner, ..entry(id, &["w"]) }, at(2_000))
+            .await?;
     }
     for (who, sees) in [
         (viewer("acme", None), vec!["host:a", "host:b"]),
@@ -113,10 +124,43 @@ pub(crate) async fn members_are_their_tenants_and_workspaces_own(
             assert_eq!(found.is_some(), sees.contains(&id), "{who:?} {id}");
         }
     }
-    assert!(!store.dismiss(&"acme".into(), &"host:c".into()).await?);
-    assert!(store.dismiss(&"acme".into(), &"host:a".into()).await?);
-    assert!(!store.dismiss(&"acme".into(), &"host:a".into()).await?);
+    assert!(!store.dismiss(&acme(), &"host:c".into()).await?);
+    assert!(store.dismiss(&acme(), &"host:a".into()).await?);
+    assert!(!store.dismiss(&acme(), &"host:a".into()).await?);
     assert_eq!(ids(store.owners_of(&viewer("globex", None), &"w".into()).await?).len(), 2);
+    Ok(())
+}
+
+pub(crate) async fn a_test_keys_members_are_apart_from_the_live_ones(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.hire(KeyMode::Live, entry("host:l", &["w"]), at(1)).await?;
+    store.hire(KeyMode::Test, entry("host:t", &["w"]), at(2)).await?;
+    let mut item = change("w1", 0);
+    item.item.roster_id = "host:l".into();
+    store.put_work(item.clone(), None).await?;
+    subject.restart()?;
+    let store = subject.ports()?;
+    for (who, own, other) in [(acme(), "host:l", "host:t"), (tests(), "host:t", "host:l")] {
+        assert_eq!(ids(store.members(&who).await?), [own]);
+        assert_eq!(ids(store.owners_of(&who, &"w".into()).await?), [own]);
+        let found = store.member(&who, &own.into()).await?;
+        assert_eq!(found.map(|found| found.mode), Some(who.mode));
+        assert_eq!(store.member(&who, &other.into()).await?, None);
+        let changed = store.change(who.mode, entry(other, &[]), 1, at(3)).await;
+        assert!(matches!(changed, Err(StoreError::Moved { .. })), "{changed:?}");
+        assert!(!store.dismiss(&who, &other.into()).await?);
+    }
+    assert_eq!(store.work(&acme(), &"host:l".into()).await?.len(), 1);
+    assert_eq!(store.work(&tests(), &"host:l".into()).await?, []);
+    assert_eq!(store.work_item(&tests(), &"host:l".into(), "w1").await?, None);
+    let theirs = WorkChange { scope: tests(), expected: 1, ..item };
+    let moved = store.put_work(theirs, None).await;
+    assert!(matches!(moved, Err(StoreError::Moved { .. })), "{moved:?}");
+    assert!(store.dismiss(&acme(), &"host:l".into()).await?);
+    assert_eq!(store.tenants_owning(KeyMode::Live, &"w".into()).await?, []);
+    assert_eq!(store.tenants_owning(KeyMode::Test, &"w".into()).await?, ["acme".into()]);
     Ok(())
 }
 
@@ -124,11 +168,11 @@ pub(crate) async fn the_runs_of_a_member_are_listed_also_when_it_is_gone(
     subject: Subject,
 ) -> anyhow::Result<()> {
     let store = subject.ports()?;
-    store.hire(entry("host:a", &["greet"]), at(500)).await?;
+    store.hire(KeyMode::Live, entry("host:a", &["greet"]), at(500)).await?;
     for (run, member) in [("r1", Some("host:a")), ("r2", None), ("r3", Some("host:b"))] {
         store.create(run_of(run, member)).await?;
     }
-    store.dismiss(&"acme".into(), &"host:a".into()).await?;
+    store.dismiss(&acme(), &"host:a".into()).await?;
     let filter = Filter { member: Some("host:a".into()), limit: 10, ..Filter::default() };
     let listed = store.list(&acme(), &filter).await?;
     assert_eq!(listed.len(), 1, "{listed:?}");
@@ -199,7 +243,7 @@ pub(crate) async fn what_a_member_spent_is_summed_over_its_runs(
     let spent = Spent { input_tokens: 22, output_tokens: 8, cost_usd: 0.5 };
     assert_eq!(since(1_000).await?, spent);
     assert_eq!(since(1_001).await?, Spent::default(), "only runs that began then or later");
-    let theirs = callboard_engine::Scope { tenant: "globex".into(), ..acme() };
+    let theirs = viewer("globex", None);
     assert_eq!(store.spent(&theirs, &"host:a".into(), at(0)).await?, Spent::default());
     Ok(())
 }
@@ -223,7 +267,7 @@ fn item(work: &str) -> WorkItem {
 }
 
 fn change(work: &str, expected: u64) -> WorkChange {
-    WorkChange { tenant: "acme".into(), item: item(work), expected, waits: None }
+    WorkChange { scope: acme(), item: item(work), expected, waits: None }
 }
 
 pub(crate) async fn the_tenants_that_own_a_workflow_are_known(
@@ -234,14 +278,14 @@ pub(crate) async fn the_tenants_that_own_a_workflow_are_known(
         let owner = RosterOwner { tenant_id: tenant.into(), workspace_id: Some("ops".into()) };
         AgentRosterEntry { owner, ..entry(id, workflows) }
     };
-    store.hire(of("globex", "host:a", &["greet"]), at(1)).await?;
-    store.hire(of("acme", "host:b", &["greet", "part"]), at(2)).await?;
-    store.hire(of("acme", "host:c", &["greet"]), at(3)).await?;
-    let owning = async |workflow: &str| store.tenants_owning(&workflow.into()).await;
+    store.hire(KeyMode::Live, of("globex", "host:a", &["greet"]), at(1)).await?;
+    store.hire(KeyMode::Live, of("acme", "host:b", &["greet", "part"]), at(2)).await?;
+    store.hire(KeyMode::Live, of("acme", "host:c", &["greet"]), at(3)).await?;
+    let owning = async |workflow: &str| store.tenants_owning(KeyMode::Live, &workflow.into()).await;
     assert_eq!(owning("greet").await?, ["acme".into(), "globex".into()]);
     assert_eq!(owning("part").await?, ["acme".into()]);
-    store.change(of("acme", "host:b", &[]), 1, at(4)).await?;
-    store.dismiss(&"globex".into(), &"host:a".into()).await?;
+    store.change(KeyMode::Live, of("acme", "host:b", &[]), 1, at(4)).await?;
+    store.dismiss(&viewer("globex", None), &"host:a".into()).await?;
     assert_eq!(owning("greet").await?, ["acme".into()]);
     assert_eq!(owning("part").await?, []);
     Ok(())
@@ -272,7 +316,7 @@ pub(crate) async fn a_work_item_is_kept_with_its_run_or_not_at_all(
     let store = subject.ports()?;
     let nobody = store.put_work(change("w1", 0), Some(fired("r0"))).await;
     assert!(matches!(nobody, Err(StoreError::Moved { .. })), "{nobody:?}");
-    store.hire(entry("host:a", &["greet"]), at(500)).await?;
+    store.hire(KeyMode::Live, entry("host:a", &["greet"]), at(500)).await?;
     store.put_work(change("w1", 0), Some(fired("r1"))).await?;
     store.put_work(change("w2", 0), None).await?;
     for expected in [0, 2] {
@@ -284,12 +328,12 @@ pub(crate) async fn a_work_item_is_kept_with_its_run_or_not_at_all(
     for (run, is_there) in [("r0", false), ("r1", true), ("r2", false)] {
         assert_eq!(store.find(&acme(), &run.into()).await?.is_some(), is_there, "{run}");
     }
-    let (us, member) = ("acme".into(), "host:a".into());
+    let (us, member) = (acme(), "host:a".into());
     let kept = |work: &str, version| StoredWork { item: item(work), version };
     assert_eq!(store.work(&us, &member).await?, [kept("w1", 1), kept("w2", 1)]);
     store.put_work(change("w1", 1), None).await?;
     assert_eq!(store.work_item(&us, &member, "w1").await?, Some(kept("w1", 2)));
-    assert_eq!(store.work_item(&"globex".into(), &member, "w1").await?, None);
+    assert_eq!(store.work_item(&viewer("globex", None), &member, "w1").await?, None);
     store.dismiss(&us, &member).await?;
     assert_eq!(store.work(&us, &member).await?, []);
     Ok(())
@@ -299,7 +343,7 @@ pub(crate) async fn an_item_comes_over_its_members_queue_or_not_at_all(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
     let store = subject.ports()?;
-    store.hire(entry("host:a", &["greet"]), at(500)).await?;
+    store.hire(KeyMode::Live, entry("host:a", &["greet"]), at(500)).await?;
     store.put_work(change("w1", 0), Some(fired("r1"))).await?;
     let FiredWork { queue, arrival, .. } = fired("r1");
     subject.restart()?;
@@ -319,8 +363,8 @@ pub(crate) async fn an_item_comes_over_its_members_queue_or_not_at_all(
     for run in ["r2", "r3"] {
         assert!(store.find(&acme(), &run.into()).await?.is_none(), "{run}");
     }
-    assert_eq!(store.work(&"acme".into(), &"host:a".into()).await?.len(), 1);
-    store.dismiss(&"acme".into(), &"host:a".into()).await?;
+    assert_eq!(store.work(&acme(), &"host:a".into()).await?.len(), 1);
+    store.dismiss(&acme(), &"host:a".into()).await?;
     assert_eq!(store.subscriptions(&acme()).await?, []);
     assert_eq!(store.arrival(&acme(), &queue.id, "dlv_r1").await?, None);
     Ok(())
@@ -328,7 +372,7 @@ pub(crate) async fn an_item_comes_over_its_members_queue_or_not_at_all(
 
 pub(crate) async fn of_moves_of_an_item_one_fires(subject: Subject) -> anyhow::Result<()> {
     let store = subject.ports()?;
-    store.hire(entry("host:a", &["greet"]), at(500)).await?;
+    store.hire(KeyMode::Live, entry("host:a", &["greet"]), at(500)).await?;
     store.put_work(change("w1", 0), None).await?;
     let tried = join_all(
         (0..8).map(|index| store.put_work(change("w1", 1), Some(fired(&format!("r{index}"))))),
@@ -345,15 +389,20 @@ pub(crate) async fn what_waits_is_found_once_its_member_and_its_queue_take_somet
 ) -> anyhow::Result<()> {
     let store = subject.ports()?;
     let paused = AgentRosterEntry { enabled: false, ..entry("host:a", &["greet"]) };
-    store.hire(paused.clone(), at(500)).await?;
-    let waits = |mode| Waits { owner: viewer("acme", Some("ops")), mode };
-    let waiting = |work: &str, mode| WorkChange { waits: Some(waits(mode)), ..change(work, 0) };
-    store.put_work(waiting("w1", KeyMode::Live), None).await?;
-    store.put_work(waiting("w2", KeyMode::Test), None).await?;
-    store.put_work(waiting("w3", KeyMode::Live), None).await?;
+    store.hire(KeyMode::Live, paused.clone(), at(500)).await?;
+    store.hire(KeyMode::Test, entry("host:t", &["greet"]), at(500)).await?;
+    let owner = Owner { tenant: "acme".into(), workspace: None, principal: Some("key:k".into()) };
+    let waits = |mode| Waits { owner: owner.clone(), mode };
+    let waiting = |work: &str| WorkChange { waits: Some(waits(KeyMode::Live)), ..change(work, 0) };
+    let of_tests = WorkItem { roster_id: "host:t".into(), ..item("w2") };
+    let theirs = WorkChange { scope: tests(), item: of_tests.clone(), ..change("w2", 0) };
+    store.put_work(waiting("w1"), None).await?;
+    store.put_work(WorkChange { waits: Some(waits(KeyMode::Test)), ..theirs }, None).await?;
+    store.put_work(waiting("w3"), None).await?;
     store.put_work(change("w4", 0), None).await?;
-    assert_eq!(store.startable_work(9).await?, [], "its member is paused");
-    store.change(AgentRosterEntry { enabled: true, ..paused }, 1, at(501)).await?;
+    let of_tests = (StoredWork { item: of_tests, version: 1 }, waits(KeyMode::Test));
+    assert_eq!(store.startable_work(9).await?, [of_tests], "the other member is paused");
+    store.change(KeyMode::Live, AgentRosterEntry { enabled: true, ..paused }, 1, at(501)).await?;
     subject.restart()?;
     let store = subject.ports()?;
     let found = store.startable_work(9).await?;
@@ -364,7 +413,6 @@ pub(crate) async fn what_waits_is_found_once_its_member_and_its_queue_take_somet
         names
     };
     assert_eq!(named(&found), ["w1", "w2", "w3"]);
-    assert!(found.contains(&(StoredWork { item: item("w2"), version: 1 }, waits(KeyMode::Test))));
     assert_eq!(store.startable_work(2).await?.len(), 2);
     // What has begun waits no longer, and what comes over a paused queue waits for the queue.
     store.put_work(change("w1", 1), Some(fired("r1"))).await?;
@@ -375,8 +423,8 @@ pub(crate) async fn what_waits_is_found_once_its_member_and_its_queue_take_somet
     assert_eq!(named(&store.startable_work(9).await?), ["w2"], "test keys have their own queue");
     store.change_subscription(Subscription { version: 3, ..queue }, 2, None, None).await?;
     assert_eq!(named(&store.startable_work(9).await?), ["w2", "w3"]);
-    store.dismiss(&"acme".into(), &"host:a".into()).await?;
-    assert_eq!(store.startable_work(9).await?, []);
+    store.dismiss(&acme(), &"host:a".into()).await?;
+    assert_eq!(named(&store.startable_work(9).await?), ["w2"]);
     Ok(())
 }
 

@@ -14,6 +14,7 @@ struct Member {
     row: i64,
     tenant: Tenant,
     id: RosterId,
+    mode: KeyMode,
 }
 
 /// Each of them is one step in the index of what waits.
@@ -22,17 +23,15 @@ pub(in crate::sqlite) const TAKING: &str = "WITH RECURSIVE waiting (member) AS (
          UNION ALL
          SELECT (SELECT min(member) FROM work_items WHERE waits_test IS NOT NULL AND member > waiting.member)
          FROM waiting WHERE waiting.member IS NOT NULL)
-     SELECT roster.id, tenant, roster_id FROM waiting JOIN roster ON roster.id = waiting.member
+     SELECT roster.id, tenant, roster_id, test FROM waiting JOIN roster ON roster.id = waiting.member
      WHERE entry ->> 'enabled'";
 
 pub(super) fn startable(db: &Connection, most: usize) -> Result<Vec<(StoredWork, Waits)>, Fault> {
     let mut found = Vec::new();
     for member in taking(db)? {
-        for mode in [KeyMode::Live, KeyMode::Test] {
-            let left = most.saturating_sub(found.len());
-            if left > 0 && is_open(db, &member, mode)? {
-                found.extend(items(db, &member, mode, left)?);
-            }
+        let left = most.saturating_sub(found.len());
+        if left > 0 && is_open(db, &member)? {
+            found.extend(items(db, &member, left)?);
         }
     }
     Ok(found)
@@ -44,14 +43,15 @@ fn taking(db: &Connection) -> Result<Vec<Member>, Fault> {
     let mut members = Vec::new();
     while let Some(row) = rows.next()? {
         let (tenant, id): (String, String) = (row.get(1)?, row.get(2)?);
-        members.push(Member { row: row.get(0)?, tenant: tenant.into(), id: id.into() });
+        let mode = if row.get(3)? { KeyMode::Test } else { KeyMode::Live };
+        members.push(Member { row: row.get(0)?, tenant: tenant.into(), id: id.into(), mode });
     }
     Ok(members)
 }
 
 /// A queue that is not there yet takes everything.
-fn is_open(db: &Connection, member: &Member, mode: KeyMode) -> Result<bool, Fault> {
-    let queue = Subscription::work_queue_id(&member.tenant, &member.id, mode);
+fn is_open(db: &Connection, member: &Member) -> Result<bool, Fault> {
+    let queue = Subscription::work_queue_id(&member.tenant, &member.id, member.mode);
     let sql = "SELECT state FROM trigger_subscriptions WHERE tenant = ?1 AND subscription_id = ?2";
     let state: Option<String> = db
         .prepare_cached(sql)?
@@ -60,24 +60,19 @@ fn is_open(db: &Connection, member: &Member, mode: KeyMode) -> Result<bool, Faul
     Ok(state.is_none_or(|state| state == SubscriptionState::Active.as_str()))
 }
 
-fn items(
-    db: &Connection,
-    member: &Member,
-    mode: KeyMode,
-    most: usize,
-) -> Result<Vec<(StoredWork, Waits)>, Fault> {
+fn items(db: &Connection, member: &Member, most: usize) -> Result<Vec<(StoredWork, Waits)>, Fault> {
     let mut select = db.prepare_cached(
         "SELECT version, item, waits_for FROM work_items
          WHERE member = ?1 AND waits_test = ?2 ORDER BY id LIMIT ?3",
     )?;
     let most = signed(most as u64);
-    let mut rows = select.query(params![member.row, mode == KeyMode::Test, most])?;
+    let mut rows = select.query(params![member.row, member.mode == KeyMode::Test, most])?;
     let mut items = Vec::new();
     while let Some(row) = rows.next()? {
         let owner: String = row.get(2)?;
         let owner = serde_json::from_str(&owner)
             .map_err(|error| Fault::unreadable("whose a work item is", error))?;
-        items.push((item(row)?, Waits { owner, mode }));
+        items.push((item(row)?, Waits { owner, mode: member.mode }));
     }
     Ok(items)
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use callboard_core::{Outcome, RetryClass, SecretText};
-use callboard_engine::{Activity, Call, Put, Secrets, StoreError, StoredSecret, Stumble};
+use callboard_engine::{Activity, Call, KeyMode, Put, Secrets, StoreError, StoredSecret, Stumble};
 use callboard_protocol::{Failure, Object, SecretName, Tenant, Timestamp, hex};
 
 /// What the protocol's fixtures ask for. Everybody may know these values; they must not come out all the same.
@@ -63,9 +63,10 @@ impl Secrets for SeededSecrets {
     async fn resolve_secret(
         &self,
         tenant: &Tenant,
+        mode: KeyMode,
         name: &SecretName,
     ) -> Result<Option<SecretText>, StoreError> {
-        let own = self.own.resolve_secret(tenant, name).await?;
+        let own = self.own.resolve_secret(tenant, mode, name).await?;
         let seed = || SEEDS.iter().find(|(seed, _)| *seed == name.as_str());
         Ok(own.or_else(|| seed().map(|(_, value)| SecretText::new((*value).to_owned()))))
     }
@@ -73,18 +74,28 @@ impl Secrets for SeededSecrets {
     async fn put_secret(
         &self,
         tenant: &Tenant,
+        mode: KeyMode,
         name: &SecretName,
         value: SecretText,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
-        self.own.put_secret(tenant, name, value, at).await
+        self.own.put_secret(tenant, mode, name, value, at).await
     }
 
-    async fn secrets(&self, tenant: &Tenant) -> Result<Vec<StoredSecret>, StoreError> {
-        self.own.secrets(tenant).await
+    async fn secrets(
+        &self,
+        tenant: &Tenant,
+        mode: KeyMode,
+    ) -> Result<Vec<StoredSecret>, StoreError> {
+        self.own.secrets(tenant, mode).await
     }
 
-    async fn remove_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<bool, StoreError> {
-        self.own.remove_secret(tenant, name).await
+    async fn remove_secret(
+        &self,
+        tenant: &Tenant,
+        mode: KeyMode,
+        name: &SecretName,
+    ) -> Result<bool, StoreError> {
+        self.own.remove_secret(tenant, mode, name).await
     }
 }

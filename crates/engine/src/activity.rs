@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::files::{FileAccess, FileRow};
 use crate::memory::{MemoryAccess, MemoryDraft};
 use crate::secrets::{Resolved, Secrets};
-use crate::store::{Claim, Store};
+use crate::store::{Claim, KeyMode, Store};
 
 /// Performs one kind of node.
 #[async_trait]
@@ -107,6 +107,7 @@ impl Activities {
 pub struct Call {
     pub run: RunId,
     pub tenant: Tenant,
+    pub(crate) mode: KeyMode,
     /// Who created the run.
     pub principal: Option<Principal>,
     /// The only scopes of theirs that the run may use, where a parent has narrowed them.

@@ -22,7 +22,7 @@ use crate::files::{FileAccess, file_rows_of};
 use crate::memory::{MemoryAccess, Shared, rows_of};
 use crate::record::append_of;
 use crate::secrets::Resolved;
-use crate::store::{Claim, ClaimOrigin, Fence, StoreError, Then};
+use crate::store::{Claim, ClaimOrigin, Fence, KeyMode, StoreError, Then};
 
 /// Waits up to this long are sat out with claim and state in memory; longer ones release the run.
 const LONGEST_HELD_WAIT: Duration = Duration::from_secs(60);
@@ -491,6 +491,7 @@ impl Driver {
         Call {
             run: birth.run_id.clone(),
             tenant: birth.owner.tenant.clone(),
+            mode: KeyMode::of(birth),
             principal: birth.owner.principal.clone(),
             principal_scope: birth.principal_scope.clone(),
             attempt: task.attempt,

@@ -131,7 +131,7 @@ struct Tables {
     aside: Vec<SetAside>,
     /// What days' ceilings were raised to.
     raised: BTreeMap<(Purse, i64), EffectiveBudget>,
-    secrets: BTreeMap<(Tenant, SecretName), (StoredSecret, SecretText)>,
+    secrets: BTreeMap<(Tenant, KeyMode, SecretName), (StoredSecret, SecretText)>,
     coding_sessions: BTreeMap<(RunId, String), String>,
 }
 

@@ -12,29 +12,40 @@ use callboard_protocol::{Failure, SecretName, Tenant, Timestamp};
 use crate::activity::{Call, PastTask};
 use crate::once::Stumble;
 use crate::registry::Put;
-use crate::store::StoreError;
+use crate::store::{KeyMode, StoreError};
 
-/// Values that tenants keep here under names. They go to calls that need them and never back to who stored them.
+/// Values that tenants keep here under names, for test keys and live keys apart. They go to calls that need them and never back to who stored them.
 #[async_trait]
 pub trait Secrets: fmt::Debug + Send + Sync {
     /// The value. Only [`Call::secret`] hands it on, so that whatever a run has seen is known to its redactor.
     async fn resolve_secret(
         &self,
         tenant: &Tenant,
+        mode: KeyMode,
         name: &SecretName,
     ) -> Result<Option<SecretText>, StoreError>;
     /// Answers whether the name was new.
     async fn put_secret(
         &self,
         tenant: &Tenant,
+        mode: KeyMode,
         name: &SecretName,
         value: SecretText,
         at: Timestamp,
     ) -> Result<Put, StoreError>;
     /// In the order of their names, without their values.
-    async fn secrets(&self, tenant: &Tenant) -> Result<Vec<StoredSecret>, StoreError>;
+    async fn secrets(
+        &self,
+        tenant: &Tenant,
+        mode: KeyMode,
+    ) -> Result<Vec<StoredSecret>, StoreError>;
     /// Answers whether there was one.
-    async fn remove_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<bool, StoreError>;
+    async fn remove_secret(
+        &self,
+        tenant: &Tenant,
+        mode: KeyMode,
+        name: &SecretName,
+    ) -> Result<bool, StoreError>;
 }
 
 /// A secret without its value.
@@ -67,9 +78,9 @@ impl From<SecretError> for Stumble {
 }
 
 impl Call {
-    /// The value of a secret of the run's tenant. From here on nothing that this run tells can hold it.
+    /// The value of a secret of the run's tenant and kind of key. From here on nothing that this run tells can hold it.
     pub async fn secret(&self, name: &SecretName) -> Result<SecretText, SecretError> {
-        match self.secrets.resolve_secret(&self.tenant, name).await {
+        match self.secrets.resolve_secret(&self.tenant, self.mode, name).await {
             Ok(Some(value)) => {
                 self.resolved.known().learn(name.as_str(), &value);
                 Ok(value)
@@ -97,7 +108,8 @@ impl Call {
 impl PastTask<'_> {
     /// Whether there is such a secret today. Nobody sees its value.
     pub async fn has_secret(&self, name: &SecretName) -> bool {
-        let found = self.secrets.resolve_secret(&self.birth.owner.tenant, name).await;
+        let (tenant, mode) = (&self.birth.owner.tenant, KeyMode::of(self.birth));
+        let found = self.secrets.resolve_secret(tenant, mode, name).await;
         !matches!(found, Ok(None))
     }
 }

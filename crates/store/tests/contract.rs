@@ -356,5 +356,6 @@ contract! {
         a_session_is_kept_until_its_run_is_over;
     secrets:
         a_secret_is_kept_replaced_and_removed
-        a_secret_is_its_tenants_own;
+        a_secret_is_its_tenants_own
+        a_test_keys_secrets_are_apart_from_the_live_ones;
 }

@@ -27,7 +27,8 @@ async fn run(configurable: Value) -> Vec<Recorded> {
     let world = World::new(chattering()).await;
     let key = SecretText::new(KEY.to_owned());
     let name = "team-key".into();
-    world.store.put_secret(&"default".into(), &name, key, Timestamp::default()).await.unwrap();
+    let (tenant, mode) = ("default".into(), callboard_engine::KeyMode::Live);
+    world.store.put_secret(&tenant, mode, &name, key, Timestamp::default()).await.unwrap();
     world.run(task(), configurable).await
 }
 

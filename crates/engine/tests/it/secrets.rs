@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use callboard_core::{AgentFact, Fact, Outcome, Question, RetryClass, SecretText};
 use callboard_engine::{
-    Activities, Activity, Call, Effect, Engine, InMemoryStore, OnUnknown, Once, Recorded, Secrets,
-    Stumble,
+    Activities, Activity, Call, Effect, Engine, InMemoryStore, KeyMode, OnUnknown, Once, Recorded,
+    Secrets, Stumble,
 };
 use callboard_protocol::{ChunkMeta, Failure, InterruptKind, Object, RunId};
 
@@ -87,11 +87,14 @@ struct World {
 
 async fn world(way: &str, secret: &str) -> World {
     let store = Arc::new(InMemoryStore::default());
-    for tenant in ["default", "globex"] {
-        let value =
-            SecretText::new(format!("{VALUE}{}", if tenant == "default" { "" } else { "!" }));
-        let name = format!("of-{tenant}").as_str().into();
-        store.put_secret(&tenant.into(), &name, value, Default::default()).await.unwrap();
+    for (tenant, mode, name) in [
+        ("default", KeyMode::Live, "of-default"),
+        ("default", KeyMode::Test, "of-tests"),
+        ("globex", KeyMode::Live, "of-globex"),
+    ] {
+        let end = if name == "of-default" { "" } else { "!" };
+        let (value, at) = (SecretText::new(format!("{VALUE}{end}")), Default::default());
+        store.put_secret(&tenant.into(), mode, &name.into(), value, at).await.unwrap();
     }
     let definition = json!({
         "id": "gossip", "name": "gossip", "version": "1.0", "edges": [], "triggers": [],
@@ -153,7 +156,7 @@ async fn what_is_kept_of_an_outward_call_is_clean_before_it_is_used() {
 
 #[tokio::test(start_paused = true)]
 async fn a_secret_of_somebody_else_is_one_that_nobody_has() {
-    for name in ["of-globex", "of-nobody"] {
+    for name in ["of-globex", "of-tests", "of-nobody"] {
         let log = world("outputs", name).await.log().await;
         let failed = log.iter().find(|event| event.kind == "node.failed").unwrap();
         let payload: Value = serde_json::from_str(&failed.payload).unwrap();

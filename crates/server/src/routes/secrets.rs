@@ -53,7 +53,8 @@ pub(super) async fn list(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    let stored = host.app.engine.secrets().secrets(&caller.scope.tenant).await?;
+    let (tenant, mode) = (&caller.scope.tenant, caller.scope.mode);
+    let stored = host.app.engine.secrets().secrets(tenant, mode).await?;
     let secrets = stored.into_iter().map(SecretLine::from).collect();
     Answer::json(StatusCode::OK, &SecretList { secrets })
 }
@@ -75,7 +76,8 @@ pub(super) async fn put(
         return Err(Problem::invalid_at("value", "must have 1 to 65536 bytes"));
     }
     let at = host.now();
-    let put = host.app.engine.secrets().put_secret(&caller.scope.tenant, &name, value, at);
+    let (tenant, mode) = (&caller.scope.tenant, caller.scope.mode);
+    let put = host.app.engine.secrets().put_secret(tenant, mode, &name, value, at);
     let status = match put.await? {
         Put::Created => StatusCode::CREATED,
         Put::Replaced => StatusCode::OK,
@@ -99,7 +101,8 @@ pub(super) async fn remove(
     uri: Uri,
 ) -> Result<Response, Problem> {
     Parameters::closed(&uri, &[])?;
-    if !host.app.engine.secrets().remove_secret(&caller.scope.tenant, &name).await? {
+    let (tenant, mode) = (&caller.scope.tenant, caller.scope.mode);
+    if !host.app.engine.secrets().remove_secret(tenant, mode, &name).await? {
         return Err(Problem::no_such("secret"));
     }
     caller.audit(&name, "secret removed");

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use crate::given::{Call, Fault, LIVE, READER, RIVAL, TestHost, workflow};
+use crate::given::{Call, Fault, LIVE, READER, RIVAL, TEST, TestHost, workflow};
 
 const SECRETS: &str = "/v1/host/callboard/secrets";
 const VALUE: &str = "CANARY~hunter2~0aB8mYjPpQe7";
@@ -117,6 +117,24 @@ async fn a_secret_of_another_tenant_is_one_that_nobody_has() {
     assert_eq!(own.status, 201);
     let (_, snapshot) = echo(&host, LIVE, json!({ "secretId": "openai" })).await;
     assert_eq!(snapshot["variables"]["resolve-secret"]["secretLength"], VALUE.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_test_keys_secrets_are_apart_from_the_live_ones() {
+    let host = TestHost::start().await;
+    put(&host, "openai", &json!({ "value": VALUE })).send().await;
+    assert_eq!(host.get(SECRETS).key(TEST).send().await.json, json!({ "secrets": [] }));
+    assert_eq!(remove(&host, "openai").key(TEST).send().await.refusal(), (404, "not_found"));
+    let (_, snapshot) = echo(&host, TEST, json!({ "secretId": "openai" })).await;
+    assert_eq!(snapshot["error"]["code"], "credential_not_found", "{snapshot}");
+    let own = put(&host, "openai", &json!({ "value": "for tests" })).key(TEST).send().await;
+    assert_eq!(own.status, 201);
+    for (key, length) in [(LIVE, VALUE.len()), (TEST, "for tests".len())] {
+        let (_, snapshot) = echo(&host, key, json!({ "secretId": "openai" })).await;
+        assert_eq!(snapshot["variables"]["resolve-secret"]["secretLength"], length, "{key}");
+    }
+    assert_eq!(remove(&host, "openai").key(TEST).send().await.status, 204);
+    assert_eq!(remove(&host, "openai").send().await.status, 204);
 }
 
 /// R74.

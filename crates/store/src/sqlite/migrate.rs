@@ -148,6 +148,33 @@ mod tests {
     }
 
     #[test]
+    fn what_was_there_before_test_keys_had_their_own_is_live() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("callboard.db");
+        let mut db = Connection::open(&path)?;
+        run(&mut db, &path, &runner_up_to(35))?;
+        db.execute_batch(
+            "INSERT INTO roster (id, tenant, roster_id, version, entry, hired_at, updated_at)
+                 VALUES (1, 'acme', 'host:a', 1, '{}', 0, 0);
+             INSERT INTO work_items (member, work_id, version, item, waits_for, waits_test)
+                 VALUES (1, 'w1', 1, '{}', '{}', 0), (1, 'w2', 1, '{}', '{}', 1);
+             INSERT INTO org_charts VALUES ('acme', '', 3, '{}', 0);
+             INSERT INTO secrets VALUES ('acme', 'openai', x'01', 0, 0);",
+        )?;
+        run(&mut db, &path, &runner())?;
+        for count in [
+            "SELECT count(*) FROM roster WHERE roster_id = 'host:a' AND NOT test",
+            "SELECT count(*) FROM work_items WHERE work_id = 'w1' AND NOT waits_test",
+            "SELECT count(*) FROM work_items WHERE work_id = 'w2' AND waits_test IS NULL",
+            "SELECT count(*) FROM org_charts WHERE version = 3 AND NOT test",
+            "SELECT count(*) FROM secrets WHERE name = 'openai' AND NOT test",
+        ] {
+            assert_eq!(db.query_row(count, [], |row| row.get::<_, i64>(0))?, 1, "{count}");
+        }
+        Ok(())
+    }
+
+    #[test]
     fn questions_from_before_the_inbox_are_found_in_the_logs() -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("callboard.db");

@@ -9,10 +9,11 @@ use callboard_core::{Entry, SecretText};
 use callboard_engine::{
     Annotated, Annotations, Append, Begun, Claim, ClaimRequest, Claimed, Commitment, Crowd,
     DeadLetter, DeploymentChange, Deployments, Digest, DueSchedules, EffectClaim, EffectId, Filter,
-    Found, InMemoryStore, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, Memory, MemoryQuery,
-    MemoryRecord, MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put, Schedule, ScheduleFilter,
-    Schedules, Scope, Secret, Secrets, Settlement, Store, StoreError, StoredDeployment, StoredKey,
-    StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned, Webhook, Webhooks, Workflows,
+    Found, InMemoryStore, InboxFilter, InboxItem, KeyMode, Keys, LinkSecrets, Listed, Memory,
+    MemoryQuery, MemoryRecord, MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put, Schedule,
+    ScheduleFilter, Schedules, Scope, Secret, Secrets, Settlement, Store, StoreError,
+    StoredDeployment, StoredKey, StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned,
+    Webhook, Webhooks, Workflows,
 };
 use callboard_protocol::{
     AgentId, Annotation, KeyId, MemoryId, RunId, RunStatus, ScheduleId, SecretName, Tenant,
@@ -394,26 +395,37 @@ impl Secrets for FlakyStore {
     async fn resolve_secret(
         &self,
         tenant: &Tenant,
+        mode: KeyMode,
         name: &SecretName,
     ) -> Result<Option<SecretText>, StoreError> {
         self.write()?;
-        self.inner.resolve_secret(tenant, name).await
+        self.inner.resolve_secret(tenant, mode, name).await
     }
     async fn put_secret(
         &self,
         tenant: &Tenant,
+        mode: KeyMode,
         name: &SecretName,
         value: SecretText,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
         self.write()?;
-        self.inner.put_secret(tenant, name, value, at).await
+        self.inner.put_secret(tenant, mode, name, value, at).await
     }
-    async fn secrets(&self, tenant: &Tenant) -> Result<Vec<StoredSecret>, StoreError> {
-        self.inner.secrets(tenant).await
+    async fn secrets(
+        &self,
+        tenant: &Tenant,
+        mode: KeyMode,
+    ) -> Result<Vec<StoredSecret>, StoreError> {
+        self.inner.secrets(tenant, mode).await
     }
-    async fn remove_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<bool, StoreError> {
+    async fn remove_secret(
+        &self,
+        tenant: &Tenant,
+        mode: KeyMode,
+        name: &SecretName,
+    ) -> Result<bool, StoreError> {
         self.write()?;
-        self.inner.remove_secret(tenant, name).await
+        self.inner.remove_secret(tenant, mode, name).await
     }
 }

@@ -41,6 +41,9 @@ fn may_be_logged(target: &str) -> bool {
     !["genai", "rmcp"].contains(&krate)
 }
 
+/// SIGXFSZ, wherever we run.
+const FILE_TOO_LARGE: i32 = 25;
+
 /// SIGTERM from a supervisor, SIGINT from a person.
 #[derive(Debug)]
 pub(crate) struct Stop {
@@ -55,6 +58,9 @@ impl Stop {
                 CommandError::failed(format!("cannot listen for signals: {error}"))
             })
         };
+        // The listener itself is not needed: the signal's usual answer is to end the process, and having listened once
+        // is enough to make a file past its limit a failed write instead.
+        drop(listen(SignalKind::from_raw(FILE_TOO_LARGE))?);
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,

@@ -67,11 +67,6 @@ pub(crate) fn parse_moment(text: &str) -> Result<Timestamp, String> {
     Ok(Timestamp::from_millis(SystemClock.now().as_millis().saturating_sub(age)))
 }
 
-/// A moment that may lie ahead, which nobody gives as an age.
-pub(crate) fn parse_time(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| format!("{text:?} is no time like 2026-01-31T08:00:00Z"))
-}
-
 /// Compact JSON, cut where it gets long.
 pub(crate) fn preview(value: &Value) -> String {
     let text = compact(value);

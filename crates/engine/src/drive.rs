@@ -491,7 +491,7 @@ impl Driver {
         Call {
             run: birth.run_id.clone(),
             tenant: birth.owner.tenant.clone(),
-            mode: KeyMode::of(birth),
+            mode: KeyMode::of(birth.test),
             principal: birth.owner.principal.clone(),
             principal_scope: birth.principal_scope.clone(),
             attempt: task.attempt,

@@ -108,7 +108,7 @@ impl Call {
 impl PastTask<'_> {
     /// Whether there is such a secret today. Nobody sees its value.
     pub async fn has_secret(&self, name: &SecretName) -> bool {
-        let (tenant, mode) = (&self.birth.owner.tenant, KeyMode::of(self.birth));
+        let (tenant, mode) = (&self.birth.owner.tenant, KeyMode::of(self.birth.test));
         let found = self.secrets.resolve_secret(tenant, mode, name).await;
         !matches!(found, Ok(None))
     }

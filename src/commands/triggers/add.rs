@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use crate::args::Connection;
 use crate::client::Client;
-use crate::commands::run::warn_of_missing;
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
 
@@ -57,10 +56,6 @@ pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, Com
         body["inputMapping"][input] = path.into();
     }
     let mut made = client.subscribe(&body).await?;
-    let mapped = body["inputMapping"].as_object().into_iter().flatten();
-    let given: Vec<&str> = mapped.map(|(name, _)| name.as_str()).collect();
-    let how = "remove it and add it again with --map INPUT=PATH";
-    warn_of_missing(&client, &args.workflow, &given, how).await;
     with_addresses(&mut made, client.base());
     if args.json {
         output::json(&made)?;

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:

@@ -7,7 +7,7 @@ use super::add::with_addresses;
 use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::output;
+use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:

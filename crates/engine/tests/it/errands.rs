@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use callboard_core::Attempt;
-use callboard_engine::{Acting, Activities, EffectId, Engine, Errand, Roster as _, Store};
+use callboard_engine::{Acting, Activities, EffectId, Engine, Errand, KeyMode, Roster as _, Store};
 use callboard_protocol::{NodeId, Object, RunId};
 
 use crate::roster::member;
@@ -32,7 +32,7 @@ async fn whoever_pays_for_the_sender_pays_for_what_it_sends_and_no_more() {
     let world = world();
     let (engine, _) = world.host("one", Fate::Live);
     let sally = member("host:sally-1", &["sender"]);
-    world.shared.hire(sally.clone(), engine.clock().now()).await.unwrap();
+    world.shared.hire(KeyMode::Live, sally.clone(), engine.clock().now()).await.unwrap();
     let budget = json!({ "maxCostUsd": 1.5, "modelDeny": ["dear-*"] });
     let configurable = Object::from_iter([("budget".to_owned(), budget)]);
     let mut order = order("sender", Object::new(), configurable);

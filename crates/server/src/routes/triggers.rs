@@ -248,7 +248,7 @@ pub(super) async fn remove(
         return Err(Problem::invalid("a member's queue of work goes when the member does"));
     }
     host.app.bridge.remove(&caller.scope, &id).await.map_err(problem)?;
-    audit(&caller, &id, "trigger subscription removed");
+    caller.audit(&id, "trigger subscription removed");
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

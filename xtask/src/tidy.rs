@@ -2,6 +2,7 @@
 
 mod errors;
 mod pages;
+mod proofs;
 mod rules;
 mod walls;
 
@@ -75,6 +76,7 @@ fn check(root: &Path) -> Result<Vec<Finding>> {
     let mut findings = walls::check(&workspace::members(root)?);
     findings.extend(rules::check(&files));
     findings.extend(pages::check(&files));
+    findings.extend(proofs::check(&files));
     findings.extend(errors::check(&files));
     Ok(findings)
 }

@@ -1,5 +1,7 @@
 //! What the client asks about packs.
 
+use std::collections::BTreeSet;
+
 use indicatif::ProgressBar;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Body, Method};
@@ -12,6 +14,16 @@ use crate::screen::progress;
 impl Client {
     pub(crate) async fn packs(&self) -> Result<Value, CommandError> {
         self.json(self.request(Method::GET, &format!("{EXTENSION}/packs"))).await
+    }
+
+    /// The versions whose contents nothing proves, as `name version`; none where this key may not list packs.
+    pub(crate) async fn unverified_packs(&self) -> Option<BTreeSet<String>> {
+        let found = self.packs().await.ok()?;
+        let packs = found["packs"].as_array()?.iter().filter(|pack| pack["verified"] == false);
+        let part = |pack: &Value, name: &str| pack[name].as_str().unwrap_or_default().to_owned();
+        Some(
+            packs.map(|pack| format!("{} {}", part(pack, "name"), part(pack, "version"))).collect(),
+        )
     }
 
     /// Installs an archive; answers what the host says of it.

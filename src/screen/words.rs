@@ -117,6 +117,14 @@ pub(crate) fn status_cell(status: RunStatus) -> Cell {
     }
 }
 
+/// Whether all of a pack is proven to be its publisher's.
+pub(crate) fn verified_cell(is_verified: bool) -> Cell {
+    match is_verified {
+        true => Cell::new("yes").fg(Color::Green),
+        false => Cell::new("no").fg(Color::Yellow),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -44,14 +44,16 @@ fn is_pack(folder: &Path) -> bool {
     folder.join("pack.json").is_file()
 }
 
-/// Loads what is good. A folder is the operator's own and need not be signed; an archive must be.
+/// Loads what is good. A folder is the operator's own and need not be signed; an archive must be, though whoever
+/// named it may answer for what the signature leaves out.
 pub(super) fn load(paths: &[PathBuf], policy: &Policy, at: Timestamp) -> Vec<Installed> {
     let mut loaded = Vec::new();
     for path in paths {
         match read(path, policy) {
             Ok(vetted) => {
                 let (name, version) = (vetted.pack.name(), vetted.pack.version());
-                tracing::info!(pack = %name, %version, path = %path.display(), "pack loaded");
+                let verified = vetted.proof.is_some();
+                tracing::info!(pack = %name, %version, verified, path = %path.display(), "pack loaded");
                 loaded.push(Installed::new(PackOwner::Host, vetted, at));
             }
             Err(why) => {
@@ -68,7 +70,7 @@ fn read(path: &Path, policy: &Policy) -> Result<Vetted, String> {
         let archive = callboard_agents::collect(path).map_err(|error| error.to_string())?;
         (archive, Unsigned::Allowed)
     } else {
-        (fs::read(path).map_err(|error| error.to_string())?, Unsigned::Refused)
+        (fs::read(path).map_err(|error| error.to_string())?, Unsigned::OnlyContents)
     };
     let policy = Policy { unsigned, ..policy.clone() };
     vet(Offer::plain(Arc::from(archive)), &policy, &mut Report::default()).map_err(told)

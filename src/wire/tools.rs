@@ -1,11 +1,14 @@
 //! The tools of a host: those that are built in, those of MCP servers, and its workflows.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use callboard_agents::{ToolHooks, Toolbox, Toolboxes, WorkflowTools, file_tools, memory_tools};
-use callboard_backends::{Egress, MOST_FETCHED, McpServers, McpSurroundings, Reach, built_in};
+use callboard_backends::{
+    Egress, MOST_FETCHED, McpServers, McpSurroundings, Reach, SystemLookup, built_in,
+};
 use callboard_engine::SystemClock;
-use callboard_protocol::{HttpClientCapability, ToolSource};
+use callboard_protocol::{HttpClientCapability, Tenant, ToolSource};
 use callboard_server::Tools;
 
 use crate::config::Config;
@@ -38,6 +41,17 @@ pub(crate) fn assemble(config: &Config, egress: &Egress) -> Result<ToolParts, Co
         http_client: http_client(config, egress),
     };
     Ok(ToolParts { served, mcp, workflows })
+}
+
+/// The names of the tools that every host of this build has.
+pub(crate) async fn built_in_names() -> Result<BTreeSet<String>, CommandError> {
+    let egress = Egress::new(Reach::Public, Arc::new(SystemLookup));
+    let built_in = built_in(&egress).map_err(|error| CommandError::failed(error.to_string()))?;
+    let memory = memory_tools().map_err(CommandError::failed)?;
+    let files = file_tools().map_err(CommandError::failed)?;
+    let boxes: Vec<Arc<dyn Toolbox>> = vec![Arc::new(built_in), Arc::new(memory), Arc::new(files)];
+    let tools = Toolboxes(boxes).list(&Tenant::from("default")).await;
+    Ok(tools.into_iter().map(|tool| tool.id).collect())
 }
 
 /// The servers of the file, not started yet.

@@ -12,6 +12,7 @@ use crate::degrade::{Degradation, Host};
 use crate::error::PackError;
 use crate::keys::TrustedKeys;
 use crate::pack::{Contents, Pack};
+use crate::proof::{Announced, Proof, check_contents};
 use crate::signature::{Signature, check_integrity, check_signature};
 
 /// An archive, with what was said about it by whoever handed it over.
@@ -21,7 +22,7 @@ pub struct Offer {
     /// What was asked for.
     pub expected: Option<(PackName, PackVersion)>,
     /// The digest that the archive must have.
-    pub integrity: Option<String>,
+    pub integrity: Option<Announced>,
     /// A signature that came beside the archive.
     pub signature: Option<Vec<u8>>,
 }
@@ -53,10 +54,13 @@ impl Default for Policy {
     }
 }
 
-/// What happens to packs that nobody known has signed. A wrong signature is refused either way.
+/// What happens to packs that nobody known has signed, or whose signature leaves files to others. A wrong
+/// signature is refused either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsigned {
     Refused,
+    /// Somebody known must have signed `pack.json`; its other files need no proof.
+    OnlyContents,
     Allowed,
 }
 
@@ -65,6 +69,8 @@ pub enum Unsigned {
 pub struct Vetted {
     pub pack: Pack,
     pub signature: Signature,
+    /// What proves all of its files; none if they were let in unverified.
+    pub proof: Option<Proof>,
     pub degradation: BTreeMap<AgentId, Degradation>,
 }
 
@@ -117,8 +123,9 @@ impl Report {
 pub fn vet(offer: Offer, policy: &Policy, report: &mut Report) -> Result<Vetted, PackError> {
     match &offer.integrity {
         Some(expected) => {
-            let found = report.note("integrity", check_integrity(&offer.archive, expected))?;
-            report.passed("integrity", found.as_str());
+            let digest = expected.digest();
+            report.note("integrity", check_integrity(&offer.archive, digest))?;
+            report.passed("integrity", digest);
         }
         None => report.skipped("integrity", "nobody said which digest it must have"),
     }
@@ -144,6 +151,19 @@ pub fn vet(offer: Offer, policy: &Policy, report: &mut Report) -> Result<Vetted,
         }
     }
 
+    let signed = check_contents(&contents, &manifest, &signature, &policy.keys);
+    let announced = offer.integrity.as_ref().map(Announced::proof);
+    let proof = signed.map(|signed| signed.or(announced));
+    let proof = proof.and_then(|proof| proven(proof, &signature, policy.unsigned));
+    let proof = report.note("contents", proof)?;
+    match proof {
+        Some(Proof::Signature) => report.passed("contents", "the signature covers every file"),
+        Some(Proof::Registry | Proof::Integrity) => {
+            report.passed("contents", "the digest covers every file");
+        }
+        None => report.skipped("contents", "nothing proves its files, which was allowed"),
+    }
+
     let pack = report.note("agents", contents.into_pack(manifest))?;
     report.passed("agents", format!("{}, every reference resolved", pack.agents.len()));
 
@@ -159,7 +179,7 @@ pub fn vet(offer: Offer, policy: &Policy, report: &mut Report) -> Result<Vetted,
             format!("without {}", inert.into_iter().collect::<Vec<_>>().join(", ")),
         ),
     }
-    Ok(Vetted { pack, signature, degradation })
+    Ok(Vetted { pack, signature, proof, degradation })
 }
 
 fn same(what: &'static str, expected: &str, found: &str) -> Result<(), PackError> {
@@ -172,11 +192,27 @@ fn same(what: &'static str, expected: &str, found: &str) -> Result<(), PackError
 
 fn trust(signature: Signature, unsigned: Unsigned) -> Result<Signature, PackError> {
     match (signature, unsigned) {
-        (Signature::Missing, Unsigned::Refused) => Err(PackError::Unsigned),
-        (Signature::UnknownKey { key }, Unsigned::Refused) => {
+        (Signature::Missing, Unsigned::Refused | Unsigned::OnlyContents) => {
+            Err(PackError::Unsigned)
+        }
+        (Signature::UnknownKey { key }, Unsigned::Refused | Unsigned::OnlyContents) => {
             Err(PackError::Unverifiable { why: format!("key {key} is not trusted here") })
         }
         (signature, _) => Ok(signature),
+    }
+}
+
+/// Whoever signed `pack.json` vouches for no prompt that lies beside it.
+fn proven(
+    proof: Option<Proof>,
+    signature: &Signature,
+    unsigned: Unsigned,
+) -> Result<Option<Proof>, PackError> {
+    match (proof, signature, unsigned) {
+        (None, Signature::Good { key }, Unsigned::Refused) => {
+            Err(PackError::Unproven { key: key.clone() })
+        }
+        (proof, _, _) => Ok(proof),
     }
 }
 

@@ -13,6 +13,8 @@ const MANIFEST_RUNTIME: &str = "agents.manifestRuntime";
 const MEMORY_BACKENDS: &str = "agents.memoryBackends";
 const MEMORY: &str = "memory";
 const WORKSPACE: &str = "host.workspace";
+/// What the names of tools begin with that no build has or lacks.
+const NOT_BUILT_IN: [&str; 3] = ["openwop:workflow.", "mcp:", "cli:"];
 /// How some packs spell capabilities of the discovery document.
 const FOREIGN_PREFIX: &str = "openwop.";
 
@@ -82,10 +84,12 @@ impl Host {
             .collect()
     }
 
-    /// Tools that agents of the pack may call and that this host does not have.
+    /// Tools that agents of the pack may call and that this host does not have. Workflows, MCP servers and grants of
+    /// coding agents are not built in: whoever sets up a host decides about them.
     pub fn missing_tools(&self, pack: &Pack) -> BTreeSet<String> {
         let wanted = pack.agents.iter().flat_map(|agent| agent.tools());
-        wanted.filter(|tool| !self.tools.contains(*tool)).cloned().collect()
+        let is_built_in = |tool: &str| !NOT_BUILT_IN.iter().any(|prefix| tool.starts_with(prefix));
+        wanted.filter(|tool| is_built_in(tool) && !self.tools.contains(*tool)).cloned().collect()
     }
 
     fn offers(&self, capability: &str, wanted: &str) -> bool {

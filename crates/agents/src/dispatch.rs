@@ -81,9 +81,7 @@ impl AgentDispatch {
     }
 
     fn find(&self, tenant: &Tenant, pin: &AgentPin) -> Option<InstalledAgent> {
-        let id = AgentId::from(pin.agent_id.as_str());
-        let version = pin.version.parse().ok()?;
-        self.registry.snapshot().find_kept(tenant, &id, &version).cloned()
+        self.registry.snapshot().find_kept(tenant, pin).cloned()
     }
 }
 

@@ -71,6 +71,10 @@ pub enum PackError {
     Mismatch { what: &'static str, expected: String, found: String },
     #[error("the archive's digest is {found}, not {expected}")]
     Integrity { expected: String, found: String },
+    #[error("{path} is not the file that was signed")]
+    FileChanged { path: String },
+    #[error("key {key} signed pack.json alone, and nothing proves the pack's other files")]
+    Unproven { key: String },
     #[error("the pack is not signed")]
     Unsigned,
     #[error("the signature cannot be checked: {why}")]
@@ -133,8 +137,10 @@ impl PackError {
             }
             Self::Content { .. } => "pack_load_failure",
             Self::Mismatch { .. } => "manifest_mismatch",
-            Self::Integrity { .. } => "pack_integrity_mismatch",
-            Self::Unsigned | Self::Unverifiable { .. } => "pack_signature_unverifiable",
+            Self::Integrity { .. } | Self::FileChanged { .. } => "pack_integrity_mismatch",
+            Self::Unsigned | Self::Unverifiable { .. } | Self::Unproven { .. } => {
+                "pack_signature_unverifiable"
+            }
             Self::Signature { .. } => "pack_signature_invalid",
             Self::Yanked { .. } | Self::Unknown { .. } | Self::VersionNotFound { .. } => {
                 "pack_version_not_found"
@@ -178,10 +184,16 @@ impl PackError {
             Self::Kind { .. } | Self::Runtime { .. } | Self::RuntimeNeed { .. } => {
                 "only packs of agents alone, or of prompts, can be installed here"
             }
-            Self::Mismatch { .. } | Self::Integrity { .. } | Self::Signature { .. } => {
+            Self::Mismatch { .. }
+            | Self::Integrity { .. }
+            | Self::FileChanged { .. }
+            | Self::Signature { .. } => {
                 "do not use this archive; fetch it again or ask its publisher"
             }
             Self::Unsigned => "sign it with `callboard packs sign`, or let an admin allow it",
+            Self::Unproven { .. } => {
+                "install it from its registry, or give the digest that its publisher announced (--integrity), or have it signed anew with `callboard packs sign`, or let an admin allow it unverified"
+            }
             Self::Unverifiable { .. } => {
                 "trust the publisher's key: [[packs.keys]] in the host's callboard.toml, or --trust of `callboard packs verify`"
             }

@@ -7,6 +7,7 @@ mod registry;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use callboard_core::AgentPin;
 use callboard_engine::{PackId, PackOwner};
 use callboard_protocol::{
     AgentId, AgentInventoryEntry, PackVersion, PromptTemplate, Tenant, Timestamp,
@@ -15,7 +16,8 @@ use callboard_protocol::{
 use crate::admission::Vetted;
 use crate::degrade::Degradation;
 use crate::pack::{Agent, Pack};
-use crate::signature::Signature;
+use crate::proof::Proof;
+use crate::signature::{Signature, Sri};
 
 pub use install::{AgentRegistry, InstallError, Left};
 pub use pages::{PackCatalog, PackExport, PackList};
@@ -27,6 +29,7 @@ pub struct Installed {
     pub owner: PackOwner,
     pub pack: Pack,
     pub signature: Signature,
+    pub proof: Option<Proof>,
     pub degradation: BTreeMap<AgentId, Degradation>,
     pub installed_at: Timestamp,
     /// Whether it is there only for runs that keep it.
@@ -35,13 +38,25 @@ pub struct Installed {
 
 impl Installed {
     pub fn new(owner: PackOwner, vetted: Vetted, installed_at: Timestamp) -> Self {
-        let Vetted { pack, signature, degradation } = vetted;
-        Self { owner, pack, signature, degradation, installed_at, is_removed: false }
+        let Vetted { pack, signature, proof, degradation } = vetted;
+        Self { owner, pack, signature, proof, degradation, installed_at, is_removed: false }
     }
 
     pub fn id(&self) -> PackId {
         let (name, version) = (self.pack.name().clone(), self.pack.version().clone());
         PackId { owner: self.owner.clone(), name, version }
+    }
+
+    /// Who stands for all of it: nobody, where a signature leaves its files to others.
+    pub fn signed_by(&self) -> Option<&str> {
+        match (&self.signature, self.proof) {
+            (Signature::Good { key }, Some(_)) => Some(key),
+            (Signature::Good { .. } | Signature::Missing | Signature::UnknownKey { .. }, _) => None,
+        }
+    }
+
+    fn place(&self) -> Place {
+        (self.id(), self.pack.integrity.clone())
     }
 
     /// Whether whoever installs that pack can see this one.
@@ -98,21 +113,25 @@ impl InstalledAgent {
     }
 }
 
+/// A version by its contents: one that was removed may have come again with other ones.
+type Place = (PackId, Sri);
+
 /// Every installed pack at one moment. A run that began with one keeps its agents whatever comes after.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
-    packs: BTreeMap<PackId, Arc<Installed>>,
-    /// The highest version first; of one version the host's own, so that no tenant replaces it.
+    packs: BTreeMap<Place, Arc<Installed>>,
+    /// The highest version first; of one version the host's own, so that no tenant replaces it; of one owner's
+    /// the one that was there first.
     agents: BTreeMap<AgentId, Vec<InstalledAgent>>,
 }
 
 impl Snapshot {
     pub fn new(packs: impl IntoIterator<Item = Installed>) -> Self {
-        let packs = packs.into_iter().map(|pack| (pack.id(), Arc::new(pack)));
+        let packs = packs.into_iter().map(|pack| (pack.place(), Arc::new(pack)));
         Self::of(packs.collect())
     }
 
-    fn of(packs: BTreeMap<PackId, Arc<Installed>>) -> Self {
+    fn of(packs: BTreeMap<Place, Arc<Installed>>) -> Self {
         let mut agents: BTreeMap<AgentId, Vec<InstalledAgent>> = BTreeMap::new();
         for source in packs.values() {
             for agent in &source.pack.agents {
@@ -122,7 +141,10 @@ impl Snapshot {
         }
         for versions in agents.values_mut() {
             versions.sort_by(|a, b| {
-                b.version().cmp(a.version()).then_with(|| a.source.owner.cmp(&b.source.owner))
+                let newer = b.version().cmp(a.version());
+                let owner = || a.source.owner.cmp(&b.source.owner);
+                let first = || a.source.installed_at.cmp(&b.source.installed_at);
+                newer.then_with(owner).then_with(first)
             });
         }
         Self { packs, agents }
@@ -130,17 +152,21 @@ impl Snapshot {
 
     fn with(&self, pack: Arc<Installed>) -> Self {
         let mut packs = self.packs.clone();
-        packs.insert(pack.id(), pack);
+        packs.insert(pack.place(), pack);
         Self::of(packs)
     }
 
     fn without(&self, id: &PackId) -> Self {
         let mut packs = self.packs.clone();
-        if let Some(there) = packs.remove(id) {
-            let removed = Installed { is_removed: true, ..Installed::clone(&there) };
-            packs.insert(id.clone(), Arc::new(removed));
+        for there in packs.values_mut().filter(|there| there.id() == *id && !there.is_removed) {
+            *there = Arc::new(Installed { is_removed: true, ..Installed::clone(there) });
         }
         Self::of(packs)
+    }
+
+    /// What is offered under exactly this name.
+    fn offered(&self, id: &PackId) -> Option<&Arc<Installed>> {
+        self.packs.values().find(|there| !there.is_removed && there.id() == *id)
     }
 
     /// The packs that a tenant can see, by owner, name and version.
@@ -169,17 +195,18 @@ impl Snapshot {
         })
     }
 
-    /// The version of an agent that a run keeps, also when nobody can begin with it any more.
-    pub(crate) fn find_kept(
-        &self,
-        tenant: &Tenant,
-        id: &AgentId,
-        version: &PackVersion,
-    ) -> Option<&InstalledAgent> {
-        let kept = |agent: &&InstalledAgent| {
-            agent.source.is_visible_to(tenant) && agent.version() == version
-        };
-        self.agents.get(id)?.iter().find(kept)
+    /// The version of an agent that a run keeps, also when nobody can begin with it any more, and never with
+    /// contents that somebody else put there later. What the host brings is its operator's to change, and is packed
+    /// anew at every start. A run that does not say which contents began with the first.
+    pub fn find_kept(&self, tenant: &Tenant, pin: &AgentPin) -> Option<&InstalledAgent> {
+        let version: PackVersion = pin.version.parse().ok()?;
+        let agents = self.agents.get(&AgentId::from(pin.agent_id.as_str()))?;
+        let mut kept = agents
+            .iter()
+            .filter(|agent| agent.source.is_visible_to(tenant) && *agent.version() == version);
+        let Some(pinned) = pin.integrity.as_deref() else { return kept.next() };
+        let exact = kept.clone().find(|agent| agent.source.pack.integrity.as_str() == pinned);
+        exact.or_else(|| kept.find(|agent| agent.source.owner == PackOwner::Host))
     }
 
     /// The installed versions of an agent, the highest first.

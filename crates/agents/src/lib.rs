@@ -18,6 +18,7 @@ mod mention;
 mod model;
 mod pack;
 mod prompt;
+mod proof;
 mod registry;
 mod signature;
 mod structured;
@@ -66,6 +67,7 @@ pub use prompt::{
     Observability, Prepared, PromptDesk, PromptLibrary, PromptSources, Reader, Resolution, Trust,
     built_in_prompts, compose, resolve, told_of,
 };
+pub use proof::{Announced, Proof};
 pub use registry::{Fetch, FetchError, FolderRegistry, Registry};
 pub use signature::{Signature, Sri};
 pub use structured::{MockAi, MockEntry, MockText, StructuredOutput};

@@ -29,9 +29,7 @@ use callboard_core::{
     falls_short,
 };
 use callboard_engine::{Activity, Call, OnceError, PastTask, Stumble, Superseded};
-use callboard_protocol::{
-    AgentId, Failure, InterruptKind, InvocationOutcome, Object, SecretName, Tenant,
-};
+use callboard_protocol::{Failure, InterruptKind, InvocationOutcome, Object, SecretName, Tenant};
 
 use crate::coding::{Admitted, CODING_PROVIDER, CodingAgents, CodingError};
 use crate::inventory::{AgentRegistry, InstalledAgent};
@@ -156,9 +154,7 @@ impl Activity for LiveAgents {
 
 impl LiveAgents {
     fn find(&self, tenant: &Tenant, pin: &AgentPin) -> Option<InstalledAgent> {
-        let id = AgentId::from(pin.agent_id.as_str());
-        let version = pin.version.parse().ok()?;
-        self.registry.snapshot().find_kept(tenant, &id, &version).cloned()
+        self.registry.snapshot().find_kept(tenant, pin).cloned()
     }
 
     async fn invoke(

@@ -15,6 +15,7 @@ use callboard_protocol::{PackName, PackVersion};
 
 use crate::admission::Offer;
 use crate::error::PackError;
+use crate::proof::Announced;
 use layout::{Discovery, Index, PackIndex, VersionManifest};
 
 pub use folder::FolderRegistry;
@@ -107,7 +108,7 @@ impl<'f> Registry<'f> {
         Ok(Offer {
             archive: Arc::from(archive),
             expected: Some((name.clone(), version.clone())),
-            integrity: Some(manifest.integrity),
+            integrity: Some(Announced::Registry(manifest.integrity)),
             signature: self.get(&endpoints.version_signature(name, version)).await?,
         })
     }

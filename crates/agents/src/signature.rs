@@ -4,7 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest as _, Sha256};
+use sha2::{Digest as _, Sha256, Sha512};
 
 use callboard_protocol::{PackManifest, SigningMethod};
 
@@ -13,7 +13,7 @@ use crate::keys::TrustedKeys;
 use crate::pack::Contents;
 
 /// A subresource integrity value: `sha256-` and the digest of the whole archive in base64.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sri(String);
 
 impl Sri {
@@ -32,13 +32,17 @@ impl fmt::Display for Sri {
     }
 }
 
-/// Refuses an archive that is not the one that was announced.
-pub(crate) fn check_integrity(archive: &[u8], expected: &str) -> Result<Sri, PackError> {
-    let found = Sri::of(archive);
-    if found.as_str() == expected {
-        return Ok(found);
+/// Refuses an archive that is not the one that was announced, by SHA-256 or by SHA-512.
+pub(crate) fn check_integrity(archive: &[u8], expected: &str) -> Result<(), PackError> {
+    let found = if expected.starts_with("sha512-") {
+        format!("sha512-{}", STANDARD.encode(Sha512::digest(archive)))
+    } else {
+        Sri::of(archive).0
+    };
+    if found == expected {
+        return Ok(());
     }
-    Err(PackError::Integrity { expected: expected.to_owned(), found: found.0 })
+    Err(PackError::Integrity { expected: expected.to_owned(), found })
 }
 
 /// What looking at a pack's signature came to.
@@ -53,8 +57,8 @@ pub enum Signature {
 }
 
 /// Where the root of an archive may hold a signature that the manifest does not name.
-const ROOT_SIGNATURE: &str = "pack.json.sig";
-const SIGNATURE_LENGTH: usize = 64;
+pub(crate) const ROOT_SIGNATURE: &str = "pack.json.sig";
+pub(crate) const SIGNATURE_LENGTH: usize = 64;
 
 /// Checks every signature that the pack has: the one that came beside it and the one inside.
 pub(crate) fn check_signature(

@@ -156,6 +156,9 @@ impl Birth {
 pub struct AgentPin {
     pub agent_id: String,
     pub version: String,
+    /// Which contents the version had. Records from before versions could be replaced do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integrity: Option<String>,
     /// The deployment channel that led to this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,

@@ -110,7 +110,7 @@ struct Tables {
     subscribed: Subscribed,
     link_generations: BTreeMap<Tenant, u32>,
     annotations: BTreeMap<RunId, Vec<Annotation>>,
-    packs: BTreeMap<PackId, (StoredPack, Arc<[u8]>)>,
+    packs: BTreeMap<(PackId, Digest), (StoredPack, Arc<[u8]>)>,
     deployments: BTreeMap<(Tenant, AgentId), StoredDeployment>,
     prompts: BTreeMap<(PromptShelf, String), Vec<PromptTemplate>>,
     envelopes: BTreeMap<EnvelopeId, KeptEnvelope>,

@@ -10,15 +10,20 @@ use callboard_protocol::{PackName, PackVersion, Tenant, Timestamp};
 
 use crate::store::{Digest, StoreError};
 
-/// Packs by owner, name and version. What is in an archive is not the store's business.
+/// Packs by owner, name and version, of which one archive at a time is offered; those that were removed stay for
+/// the runs that keep them. What is in an archive is not the store's business.
 #[async_trait]
 pub trait Packs: fmt::Debug + Send + Sync {
     /// Keeps a pack with its archive, or nothing. Of several at once one is first, and the others learn
-    /// whether theirs was the same.
+    /// whether theirs was the same. The same archive again says anew what proves it, unless that is nothing.
     async fn put_pack(&self, pack: StoredPack, archive: Arc<[u8]>) -> Result<PutPack, StoreError>;
     /// Every pack of every owner, without the archives: a host loads them when it starts.
     async fn all_packs(&self) -> Result<Vec<StoredPack>, StoreError>;
-    async fn pack_archive(&self, id: &PackId) -> Result<Option<Arc<[u8]>>, StoreError>;
+    async fn pack_archive(
+        &self,
+        id: &PackId,
+        digest: &Digest,
+    ) -> Result<Option<Arc<[u8]>>, StoreError>;
     /// Takes a pack out of what is offered; runs that keep it still find it. Answers whether there was one.
     async fn remove_pack(&self, id: &PackId) -> Result<bool, StoreError>;
 }
@@ -39,8 +44,8 @@ pub enum PackOwner {
     Tenant(Tenant),
 }
 
-/// What is kept beside an archive. Of a row only `is_removed` ever changes: an older build ignores what a newer
-/// one keeps beside it, a newer one does without what an older row lacks, and neither rewrites the other's.
+/// What is kept beside an archive. Of a row only `is_removed` and what proves it ever change: an older build ignores
+/// what a newer one keeps beside it, a newer one does without what an older row lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredPack {
     pub id: PackId,
@@ -50,6 +55,8 @@ pub struct StoredPack {
     pub files: BTreeMap<String, Digest>,
     /// The key whose signature let it in; none if it was let in unsigned.
     pub signed_by: Option<String>,
+    /// Through what its contents counted as verified; none if they did not, or nobody asked yet.
+    pub verified_by: Option<String>,
     /// The signature that came beside the archive.
     pub signature: Option<Vec<u8>>,
     pub installed_at: Timestamp,
@@ -63,6 +70,6 @@ pub enum PutPack {
     Created,
     /// The same archive was there.
     Unchanged,
-    /// Another archive is there under this version; it stays.
+    /// Another archive is offered under this version; it stays.
     Conflict,
 }

@@ -11,24 +11,37 @@ use crate::prompt::is_prompt_name;
 use crate::{AgentId, PackName, PackVersion, PromptRef, RosterLine, ShapeError};
 
 /// One entry of a pack's `agents`. Closed, but for `role`, which published packs carry beside the schema.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentManifest {
     pub agent_id: AgentId,
     pub persona: String,
     pub model_class: ModelClass,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt_ref: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub eval_suite_ref: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_allowlist: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub requires_capabilities: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_shape: Option<MemoryShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub handoff: Option<Handoff>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_library_ref: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_overrides: Option<BTreeMap<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<AgentRole>,
 }
 
@@ -56,7 +69,7 @@ impl ModelClass {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentRole {
     Skill,
@@ -75,17 +88,20 @@ pub struct MemoryShape {
     pub long_term: Option<bool>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Confidence {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub default_threshold: Option<f64>,
 }
 
 /// Paths of the schemas that tasks and results must match.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Handoff {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub task_schema_ref: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub return_schema_ref: Option<String>,
 }
 

@@ -13,11 +13,19 @@ impl PageSize {
     pub(crate) const MOST: u16 = 200;
 
     pub(crate) fn read(query: &Parameters) -> Result<Self, Problem> {
+        Ok(Self::asked(query)?.unwrap_or(Self(Self::USUAL)))
+    }
+
+    /// For readers who know of no pages.
+    pub(crate) fn read_or_most(query: &Parameters) -> Result<Self, Problem> {
+        Ok(Self::asked(query)?.unwrap_or(Self(usize::from(Self::MOST))))
+    }
+
+    fn asked(query: &Parameters) -> Result<Option<Self>, Problem> {
         let in_range = |text: &str| {
             text.parse().ok().filter(|size| (1..=usize::from(Self::MOST)).contains(size))
         };
-        let size = query.read("limit", "an integer from 1 to 200", in_range)?;
-        Ok(Self(size.unwrap_or(Self::USUAL)))
+        Ok(query.read("limit", "an integer from 1 to 200", in_range)?.map(Self))
     }
 
     pub(crate) fn get(self) -> usize {

@@ -123,9 +123,9 @@ codes! {
     PromptPackDependencyUnresolvable = "prompt_pack_dependency_unresolvable", UNPROCESSABLE_ENTITY, "The pack of prompts builds on a pack that is not installed.";
     PromptRefAmbiguous = "prompt_ref_ambiguous", CONFLICT, "Two packs have a prompt of this id; a reference with libraryId says which.";
     PackRuntimeRequirementUnmet = "pack_runtime_requirement_unmet", BAD_REQUEST, "The pack wants something of the platform that no pack gets here.";
-    PackIntegrityMismatch = "pack_integrity_mismatch", BAD_REQUEST, "The archive is not the one that the registry announced.";
+    PackIntegrityMismatch = "pack_integrity_mismatch", BAD_REQUEST, "The archive, or a file in it, is not the one that was announced or signed.";
     PackSignatureInvalid = "pack_signature_invalid", BAD_REQUEST, "The signature is wrong, or its key may not sign for this name.";
-    PackSignatureUnverifiable = "pack_signature_unverifiable", BAD_REQUEST, "The pack is not signed, or by nobody whom this host trusts.";
+    PackSignatureUnverifiable = "pack_signature_unverifiable", BAD_REQUEST, "The pack is not signed, by nobody whom this host trusts, or for less than all of it.";
     PackPeerDependencyMissing = "pack_peer_dependency_missing", UNPROCESSABLE_ENTITY, "The pack needs a capability that this host lacks; details.requiredCapability names it.";
     UnsupportedCapability = "unsupported_capability", UNPROCESSABLE_ENTITY, "An agent needs a capability that this host lacks; details.requiredCapability names it.";
     UnsupportedModelClass = "unsupported_model_class", UNPROCESSABLE_ENTITY, "An agent needs a class of models that this host lacks.";

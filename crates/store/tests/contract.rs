@@ -274,6 +274,8 @@ contract! {
         a_pack_is_kept_with_its_archive
         the_same_pack_again_changes_nothing
         other_bytes_for_a_known_version_conflict
+        a_removed_version_may_come_again_with_other_bytes
+        the_same_pack_again_may_be_proven
         parallel_installs_of_one_version_make_one
         packs_are_kept_per_owner
         packs_survive_a_new_process;

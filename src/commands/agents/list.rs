@@ -23,13 +23,19 @@ pub(crate) struct ListArgs {
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let found = Client::new(&args.connection.or(earlier))?.agents().await?;
-    Listing::new("agents", ["id", "version", "model", "label", "degraded"], "no agents")
+    let client = Client::new(&args.connection.or(earlier))?;
+    let found = client.agents().await?;
+    let unverified = if args.json { None } else { client.unverified_packs().await };
+    let headers = ["id", "version", "verified", "model", "label", "degraded"];
+    Listing::new("agents", headers, "no agents")
         .remedy("`callboard packs install PATH` brings some")
         .show(found, args.json, |agent: AgentInventoryEntry| {
+            let pack = format!("{} {}", agent.pack_name, agent.pack_version);
+            let verified = unverified.as_ref().map(|unverified| !unverified.contains(&pack));
             [
                 Cell::new(agent.agent_id),
                 Cell::new(agent.pack_version),
+                verified.map_or_else(|| Cell::new(""), words::verified_cell),
                 Cell::new(agent.model_class.as_str()),
                 Cell::new(words::plain(&agent.label)),
                 Cell::new(agent.degraded.join(", ")),

@@ -37,7 +37,13 @@ pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, Co
     if let Some(description) = &agent.description {
         output::field("does", &words::plain(description))?;
     }
-    output::field("pack", &format!("{} {}", agent.pack_name, agent.pack_version))?;
+    let pack = format!("{} {}", agent.pack_name, agent.pack_version);
+    let verified = match client.unverified_packs().await {
+        Some(unverified) if unverified.contains(&pack) => ", unverified",
+        Some(_) => ", verified",
+        None => "",
+    };
+    output::field("pack", &format!("{pack}{verified}"))?;
     output::field("model", agent.model_class.as_str())?;
     let tools = if agent.tool_allowlist.is_empty() {
         "none".to_owned()

@@ -28,7 +28,7 @@ pub(crate) struct InstallArgs {
     /// Digest that the archive must have, as its publisher announced it
     #[arg(long, value_name = "SRI", conflicts_with = "registry")]
     integrity: Option<String>,
-    /// Install although nobody known has signed it
+    /// Install, as unverified, although nobody known has signed it, or not all of it
     #[arg(long)]
     allow_unsigned: bool,
     /// Print JSON
@@ -60,10 +60,25 @@ pub(super) async fn run(args: InstallArgs, earlier: &Connection) -> Result<Exit,
     }
     let part = |name: &str| installed[name].as_str().unwrap_or_default();
     output::line(&format!("{} {} {} installed", "✓".green(), part("name"), part("version")))?;
+    output::field("verified", &verified(&installed))?;
     for agent in installed["agents"].as_array().into_iter().flatten() {
         output::field("agent", agent["agentId"].as_str().unwrap_or_default())?;
     }
     Ok(Exit::Done)
+}
+
+/// What proves that the pack is its publisher's, for a person.
+pub(super) fn verified(pack: &Value) -> String {
+    let by = match pack["verifiedBy"].as_str() {
+        Some("registry") => "by the registry's digest",
+        Some("integrity") => "by the digest that was given",
+        Some(_) => "by its signature",
+        None => return "no: nothing proves that its files are its publisher's".to_owned(),
+    };
+    match pack["signedBy"].as_str() {
+        Some(key) => format!("{by}, signed by {key}"),
+        None => by.to_owned(),
+    }
 }
 
 fn wanted(url: &str, pack: &str) -> Value {

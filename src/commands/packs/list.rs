@@ -8,6 +8,7 @@ use crate::args::Connection;
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::Listing;
+use crate::screen::words;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -26,19 +27,21 @@ struct Listed {
     name: String,
     version: String,
     scope: String,
+    verified: bool,
     signed_by: Option<String>,
     agents: Vec<serde_json::Value>,
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let found = Client::new(&args.connection.or(earlier))?.packs().await?;
-    Listing::new("packs", ["name", "version", "for", "signed by", "agents"], "no packs")
+    Listing::new("packs", ["name", "version", "for", "verified", "signed by", "agents"], "no packs")
         .remedy("`callboard packs install PATH` installs one")
         .show(found, args.json, |pack: Listed| {
             [
                 Cell::new(pack.name),
                 Cell::new(pack.version),
                 Cell::new(pack.scope),
+                words::verified_cell(pack.verified),
                 Cell::new(pack.signed_by.unwrap_or_else(|| "nobody".to_owned())),
                 Cell::new(pack.agents.len()),
             ]

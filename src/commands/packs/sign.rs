@@ -22,7 +22,8 @@ use crate::screen::output;
   callboard packs sign desk.tgz --key acme.key --key-id acme-1
 
 The signature covers the exact bytes of pack.json. It goes into the archive as keys/pack.json.sig and
-beside it as FILE.sig. Keys are those of `openssl genpkey -algorithm ed25519`.")]
+beside it as FILE.sig. A second one covers keys/files.sha256, the digests of all files, so that nobody can
+replace a prompt. Keys are those of `openssl genpkey -algorithm ed25519`.")]
 pub(crate) struct SignArgs {
     /// Archive to sign; it is replaced by the signed one
     #[arg(value_name = "FILE")]

@@ -8,10 +8,12 @@ use std::path::Path;
 use clap::Args;
 
 use callboard_agents::{
-    Offer, PackError, Policy, TrustedKey, TrustedKeys, Unsigned, Verification, verify,
+    Announced, Host, Offer, PackError, Policy, TrustedKey, TrustedKeys, Unsigned, Verification,
+    verify,
 };
 
 use crate::exit::{CommandError, Exit};
+use crate::wire::tools;
 use source::Source;
 
 #[derive(Debug, Args)]
@@ -39,7 +41,7 @@ pub(crate) struct VerifyArgs {
     /// Trust this public key for every name; ID=FILE where the key has a name of its own
     #[arg(long, value_name = "[ID=]FILE")]
     trust: Vec<String>,
-    /// Accept a pack that nobody signed; a wrong signature is refused even so
+    /// Accept a pack that nobody signed, or not all of; a wrong signature is refused even so
     #[arg(long)]
     allow_unsigned: bool,
     /// Print JSON
@@ -58,7 +60,8 @@ pub(super) async fn run(args: VerifyArgs) -> Result<Exit, CommandError> {
         Ok::<_, CommandError>(keys.with(read_key(text)?))
     })?;
     let unsigned = if args.allow_unsigned { Unsigned::Allowed } else { Unsigned::Refused };
-    let policy = Policy { keys, unsigned, ..Policy::default() };
+    let host = Host { tools: tools::built_in_names().await?, ..Host::default() };
+    let policy = Policy { keys, unsigned, host, ..Policy::default() };
     let source = args.registry.as_deref().map(Source::open).transpose()?;
     match (&source, &args.pack) {
         (Some(source), None) => {
@@ -86,6 +89,7 @@ fn check_path(
     let archive = super::read_archive(path)?;
     let unsigned = if Path::new(path).is_dir() { Unsigned::Allowed } else { policy.unsigned };
     let policy = Policy { unsigned, ..policy };
+    let integrity = integrity.map(Announced::Caller);
     let offer = Offer { integrity, ..Offer::plain(archive.into()) };
     let verification = verify(Ok(offer), &policy);
     Ok(Checked { what: path.to_owned(), verification })

@@ -62,8 +62,11 @@ async fn reviewed(
 }
 
 fn install(binary: &Path, host: SocketAddr, archive: &Path) -> Result<()> {
+    let announced = std::fs::read(archive.with_extension("json"))?;
+    let announced: Value = serde_json::from_slice(&announced)?;
+    let integrity = announced["integrity"].as_str().context("no digest is announced")?;
     let said = Command::new(binary)
-        .args(["packs", "install"])
+        .args(["packs", "install", "--integrity", integrity])
         .arg(archive)
         .env("CALLBOARD_URL", format!("http://{host}"))
         .env("CALLBOARD_API_KEY", KEY)

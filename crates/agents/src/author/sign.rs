@@ -13,6 +13,7 @@ use crate::archive::{Limits, MANIFEST};
 use crate::error::PackError;
 use crate::keys::{SPKI_PREFIX, key_id};
 use crate::pack::Contents;
+use crate::proof::{DIGESTS, DIGESTS_SIGNATURE, digest_list};
 use crate::signature::Sri;
 
 /// Where a signed pack keeps its signature.
@@ -78,15 +79,20 @@ pub struct Signed {
     pub integrity: Sri,
 }
 
-/// Signs the exact bytes of the archive's `pack.json`, which gets a block that names the key if it has none,
-/// and puts the signature into the archive.
+/// Signs the exact bytes of the archive's `pack.json`, which gets a block that names the key if it has none, and a
+/// list of the digests of all files; both signatures go into the archive.
 pub fn sign(unsigned: Arc<[u8]>, key: &SigningKey, key_id: &str) -> Result<Signed, AuthorError> {
-    let contents = Contents::read(unsigned, &Limits::default())?;
+    let mut contents = Contents::read(unsigned, &Limits::default())?;
     contents.manifest()?;
-    let manifest = with_signing(contents.manifest_bytes()?, key_id)?;
-    let signature = key.0.sign(&manifest).to_bytes();
+    let bytes = with_signing(contents.manifest_bytes()?, key_id)?;
+    let signature = key.0.sign(&bytes).to_bytes();
+    contents.files.insert(MANIFEST.to_owned(), bytes.into());
+    let manifest = contents.manifest()?;
     let mut files = contents.files;
-    files.insert(MANIFEST.to_owned(), manifest.into());
+    let list = digest_list(&files, &manifest);
+    let listed = key.0.sign(list.as_bytes()).to_bytes();
+    files.insert(DIGESTS.to_owned(), list.into_bytes().into());
+    files.insert(DIGESTS_SIGNATURE.to_owned(), listed.as_slice().into());
     files.insert(SIGNATURE.to_owned(), signature.as_slice().into());
     let archive = bundle(&files)?;
     Ok(Signed { signature, integrity: Sri::of(&archive), archive })

@@ -63,28 +63,30 @@ pub fn pin(
 ) -> Result<AgentPin, PinError> {
     let agent: AgentId = wanted.agent_id.as_str().into();
     let unknown = || PinError::UnknownAgent { agent: agent.clone() };
-    let highest = agents.find(tenant, &agent, None).ok_or_else(unknown)?.version();
-    let version = match (&wanted.version, &wanted.channel) {
+    let highest = agents.find(tenant, &agent, None).ok_or_else(unknown)?;
+    let found = match (&wanted.version, &wanted.channel) {
         (Some(_), Some(_)) => return Err(PinError::Both),
-        (None, None) => highest.clone(),
+        (None, None) => highest,
         (Some(text), None) => {
             let parsed = text.parse().ok();
             let found = parsed.and_then(|version| agents.find(tenant, &agent, Some(&version)));
             let unknown =
                 || PinError::UnknownVersion { agent: agent.clone(), version: text.clone() };
-            found.ok_or_else(unknown)?.version().clone()
+            found.ok_or_else(unknown)?
         }
         (None, Some(channel)) => {
             let is_installed =
                 |version: &PackVersion| agents.find(tenant, &agent, Some(version)).is_some();
             let none =
                 || PinError::NoActiveDeployment { agent: agent.clone(), channel: channel.clone() };
-            deployment.resolve(channel, draw, is_installed).ok_or_else(none)?
+            let version = deployment.resolve(channel, draw, is_installed).ok_or_else(none)?;
+            agents.find(tenant, &agent, Some(&version)).ok_or_else(none)?
         }
     };
     Ok(AgentPin {
         agent_id: wanted.agent_id.clone(),
-        version: version.to_string(),
+        version: found.version().to_string(),
+        integrity: Some(found.source.pack.integrity.to_string()),
         channel: wanted.channel.clone(),
         task: TaskSource::default(),
         persona: None,

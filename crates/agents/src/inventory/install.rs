@@ -13,6 +13,7 @@ use super::{Installed, Snapshot};
 use crate::admission::{Offer, Policy, Report, Unsigned, Vetted, vet};
 use crate::error::PackError;
 use crate::pack::check_dependencies;
+use crate::proof::Proof;
 use crate::signature::Signature;
 
 /// Installs and removes packs; readers take a snapshot and are never kept waiting.
@@ -61,11 +62,12 @@ impl AgentRegistry {
             }
         }
         for stored in store.all_packs().await? {
-            let Some(archive) = store.pack_archive(&stored.id).await? else { continue };
+            let archive = store.pack_archive(&stored.id, &stored.digest).await?;
+            let Some(archive) = archive else { continue };
             let (id, policy) = (stored.id.clone(), policy.clone());
             match blocking(move || load(stored, archive, &policy)).await? {
-                Ok(installed) if packs.iter().any(|pack| pack.id() == installed.id()) => {}
-                Ok(installed) => packs.push(installed),
+                Ok(installed) if packs.iter().any(|pack| pack.place() == installed.place()) => {}
+                Ok(installed) => packs.push(behind(&packs, installed)),
                 Err(why) => left.push(Left { id, why }),
             }
         }
@@ -104,8 +106,9 @@ impl AgentRegistry {
         match self.store.put_pack(stored, archive).await? {
             PutPack::Conflict => Err(conflict(&installed).into()),
             put @ (PutPack::Created | PutPack::Unchanged) => {
-                let there = self.snapshot().packs.get(&installed.id()).cloned();
-                let there = there.filter(|there| !there.is_removed);
+                let there = self.snapshot().offered(&installed.id()).cloned();
+                let there =
+                    there.filter(|there| there.proof.is_some() || installed.proof.is_none());
                 let installed = there.unwrap_or(installed);
                 self.swap(|snapshot| snapshot.with(installed.clone()));
                 Ok((installed, put))
@@ -126,7 +129,7 @@ impl AgentRegistry {
     /// One version means one thing to whoever can see it, also where the host brought it for everybody.
     fn refuse_conflict(&self, new: &Installed) -> Result<(), PackError> {
         let snapshot = self.snapshot();
-        let of_host = snapshot.packs.get(&PackId { owner: PackOwner::Host, ..new.id() });
+        let of_host = snapshot.offered(&PackId { owner: PackOwner::Host, ..new.id() });
         match of_host {
             Some(there) if there.pack.integrity != new.pack.integrity => Err(conflict(new)),
             _ => Ok(()),
@@ -157,20 +160,23 @@ fn to_store(
         id: PackId { owner: owner.clone(), name, version },
         digest: Sha256::digest(archive).into(),
         files: pack.digests.clone(),
-        signed_by: match &vetted.signature {
-            Signature::Good { key } => Some(key.clone()),
-            Signature::Missing | Signature::UnknownKey { .. } => None,
+        signed_by: match (&vetted.signature, vetted.proof) {
+            (Signature::Good { key }, Some(_)) => Some(key.clone()),
+            (Signature::Good { .. } | Signature::Missing | Signature::UnknownKey { .. }, _) => None,
         },
         signature,
+        verified_by: vetted.proof.map(|proof| proof.as_str().to_owned()),
         installed_at: at,
         is_removed: false,
     }
 }
 
 /// Looks at a stored pack as if it came today: a key that is no longer trusted lets nothing in, and no
-/// file may differ from what was installed. One that was let in unsigned stays so.
+/// file may differ from what was installed. One that was let in unsigned stays so, and one whose signature left
+/// files to others, which once was enough, is unverified.
 fn load(stored: StoredPack, archive: Arc<[u8]>, policy: &Policy) -> Result<Installed, PackError> {
-    let unsigned = if stored.signed_by.is_some() { policy.unsigned } else { Unsigned::Allowed };
+    let unsigned =
+        if stored.signed_by.is_some() { Unsigned::OnlyContents } else { Unsigned::Allowed };
     let policy = Policy { unsigned, ..policy.clone() };
     let digest: Digest = Sha256::digest(&archive).into();
     if digest != stored.digest {
@@ -182,12 +188,23 @@ fn load(stored: StoredPack, archive: Arc<[u8]>, policy: &Policy) -> Result<Insta
         integrity: None,
         signature: stored.signature,
     };
-    let vetted = vet(offer, &policy, &mut Report::default())?;
+    let mut vetted = vet(offer, &policy, &mut Report::default())?;
     if vetted.pack.digests != stored.files {
         return Err(changed("a file of the archive"));
     }
+    // The archive is the one whose digest was announced.
+    let kept = stored.verified_by.as_deref().and_then(Proof::read);
+    vetted.proof = vetted.proof.or(kept.filter(|proof| *proof != Proof::Signature));
     let is_removed = stored.is_removed;
     Ok(Installed { is_removed, ..Installed::new(stored.id.owner, vetted, stored.installed_at) })
+}
+
+/// What the host brings goes before what was installed under the same name, which stays for runs that keep it.
+fn behind(packs: &[Installed], stored: Installed) -> Installed {
+    let id = stored.id();
+    let is_removed =
+        stored.is_removed || packs.iter().any(|pack| pack.id() == id && !pack.is_removed);
+    Installed { is_removed, ..stored }
 }
 
 fn changed(what: &str) -> PackError {

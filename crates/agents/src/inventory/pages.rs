@@ -1,28 +1,40 @@
 //! What readers are shown of packs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use callboard_engine::PackOwner;
-use callboard_protocol::{AgentId, ModelClass, PackName, PackVersion, Tenant, Timestamp};
+use callboard_protocol::{
+    AgentId, AgentManifest, ModelClass, PackName, PackVersion, Tenant, Timestamp,
+};
 
 use super::{Installed, Snapshot};
-use crate::pack::Pack;
-use crate::signature::Signature;
+use crate::pack::{Agent, Pack};
+use crate::proof::Proof;
 
-/// `GET /v1/packs`: each pack once, with its latest version.
+/// `GET /v1/packs`: each pack once, with its latest version and its agents as their author describes them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PackCatalog {
     pub packs: Vec<LatestPack>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LatestPack {
     pub name: PackName,
+    pub version: PackVersion,
+    /// The same: whoever reads registries looks for it under this name.
     pub latest: PackVersion,
-    pub agents: Vec<AgentLine>,
+    pub verified: bool,
+    pub agents: Vec<AgentManifest>,
 }
+
+/// How much of a page manifests may fill, beyond the first: a prompt may stand in one, and there may be many.
+const PAGE_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -57,7 +69,11 @@ pub struct PackLine {
     pub name: PackName,
     pub version: PackVersion,
     pub integrity: String,
-    /// The key that signed it; absent if nobody known did.
+    /// Whether all of its files are proven to be its publisher's, and through what.
+    pub verified: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified_by: Option<Proof>,
+    /// The key that signed it; absent if nobody known did, or for less than all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signed_by: Option<String>,
     pub scope: &'static str,
@@ -66,15 +82,24 @@ pub struct PackLine {
 }
 
 impl Installed {
+    fn latest(&self) -> LatestPack {
+        LatestPack {
+            name: self.pack.name().clone(),
+            version: self.pack.version().clone(),
+            latest: self.pack.version().clone(),
+            verified: self.proof.is_some(),
+            agents: self.pack.manifest.agents.clone(),
+        }
+    }
+
     pub fn line(&self) -> PackLine {
         PackLine {
             name: self.pack.name().clone(),
             version: self.pack.version().clone(),
             integrity: self.pack.integrity.to_string(),
-            signed_by: match &self.signature {
-                Signature::Good { key } => Some(key.clone()),
-                Signature::Missing | Signature::UnknownKey { .. } => None,
-            },
+            verified: self.proof.is_some(),
+            verified_by: self.proof,
+            signed_by: self.signed_by().map(str::to_owned),
             scope: match self.owner {
                 PackOwner::Host => "host",
                 PackOwner::Tenant(_) => "tenant",
@@ -86,7 +111,7 @@ impl Installed {
 }
 
 pub(super) fn lines(pack: &Pack) -> Vec<AgentLine> {
-    let line = |agent: &std::sync::Arc<crate::pack::Agent>| AgentLine {
+    let line = |agent: &Arc<Agent>| AgentLine {
         agent_id: agent.id().clone(),
         model_class: agent.manifest.model_class,
     };
@@ -95,25 +120,33 @@ pub(super) fn lines(pack: &Pack) -> Vec<AgentLine> {
 
 impl Snapshot {
     /// Each pack that a tenant may see in its latest version.
-    pub(super) fn latest(&self, tenant: &Tenant) -> BTreeMap<&PackName, &Pack> {
-        let mut latest: BTreeMap<&PackName, &Pack> = BTreeMap::new();
+    pub(super) fn latest(&self, tenant: &Tenant) -> BTreeMap<&PackName, &Installed> {
+        let mut latest: BTreeMap<&PackName, &Installed> = BTreeMap::new();
         for installed in self.packs(tenant) {
-            let pack = &installed.pack;
-            let newest = latest.entry(pack.name()).or_insert(pack);
-            if pack.version() > newest.version() {
-                *newest = pack;
+            let newest = latest.entry(installed.pack.name()).or_insert(installed);
+            if installed.pack.version() > newest.pack.version() {
+                *newest = installed;
             }
         }
         latest
     }
 
-    pub fn catalog(&self, tenant: &Tenant) -> PackCatalog {
-        let packs = self.latest(tenant).into_iter().map(|(name, pack)| LatestPack {
-            name: name.clone(),
-            latest: pack.version().clone(),
-            agents: lines(pack),
-        });
-        PackCatalog { packs: packs.collect() }
+    /// A page of them by name, after the one that the page before ended with.
+    pub fn catalog(&self, tenant: &Tenant, after: Option<&str>, most: usize) -> PackCatalog {
+        let mut packs: Vec<LatestPack> = Vec::new();
+        let mut left = PAGE_BYTES;
+        let latest = self.latest(tenant).into_iter();
+        for (_, installed) in latest.filter(|(name, _)| after.is_none_or(|it| name.as_str() > it)) {
+            let entry = installed.latest();
+            let weight = serde_json::to_vec(&entry).map_or(0, |bytes| bytes.len());
+            if let Some(last) = packs.last().filter(|_| packs.len() == most || weight > left) {
+                let next_cursor = Some(last.name.to_string());
+                return PackCatalog { packs, next_cursor };
+            }
+            left = left.saturating_sub(weight);
+            packs.push(entry);
+        }
+        PackCatalog { packs, next_cursor: None }
     }
 
     pub fn export(&self, tenant: &Tenant) -> PackExport {

@@ -82,7 +82,8 @@ impl Snapshot {
     /// The packs whose name, description or keywords hold the words, each in its latest version.
     pub fn search(&self, tenant: &Tenant, words: &str) -> PackSearch {
         let words = words.trim().to_lowercase();
-        let found = self.latest(tenant).into_values().filter(|pack| holds(pack, &words));
+        let latest = self.latest(tenant).into_values().map(|installed| &installed.pack);
+        let found = latest.filter(|pack| holds(pack, &words));
         let results: Vec<FoundPack> = found
             .map(|pack| FoundPack {
                 name: pack.name().clone(),

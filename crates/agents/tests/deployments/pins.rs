@@ -133,7 +133,9 @@ fn a_pin_outlives_what_it_was_resolved_from() {
     let desk = split();
     let pinned =
         pin(&agents(&desk), &"acme".into(), &desk.deployment, &stable(), Draw::new(0)).unwrap();
-    let text = serde_json::to_value(&pinned).unwrap();
+    let mut text = serde_json::to_value(&pinned).unwrap();
+    let contents = text.as_object_mut().and_then(|pin| pin.remove("integrity"));
+    assert!(contents.is_some_and(|it| it.as_str().is_some_and(|it| it.starts_with("sha256-"))));
     assert_eq!(
         text,
         json!({ "agentId": "vendor.acme.desk.assistant", "version": "2.0.0", "channel": "stable",

@@ -1,6 +1,6 @@
 //! The order of the checks, and what is reported of each.
 
-use callboard_agents::{Offer, Outcome, Report, Sri, verify, vet};
+use callboard_agents::{Announced, Offer, Outcome, Report, Sri, verify, vet};
 use serde_json::json;
 
 use crate::given::{good, unsigned};
@@ -12,7 +12,7 @@ fn outcomes(report: &Report) -> Vec<(&'static str, Outcome)> {
 #[test]
 fn a_good_pack_has_a_line_for_each_check() {
     let archive = good().archive();
-    let integrity = Some(Sri::of(&archive).to_string());
+    let integrity = Some(Announced::Caller(Sri::of(&archive).to_string()));
     let found = verify(Ok(Offer { integrity, ..Offer::plain(archive) }), &unsigned());
     assert_eq!(
         outcomes(&found.report),
@@ -21,6 +21,7 @@ fn a_good_pack_has_a_line_for_each_check() {
             ("archive", Outcome::Passed),
             ("manifest", Outcome::Passed),
             ("signature", Outcome::Skipped),
+            ("contents", Outcome::Passed),
             ("agents", Outcome::Passed),
             ("host", Outcome::Passed),
         ]

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use callboard_agents::{
-    AgentRegistry, InstallError, Installed, Left, Offer, Policy, SigningKey, TrustedKey,
-    TrustedKeys, Unsigned, sign,
+    AgentRegistry, Deployment, Draw, InstallError, Installed, Left, Offer, Policy, SigningKey,
+    Snapshot, TrustedKey, TrustedKeys, Unsigned, pin, sign,
 };
+use callboard_core::AgentPin;
 use callboard_engine::{InMemoryStore, PackId, PackOwner, Packs, PutPack};
-use callboard_protocol::{AgentId, Tenant, Timestamp};
+use callboard_protocol::{AgentId, AgentRef, Tenant, Timestamp};
 use serde_json::json;
 
 use crate::given::{Draft, NAME, good};
@@ -107,6 +108,56 @@ async fn a_version_means_one_thing() {
     let mut shadow = version("3.0.0");
     shadow.file("README.md", "changed");
     assert_eq!(code(install(&registry, tenant("acme"), &shadow).await), "version_conflict");
+}
+
+/// A bad version can be taken back and come again as it should be; whoever began with the bad one keeps it.
+#[tokio::test]
+async fn a_removed_version_can_be_replaced_and_runs_keep_what_they_began_with() {
+    let store = Arc::<InMemoryStore>::default();
+    let registry = open(&store).await;
+    install(&registry, tenant("acme"), &good()).await.unwrap();
+    let id = PackId {
+        owner: tenant("acme"),
+        name: NAME.parse().unwrap(),
+        version: "1.0.0".parse().unwrap(),
+    };
+    let wanted: AgentRef = serde_json::from_value(json!({ "agentId": triager() })).unwrap();
+    let pinned = |registry: &AgentRegistry| {
+        let snapshot = registry.snapshot();
+        pin(&snapshot, &"acme".into(), &Deployment::default(), &wanted, Draw::new(0)).unwrap()
+    };
+    let before = pinned(&registry);
+    assert!(registry.remove(&id).await.unwrap());
+    let mut other = good();
+    other.file("prompts/triager.md", "Sort it well.");
+    assert_eq!(install(&registry, tenant("acme"), &other).await.unwrap(), PutPack::Created);
+    let conflict = install(&registry, tenant("acme"), &good()).await.unwrap_err();
+    assert!(conflict.to_string().contains("other contents"), "{conflict}");
+
+    let again = open(&store).await;
+    for registry in [&registry, &again] {
+        let directory = registry.snapshot();
+        let after = pinned(registry);
+        assert_eq!((&before.version, &after.version), (&after.version, &before.version));
+        assert_ne!(before.integrity, after.integrity);
+        let prompt = |pin: &AgentPin| {
+            directory.find_kept(&"acme".into(), pin).map(|it| it.agent.prompt.to_string())
+        };
+        assert_eq!(prompt(&before).as_deref(), Some("Sort it."));
+        assert_eq!(prompt(&after).as_deref(), Some("Sort it well."));
+        let unsaid = AgentPin { integrity: None, ..before.clone() };
+        assert_eq!(prompt(&unsaid).as_deref(), Some("Sort it."), "a record from before");
+        let strange = AgentPin { integrity: Some("sha256-none".to_owned()), ..before.clone() };
+        assert_eq!(prompt(&strange), None, "never other contents");
+        assert_eq!(directory.packs(&"acme".into()).count(), 1);
+    }
+    // What the host brings is packed anew at every start.
+    let mut edited = good();
+    edited.file("prompts/triager.md", "Sort it anew.");
+    let brought = Installed::new(PackOwner::Host, edited.vet().unwrap(), at());
+    let snapshot = Snapshot::new([brought]);
+    let kept = snapshot.find_kept(&"acme".into(), &before).unwrap();
+    assert_eq!(&*kept.agent.prompt, "Sort it anew.");
 }
 
 #[tokio::test]
@@ -224,10 +275,9 @@ async fn what_the_host_was_given_is_there_for_everybody() {
     assert_eq!(seen(&registry, "acme").as_deref(), Some("1.0.0"));
     let pages = registry.snapshot();
     assert_eq!(
-        serde_json::to_value(pages.catalog(&"acme".into())).unwrap(),
-        json!({ "packs": [{ "name": NAME, "latest": "1.0.0", "agents": [
-            { "agentId": triager(), "modelClass": "classification" }
-        ] }] })
+        serde_json::to_value(pages.catalog(&"acme".into(), None, 200)).unwrap(),
+        json!({ "packs": [{ "name": NAME, "version": "1.0.0", "latest": "1.0.0", "verified": false,
+            "agents": good().manifest["agents"] }] })
     );
     assert_eq!(
         serde_json::to_value(pages.export(&"acme".into())).unwrap(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use callboard_agents::{Fetch, FetchError, PackError, Registry, Sri};
+use callboard_agents::{Announced, Fetch, FetchError, PackError, Registry, Sri};
 use callboard_protocol::PackName;
 use serde_json::{Value, json};
 
@@ -88,7 +88,8 @@ async fn a_version_comes_with_its_digest_and_its_signature() {
         .with(&format!("{base}.sig"), [3; 64]);
     let offer = shelf.open().await.download(&name(), &"1.0.0".parse().unwrap()).await.unwrap();
     assert_eq!(offer.archive, good().archive());
-    assert_eq!(offer.integrity.as_deref(), Some(Sri::of(&good().archive()).as_str()));
+    let announced = Announced::Registry(Sri::of(&good().archive()).to_string());
+    assert_eq!(offer.integrity, Some(announced));
     assert_eq!(offer.signature.as_deref(), Some([3; 64].as_slice()));
 }
 

@@ -240,6 +240,7 @@ fn an_agents_result_is_a_decision() {
     let pin = AgentPin {
         agent_id: "core.test.live".into(),
         version: "1.0.0".into(),
+        integrity: None,
         channel: None,
         task: TaskSource::Ports,
         source: callboard_protocol::InvocationSource::default(),

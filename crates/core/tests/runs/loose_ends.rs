@@ -19,6 +19,7 @@ fn birth() -> Birth {
     let pin = AgentPin {
         agent_id: "core.test.live".into(),
         version: "1.0.0".into(),
+        integrity: None,
         channel: None,
         task: TaskSource::Ports,
         source: InvocationSource::RunApi,

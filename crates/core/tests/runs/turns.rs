@@ -74,6 +74,7 @@ fn live(model: u32) -> (Given, Birth) {
     let pin = AgentPin {
         agent_id: "core.test.live".into(),
         version: "1.0.0".into(),
+        integrity: None,
         channel: None,
         task: TaskSource::Ports,
         source: callboard_protocol::InvocationSource::default(),

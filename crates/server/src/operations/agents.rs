@@ -6,7 +6,9 @@ use super::OperationId::{
     ReadPackManifest, ReadPrompt, ReadTool, RemovePack, RemovePrompt, RenderPrompt, SearchPacks,
     UpdatePrompt,
 };
-use super::queries::{INSTALL_QUERY, PACK_QUERY, PROMPT_QUERY, PROMPTS_QUERY, TOOLS_QUERY};
+use super::queries::{
+    CATALOG_QUERY, INSTALL_QUERY, PACK_QUERY, PROMPT_QUERY, PROMPTS_QUERY, TOOLS_QUERY,
+};
 use super::{CREATED, Gives, NO_CONTENT, OK, Operation, delete, get, post, put};
 
 /// A promotion, a rollback and a pause are allowed one by one.
@@ -34,9 +36,14 @@ pub(super) const AGENTS: &[Operation] = &[
     .needs_one_of(DEPLOY)
     .takes("AgentDeploymentTransition")
     .gives(OK, Gives::Json("AgentDeployment")),
-    get(ListPacks, "GET /v1/packs", "List packs in their latest version")
-        .needs("manifest:read")
-        .gives(OK, Gives::Json("PackCatalog")),
+    get(
+        ListPacks,
+        "GET /v1/packs",
+        "List packs in their latest version, with their agents' manifests",
+    )
+    .needs("manifest:read")
+    .query(CATALOG_QUERY)
+    .gives(OK, Gives::Json("PackCatalog")),
     get(ExportPacks, "GET /v1/packs/export", "List agents with the manifests that they came from")
         .needs("manifest:read")
         .gives(OK, Gives::Json("PackExport")),

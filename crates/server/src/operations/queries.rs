@@ -79,15 +79,24 @@ pub(super) const PACK_QUERY: &[Parameter] = &[parameter(
     "Words that the name, the description or a keyword must hold; empty finds all.",
 )];
 
+pub(super) const CATALOG_QUERY: &[Parameter] = &[
+    parameter(
+        "limit",
+        r#"{"type":"integer","minimum":1,"maximum":200,"default":200}"#,
+        "How many at most.",
+    ),
+    parameter("cursor", r#"{"type":"string"}"#, "The nextCursor of the page before."),
+];
+
 pub(super) const INSTALL_QUERY: &[Parameter] = &[
     parameter(
         "allowUnsigned",
         r#"{"type":"string","enum":["1"]}"#,
-        "Let in a pack that nobody known has signed; needs the scope admin.",
+        "Let in a pack whose contents nothing proves, as unverified; needs the scope admin.",
     ),
     parameter(
         "integrity",
-        r#"{"type":"string","pattern":"^sha256-[A-Za-z0-9+/]{43}=$"}"#,
+        r#"{"type":"string","pattern":"^(sha256-[A-Za-z0-9+/]{43}=|sha512-[A-Za-z0-9+/]{86}==)$"}"#,
         "The digest that the archive must have, as its publisher announced it.",
     ),
 ];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use callboard_agents::{Offer, PackError, Registry, Unsigned};
+use callboard_agents::{Announced, Offer, PackError, Registry, Unsigned};
 use callboard_engine::{PackId, PackOwner, PutPack};
 use callboard_protocol::{PackName, PackVersion};
 use serde::Deserialize;
@@ -14,14 +14,23 @@ use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{Sent, Shaped};
 use crate::keys::Caller;
+use crate::page::PageSize;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
 /// The scope that unsigned packs need beyond `packs:install`.
 const ADMIN: &str = "admin";
 
-pub(super) async fn catalog(State(host): State<Arc<Host>>, caller: Caller) -> Answer {
-    Answer::of(StatusCode::OK, &host.app.agents.snapshot().catalog(&caller.scope.tenant))
+pub(super) async fn catalog(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    let query = Parameters::open(&uri)?;
+    let size = PageSize::read_or_most(&query)?.get();
+    let snapshot = host.app.agents.snapshot();
+    let page = snapshot.catalog(&caller.scope.tenant, query.get("cursor"), size);
+    Ok(Answer::of(StatusCode::OK, &page))
 }
 
 pub(super) async fn export(State(host): State<Arc<Host>>, caller: Caller) -> Answer {
@@ -48,12 +57,14 @@ pub(super) async fn install(
     let unsigned = match allowed {
         Some(()) if caller.may(ADMIN) => Unsigned::Allowed,
         Some(()) => {
-            let message = "only a key with the scope admin lets unsigned packs in";
+            let message = "only a key with the scope admin lets in packs that nothing proves";
             return Err(Problem::new(Code::Forbidden, message).with("scopeRequired", ADMIN));
         }
         None => Unsigned::Refused,
     };
-    let integrity = parameters.get("integrity").map(str::to_owned);
+    // A plus that nobody encoded arrives as a space, and no digest has one.
+    let integrity = parameters.get("integrity").map(|text| text.replace(' ', "+"));
+    let integrity = integrity.map(Announced::Caller);
     let offer = Offer { integrity, ..Offer::plain(Arc::from(archive.as_ref())) };
     keep(&host, &caller, offer, unsigned).await
 }

@@ -116,6 +116,43 @@ async fn installed_packs_are_read_as_from_a_registry() {
     }
 }
 
+/// The protocol's catalogue: each pack once, its agents as their author describes them, to its own tenant.
+#[tokio::test]
+async fn the_catalogue_shows_whole_manifests_page_by_page() {
+    let host = TestHost::start().await;
+    let named = |name: &'static str| {
+        move |manifest: &mut Value| {
+            manifest["name"] = json!(name);
+            manifest["agents"][0]["agentId"] = json!(format!("{name}.assistant"));
+        }
+    };
+    install(&host, LIVE, signed(|_| {})).await;
+    install(&host, LIVE, signed(version("0.2.0"))).await;
+    assert_eq!(install(&host, LIVE, signed(named("vendor.acme.board"))).await.0, 201);
+    let whole = host.get("/v1/packs").send().await.json;
+    let names = |page: &Value| -> Vec<String> {
+        let packs = page["packs"].as_array().cloned().unwrap_or_default();
+        packs.iter().map(|pack| format!("{} {}", pack["name"], pack["version"])).collect()
+    };
+    let both = [r#""vendor.acme.board" "0.1.0""#, r#""vendor.acme.desk" "0.2.0""#];
+    assert_eq!(names(&whole), both);
+    let desk = &whole["packs"][1];
+    let files = scaffold(&"vendor.acme.desk".parse().expect("a name"));
+    let manifest: Value = serde_json::from_str(&files["pack.json"]).expect("JSON");
+    assert_eq!(desk["agents"], manifest["agents"]);
+    for field in ["persona", "modelClass", "systemPromptRef", "handoff"] {
+        assert!(!desk["agents"][0][field].is_null(), "{field}: {desk}");
+    }
+    assert_eq!((&desk["latest"], &desk["verified"]), (&json!("0.2.0"), &json!(true)));
+    assert_eq!(host.get("/v1/packs").key(RIVAL).send().await.json, json!({ "packs": [] }));
+
+    let first = host.get("/v1/packs?limit=1").send().await.json;
+    assert_eq!(names(&first), both[..1]);
+    let cursor = first["nextCursor"].as_str().expect("more");
+    let rest = host.get(&format!("/v1/packs?limit=1&cursor={cursor}")).send().await.json;
+    assert_eq!((names(&rest), rest.get("nextCursor")), (vec![both[1].to_owned()], None));
+}
+
 /// A-31: an entry shows neither the prompt nor the schemas.
 #[tokio::test]
 async fn an_entry_hides_prompt_and_schemas() {
@@ -185,6 +222,19 @@ async fn an_announced_digest_is_checked() {
     let other = send(&sri, signed(version("0.2.0"))).await;
     assert_eq!(other.refusal(), (400, "pack_integrity_mismatch"));
     assert_eq!(send(&sri, pack).await.status, 201);
+}
+
+/// Other bytes for an installed version are refused; once it was removed they may come.
+#[tokio::test]
+async fn a_removed_version_can_be_replaced() {
+    let host = TestHost::start().await;
+    install(&host, LIVE, signed(|_| {})).await;
+    let other = || signed(|manifest| manifest["description"] = json!("Changed."));
+    assert_eq!(install(&host, LIVE, other()).await, (409, "version_conflict".to_owned()));
+    let removed = host.call(Method::DELETE, &format!("{PACKS}/vendor.acme.desk/0.1.0"));
+    assert_eq!(removed.send().await.status, 204);
+    assert_eq!(install(&host, LIVE, other()).await.0, 201);
+    assert_eq!(install(&host, LIVE, signed(|_| {})).await, (409, "version_conflict".to_owned()));
 }
 
 /// A-90: a reference pins a version or a channel.

@@ -24,9 +24,13 @@ impl Packs for SqliteStore {
         self.readers.read(all).await
     }
 
-    async fn pack_archive(&self, id: &PackId) -> Result<Option<Arc<[u8]>>, StoreError> {
-        let id = id.clone();
-        self.readers.read(move |db| archive(db, &id)).await
+    async fn pack_archive(
+        &self,
+        id: &PackId,
+        digest: &Digest,
+    ) -> Result<Option<Arc<[u8]>>, StoreError> {
+        let (id, digest) = (id.clone(), *digest);
+        self.readers.read(move |db| archive(db, &id, &digest)).await
     }
 
     async fn remove_pack(&self, id: &PackId) -> Result<bool, StoreError> {
@@ -44,23 +48,19 @@ fn owner(id: &PackId) -> (bool, &str) {
 }
 
 fn put(db: &Connection, pack: &StoredPack, archive: &[u8]) -> Result<PutPack, Fault> {
-    let (host_wide, tenant) = owner(&pack.id);
-    let (name, version) = (pack.id.name.as_str(), pack.id.version.as_str());
-    let known: Option<(Digest, bool)> = db
-        .prepare_cached(
-            "SELECT digest, is_removed FROM packs WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4",
-        )?
-        .query_row(params![host_wide, tenant, name, version], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    match known {
-        Some((digest, false)) if digest == pack.digest => return Ok(PutPack::Unchanged),
-        Some((digest, true)) if digest == pack.digest => {
-            set_removed(db, &pack.id, false)?;
-            return Ok(PutPack::Created);
+    match offered(db, &pack.id)? {
+        Some(digest) if digest == pack.digest => {
+            prove(db, pack)?;
+            return Ok(PutPack::Unchanged);
         }
         Some(_) => return Ok(PutPack::Conflict),
         None => {}
     }
+    if prove(db, pack)? {
+        return Ok(PutPack::Created);
+    }
+    let (host_wide, tenant) = owner(&pack.id);
+    let (name, version) = (pack.id.name.as_str(), pack.id.version.as_str());
     let files: BTreeMap<&String, String> =
         pack.files.iter().map(|(path, digest)| (path, hex(digest))).collect();
     let files = serde_json::to_string(&files)
@@ -68,8 +68,8 @@ fn put(db: &Connection, pack: &StoredPack, archive: &[u8]) -> Result<PutPack, Fa
     execute(
         db,
         "INSERT INTO packs
-             (host_wide, tenant, name, version, digest, files, signed_by, signature, installed_at, archive)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+             (host_wide, tenant, name, version, digest, files, signed_by, signature, verified_by, installed_at, archive)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         params![
             host_wide,
             tenant,
@@ -79,6 +79,7 @@ fn put(db: &Connection, pack: &StoredPack, archive: &[u8]) -> Result<PutPack, Fa
             files,
             pack.signed_by,
             pack.signature,
+            pack.verified_by,
             pack.installed_at.as_millis(),
             archive,
         ],
@@ -86,10 +87,38 @@ fn put(db: &Connection, pack: &StoredPack, archive: &[u8]) -> Result<PutPack, Fa
     Ok(PutPack::Created)
 }
 
+/// The archive that is offered under a version.
+fn offered(db: &Connection, id: &PackId) -> Result<Option<Digest>, Fault> {
+    let (host_wide, tenant) = owner(id);
+    let sql = "SELECT digest FROM packs
+         WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4 AND is_removed = 0";
+    let params = params![host_wide, tenant, id.name.as_str(), id.version.as_str()];
+    Ok(db.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional()?)
+}
+
+/// Offers an archive that is there, by what proves it now. Answers whether that changed anything.
+fn prove(db: &Connection, pack: &StoredPack) -> Result<bool, Fault> {
+    let (host_wide, tenant) = owner(&pack.id);
+    let sql = "UPDATE packs SET is_removed = 0, signed_by = ?6, signature = ?7, verified_by = ?8
+         WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4 AND digest = ?5
+             AND (is_removed = 1 OR verified_by IS NULL)";
+    let params = params![
+        host_wide,
+        tenant,
+        pack.id.name.as_str(),
+        pack.id.version.as_str(),
+        pack.digest.as_slice(),
+        pack.signed_by,
+        pack.signature,
+        pack.verified_by,
+    ];
+    Ok(execute(db, sql, params)? > 0)
+}
+
 fn all(db: &Connection) -> Result<Vec<StoredPack>, Fault> {
     let mut select = db.prepare_cached(
-        "SELECT host_wide, tenant, name, version, digest, files, signed_by, signature, installed_at, is_removed
-         FROM packs ORDER BY name, version, host_wide, tenant",
+        "SELECT host_wide, tenant, name, version, digest, files, signed_by, signature, installed_at, is_removed, verified_by
+         FROM packs ORDER BY name, version, host_wide, tenant, installed_at",
     )?;
     let mut rows = select.query([])?;
     let mut packs = Vec::new();
@@ -125,32 +154,27 @@ fn stored_pack(row: &Row<'_>) -> Result<StoredPack, Fault> {
         signature: row.get(7)?,
         installed_at: time(row, 8)?,
         is_removed: row.get(9)?,
+        verified_by: row.get(10)?,
     })
 }
 
-fn archive(db: &Connection, id: &PackId) -> Result<Option<Arc<[u8]>>, Fault> {
+fn archive(db: &Connection, id: &PackId, digest: &Digest) -> Result<Option<Arc<[u8]>>, Fault> {
     let (host_wide, tenant) = owner(id);
-    let bytes: Option<Vec<u8>> = db
-        .prepare_cached(
-            "SELECT archive FROM packs WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4",
-        )?
-        .query_row(params![host_wide, tenant, id.name.as_str(), id.version.as_str()], |row| {
-            row.get(0)
-        })
-        .optional()?;
+    let sql = "SELECT archive FROM packs
+         WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4 AND digest = ?5";
+    let params =
+        params![host_wide, tenant, id.name.as_str(), id.version.as_str(), digest.as_slice()];
+    let bytes: Option<Vec<u8>> =
+        db.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional()?;
     Ok(bytes.map(Arc::from))
 }
 
-fn remove(db: &Connection, id: &PackId) -> Result<bool, Fault> {
-    set_removed(db, id, true)
-}
-
 /// Answers whether that changed anything.
-fn set_removed(db: &Connection, id: &PackId, is_removed: bool) -> Result<bool, Fault> {
+fn remove(db: &Connection, id: &PackId) -> Result<bool, Fault> {
     let (host_wide, tenant) = owner(id);
-    let sql = "UPDATE packs SET is_removed = ?5
-         WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4 AND is_removed <> ?5";
-    let params = params![host_wide, tenant, id.name.as_str(), id.version.as_str(), is_removed];
+    let sql = "UPDATE packs SET is_removed = 1
+         WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4 AND is_removed = 0";
+    let params = params![host_wide, tenant, id.name.as_str(), id.version.as_str()];
     Ok(execute(db, sql, params)? > 0)
 }
 

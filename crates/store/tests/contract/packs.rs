@@ -28,6 +28,7 @@ fn pack(id: PackId, archive: &str) -> (StoredPack, Arc<[u8]>) {
         digest,
         files: BTreeMap::from([("pack.json".to_owned(), [0xab; 32])]),
         signed_by: Some("acme-1".to_owned()),
+        verified_by: None,
         signature: Some(vec![1, 2, 3]),
         is_removed: false,
         installed_at: at(1_000),
@@ -40,19 +41,28 @@ async fn put(store: &dyn Ports, id: PackId, archive: &str) -> anyhow::Result<Put
     Ok(store.put_pack(stored, archive).await?)
 }
 
+async fn archive_of(
+    store: &dyn Ports,
+    id: PackId,
+    archive: &str,
+) -> anyhow::Result<Option<Arc<[u8]>>> {
+    let digest = pack(id.clone(), archive).0.digest;
+    Ok(store.pack_archive(&id, &digest).await?)
+}
+
 pub(crate) async fn a_pack_is_kept_with_its_archive(subject: Subject) -> anyhow::Result<()> {
     let store = subject.ports()?;
     let (stored, archive) = pack(of_acme("1.0.0")?, "bytes");
     assert_eq!(store.put_pack(stored.clone(), archive.clone()).await?, PutPack::Created);
     assert_eq!(store.all_packs().await?, std::slice::from_ref(&stored));
-    assert_eq!(store.pack_archive(&stored.id).await?, Some(archive));
-    assert_eq!(store.pack_archive(&of_acme("1.0.1")?).await?, None);
+    assert_eq!(store.pack_archive(&stored.id, &stored.digest).await?, Some(archive));
+    assert_eq!(store.pack_archive(&of_acme("1.0.1")?, &stored.digest).await?, None);
 
     assert!(store.remove_pack(&stored.id).await?);
     assert!(!store.remove_pack(&stored.id).await?);
     let kept = store.all_packs().await?;
     assert!(kept.len() == 1 && kept[0].is_removed, "runs that keep it still find it");
-    assert!(store.pack_archive(&stored.id).await?.is_some());
+    assert!(store.pack_archive(&stored.id, &stored.digest).await?.is_some());
     assert_eq!(put(store, of_acme("1.0.0")?, "bytes").await?, PutPack::Created);
     assert!(!store.all_packs().await?[0].is_removed);
     Ok(())
@@ -74,9 +84,42 @@ pub(crate) async fn other_bytes_for_a_known_version_conflict(
     let store = subject.ports()?;
     put(store, of_acme("1.0.0")?, "first").await?;
     assert_eq!(put(store, of_acme("1.0.0")?, "second").await?, PutPack::Conflict);
-    let kept = store.pack_archive(&of_acme("1.0.0")?).await?;
+    let kept = archive_of(store, of_acme("1.0.0")?, "first").await?;
     assert_eq!(kept.as_deref(), Some(b"first".as_slice()));
     assert_eq!(put(store, of_acme("1.0.1")?, "second").await?, PutPack::Created);
+    Ok(())
+}
+
+pub(crate) async fn a_removed_version_may_come_again_with_other_bytes(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    put(store, of_acme("1.0.0")?, "first").await?;
+    store.remove_pack(&of_acme("1.0.0")?).await?;
+    assert_eq!(put(store, of_acme("1.0.0")?, "second").await?, PutPack::Created);
+    assert_eq!(put(store, of_acme("1.0.0")?, "first").await?, PutPack::Conflict);
+    for archive in ["first", "second"] {
+        let kept = archive_of(store, of_acme("1.0.0")?, archive).await?;
+        assert_eq!(kept.as_deref(), Some(archive.as_bytes()), "runs keep what they began with");
+    }
+    assert!(store.remove_pack(&of_acme("1.0.0")?).await?);
+    assert_eq!(put(store, of_acme("1.0.0")?, "first").await?, PutPack::Created);
+    let all = store.all_packs().await?;
+    assert_eq!(all.iter().filter(|pack| !pack.is_removed).count(), 1);
+    assert_eq!(all.len(), 2);
+    Ok(())
+}
+
+/// What proves a pack may become known later; it is not forgotten.
+pub(crate) async fn the_same_pack_again_may_be_proven(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let (first, archive) = pack(of_acme("1.0.0")?, "bytes");
+    store.put_pack(StoredPack { signed_by: None, ..first.clone() }, archive.clone()).await?;
+    let proven = StoredPack { verified_by: Some("registry".to_owned()), ..first.clone() };
+    for again in [proven.clone(), first] {
+        assert_eq!(store.put_pack(again, archive.clone()).await?, PutPack::Unchanged);
+        assert_eq!(store.all_packs().await?, [proven.clone()]);
+    }
     Ok(())
 }
 
@@ -101,9 +144,9 @@ pub(crate) async fn packs_are_kept_per_owner(subject: Subject) -> anyhow::Result
         assert_eq!(put(store, id(owner.clone(), "1.0.0")?, archive).await?, PutPack::Created);
     }
     assert!(store.remove_pack(&id(owners[1].clone(), "1.0.0")?).await?);
-    let kept = store.pack_archive(&id(PackOwner::Host, "1.0.0")?).await?;
+    let kept = archive_of(store, id(PackOwner::Host, "1.0.0")?, "host").await?;
     assert_eq!(kept.as_deref(), Some(b"host".as_slice()));
-    let kept = store.pack_archive(&id(owners[2].clone(), "1.0.0")?).await?;
+    let kept = archive_of(store, id(owners[2].clone(), "1.0.0")?, "globex").await?;
     assert_eq!(kept.as_deref(), Some(b"globex".as_slice()));
     assert_eq!(store.all_packs().await?.iter().filter(|pack| !pack.is_removed).count(), 2);
     Ok(())
@@ -114,7 +157,7 @@ pub(crate) async fn packs_survive_a_new_process(mut subject: Subject) -> anyhow:
     subject.restart()?;
     let store = subject.ports()?;
     assert_eq!(store.all_packs().await?, [pack(of_acme("1.0.0")?, "bytes").0]);
-    let kept = store.pack_archive(&of_acme("1.0.0")?).await?;
+    let kept = archive_of(store, of_acme("1.0.0")?, "bytes").await?;
     assert_eq!(kept.as_deref(), Some(b"bytes".as_slice()));
     Ok(())
 }

@@ -193,6 +193,7 @@ pub(crate) async fn the_runs_of_an_agent_are_those_it_performs_and_those_of_its_
     let pin = AgentPin {
         agent_id: "vendor.acme.desk.writer".to_owned(),
         version: "1.0.0".to_owned(),
+        integrity: None,
         channel: None,
         task: TaskSource::Ports,
         persona: None,

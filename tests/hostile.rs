@@ -1,0 +1,6 @@
+//! What a stranger, a tenant or a forged archive tries against the real binary.
+
+mod support;
+
+#[path = "hostile/packs.rs"]
+mod packs;

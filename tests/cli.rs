@@ -6,6 +6,8 @@ mod anthropic;
 mod demo;
 #[path = "cli/deployments.rs"]
 mod deployments;
+#[path = "cli/doctor.rs"]
+mod doctor;
 #[path = "cli/forks.rs"]
 mod forks;
 #[path = "cli/guides.rs"]

@@ -16,6 +16,7 @@ use callboard_backends::Reach;
 
 use crate::args::{Connection, environment};
 use crate::client::Client;
+use crate::commands::serve::only_embedded;
 use crate::config::Config;
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
@@ -36,6 +37,15 @@ pub(crate) struct DoctorArgs {
         default_value = "./callboard-data"
     )]
     data: PathBuf,
+    /// Database of a cluster; this version has the embedded one only
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "CALLBOARD_DATABASE_URL",
+        hide = true,
+        hide_env_values = true
+    )]
+    database_url: Option<String>,
     /// Configuration file
     #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG", hide_env_values = true)]
     config: Option<PathBuf>,
@@ -90,7 +100,10 @@ pub(crate) async fn run(args: DoctorArgs, earlier: &Connection) -> Result<Exit, 
     let mut checks = vec![
         local::configuration(args.config.as_deref()),
         local::data_folder(&args.data),
-        local::database(&args.data),
+        match args.database_url.as_deref() {
+            Some(url) => Check::of("database", only_embedded(url)),
+            None => local::database(&args.data),
+        },
         local::disk_space(&args.data),
     ];
     let reach = if args.allow_private_egress { Reach::Anywhere } else { Reach::Public };

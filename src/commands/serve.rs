@@ -130,12 +130,17 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
+/// Only the scheme is said: the rest of an address may hold a password.
+pub(crate) fn only_embedded(url: &str) -> CommandError {
+    let scheme = url.split(':').next().unwrap_or_default();
+    CommandError::usage(format!("--database-url {scheme}:… is not supported: this version runs on the embedded database"))
+        .hint("leave out --database-url and CALLBOARD_DATABASE_URL; --data names the folder of the database")
+}
+
 /// What was typed, set and written in the file, as one whole that can be served.
 fn settle(args: ServeArgs) -> Result<Settings, CommandError> {
     if let Some(url) = &args.database_url {
-        let scheme = url.split(':').next().unwrap_or_default();
-        return Err(CommandError::usage(format!("--database-url {scheme}:… is not supported: this version runs on the embedded database"))
-            .hint("leave out --database-url and CALLBOARD_DATABASE_URL; --data names the folder of the database"));
+        return Err(only_embedded(url));
     }
     let heartbeat = args.heartbeat.unwrap_or_else(|| DEFAULT_HEARTBEAT_MS.min(args.lease / 3));
     if heartbeat == 0 || heartbeat > args.lease / 2 {

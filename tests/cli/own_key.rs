@@ -165,10 +165,9 @@ fn doctor_says_what_is_wrong_with_a_model_or_the_way_there() -> Result<()> {
         (
             vec![(KEY, OWN), (URL, here), (MODEL, "anthropic/claude-none")],
             vec![
-                "✓ models anthropic/claude-none",
-                REACHED,
-                "! model anthropic does not know claude-none",
+                "✗ models anthropic does not have claude-none",
                 "hint: see that its name is right, in CALLBOARD_MODEL or [models]",
+                REACHED,
             ],
         ),
         (

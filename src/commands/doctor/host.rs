@@ -9,6 +9,7 @@ use callboard_protocol::Timestamp;
 
 use super::{Check, State};
 use crate::client::Client;
+use crate::exit::{CommandError, Exit};
 use crate::screen::words;
 
 /// Leases and schedules compare clocks; beyond this two machines tell different stories.
@@ -19,10 +20,16 @@ pub(super) async fn check(client: &Client) -> Vec<Check> {
         Ok(found) => found,
         Err(error) => {
             let skipped = |name| Check::new(name, State::Skipped, "no host to ask");
-            return vec![Check::of("host", error), skipped("key"), skipped("clock")];
+            return vec![absent(error), skipped("key"), skipped("clock")];
         }
     };
     vec![host(client, &document).await, key(client).await, clock(date.as_deref())]
+}
+
+/// Whoever looks before the first start has nothing to mend.
+fn absent(error: CommandError) -> Check {
+    let state = if error.exit == Exit::Unreachable { State::Skipped } else { State::Failed };
+    Check { state, ..Check::of("host", error) }
 }
 
 async fn host(client: &Client, document: &Value) -> Check {

@@ -10,7 +10,8 @@ use super::{Check, State};
 use crate::config::Config;
 use crate::exit::CommandError;
 
-/// Nothing is said to any model: a provider is asked which models it has, and that is all.
+/// Nothing is said to any model: a provider is asked which models it has, and that is all. A model that it does not
+/// have is nothing to stand on.
 pub(super) async fn check(
     config: &Config,
     variable: impl Fn(&str) -> Option<String>,
@@ -23,12 +24,16 @@ pub(super) async fn check(
         Ok(settled) => settled,
         Err(error) => return vec![Check::of("models", error)],
     };
-    let mut checks = vec![models(&table)];
-    checks.extend(passed_over(config, &table));
+    let mut reached = Vec::new();
+    let mut unknown = BTreeSet::new();
     for provider in providers {
         let variable = config.key_variable(&provider.name);
-        checks.extend(reach(provider, variable, &table).await);
+        reached.push(reach(provider, variable, &table, &mut unknown).await);
     }
+    let mut checks = vec![models(&table, &unknown)];
+    checks.extend(passed_over(config, &table));
+    checks.extend(reached);
+    checks.extend(unknown_fallbacks(&table, &unknown));
     checks
 }
 
@@ -47,6 +52,18 @@ fn passed_over(config: &Config, table: &ModelTable) -> Vec<Check> {
     missing.into_iter().map(warn).collect()
 }
 
+/// Fallbacks that their provider does not have; a class that stands on one is told of with the classes.
+fn unknown_fallbacks(table: &ModelTable, unknown: &BTreeSet<String>) -> Vec<Check> {
+    let asked = ModelTable::CLASSES.map(|class| table.of(class).to_string());
+    let fallbacks = unknown.iter().filter(|model| !asked.contains(model));
+    let warn = |model: &String| {
+        let found = format!("{model} is not there: a run that falls back to it fails");
+        Check::new("model", State::Warning, found)
+            .hint("see that its name is right, in the fallbacks of [models]")
+    };
+    fallbacks.map(warn).collect()
+}
+
 /// The models that a provider may be asked for.
 fn asked_of<'a>(table: &'a ModelTable, provider: &'a str) -> BTreeSet<&'a str> {
     let classes = table.default.iter().chain(table.classes.values());
@@ -55,7 +72,7 @@ fn asked_of<'a>(table: &'a ModelTable, provider: &'a str) -> BTreeSet<&'a str> {
     theirs.map(|model| model.model.as_str()).collect()
 }
 
-fn models(table: &ModelTable) -> Check {
+fn models(table: &ModelTable, unknown: &BTreeSet<String>) -> Check {
     let name = "models";
     let named = ModelTable::CLASSES.map(|class| (class, table.of(class)));
     for (class, model) in &named {
@@ -67,6 +84,11 @@ fn models(table: &ModelTable) -> Check {
                 "add a section [providers.{}], or set its key in the environment",
                 model.provider
             ));
+        }
+        if unknown.contains(&model.to_string()) {
+            let found = format!("{} does not have {}", model.provider, model.model);
+            return Check::new(name, State::Failed, found)
+                .hint("see that its name is right, in CALLBOARD_MODEL or [models]");
         }
     }
     let general = table.of(ModelClass::General);
@@ -92,23 +114,20 @@ async fn reach(
     settings: ProviderSettings,
     variable: Option<&str>,
     table: &ModelTable,
-) -> Vec<Check> {
+    unknown: &mut BTreeSet<String>,
+) -> Check {
     let has_key = settings.key.is_some();
     let model = LiveModel::new(settings);
-    let mut checks = vec![look(&model, has_key, variable).await];
-    if checks[0].state == State::Ok {
+    let check = look(&model, has_key, variable).await;
+    if check.state == State::Ok {
         for named in asked_of(table, model.name()) {
             // Trouble would have been found above; what passes is none.
             if model.has(named).await == Ok(false) {
-                let found = format!("{} does not know {named}", model.name());
-                checks.push(
-                    Check::new("model", State::Warning, found)
-                        .hint("see that its name is right, in CALLBOARD_MODEL or [models]"),
-                );
+                unknown.insert(format!("{}/{named}", model.name()));
             }
         }
     }
-    checks
+    check
 }
 
 async fn look(model: &LiveModel, has_key: bool, variable: Option<&str>) -> Check {
@@ -170,13 +189,21 @@ mod tests {
     #[test]
     fn a_class_whose_provider_is_missing_is_found_before_a_run_finds_it() {
         let mut table = ModelTable::default();
-        assert_eq!(models(&table).state, State::Ok);
+        assert_eq!(models(&table, &BTreeSet::new()).state, State::Ok);
         table.default = Some("anthropic/claude".parse().unwrap());
-        assert_eq!(models(&table).state, State::Failed);
+        assert_eq!(models(&table, &BTreeSet::new()).state, State::Failed);
         table.providers.insert("anthropic".to_owned());
-        assert_eq!(models(&table).found, "anthropic/claude");
+        assert_eq!(models(&table, &BTreeSet::new()).found, "anthropic/claude");
         table.classes.insert(ModelClass::Coding, ModelRef::scripted());
-        assert_eq!(models(&table).found, "anthropic/claude; coding scripted/scripted");
+        assert_eq!(
+            models(&table, &BTreeSet::new()).found,
+            "anthropic/claude; coding scripted/scripted"
+        );
+        let unknown = BTreeSet::from(["anthropic/claude".to_owned(), "openai/a".to_owned()]);
+        let missing = models(&table, &unknown);
+        assert_eq!(missing.state, State::Failed, "a model that is not there is not ticked");
+        assert_eq!(missing.found, "anthropic does not have claude");
+        assert_eq!(unknown_fallbacks(&table, &unknown).len(), 1);
         assert_eq!(passed_over(&Config::default(), &table).len(), 0);
         table.fallback = ["openai/a", "openai/b", "scripted"].map(|it| it.parse().unwrap()).into();
         let [missing] = &passed_over(&Config::default(), &table)[..] else { panic!("one") };

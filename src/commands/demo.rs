@@ -194,7 +194,7 @@ async fn sum_up(client: &Client, run: &RunId) -> Result<(), CommandError> {
     let result = snapshot.variables.get(RESULT).unwrap_or(&Value::Null);
     say("result", &words::compact(result))?;
     let cost = snapshot.metrics.map(|metrics| metrics.openwop_cost).unwrap_or_default();
-    let usd = cost.usd.map_or_else(|| "unknown".to_owned(), |usd| format!("${usd:.2}"));
+    let usd = cost.usd.map_or_else(|| "unknown".to_owned(), words::dollars);
     let (input, output) = (cost.tokens.input, cost.tokens.output);
     let provider = cost.provider.as_deref().unwrap_or("no");
     say("cost", &format!("{usd} for {input} tokens in and {output} out of the {provider} model"))

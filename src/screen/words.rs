@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use callboard_engine::{Clock, SystemClock};
-use callboard_protocol::{RunStatus, Timestamp};
+use callboard_protocol::{RunCost, RunStatus, RunTokens, Timestamp};
 
 use crate::screen::output;
 
@@ -102,6 +102,30 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
+/// Dollars, to three digits that count however small the sum is.
+pub(crate) fn dollars(usd: f64) -> String {
+    if usd <= 0.0 || !usd.is_finite() {
+        return "$0.00".to_owned();
+    }
+    // Beyond a millionth of a millionth nobody pays.
+    let places = (2.0 - usd.log10().floor()).clamp(2.0, 12.0) as usize;
+    let text = format!("{usd:.places$}");
+    let (whole, cents) = text.split_once('.').unwrap_or((&text, "00"));
+    let told = cents.trim_end_matches('0');
+    format!("${whole}.{told:0<2}")
+}
+
+/// What models were paid, if any were asked.
+pub(crate) fn cost(cost: &RunCost) -> String {
+    let RunTokens { input, output } = cost.tokens;
+    let usd = match cost.usd {
+        Some(0.0) => "free".to_owned(),
+        Some(usd) => format!("about {}", dollars(usd)),
+        None => "unknown".to_owned(),
+    };
+    format!("{usd}, {input} tokens in, {output} out")
+}
+
 pub(crate) fn status_cell(status: RunStatus) -> Cell {
     let cell = Cell::new(status.as_str());
     match status {
@@ -134,6 +158,26 @@ mod tests {
         let seen =
             [7, 1_240, 61_000, 3_720_000, 90_000_000].map(|ms| duration(Duration::from_millis(ms)));
         assert_eq!(seen, ["7 ms", "1.24 s", "1m 01s", "1h 02m", "1d 01h"]);
+    }
+
+    #[test]
+    fn no_sum_is_too_small_to_be_told() {
+        let sums = [0.0, 1e-13, 0.000_004_567, 0.001, 0.0123, 0.5, 0.999, 1.0, 12.345, 1234.5];
+        assert_eq!(
+            sums.map(dollars),
+            [
+                "$0.00",
+                "$0.00",
+                "$0.00000457",
+                "$0.001",
+                "$0.0123",
+                "$0.50",
+                "$0.999",
+                "$1.00",
+                "$12.35",
+                "$1234.50"
+            ]
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use owo_colors::OwoColorize;
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
-use callboard_protocol::{Event, NodeId, OutputChunk, RunEvent, RunId, RunStatus};
+use callboard_protocol::{Event, NodeId, OutputChunk, RunEvent, RunId, RunSnapshot, RunStatus};
 
 use crate::client::Client;
 use crate::exit::CommandError;
@@ -105,10 +105,15 @@ pub(crate) async fn follow(
         }
     }
     screen.close()?;
+    // Whoever may watch a run may read it; a host that went away meanwhile has told the end already.
+    let read = client.run(run.as_str()).await.map(|(_, snapshot)| snapshot);
+    if let Ok(run) = &read {
+        screen.show_cost(run)?;
+    }
     let (status, code) = match screen.ended {
         Some(status) => (status, screen.broken_by),
         None => {
-            let run = client.run(run.as_str()).await?.1;
+            let run = read?;
             (run.status, run.error.map(|error| error.code))
         }
     };
@@ -276,6 +281,18 @@ impl Screen {
         }
         let text = words::pretty(outputs);
         self.print(&format!("{MARGIN}{}", text.replace('\n', &format!("\n{MARGIN}"))))
+    }
+
+    /// What the whole run came to, below its last line.
+    fn show_cost(&mut self, run: &RunSnapshot) -> Result<(), CommandError> {
+        let Some(metrics) = &run.metrics else { return Ok(()) };
+        if self.audience == Audience::Machines {
+            return Ok(());
+        }
+        let beside =
+            if run.child_runs.is_empty() { "" } else { ", beside the runs that it started" };
+        let cost = words::cost(&metrics.openwop_cost);
+        self.print(&format!("{MARGIN}{} {cost}{beside}", "cost".bold()))
     }
 
     fn show_snapshot(&mut self, snapshot: &Value) -> Result<(), CommandError> {

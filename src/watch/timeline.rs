@@ -213,7 +213,7 @@ impl Timeline {
             Event::ProviderUsage(usage) => {
                 let cost = usage.cost_estimate_usd.map_or_else(String::new, |cost| match cost {
                     0.0 => ", free".to_owned(),
-                    cost => format!(", about ${cost:.4}"),
+                    cost => format!(", about {}", words::dollars(cost)),
                 });
                 let (input, output) = (usage.input_tokens, usage.output_tokens);
                 told(WRITTEN, name, format!("{input} tokens in, {output} out{cost}"))

@@ -158,7 +158,7 @@ fn a_page_says_what_comes_next_and_what_today_may_cost() -> Result<()> {
     user.output(&[&update as &[&str], &["--daily-cost-usd", "2.5"]].concat())?;
     user.output(&[&update as &[&str], &["--daily-tokens", "1000"]].concat())?;
     let shown = user.output(&["roster", "show", &id])?;
-    let today = "today      0.0000 of 2.50 USD, 0 of 1000 tokens\n";
+    let today = "today      $0.00 of $2.50, 0 of 1000 tokens\n";
     ensure!(shown.contains(today), "the first ceiling stays with the second: {shown}");
     let next = shown.lines().find(|line| line.starts_with("next ")).context("a next fire")?;
     ensure!(next.contains(": desk, ") && next.contains("Monday"), "{next}");

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use callboard_core::{Birth, Cause, Entry, Head, InterruptView};
 use callboard_protocol::{
-    HostId, InterruptKind, NodeId, Owner, RosterId, RunId, RunStatus, Tenant, Timestamp,
-    WorkflowId, Workspace,
+    HostId, InterruptKind, NodeId, Owner, RosterId, RunId, RunMetrics, RunStatus, Tenant,
+    Timestamp, WorkflowId, Workspace,
 };
 
 use crate::effects::{Begun, EffectClaim, EffectId};
@@ -324,7 +324,7 @@ pub struct Filter {
 }
 
 /// One line of a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Listed {
     pub run_id: RunId,
@@ -340,6 +340,9 @@ pub struct Listed {
     pub trigger_source: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// What models have used so far, as the run's snapshot says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<RunMetrics>,
 }
 
 /// Which questions an inbox shows. Empty fields filter nothing.

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentRef, Failure, FileVersion, NodeId, Object, Owner, RunId, Timestamp, WorkflowId};
+use crate::{
+    AgentRef, Failure, FileVersion, NodeId, Object, Owner, ProviderUsage, RunId, Timestamp,
+    WorkflowId,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -144,6 +147,33 @@ pub struct RunCost {
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+}
+
+impl RunCost {
+    /// What one call came to.
+    pub fn of(usage: &ProviderUsage) -> Self {
+        Self {
+            usd: usage.cost_estimate_usd,
+            tokens: RunTokens { input: usage.input_tokens, output: usage.output_tokens },
+            model: Some(usage.model.clone()),
+            provider: Some(usage.provider.clone()),
+        }
+    }
+
+    /// The sum with one call more. A price that is unknown makes an unknown sum.
+    #[must_use]
+    pub fn plus(so_far: Option<Self>, call: Self) -> Self {
+        let usd = so_far.as_ref().map_or(Some(0.0), |so_far| so_far.usd);
+        let tokens = so_far.map(|so_far| so_far.tokens).unwrap_or_default();
+        Self {
+            usd: usd.zip(call.usd).map(|(sum, call)| sum + call),
+            tokens: RunTokens {
+                input: tokens.input.saturating_add(call.tokens.input),
+                output: tokens.output.saturating_add(call.tokens.output),
+            },
+            ..call
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -349,6 +349,7 @@ contract! {
         the_runs_of_a_member_are_listed_also_when_it_is_gone
         the_runs_of_an_agent_are_those_it_performs_and_those_of_its_members
         what_a_member_spent_is_summed_over_its_runs
+        a_list_says_what_runs_have_used
         a_work_item_is_kept_with_its_run_or_not_at_all
         an_item_comes_over_its_members_queue_or_not_at_all
         of_moves_of_an_item_one_fires

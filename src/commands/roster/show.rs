@@ -194,17 +194,17 @@ fn today(today: &Today) -> Result<(), CommandError> {
     let Today { limits, spent } = today;
     let tokens = spent.input_tokens + spent.output_tokens;
     let of_tokens = limits.max_tokens.map_or(String::new(), |most| format!(" of {most}"));
-    let of_cost = limits.max_cost_usd.map_or(String::new(), |most| format!(" of {most:.2}"));
+    let of_cost = limits.max_cost_usd.map(|most| format!(" of {}", words::dollars(most)));
     let cap = if limits.is_unbounded() { ", no ceiling" } else { "" };
-    let cost = spent.cost_usd;
-    output::field("today", &format!("{cost:.4}{of_cost} USD, {tokens}{of_tokens} tokens{cap}"))
+    let (cost, of_cost) = (words::dollars(spent.cost_usd), of_cost.unwrap_or_default());
+    output::field("today", &format!("{cost}{of_cost}, {tokens}{of_tokens} tokens{cap}"))
 }
 
 fn spent(spent: &Spent) -> Result<(), CommandError> {
     let tokens = spent.input_tokens + spent.output_tokens;
     let cost = match tokens {
         0 => "nothing".to_owned(),
-        _ => format!("about {:.4} USD for {tokens} tokens", spent.cost_usd),
+        _ => format!("about {} for {tokens} tokens", words::dollars(spent.cost_usd)),
     };
     output::field("cost", &cost)
 }

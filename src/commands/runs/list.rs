@@ -4,7 +4,7 @@ use clap::Args;
 use comfy_table::Cell;
 use serde::Deserialize;
 
-use callboard_protocol::{RunId, RunStatus, Timestamp, WorkflowId};
+use callboard_protocol::{RunId, RunMetrics, RunStatus, Timestamp, WorkflowId};
 
 use crate::args::Connection;
 use crate::client::Client;
@@ -65,6 +65,8 @@ struct Listed {
     status: RunStatus,
     created_at: Timestamp,
     #[serde(default)]
+    metrics: Option<RunMetrics>,
+    #[serde(default)]
     tags: Vec<String>,
 }
 
@@ -76,19 +78,22 @@ pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, Co
         true => client.all_runs(query).await?,
         false => client.runs(&query).await?,
     };
-    Listing::new("runs", ["run", "workflow", "status", "created", "tags"], "no runs").show(
-        found,
-        args.json,
-        |run: Listed| {
-            [
-                Cell::new(run.run_id),
-                Cell::new(run.workflow_id),
-                words::status_cell(run.status),
-                Cell::new(words::moment(run.created_at)),
-                Cell::new(words::plain(&run.tags.join(", "))),
-            ]
-        },
-    )
+    let headers = ["run", "workflow", "status", "created", "cost", "tags"];
+    Listing::new("runs", headers, "no runs").show(found, args.json, |run: Listed| {
+        [
+            Cell::new(run.run_id),
+            Cell::new(run.workflow_id),
+            words::status_cell(run.status),
+            Cell::new(words::moment(run.created_at)),
+            Cell::new(run.metrics.map(|it| paid(&it)).unwrap_or_default()),
+            Cell::new(words::plain(&run.tags.join(", "))),
+        ]
+    })
+}
+
+/// Dollars alone: a list has no room for tokens.
+fn paid(metrics: &RunMetrics) -> String {
+    metrics.openwop_cost.usd.map_or_else(|| "unknown".to_owned(), words::dollars)
 }
 
 fn query(args: &ListArgs, member: Option<String>) -> Vec<(&'static str, String)> {

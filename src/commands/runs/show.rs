@@ -43,6 +43,9 @@ fn print(run: &RunSnapshot) -> Result<(), CommandError> {
     if let (Some(started), Some(ended)) = (run.started_at, run.completed_at) {
         output::field("took", &words::duration(ended.since(started)))?;
     }
+    if let Some(metrics) = &run.metrics {
+        output::field("cost", &words::cost(&metrics.openwop_cost))?;
+    }
     print_family(run)?;
     if let Some(node) = &run.current_node_id {
         output::field("waits at", node.as_str())?;

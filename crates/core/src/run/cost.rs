@@ -8,12 +8,7 @@ use crate::trace::cost_attributes;
 
 impl Run {
     pub(super) fn fold_usage(&mut self, usage: &ProviderUsage) {
-        self.add_cost(RunCost {
-            usd: usage.cost_estimate_usd,
-            tokens: RunTokens { input: usage.input_tokens, output: usage.output_tokens },
-            model: Some(usage.model.clone()),
-            provider: Some(usage.provider.clone()),
-        });
+        self.add_cost(RunCost::of(usage));
     }
 
     /// A scripted stream says with its last chunk what it used, and nothing else says it.
@@ -48,16 +43,6 @@ impl Run {
     }
 
     fn add_cost(&mut self, call: RunCost) {
-        let so_far = self.cost.take();
-        let usd = so_far.as_ref().map_or(Some(0.0), |so_far| so_far.usd);
-        let tokens = so_far.map(|so_far| so_far.tokens).unwrap_or_default();
-        self.cost = Some(RunCost {
-            usd: usd.zip(call.usd).map(|(sum, call)| sum + call),
-            tokens: RunTokens {
-                input: tokens.input.saturating_add(call.tokens.input),
-                output: tokens.output.saturating_add(call.tokens.output),
-            },
-            ..call
-        });
+        self.cost = Some(RunCost::plus(self.cost.take(), call));
     }
 }

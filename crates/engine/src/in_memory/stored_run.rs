@@ -1,8 +1,9 @@
 //! One run as its rows say it: birth, head, log, lease.
 
 use callboard_core::{Birth, Entry, Head, InterruptView};
-use callboard_protocol::{Event, HostId, RosterId, Timestamp};
+use callboard_protocol::{Event, HostId, ProviderUsage, RosterId, RunCost, RunMetrics, Timestamp};
 
+use crate::roster::USAGE;
 use crate::store::{Claim, Fence, Filter, Lease, Listed, Recorded, Row, StoreError, Then};
 
 pub(super) struct StoredRun {
@@ -130,7 +131,17 @@ impl StoredRun {
             roster_id: self.member().cloned(),
             trigger_source: self.birth.attribution.as_ref().map(|it| it.trigger_source.clone()),
             tags: self.birth.tags.clone(),
+            metrics: self.metrics(),
         }
+    }
+
+    fn metrics(&self) -> Option<RunMetrics> {
+        let used = self.rows.iter().filter(|row| row.kind == USAGE);
+        let used = used.filter_map(|row| serde_json::from_str::<ProviderUsage>(&row.payload).ok());
+        let cost = used.fold(None, |cost, usage| Some(RunCost::plus(cost, RunCost::of(&usage))));
+        // The last call's model stands in the snapshot; a list says only what it came to.
+        let bare = |cost: RunCost| RunCost { model: None, provider: None, ..cost };
+        cost.map(|cost| RunMetrics { openwop_cost: bare(cost) })
     }
 
     pub(super) fn passes(&self, filter: &Filter) -> bool {

@@ -4,6 +4,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
 
 use callboard_engine::{Filter, KeyMode, Listed, Scope};
+use callboard_protocol::{RunCost, RunMetrics, RunTokens};
 
 use super::fault::Fault;
 use super::rows::{signed, status, time};
@@ -25,7 +26,10 @@ pub(super) fn statement(scope: &Scope, filter: &Filter) -> (String, Vec<Value>) 
     values.push(signed(filter.limit as u64).into());
     let sql = format!(
         "SELECT run_id, workflow_id, status, created_at, updated_at, roster_id, trigger_source,
-             (SELECT json_group_array(tag ORDER BY place) FROM run_tags WHERE run = runs.id)
+             (SELECT json_group_array(tag ORDER BY place) FROM run_tags WHERE run = runs.id),
+             (SELECT json_array(coalesce(sum(payload ->> 'inputTokens'), 0), coalesce(sum(payload ->> 'outputTokens'), 0),
+                  count(*), count(payload ->> 'costEstimateUsd'), total(payload ->> 'costEstimateUsd'))
+              FROM events WHERE run = runs.id AND kind = 'provider.usage')
          FROM runs WHERE {conditions} ORDER BY created_at DESC, id DESC LIMIT ?"
     );
     (sql, values)
@@ -87,5 +91,15 @@ fn line(row: &Row<'_>) -> Result<Listed, Fault> {
         trigger_source: row.get(6)?,
         tags: serde_json::from_str(&tags)
             .map_err(|error| Fault::unreadable("the tags of a run", error))?,
+        metrics: metrics(&row.get::<_, String>(8)?)?,
     })
+}
+
+/// Tokens in and out, calls, calls of a known price, their sum. A part is no total.
+fn metrics(sums: &str) -> Result<Option<RunMetrics>, Fault> {
+    let (input, output, calls, priced, usd): (u64, u64, u64, u64, f64) = serde_json::from_str(sums)
+        .map_err(|error| Fault::unreadable("what a run has used", error))?;
+    let usd = (calls == priced).then_some(usd);
+    let openwop_cost = RunCost { usd, tokens: RunTokens { input, output }, ..RunCost::default() };
+    Ok((calls > 0).then_some(RunMetrics { openwop_cost }))
 }

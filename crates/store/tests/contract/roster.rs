@@ -1,5 +1,7 @@
 //! Standing members: rows that one change at a time moves on, and the runs that are theirs.
 
+use std::collections::BTreeMap;
+
 use callboard_core::{AgentPin, Birth, TaskSource};
 use callboard_engine::{
     Append, Arrival, ArrivalState, Filter, FiredWork, InboxFilter, KeyMode, LogPosition, NewRun,
@@ -246,6 +248,38 @@ pub(crate) async fn what_a_member_spent_is_summed_over_its_runs(
     assert_eq!(since(1_001).await?, Spent::default(), "only runs that began then or later");
     let theirs = viewer("globex", None);
     assert_eq!(store.spent(&theirs, &"host:a".into(), at(0)).await?, Spent::default());
+    Ok(())
+}
+
+/// As the run's snapshot would say it: a price that is unknown makes an unknown sum, and nothing used is nothing said.
+pub(crate) async fn a_list_says_what_runs_have_used(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let priced =
+        r#"{"provider":"p","model":"m","inputTokens":10,"outputTokens":3,"costEstimateUsd":0.25}"#;
+    let unpriced = r#"{"provider":"p","model":"m","inputTokens":1,"outputTokens":1}"#;
+    for (run, used) in
+        [("r1", vec![priced, priced]), ("r2", vec![priced, unpriced]), ("r3", vec![])]
+    {
+        store.create(new_run(run)).await?;
+        let told = |payload: &&str| Row { kind: "provider.usage".to_owned(), ..row(payload) };
+        let mut rows: Vec<Row> = used.iter().map(told).collect();
+        rows.push(row("{\"inputTokens\":99}"));
+        store.append(Append { rows, ..append(run, 0) }).await?;
+    }
+    let listed = store.list(&acme(), &Filter { limit: 10, ..Filter::default() }).await?;
+    let used: BTreeMap<String, Option<(Option<f64>, u64, u64)>> = listed
+        .into_iter()
+        .map(|run| {
+            let cost = run.metrics.map(|metrics| metrics.openwop_cost);
+            (run.run_id.to_string(), cost.map(|it| (it.usd, it.tokens.input, it.tokens.output)))
+        })
+        .collect();
+    let expected = [
+        ("r1".to_owned(), Some((Some(0.5), 20, 6))),
+        ("r2".to_owned(), Some((None, 11, 4))),
+        ("r3".to_owned(), None),
+    ];
+    assert_eq!(used, BTreeMap::from(expected));
     Ok(())
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use callboard_protocol::{
     CapBreached, Event, InterruptResolved, NodeFailed, NodeId, NodeRetried, NodeStarted,
-    NodeSuspended, Object, OutputChunk, PROTOCOL_VERSION, Timestamp,
+    NodeSuspended, Object, OutputChunk, PROTOCOL_VERSION, ProviderUsage, RunCost, RunTokens,
+    Timestamp,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -53,6 +54,8 @@ struct OpenNode {
     node: usize,
     attempt: Option<usize>,
     interrupt: Option<usize>,
+    /// What the calls of the attempt came to so far.
+    cost: Option<RunCost>,
 }
 
 impl<'a> Tracer<'a> {
@@ -113,6 +116,7 @@ impl<'a> Tracer<'a> {
             Event::NodeSuspended(payload) => self.node_suspended(payload, at),
             Event::InterruptResolved(payload) => self.interrupt_resolved(payload, at),
             Event::OutputChunk(payload) => self.told(payload),
+            Event::ProviderUsage(payload) => self.used(payload),
             Event::CapBreached(payload) => self.cap_breached(payload, at),
             Event::RunPaused(_) => self.paused(at),
             Event::RunResumed(_) => self.note(RUN, "run.resumed", at),
@@ -152,6 +156,7 @@ impl<'a> Tracer<'a> {
         }
         if let Some(open) = self.open.get_mut(node_id) {
             open.attempt = Some(place);
+            open.cost = None;
         }
     }
 
@@ -172,7 +177,10 @@ impl<'a> Tracer<'a> {
         if !fields.is_empty() {
             self.set(place, "openwop.sensitive_fields", fields);
         }
-        self.open.insert(id.clone(), OpenNode { node: place, attempt: None, interrupt: None });
+        self.open.insert(
+            id.clone(),
+            OpenNode { node: place, attempt: None, interrupt: None, cost: None },
+        );
         place
     }
 
@@ -252,6 +260,32 @@ impl<'a> Tracer<'a> {
             self.set(attempt, "gen_ai.usage.output_tokens", usage.completion_tokens);
         }
         self.spans[attempt].attributes.extend(cost_attributes(cost));
+    }
+
+    /// The calls of an attempt add up; provider and model are those of the last.
+    fn used(&mut self, payload: &ProviderUsage) {
+        let open = payload.node_id.as_ref().and_then(|node| self.open.get_mut(node));
+        let Some((open, attempt)) = open.and_then(|open| open.attempt.map(|it| (open, it))) else {
+            return;
+        };
+        let sum = RunCost::plus(open.cost.take(), RunCost::of(payload));
+        let RunTokens { input, output } = sum.tokens;
+        let mut cost = Object::from_iter([
+            ("openwop.cost.tokens.input".to_owned(), input.into()),
+            ("openwop.cost.tokens.output".to_owned(), output.into()),
+            ("openwop.cost.tokens.total".to_owned(), input.saturating_add(output).into()),
+            ("openwop.cost.provider".to_owned(), payload.provider.as_str().into()),
+            ("openwop.cost.estimated".to_owned(), true.into()),
+        ]);
+        cost.extend(sum.usd.map(|usd| ("openwop.cost.usd".to_owned(), usd.into())));
+        open.cost = Some(sum);
+        let attributes = &mut self.spans[attempt].attributes;
+        attributes.remove("openwop.cost.usd");
+        attributes.extend(cost_attributes(cost));
+        self.set(attempt, "gen_ai.provider.name", &payload.provider);
+        self.set(attempt, "gen_ai.response.model", &payload.model);
+        self.set(attempt, "gen_ai.usage.input_tokens", input);
+        self.set(attempt, "gen_ai.usage.output_tokens", output);
     }
 
     fn cap_breached(&mut self, payload: &CapBreached, at: Timestamp) {

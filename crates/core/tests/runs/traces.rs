@@ -1,6 +1,8 @@
 //! Spans: the protocol's names and attributes, the same for everybody who reads the same log.
 
-use callboard_core::{Birth, Fact, Parent, Span, SpanCode, SpanContext, TraceContext, spans};
+use callboard_core::{
+    AgentFact, Birth, Command, Fact, Parent, Span, SpanCode, SpanContext, TraceContext, spans,
+};
 use callboard_protocol::{ChunkMeta, Usage};
 use serde_json::{Value, json};
 
@@ -69,6 +71,42 @@ fn a_run_its_nodes_and_their_attempts_are_nested_spans() {
             "openwop.node_attempt": 1, "openwop.event_seq": 6, "openwop.pii_present": false,
         })
     );
+}
+
+/// An agent asks its model several times: what it used adds up on its attempt.
+#[test]
+fn the_calls_of_an_agent_stand_on_its_attempt() {
+    let flow = given("a:ai");
+    let mut played = play(&flow, &[(0, Do::Start)]);
+    let call = |model: &str, usd: Option<f64>| {
+        let usage = json!({ "provider": "anthropic", "model": model, "inputTokens": 100,
+            "outputTokens": 20, "costEstimateUsd": usd });
+        AgentFact::Used(serde_json::from_value(usage).expect("usage"))
+    };
+    let mut tell = |place: u32, fact: AgentFact| {
+        let facts = vec![Fact::Agent { place, fact }];
+        let tell = Command::Tell { attempt: played.attempt("a"), facts };
+        let entries = played.run.decide(&tell, at(1)).expect("current");
+        played.log.extend(entries);
+        let seen = traced(&flow, &played);
+        named(&seen, "openwop.node.core.ai.callPrompt.attempt").attributes.clone()
+    };
+    tell(0, call("small", Some(0.5)));
+    let seen = tell(1, call("large", Some(0.25)));
+    for (name, value) in [
+        ("openwop.cost.tokens.input", json!(200)),
+        ("openwop.cost.tokens.output", json!(40)),
+        ("openwop.cost.tokens.total", json!(240)),
+        ("openwop.cost.usd", json!(0.75)),
+        ("openwop.cost.provider", json!("anthropic")),
+        ("gen_ai.usage.input_tokens", json!(200)),
+        ("gen_ai.usage.output_tokens", json!(40)),
+        ("gen_ai.response.model", json!("large")),
+        ("gen_ai.provider.name", json!("anthropic")),
+    ] {
+        assert_eq!(seen.get(name), Some(&value), "{name}");
+    }
+    assert_eq!(tell(2, call("odd", None)).get("openwop.cost.usd"), None, "a part is no total");
 }
 
 /// R76: the caller's trace is continued, and one that sends nothing gets a trace of the run's own.

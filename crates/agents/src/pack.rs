@@ -2,7 +2,6 @@
 
 mod prompts;
 mod reference;
-mod schema;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,8 +20,8 @@ use crate::error::PackError;
 use crate::signature::Sri;
 use reference::Resolver;
 
+pub use callboard_core::Schema;
 pub(crate) use prompts::check_dependencies;
-pub use schema::Schema;
 
 /// A pack with nothing left to look up.
 #[derive(Clone)]

@@ -115,13 +115,11 @@ impl Plan {
         host: HostLimits,
     ) -> Result<RunLimits, Inadmissible> {
         self.admit_inputs(inputs, unset)?;
+        self.check_schemas().map_err(|error| refuse(&error.path, error.message))?;
         if let Some(schema) = &self.configurable_schema
-            && let Some(error) = schema.iter_errors(&Value::Object(configurable.clone())).next()
+            && let Some(violation) = schema.violation(&Value::Object(configurable.clone()))
         {
-            return Err(refuse(
-                &format!("configurable{}", error.instance_path()),
-                error.to_string(),
-            ));
+            return Err(refuse(&format!("configurable{}", violation.place), violation.message));
         }
         admit_reserved_keys(configurable)?;
         let node_executions = positive(configurable, "recursionLimit")?

@@ -3,7 +3,6 @@
 mod approver;
 mod question;
 
-use jsonschema::Validator;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -13,7 +12,9 @@ use callboard_protocol::{
 
 pub(crate) use approver::{Approver, may_decide};
 pub use question::Question;
+pub(crate) use question::question_schemas;
 
+use crate::schema::Compiler;
 use crate::secrets::{redact_fields, redact_text};
 
 /// A question that has been asked and not settled.
@@ -302,12 +303,12 @@ fn refine_feedback_of(fields: &Object) -> Option<Object> {
 }
 
 fn check_schema(schema: &Object, value: &Value) -> Result<(), Unfit> {
-    let compiled: Result<Validator, _> =
-        jsonschema::draft202012::new(&Value::Object(schema.clone()));
-    // A schema that does not compile was accepted with its definition; it cannot judge anything.
-    let Ok(compiled) = compiled else { return Ok(()) };
-    match compiled.iter_errors(value).next() {
-        Some(error) => Err(unfit(&format!("{}{error}", error.instance_path()))),
+    // One that cannot be checked came with a definition from before such were refused. No answer can be shown to fit.
+    let schema = Compiler::default()
+        .compile_object(schema)
+        .map_err(|why| unfit(&format!("the schema for it {why}; cancel the run")))?;
+    match schema.violation(value) {
+        Some(violation) => Err(unfit(&violation.to_string())),
         None => Ok(()),
     }
 }

@@ -17,15 +17,18 @@ mod mask;
 mod mock_agent;
 mod node;
 mod orchestrate;
+mod pattern;
 mod plan;
 mod retry;
 mod run;
 mod schedule;
+mod schema;
 mod secrets;
 pub mod stream;
 mod talk;
 mod trace;
 mod version;
+mod work;
 
 pub use admission::{EXECUTION_MODEL, HostLimits, Inadmissible, MOCK_PROVIDERS, WIDEST_WINDOW};
 pub use birth::{
@@ -48,8 +51,10 @@ pub use run::{
     ToolCalled, ToolReturned, Via, model_turns, status_for_parent,
 };
 pub use schedule::{Cron, HORIZON, HORIZON_TEXT, ScheduleError, within_horizon};
+pub use schema::Schema;
 pub use secrets::{Redactor, SecretText, redact, redact_fields, redact_text, respell_marks};
 pub use trace::{
     Span, SpanCode, SpanContext, SpanEvent, SpanKind, SpanStatus, TraceContext, spans,
 };
 pub use version::{Pin, pin_version};
+pub use work::MOST_WORK;

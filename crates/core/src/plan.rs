@@ -5,7 +5,6 @@ mod compile;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jsonschema::Validator;
 use serde_json::Value;
 
 use callboard_protocol::{
@@ -20,6 +19,7 @@ use crate::mask::MaskingMode;
 use crate::mock_agent::MockAgent;
 use crate::node::{NodeKind, required_capability};
 use crate::orchestrate::{DispatchPlan, SupervisorPlan};
+use crate::schema::Schema;
 use crate::talk::TalkPlan;
 use channel_trigger::ChannelTrigger;
 
@@ -59,8 +59,10 @@ pub struct Plan {
     edges: Vec<PlanEdge>,
     pub(crate) loops: Vec<Loop>,
     pub(crate) triggers: Vec<ChannelTrigger>,
-    pub(crate) configurable_schema: Option<Validator>,
-    channel_schemas: BTreeMap<ChannelName, Validator>,
+    pub(crate) configurable_schema: Option<Schema>,
+    channel_schemas: BTreeMap<ChannelName, Schema>,
+    /// Why no new run may have this definition, though one that was accepted before goes on.
+    unusable_schema: Option<PlanError>,
     pub(crate) masking: MaskingMode,
     /// Whether anything here is marked sensitive; most definitions mark nothing and pay nothing.
     pub(crate) has_sensitive: bool,
@@ -195,7 +197,7 @@ impl Plan {
         self.definition.channels.as_ref()?.get(name)
     }
 
-    pub(crate) fn channel_schema(&self, name: &ChannelName) -> Option<&Validator> {
+    pub(crate) fn channel_schema(&self, name: &ChannelName) -> Option<&Schema> {
         self.channel_schemas.get(name)
     }
 

@@ -70,6 +70,7 @@ use crate::interrupt::OpenInterrupt;
 use crate::mask::{Mask, Sensitive};
 use crate::node::NodeKind;
 use crate::plan::Plan;
+use crate::work::{DECISION, Work};
 
 /// How many events one decide may emit. A longer chain owes `Continue`, so that no append grows without bound.
 const MAX_BATCH: usize = 256;
@@ -151,6 +152,10 @@ pub struct Run {
     files: files::Files,
     /// What was used of the run's budget.
     account: budget::Account,
+    /// The work that folding the log has been so far, what is left for its newest entry, and what the last decision was.
+    work: u64,
+    step: Work,
+    decided: u64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -301,6 +306,9 @@ impl Run {
             remembered: BTreeSet::new(),
             files: files::Files::default(),
             account: budget::Account::default(),
+            work: 0,
+            step: Work::default(),
+            decided: 0,
             birth,
             plan,
         };
@@ -324,20 +332,32 @@ impl Run {
         // A clock that jumped back must not make the log do so.
         let at = now.max(self.updated_at);
         let mut batch = Vec::new();
-        for event in self.accept(command, at)? {
+        let events = self.accept(command, at)?;
+        self.decided = 0;
+        for event in events {
             self.emit(event, at, &mut batch);
         }
-        while batch.len() < MAX_BATCH
-            && let Some((event, at)) = self.follow_up(at)
-        {
+        while batch.len() < MAX_BATCH && self.decided < DECISION {
+            let mut work = Work::default();
+            let Some((event, at)) = self.follow_up(at, &mut work) else { break };
+            self.decided += work.spent();
             self.emit(event, at, &mut batch);
         }
         Ok(batch)
     }
 
+    /// How much work the last decision was: at most [`MOST_WORK`](crate::MOST_WORK).
+    pub fn decided_work(&self) -> u64 {
+        self.decided
+    }
+
     /// What must come next, and when it happens.
-    fn follow_up(&self, at: Timestamp) -> Option<(Event, Timestamp)> {
-        if self.is_rehearsing() { self.rehearsed() } else { self.next(at).map(|event| (event, at)) }
+    fn follow_up(&self, at: Timestamp, work: &mut Work) -> Option<(Event, Timestamp)> {
+        if self.is_rehearsing() {
+            self.rehearsed(work)
+        } else {
+            self.next(at, work).map(|event| (event, at))
+        }
     }
 
     /// The event's payload as readers may see it, if the fold must see another.
@@ -376,6 +396,7 @@ impl Run {
         let cause = self.cause(&event);
         let entry = Entry { sequence: self.version, at, event, cause };
         self.apply(&entry);
+        self.decided += self.step.spent() + self.weighing();
         batch.push(entry);
     }
 

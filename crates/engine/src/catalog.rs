@@ -102,6 +102,7 @@ impl Catalog {
     pub fn load(&mut self, source: &str) -> Result<WorkflowId, PlanError> {
         let digest = digest(source);
         let plan = self.compile(&digest, source)?;
+        plan.check_schemas()?;
         let id = plan.id().clone();
         self.loaded.insert(
             id.clone(),
@@ -155,6 +156,7 @@ impl Catalog {
         let text = std::str::from_utf8(source)
             .map_err(|error| PlanError { path: "definition".into(), message: error.to_string() })?;
         let plan = self.compile(&digest(text), text)?;
+        plan.check_schemas()?;
         self.admit_types(&plan, &BTreeMap::new())?;
         let id = plan.id().clone();
         if self.loaded.contains_key(&id) {
@@ -237,7 +239,7 @@ impl Catalog {
         if let Some(plan) = lock().compiled.get(digest) {
             return Ok(plan.clone());
         }
-        let plan = Arc::new(Plan::parse(source.as_bytes())?);
+        let plan = Arc::new(Plan::reopen(source.as_bytes())?);
         lock().keep(digest, source, plan.clone());
         Ok(plan)
     }

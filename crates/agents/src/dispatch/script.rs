@@ -1,7 +1,13 @@
 //! What the scripted model answers: the smallest value that its schema admits, the same every time.
 
+use std::cell::Cell;
+
 use serde_json::{Map, Value, json};
 
+/// A schema whose levels each ask for two of the next could ask for more than any host has.
+const MOST_VALUES: u32 = 10_000;
+/// A text that must be longer is cut off here.
+const LONGEST_TEXT: usize = 64 << 10;
 /// Deeper schemas refer to themselves; what lies below is left empty.
 const DEEPEST: usize = 16;
 /// How sure the scripted model says that it is: enough for every published threshold.
@@ -10,22 +16,30 @@ const CONFIDENCE: f64 = 0.9;
 /// An answer for a result schema. Without one it is a sentence.
 pub fn answer(schema: Option<&Value>, persona: &str) -> Value {
     match schema {
-        Some(schema) => Script { root: schema, persona }.value(schema, "", 0),
-        None => json!({ "text": Script { root: &Value::Null, persona }.sentence("answer") }),
+        Some(schema) => Script::new(schema, persona).value(schema, "", 0),
+        None => json!({ "text": Script::new(&Value::Null, persona).sentence("answer") }),
     }
 }
 
 struct Script<'a> {
     root: &'a Value,
     persona: &'a str,
+    /// How many values may still be made.
+    left: Cell<u32>,
 }
 
-impl Script<'_> {
+impl<'a> Script<'a> {
+    fn new(root: &'a Value, persona: &'a str) -> Self {
+        Self { root, persona, left: Cell::new(MOST_VALUES) }
+    }
+
     fn value(&self, schema: &Value, name: &str, depth: usize) -> Value {
         let schema = self.resolve(schema, depth);
-        if depth > DEEPEST {
+        let left = self.left.get();
+        if depth > DEEPEST || left == 0 {
             return Value::Null;
         }
+        self.left.set(left - 1);
         if let Some(value) = schema.get("const").or_else(|| schema.get("default")) {
             return value.clone();
         }
@@ -83,6 +97,7 @@ impl Script<'_> {
         }
         let (least, most) = (schema["minLength"].as_u64(), schema["maxLength"].as_u64());
         let length = |bound: Option<u64>| bound.and_then(|bound| usize::try_from(bound).ok());
+        let least = least.map(|least| least.min(LONGEST_TEXT as u64));
         let mut text = self.sentence(name);
         if let Some(most) = length(most) {
             text = text.chars().take(most).collect();
@@ -182,5 +197,13 @@ mod tests {
         let schema = json!({ "type": "object", "required": ["next"],
             "properties": { "next": { "$ref": "#" } } });
         assert!(answer(Some(&schema), "Ann").is_object());
+    }
+
+    #[test]
+    fn a_schema_that_asks_for_more_than_there_is_gets_less() {
+        let twice = json!({ "type": "array", "minItems": 64, "items": { "$ref": "#" } });
+        assert!(answer(Some(&twice), "Ann").to_string().len() < 100_000);
+        let long = json!({ "type": "string", "minLength": u64::MAX });
+        assert_eq!(answer(Some(&long), "Ann").as_str().map(str::len), Some(LONGEST_TEXT));
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn read(config: &Object) -> Result<Self, Failure> {
-        let source = config.get("outputSchema").cloned().unwrap_or_else(|| Value::Bool(true));
+        let source = config.get("outputSchema").cloned().unwrap_or(Value::Bool(true));
         let schema = Schema::compile(source.to_string().as_bytes())
             .map_err(|why| invalid(format!("config.outputSchema: {why}")))?;
         let names = [config.get("envelopeType"), source.get("title"), source.get("$id")];

@@ -1,7 +1,7 @@
-//! Expressions, one step at a time and within a budget of bytes.
+//! Expressions, one step at a time and within two budgets: what they make, in bytes, and what they look at, in work.
 //!
 //! minijinja parses them and knows what every operator and filter means. It counts steps, though, and one step may
-//! make gigabytes: so each is taken from here, after what it can make was paid for.
+//! make gigabytes or go through millions of values: so each is taken from here, after that was paid for.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,11 @@ use minijinja::machinery::ast::{
 use minijinja::machinery::parse_expr;
 use minijinja::value::{Kwargs, Serde, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, context};
-use serde_json::Value as Json;
 
-use callboard_protocol::Object;
-
+use super::names::{Below, Names, Place};
 use super::purse::Purse;
 use crate::bounds::FULLEST;
+use crate::work::Work;
 
 /// Bytes of one expression: the parser's tree is as deep as a chain of operators is long.
 const LONGEST: usize = 4_096;
@@ -24,6 +23,12 @@ const LONGEST: usize = 4_096;
 const STEPS: u32 = 10_000;
 /// How deep steps may be nested, each within the one before it.
 const LEVELS: u32 = 200;
+/// Units of work that it takes to begin: the environment with all its filters is made anew.
+const BEGINNING: u64 = 16_384;
+/// Those of a step by itself, of an operation, which is compiled, and of a call of a filter or a test.
+const EACH_STEP: u64 = 64;
+const EACH_OPERATION: u64 = 1_024;
+const EACH_CALL: u64 = 256;
 /// The functions that expressions may call.
 const FUNCTIONS: [&str; 3] = ["range", "dict", "namespace"];
 
@@ -34,26 +39,45 @@ pub(super) fn parse(expression: &str) -> Result<Expr<'_>, Error> {
     parse_expr(expression)
 }
 
-pub(super) fn value_of(expression: &str, names: &Object) -> Result<Value, Error> {
+/// The JSON value of an expression; null where it has none.
+pub(super) fn value_of(
+    expression: &str,
+    names: &Names<'_>,
+    work: &mut Work,
+) -> Result<serde_json::Value, Error> {
     let parsed = parse(expression)?;
+    let mut purse = Purse::new(work);
+    purse.work(BEGINNING)?;
     let mut evaluation = Evaluation {
         environment: Environment::new(),
         names,
         known: BTreeMap::new(),
-        purse: Purse::default(),
+        purse,
         unread: FULLEST,
         steps: 0,
         level: 0,
     };
-    evaluation.value(&parsed)
+    let value = evaluation.value(&parsed)?;
+    evaluation.purse.walk(&value)?;
+    match value.is_undefined() {
+        true => Ok(serde_json::Value::Null),
+        false => serde_json::to_value(value)
+            .map_err(|error| wrong(format!("there is no JSON value of it: {error}"))),
+    }
+}
+
+/// What a part of an expression stands for.
+enum Found<'a> {
+    Place(Place<'a>),
+    Value(Value),
 }
 
 struct Evaluation<'a> {
     environment: Environment<'static>,
-    names: &'a Object,
+    names: &'a Names<'a>,
     /// What was read of the names, by its place, so that each is copied once.
-    known: BTreeMap<*const Json, Value>,
-    purse: Purse,
+    known: BTreeMap<usize, Value>,
+    purse: Purse<'a>,
     /// What may still be read of the names.
     unread: usize,
     steps: u32,
@@ -62,28 +86,56 @@ struct Evaluation<'a> {
 
 impl<'a> Evaluation<'a> {
     fn value(&mut self, expr: &Expr<'_>) -> Result<Value, Error> {
+        let found = self.find(expr)?;
+        self.read(found)
+    }
+
+    /// Follows names as far as they lead without reading what they stand for.
+    fn find(&mut self, expr: &Expr<'_>) -> Result<Found<'a>, Error> {
         self.level += 1;
         self.steps += 1;
         if self.level > LEVELS || self.steps > STEPS {
             return Err(wrong("takes too many steps".into()));
         }
-        let value = match self.place(expr) {
-            Some(place) => self.read(place),
-            None => self.step(expr),
-        }?;
+        self.purse.work(EACH_STEP)?;
+        let found = match expr {
+            Expr::Var(it) => match self.names.get(it.id) {
+                Some(place) => Found::Place(place),
+                None => Found::Value(Value::UNDEFINED),
+            },
+            Expr::GetAttr(it) => {
+                let outer = self.find(&it.expr)?;
+                match below(&outer, |place| place.field(it.name)) {
+                    Some(found) => found,
+                    None => Found::Value(self.read(outer)?.get_attr(it.name)?),
+                }
+            }
+            Expr::GetItem(it) => {
+                let outer = self.find(&it.expr)?;
+                let key = self.value(&it.subscript_expr)?;
+                match below(&outer, |place| place.item(&key)) {
+                    Some(found) => found,
+                    None => {
+                        let outer = self.read(outer)?;
+                        // A place in a text is found by counting; a key is compared with others.
+                        if outer.as_str().is_some() {
+                            self.purse.walk(&outer)?;
+                        }
+                        self.purse.walk(&key)?;
+                        Found::Value(outer.get_item(&key)?)
+                    }
+                }
+            }
+            _ => Found::Value(self.step(expr)?),
+        };
         self.level -= 1;
-        Ok(value)
+        Ok(found)
     }
 
     fn step(&mut self, expr: &Expr<'_>) -> Result<Value, Error> {
         match expr {
             Expr::Const(constant) => Ok(constant.value.clone()),
-            Expr::Var(_) => Ok(Value::UNDEFINED),
-            Expr::GetAttr(it) => self.value(&it.expr)?.get_attr(it.name),
-            Expr::GetItem(it) => {
-                let value = self.value(&it.expr)?;
-                value.get_item(&self.value(&it.subscript_expr)?)
-            }
+            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.value(expr),
             Expr::Slice(it) => self.slice(it),
             Expr::UnaryOp(it) => {
                 let operator = match it.op {
@@ -108,6 +160,8 @@ impl<'a> Evaluation<'a> {
             Expr::Test(it) => {
                 let value = self.value(&it.expr)?;
                 let arguments = self.arguments(Some(value), &it.args)?;
+                self.purse.work(EACH_CALL)?;
+                arguments.iter().try_for_each(|argument| self.purse.walk(argument))?;
                 let holds = self.environment.empty_state().perform_test(it.name, &arguments);
                 holds.map(Value::from).map_err(|error| named(&error, "test", it.name))
             }
@@ -134,6 +188,8 @@ impl<'a> Evaluation<'a> {
         let mut left = self.value(&it.expr)?;
         for next in &it.ops {
             let right = self.value(&next.expr)?;
+            self.purse.walk(&left)?;
+            self.purse.walk(&right)?;
             if !self.operate_on_two(comparison(next.op), left, right.clone())?.is_true() {
                 return Ok(false.into());
             }
@@ -153,26 +209,22 @@ impl<'a> Evaluation<'a> {
         Ok(Value::from_object(fields))
     }
 
-    /// What a path of names such as `nodes.a.text` stands for.
-    fn place(&self, expr: &Expr<'_>) -> Option<&'a Json> {
-        match expr {
-            Expr::Var(it) => self.names.get(it.id),
-            Expr::GetAttr(it) => self.place(&it.expr)?.as_object()?.get(it.name),
-            _ => None,
-        }
-    }
-
-    fn read(&mut self, place: &'a Json) -> Result<Value, Error> {
-        if let Some(known) = self.known.get(&std::ptr::from_ref(place)) {
+    fn read(&mut self, found: Found<'a>) -> Result<Value, Error> {
+        let place = match found {
+            Found::Place(place) => place,
+            Found::Value(value) => return Ok(value),
+        };
+        if let Some(known) = self.known.get(&place.address()) {
             return Ok(known.clone());
         }
-        let weight = crate::bounds::weight(place);
+        let weight = place.weight();
+        self.purse.work(weight as u64)?;
         self.unread = self
             .unread
             .checked_sub(weight)
             .ok_or_else(|| wrong(format!("reads more than {FULLEST} bytes")))?;
-        let value = Value::from(Serde(place));
-        self.known.insert(place, value.clone());
+        let value = Value::from(Serde(&place));
+        self.known.insert(place.address(), value.clone());
         Ok(value)
     }
 
@@ -184,6 +236,8 @@ impl<'a> Evaluation<'a> {
             _ => {}
         }
         let right = self.value(&it.right)?;
+        self.purse.walk(&left)?;
+        self.purse.walk(&right)?;
         let operator = match it.op {
             BinOpKind::Concat => return self.purse.text(&[&left, &right]),
             BinOpKind::Add if left.as_str().is_some() && right.as_str().is_some() => {
@@ -273,17 +327,35 @@ impl<'a> Evaluation<'a> {
             }
             return Ok(made.into());
         }
+        self.purse.work(EACH_CALL)?;
+        self.purse.work_for_filter(name, &arguments)?;
         self.purse.pay_for_filter(name, &mut arguments)?;
         let made = self.environment.empty_state().apply_filter(name, &arguments);
         self.purse.settle(made.map_err(|error| self::named(&error, "filter", name))?)
     }
 
-    fn operate_on_two(&self, operation: &str, left: Value, right: Value) -> Result<Value, Error> {
+    fn operate_on_two(
+        &mut self,
+        operation: &str,
+        left: Value,
+        right: Value,
+    ) -> Result<Value, Error> {
         self.operate(operation, [left, right, Value::UNDEFINED, Value::UNDEFINED])
     }
 
-    fn operate(&self, operation: &str, [a, b, c, d]: [Value; 4]) -> Result<Value, Error> {
+    fn operate(&mut self, operation: &str, [a, b, c, d]: [Value; 4]) -> Result<Value, Error> {
+        self.purse.work(EACH_OPERATION)?;
         self.environment.compile_expression(operation)?.eval(context! { a, b, c, d })
+    }
+}
+
+/// What is below a place, as far as that can be said without reading it.
+fn below<'a>(outer: &Found<'a>, look: impl FnOnce(&Place<'a>) -> Below<'a>) -> Option<Found<'a>> {
+    let Found::Place(place) = outer else { return None };
+    match look(place) {
+        Below::Place(place) => Some(Found::Place(place)),
+        Below::Nothing => Some(Found::Value(Value::UNDEFINED)),
+        Below::Unclear => None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the steps of one expression may make together, in bytes.
+//! What the steps of one expression may make together, in bytes, and what they may look at, in units of work.
 
 use std::fmt::{self, Write as _};
 
@@ -7,26 +7,68 @@ use minijinja::value::{Value, ValueKind};
 
 use super::evaluation::{is_lazy, wrong};
 use crate::bounds::HEAVIEST;
+use crate::work::{self, Work};
 
 /// What a value costs beside its text.
 const EACH: usize = 32;
 /// The widest field of a format, whose text may name any.
 const WIDEST_FIELD: usize = 999;
 
-pub(super) struct Purse {
+pub(super) struct Purse<'w> {
     left: usize,
+    work: &'w mut Work,
 }
 
-impl Default for Purse {
-    fn default() -> Self {
-        Self { left: HEAVIEST }
+impl<'w> Purse<'w> {
+    pub(super) fn new(work: &'w mut Work) -> Self {
+        Self { left: HEAVIEST, work }
     }
-}
 
-impl Purse {
     pub(super) fn pay(&mut self, bytes: usize) -> Result<(), Error> {
         self.left = self.left.checked_sub(bytes).ok_or_else(too_large)?;
-        Ok(())
+        self.work(bytes as u64)
+    }
+
+    pub(super) fn work(&mut self, units: u64) -> Result<(), Error> {
+        self.work.spend(units).map_err(|error| wrong(error.to_string()))
+    }
+
+    /// Counts what it takes to go through a value once.
+    pub(super) fn walk(&mut self, value: &Value) -> Result<(), Error> {
+        let text = value.as_str().map_or(0, str::len);
+        self.work(work::EACH + text as u64)?;
+        match value.kind() {
+            ValueKind::Seq | ValueKind::Iterable => {
+                value.try_iter()?.try_for_each(|item| self.walk(&item))
+            }
+            ValueKind::Map => value.try_iter()?.try_for_each(|key| {
+                self.walk(&key)?;
+                self.walk(&value.get_item(&key)?)
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts what a filter does with its arguments, the first of which is the value that it is applied to: it goes
+    /// through that once, or as often as sorting takes, and for each item of it through all the others.
+    pub(super) fn work_for_filter(&mut self, name: &str, arguments: &[Value]) -> Result<(), Error> {
+        let Some((first, others)) = arguments.split_first() else { return Ok(()) };
+        let before = self.work.spent();
+        self.walk(first)?;
+        let once = self.work.spent() - before;
+        let items = match (name, first.as_str()) {
+            // Each sign is compared with all that are to be cut off.
+            ("trim", Some(text)) => text.len() as u64,
+            (_, Some(_)) => 1,
+            (_, None) => first.len().unwrap_or(1).max(1) as u64,
+        };
+        if let "sort" | "dictsort" | "groupby" | "unique" = name {
+            self.work(once.saturating_mul(u64::from(items.ilog2())))?;
+        }
+        let before = self.work.spent();
+        others.iter().try_for_each(|argument| self.walk(argument))?;
+        let others = self.work.spent() - before;
+        self.work(others.saturating_mul(items - 1))
     }
 
     /// Pays for a copy of a value.

@@ -76,6 +76,29 @@ impl Question {
     }
 }
 
+/// The schemas that answers to a node's questions must match, each with its path.
+pub(crate) fn question_schemas(node: &WorkflowNode) -> impl Iterator<Item = (String, &Object)> {
+    let config = &node.config;
+    let own = ["resumeSchema", "outcomeSchema"]
+        .into_iter()
+        .filter_map(|key| Some((format!("config.{key}"), config.get(key)?.as_object()?)));
+    let data = config.get("data");
+    let outcome = data.and_then(|data| data.get("outcomeSchema")?.as_object());
+    let outcome = outcome.map(|schema| ("config.data.outcomeSchema".to_owned(), schema));
+    let asked = [
+        ("config", config.get("questions")),
+        ("config.data", data.and_then(|data| data.get("questions"))),
+    ];
+    let asked = asked.into_iter().flat_map(|(path, questions)| {
+        let questions = questions.and_then(Value::as_array).into_iter().flatten().enumerate();
+        questions.filter_map(move |(index, question)| {
+            let schema = question.get("schema")?.as_object()?;
+            Some((format!("{path}.questions[{index}].schema"), schema))
+        })
+    });
+    own.chain(outcome).chain(asked)
+}
+
 fn approval_data(node: &WorkflowNode) -> Result<Value, Failure> {
     let config = &node.config;
     let text = |key: &str, default: &str| {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jsonschema::Validator;
 use serde_json::Value;
 
 use callboard_protocol::{
@@ -13,10 +12,12 @@ use super::{Plan, PlanEdge, PlanError, PlanNode, error};
 use crate::child::ChildCall;
 use crate::expression::check_expression;
 use crate::graph::{Graph, Link, Loop, NodeIndex};
+use crate::interrupt::question_schemas;
 use crate::mask::MaskingMode;
 use crate::mock_agent::MockAgent;
 use crate::node::NodeKind;
 use crate::orchestrate::{DispatchPlan, SupervisorPlan};
+use crate::schema::{Compiler, Schema};
 use crate::talk::TalkPlan;
 
 /// Definitions beyond this are refused: nobody draws them, and every check here is polynomial.
@@ -27,12 +28,25 @@ const MAX_EDGES: usize = 10_000;
 impl Plan {
     /// Reads and compiles a definition's text.
     pub fn parse(source: &[u8]) -> Result<Self, PlanError> {
+        let plan = Self::reopen(source)?;
+        plan.check_schemas()?;
+        Ok(plan)
+    }
+
+    /// As `parse`, for a definition that was accepted before: a schema that is none, or is too costly, lets nothing
+    /// through instead of keeping the run from being read.
+    pub fn reopen(source: &[u8]) -> Result<Self, PlanError> {
         let definition =
             WorkflowDefinition::parse(source).map_err(|error| PlanError::from(error.0))?;
         Self::compile(definition)
     }
 
-    pub fn compile(definition: WorkflowDefinition) -> Result<Self, PlanError> {
+    /// Refuses a definition with a schema that cannot be checked within limits.
+    pub fn check_schemas(&self) -> Result<(), PlanError> {
+        self.unusable_schema.clone().map_or(Ok(()), Err)
+    }
+
+    fn compile(definition: WorkflowDefinition) -> Result<Self, PlanError> {
         if definition.nodes.len() > MAX_NODES {
             return Err(error("nodes", format!("more than {MAX_NODES} nodes")));
         }
@@ -49,12 +63,8 @@ impl Plan {
             )
         })?;
         check_ports(&definition, &listed)?;
-        let channel_schemas = compile_channels(&definition)?;
-        let configurable_schema = definition
-            .configurable_schema
-            .as_ref()
-            .map(|schema| compile_schema("configurableSchema", schema))
-            .transpose()?;
+        check_variables(&definition)?;
+        let schemas = Schemas::of(&definition);
         let masking = MaskingMode::of(&definition)?;
         let mut plan = Self {
             nodes: Vec::new(),
@@ -62,8 +72,9 @@ impl Plan {
             edges: Vec::new(),
             loops: Vec::new(),
             triggers: Vec::new(),
-            configurable_schema,
-            channel_schemas,
+            configurable_schema: schemas.configurable,
+            channel_schemas: schemas.channels,
+            unusable_schema: schemas.unusable,
             masking,
             has_sensitive: marks_sensitive(&definition),
             definition,
@@ -245,16 +256,7 @@ fn check_ports(
     Ok(())
 }
 
-fn compile_channels(
-    definition: &WorkflowDefinition,
-) -> Result<BTreeMap<ChannelName, Validator>, PlanError> {
-    let mut schemas = BTreeMap::new();
-    for (name, channel) in definition.channels.iter().flatten() {
-        if let Some(schema) = &channel.schema {
-            schemas
-                .insert(name.clone(), compile_schema(&format!("channels.{name}.schema"), schema)?);
-        }
-    }
+fn check_variables(definition: &WorkflowDefinition) -> Result<(), PlanError> {
     for (index, variable) in definition.variables.iter().enumerate() {
         if definition.channels.iter().flatten().any(|(name, _)| name.as_str() == variable.name) {
             let path = format!("variables[{index}].name");
@@ -264,7 +266,48 @@ fn compile_channels(
             ));
         }
     }
-    Ok(schemas)
+    Ok(())
+}
+
+/// All schemas of a definition, compiled together.
+#[derive(Default)]
+struct Schemas {
+    configurable: Option<Schema>,
+    channels: BTreeMap<ChannelName, Schema>,
+    compiler: Compiler,
+    /// The first that cannot be used.
+    unusable: Option<PlanError>,
+}
+
+impl Schemas {
+    fn of(definition: &WorkflowDefinition) -> Self {
+        let mut schemas = Self::default();
+        for (name, channel) in definition.channels.iter().flatten() {
+            if let Some(source) = &channel.schema {
+                let schema = schemas.compile(&format!("channels.{name}.schema"), source);
+                schemas.channels.insert(name.clone(), schema);
+            }
+        }
+        if let Some(source) = &definition.configurable_schema {
+            schemas.configurable = Some(schemas.compile("configurableSchema", source));
+        }
+        // Those of questions are compiled again when an answer comes, which few do.
+        let asks =
+            |node: &&WorkflowNode| matches!(NodeKind::of(node), NodeKind::Gate | NodeKind::Talk);
+        for node in definition.nodes.iter().filter(asks) {
+            for (path, source) in question_schemas(node) {
+                schemas.compile(&format!("nodes.{}.{path}", node.id), source);
+            }
+        }
+        schemas
+    }
+
+    fn compile(&mut self, path: &str, source: &Object) -> Schema {
+        self.compiler.compile_object(source).unwrap_or_else(|why| {
+            self.unusable.get_or_insert_with(|| error(path, why.clone()));
+            Schema::unusable(source, &why)
+        })
+    }
 }
 
 fn marks_sensitive(definition: &WorkflowDefinition) -> bool {
@@ -274,11 +317,6 @@ fn marks_sensitive(definition: &WorkflowDefinition) -> bool {
             .nodes
             .iter()
             .any(|node| node.output_sensitivity.iter().flatten().any(|(_, marked)| *marked))
-}
-
-fn compile_schema(path: &str, schema: &Object) -> Result<Validator, PlanError> {
-    jsonschema::draft202012::new(&Value::Object(schema.clone()))
-        .map_err(|why| error(path, why.to_string()))
 }
 
 fn retries(node: &WorkflowNode) -> Option<u32> {

@@ -13,6 +13,7 @@ use crate::graph::NodeIndex;
 use crate::interrupt::Question;
 use crate::orchestrate::{AskUserRouting, DecisionKind, DispatchPlan, FanOut};
 use crate::talk::TalkPlan;
+use crate::work::Work;
 
 /// A decision that is being carried out.
 #[derive(Debug, Clone, PartialEq)]
@@ -144,7 +145,8 @@ impl Run {
     fn ask_user(&self, index: NodeIndex, prompt: &str, at: Timestamp) -> Result<Step, Failure> {
         let state = &self.nodes[index];
         if self.talk_plan(index).is_some() {
-            let step = self.converse(index, at)?;
+            // What is said here goes into no channel, so that nothing is to be checked.
+            let step = self.converse(index, at, &mut Work::default())?;
             return Ok(match step {
                 Step::Done(mut talked) => {
                     let answer = talked.remove("outcome").unwrap_or_default();

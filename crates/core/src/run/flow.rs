@@ -10,6 +10,7 @@ use crate::expression::holds;
 use crate::graph::{Loop, NodeIndex};
 use crate::node::NodeKind;
 use crate::plan::WriteOrigin;
+use crate::work::Work;
 
 /// A node's end and its time.
 #[derive(Debug)]
@@ -50,8 +51,9 @@ impl Run {
         let plan = self.plan.clone();
         let node = plan.node(index);
         for edge in node.outgoing.iter().chain(&node.returning) {
+            let mut work = self.step;
             let outcome = match &self.nodes[index].stage {
-                Stage::Completed => self.is_followed(*edge),
+                Stage::Completed => self.is_followed(*edge, &mut work),
                 Stage::Waiting
                 | Stage::Suspended
                 | Stage::Active
@@ -61,6 +63,7 @@ impl Run {
                 | Stage::Skipped
                 | Stage::Cancelled => Ok(false),
             };
+            self.step = work;
             match outcome {
                 Ok(followed) => self.followed[*edge] = followed,
                 Err(failure) => {
@@ -71,7 +74,7 @@ impl Run {
         }
     }
 
-    fn is_followed(&self, edge: usize) -> Result<bool, Failure> {
+    fn is_followed(&self, edge: usize, work: &mut Work) -> Result<bool, Failure> {
         let edge = self.plan.edge(edge);
         let source = self.plan.node(edge.from);
         let enters_own_body = |known: &&usize| {
@@ -85,7 +88,9 @@ impl Run {
             return Ok(false);
         }
         match &edge.edge.condition {
-            Some(condition) => holds(condition, &self.nodes[edge.from].outputs, || self.names()),
+            Some(condition) => {
+                holds(condition, &self.nodes[edge.from].outputs, || self.names(), work)
+            }
             None => Ok(true),
         }
     }

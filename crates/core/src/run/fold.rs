@@ -12,12 +12,15 @@ use crate::channel::{Bounds, Channel, Evolution, breaking_change, evolution};
 use crate::graph::NodeIndex;
 use crate::interrupt::Decision;
 use crate::node::NodeKind;
+use crate::work::Work;
 
 impl Run {
     /// Folds one event. An event kind that this build does not know is kept in the log and skipped here.
     #[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
     pub fn apply(&mut self, entry: &Entry) {
         let at = entry.at;
+        self.work = self.work.saturating_add(self.step.spent());
+        self.step = Work::after(self.work);
         self.leave_source(entry);
         match &entry.event {
             Event::RunStarted(_) => self.fold_started(at),
@@ -221,8 +224,10 @@ impl Run {
             self.files.turn();
         }
         self.fold_dispatch_started(index);
-        (self.nodes[index].inputs, self.nodes[index].unresolved) = match self.resolve_inputs(index)
-        {
+        let mut work = self.step;
+        let resolved = self.resolve_inputs(index, &mut work);
+        self.step = work;
+        (self.nodes[index].inputs, self.nodes[index].unresolved) = match resolved {
             Ok(inputs) => {
                 self.take(&inputs);
                 (inputs, None)
@@ -324,7 +329,11 @@ impl Run {
             Some(Evolution::FoldIfValid) => {
                 let mut folded = channel.clone();
                 fold(&mut folded);
-                let is_valid = schema.is_none_or(|schema| schema.is_valid(&folded.value));
+                // Counted, and made in any case: whether a written value is folded cannot depend on what was before.
+                let work = schema.map_or(0, |schema| schema.work(&folded.value));
+                let _ = self.step.spend(work + weight(&folded.value) as u64);
+                let is_valid =
+                    schema.is_none_or(|schema| schema.violation(&folded.value).is_none());
                 if is_valid {
                     *channel = folded;
                 }

@@ -1,5 +1,7 @@
 //! What a node finds at its ports when it starts.
 
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 
 use callboard_protocol::{Failure, NodeId, Object, PortValue};
@@ -7,38 +9,56 @@ use callboard_protocol::{Failure, NodeId, Object, PortValue};
 use super::{Run, Stage};
 use crate::bounds::{HEAVIEST, too_heavy, weigh_fields, weight};
 use crate::channel::{Side, check_access};
-use crate::expression::evaluate;
+use crate::expression::{Names, Place, evaluate};
 use crate::graph::NodeIndex;
+use crate::work::Work;
 
 impl Run {
     /// Values that arrive over edges, overridden by what the node's own ports declare.
-    pub(super) fn resolve_inputs(&self, index: NodeIndex) -> Result<Object, Failure> {
+    pub(super) fn resolve_inputs(
+        &self,
+        index: NodeIndex,
+        work: &mut Work,
+    ) -> Result<Object, Failure> {
         let node = &self.plan.node(index).node;
         let mut tray = Tray { inputs: Object::new(), left: HEAVIEST };
         self.arriving(index, &mut tray)?;
+        let mut names = None;
         for (port, value) in &node.inputs {
-            if let Some(value) = self.resolve_port(index, port, value)? {
+            let value = match value {
+                PortValue::Expression { expression } => {
+                    let names = names.get_or_insert_with(|| self.names());
+                    Some(evaluate(expression, names, work)?)
+                }
+                value => self.resolve_port(index, port, value)?,
+            };
+            if let Some(value) = value {
                 tray.put(port, value)?;
             }
         }
+        // All of it was copied, and is weighed once more.
+        work.spend((HEAVIEST - tray.left) as u64)?;
         self.has_room(weigh_fields(&tray.inputs)?)?;
         Ok(tray.inputs)
     }
 
     /// Names that expressions may use: the variables, `inputs`, `nodes`, and `ctx.triggerData` where something
     /// delivered the run.
-    pub(super) fn names(&self) -> Object {
-        let mut names = self.variables.clone();
-        let nodes: Object = (0..self.nodes.len())
-            .filter(|index| !self.nodes[*index].outputs.is_empty())
-            .map(|index| {
-                (self.node_id(index).to_string(), Value::Object(self.nodes[index].outputs.clone()))
-            })
-            .collect();
-        names.insert("inputs".into(), Value::Object(self.birth.inputs.clone()));
-        names.insert("nodes".into(), Value::Object(nodes));
+    pub(super) fn names(&self) -> Names<'_> {
+        let mut names = Names::default();
+        names.extend(&self.variables);
+        let mut nodes = Names::default();
+        for (state, node) in self.nodes.iter().zip(self.plan.nodes()) {
+            if !state.outputs.is_empty() {
+                nodes.insert(node.node.id.as_str(), Place::Fields(&state.outputs));
+            }
+        }
+        names.insert("inputs", Place::Fields(&self.birth.inputs));
+        names.insert("nodes", Place::Named(Rc::new(nodes)));
         if let Some(delivery) = &self.birth.delivery {
-            names.insert("ctx".into(), json!({ "triggerData": delivery.event }));
+            let mut context = Names::default();
+            context.insert("triggerData", Place::Fields(&delivery.event));
+            names.insert("ctx", Place::Named(Rc::new(context)));
         }
         names
     }
@@ -76,7 +96,7 @@ impl Run {
     ) -> Result<Option<Value>, Failure> {
         match value {
             PortValue::Static { value } => Ok(Some(value.clone())),
-            PortValue::Expression { expression } => evaluate(expression, &self.names()).map(Some),
+            PortValue::Expression { .. } => Ok(None),
             PortValue::Connection { node_id, output_key, optional } => {
                 let source = self.plan.index(node_id).map(|source| &self.nodes[source].outputs);
                 match source.and_then(|outputs| outputs.get(output_key)) {

@@ -13,6 +13,11 @@ impl Run {
         if is_full { Err(too_full()) } else { Ok(()) }
     }
 
+    /// The work of weighing all values of a run, which each event of a full one asks for.
+    pub(super) fn weighing(&self) -> u64 {
+        if self.taken > FULLEST { FULLEST as u64 / 4 } else { 0 }
+    }
+
     pub(super) fn take(&mut self, fields: &Object) {
         self.taken = self.taken.saturating_add(weight_of(fields));
     }

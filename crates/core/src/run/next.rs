@@ -14,10 +14,11 @@ use crate::bounds::weigh_fields;
 use crate::graph::{Loop, NodeIndex};
 use crate::node::{NEVER_PROVIDED, NodeKind};
 use crate::retry::backoff_ms;
+use crate::work::Work;
 
 impl Run {
     /// The next event that follows from the state alone, at time `at`.
-    pub(super) fn next(&self, at: Timestamp) -> Option<Event> {
+    pub(super) fn next(&self, at: Timestamp, work: &mut Work) -> Option<Event> {
         if self.phase != Phase::Running {
             return None;
         }
@@ -37,7 +38,7 @@ impl Run {
         if let Some(breach) = self.overtime(at) {
             return Some(breach);
         }
-        if let Some(event) = self.active.iter().find_map(|index| self.step(*index, at)) {
+        if let Some(event) = self.active.iter().find_map(|index| self.step(*index, at, work)) {
             return Some(event);
         }
         if let Some(drain) = &self.drain {

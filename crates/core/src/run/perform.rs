@@ -14,6 +14,7 @@ use crate::channel::invalid;
 use crate::expression::{evaluate, holds, is_true};
 use crate::graph::NodeIndex;
 use crate::node::NodeKind;
+use crate::work::Work;
 
 /// The longest delay that a node may ask for: a year.
 const MAX_DELAY_MS: u64 = 31_536_000_000;
@@ -23,7 +24,7 @@ const DEFAULT_FAILURE: (&str, &str) =
 
 impl Run {
     /// The next event of an active node that core computes; none for others and for delays that last.
-    pub(super) fn step(&self, index: NodeIndex, at: Timestamp) -> Option<Event> {
+    pub(super) fn step(&self, index: NodeIndex, at: Timestamp, work: &mut Work) -> Option<Event> {
         let state = &self.nodes[index];
         if !matches!(state.stage, Stage::Active | Stage::Suspended) {
             return None;
@@ -39,17 +40,17 @@ impl Run {
                 Ok(Step::Done(Object::new()))
             }
             NodeKind::Pass => Ok(Step::Done(state.inputs.clone())),
-            NodeKind::Identity => self.identity(index, at),
+            NodeKind::Identity => self.identity(index, at, work),
             NodeKind::Delay => self.delay(index, Object::new(), at),
             NodeKind::Hold => self.delay(index, state.inputs.clone(), at),
             NodeKind::Fail => return Some(self.intended_failure(index)),
             NodeKind::SetVariable => self.set_variable(index),
             NodeKind::GetVariable => self.get_variable(index),
-            NodeKind::Conditional => self.conditional(index),
+            NodeKind::Conditional => self.conditional(index, work),
             NodeKind::Loop => Ok(Step::Done(self.loop_round(index))),
-            NodeKind::ChannelWrite => self.write_channel(index, at),
+            NodeKind::ChannelWrite => self.write_channel(index, at, work),
             NodeKind::Gate => self.gate(index, at),
-            NodeKind::Talk => self.converse(index, at),
+            NodeKind::Talk => self.converse(index, at, work),
             NodeKind::Child => self.child_step(index, at),
             NodeKind::Supervisor => self.supervise(index, at),
             NodeKind::Dispatch => self.dispatch(index, at),
@@ -97,12 +98,12 @@ impl Run {
         Ok(if at < self.delay_ends(index)? { Step::Wait } else { Step::Done(outputs) })
     }
 
-    fn identity(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
+    fn identity(&self, index: NodeIndex, at: Timestamp, work: &mut Work) -> Result<Step, Failure> {
         let node = &self.plan.node(index).node;
         if node.config.get("emitDuplicateMessageId") == Some(&Value::Bool(true))
             && self.nodes[index].facts < 2
         {
-            return self.duplicate_message(index, at);
+            return self.duplicate_message(index, at, work);
         }
         let state = &self.nodes[index];
         let mut outputs = Object::new();
@@ -116,7 +117,12 @@ impl Run {
     }
 
     /// The conformance probe of the `message` reducer: the same message, twice.
-    fn duplicate_message(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
+    fn duplicate_message(
+        &self,
+        index: NodeIndex,
+        at: Timestamp,
+        work: &mut Work,
+    ) -> Result<Step, Failure> {
         let declared = self.plan.definition().channels.iter().flatten();
         let channel = declared
             .filter(|(_, channel)| channel.reducer == Reducer::Message)
@@ -129,7 +135,7 @@ impl Run {
             ));
         };
         let value = json!({ "messageId": format!("{}:{}", self.told_id(), self.node_id(index)), "role": "agent", "content": "probe" });
-        self.write(index, channel, value, at)
+        self.write(index, channel, value, at, work)
     }
 
     /// The event of a node's configuration, once.
@@ -182,20 +188,20 @@ impl Run {
         Ok(Step::Done(Object::from_iter([("value".to_owned(), value)])))
     }
 
-    fn conditional(&self, index: NodeIndex) -> Result<Step, Failure> {
+    fn conditional(&self, index: NodeIndex, work: &mut Work) -> Result<Step, Failure> {
         let state = &self.nodes[index];
         let result = match self.given(index, "condition") {
             Some(Value::String(expression)) => {
                 let mut names = self.names();
-                names.extend(state.inputs.clone());
-                is_true(&evaluate(expression, &names)?)
+                names.extend(&state.inputs);
+                is_true(&evaluate(expression, &names, work)?)
             }
             Some(Value::Object(condition)) => {
                 let condition: EdgeCondition =
                     serde_json::from_value(Value::Object(condition.clone())).map_err(|error| {
                         Failure::new("validation_error", format!("config.condition: {error}"))
                     })?;
-                holds(&condition, &state.inputs, || self.names())?
+                holds(&condition, &state.inputs, || self.names(), work)?
             }
             Some(value) => is_true(value),
             None => {

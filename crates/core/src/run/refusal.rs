@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Entry, Run, Stage};
 use crate::birth::Fork;
+use crate::work::Work;
 
 /// What a model answered in one turn, as a log tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl Run {
     }
 
     /// How a replay ends that has told of it: the node fails, and nothing that hangs on it goes on.
-    pub(super) fn refuted(&self, at: Timestamp) -> Option<Event> {
+    pub(super) fn refuted(&self, at: Timestamp, work: &mut Work) -> Option<Event> {
         let failed = self.fault.clone().and_then(|error| {
             let node_id = self.birth.fork.as_ref()?.refusal.as_ref()?.node.clone();
             let index = self.plan.index(&node_id)?;
@@ -87,7 +88,7 @@ impl Run {
             let is_open = state.stage == Stage::Active;
             is_open.then(|| self.loose_end(index).unwrap_or(failed))
         });
-        failed.or_else(|| self.next(at))
+        failed.or_else(|| self.next(at, work))
     }
 
     pub(super) fn fold_diverged_at_refusal(&mut self, payload: &ReplayDivergedAtRefusal) {

@@ -16,6 +16,7 @@ use callboard_protocol::{
 use super::{Entry, Phase, Run, Stage};
 use crate::birth::Fork;
 use crate::graph::NodeIndex;
+use crate::work::Work;
 
 /// What a replay reads from, and how far it has come.
 #[derive(Debug, Clone, Default)]
@@ -116,15 +117,15 @@ impl Run {
     }
 
     /// The next event of a replay, with its time. One answer for every state, until the run has ended.
-    pub(super) fn rehearsed(&self) -> Option<(Event, Timestamp)> {
+    pub(super) fn rehearsed(&self, work: &mut Work) -> Option<(Event, Timestamp)> {
         let fork = self.birth.fork.as_ref()?;
         if matches!(self.phase, Phase::Ended { .. }) {
             return None;
         }
         if self.script.is_refuted {
-            return self.refuted(self.updated_at).map(|event| (event, self.updated_at));
+            return self.refuted(self.updated_at, work).map(|event| (event, self.updated_at));
         }
-        let Some(entry) = self.script.current() else { return self.beyond_script(fork) };
+        let Some(entry) = self.script.current() else { return self.beyond_script(fork, work) };
         let at = entry.at.max(self.updated_at);
         if let Some(end) = self.diverges_at_refusal(fork, entry) {
             return Some((end, at));
@@ -133,7 +134,7 @@ impl Run {
             return Some((diverged(fork, entry, Some(&entry.event)), at));
         }
         Some((
-            match self.next(at) {
+            match self.next(at, work) {
                 Some(own) if own == entry.event => own,
                 _ if self.takes(&entry.event) => entry.event.clone(),
                 Some(own) if self.script.reported == Some(entry.sequence) => own,
@@ -143,14 +144,14 @@ impl Run {
         ))
     }
 
-    fn beyond_script(&self, fork: &Fork) -> Option<(Event, Timestamp)> {
+    fn beyond_script(&self, fork: &Fork, work: &mut Work) -> Option<(Event, Timestamp)> {
         let mut at = self.updated_at;
-        let mut own = self.next(at);
+        let mut own = self.next(at, work);
         if own.is_none()
             && let Some(later) = self.own_timers().min()
         {
             at = at.max(later);
-            own = self.next(at);
+            own = self.next(at, work);
         }
         match own {
             Some(_) if self.script.is_whole && self.script.reported != Some(fork.until) => {

@@ -15,6 +15,7 @@ use super::{Run, Stage};
 use crate::graph::NodeIndex;
 use crate::interrupt::{Decision, OpenInterrupt, Question, key_of};
 use crate::talk::{CLOSED, TalkPlan};
+use crate::work::Work;
 
 /// Where a node's conversation stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,8 +32,13 @@ pub(super) struct Talk {
 
 impl Run {
     /// What a node that talks does next.
-    pub(super) fn converse(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
-        if let Some(write) = self.unwritten_turn(index, at) {
+    pub(super) fn converse(
+        &self,
+        index: NodeIndex,
+        at: Timestamp,
+        work: &mut Work,
+    ) -> Result<Step, Failure> {
+        if let Some(write) = self.unwritten_turn(index, at, work) {
             return write;
         }
         let state = &self.nodes[index];
@@ -168,12 +174,17 @@ impl Run {
     }
 
     /// The write of a turn that its channel does not hold yet.
-    fn unwritten_turn(&self, index: NodeIndex, at: Timestamp) -> Option<Result<Step, Failure>> {
+    fn unwritten_turn(
+        &self,
+        index: NodeIndex,
+        at: Timestamp,
+        work: &mut Work,
+    ) -> Option<Result<Step, Failure>> {
         let channel = self.talk_plan(index)?.channel.as_ref()?;
         let state = &self.nodes[index];
         let turn = &state.talk.as_ref()?.last;
         // Nothing but turns is written here, one after the other.
-        (state.facts <= turn.turn_index).then(|| self.write(index, channel, json!(turn), at))
+        (state.facts <= turn.turn_index).then(|| self.write(index, channel, json!(turn), at, work))
     }
 
     pub(super) fn fold_conversation_opened(&mut self, payload: &ConversationOpened, at: Timestamp) {

@@ -11,6 +11,7 @@ use crate::birth::AgentPin;
 use crate::graph::NodeIndex;
 use crate::head::Head;
 use crate::node::NodeKind;
+use crate::work::Work;
 
 /// One try at performing a node. Exact also in loops, because the visit is part of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,7 +98,7 @@ impl Run {
         if self.phase == Phase::Pending {
             return Some(self.birth.created_at);
         }
-        if self.follow_up(self.updated_at).is_some() {
+        if self.follow_up(self.updated_at, &mut Work::default()).is_some() {
             return Some(self.updated_at);
         }
         if self.phase != Phase::Running {

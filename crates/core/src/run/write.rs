@@ -11,9 +11,10 @@ use super::Run;
 use super::command::Refusal;
 use super::inputs::quoted;
 use super::perform::Step;
-use crate::bounds::weigh;
+use crate::bounds::{weigh, weight};
 use crate::channel::{Bounds, Channel, Side, check_access, check_write, invalid};
 use crate::graph::NodeIndex;
+use crate::work::Work;
 
 /// A write into a channel that no node of the run makes.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +28,12 @@ pub struct OutsideWrite {
 }
 
 impl Run {
-    pub(super) fn write_channel(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
+    pub(super) fn write_channel(
+        &self,
+        index: NodeIndex,
+        at: Timestamp,
+        work: &mut Work,
+    ) -> Result<Step, Failure> {
         let name = self
             .given(index, "channelName")
             .or_else(|| self.given(index, "channel"))
@@ -42,7 +48,7 @@ impl Run {
             return Ok(Step::Done(Object::new()));
         }
         let value = self.given(index, "value").cloned().unwrap_or(Value::Null);
-        self.write(index, &name.into(), value, at)
+        self.write(index, &name.into(), value, at, work)
     }
 
     pub(super) fn write(
@@ -51,6 +57,7 @@ impl Run {
         channel: &ChannelName,
         value: Value,
         at: Timestamp,
+        work: &mut Work,
     ) -> Result<Step, Failure> {
         let node = &self.plan.node(index).node;
         let (reducer, bounds, schema_version) = match self.plan.channel(channel) {
@@ -66,7 +73,7 @@ impl Run {
         if !reducer.is_well_named() {
             return Err(invalid(channel, format!("unknown reducer {:?}", String::from(reducer))));
         }
-        self.check_fold(channel, &reducer, bounds, &value, at)?;
+        self.check_fold(channel, &reducer, bounds, &value, at, work)?;
         Ok(Step::Emit(Event::ChannelWritten(ChannelWritten {
             channel: channel.clone(),
             value,
@@ -87,6 +94,7 @@ impl Run {
         bounds: Bounds,
         value: &Value,
         at: Timestamp,
+        work: &mut Work,
     ) -> Result<(), Failure> {
         check_write(channel, reducer, bounds, value)?;
         self.has_room(weigh(value)?)?;
@@ -94,10 +102,12 @@ impl Run {
         let current = self.channels.get(channel).cloned();
         let mut folded = current.unwrap_or_else(|| Channel::new(reducer, None));
         folded.fold(reducer, bounds, value, at);
-        match schema.iter_errors(&folded.value).next() {
-            Some(error) => Err(invalid(
+        work.spend(weight(&folded.value) as u64)?;
+        work.spend(schema.work(&folded.value))?;
+        match schema.violation(&folded.value) {
+            Some(violation) => Err(invalid(
                 channel,
-                format!("channel {channel} would not match its schema: {error}"),
+                format!("channel {channel} would not match its schema: {violation}"),
             )),
             None => Ok(()),
         }
@@ -134,9 +144,12 @@ impl Run {
                 source_run_id: write.source_run_id.clone(),
             });
         }
-        self.check_fold(channel, &reducer, bounds_of(declared), &write.value, at).map_err(
-            |failure| Refusal::InvalidWrite { channel: channel.clone(), why: failure.message },
-        )?;
+        let bounds = bounds_of(declared);
+        self.check_fold(channel, &reducer, bounds, &write.value, at, &mut Work::default())
+            .map_err(|failure| Refusal::InvalidWrite {
+                channel: channel.clone(),
+                why: failure.message,
+            })?;
         let mut events = self.opening();
         events.push(Event::ChannelWritten(ChannelWritten {
             channel: channel.clone(),

@@ -1,6 +1,6 @@
 //! How large and how deep the values of a run may become, whoever makes them.
 
-use callboard_core::Run;
+use callboard_core::{MOST_WORK, Run};
 use callboard_protocol::Event;
 use serde_json::{Value, json};
 
@@ -32,7 +32,11 @@ fn a_value_that_doubles_in_a_loop_fails_its_node_before_it_is_recorded() {
         ("[v, v]", json!("a")),
         ("{'a': v, 'b': v}", json!(1)),
     ] {
-        let played = play(&rounds(text, first), &[(0, Do::Start)]);
+        let mut played = play(&rounds(text, first), &[(0, Do::Start)]);
+        // One decision does not hold all of this work.
+        while !played.run.status().is_terminal() {
+            played.step(1, &Do::Continue);
+        }
         let code = &played.payload("node.failed")["error"]["code"];
         let is_bounded = code == "value_too_large" || code == "expression_error";
         assert!(is_bounded, "{text}: {:#?}", played.lines.last());
@@ -117,4 +121,47 @@ fn a_recorded_value_beyond_the_bounds_is_still_read() {
     let run = Run::replay(played.run.birth().clone(), played.run.plan().clone(), &log);
     assert_eq!(run.status(), played.run.status());
     assert_eq!(run.snapshot().variables["a"]["v"], nested(100));
+}
+
+/// Each node takes a third of what one step may: together they are more than one decision.
+#[test]
+fn a_decision_ends_with_its_work_and_the_next_goes_on() {
+    let names: Vec<String> = (0..8).map(|place| format!("n{place}")).collect();
+    let nodes: Vec<String> = names.iter().map(|name| format!("{name}:noop")).collect();
+    let text = "[inputs.t == inputs.t, inputs.t == inputs.t]|length";
+    let flow = names
+        .iter()
+        .fold(given(&nodes.join(" ")), |flow, name| flow.ports(name, expression(text)))
+        .inputs(json!({ "t": "a".repeat(9 << 20) }));
+    let mut run = flow.run();
+    let (mut log, mut decisions) = (Vec::new(), 0);
+    let mut command = callboard_core::Command::Start;
+    while !run.status().is_terminal() {
+        log.extend(run.decide(&command, crate::given::at(0)).expect("a decision"));
+        assert!(run.decided_work() <= MOST_WORK, "{}", run.decided_work());
+        command = callboard_core::Command::Continue;
+        decisions += 1;
+    }
+    assert!(decisions >= 2, "{decisions} decisions");
+    assert_eq!(run.status().as_str(), "completed");
+    let folded = Run::replay(run.birth().clone(), run.plan().clone(), &log);
+    assert_eq!(folded.snapshot(), run.snapshot());
+}
+
+/// A new holder folds all of it again: what a run evaluates is bounded as a whole, and by its log alone.
+#[test]
+fn a_loop_that_looks_at_much_in_every_round_fails_when_its_run_has_worked_enough() {
+    let flow =
+        rounds("[2 in inputs.l, 3 in inputs.l, 4 in inputs.l, 5 in inputs.l]|length", json!(1));
+    let flow = flow.inputs(json!({ "l": vec![1; 1_000_000] }));
+    let mut played = play(&flow, &[(0, Do::Start)]);
+    while !played.run.status().is_terminal() {
+        played.step(1, &Do::Continue);
+        assert!(played.run.decided_work() <= MOST_WORK, "{}", played.run.decided_work());
+    }
+    let failed = played.payload("node.failed");
+    assert_eq!(failed["error"]["code"], "work_limit_exceeded");
+    assert!(failed["error"]["message"].as_str().expect("a text").contains("read smaller values"));
+    let folded = Run::replay(played.run.birth().clone(), played.run.plan().clone(), &played.log);
+    assert_eq!(folded.snapshot(), played.run.snapshot());
 }

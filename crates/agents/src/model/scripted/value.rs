@@ -1,5 +1,8 @@
 //! A value that satisfies a schema, the smallest that says something.
 
+use std::cell::Cell;
+
+use callboard_core::Schema;
 use callboard_protocol::Object;
 use serde_json::{Number, Value, json};
 
@@ -7,6 +10,8 @@ use serde_json::{Number, Value, json};
 const DEEPEST: usize = 24;
 /// A schema that asks for more is not worth filling.
 const MOST_ITEMS: u64 = 100;
+/// The same for all values together: each level of a schema may ask for many of the next.
+const MOST_VALUES: u32 = 10_000;
 /// Texts for patterns, tried in this order.
 const CANDIDATES: [&str; 12] = [
     "scripted",
@@ -25,7 +30,8 @@ const CANDIDATES: [&str; 12] = [
 
 /// Walks the schema: constants, first choices and defaults before anything that is made up.
 pub(super) fn satisfy(schema: &Value, summary: &str, confidence: f64) -> Value {
-    let filler = Filler { root: schema, text: format!("[scripted] {summary}"), confidence };
+    let text = format!("[scripted] {summary}");
+    let filler = Filler { root: schema, text, confidence, left: Cell::new(MOST_VALUES) };
     filler.fill(schema, 0, 0)
 }
 
@@ -33,14 +39,18 @@ struct Filler<'s> {
     root: &'s Value,
     text: String,
     confidence: f64,
+    /// How many values may still be made.
+    left: Cell<u32>,
 }
 
 impl Filler<'_> {
     /// `turn` tells items of one list apart.
     fn fill(&self, schema: &Value, depth: usize, turn: u64) -> Value {
-        let Some(source) = schema.as_object().filter(|_| depth < DEEPEST) else {
+        let left = self.left.get();
+        let Some(source) = schema.as_object().filter(|_| depth < DEEPEST && left > 0) else {
             return Value::Null;
         };
+        self.left.set(left - 1);
         if let Some(place) = source.get("$ref").and_then(Value::as_str) {
             let found = place.strip_prefix('#').and_then(|place| self.root.pointer(place));
             return found.map_or(Value::Null, |found| self.fill(found, depth + 1, turn));
@@ -144,11 +154,11 @@ impl Filler<'_> {
 
 /// The first candidate that the pattern lets through, or the text as it is.
 fn matching(pattern: &Value, text: &str) -> String {
-    let Ok(validator) = jsonschema::validator_for(&json!({ "pattern": pattern })) else {
-        return text.to_owned();
-    };
+    let schema = Schema::compile(json!({ "pattern": pattern }).to_string().as_bytes());
+    let Ok(schema) = schema else { return text.to_owned() };
     let mut all = std::iter::once(text).chain(CANDIDATES);
-    all.find(|candidate| validator.is_valid(&json!(candidate))).unwrap_or(text).to_owned()
+    let fits = |candidate: &&str| schema.violations(&json!(candidate)).is_empty();
+    all.find(fits).unwrap_or(text).to_owned()
 }
 
 fn formatted(format: &str) -> Option<&'static str> {

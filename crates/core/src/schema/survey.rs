@@ -9,6 +9,8 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// Published schemas have twenty references.
 const MOST_VALUES: usize = 10_000;
 const MOST_REFERENCES: usize = 256;
+/// Each may take ten milliseconds to compile.
+pub(super) const MOST_PATTERNS: usize = 100;
 const DEEPEST: usize = 64;
 
 /// What the fields of an object are called by.
@@ -42,6 +44,8 @@ pub(super) struct Survey<'s> {
     /// A name may stand at several places: which of them is meant is the validator's choice.
     anchors: BTreeMap<&'s str, Vec<&'s Value>>,
     references: usize,
+    /// The regular expressions in it.
+    pub(super) patterns: BTreeSet<&'s str>,
 }
 
 pub(super) fn address(value: &Value) -> usize {
@@ -91,6 +95,9 @@ impl<'s> Survey<'s> {
                 if let Some(text) = field.as_str() {
                     self.check_keyword(value, name, text, depth)?;
                 }
+                if let ("patternProperties", Some(all)) = (name.as_str(), field.as_object()) {
+                    self.patterns.extend(all.keys().map(String::as_str));
+                }
                 match fields.below(name) {
                     Some(fields) => self.visit(field, fields, depth + 1),
                     None => Ok(()),
@@ -110,6 +117,10 @@ impl<'s> Survey<'s> {
         match name {
             "$schema" if text.trim_end_matches('#') != DIALECT => {
                 Err(format!("{text:?} is not the dialect 2020-12"))
+            }
+            "pattern" => {
+                self.patterns.insert(text);
+                Ok(())
             }
             "$id" if depth > 0 => Err("an $id inside a schema is not supported".to_owned()),
             "$anchor" | "$dynamicAnchor" => {

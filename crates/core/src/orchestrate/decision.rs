@@ -21,8 +21,15 @@ pub struct OrchestratorDecision {
 /// What is to happen next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecisionKind {
-    NextWorker { workers: Vec<WorkflowId> },
-    AskUser { prompt: String },
+    NextWorker {
+        workers: Vec<WorkflowId>,
+        /// What each of them is given beside what is mapped. Whoever carries the decision out sees to it that there are
+        /// as many as workers.
+        inputs: Option<Vec<Object>>,
+    },
+    AskUser {
+        prompt: String,
+    },
     Terminate,
 }
 
@@ -33,8 +40,11 @@ impl OrchestratorDecision {
         let (kind, known): (DecisionKind, &[&str]) =
             match fields.get("kind").and_then(Value::as_str) {
                 Some("next-worker") => (
-                    DecisionKind::NextWorker { workers: workers(fields)? },
-                    &["kind", "nextWorkerIds", "confidence"],
+                    DecisionKind::NextWorker {
+                        workers: workers(fields)?,
+                        inputs: worker_inputs(fields)?,
+                    },
+                    &["kind", "nextWorkerIds", "nextWorkerInputs", "confidence"],
                 ),
                 Some("ask-user") => {
                     let prompt = text(fields, "prompt")?.ok_or("ask-user needs a prompt")?;
@@ -75,6 +85,13 @@ fn workers(fields: &Object) -> Result<Vec<WorkflowId>, String> {
     listed.iter().map(name).collect()
 }
 
+fn worker_inputs(fields: &Object) -> Result<Option<Vec<Object>>, String> {
+    let Some(given) = fields.get("nextWorkerInputs") else { return Ok(None) };
+    let items = given.as_array().map(|items| items.iter().map(|item| item.as_object().cloned()));
+    let read = items.and_then(Iterator::collect::<Option<Vec<_>>>);
+    read.map(Some).ok_or_else(|| "nextWorkerInputs must list objects".to_owned())
+}
+
 fn text(fields: &Object, key: &str) -> Result<Option<String>, String> {
     match fields.get(key) {
         None => Ok(None),
@@ -106,6 +123,8 @@ mod tests {
     fn what_the_schema_admits_is_read() {
         let decisions = [
             json!({ "kind": "next-worker", "nextWorkerIds": ["a", "b"], "confidence": 0.3 }),
+            json!({ "kind": "next-worker", "nextWorkerIds": ["a", "a"],
+                "nextWorkerInputs": [{ "id": 1 }] }),
             json!({ "kind": "ask-user", "prompt": "Which?" }),
             json!({ "kind": "terminate" }),
             json!({ "kind": "terminate", "reason": "done", "confidence": 1,
@@ -128,6 +147,9 @@ mod tests {
             json!({ "kind": "next-worker", "nextWorkerIds": [""] }),
             json!({ "kind": "next-worker", "nextWorkerIds": ["x".repeat(257)] }),
             json!({ "kind": "next-worker", "nextWorkerIds": ["a"], "workers": 1 }),
+            json!({ "kind": "next-worker", "nextWorkerIds": ["a"], "nextWorkerInputs": {} }),
+            json!({ "kind": "next-worker", "nextWorkerIds": ["a"], "nextWorkerInputs": ["x"] }),
+            json!({ "kind": "terminate", "nextWorkerInputs": [] }),
             json!({ "kind": "ask-user", "prompt": "" }),
             json!({ "kind": "ask-user", "prompt": "?", "confidence": 0.9 }),
             json!({ "kind": "terminate", "reason": 7 }),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::attest::Agreed;
 use super::command::{Refusal, RetryClass};
+use super::handoff::Worker;
 use super::perform::Step;
 use super::view::Attempt;
 use super::{Phase, Run, Stage};
@@ -96,7 +97,14 @@ impl Run {
         }
         let workers = state.dispatching.iter().flat_map(|under_way| &under_way.workers);
         let waiting = workers.filter(|worker| worker.is_waiting());
-        waiting.map(|worker| self.child_order(index, &worker.workflow, Object::new())).collect()
+        let order = |worker: &Worker| {
+            let mut order = self.child_order(index, &worker.workflow, Object::new());
+            // What is given to one worker alone is nearer than what is mapped for all.
+            order.unset.retain(|name| !worker.inputs.contains_key(name));
+            order.inputs.extend(worker.inputs.clone());
+            order
+        };
+        waiting.map(order).collect()
     }
 
     fn child_order(
@@ -161,6 +169,8 @@ impl Run {
         };
         let hand = |(name, value): (&String, &Value)| {
             let ours = mapping.and_then(|mapping| mapping.get(name));
+            // A worker's own input has taken the place of what is mapped to that name.
+            let ours = ours.filter(|ours| self.variables.get(*ours) == Some(value));
             let is_secret = ours.is_some_and(|ours| self.mask().is_sensitive_variable(ours));
             let value = match is_secret && !stays_hidden(name) {
                 true => self.mask().hide(value).unwrap_or(Value::Null),

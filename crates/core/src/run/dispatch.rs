@@ -27,8 +27,14 @@ pub(super) struct Dispatching {
 impl Dispatching {
     pub(super) fn of(ruling: Ruling, plan: &DispatchPlan, agent: Option<String>) -> Self {
         let (workers, talk) = match &ruling.decision.kind {
-            DecisionKind::NextWorker { workers } => {
-                (workers.iter().cloned().map(Worker::of).collect(), None)
+            DecisionKind::NextWorker { workers, inputs } => {
+                let own =
+                    |place| inputs.as_ref().and_then(|all: &Vec<Object>| all.get(place)).cloned();
+                let workers = workers.iter().enumerate();
+                let of = |(place, workflow): (usize, &WorkflowId)| {
+                    Worker::of(workflow.clone(), own(place).unwrap_or_default())
+                };
+                (workers.map(of).collect(), None)
             }
             DecisionKind::AskUser { prompt } => {
                 let holds_talk = plan.ask_user_routing != AskUserRouting::Clarification;
@@ -56,7 +62,15 @@ impl Run {
         match &under_way.ruling.decision.kind {
             DecisionKind::Terminate => Ok(Step::Done(Object::new())),
             DecisionKind::AskUser { prompt } => self.ask_user(index, prompt, at),
-            DecisionKind::NextWorker { workers } => {
+            DecisionKind::NextWorker { workers, inputs } => {
+                let given = inputs.as_ref().map_or(workers.len(), Vec::len);
+                if given != workers.len() {
+                    let message = format!(
+                        "nextWorkerInputs has {given} entries for {} workers; give one for each",
+                        workers.len()
+                    );
+                    return Err(Failure::new("validation_error", message));
+                }
                 if plan.fan_out_policy == FanOut::Reject && workers.len() > 1 {
                     let message =
                         format!("{} workers are named, and one is allowed", workers.len());

@@ -14,6 +14,8 @@ use crate::graph::NodeIndex;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Worker {
     pub(super) workflow: WorkflowId,
+    /// What the decision gives to this one alone.
+    pub(super) inputs: Object,
     pub(super) began: Option<u64>,
     /// The child, by its place among the run's.
     pub(super) child: Option<usize>,
@@ -27,9 +29,10 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn of(workflow: WorkflowId) -> Self {
+    pub(super) fn of(workflow: WorkflowId, inputs: Object) -> Self {
         Self {
             workflow,
+            inputs,
             began: None,
             child: None,
             succeeded: None,

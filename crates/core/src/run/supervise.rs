@@ -132,7 +132,7 @@ impl Run {
 
     fn escalated(&self, index: NodeIndex, ruling: &Ruling, floor: Confidence) -> Event {
         let worker_id = match &ruling.decision.kind {
-            DecisionKind::NextWorker { workers } => workers.first().cloned(),
+            DecisionKind::NextWorker { workers, .. } => workers.first().cloned(),
             DecisionKind::AskUser { .. } | DecisionKind::Terminate => None,
         };
         Event::ConfidenceEscalated(ConfidenceEscalated {
@@ -148,7 +148,7 @@ impl Run {
 
     fn floor_question(&self, index: NodeIndex, ruling: &Ruling, floor: Confidence) -> Question {
         let what = match &ruling.decision.kind {
-            DecisionKind::NextWorker { workers } => {
+            DecisionKind::NextWorker { workers, .. } => {
                 let names: Vec<&str> = workers.iter().map(|worker| worker.as_str()).collect();
                 format!("give work to {}", names.join(", "))
             }

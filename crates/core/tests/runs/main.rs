@@ -31,6 +31,7 @@ mod nodes;
 mod orchestration;
 mod outside;
 mod pause;
+mod per_item;
 mod ports;
 mod prompts;
 mod properties;

@@ -124,7 +124,7 @@ impl Played {
             .collect()
     }
 
-    fn failure(&self) -> String {
+    pub(crate) fn failure(&self) -> String {
         self.run.snapshot().error.map(|error| error.code).unwrap_or_default()
     }
 }

@@ -11,8 +11,8 @@ use callboard_core::{
     AgentFact, AgentPin, Answered, Confidence, Fact, Inadmissible, Outcome, Question, RetryClass,
     escalation_threshold, falls_short,
 };
-use callboard_engine::{Activity, Call, Deployments, Directory, EngineError, StoreError};
-use callboard_protocol::{AgentId, AgentRef, Failure, Object, RunId, Tenant};
+use callboard_engine::{Activity, Call, Deployments, Directory, EngineError, Realm, StoreError};
+use callboard_protocol::{AgentId, AgentRef, Failure, Object, RunId};
 
 use crate::conformance::Probing;
 use crate::deployment::{Deployment, Draw, PinError, pin};
@@ -22,7 +22,7 @@ use crate::pack::Schema;
 
 pub use script::answer as scripted_answer;
 
-/// Knows which agents a tenant has, and which version of one a run gets.
+/// Knows which agents there are for whom, and which version of one a run gets.
 #[derive(Debug)]
 pub struct AgentDirectory {
     pub registry: Arc<AgentRegistry>,
@@ -30,8 +30,8 @@ pub struct AgentDirectory {
 }
 
 impl AgentDirectory {
-    async fn deployment(&self, tenant: &Tenant, agent: &AgentId) -> Result<Deployment, StoreError> {
-        let stored = self.deployments.deployment(tenant, agent).await?;
+    async fn deployment(&self, realm: &Realm, agent: &AgentId) -> Result<Deployment, StoreError> {
+        let stored = self.deployments.deployment(realm, agent).await?;
         stored.map_or_else(|| Ok(Deployment::default()), |it| Deployment::read(agent, &it.state))
     }
 }
@@ -40,17 +40,17 @@ impl AgentDirectory {
 impl Directory for AgentDirectory {
     async fn pin(
         &self,
-        tenant: &Tenant,
+        realm: &Realm,
         agent: &AgentRef,
         run: &RunId,
     ) -> Result<Option<AgentPin>, EngineError> {
         let id = AgentId::from(agent.agent_id.as_str());
         let deployment = match agent.channel {
-            Some(_) => self.deployment(tenant, &id).await?,
+            Some(_) => self.deployment(realm, &id).await?,
             None => Deployment::default(),
         };
         let snapshot = self.registry.snapshot();
-        match pin(&snapshot, tenant, &deployment, agent, Draw::of(run)) {
+        match pin(&snapshot, realm, &deployment, agent, Draw::of(run)) {
             Ok(pin) => Ok(Some(pin)),
             Err(PinError::UnknownAgent { .. } | PinError::UnknownVersion { .. }) => Ok(None),
             Err(refusal @ (PinError::NoActiveDeployment { .. } | PinError::Both)) => {
@@ -80,8 +80,8 @@ impl AgentDispatch {
         Self { registry, probing }
     }
 
-    fn find(&self, tenant: &Tenant, pin: &AgentPin) -> Option<InstalledAgent> {
-        self.registry.snapshot().find_kept(tenant, pin).cloned()
+    fn find(&self, realm: &Realm, pin: &AgentPin) -> Option<InstalledAgent> {
+        self.registry.snapshot().find_kept(realm, pin).cloned()
     }
 }
 
@@ -91,7 +91,7 @@ impl Activity for AgentDispatch {
         let Some(pin) = &call.agent else {
             return failed("internal_error", "no agent is pinned to this node".to_owned());
         };
-        let Some(found) = self.find(&call.tenant, pin) else {
+        let Some(found) = self.find(&call.scope().realm(), pin) else {
             let message = format!("agent {} {} is not installed", pin.agent_id, pin.version);
             return failed("agent_not_installed", message);
         };

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callboard_core::AgentPin;
-use callboard_engine::{PackId, PackOwner};
+use callboard_engine::{PackId, PackOwner, Realm};
 use callboard_protocol::{
-    AgentId, AgentInventoryEntry, PackVersion, PromptTemplate, Tenant, Timestamp,
+    AgentId, AgentInventoryEntry, PackVersion, PromptTemplate, Timestamp,
 };
 
 use crate::admission::Vetted;
@@ -63,16 +63,16 @@ impl Installed {
     fn can_build_on(&self, other: &Self) -> bool {
         let is_seen = match &other.owner {
             PackOwner::Host => self.owner == PackOwner::Host,
-            PackOwner::Tenant(tenant) => self.is_visible_to(tenant),
+            PackOwner::Realm(realm) => self.is_visible_to(realm),
         };
         is_seen && !self.is_removed
     }
 
     /// The rule of visibility, for lists, reads and dispatch alike.
-    pub fn is_visible_to(&self, tenant: &Tenant) -> bool {
+    pub fn is_visible_to(&self, realm: &Realm) -> bool {
         match &self.owner {
             PackOwner::Host => true,
-            PackOwner::Tenant(owner) => owner == tenant,
+            PackOwner::Realm(owner) => owner == realm,
         }
     }
 }
@@ -170,13 +170,13 @@ impl Snapshot {
     }
 
     /// The packs that a tenant can see, by owner, name and version.
-    pub fn packs(&self, tenant: &Tenant) -> impl Iterator<Item = &Arc<Installed>> {
-        self.packs.values().filter(move |pack| pack.is_visible_to(tenant) && !pack.is_removed)
+    pub fn packs(&self, realm: &Realm) -> impl Iterator<Item = &Arc<Installed>> {
+        self.packs.values().filter(move |pack| pack.is_visible_to(realm) && !pack.is_removed)
     }
 
     /// The templates of those packs, the newest pack of a name first.
-    pub fn prompts(&self, tenant: &Tenant) -> Vec<&PromptTemplate> {
-        let mut packs: Vec<_> = self.packs(tenant).map(|installed| &installed.pack).collect();
+    pub fn prompts(&self, realm: &Realm) -> Vec<&PromptTemplate> {
+        let mut packs: Vec<_> = self.packs(realm).map(|installed| &installed.pack).collect();
         packs.sort_by(|a, b| a.name().cmp(b.name()).then_with(|| b.version().cmp(a.version())));
         packs.into_iter().flat_map(|pack| &pack.manifest.prompts).collect()
     }
@@ -184,12 +184,12 @@ impl Snapshot {
     /// The highest version of an agent, or exactly the one asked for.
     pub fn find(
         &self,
-        tenant: &Tenant,
+        realm: &Realm,
         id: &AgentId,
         version: Option<&PackVersion>,
     ) -> Option<&InstalledAgent> {
         self.agents.get(id)?.iter().find(|agent| {
-            agent.source.is_visible_to(tenant)
+            agent.source.is_visible_to(realm)
                 && !agent.source.is_removed
                 && version.is_none_or(|version| agent.version() == version)
         })
@@ -198,29 +198,28 @@ impl Snapshot {
     /// The version of an agent that a run keeps, also when nobody can begin with it any more, and never with
     /// contents that somebody else put there later. What the host brings is its operator's to change, and is packed
     /// anew at every start. A run that does not say which contents began with the first.
-    pub fn find_kept(&self, tenant: &Tenant, pin: &AgentPin) -> Option<&InstalledAgent> {
+    pub fn find_kept(&self, realm: &Realm, pin: &AgentPin) -> Option<&InstalledAgent> {
         let version: PackVersion = pin.version.parse().ok()?;
         let agents = self.agents.get(&AgentId::from(pin.agent_id.as_str()))?;
         let mut kept = agents
             .iter()
-            .filter(|agent| agent.source.is_visible_to(tenant) && *agent.version() == version);
+            .filter(|agent| agent.source.is_visible_to(realm) && *agent.version() == version);
         let Some(pinned) = pin.integrity.as_deref() else { return kept.next() };
         let exact = kept.clone().find(|agent| agent.source.pack.integrity.as_str() == pinned);
         exact.or_else(|| kept.find(|agent| agent.source.owner == PackOwner::Host))
     }
 
     /// The installed versions of an agent, the highest first.
-    pub fn versions(&self, tenant: &Tenant, id: &AgentId) -> impl Iterator<Item = &PackVersion> {
+    pub fn versions(&self, realm: &Realm, id: &AgentId) -> impl Iterator<Item = &PackVersion> {
         let agents = self.agents.get(id).into_iter().flatten();
-        let offered = |agent: &&InstalledAgent| {
-            agent.source.is_visible_to(tenant) && !agent.source.is_removed
-        };
+        let offered =
+            |agent: &&InstalledAgent| agent.source.is_visible_to(realm) && !agent.source.is_removed;
         agents.filter(offered).map(InstalledAgent::version)
     }
 
     /// The agents that a tenant can dispatch, by id, each in its highest version.
-    pub fn list(&self, tenant: &Tenant) -> Vec<AgentInventoryEntry> {
+    pub fn list(&self, realm: &Realm) -> Vec<AgentInventoryEntry> {
         let ids = self.agents.keys();
-        ids.filter_map(|id| self.find(tenant, id, None)).map(InstalledAgent::entry).collect()
+        ids.filter_map(|id| self.find(realm, id, None)).map(InstalledAgent::entry).collect()
     }
 }

@@ -64,7 +64,7 @@ pub use model::{
 pub use pack::{Agent, Pack, Schema, unmet_needs};
 pub use prompt::{
     AgentPrompts, Binding, Bindings, Bound, Chosen, ComposeError, Composed, LibraryError,
-    Observability, Prepared, PromptDesk, PromptLibrary, PromptSources, Reader, Resolution, Trust,
+    Observability, Prepared, PromptDesk, PromptLibrary, PromptSources, Resolution, Trust,
     built_in_prompts, compose, resolve, told_of,
 };
 pub use proof::{Announced, Proof};

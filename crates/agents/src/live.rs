@@ -28,8 +28,8 @@ use callboard_core::{
     AgentFact, AgentPin, Confidence, Invoked, Outcome, Question, RetryClass, escalation_threshold,
     falls_short,
 };
-use callboard_engine::{Activity, Call, OnceError, PastTask, Stumble, Superseded};
-use callboard_protocol::{Failure, InterruptKind, InvocationOutcome, Object, SecretName, Tenant};
+use callboard_engine::{Activity, Call, OnceError, PastTask, Realm, Scope, Stumble, Superseded};
+use callboard_protocol::{Failure, InterruptKind, InvocationOutcome, Object, SecretName};
 
 use crate::coding::{Admitted, CODING_PROVIDER, CodingAgents, CodingError};
 use crate::inventory::{AgentRegistry, InstalledAgent};
@@ -134,7 +134,7 @@ impl Activity for LiveAgents {
         let Some(pin) = &call.agent else {
             return failed(Failure::new("internal_error", "no agent is pinned to this node"));
         };
-        let Some(agent) = self.find(&call.tenant, pin) else {
+        let Some(agent) = self.find(&call.scope().realm(), pin) else {
             let message = format!("agent {} {} is not installed", pin.agent_id, pin.version);
             return failed(Failure::new("agent_not_installed", message));
         };
@@ -147,14 +147,14 @@ impl Activity for LiveAgents {
     }
 
     async fn prompts(&self, past: PastTask<'_>) -> Option<Vec<AgentFact>> {
-        let agent = self.find(&past.birth.owner.tenant, past.task.agent.as_ref()?)?;
+        let agent = self.find(&Scope::of(past.birth).realm(), past.task.agent.as_ref()?)?;
         self.desk.rehearse(past, Some(&agent)).await
     }
 }
 
 impl LiveAgents {
-    fn find(&self, tenant: &Tenant, pin: &AgentPin) -> Option<InstalledAgent> {
-        self.registry.snapshot().find_kept(tenant, pin).cloned()
+    fn find(&self, realm: &Realm, pin: &AgentPin) -> Option<InstalledAgent> {
+        self.registry.snapshot().find_kept(realm, pin).cloned()
     }
 
     async fn invoke(
@@ -174,7 +174,7 @@ impl LiveAgents {
         let surface = match &coder {
             // It has tools of its own and none of ours.
             Some(_) => ToolSurface::default(),
-            None => ToolSurface::assemble(&*self.toolbox, &call.tenant, &allowed).await,
+            None => ToolSurface::assemble(&*self.toolbox, &call.scope(), &allowed).await,
         };
         let tools = tool_count(coder.as_ref(), &surface);
         let mut work = Work {

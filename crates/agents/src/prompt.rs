@@ -12,6 +12,6 @@ mod resolve;
 pub use compose::{
     Binding, Bindings, ComposeError, Composed, Observability, Trust, compose, told_of,
 };
-pub use library::{LibraryError, PromptLibrary, Reader, built_in_prompts};
+pub use library::{LibraryError, PromptLibrary, built_in_prompts};
 pub use node::{Prepared, PromptDesk};
 pub use resolve::{AgentPrompts, Bound, Chosen, PromptSources, Resolution, resolve};

@@ -21,7 +21,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use callboard_core::TraceContext;
-use callboard_engine::EffectId;
+use callboard_engine::{EffectId, Scope};
 use callboard_protocol::{
     Failure, NodeId, Object, RunId, SafetyTier, Tenant, ToolApproval, ToolAuth, ToolEgress,
     ToolEntry, ToolReplay, ToolSource, ToolTransport,
@@ -150,13 +150,13 @@ impl ToolFault {
     }
 }
 
-/// Where the tools of a tenant are found.
+/// Where the tools that runs of a scope can have are found.
 #[async_trait]
 pub trait Toolbox: fmt::Debug + Send + Sync {
     /// The tool of exactly this name.
-    async fn find(&self, tenant: &Tenant, name: &str) -> Option<Arc<dyn Tool>>;
+    async fn find(&self, scope: &Scope, name: &str) -> Option<Arc<dyn Tool>>;
 
-    async fn list(&self, tenant: &Tenant) -> Vec<ToolDescriptor>;
+    async fn list(&self, scope: &Scope) -> Vec<ToolDescriptor>;
 }
 
 /// Tools that every tenant has, and that never change.
@@ -171,11 +171,11 @@ impl FromIterator<Arc<dyn Tool>> for FixedTools {
 
 #[async_trait]
 impl Toolbox for FixedTools {
-    async fn find(&self, _: &Tenant, name: &str) -> Option<Arc<dyn Tool>> {
+    async fn find(&self, _: &Scope, name: &str) -> Option<Arc<dyn Tool>> {
         self.0.get(name).cloned()
     }
 
-    async fn list(&self, _: &Tenant) -> Vec<ToolDescriptor> {
+    async fn list(&self, _: &Scope) -> Vec<ToolDescriptor> {
         self.0.values().map(|tool| tool.descriptor().clone()).collect()
     }
 }
@@ -186,19 +186,19 @@ pub struct Toolboxes(pub Vec<Arc<dyn Toolbox>>);
 
 #[async_trait]
 impl Toolbox for Toolboxes {
-    async fn find(&self, tenant: &Tenant, name: &str) -> Option<Arc<dyn Tool>> {
+    async fn find(&self, scope: &Scope, name: &str) -> Option<Arc<dyn Tool>> {
         for toolbox in &self.0 {
-            if let Some(tool) = toolbox.find(tenant, name).await {
+            if let Some(tool) = toolbox.find(scope, name).await {
                 return Some(tool);
             }
         }
         None
     }
 
-    async fn list(&self, tenant: &Tenant) -> Vec<ToolDescriptor> {
+    async fn list(&self, scope: &Scope) -> Vec<ToolDescriptor> {
         let mut all = BTreeMap::new();
         for toolbox in &self.0 {
-            for tool in toolbox.list(tenant).await {
+            for tool in toolbox.list(scope).await {
                 all.entry(tool.id.clone()).or_insert(tool);
             }
         }

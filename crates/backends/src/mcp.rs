@@ -17,8 +17,7 @@ use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use callboard_agents::{Tool, ToolDescriptor, Toolbox};
-use callboard_engine::Clock;
-use callboard_protocol::Tenant;
+use callboard_engine::{Clock, Scope};
 
 use crate::egress::Egress;
 use server::Server;
@@ -104,7 +103,7 @@ impl McpServers {
 
 #[async_trait]
 impl Toolbox for McpServers {
-    async fn find(&self, _: &Tenant, name: &str) -> Option<Arc<dyn Tool>> {
+    async fn find(&self, _: &Scope, name: &str) -> Option<Arc<dyn Tool>> {
         let (server, tool) = name.strip_prefix("mcp:")?.split_once('.')?;
         let session = self.servers.get(server)?.session().await.ok()?;
         session.refresh().await;
@@ -112,7 +111,7 @@ impl Toolbox for McpServers {
     }
 
     /// Those of servers that are there now: whoever asks for a list does not wait for programs to start.
-    async fn list(&self, _: &Tenant) -> Vec<ToolDescriptor> {
+    async fn list(&self, _: &Scope) -> Vec<ToolDescriptor> {
         let sessions = self.servers.values().filter_map(|server| server.current());
         let tools = sessions.flat_map(|session| session.tools().into_values());
         tools.map(|tool| tool.descriptor().clone()).collect()

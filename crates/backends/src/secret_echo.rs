@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use callboard_core::{Outcome, RetryClass, SecretText};
-use callboard_engine::{Activity, Call, KeyMode, Put, Secrets, StoreError, StoredSecret, Stumble};
-use callboard_protocol::{Failure, Object, SecretName, Tenant, Timestamp, hex};
+use callboard_engine::{Activity, Call, Put, Scope, Secrets, StoreError, StoredSecret, Stumble};
+use callboard_protocol::{Failure, Object, SecretName, Timestamp, hex};
 
 /// What the protocol's fixtures ask for. Everybody may know these values; they must not come out all the same.
 const SEEDS: [(&str, &str); 2] = [
@@ -62,40 +62,29 @@ impl SeededSecrets {
 impl Secrets for SeededSecrets {
     async fn resolve_secret(
         &self,
-        tenant: &Tenant,
-        mode: KeyMode,
+        place: &Scope,
         name: &SecretName,
     ) -> Result<Option<SecretText>, StoreError> {
-        let own = self.own.resolve_secret(tenant, mode, name).await?;
+        let own = self.own.resolve_secret(place, name).await?;
         let seed = || SEEDS.iter().find(|(seed, _)| *seed == name.as_str());
         Ok(own.or_else(|| seed().map(|(_, value)| SecretText::new((*value).to_owned()))))
     }
 
     async fn put_secret(
         &self,
-        tenant: &Tenant,
-        mode: KeyMode,
+        place: &Scope,
         name: &SecretName,
         value: SecretText,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
-        self.own.put_secret(tenant, mode, name, value, at).await
+        self.own.put_secret(place, name, value, at).await
     }
 
-    async fn secrets(
-        &self,
-        tenant: &Tenant,
-        mode: KeyMode,
-    ) -> Result<Vec<StoredSecret>, StoreError> {
-        self.own.secrets(tenant, mode).await
+    async fn secrets(&self, place: &Scope) -> Result<Vec<StoredSecret>, StoreError> {
+        self.own.secrets(place).await
     }
 
-    async fn remove_secret(
-        &self,
-        tenant: &Tenant,
-        mode: KeyMode,
-        name: &SecretName,
-    ) -> Result<bool, StoreError> {
-        self.own.remove_secret(tenant, mode, name).await
+    async fn remove_secret(&self, place: &Scope, name: &SecretName) -> Result<bool, StoreError> {
+        self.own.remove_secret(place, name).await
     }
 }

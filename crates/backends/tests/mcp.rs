@@ -16,7 +16,7 @@ use callboard_backends::{
     Egress, McpServer, McpServers, McpSurroundings, McpWay, Reach, SystemLookup,
 };
 use callboard_core::{Attempt, TraceContext};
-use callboard_engine::{Clock, EffectId};
+use callboard_engine::{Clock, EffectId, KeyMode, Scope};
 use callboard_protocol::{SafetyTier, Tenant, Timestamp, ToolSource, ToolTransport};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -77,8 +77,12 @@ fn program() -> Given {
 }
 
 impl Given {
+    fn scope(&self) -> Scope {
+        Scope { tenant: self.tenant.clone(), workspace: None, mode: KeyMode::Live }
+    }
+
     async fn find(&self, tool: &str) -> Option<Arc<dyn Tool>> {
-        self.servers.find(&self.tenant, &format!("mcp:fake.{tool}")).await
+        self.servers.find(&self.scope(), &format!("mcp:fake.{tool}")).await
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> Result<Value, ToolFault> {
@@ -121,9 +125,9 @@ async fn traced(
 #[tokio::test]
 async fn tools_are_listed_with_their_tiers_and_unusable_ones_left_out() {
     let given = program();
-    assert!(given.servers.list(&given.tenant).await.is_empty(), "a list waits for nobody");
+    assert!(given.servers.list(&given.scope()).await.is_empty(), "a list waits for nobody");
     assert_eq!(given.servers.look().await, [("fake".to_owned(), Ok(9))]);
-    let listed = given.servers.list(&given.tenant).await;
+    let listed = given.servers.list(&given.scope()).await;
     let ids: Vec<&str> = listed.iter().map(|tool| tool.id.as_str()).collect();
     assert_eq!(ids[..3], ["mcp:fake.die", "mcp:fake.echo", "mcp:fake.environment"]);
     assert!(!ids.iter().any(|id| id.contains("far") || id.contains("not a name")), "{ids:?}");
@@ -172,7 +176,7 @@ async fn a_surface_offers_them_and_checks_their_arguments() {
     let given = program();
     let allowed =
         ["mcp:fake.echo".to_owned(), "mcp:fake.gone".to_owned(), "mcp:other.x".to_owned()];
-    let surface = ToolSurface::assemble(&given.servers, &given.tenant, &allowed).await;
+    let surface = ToolSurface::assemble(&given.servers, &given.scope(), &allowed).await;
     assert_eq!(surface.unresolved(), ["mcp:fake.gone", "mcp:other.x"]);
     assert!(surface.admit("mcp_fake_echo", json!({ "text": "x" })).is_ok());
     assert!(surface.admit("mcp_fake_echo", json!({ "text": 1 })).is_err());
@@ -283,12 +287,12 @@ fn is_running(pid: rustix::process::Pid) -> bool {
 async fn stopping_ends_the_servers() {
     let given = program();
     given.servers.tick().await;
-    assert!(!given.servers.list(&given.tenant).await.is_empty());
+    assert!(!given.servers.list(&given.scope()).await.is_empty());
     let stop = tokio_util::sync::CancellationToken::new();
     stop.cancel();
     let servers = Arc::new(given.servers);
     Arc::clone(&servers).run(stop).await;
-    assert!(servers.list(&given.tenant).await.is_empty());
+    assert!(servers.list(&given.scope()).await.is_empty());
 }
 
 /// The same dialogue over streamable HTTP, each answer as plain JSON.

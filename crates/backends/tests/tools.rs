@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use callboard_agents::{FixedTools, ToolFault, ToolInvocation, ToolSurface, Toolbox};
 use callboard_backends::{Egress, Lookup, Reach, built_in};
 use callboard_core::Attempt;
-use callboard_engine::EffectId;
+use callboard_engine::{EffectId, KeyMode, Scope};
 use callboard_protocol::Tenant;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -43,10 +43,14 @@ fn given(reach: Reach) -> Given {
 }
 
 impl Given {
+    fn scope(&self) -> Scope {
+        Scope { tenant: self.tenant.clone(), workspace: None, mode: KeyMode::Live }
+    }
+
     /// Calls a tool as a model would: by its provider's name, with arguments that are checked first.
     async fn call(&self, tool: &str, arguments: Value) -> Result<Value, ToolFault> {
         let allowed = [tool.to_owned()];
-        let surface = ToolSurface::assemble(&self.tools, &self.tenant, &allowed).await;
+        let surface = ToolSurface::assemble(&self.tools, &self.scope(), &allowed).await;
         let name = surface.offers().next().map(|offer| offer.name.to_owned()).unwrap();
         let admitted = surface
             .admit(&name, arguments)
@@ -77,7 +81,7 @@ const RETRIEVE: &str = "openwop:core.rag.retriever-basic";
 #[tokio::test]
 async fn the_names_that_published_packs_use_are_there() {
     let given = given(Reach::Public);
-    let listed = given.tools.list(&given.tenant).await;
+    let listed = given.tools.list(&given.scope()).await;
     let ids: Vec<&str> = listed.iter().map(|tool| tool.id.as_str()).collect();
     assert_eq!(
         ids,

@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::files::{FileAccess, FileRow};
 use crate::memory::{MemoryAccess, MemoryDraft};
 use crate::secrets::{Resolved, Secrets};
-use crate::store::{Claim, KeyMode, Store};
+use crate::store::{Claim, KeyMode, Scope, Store};
 
 /// Performs one kind of node.
 #[async_trait]
@@ -160,6 +160,12 @@ pub struct Call {
 }
 
 impl Call {
+    /// Where the run belongs, and so what it can name.
+    pub fn scope(&self) -> Scope {
+        let (tenant, workspace) = (self.tenant.clone(), self.workspace.clone());
+        Scope { tenant, workspace, mode: self.mode }
+    }
+
     /// Records facts and returns once they are on disk. An error means that this attempt no longer counts.
     pub async fn tell(&self, facts: Vec<Fact>) -> Result<(), Superseded> {
         match self.teller.tell(self.attempt.clone(), facts, Kept::default()).await {

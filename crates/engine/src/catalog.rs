@@ -1,4 +1,5 @@
-//! The workflows that a tenant can run: those loaded at start, seen by all, and those it registered.
+//! The workflows that can be run in a place: those loaded at start, seen by all, and those registered there or for the
+//! whole tenant.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -7,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sha2::{Digest as _, Sha256};
 
 use callboard_core::{AgentPin, ConformanceNodes, Inadmissible, Plan, PlanError};
-use callboard_protocol::{NodeId, Owner, Tenant, Timestamp, TypeId, WorkflowId, hex};
+use callboard_protocol::{NodeId, Owner, Timestamp, TypeId, WorkflowId, hex};
 
 use crate::directory;
 use crate::registry::{Put, Workflows};
 use crate::schedules::{DeclaredError, declared_schedules};
-use crate::store::{KeyMode, StoreError};
+use crate::store::{KeyMode, Scope, StoreError};
 
 /// Bytes of definitions whose plans are kept compiled. A host that sees more different ones compiles again, which
 /// costs a millisecond for most.
@@ -65,7 +66,7 @@ pub struct CatalogEntry {
 pub enum Origin {
     /// From a folder, at start; every tenant sees it.
     Loaded,
-    /// Sent by the tenant.
+    /// Sent by somebody with a key.
     Registered,
 }
 
@@ -121,31 +122,49 @@ impl Catalog {
         self.performed = types.collect();
     }
 
+    /// The workflow that a run of this scope gets: a workspace's own stands before the whole tenant's.
     pub async fn find(
         &self,
-        tenant: &Tenant,
+        scope: &Scope,
+        id: &WorkflowId,
+    ) -> Result<Option<CatalogEntry>, StoreError> {
+        for place in scope.shelves() {
+            if let Some(entry) = self.find_own(&place, id).await? {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same without what the whole tenant has.
+    pub(crate) async fn find_own(
+        &self,
+        place: &Scope,
         id: &WorkflowId,
     ) -> Result<Option<CatalogEntry>, StoreError> {
         if let Some(entry) = self.loaded.get(id) {
             return Ok(Some(entry.clone()));
         }
-        let stored = self.store.workflow(tenant, id).await?;
+        let stored = self.store.workflow(place, id).await?;
         stored.map(|stored| self.registered(stored.digest, stored.source)).transpose()
     }
 
-    /// All workflows of a tenant by id.
-    pub async fn list(&self, tenant: &Tenant) -> Result<Vec<CatalogEntry>, StoreError> {
+    /// All workflows that can be run in a scope, by id.
+    pub async fn list(&self, scope: &Scope) -> Result<Vec<CatalogEntry>, StoreError> {
         let mut entries = self.loaded.clone();
-        for stored in self.store.workflows(tenant).await? {
-            // What the host loaded stands for everybody; a stored one of the same id is from before.
-            if let Entry::Vacant(place) = entries.entry(stored.id) {
-                place.insert(self.registered(stored.digest, stored.source)?);
+        for place in scope.shelves() {
+            for stored in self.store.workflows(&place).await? {
+                // What the host loaded stands for everybody; a stored one of the same id is from before.
+                if let Entry::Vacant(vacant) = entries.entry(stored.id) {
+                    vacant.insert(self.registered(stored.digest, stored.source)?);
+                }
             }
         }
         Ok(entries.into_values().collect())
     }
 
-    /// Checks a definition and keeps it for the owner's tenant; the runs of its schedules are the owner's. Runs in flight keep the one that they started with.
+    /// Checks a definition and keeps it where the owner belongs; the runs of its schedules are the owner's. Runs in
+    /// flight keep the one that they started with.
     pub async fn register(
         &self,
         owner: &Owner,
@@ -163,13 +182,14 @@ impl Catalog {
             return Err(RegisterError::Reserved(id));
         }
         let declared = declared_schedules(&plan, owner, mode, at)?;
-        let put = self.store.put_workflow(&owner.tenant, &id, text.into(), declared, at).await?;
+        let place = Scope::of_owner(owner, mode);
+        let put = self.store.put_workflow(&place, &id, text.into(), declared, at).await?;
         Ok((id, put))
     }
 
-    /// Answers whether the tenant had registered it.
-    pub async fn remove(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
-        self.store.delete_workflow(tenant, id).await
+    /// Answers whether it was registered in exactly this place.
+    pub async fn remove(&self, place: &Scope, id: &WorkflowId) -> Result<bool, StoreError> {
+        self.store.delete_workflow(place, id).await
     }
 
     /// What the host loaded for everybody.

@@ -42,7 +42,7 @@ impl Engine {
             let message = format!("runs lie within runs more than {MAX_DEPTH} deep");
             return Ok(Err(Failure::new("recursion_limit_exceeded", message)));
         }
-        let found = self.inner.catalog.find(&above.owner.tenant, &order.workflow).await?;
+        let found = self.inner.catalog.find(&Scope::of(above), &order.workflow).await?;
         let Some(entry) = found else {
             let message = format!("there is no workflow {}", order.workflow);
             return Ok(Err(Failure::new("unknown_child_workflow", message)));

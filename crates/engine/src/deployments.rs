@@ -6,20 +6,20 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use callboard_core::Run;
-use callboard_protocol::{AgentId, Owner, Tenant, Timestamp, WorkflowId};
+use callboard_protocol::{AgentId, Owner, Timestamp, WorkflowId};
 
 use crate::directory::Cast;
 use crate::engine::{Done, Engine, EngineError, Newborn, Remember};
 use crate::order::{Order, Target};
-use crate::store::{KeyMode, NewRun, StoreError};
+use crate::store::{KeyMode, NewRun, Realm, StoreError};
 
-/// What each tenant has deployed, by agent. What stands in a state is not the store's business.
+/// What each tenant has deployed for each kind of key, by agent. What stands in a state is not the store's business.
 #[async_trait]
 pub trait Deployments: fmt::Debug + Send + Sync {
-    /// None where the tenant never changed anything.
+    /// None where nobody ever changed anything.
     async fn deployment(
         &self,
-        tenant: &Tenant,
+        realm: &Realm,
         agent: &AgentId,
     ) -> Result<Option<StoredDeployment>, StoreError>;
 
@@ -39,7 +39,7 @@ pub struct StoredDeployment {
 /// A state to keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeploymentChange {
-    pub tenant: Tenant,
+    pub realm: Realm,
     pub agent: AgentId,
     /// The version that the change was decided on; zero where there was none.
     pub expected: u64,

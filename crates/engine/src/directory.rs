@@ -9,21 +9,21 @@ use serde_json::json;
 
 use callboard_core::{AgentPin, Plan, TaskSource};
 use callboard_protocol::{
-    AgentRef, AgentRosterEntry, InvocationSource, NodeId, RosterId, RunId, Tenant, WorkflowId,
+    AgentRef, AgentRosterEntry, InvocationSource, NodeId, RosterId, RunId, WorkflowId,
 };
 
 use crate::engine::{Engine, EngineError};
 use crate::fire::Acting;
-use crate::store::Scope;
+use crate::store::{Realm, Scope};
 
 /// Resolves names of agents. One rule says who sees which, here as in every list.
 #[async_trait]
 pub trait Directory: fmt::Debug + Send + Sync {
-    /// What a run keeps of an agent; none if the tenant has no such agent, which then is a name and no more. The
+    /// What a run keeps of an agent; none if the realm has no such agent, which then is a name and no more. The
     /// run's own name decides where a channel is split.
     async fn pin(
         &self,
-        tenant: &Tenant,
+        realm: &Realm,
         agent: &AgentRef,
         run: &RunId,
     ) -> Result<Option<AgentPin>, EngineError>;
@@ -37,7 +37,7 @@ pub struct NoAgents;
 impl Directory for NoAgents {
     async fn pin(
         &self,
-        _tenant: &Tenant,
+        _realm: &Realm,
         _agent: &AgentRef,
         _run: &RunId,
     ) -> Result<Option<AgentPin>, EngineError> {
@@ -102,12 +102,12 @@ impl Engine {
         fired: Option<&Acting>,
         acting: &mut Option<Acting>,
     ) -> Result<Option<AgentPin>, EngineError> {
-        let tenant = &scope.tenant;
+        let realm = scope.realm();
         let Some(member) = self.meant_member(scope, agent, fired).await? else {
-            return self.inner.directory.pin(tenant, agent, run).await;
+            return self.inner.directory.pin(&realm, agent, run).await;
         };
         let bound = member.agent_ref.to_agent_ref();
-        let pin = self.inner.directory.pin(tenant, &bound, run).await?;
+        let pin = self.inner.directory.pin(&realm, &bound, run).await?;
         // A member stands for one agent: without it there is nobody, and no other takes its place.
         let pin = pin.ok_or(EngineError::UnknownAgent(bound.agent_id))?;
         let persona = Some(member.persona.clone());

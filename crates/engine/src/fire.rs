@@ -110,7 +110,7 @@ impl Engine {
         source: TriggerSource,
         subscription: Option<String>,
     ) -> Result<Fire, StoreError> {
-        let entry = self.catalog().find(&place.tenant, workflow).await?;
+        let entry = self.catalog().find(place, workflow).await?;
         let plan = entry.map(|entry| entry.plan);
         let of_nodes = plan.iter().flat_map(|plan| plan.agents());
         let of_nodes = of_nodes.map(|(_, agent)| agent.agent_id.as_str());

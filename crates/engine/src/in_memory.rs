@@ -47,12 +47,11 @@ use crate::envelopes::{EnvelopeId, KeptEnvelope, ProjectedEvent};
 use crate::heartbeats::Heartbeat;
 use crate::org_chart::StoredChart;
 use crate::packs::{PackId, StoredPack};
-use crate::prompts::PromptShelf;
 use crate::registry::{StoredKey, StoredWorkflow};
 use crate::roster::StoredMember;
 use crate::schedules::Schedule;
 use crate::secrets::StoredSecret;
-use crate::store::{Digest, KeyMode, Outcome, StoreError};
+use crate::store::{Digest, KeyMode, Outcome, Realm, Scope, StoreError};
 use budget::SetAside;
 use effects::StoredEffect;
 use files::Shelves;
@@ -102,17 +101,17 @@ struct Tables {
     runs: BTreeMap<RunId, StoredRun>,
     definitions: BTreeMap<String, Arc<str>>,
     outcomes: BTreeMap<Digest, Outcome>,
-    workflows: BTreeMap<(Tenant, WorkflowId), StoredWorkflow>,
+    workflows: BTreeMap<(Scope, WorkflowId), StoredWorkflow>,
     keys: BTreeMap<KeyId, StoredKey>,
     effects: BTreeMap<EffectId, StoredEffect>,
     /// Every event of every run, in the order of appends.
     log: Vec<(RunId, u64)>,
     subscribed: Subscribed,
-    link_generations: BTreeMap<Tenant, u32>,
+    link_generations: BTreeMap<Realm, u32>,
     annotations: BTreeMap<RunId, Vec<Annotation>>,
     packs: BTreeMap<(PackId, Digest), (StoredPack, Arc<[u8]>)>,
-    deployments: BTreeMap<(Tenant, AgentId), StoredDeployment>,
-    prompts: BTreeMap<(PromptShelf, String), Vec<PromptTemplate>>,
+    deployments: BTreeMap<(Realm, AgentId), StoredDeployment>,
+    prompts: BTreeMap<(Scope, String), Vec<PromptTemplate>>,
     envelopes: BTreeMap<EnvelopeId, KeptEnvelope>,
     projected: BTreeMap<(Tenant, RunId), Vec<ProjectedEvent>>,
     journal: Journal,
@@ -131,7 +130,7 @@ struct Tables {
     aside: Vec<SetAside>,
     /// What days' ceilings were raised to.
     raised: BTreeMap<(Purse, i64), EffectiveBudget>,
-    secrets: BTreeMap<(Tenant, KeyMode, SecretName), (StoredSecret, SecretText)>,
+    secrets: BTreeMap<(Scope, SecretName), (StoredSecret, SecretText)>,
     coding_sessions: BTreeMap<(RunId, String), String>,
 }
 

@@ -87,7 +87,7 @@ pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};
 pub use order::{Order, Target};
 pub use org_chart::{OrgCharts, StoredChart};
 pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
-pub use prompts::{PromptShelf, Prompts};
+pub use prompts::Prompts;
 pub use registry::{Keys, LinkSecrets, Put, StoredKey, StoredWorkflow, Workflows};
 pub use retention::{Retention, Sweeper};
 pub use roster::{Roster, Spent, StoredMember, USAGE};
@@ -99,8 +99,8 @@ pub use schedules::{
 pub use secrets::{SecretError, Secrets, StoredSecret};
 pub use store::{
     Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,
-    InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun, Opened, Outcome, Page, Recorded, Row,
-    Scope, Store, StoreError, Then,
+    InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun, Opened, Outcome, Page, Realm, Recorded,
+    Row, Scope, Store, StoreError, Then,
 };
 pub use triggers::{
     Arrival, ArrivalState, Bridge, BridgeError, DeadReason, DueArrivals, Incoming, Kept,

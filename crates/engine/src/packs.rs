@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use callboard_protocol::{PackName, PackVersion, Tenant, Timestamp};
+use callboard_protocol::{PackName, PackVersion, Timestamp};
 
-use crate::store::{Digest, StoreError};
+use crate::store::{Digest, Realm, StoreError};
 
 /// Packs by owner, name and version, of which one archive at a time is offered; those that were removed stay for
 /// the runs that keep them. What is in an archive is not the store's business.
@@ -41,7 +41,8 @@ pub struct PackId {
 pub enum PackOwner {
     /// Every tenant.
     Host,
-    Tenant(Tenant),
+    /// The runs of one tenant's live keys, or of its test keys.
+    Realm(Realm),
 }
 
 /// What is kept beside an archive. Of a row only `is_removed` and what proves it ever change: an older build ignores

@@ -10,28 +10,28 @@ use callboard_protocol::{KeyId, Tenant, Timestamp, WorkflowId, Workspace};
 
 use crate::catalog;
 use crate::schedules::Schedule;
-use crate::store::{Digest, StoreError};
+use crate::store::{Digest, Realm, Scope, StoreError};
 
-/// Registered workflow definitions, per tenant, each with a version that grows with every change.
+/// Registered workflow definitions, each in one place, with a version that grows with every change.
 #[async_trait]
 pub trait Workflows: fmt::Debug + Send + Sync {
     async fn workflow(
         &self,
-        tenant: &Tenant,
+        place: &Scope,
         id: &WorkflowId,
     ) -> Result<Option<StoredWorkflow>, StoreError>;
-    async fn workflows(&self, tenant: &Tenant) -> Result<Vec<StoredWorkflow>, StoreError>;
+    async fn workflows(&self, place: &Scope) -> Result<Vec<StoredWorkflow>, StoreError>;
     /// Stores the text verbatim, with the schedules that it declares; answers whether the id was new.
     async fn put_workflow(
         &self,
-        tenant: &Tenant,
+        place: &Scope,
         id: &WorkflowId,
         source: Arc<str>,
         declared: Vec<Schedule>,
         at: Timestamp,
     ) -> Result<Put, StoreError>;
     /// Forgets it with the schedules that it declares; answers whether there was one.
-    async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError>;
+    async fn delete_workflow(&self, place: &Scope, id: &WorkflowId) -> Result<bool, StoreError>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,10 +90,10 @@ pub struct StoredKey {
 /// Secrets that links to interrupts are signed with, in generations. Every host on one database has the same ones.
 #[async_trait]
 pub trait LinkSecrets: fmt::Debug + Send + Sync {
-    /// The generation that signs the tenant's links now; zero before the first rotation.
-    async fn link_generation(&self, tenant: &Tenant) -> Result<u32, StoreError>;
-    /// Begins the tenant's next generation and answers it.
-    async fn rotate_links(&self, tenant: &Tenant) -> Result<u32, StoreError>;
+    /// The generation that signs the links of a tenant's runs now; zero before the first rotation.
+    async fn link_generation(&self, realm: &Realm) -> Result<u32, StoreError>;
+    /// Begins the next generation and answers it.
+    async fn rotate_links(&self, realm: &Realm) -> Result<u32, StoreError>;
     /// The secret of one generation, the same after every restart.
-    fn link_secret(&self, tenant: &Tenant, generation: u32) -> [u8; 32];
+    fn link_secret(&self, realm: &Realm, generation: u32) -> [u8; 32];
 }

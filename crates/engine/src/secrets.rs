@@ -7,45 +7,35 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use callboard_core::{Redactor, RetryClass, SecretText};
-use callboard_protocol::{Failure, SecretName, Tenant, Timestamp};
+use callboard_protocol::{Failure, SecretName, Timestamp};
 
 use crate::activity::{Call, PastTask};
 use crate::once::Stumble;
 use crate::registry::Put;
-use crate::store::{KeyMode, StoreError};
+use crate::store::{Scope, StoreError};
 
-/// Values that tenants keep here under names, for test keys and live keys apart. They go to calls that need them and never back to who stored them.
+/// Values that are kept here under names, each in one place. They go to calls that need them and never back to who
+/// stored them.
 #[async_trait]
 pub trait Secrets: fmt::Debug + Send + Sync {
     /// The value. Only [`Call::secret`] hands it on, so that whatever a run has seen is known to its redactor.
     async fn resolve_secret(
         &self,
-        tenant: &Tenant,
-        mode: KeyMode,
+        place: &Scope,
         name: &SecretName,
     ) -> Result<Option<SecretText>, StoreError>;
     /// Answers whether the name was new.
     async fn put_secret(
         &self,
-        tenant: &Tenant,
-        mode: KeyMode,
+        place: &Scope,
         name: &SecretName,
         value: SecretText,
         at: Timestamp,
     ) -> Result<Put, StoreError>;
     /// In the order of their names, without their values.
-    async fn secrets(
-        &self,
-        tenant: &Tenant,
-        mode: KeyMode,
-    ) -> Result<Vec<StoredSecret>, StoreError>;
+    async fn secrets(&self, place: &Scope) -> Result<Vec<StoredSecret>, StoreError>;
     /// Answers whether there was one.
-    async fn remove_secret(
-        &self,
-        tenant: &Tenant,
-        mode: KeyMode,
-        name: &SecretName,
-    ) -> Result<bool, StoreError>;
+    async fn remove_secret(&self, place: &Scope, name: &SecretName) -> Result<bool, StoreError>;
 }
 
 /// A secret without its value.
@@ -78,9 +68,9 @@ impl From<SecretError> for Stumble {
 }
 
 impl Call {
-    /// The value of a secret of the run's tenant and kind of key. From here on nothing that this run tells can hold it.
+    /// The value of a secret that the run can see. From here on nothing that this run tells can hold it.
     pub async fn secret(&self, name: &SecretName) -> Result<SecretText, SecretError> {
-        match self.secrets.resolve_secret(&self.tenant, self.mode, name).await {
+        match seen_secret(&*self.secrets, &self.scope(), name).await {
             Ok(Some(value)) => {
                 self.resolved.known().learn(name.as_str(), &value);
                 Ok(value)
@@ -108,10 +98,23 @@ impl Call {
 impl PastTask<'_> {
     /// Whether there is such a secret today. Nobody sees its value.
     pub async fn has_secret(&self, name: &SecretName) -> bool {
-        let (tenant, mode) = (&self.birth.owner.tenant, KeyMode::of(self.birth.test));
-        let found = self.secrets.resolve_secret(tenant, mode, name).await;
+        let found = seen_secret(&**self.secrets, &Scope::of(self.birth), name).await;
         !matches!(found, Ok(None))
     }
+}
+
+/// The secret that a name means in a scope: a workspace's own stands before the whole tenant's.
+async fn seen_secret(
+    secrets: &dyn Secrets,
+    scope: &Scope,
+    name: &SecretName,
+) -> Result<Option<SecretText>, StoreError> {
+    for place in scope.shelves() {
+        if let Some(value) = secrets.resolve_secret(&place, name).await? {
+            return Ok(Some(value));
+        }
+    }
+    Ok(None)
 }
 
 /// What the calls of one run have resolved, for as long as somebody drives it. Whoever drives it next resolves again

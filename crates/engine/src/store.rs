@@ -92,11 +92,18 @@ pub trait Store: fmt::Debug + Send + Sync {
 }
 
 /// What a caller may see: nothing outside its tenant, its workspace and its kind of key. Every read asks for it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope {
     pub tenant: Tenant,
     /// None sees all workspaces of the tenant.
     pub workspace: Option<Workspace>,
+    pub mode: KeyMode,
+}
+
+/// What is one tenant's and of one kind of key, and the same in all its workspaces.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Realm {
+    pub tenant: Tenant,
     pub mode: KeyMode,
 }
 
@@ -130,6 +137,20 @@ impl Scope {
     /// Where what this owner has with such keys belongs.
     pub fn of_owner(owner: &Owner, mode: KeyMode) -> Self {
         Self { tenant: owner.tenant.clone(), workspace: owner.workspace.clone(), mode }
+    }
+
+    pub fn realm(&self) -> Realm {
+        Realm { tenant: self.tenant.clone(), mode: self.mode }
+    }
+
+    /// Where whoever belongs here looks for what it names, the nearest first: in its own place, then in the one of
+    /// the whole tenant. It changes only what is in its own.
+    pub fn shelves(&self) -> Vec<Self> {
+        let mut shelves = vec![self.clone()];
+        if self.workspace.is_some() {
+            shelves.push(Self { workspace: None, ..self.clone() });
+        }
+        shelves
     }
 
     /// Whether a run with this birth record is visible here.

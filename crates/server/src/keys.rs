@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use callboard_agents::{Granted, Grants};
-use callboard_engine::{Digest, KeyMode, Keys, Scope, StoreError, StoredKey};
+use callboard_engine::{Digest, KeyMode, Keys, Realm, Scope, StoreError, StoredKey};
 use callboard_protocol::{KeyId, Owner, Principal, Tenant, Timestamp};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
@@ -298,6 +298,17 @@ impl Caller {
         self.revoked.is_cancelled() || self.expires_at.is_some_and(|expires_at| expires_at <= at)
     }
 
+    /// For whose runs a change of what all workspaces share is. A key of one workspace decides nothing for the others.
+    pub(crate) fn whole_realm(&self) -> Result<Realm, Problem> {
+        match self.scope.workspace {
+            None => Ok(self.scope.realm()),
+            Some(_) => Err(Problem::new(
+                Code::Forbidden,
+                "this is the same for all workspaces of the tenant; use a key that has no workspace",
+            )),
+        }
+    }
+
     /// Opaque: it names the key, not a person.
     pub(crate) fn principal(&self) -> Principal {
         format!("{KEY_PRINCIPAL}{}", self.key_id).into()
@@ -321,6 +332,13 @@ impl Caller {
             principal: Some(self.principal()),
         }
     }
+}
+
+/// What a workspace's key gets that would change a thing of the whole tenant.
+pub(crate) fn of_tenant(what: &str) -> Problem {
+    let message =
+        format!("the {what} is the whole tenant's; change it with a key that has no workspace");
+    Problem::new(Code::Forbidden, message)
 }
 
 fn prefix(digest: &Digest) -> [u8; PREFIX] {

@@ -1,6 +1,6 @@
 //! Signed links to one interrupt: who holds one may look, or look and answer, until it expires.
 //!
-//! A link names the generation of the secret that signed it. The tenant's current generation and the one
+//! A link names the generation of the secret that signed it. The current generation of its run's realm and the one
 //! before it count, so that rotating once breaks no link and rotating twice ends all of them.
 
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use callboard_core::InterruptView;
-use callboard_engine::{LinkSecrets, Secret, SignCallbacks, StoreError};
-use callboard_protocol::{NodeId, RunId, Tenant, Timestamp, hex};
+use callboard_engine::{LinkSecrets, Realm, Scope, Secret, SignCallbacks, StoreError};
+use callboard_protocol::{NodeId, RunId, Timestamp, hex};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -87,24 +87,24 @@ impl Links {
     /// The link as text: what it says, a dot, and the signature, both in URL-safe base64.
     pub(crate) async fn sign(
         &self,
-        tenant: &Tenant,
+        realm: &Realm,
         link: Link,
     ) -> Result<Option<String>, StoreError> {
-        let key_id = self.0.link_generation(tenant).await?;
-        let secret = self.0.link_secret(tenant, key_id);
+        let key_id = self.0.link_generation(realm).await?;
+        let secret = self.0.link_secret(realm, key_id);
         Ok(sign(&secret, &Link { key_id, ..link }))
     }
 
     /// The link, if a secret that still counts has signed it.
     pub(crate) async fn verify(
         &self,
-        tenant: &Tenant,
+        realm: &Realm,
         claim: Claim<'_>,
     ) -> Result<Option<Link>, StoreError> {
-        let current = self.0.link_generation(tenant).await?;
+        let current = self.0.link_generation(realm).await?;
         let named = claim.link.key_id;
         let counts = named == current || named.checked_add(1) == Some(current);
-        let secret = self.0.link_secret(tenant, named);
+        let secret = self.0.link_secret(realm, named);
         // Compared in constant time.
         let is_ours =
             mac(&secret, claim.said).is_some_and(|mac| mac.verify_slice(&claim.signature).is_ok());
@@ -112,8 +112,8 @@ impl Links {
     }
 
     /// Signs with a new secret from now on.
-    pub(crate) async fn rotate(&self, tenant: &Tenant) -> Result<u32, StoreError> {
-        self.0.rotate_links(tenant).await
+    pub(crate) async fn rotate(&self, realm: &Realm) -> Result<u32, StoreError> {
+        self.0.rotate_links(realm).await
     }
 }
 
@@ -121,19 +121,25 @@ impl Links {
 impl SignCallbacks for Links {
     async fn token(
         &self,
-        tenant: &Tenant,
+        realm: &Realm,
         run: &RunId,
         question: &InterruptView,
         at: Timestamp,
     ) -> Result<String, StoreError> {
-        let token = self.sign(tenant, Link::to(run, question, at)).await?;
+        let token = self.sign(realm, Link::to(run, question, at)).await?;
         token.ok_or_else(|| StoreError::Unavailable("a link cannot be signed".to_owned()))
     }
 
     /// Derived from what signs the links of now, so that whoever knows it can check callbacks and sign no link.
-    async fn secret(&self, tenant: &Tenant) -> Result<Secret, StoreError> {
-        let generation = self.0.link_generation(tenant).await?;
-        let mac = mac(&self.0.link_secret(tenant, generation), "callbacks");
+    /// Each workspace has another, so that none can speak for another's runs.
+    async fn secret(&self, place: &Scope) -> Result<Secret, StoreError> {
+        let realm = place.realm();
+        let generation = self.0.link_generation(&realm).await?;
+        let purpose = match &place.workspace {
+            None => "callbacks".to_owned(),
+            Some(workspace) => format!("callbacks/{workspace}"),
+        };
+        let mac = mac(&self.0.link_secret(&realm, generation), &purpose);
         let mac = mac.ok_or_else(|| {
             StoreError::Unavailable("the secret of callbacks cannot be derived".to_owned())
         })?;
@@ -155,7 +161,7 @@ fn mac(secret: &[u8; 32], said: &str) -> Option<Hmac<Sha256>> {
 
 #[cfg(test)]
 mod tests {
-    use callboard_engine::InMemoryStore;
+    use callboard_engine::{InMemoryStore, KeyMode};
 
     use super::*;
 
@@ -170,15 +176,19 @@ mod tests {
         }
     }
 
+    fn realm(tenant: &str) -> Realm {
+        Realm { tenant: tenant.into(), mode: KeyMode::Live }
+    }
+
     async fn read(links: &Links, tenant: &str, token: &str) -> Option<Link> {
         let claim = Claim::of(token)?;
-        links.verify(&tenant.into(), claim).await.unwrap_or_default()
+        links.verify(&realm(tenant), claim).await.unwrap_or_default()
     }
 
     #[tokio::test]
     async fn only_what_was_signed_for_the_tenant_reads_back() {
         let links = Links::new(Arc::new(InMemoryStore::new()));
-        let token = links.sign(&"acme".into(), link()).await.ok().flatten().unwrap_or_default();
+        let token = links.sign(&realm("acme"), link()).await.ok().flatten().unwrap_or_default();
         assert_eq!(read(&links, "acme", &token).await, Some(link()));
         assert_eq!(read(&links, "globex", &token).await, None);
         let (said, signature) = token.split_once('.').unwrap_or_default();
@@ -199,19 +209,19 @@ mod tests {
     #[tokio::test]
     async fn a_link_outlives_one_rotation_and_not_two() {
         let links = Links::new(Arc::new(InMemoryStore::new()));
-        let tenant = Tenant::from("acme");
-        let first = links.sign(&tenant, link()).await.ok().flatten().unwrap_or_default();
-        assert_eq!(links.rotate(&tenant).await.ok(), Some(1));
-        let second = links.sign(&tenant, link()).await.ok().flatten().unwrap_or_default();
+        let acme = realm("acme");
+        let first = links.sign(&acme, link()).await.ok().flatten().unwrap_or_default();
+        assert_eq!(links.rotate(&acme).await.ok(), Some(1));
+        let second = links.sign(&acme, link()).await.ok().flatten().unwrap_or_default();
         assert_ne!(first, second);
         for token in [&first, &second] {
             assert!(read(&links, "acme", token).await.is_some());
         }
-        assert_eq!(links.rotate(&tenant).await.ok(), Some(2));
+        assert_eq!(links.rotate(&acme).await.ok(), Some(2));
         assert_eq!(read(&links, "acme", &first).await, None);
         assert_eq!(read(&links, "acme", &second).await, Some(Link { key_id: 1, ..link() }));
         // A secret that is not in use yet counts for nothing, even if somebody could sign with it.
-        let early = sign(&links.0.link_secret(&tenant, 3), &Link { key_id: 3, ..link() });
+        let early = sign(&links.0.link_secret(&acme, 3), &Link { key_id: 3, ..link() });
         assert_eq!(read(&links, "acme", &early.unwrap_or_default()).await, None);
     }
 }

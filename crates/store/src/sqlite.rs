@@ -57,9 +57,9 @@ use rusqlite::Connection;
 use callboard_core::Entry;
 use callboard_engine::{
     Append, Begun, Changes, Claim, ClaimRequest, Claimed, Digest, EffectClaim, EffectId, Filter,
-    Found, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, NewRun, Opened, Outcome, Page, Put,
-    Schedule, Scope, SigningSecrets, Store, StoreError, StoredKey, StoredMember, StoredWorkflow,
-    Subscription, Workflows,
+    Found, InboxFilter, InboxItem, KeyMode, Keys, LinkSecrets, Listed, NewRun, Opened, Outcome,
+    Page, Put, Realm, Schedule, Scope, SigningSecrets, Store, StoreError, StoredKey, StoredMember,
+    StoredWorkflow, Subscription, Workflows,
 };
 use callboard_protocol::{KeyId, RunId, RunStatus, Tenant, Timestamp, WorkflowId, hex};
 
@@ -76,7 +76,7 @@ use writer::Writer;
 const LONGEST_KNOWN: usize = 64 * 1024;
 
 /// A tenant and its own name for a workflow.
-type Name = (Tenant, WorkflowId);
+type Name = (Scope, WorkflowId);
 
 /// The embedded store. Dropping it finishes what was asked for and frees the folder.
 pub struct SqliteStore {
@@ -294,40 +294,40 @@ impl Store for SqliteStore {
 impl Workflows for SqliteStore {
     async fn workflow(
         &self,
-        tenant: &Tenant,
+        place: &Scope,
         id: &WorkflowId,
     ) -> Result<Option<StoredWorkflow>, StoreError> {
-        let name = (tenant.clone(), id.clone());
+        let name = (place.clone(), id.clone());
         let since = match self.definitions.find(&name) {
             Ok(workflow) => return Ok(Some(workflow)),
             Err(since) => since,
         };
-        let (tenant, id) = name.clone();
-        let read = self.readers.read(move |db| registry::workflow(db, &tenant, &id)).await?;
+        let (place, id) = name.clone();
+        let read = self.readers.read(move |db| registry::workflow(db, &place, &id)).await?;
         if let Some(workflow) = read.as_ref().filter(|read| read.source.len() <= LONGEST_KNOWN) {
             self.definitions.keep(since, name, workflow.clone());
         }
         Ok(read)
     }
 
-    async fn workflows(&self, tenant: &Tenant) -> Result<Vec<StoredWorkflow>, StoreError> {
-        let tenant = tenant.clone();
-        self.readers.read(move |db| registry::workflows(db, &tenant)).await
+    async fn workflows(&self, place: &Scope) -> Result<Vec<StoredWorkflow>, StoreError> {
+        let place = place.clone();
+        self.readers.read(move |db| registry::workflows(db, &place)).await
     }
 
     async fn put_workflow(
         &self,
-        tenant: &Tenant,
+        place: &Scope,
         id: &WorkflowId,
         source: Arc<str>,
         declared: Vec<Schedule>,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
         let declared = SealedSchedule::seal_all(declared, &self.seal)?;
-        let (known, name) = (Arc::clone(&self.definitions), (tenant.clone(), id.clone()));
-        let write = move |db: &Connection, (tenant, id): &Name| {
-            schedules::declare(db, tenant, id, &declared)?;
-            registry::put_workflow(db, tenant, id, &source, at)
+        let (known, name) = (Arc::clone(&self.definitions), (place.clone(), id.clone()));
+        let write = move |db: &Connection, (place, id): &Name| {
+            schedules::declare(db, place, id, &declared)?;
+            registry::put_workflow(db, place, id, &source, at)
         };
         let forget = move |name: Name, put| {
             known.forget(|known| *known == name);
@@ -336,12 +336,11 @@ impl Workflows for SqliteStore {
         self.writer.write_then(name, write, forget).await
     }
 
-    async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
-        let (known, name) = (Arc::clone(&self.definitions), (tenant.clone(), id.clone()));
+    async fn delete_workflow(&self, place: &Scope, id: &WorkflowId) -> Result<bool, StoreError> {
+        let (known, name) = (Arc::clone(&self.definitions), (place.clone(), id.clone()));
         let write =
-            |db: &Connection, (tenant, id): &Name| match registry::delete_workflow(db, tenant, id)?
-            {
-                true => schedules::declare(db, tenant, id, &[]).map(|()| true),
+            |db: &Connection, (place, id): &Name| match registry::delete_workflow(db, place, id)? {
+                true => schedules::declare(db, place, id, &[]).map(|()| true),
                 false => Ok(false),
             };
         let forget = move |name: Name, deleted| {
@@ -375,17 +374,21 @@ impl Keys for SqliteStore {
 
 #[async_trait]
 impl LinkSecrets for SqliteStore {
-    async fn link_generation(&self, tenant: &Tenant) -> Result<u32, StoreError> {
-        let tenant = tenant.clone();
-        self.readers.read(move |db| registry::link_generation(db, &tenant)).await
+    async fn link_generation(&self, realm: &Realm) -> Result<u32, StoreError> {
+        let realm = realm.clone();
+        self.readers.read(move |db| registry::link_generation(db, &realm)).await
     }
 
-    async fn rotate_links(&self, tenant: &Tenant) -> Result<u32, StoreError> {
-        let tenant = tenant.clone();
-        self.writer.write(move |db| registry::rotate_links(db, &tenant)).await
+    async fn rotate_links(&self, realm: &Realm) -> Result<u32, StoreError> {
+        let realm = realm.clone();
+        self.writer.write(move |db| registry::rotate_links(db, &realm)).await
     }
 
-    fn link_secret(&self, tenant: &Tenant, generation: u32) -> [u8; 32] {
-        self.seal.derive(&format!("interrupt links/{generation}/{tenant}"))
+    fn link_secret(&self, realm: &Realm, generation: u32) -> [u8; 32] {
+        let Realm { tenant, mode } = realm;
+        self.seal.derive(&match mode {
+            KeyMode::Live => format!("interrupt links/{generation}/{tenant}"),
+            KeyMode::Test => format!("interrupt links of test keys/{generation}/{tenant}"),
+        })
     }
 }

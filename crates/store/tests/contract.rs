@@ -251,6 +251,7 @@ contract! {
         a_run_takes_only_so_many_annotations;
     rows:
         workflows_are_kept_per_tenant
+        a_workflow_is_its_places_own
         keys_are_kept_and_revoked
         link_secrets_have_generations_per_tenant;
     webhooks:
@@ -360,5 +361,5 @@ contract! {
     secrets:
         a_secret_is_kept_replaced_and_removed
         a_secret_is_its_tenants_own
-        a_test_keys_secrets_are_apart_from_the_live_ones;
+        a_secret_is_its_places_own;
 }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use callboard_engine::{DeploymentChange, Deployments, NewRun, StoreError, StoredDeployment};
-use callboard_protocol::{AgentId, Tenant};
+use callboard_engine::{
+    DeploymentChange, Deployments, NewRun, Realm, StoreError, StoredDeployment,
+};
+use callboard_protocol::AgentId;
 
 /// The agent of the fixture, which serves on `stable` before anybody deployed anything.
 pub const DEPLOYED: &str = "core.conformance.channel-agent";
@@ -30,10 +32,10 @@ impl SeededDeployments {
 impl Deployments for SeededDeployments {
     async fn deployment(
         &self,
-        tenant: &Tenant,
+        realm: &Realm,
         agent: &AgentId,
     ) -> Result<Option<StoredDeployment>, StoreError> {
-        let own = self.own.deployment(tenant, agent).await?;
+        let own = self.own.deployment(realm, agent).await?;
         // Version zero: the tenant's first change is decided on nothing stored.
         let seed = || StoredDeployment { version: 0, state: STATE.to_owned() };
         Ok(own.or_else(|| (agent.as_str() == DEPLOYED).then(seed)))

@@ -3,7 +3,8 @@
 use sha2::{Digest as _, Sha256};
 
 use callboard_core::{AgentPin, TaskSource};
-use callboard_protocol::{AgentId, AgentRef, InvocationSource, PackVersion, RunId, Tenant};
+use callboard_engine::Realm;
+use callboard_protocol::{AgentId, AgentRef, InvocationSource, PackVersion, RunId};
 
 use super::{Deployment, LATEST};
 use crate::inventory::Snapshot;
@@ -56,31 +57,31 @@ impl PinError {
 /// the highest installed one. A version that is no longer installed serves nobody.
 pub fn pin(
     agents: &Snapshot,
-    tenant: &Tenant,
+    realm: &Realm,
     deployment: &Deployment,
     wanted: &AgentRef,
     draw: Draw,
 ) -> Result<AgentPin, PinError> {
     let agent: AgentId = wanted.agent_id.as_str().into();
     let unknown = || PinError::UnknownAgent { agent: agent.clone() };
-    let highest = agents.find(tenant, &agent, None).ok_or_else(unknown)?;
+    let highest = agents.find(realm, &agent, None).ok_or_else(unknown)?;
     let found = match (&wanted.version, &wanted.channel) {
         (Some(_), Some(_)) => return Err(PinError::Both),
         (None, None) => highest,
         (Some(text), None) => {
             let parsed = text.parse().ok();
-            let found = parsed.and_then(|version| agents.find(tenant, &agent, Some(&version)));
+            let found = parsed.and_then(|version| agents.find(realm, &agent, Some(&version)));
             let unknown =
                 || PinError::UnknownVersion { agent: agent.clone(), version: text.clone() };
             found.ok_or_else(unknown)?
         }
         (None, Some(channel)) => {
             let is_installed =
-                |version: &PackVersion| agents.find(tenant, &agent, Some(version)).is_some();
+                |version: &PackVersion| agents.find(realm, &agent, Some(version)).is_some();
             let none =
                 || PinError::NoActiveDeployment { agent: agent.clone(), channel: channel.clone() };
             let version = deployment.resolve(channel, draw, is_installed).ok_or_else(none)?;
-            agents.find(tenant, &agent, Some(&version)).ok_or_else(none)?
+            agents.find(realm, &agent, Some(&version)).ok_or_else(none)?
         }
     };
     Ok(AgentPin {

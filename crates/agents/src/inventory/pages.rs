@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use callboard_engine::PackOwner;
+use callboard_engine::{PackOwner, Realm};
 use callboard_protocol::{
-    AgentId, AgentManifest, ModelClass, PackName, PackVersion, Tenant, Timestamp,
+    AgentId, AgentManifest, ModelClass, PackName, PackVersion, Timestamp,
 };
 
 use super::{Installed, Snapshot};
@@ -102,7 +102,7 @@ impl Installed {
             signed_by: self.signed_by().map(str::to_owned),
             scope: match self.owner {
                 PackOwner::Host => "host",
-                PackOwner::Tenant(_) => "tenant",
+                PackOwner::Realm(_) => "tenant",
             },
             agents: lines(&self.pack),
             installed_at: self.installed_at,
@@ -120,9 +120,9 @@ pub(super) fn lines(pack: &Pack) -> Vec<AgentLine> {
 
 impl Snapshot {
     /// Each pack that a tenant may see in its latest version.
-    pub(super) fn latest(&self, tenant: &Tenant) -> BTreeMap<&PackName, &Installed> {
+    pub(super) fn latest(&self, realm: &Realm) -> BTreeMap<&PackName, &Installed> {
         let mut latest: BTreeMap<&PackName, &Installed> = BTreeMap::new();
-        for installed in self.packs(tenant) {
+        for installed in self.packs(realm) {
             let newest = latest.entry(installed.pack.name()).or_insert(installed);
             if installed.pack.version() > newest.pack.version() {
                 *newest = installed;
@@ -132,10 +132,10 @@ impl Snapshot {
     }
 
     /// A page of them by name, after the one that the page before ended with.
-    pub fn catalog(&self, tenant: &Tenant, after: Option<&str>, most: usize) -> PackCatalog {
+    pub fn catalog(&self, realm: &Realm, after: Option<&str>, most: usize) -> PackCatalog {
         let mut packs: Vec<LatestPack> = Vec::new();
         let mut left = PAGE_BYTES;
-        let latest = self.latest(tenant).into_iter();
+        let latest = self.latest(realm).into_iter();
         for (_, installed) in latest.filter(|(name, _)| after.is_none_or(|it| name.as_str() > it)) {
             let entry = installed.latest();
             let weight = serde_json::to_vec(&entry).map_or(0, |bytes| bytes.len());
@@ -149,8 +149,8 @@ impl Snapshot {
         PackCatalog { packs, next_cursor: None }
     }
 
-    pub fn export(&self, tenant: &Tenant) -> PackExport {
-        let manifests = self.list(tenant).into_iter().map(|entry| ExportedManifest {
+    pub fn export(&self, realm: &Realm) -> PackExport {
+        let manifests = self.list(realm).into_iter().map(|entry| ExportedManifest {
             source_manifest_id: entry.agent_id.clone(),
             agent_id: entry.agent_id,
             model_class: entry.model_class,
@@ -158,7 +158,7 @@ impl Snapshot {
         PackExport { manifests: manifests.collect() }
     }
 
-    pub fn lines(&self, tenant: &Tenant) -> PackList {
-        PackList { packs: self.packs(tenant).map(|installed| installed.line()).collect() }
+    pub fn lines(&self, realm: &Realm) -> PackList {
+        PackList { packs: self.packs(realm).map(|installed| installed.line()).collect() }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use callboard_protocol::{Object, PackName, PackVersion, Tenant};
+use callboard_engine::Realm;
+use callboard_protocol::{Object, PackName, PackVersion};
 
 use super::pages::{AgentLine, lines};
 use super::{Installed, Snapshot};
@@ -80,9 +81,9 @@ impl Installed {
 
 impl Snapshot {
     /// The packs whose name, description or keywords hold the words, each in its latest version.
-    pub fn search(&self, tenant: &Tenant, words: &str) -> PackSearch {
+    pub fn search(&self, realm: &Realm, words: &str) -> PackSearch {
         let words = words.trim().to_lowercase();
-        let latest = self.latest(tenant).into_values().map(|installed| &installed.pack);
+        let latest = self.latest(realm).into_values().map(|installed| &installed.pack);
         let found = latest.filter(|pack| holds(pack, &words));
         let results: Vec<FoundPack> = found
             .map(|pack| FoundPack {

@@ -1,13 +1,14 @@
-//! The templates that a tenant can refer to: the host's own, those of packs, those it wrote itself.
+//! The templates that can be named in a scope: the host's own, those on the shelf of its workspace, the whole tenant's,
+//! those of packs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::json;
 
-use callboard_engine::{PromptShelf, Prompts, StoreError};
+use callboard_engine::{Prompts, Realm, Scope, StoreError};
 use callboard_protocol::{
-    PackVersion, PromptMeta, PromptOrigin, PromptRef, PromptTemplate, Tenant, Timestamp, Workspace,
+    PackVersion, PromptMeta, PromptOrigin, PromptRef, PromptTemplate, Timestamp,
 };
 
 use crate::inventory::AgentRegistry;
@@ -36,13 +37,6 @@ pub fn built_in_prompts() -> Vec<PromptTemplate> {
         .collect()
 }
 
-/// Who looks: what is on the shelf of its workspace, then what is the whole tenant's, then what is everybody's.
-#[derive(Debug, Clone, Copy)]
-pub struct Reader<'a> {
-    pub tenant: &'a Tenant,
-    pub workspace: Option<&'a Workspace>,
-}
-
 /// Why a library does not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
@@ -54,6 +48,8 @@ pub enum LibraryError {
     Exists(String),
     #[error("prompt {0} is the host's own or a pack's, and does not change")]
     ReadOnly(String),
+    #[error("prompt {0} is the whole tenant's; change it with a key that has no workspace")]
+    OfTenant(String),
     #[error("version {given} must be greater than {stored}")]
     NotNewer { given: PackVersion, stored: PackVersion },
     #[error(transparent)]
@@ -86,12 +82,12 @@ impl PromptLibrary {
     /// The template that a ref names: exactly its version, or the newest.
     pub async fn find(
         &self,
-        reader: Reader<'_>,
+        reader: &Scope,
         reference: &PromptRef,
     ) -> Result<PromptTemplate, LibraryError> {
         let id = reference.template_id.as_str();
         let versions = match &reference.library_id {
-            Some(pack) => self.of_packs(reader.tenant, id, Some(pack.as_str()))?,
+            Some(pack) => self.of_packs(&reader.realm(), id, Some(pack.as_str()))?,
             None => self.versions(reader, id).await?.1,
         };
         let wanted = reference.version.as_ref();
@@ -103,7 +99,7 @@ impl PromptLibrary {
     }
 
     /// The newest version of everything that a reader can see, by id.
-    pub async fn list(&self, reader: Reader<'_>) -> Result<Vec<PromptTemplate>, LibraryError> {
+    pub async fn list(&self, reader: &Scope) -> Result<Vec<PromptTemplate>, LibraryError> {
         let mut seen: BTreeMap<String, PromptTemplate> = BTreeMap::new();
         for (id, versions) in self.built_in.iter() {
             if let Some(newest) = versions.last() {
@@ -116,7 +112,7 @@ impl PromptLibrary {
             }
         }
         if let Some(packs) = &self.packs {
-            for template in packs.snapshot().prompts(reader.tenant) {
+            for template in packs.snapshot().prompts(&reader.realm()) {
                 let id = &template.template_id;
                 match seen.get_mut(id) {
                     None => drop(seen.insert(id.clone(), template.clone())),
@@ -133,7 +129,7 @@ impl PromptLibrary {
     /// Adds a template that nobody has yet.
     pub async fn create(
         &self,
-        reader: Reader<'_>,
+        reader: &Scope,
         template: PromptTemplate,
         author: Option<String>,
         at: Timestamp,
@@ -148,20 +144,20 @@ impl PromptLibrary {
             source: Some(PromptOrigin::User),
             ..PromptMeta::default()
         };
-        self.put(&reader.own_shelf(), template, meta, 0, at).await
+        self.put(reader, template, meta, 0, at).await
     }
 
     /// Adds a newer version. Older ones stay for those who name them.
     pub async fn update(
         &self,
-        reader: Reader<'_>,
+        reader: &Scope,
         template: PromptTemplate,
         at: Timestamp,
     ) -> Result<PromptTemplate, LibraryError> {
         let id = template.template_id.clone();
         let (shelf, versions) = self.versions(reader, &id).await?;
         let newest = versions.last().ok_or_else(|| LibraryError::NotFound(id.clone()))?;
-        let shelf = shelf.ok_or(LibraryError::ReadOnly(id))?;
+        let shelf = own(reader, shelf, &id)?;
         if template.version <= newest.version {
             let (given, stored) = (template.version, newest.version.clone());
             return Err(LibraryError::NotNewer { given, stored });
@@ -171,19 +167,19 @@ impl PromptLibrary {
         self.put(&shelf, template, meta, versions.len(), at).await
     }
 
-    pub async fn remove(&self, reader: Reader<'_>, id: &str) -> Result<(), LibraryError> {
+    pub async fn remove(&self, reader: &Scope, id: &str) -> Result<(), LibraryError> {
         let (shelf, versions) = self.versions(reader, id).await?;
         if versions.is_empty() {
             return Err(LibraryError::NotFound(id.to_owned()));
         }
-        let shelf = shelf.ok_or_else(|| LibraryError::ReadOnly(id.to_owned()))?;
+        let shelf = own(reader, shelf, id)?;
         self.store.remove_prompt(&shelf, id).await?;
         Ok(())
     }
 
     async fn put(
         &self,
-        shelf: &PromptShelf,
+        shelf: &Scope,
         template: PromptTemplate,
         meta: PromptMeta,
         expected: usize,
@@ -194,12 +190,12 @@ impl PromptLibrary {
         Ok(template)
     }
 
-    /// All versions of the first template of this id that a reader meets, with the shelf that it may be changed on.
+    /// All versions of the first template of this id that a reader meets, with the shelf that it stands on.
     async fn versions(
         &self,
-        reader: Reader<'_>,
+        reader: &Scope,
         id: &str,
-    ) -> Result<(Option<PromptShelf>, Vec<PromptTemplate>), LibraryError> {
+    ) -> Result<(Option<Scope>, Vec<PromptTemplate>), LibraryError> {
         if let Some(versions) = self.built_in.get(id) {
             return Ok((None, versions.clone()));
         }
@@ -209,13 +205,13 @@ impl PromptLibrary {
                 return Ok((Some(shelf), versions));
             }
         }
-        Ok((None, self.of_packs(reader.tenant, id, None)?))
+        Ok((None, self.of_packs(&reader.realm(), id, None)?))
     }
 
     /// All versions of a template that came in packs, or in one pack, the oldest first.
     fn of_packs(
         &self,
-        tenant: &Tenant,
+        realm: &Realm,
         id: &str,
         pack: Option<&str>,
     ) -> Result<Vec<PromptTemplate>, LibraryError> {
@@ -223,7 +219,7 @@ impl PromptLibrary {
         let snapshot = packs.snapshot();
         let mut found: BTreeMap<PackVersion, PromptTemplate> = BTreeMap::new();
         let mut names = BTreeSet::new();
-        for template in snapshot.prompts(tenant) {
+        for template in snapshot.prompts(realm) {
             let name = template.meta.as_ref().and_then(|meta| meta.pack_name.as_deref());
             if template.template_id != id || pack.is_some_and(|pack| name != Some(pack)) {
                 continue;
@@ -238,29 +234,22 @@ impl PromptLibrary {
     }
 }
 
+/// The shelf that a template stands on, if it may be changed from here: nobody changes what is not in its own place.
+fn own(reader: &Scope, shelf: Option<Scope>, id: &str) -> Result<Scope, LibraryError> {
+    match shelf {
+        None => Err(LibraryError::ReadOnly(id.to_owned())),
+        Some(shelf) if shelf == *reader => Ok(shelf),
+        Some(_) => Err(LibraryError::OfTenant(id.to_owned())),
+    }
+}
+
 fn is_of_pack(template: &PromptTemplate) -> bool {
     template.meta.as_ref().and_then(|meta| meta.source) == Some(PromptOrigin::Pack)
 }
 
-impl Reader<'_> {
-    /// Where what it writes is kept.
-    fn own_shelf(&self) -> PromptShelf {
-        PromptShelf { tenant: self.tenant.clone(), workspace: self.workspace.cloned() }
-    }
-
-    /// Where it looks, the nearest first.
-    fn shelves(&self) -> Vec<PromptShelf> {
-        let mut shelves = vec![PromptShelf { tenant: self.tenant.clone(), workspace: None }];
-        if self.workspace.is_some() {
-            shelves.insert(0, self.own_shelf());
-        }
-        shelves
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use callboard_engine::InMemoryStore;
+    use callboard_engine::{InMemoryStore, KeyMode};
 
     use super::*;
 
@@ -274,14 +263,18 @@ mod tests {
         PromptRef::read(&json!(text)).unwrap()
     }
 
+    fn scope(workspace: Option<&str>) -> Scope {
+        let workspace = workspace.map(Into::into);
+        Scope { tenant: "acme".into(), workspace, mode: KeyMode::Live }
+    }
+
     fn library() -> PromptLibrary {
         PromptLibrary::new(Arc::new(InMemoryStore::new()), built_in_prompts())
     }
 
     #[tokio::test]
     async fn a_version_that_is_named_stays_what_it_was() {
-        let (library, tenant) = (library(), "acme".into());
-        let reader = Reader { tenant: &tenant, workspace: None };
+        let (library, reader) = (library(), &scope(None));
         let at = Timestamp::from_millis(1);
         library.create(reader, template("w", "1.9.0"), None, at).await.unwrap();
         for same_or_older in ["1.9.0", "1.10.0-rc.1", "0.9.9"] {
@@ -299,8 +292,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_host_brings_along_does_not_change() {
-        let (library, tenant) = (library(), "acme".into());
-        let reader = Reader { tenant: &tenant, workspace: None };
+        let (library, reader) = (library(), &scope(None));
         let at = Timestamp::from_millis(1);
         let id = "callboard.brief";
         let taken = library.create(reader, template(id, "2.0.0"), None, at).await;
@@ -313,9 +305,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_workspace_sees_its_own_and_its_tenants() {
-        let (library, tenant, north) = (library(), "acme".into(), "north".into());
-        let whole = Reader { tenant: &tenant, workspace: None };
-        let part = Reader { tenant: &tenant, workspace: Some(&north) };
+        let (library, whole, part) = (library(), &scope(None), &scope(Some("north")));
         let at = Timestamp::from_millis(1);
         library.create(whole, template("all", "1.0.0"), None, at).await.unwrap();
         library.create(part, template("own", "1.0.0"), None, at).await.unwrap();
@@ -326,5 +316,25 @@ mod tests {
         assert_eq!(ids(library.list(part).await.unwrap()), ["all", "own"]);
         let unseen = library.find(whole, &reference("prompt:own")).await;
         assert!(matches!(unseen, Err(LibraryError::NotFound(_))), "{unseen:?}");
+    }
+
+    #[tokio::test]
+    async fn nobody_changes_what_is_not_in_its_own_place() {
+        let (library, whole, part) = (library(), &scope(None), &scope(Some("north")));
+        let test = &Scope { mode: KeyMode::Test, ..whole.clone() };
+        let at = Timestamp::from_millis(1);
+        library.create(whole, template("all", "1.0.0"), None, at).await.unwrap();
+        for version in ["0.9.0", "2.0.0"] {
+            let refused = library.update(part, template("all", version), at).await;
+            assert!(matches!(refused, Err(LibraryError::OfTenant(_))), "{refused:?}");
+        }
+        let refused = library.remove(part, "all").await;
+        assert!(matches!(refused, Err(LibraryError::OfTenant(_))), "{refused:?}");
+        let unseen = library.update(test, template("all", "2.0.0"), at).await;
+        assert!(matches!(unseen, Err(LibraryError::NotFound(_))), "{unseen:?}");
+        library.create(test, template("all", "9.0.0"), None, at).await.unwrap();
+        library.remove(test, "all").await.unwrap();
+        let there = library.find(part, &reference("prompt:all")).await.unwrap();
+        assert_eq!(there.text, "all 1.0.0");
     }
 }

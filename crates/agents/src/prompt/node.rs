@@ -5,7 +5,7 @@ use callboard_engine::{Call, PastTask, Stumble};
 use callboard_protocol::{AgentId, Failure, Object, PromptKind, PromptSource, PromptTemplate};
 use serde_json::{Value, json};
 
-use super::library::{LibraryError, PromptLibrary, Reader};
+use super::library::{LibraryError, PromptLibrary};
 use super::place::Place;
 use super::{
     AgentPrompts, Binding, Bindings, Bound, Chosen, Composed, Observability, PromptSources,
@@ -133,7 +133,7 @@ impl PromptDesk {
 
     fn installed(&self, place: &Place<'_>, agent: &str) -> Option<InstalledAgent> {
         let agent: AgentId = agent.into();
-        self.agents.snapshot().find(place.tenant, &agent, None).cloned()
+        self.agents.snapshot().find(&place.scope.realm(), &agent, None).cloned()
     }
 
     fn resolve(
@@ -203,8 +203,8 @@ impl PromptDesk {
                 Composed::verbatim(kind, reference, "")
             }
             (Some(Chosen::Template(reference)), _) => {
-                let reader = Reader { tenant: place.tenant, workspace: place.workspace };
-                let template = self.library.find(reader, &reference).await.map_err(missing)?;
+                let template =
+                    self.library.find(&place.scope, &reference).await.map_err(missing)?;
                 let mut bindings = bindings(place);
                 self.secrets(place, &template, &mut bindings).await?;
                 for (name, value) in &reference.overrides {
@@ -243,7 +243,7 @@ fn is_asked_for(kind: PromptKind, place: &Place<'_>) -> bool {
 fn bindings(place: &Place<'_>) -> Bindings {
     let context = [
         ("runId", place.run.as_str()),
-        ("tenantId", place.tenant.as_str()),
+        ("tenantId", place.scope.tenant.as_str()),
         ("nodeId", place.node.as_str()),
     ];
     let context = context.map(|(name, value)| (name.to_owned(), value.into(), Trust::Trusted));
@@ -262,6 +262,7 @@ fn missing(error: LibraryError) -> Stumble {
         LibraryError::Ambiguous(_) => broken("prompt_ref_ambiguous", error.to_string()),
         LibraryError::Exists(_)
         | LibraryError::ReadOnly(_)
+        | LibraryError::OfTenant(_)
         | LibraryError::NotNewer { .. }
         | LibraryError::Store(_) => Stumble {
             failure: Failure::new("service_unavailable", "the prompt library cannot be read"),

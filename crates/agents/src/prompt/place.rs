@@ -1,15 +1,14 @@
 //! The node that prompts are for: in a call, or in a past that is looked at again.
 
-use callboard_engine::{Call, PastTask, SecretError, Stumble};
-use callboard_protocol::{NodeId, Object, RunId, Tenant, Workspace};
+use callboard_engine::{Call, PastTask, Scope, SecretError, Stumble};
+use callboard_protocol::{NodeId, Object, RunId};
 
 use super::Binding;
 
 /// All that prompts of a node are made from.
 pub(super) struct Place<'a> {
     pub(super) run: &'a RunId,
-    pub(super) tenant: &'a Tenant,
-    pub(super) workspace: Option<&'a Workspace>,
+    pub(super) scope: Scope,
     pub(super) node: &'a NodeId,
     pub(super) config: &'a Object,
     pub(super) inputs: &'a Object,
@@ -48,8 +47,7 @@ impl<'a> From<&'a Call> for Place<'a> {
     fn from(call: &'a Call) -> Self {
         Self {
             run: &call.run,
-            tenant: &call.tenant,
-            workspace: call.workspace.as_ref(),
+            scope: call.scope(),
             node: &call.attempt.node,
             config: &call.config,
             inputs: &call.inputs,
@@ -66,8 +64,7 @@ impl<'a> From<PastTask<'a>> for Place<'a> {
         let (birth, task) = (past.birth, past.task);
         Self {
             run: past.run,
-            tenant: &birth.owner.tenant,
-            workspace: birth.owner.workspace.as_ref(),
+            scope: Scope::of(birth),
             node: &task.attempt.node,
             config: &task.config,
             inputs: &task.inputs,

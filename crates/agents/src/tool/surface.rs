@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use callboard_protocol::{Object, Tenant};
+use callboard_engine::Scope;
+use callboard_protocol::Object;
 
 use super::name::provider_names;
 use super::{Tool, ToolDescriptor, Toolbox};
@@ -45,11 +46,11 @@ pub enum NotAdmitted {
 
 impl ToolSurface {
     /// Finds each tool that the allowlist names, exactly. An empty list is no tools.
-    pub async fn assemble(toolbox: &dyn Toolbox, tenant: &Tenant, allowlist: &[String]) -> Self {
+    pub async fn assemble(toolbox: &dyn Toolbox, scope: &Scope, allowlist: &[String]) -> Self {
         let mut found: BTreeMap<&str, Arc<dyn Tool>> = BTreeMap::new();
         let mut unresolved = Vec::new();
         for name in allowlist.iter().map(String::as_str).collect::<BTreeSet<_>>() {
-            match toolbox.find(tenant, name).await {
+            match toolbox.find(scope, name).await {
                 Some(tool) => {
                     found.insert(name, tool);
                 }
@@ -104,6 +105,7 @@ impl ToolSurface {
 
 #[cfg(test)]
 mod tests {
+    use callboard_engine::KeyMode;
     use serde_json::json;
 
     use super::*;
@@ -112,7 +114,8 @@ mod tests {
     async fn surface(allowlist: &[&str]) -> ToolSurface {
         let host = tools(&["openwop:core.files.read", "openwop:core.files.write", "mcp:x.y"]);
         let allowlist: Vec<String> = allowlist.iter().map(|name| (*name).to_owned()).collect();
-        ToolSurface::assemble(&host, &"t".into(), &allowlist).await
+        let scope = Scope { tenant: "t".into(), workspace: None, mode: KeyMode::Live };
+        ToolSurface::assemble(&host, &scope, &allowlist).await
     }
 
     fn offered(surface: &ToolSurface) -> Vec<(&str, &str)> {

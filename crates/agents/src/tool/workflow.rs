@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use callboard_engine::{
-    CatalogEntry, Engine, EngineError, Errand, Homecoming, StoreError, WeakEngine,
+    CatalogEntry, Engine, EngineError, Errand, Homecoming, Scope, StoreError, WeakEngine,
 };
 use callboard_protocol::{
-    Object, RunId, RunStatus, SafetyTier, Tenant, ToolEgress, ToolReplay, ToolSource,
-    ToolTransport, WorkflowDefinition, WorkflowId,
+    Object, RunId, RunStatus, SafetyTier, ToolEgress, ToolReplay, ToolSource, ToolTransport,
+    WorkflowDefinition, WorkflowId,
 };
 
 use super::{Tool, ToolDescriptor, ToolFault, ToolInvocation, Toolbox};
@@ -18,7 +18,7 @@ use crate::pack::Schema;
 
 const PREFIX: &str = "openwop:workflow.";
 
-/// The workflows of each tenant, once there is an engine that can run them.
+/// The workflows that can be run in each scope, once there is an engine that can run them.
 #[derive(Debug, Default)]
 pub struct WorkflowTools {
     engine: OnceLock<WeakEngine>,
@@ -37,18 +37,18 @@ impl WorkflowTools {
 
 #[async_trait]
 impl Toolbox for WorkflowTools {
-    async fn find(&self, tenant: &Tenant, name: &str) -> Option<Arc<dyn Tool>> {
+    async fn find(&self, scope: &Scope, name: &str) -> Option<Arc<dyn Tool>> {
         let id = WorkflowId::from(name.strip_prefix(PREFIX)?);
         let engine = self.engine()?;
-        let found = engine.catalog().find(tenant, &id).await;
+        let found = engine.catalog().find(scope, &id).await;
         let entry = found.unwrap_or_else(|error| unread(&error))?;
         let descriptor = describe(&entry)?;
         Some(Arc::new(WorkflowTool { descriptor, workflow: id, engine: engine.downgrade() }))
     }
 
-    async fn list(&self, tenant: &Tenant) -> Vec<ToolDescriptor> {
+    async fn list(&self, scope: &Scope) -> Vec<ToolDescriptor> {
         let Some(engine) = self.engine() else { return Vec::new() };
-        let listed = engine.catalog().list(tenant).await;
+        let listed = engine.catalog().list(scope).await;
         let entries = listed.unwrap_or_else(|error| unread(&error));
         entries.iter().filter_map(describe).collect()
     }

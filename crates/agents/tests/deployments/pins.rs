@@ -6,11 +6,15 @@ use callboard_agents::{
     Draw, Installed, LATEST, Offer, PinError, Policy, Report, Snapshot, Unsigned, bundle, pin,
     scaffold, vet,
 };
-use callboard_engine::PackOwner;
+use callboard_engine::{KeyMode, PackOwner, Realm};
 use callboard_protocol::{AgentRef, Timestamp};
 use serde_json::{Value, json};
 
 use crate::given::{Desk, agent};
+
+fn realm(tenant: &str) -> Realm {
+    Realm { tenant: tenant.into(), mode: KeyMode::Live }
+}
 
 fn installed(owner: PackOwner, version: &str) -> Installed {
     let mut files = scaffold(&"vendor.acme.desk".parse().unwrap());
@@ -28,7 +32,7 @@ fn installed(owner: PackOwner, version: &str) -> Installed {
 fn agents(desk: &Desk) -> Snapshot {
     Snapshot::new(desk.installed.iter().map(|version| match *version {
         "1.0.0" => installed(PackOwner::Host, version),
-        _ => installed(PackOwner::Tenant("acme".into()), version),
+        _ => installed(PackOwner::Realm(realm("acme")), version),
     }))
 }
 
@@ -41,7 +45,7 @@ fn reference(version: Option<&str>, channel: Option<&str>) -> AgentRef {
 
 /// The version that `acme` gets with this draw.
 fn got(desk: &Desk, wanted: &AgentRef, draw: u64) -> Result<String, PinError> {
-    let pinned = pin(&agents(desk), &"acme".into(), &desk.deployment, wanted, Draw::new(draw))?;
+    let pinned = pin(&agents(desk), &realm("acme"), &desk.deployment, wanted, Draw::new(draw))?;
     assert_eq!((pinned.agent_id.as_str(), &pinned.channel), (agent().as_str(), &wanted.channel));
     Ok(pinned.version)
 }
@@ -132,7 +136,7 @@ fn latest_is_the_highest_active_version_on_any_channel() {
 fn a_pin_outlives_what_it_was_resolved_from() {
     let desk = split();
     let pinned =
-        pin(&agents(&desk), &"acme".into(), &desk.deployment, &stable(), Draw::new(0)).unwrap();
+        pin(&agents(&desk), &realm("acme"), &desk.deployment, &stable(), Draw::new(0)).unwrap();
     let mut text = serde_json::to_value(&pinned).unwrap();
     let contents = text.as_object_mut().and_then(|pin| pin.remove("integrity"));
     assert!(contents.is_some_and(|it| it.as_str().is_some_and(|it| it.starts_with("sha256-"))));
@@ -151,7 +155,7 @@ fn a_pin_outlives_what_it_was_resolved_from() {
 fn another_tenants_version_serves_nobody_else() {
     let desk = split();
     let globex =
-        |wanted| pin(&agents(&desk), &"globex".into(), &desk.deployment, &wanted, Draw::new(0));
+        |wanted| pin(&agents(&desk), &realm("globex"), &desk.deployment, &wanted, Draw::new(0));
     assert_eq!(globex(reference(None, None)).unwrap().version.as_str(), "1.0.0");
     assert_eq!(globex(stable()).unwrap().version.as_str(), "1.0.0");
     assert_eq!(globex(reference(Some("2.0.0"), None)).unwrap_err().code(), "validation_error");
@@ -167,7 +171,7 @@ fn runs_draw_by_their_names() {
     let agents = agents(&desk);
     let tried = (0..1_000).filter(|number| {
         let draw = Draw::of(&format!("run-{number}").into());
-        let pinned = pin(&agents, &"acme".into(), &desk.deployment, &stable(), draw).unwrap();
+        let pinned = pin(&agents, &realm("acme"), &desk.deployment, &stable(), draw).unwrap();
         pinned.version.as_str() == "2.0.0"
     });
     let tried = tried.count();

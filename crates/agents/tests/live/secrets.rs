@@ -2,7 +2,7 @@
 
 use callboard_agents::{Turn, args_hash};
 use callboard_core::SecretText;
-use callboard_engine::{Recorded, Secrets as _};
+use callboard_engine::{KeyMode, Recorded, Scope, Secrets as _};
 use callboard_protocol::Timestamp;
 use serde_json::{Value, json};
 
@@ -27,8 +27,8 @@ async fn run(configurable: Value) -> Vec<Recorded> {
     let world = World::new(chattering()).await;
     let key = SecretText::new(KEY.to_owned());
     let name = "team-key".into();
-    let (tenant, mode) = ("default".into(), callboard_engine::KeyMode::Live);
-    world.store.put_secret(&tenant, mode, &name, key, Timestamp::default()).await.unwrap();
+    let place = Scope { tenant: "default".into(), workspace: None, mode: KeyMode::Live };
+    world.store.put_secret(&place, &name, key, Timestamp::default()).await.unwrap();
     world.run(task(), configurable).await
 }
 

@@ -7,8 +7,8 @@ use callboard_agents::{
     Snapshot, TrustedKey, TrustedKeys, Unsigned, pin, sign,
 };
 use callboard_core::AgentPin;
-use callboard_engine::{InMemoryStore, PackId, PackOwner, Packs, PutPack};
-use callboard_protocol::{AgentId, AgentRef, Tenant, Timestamp};
+use callboard_engine::{InMemoryStore, KeyMode, PackId, PackOwner, Packs, PutPack, Realm};
+use callboard_protocol::{AgentId, AgentRef, Timestamp};
 use serde_json::json;
 
 use crate::given::{Draft, NAME, good};
@@ -18,8 +18,12 @@ fn at() -> Timestamp {
     Timestamp::from_millis(1_000)
 }
 
+fn realm(tenant: &str) -> Realm {
+    Realm { tenant: tenant.into(), mode: KeyMode::Live }
+}
+
 fn tenant(name: &str) -> PackOwner {
-    PackOwner::Tenant(name.into())
+    PackOwner::Realm(realm(name))
 }
 
 fn triager() -> AgentId {
@@ -50,9 +54,9 @@ async fn install(
 
 /// What the tenant gets when it names no version, in the list and by id.
 fn seen(registry: &AgentRegistry, name: &str) -> Option<String> {
-    let (snapshot, tenant) = (registry.snapshot(), Tenant::from(name));
-    let found = snapshot.find(&tenant, &triager(), None).map(|agent| agent.version().to_string());
-    let listed = snapshot.list(&tenant).into_iter().map(|entry| entry.pack_version.to_string());
+    let (snapshot, realm) = (registry.snapshot(), realm(name));
+    let found = snapshot.find(&realm, &triager(), None).map(|agent| agent.version().to_string());
+    let listed = snapshot.list(&realm).into_iter().map(|entry| entry.pack_version.to_string());
     assert_eq!(listed.collect::<Vec<_>>(), Vec::from_iter(found.clone()), "one rule for all");
     found
 }
@@ -69,10 +73,10 @@ async fn the_highest_version_wins_and_the_others_stay() {
     assert_eq!(seen(&registry, "acme").as_deref(), Some("1.1.0-beta"));
     let snapshot = registry.snapshot();
     for text in ["1.0.9", "1.0.10", "1.0.2"] {
-        let pinned = snapshot.find(&"acme".into(), &triager(), Some(&text.parse().unwrap()));
+        let pinned = snapshot.find(&realm("acme"), &triager(), Some(&text.parse().unwrap()));
         assert_eq!(pinned.map(|agent| agent.version().as_str()), Some(text));
     }
-    let gone = snapshot.find(&"acme".into(), &triager(), Some(&"9.9.9".parse().unwrap()));
+    let gone = snapshot.find(&realm("acme"), &triager(), Some(&"9.9.9".parse().unwrap()));
     assert!(gone.is_none());
 }
 
@@ -86,7 +90,7 @@ async fn a_tenant_sees_its_own_and_the_hosts() {
     assert_eq!(seen(&registry, "acme").as_deref(), Some("2.0.0"));
     assert_eq!(seen(&registry, "globex").as_deref(), Some("1.0.0"));
     let foreign = registry.snapshot();
-    let foreign = foreign.find(&"globex".into(), &triager(), Some(&"2.0.0".parse().unwrap()));
+    let foreign = foreign.find(&realm("globex"), &triager(), Some(&"2.0.0".parse().unwrap()));
     assert!(foreign.is_none(), "also not by its version");
 }
 
@@ -124,7 +128,7 @@ async fn a_removed_version_can_be_replaced_and_runs_keep_what_they_began_with() 
     let wanted: AgentRef = serde_json::from_value(json!({ "agentId": triager() })).unwrap();
     let pinned = |registry: &AgentRegistry| {
         let snapshot = registry.snapshot();
-        pin(&snapshot, &"acme".into(), &Deployment::default(), &wanted, Draw::new(0)).unwrap()
+        pin(&snapshot, &realm("acme"), &Deployment::default(), &wanted, Draw::new(0)).unwrap()
     };
     let before = pinned(&registry);
     assert!(registry.remove(&id).await.unwrap());
@@ -141,7 +145,7 @@ async fn a_removed_version_can_be_replaced_and_runs_keep_what_they_began_with() 
         assert_eq!((&before.version, &after.version), (&after.version, &before.version));
         assert_ne!(before.integrity, after.integrity);
         let prompt = |pin: &AgentPin| {
-            directory.find_kept(&"acme".into(), pin).map(|it| it.agent.prompt.to_string())
+            directory.find_kept(&realm("acme"), pin).map(|it| it.agent.prompt.to_string())
         };
         assert_eq!(prompt(&before).as_deref(), Some("Sort it."));
         assert_eq!(prompt(&after).as_deref(), Some("Sort it well."));
@@ -149,14 +153,14 @@ async fn a_removed_version_can_be_replaced_and_runs_keep_what_they_began_with() 
         assert_eq!(prompt(&unsaid).as_deref(), Some("Sort it."), "a record from before");
         let strange = AgentPin { integrity: Some("sha256-none".to_owned()), ..before.clone() };
         assert_eq!(prompt(&strange), None, "never other contents");
-        assert_eq!(directory.packs(&"acme".into()).count(), 1);
+        assert_eq!(directory.packs(&realm("acme")).count(), 1);
     }
     // What the host brings is packed anew at every start.
     let mut edited = good();
     edited.file("prompts/triager.md", "Sort it anew.");
     let brought = Installed::new(PackOwner::Host, edited.vet().unwrap(), at());
     let snapshot = Snapshot::new([brought]);
-    let kept = snapshot.find_kept(&"acme".into(), &before).unwrap();
+    let kept = snapshot.find_kept(&realm("acme"), &before).unwrap();
     assert_eq!(&*kept.agent.prompt, "Sort it anew.");
 }
 
@@ -171,7 +175,7 @@ async fn two_installs_at_once_make_one() {
     let mut puts = [one.unwrap(), two.unwrap()];
     puts.sort_by_key(|put| *put == PutPack::Unchanged);
     assert_eq!(puts, [PutPack::Created, PutPack::Unchanged]);
-    assert_eq!(registry.snapshot().packs(&"acme".into()).count(), 1);
+    assert_eq!(registry.snapshot().packs(&realm("acme")).count(), 1);
 }
 
 #[tokio::test]
@@ -201,7 +205,7 @@ async fn a_run_keeps_the_agents_that_it_began_with() {
     };
     assert!(registry.remove(&id).await.unwrap());
     assert!(!registry.remove(&id).await.unwrap());
-    let kept = before.find(&"acme".into(), &triager(), None).unwrap();
+    let kept = before.find(&realm("acme"), &triager(), None).unwrap();
     assert_eq!((kept.version().as_str(), &*kept.agent.prompt), ("1.0.0", "Sort it."));
     assert_eq!(seen(&registry, "acme").as_deref(), Some("2.0.0"));
 }
@@ -214,7 +218,7 @@ async fn a_new_process_finds_what_was_installed() {
     install(&registry, PackOwner::Host, &version("0.9.0")).await.unwrap();
     let again = open(&store).await;
     for name in ["acme", "globex"] {
-        assert_eq!(again.snapshot().list(&name.into()), registry.snapshot().list(&name.into()));
+        assert_eq!(again.snapshot().list(&realm(name)), registry.snapshot().list(&realm(name)));
     }
 }
 
@@ -275,12 +279,12 @@ async fn what_the_host_was_given_is_there_for_everybody() {
     assert_eq!(seen(&registry, "acme").as_deref(), Some("1.0.0"));
     let pages = registry.snapshot();
     assert_eq!(
-        serde_json::to_value(pages.catalog(&"acme".into(), None, 200)).unwrap(),
+        serde_json::to_value(pages.catalog(&realm("acme"), None, 200)).unwrap(),
         json!({ "packs": [{ "name": NAME, "version": "1.0.0", "latest": "1.0.0", "verified": false,
             "agents": good().manifest["agents"] }] })
     );
     assert_eq!(
-        serde_json::to_value(pages.export(&"acme".into())).unwrap(),
+        serde_json::to_value(pages.export(&realm("acme"))).unwrap(),
         json!({ "manifests": [
             { "agentId": triager(), "modelClass": "classification", "sourceManifestId": triager() }
         ] })
@@ -293,7 +297,7 @@ async fn an_entry_shows_what_is_degraded_and_hides_what_is_not_for_readers() {
     let mut draft = good();
     draft.manifest["peerDependencies"] = json!({ "host.agentRuntime": "supported" });
     install(&registry, tenant("acme"), &draft).await.unwrap();
-    let entries = registry.snapshot().list(&"acme".into());
+    let entries = registry.snapshot().list(&realm("acme"));
     assert_eq!(
         serde_json::to_value(&entries).unwrap(),
         json!([{
@@ -325,7 +329,7 @@ async fn a35_memory_that_an_agent_goes_without_shows_in_its_entry() {
     draft.agent()["memoryShape"]["longTerm"] = json!(true);
     install(&registry, tenant("globex"), &draft).await.unwrap();
     let entry = |tenant: &str| {
-        serde_json::to_value(registry.snapshot().list(&tenant.into())).unwrap()[0].clone()
+        serde_json::to_value(registry.snapshot().list(&realm(tenant))).unwrap()[0].clone()
     };
     let (content, forgetful) = (entry("acme"), entry("globex"));
     assert_eq!(forgetful["memoryDegraded"], true);

@@ -6,7 +6,7 @@ use callboard_agents::{
     AgentRegistry, FolderRegistry, Host, Installed, Outcome, Policy, Registry, Signature,
     Verification, verify,
 };
-use callboard_engine::{InMemoryStore, PackOwner};
+use callboard_engine::{InMemoryStore, KeyMode, PackOwner, Realm};
 use callboard_protocol::{AgentInventory, PackName, Timestamp};
 
 use crate::openwop::{openwop, schema};
@@ -128,7 +128,8 @@ async fn the_inventory_of_published_packs_matches_its_schema() {
     let (registry, _) =
         AgentRegistry::open(store, Policy::default(), installed.collect()).await.unwrap();
 
-    let inventory: AgentInventory = registry.snapshot().list(&"acme".into()).into();
+    let acme = Realm { tenant: "acme".into(), mode: KeyMode::Live };
+    let inventory: AgentInventory = registry.snapshot().list(&acme).into();
     let ids: Vec<_> = inventory.agents.iter().map(|entry| entry.agent_id.clone()).collect();
     assert_eq!(ids.len(), 28);
     assert!(ids.is_sorted());

@@ -45,11 +45,11 @@ impl Engine {
         complete: impl FnOnce(&mut Birth) + Send,
     ) -> Result<Newborn, EngineError> {
         let inner = &self.inner;
-        let tenant = &order.owner.tenant;
+        let scope = Scope::of_owner(&order.owner, order.mode);
         let run_id = inner.ids.run_id();
         let (workflow_id, entry) = match &order.target {
             Target::Workflow(id) => {
-                let entry = inner.catalog.find(tenant, id).await?;
+                let entry = inner.catalog.find(&scope, id).await?;
                 (id.clone(), entry.ok_or_else(|| EngineError::UnknownWorkflow(id.clone()))?)
             }
             Target::Agent(agent) | Target::Mentioned(agent) => {
@@ -59,7 +59,6 @@ impl Engine {
                 (workflow_of(agent), entry)
             }
         };
-        let scope = Scope::of_owner(&order.owner, order.mode);
         let mut cast = self.cast(&scope, &run_id, &entry.plan, order.acting.as_ref()).await?;
         match &order.target {
             Target::Workflow(_) => {}
@@ -68,7 +67,7 @@ impl Engine {
         }
         inner.catalog.admit_types(&entry.plan, &cast.pins)?;
         for (node, workflow) in entry.plan.children() {
-            if inner.catalog.find(tenant, workflow).await?.is_none() {
+            if inner.catalog.find(&scope, workflow).await?.is_none() {
                 let (node, workflow) = (node.clone(), workflow.clone());
                 return Err(EngineError::UnknownChild { node, workflow });
             }

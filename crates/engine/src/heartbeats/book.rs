@@ -29,11 +29,10 @@ impl Pulse {
     /// Makes a heartbeat. Once this returns, it is on disk; its first look only notes what is there.
     pub async fn add(&self, new: NewHeartbeat) -> Result<Heartbeat, BookError> {
         let engine = &self.inner.engine;
-        let tenant = &new.owner.tenant;
-        if engine.catalog().find(tenant, &new.workflow).await?.is_none() {
+        let place = Scope::of_owner(&new.owner, new.mode);
+        if engine.catalog().find(&place, &new.workflow).await?.is_none() {
             return Err(BookError::UnknownWorkflow(new.workflow));
         }
-        let place = Scope::of_owner(&new.owner, new.mode);
         if let Some(member) = &new.roster_id {
             let workflow = &new.workflow;
             let source = callboard_protocol::TriggerSource::Heartbeat;

@@ -5,21 +5,21 @@ use async_trait::async_trait;
 use callboard_protocol::{PromptTemplate, Timestamp};
 
 use super::InMemoryStore;
-use crate::prompts::{PromptShelf, Prompts};
-use crate::store::StoreError;
+use crate::prompts::Prompts;
+use crate::store::{Scope, StoreError};
 
 #[async_trait]
 impl Prompts for InMemoryStore {
     async fn prompt_versions(
         &self,
-        shelf: &PromptShelf,
+        shelf: &Scope,
         template: &str,
     ) -> Result<Vec<PromptTemplate>, StoreError> {
         let key = (shelf.clone(), template.to_owned());
         Ok(self.tables().prompts.get(&key).cloned().unwrap_or_default())
     }
 
-    async fn newest_prompts(&self, shelf: &PromptShelf) -> Result<Vec<PromptTemplate>, StoreError> {
+    async fn newest_prompts(&self, shelf: &Scope) -> Result<Vec<PromptTemplate>, StoreError> {
         let tables = self.tables();
         let of_shelf = tables.prompts.iter().filter(|((on, _), _)| on == shelf);
         Ok(of_shelf.filter_map(|(_, versions)| versions.last().cloned()).collect())
@@ -27,7 +27,7 @@ impl Prompts for InMemoryStore {
 
     async fn put_prompt(
         &self,
-        shelf: &PromptShelf,
+        shelf: &Scope,
         template: PromptTemplate,
         expected: usize,
         _: Timestamp,
@@ -42,7 +42,7 @@ impl Prompts for InMemoryStore {
         Ok(())
     }
 
-    async fn remove_prompt(&self, shelf: &PromptShelf, template: &str) -> Result<bool, StoreError> {
+    async fn remove_prompt(&self, shelf: &Scope, template: &str) -> Result<bool, StoreError> {
         Ok(self.tables().prompts.remove(&(shelf.clone(), template.to_owned())).is_some())
     }
 }

@@ -9,31 +9,31 @@ use callboard_protocol::{KeyId, Tenant, Timestamp, WorkflowId};
 use super::InMemoryStore;
 use crate::registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
 use crate::schedules::Schedule;
-use crate::store::StoreError;
+use crate::store::{Scope, StoreError};
 
 #[async_trait]
 impl Workflows for InMemoryStore {
     async fn workflow(
         &self,
-        tenant: &Tenant,
+        place: &Scope,
         id: &WorkflowId,
     ) -> Result<Option<StoredWorkflow>, StoreError> {
-        Ok(self.tables().workflows.get(&(tenant.clone(), id.clone())).cloned())
+        Ok(self.tables().workflows.get(&(place.clone(), id.clone())).cloned())
     }
 
-    async fn workflows(&self, tenant: &Tenant) -> Result<Vec<StoredWorkflow>, StoreError> {
+    async fn workflows(&self, place: &Scope) -> Result<Vec<StoredWorkflow>, StoreError> {
         let tables = self.tables();
         Ok(tables
             .workflows
             .iter()
-            .filter(|((owner, _), _)| owner == tenant)
+            .filter(|((there, _), _)| there == place)
             .map(|(_, stored)| stored.clone())
             .collect())
     }
 
     async fn put_workflow(
         &self,
-        tenant: &Tenant,
+        place: &Scope,
         id: &WorkflowId,
         source: Arc<str>,
         declared: Vec<Schedule>,
@@ -41,16 +41,16 @@ impl Workflows for InMemoryStore {
     ) -> Result<Put, StoreError> {
         let stored = StoredWorkflow::new(id.clone(), source, at);
         let mut tables = self.tables();
-        tables.declare(tenant, id, declared);
-        let replaced = tables.workflows.insert((tenant.clone(), id.clone()), stored);
+        tables.declare(place, id, declared);
+        let replaced = tables.workflows.insert((place.clone(), id.clone()), stored);
         Ok(if replaced.is_some() { Put::Replaced } else { Put::Created })
     }
 
-    async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
+    async fn delete_workflow(&self, place: &Scope, id: &WorkflowId) -> Result<bool, StoreError> {
         let mut tables = self.tables();
-        let removed = tables.workflows.remove(&(tenant.clone(), id.clone())).is_some();
+        let removed = tables.workflows.remove(&(place.clone(), id.clone())).is_some();
         if removed {
-            tables.declare(tenant, id, Vec::new());
+            tables.declare(place, id, Vec::new());
         }
         Ok(removed)
     }

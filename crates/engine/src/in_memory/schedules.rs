@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use callboard_protocol::{ScheduleId, Tenant, Timestamp, WorkflowId};
+use callboard_protocol::{ScheduleId, Timestamp, WorkflowId};
 
 use super::{InMemoryStore, Tables};
 use crate::schedules::{DueSchedules, Schedule, ScheduleFilter, Schedules};
@@ -12,12 +12,12 @@ impl Tables {
     /// Makes these the schedules that a definition declares.
     pub(super) fn declare(
         &mut self,
-        tenant: &Tenant,
+        place: &Scope,
         workflow: &WorkflowId,
         declared: Vec<Schedule>,
     ) {
         let is_other = |known: &Schedule| {
-            known.trigger.is_none() || known.place.tenant != *tenant || known.workflow != *workflow
+            known.trigger.is_none() || known.place != *place || known.workflow != *workflow
         };
         self.schedules.retain(|id, known| is_other(known) || declared.iter().any(|d| d.id == *id));
         for schedule in declared {
@@ -120,11 +120,11 @@ impl Schedules for InMemoryStore {
 
     async fn declare_schedules(
         &self,
-        tenant: &Tenant,
+        place: &Scope,
         workflow: &WorkflowId,
         declared: Vec<Schedule>,
     ) -> Result<(), StoreError> {
-        self.tables().declare(tenant, workflow, declared);
+        self.tables().declare(place, workflow, declared);
         Ok(())
     }
 }

@@ -67,11 +67,10 @@ impl Scheduler {
     /// Makes a schedule. Once this returns, it is on disk.
     pub async fn add(&self, new: NewSchedule) -> Result<Schedule, BookError> {
         let engine = &self.inner.engine;
-        let tenant = &new.owner.tenant;
-        if engine.catalog().find(tenant, &new.workflow).await?.is_none() {
+        let place = Scope::of_owner(&new.owner, new.mode);
+        if engine.catalog().find(&place, &new.workflow).await?.is_none() {
             return Err(BookError::UnknownWorkflow(new.workflow));
         }
-        let place = Scope::of_owner(&new.owner, new.mode);
         self.check_member(&place, new.roster_id.as_ref(), &new.workflow).await?;
         let now = engine.clock().now();
         let next = first_slot(&new.timing, now)?;

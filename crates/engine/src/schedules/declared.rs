@@ -159,15 +159,16 @@ impl Scheduler {
         tenant: &Tenant,
     ) -> Result<(), StoreError> {
         let (id, now) = (entry.plan.id(), self.inner.engine.clock().now());
+        let owner = Owner { tenant: tenant.clone(), ..host.owner.clone() };
         let mut declared = Vec::new();
         if self.tenants_of(host, entry).await?.contains(tenant) {
-            let owner = Owner { tenant: tenant.clone(), ..host.owner.clone() };
             declared = declared_schedules(&entry.plan, &owner, host.mode, now).unwrap_or_else(|error| {
                 tracing::warn!(workflow = %id, %error, "schedule of a loaded workflow left out");
                 Vec::new()
             });
         }
-        self.inner.schedules.declare_schedules(tenant, id, declared).await
+        let place = Scope::of_owner(&owner, host.mode);
+        self.inner.schedules.declare_schedules(&place, id, declared).await
     }
 
     /// For which tenants a loaded definition fires.
@@ -183,10 +184,10 @@ impl Scheduler {
         Ok(if owning.is_empty() { vec![host.owner.tenant.clone()] } else { owning })
     }
 
-    /// Whether a definition as it stands still declares a schedule for its tenant.
+    /// Whether a definition as it stands still declares a schedule in its own place.
     pub(super) async fn is_declared(&self, schedule: &Schedule) -> Result<bool, StoreError> {
-        let tenant = &schedule.place.tenant;
-        let entry = match self.inner.engine.catalog().find(tenant, &schedule.workflow).await {
+        let place = &schedule.place;
+        let entry = match self.inner.engine.catalog().find_own(place, &schedule.workflow).await {
             Ok(Some(entry)) => entry,
             Ok(None) => return Ok(false),
             // What it says is not known; its turn tells of that.
@@ -198,7 +199,7 @@ impl Scheduler {
             is_schedule(trigger) && id_of(&entry.plan, trigger, &schedule.place) == schedule.id
         });
         match self.inner.host.get().filter(|_| is_told && entry.origin == Origin::Loaded) {
-            Some(host) => Ok(self.tenants_of(host, &entry).await?.contains(tenant)),
+            Some(host) => Ok(self.tenants_of(host, &entry).await?.contains(&place.tenant)),
             None => Ok(is_told),
         }
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use callboard_core::{Cron, ScheduleError};
 use callboard_protocol::{
-    Object, Owner, Principal, RosterId, RunId, ScheduleId, Tenant, Timestamp, WorkflowId,
+    Object, Owner, Principal, RosterId, RunId, ScheduleId, Timestamp, WorkflowId,
 };
 
 use crate::store::{NewRun, Scope, StoreError};
@@ -49,10 +49,11 @@ pub trait Schedules: fmt::Debug + Send + Sync {
         fired: Option<(Timestamp, NewRun)>,
     ) -> Result<(), StoreError>;
 
-    /// Makes these the schedules that a workflow's definition declares. Those that are there already stay as they are.
+    /// Makes these the schedules that a workflow's definition declares in one place. Those that are there already stay
+    /// as they are.
     async fn declare_schedules(
         &self,
-        tenant: &Tenant,
+        place: &Scope,
         workflow: &WorkflowId,
         declared: Vec<Schedule>,
     ) -> Result<(), StoreError>;

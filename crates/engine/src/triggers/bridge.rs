@@ -95,10 +95,10 @@ impl Bridge {
 
     pub async fn register(&self, new: NewSubscription) -> Result<Subscription, BridgeError> {
         let engine = &self.inner.engine;
-        if engine.catalog().find(&new.owner.tenant, &new.workflow).await?.is_none() {
+        let place = Scope::of_owner(&new.owner, new.mode);
+        if engine.catalog().find(&place, &new.workflow).await?.is_none() {
             return Err(BridgeError::UnknownWorkflow(new.workflow));
         }
-        let place = Scope::of_owner(&new.owner, new.mode);
         if let Some(member) = &new.roster_id {
             let fire = engine.member_for_fire(
                 &place,

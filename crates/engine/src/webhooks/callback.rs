@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use callboard_core::{Birth, Entry, InterruptView, Run};
 use callboard_protocol::{
-    Event, EventId, InterruptKind, NodeId, Object, RunId, Tenant, Timestamp, WorkflowId,
+    Event, EventId, InterruptKind, NodeId, Object, RunId, Timestamp, WorkflowId,
 };
 
 use super::circuit::Circuit;
@@ -18,7 +18,7 @@ use super::parcel::enclose;
 use super::port::{Care, Delivery, LogPosition, Secret, Webhook};
 use crate::deliver::Parcel;
 use crate::engine::EngineError;
-use crate::store::{Scope, StoreError};
+use crate::store::{Realm, Scope, StoreError};
 
 /// Whoever signs callbacks, and the tokens in them.
 #[async_trait]
@@ -26,14 +26,14 @@ pub trait SignCallbacks: fmt::Debug + Send + Sync {
     /// A token that answers this one question for as long as tokens live.
     async fn token(
         &self,
-        tenant: &Tenant,
+        realm: &Realm,
         run: &RunId,
         question: &InterruptView,
         at: Timestamp,
     ) -> Result<String, StoreError>;
 
-    /// What all callbacks of the tenant are signed with.
-    async fn secret(&self, tenant: &Tenant) -> Result<Secret, StoreError>;
+    /// What the callbacks of runs of one place are signed with.
+    async fn secret(&self, place: &Scope) -> Result<Secret, StoreError>;
 }
 
 /// A question to be brought to its run's own address. It has a webhook for itself, so that nothing that happens to
@@ -128,16 +128,16 @@ impl Courier {
             return Ok(None);
         };
         let unsigned = |_| "the question cannot be signed".to_owned();
-        let (signer, tenant) = (self.signer(), &delivery.tenant);
+        let (signer, place) = (self.signer(), Scope::of(run.birth()));
         // Where a token is not enough to answer, none is handed out.
         let token = match question.requires_auth {
             true => None,
             false => {
-                let signed = signer.token(tenant, run.id(), &question, at).await;
+                let signed = signer.token(&place.realm(), run.id(), &question, at).await;
                 Some(signed.map_err(unsigned)?)
             }
         };
-        let secret = signer.secret(tenant).await.map_err(unsigned)?;
+        let secret = signer.secret(&place).await.map_err(unsigned)?;
         let body = serde_json::to_string(&body(delivery, &run, question, token));
         enclose(delivery, &secret, body.map_err(|_| unreadable.to_owned())?, at).map(Some)
     }

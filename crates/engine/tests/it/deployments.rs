@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use callboard_engine::{
-    DeploymentChange, Deployments, EngineError, InMemoryStore, KeyMode, StoreError, Telling,
+    DeploymentChange, Deployments, EngineError, InMemoryStore, KeyMode, Realm, StoreError, Telling,
 };
 use callboard_protocol::{Owner, Timestamp};
 
@@ -13,9 +13,13 @@ use crate::sim::{DoomedStore, Fate, SimClock, ended, host};
 
 const AGENT: &str = "vendor.acme.desk.assistant";
 
+fn realm() -> Realm {
+    Realm { tenant: "default".into(), mode: KeyMode::Live }
+}
+
 fn change(expected: u64) -> DeploymentChange {
     DeploymentChange {
-        tenant: "default".into(),
+        realm: realm(),
         agent: AGENT.into(),
         expected,
         state: "{}".to_owned(),
@@ -51,7 +55,7 @@ async fn a_change_is_told_of_once_whenever_its_maker_dies() {
         let told = log.iter().filter(|event| event.kind == "deployment.promoted");
         assert_eq!(told.count(), 1, "{fate:?}: {log:?}");
         assert_eq!(log.last().map(|event| event.kind.as_str()), Some("run.completed"), "{fate:?}");
-        let kept = shared.deployment(&"default".into(), &AGENT.into()).await.unwrap();
+        let kept = shared.deployment(&realm(), &AGENT.into()).await.unwrap();
         assert_eq!(kept.map(|kept| kept.version), Some(1), "{fate:?}");
     }
 }

@@ -115,9 +115,7 @@ async fn a_secret_that_the_run_resolved_is_not_kept() {
     writes["config"]["secret"] = json!("crm");
     let world = World::filing(&[workflow("leak", &[writes]), workflow("look", &[filer("a", &[])])]);
     let value = SecretText::new("plain-words-nobody-would-guess".to_owned());
-    let tenant = "default".into();
-    let (name, mode) = ("crm".into(), scope().mode);
-    world.shared.put_secret(&tenant, mode, &name, value, Default::default()).await.unwrap();
+    world.shared.put_secret(&scope(), &"crm".into(), value, Default::default()).await.unwrap();
     let (engine, _) = world.host("host", Fate::Live);
     let run = start(&engine, "leak").await;
     ended(&world.shared, &run).await;

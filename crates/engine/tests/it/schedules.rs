@@ -247,7 +247,7 @@ async fn a_trigger_that_the_definition_lost_on_another_host_is_forgotten_when_it
         "config": { "cron": "*/5 * * * * *" } })],
     );
     let declared = declared_schedules(&plan, &owner, scope().mode, world.now()).unwrap();
-    world.store.declare_schedules(&owner.tenant, &"quick".into(), declared).await.unwrap();
+    world.store.declare_schedules(&scope(), &"quick".into(), declared).await.unwrap();
     // The definition that the hosts loaded under this name has no such trigger.
     let host = world.host("one", Fate::Live);
     nap(FIVE * 2).await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use callboard_core::{AgentFact, Fact, Outcome, Question, RetryClass, SecretText};
 use callboard_engine::{
     Activities, Activity, Call, Effect, Engine, InMemoryStore, KeyMode, OnUnknown, Once, Recorded,
-    Secrets, Stumble,
+    Scope, Secrets, Stumble,
 };
 use callboard_protocol::{ChunkMeta, Failure, InterruptKind, Object, RunId};
 
@@ -94,7 +94,8 @@ async fn world(way: &str, secret: &str) -> World {
     ] {
         let end = if name == "of-default" { "" } else { "!" };
         let (value, at) = (SecretText::new(format!("{VALUE}{end}")), Default::default());
-        store.put_secret(&tenant.into(), mode, &name.into(), value, at).await.unwrap();
+        let place = Scope { tenant: tenant.into(), workspace: None, mode };
+        store.put_secret(&place, &name.into(), value, at).await.unwrap();
     }
     let definition = json!({
         "id": "gossip", "name": "gossip", "version": "1.0", "edges": [], "triggers": [],

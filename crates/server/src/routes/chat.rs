@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use callboard_agents::{AgentDirectory, mentioned};
-use callboard_engine::{Directory, Order, Target};
+use callboard_engine::{Directory, Order, Realm, Target};
 use callboard_protocol::{
-    AgentId, AgentInventoryEntry, AgentRef, AgentRosterEntry, Chat, Object, RosterAgentRef, Tenant,
+    AgentId, AgentInventoryEntry, AgentRef, AgentRosterEntry, Chat, Object, RosterAgentRef,
 };
 
 use super::roster;
@@ -67,12 +67,12 @@ impl<'a> Whom<'a> {
 }
 
 async fn order(host: &Host, caller: &Caller, text: &str) -> Result<Order, Problem> {
-    let tenant = &caller.scope.tenant;
+    let realm = caller.scope.realm();
     let members = match roster::must_be_offered(host) {
         Ok(()) => roster::members(host, caller).await?,
         Err(_) => Vec::new(),
     };
-    let agents = host.app.agents.snapshot().list(tenant);
+    let agents = host.app.agents.snapshot().list(&realm);
     // Who was hired under a name has it before an agent that came with it.
     let members = members.iter().map(Whom::Member);
     let everybody = members.chain(agents.iter().map(Whom::Agent));
@@ -82,7 +82,7 @@ async fn order(host: &Host, caller: &Caller, text: &str) -> Result<Order, Proble
         let what = "text: nobody of the roster and no agent is mentioned in it";
         return Err(Problem::new(Code::AgentNotFound, what).with("path", "text"));
     };
-    let field = field(host, tenant, &mention.whom.agent()).await?;
+    let field = field(host, &realm, &mention.whom.agent()).await?;
     Ok(Order {
         inputs: Object::from_iter([(field, mention.said.into())]),
         ..Order::new(
@@ -95,15 +95,15 @@ async fn order(host: &Host, caller: &Caller, text: &str) -> Result<Order, Proble
 
 /// Where an agent's task has a text. Of a channel that is split between versions one is asked for both: they take
 /// the same tasks, or else nobody could give one to the channel.
-async fn field(host: &Host, tenant: &Tenant, agent: &AgentRef) -> Result<String, Problem> {
+async fn field(host: &Host, realm: &Realm, agent: &AgentRef) -> Result<String, Problem> {
     let app = &host.app;
     let (registry, deployments) = (Arc::clone(&app.agents), Arc::clone(&app.deployments));
     let directory = AgentDirectory { registry, deployments };
-    let pin = directory.pin(tenant, agent, &"chat".into()).await?;
+    let pin = directory.pin(realm, agent, &"chat".into()).await?;
     let snapshot = app.agents.snapshot();
     let found = pin.and_then(|pin| {
         let version = pin.version.parse().ok()?;
-        snapshot.find(tenant, &AgentId::from(pin.agent_id), Some(&version))
+        snapshot.find(realm, &AgentId::from(pin.agent_id), Some(&version))
     });
     let task = found.and_then(|found| found.agent.task.as_ref());
     Ok(task.and_then(|task| task.first_text()).unwrap_or(USUAL_FIELD).to_owned())

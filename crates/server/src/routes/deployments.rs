@@ -10,7 +10,7 @@ use callboard_agents::{
     Changed, Deployment, DeploymentPolicy, Evidence, Snapshot, Surroundings, tell_change,
 };
 use callboard_core::redact_text;
-use callboard_engine::{DeploymentChange, Done, EngineError, Remember};
+use callboard_engine::{DeploymentChange, Done, EngineError, Realm, Remember};
 use callboard_protocol::{AgentId, DeploymentTransition, PackVersion, RunId, Transition};
 
 use crate::answer::Answer;
@@ -54,6 +54,7 @@ pub(super) async fn change(
 #[derive(Debug)]
 pub(crate) struct Prepared {
     caller: Caller,
+    realm: Realm,
     agent: AgentId,
     request: DeploymentTransition,
     expected: u64,
@@ -74,6 +75,7 @@ pub(crate) async fn prepare(
         audit_refusal(caller, agent, &request, Code::Forbidden.name());
         return Err(missing_scope(scope));
     }
+    let realm = caller.whole_realm()?;
     // A label that somebody pasted a key into is kept nowhere.
     request.reason = request.reason.map(|reason| redact_text(&reason));
     let installed = installed(&host.app.agents.snapshot(), caller, agent)?;
@@ -83,7 +85,7 @@ pub(crate) async fn prepare(
     match deployment.decide(agent, &request, &around) {
         Ok(changed) => {
             let (caller, agent) = (caller.clone(), agent.clone());
-            Ok(Prepared { caller, agent, request, expected, changed })
+            Ok(Prepared { caller, realm, agent, request, expected, changed })
         }
         Err(refusal) => {
             audit_refusal(caller, agent, &request, refusal.code());
@@ -98,9 +100,9 @@ impl Prepared {
         host: &Host,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
-        let Self { caller, agent, request, expected, changed } = self;
+        let Self { caller, realm, agent, request, expected, changed } = self;
         let change = DeploymentChange {
-            tenant: caller.scope.tenant.clone(),
+            realm,
             agent: agent.clone(),
             expected,
             state: changed.deployment.write(),
@@ -155,7 +157,7 @@ fn installed(
     agent: &AgentId,
 ) -> Result<BTreeSet<PackVersion>, Problem> {
     let versions: BTreeSet<PackVersion> =
-        agents.versions(&caller.scope.tenant, agent).cloned().collect();
+        agents.versions(&caller.scope.realm(), agent).cloned().collect();
     if versions.is_empty() { Err(Problem::no_such("agent")) } else { Ok(versions) }
 }
 
@@ -165,7 +167,7 @@ pub(crate) async fn read(
     caller: &Caller,
     agent: &AgentId,
 ) -> Result<(u64, Deployment), Problem> {
-    match host.app.deployments.deployment(&caller.scope.tenant, agent).await? {
+    match host.app.deployments.deployment(&caller.scope.realm(), agent).await? {
         Some(stored) => Ok((stored.version, Deployment::read(agent, &stored.state)?)),
         None => Ok((0, Deployment::default())),
     }

@@ -133,7 +133,7 @@ async fn open_link(host: &Host, token: &str) -> Result<(Link, Scope), Problem> {
     let claim = Claim::of(token).ok_or_else(unknown)?;
     // Whose secret must have signed it is known only with the run.
     let scope = host.app.engine.scope_of(claim.run()).await?.ok_or_else(unknown)?;
-    let link = host.app.links.verify(&scope.tenant, claim).await?.ok_or_else(unknown)?;
+    let link = host.app.links.verify(&scope.realm(), claim).await?.ok_or_else(unknown)?;
     if link.expires_at <= host.now() {
         return Err(Problem::new(Code::InterruptExpired, "the link has expired"));
     }
@@ -147,7 +147,7 @@ pub(super) async fn rotate_links(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    let generation = host.app.links.rotate(&caller.scope.tenant).await?;
+    let generation = host.app.links.rotate(&caller.whole_realm()?).await?;
     Ok(Answer::of(StatusCode::OK, &json!({ "generation": generation })))
 }
 
@@ -158,7 +158,7 @@ pub(super) async fn callback_secret(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    let secret = host.app.links.secret(&caller.scope.tenant).await?;
+    let secret = host.app.links.secret(&caller.scope).await?;
     let shown = json!({ "secret": secret.reveal(), "secretFingerprint": secret.fingerprint() });
     Ok(Answer::of(StatusCode::OK, &shown))
 }

@@ -1,4 +1,4 @@
-//! Packs: installed per tenant from an archive or a registry, listed, removed.
+//! Packs: installed for all workspaces of a tenant from an archive or a registry, listed, removed.
 
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ pub(super) async fn catalog(
     let query = Parameters::open(&uri)?;
     let size = PageSize::read_or_most(&query)?.get();
     let snapshot = host.app.agents.snapshot();
-    let page = snapshot.catalog(&caller.scope.tenant, query.get("cursor"), size);
+    let page = snapshot.catalog(&caller.scope.realm(), query.get("cursor"), size);
     Ok(Answer::of(StatusCode::OK, &page))
 }
 
 pub(super) async fn export(State(host): State<Arc<Host>>, caller: Caller) -> Answer {
-    Answer::of(StatusCode::OK, &host.app.agents.snapshot().export(&caller.scope.tenant))
+    Answer::of(StatusCode::OK, &host.app.agents.snapshot().export(&caller.scope.realm()))
 }
 
 pub(super) async fn list(
@@ -43,7 +43,7 @@ pub(super) async fn list(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    Ok(Answer::of(StatusCode::OK, &host.app.agents.snapshot().lines(&caller.scope.tenant)))
+    Ok(Answer::of(StatusCode::OK, &host.app.agents.snapshot().lines(&caller.scope.realm())))
 }
 
 pub(super) async fn install(
@@ -106,7 +106,7 @@ async fn keep(
     offer: Offer,
     unsigned: Unsigned,
 ) -> Result<Answer, Problem> {
-    let owner = PackOwner::Tenant(caller.scope.tenant.clone());
+    let owner = PackOwner::Realm(caller.whole_realm()?);
     let (installed, put) = host.app.agents.install(owner, offer, unsigned, host.now()).await?;
     let status = match put {
         PutPack::Created => StatusCode::CREATED,
@@ -134,15 +134,14 @@ pub(super) async fn remove(
     let parsed: Option<(PackName, PackVersion)> =
         place.name.parse().ok().zip(place.version.parse().ok());
     let (name, version) = parsed.ok_or_else(|| Problem::no_such("pack"))?;
-    let tenant = caller.scope.tenant.clone();
-    let id = PackId { owner: PackOwner::Tenant(tenant), name, version };
+    let id = PackId { owner: PackOwner::Realm(caller.whole_realm()?), name, version };
     if host.app.agents.remove(&id).await? {
         caller.audit(format_args!("{} {}", id.name, id.version), "pack removed");
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let of_host = PackId { owner: PackOwner::Host, ..id };
     let snapshot = host.app.agents.snapshot();
-    match snapshot.packs(&caller.scope.tenant).any(|pack| pack.id() == of_host) {
+    match snapshot.packs(&caller.scope.realm()).any(|pack| pack.id() == of_host) {
         true => Err(Problem::new(
             Code::PackReserved,
             "the host was given this pack at its start; start it without the pack to remove it",

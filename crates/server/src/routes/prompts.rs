@@ -5,9 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use callboard_agents::{
-    Binding, Bindings, ComposeError, LibraryError, Reader, Trust, compose, told_of,
-};
+use callboard_agents::{Binding, Bindings, ComposeError, LibraryError, Trust, compose, told_of};
 use callboard_engine::StoreError;
 use callboard_protocol::{
     ContentTrust, Object, PromptKind, PromptOrigin, PromptRef, PromptTemplate, parse_value,
@@ -41,10 +39,6 @@ fn admit(caller: &Caller, workspace: Option<&str>) -> Result<(), Problem> {
     }
 }
 
-fn reader(caller: &Caller) -> Reader<'_> {
-    Reader { tenant: &caller.scope.tenant, workspace: caller.scope.workspace.as_ref() }
-}
-
 pub(super) async fn list(
     State(host): State<Arc<Host>>,
     caller: Caller,
@@ -60,7 +54,7 @@ pub(super) async fn list(
     })?;
     let size = PageSize::read(&query)?;
     let (tag, class, after) = (query.get("tag"), query.get("modelClass"), query.get("cursor"));
-    let templates = host.app.prompts.library.list(reader(&caller)).await.map_err(problem)?;
+    let templates = host.app.prompts.library.list(&caller.scope).await.map_err(problem)?;
     let mut items: Vec<PromptTemplate> = templates
         .into_iter()
         .filter(|it| after.is_none_or(|after| it.template_id.as_str() > after))
@@ -94,7 +88,7 @@ pub(super) async fn read(
     let library_id = query.get("libraryId").map(str::to_owned);
     let (template_id, overrides) = (id, Object::new());
     let reference = PromptRef { library_id, template_id, version: version.clone(), overrides };
-    let template = host.app.prompts.library.find(reader(&caller), &reference).await;
+    let template = host.app.prompts.library.find(&caller.scope, &reference).await;
     let template = template.map_err(problem)?;
     let answer = Answer::of(StatusCode::OK, &template);
     let tag = tag_of(answer.body.as_bytes());
@@ -124,7 +118,7 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     let template = sent(&caller, &body)?;
     let author = Some(caller.principal().to_string());
-    let kept = host.app.prompts.library.create(reader(&caller), template, author, host.now());
+    let kept = host.app.prompts.library.create(&caller.scope, template, author, host.now());
     let kept = kept.await.map_err(problem)?;
     let mut response = Answer::of(StatusCode::CREATED, &kept).into_response();
     if let Ok(place) = HeaderValue::from_str(&format!("/v1/prompts/{}", kept.template_id)) {
@@ -143,7 +137,7 @@ pub(super) async fn update(
     if template.template_id != id {
         return Err(Problem::invalid_at("templateId", "is not the id in the path"));
     }
-    let kept = host.app.prompts.library.update(reader(&caller), template, host.now()).await;
+    let kept = host.app.prompts.library.update(&caller.scope, template, host.now()).await;
     Ok(Answer::of(StatusCode::OK, &kept.map_err(problem)?))
 }
 
@@ -154,7 +148,7 @@ pub(super) async fn remove(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     admit(&caller, Parameters::open(&uri)?.get("workspaceId"))?;
-    host.app.prompts.library.remove(reader(&caller), &id).await.map_err(problem)?;
+    host.app.prompts.library.remove(&caller.scope, &id).await.map_err(problem)?;
     Ok(Answer { status: StatusCode::NO_CONTENT, body: String::new() })
 }
 
@@ -179,7 +173,7 @@ pub(super) async fn render(
     let reference = PromptRef::read(&body.reference)
         .ok_or_else(|| Problem::new(Code::PromptRefInvalid, "ref: names no prompt"))?;
     let desk = &host.app.prompts;
-    let template = desk.library.find(reader(&caller), &reference).await.map_err(problem)?;
+    let template = desk.library.find(&caller.scope, &reference).await.map_err(problem)?;
     let trust = match body.content_trust {
         ContentTrust::Trusted => Trust::Trusted,
         ContentTrust::Untrusted => Trust::Untrusted,
@@ -228,7 +222,9 @@ pub(crate) fn problem(error: LibraryError) -> Problem {
         | LibraryError::Store(StoreError::Moved { .. }) => {
             Problem::new(Code::PromptConflict, error.to_string())
         }
-        LibraryError::ReadOnly(_) => Problem::new(Code::PromptReadOnly, error.to_string()),
+        LibraryError::ReadOnly(_) | LibraryError::OfTenant(_) => {
+            Problem::new(Code::PromptReadOnly, error.to_string())
+        }
         LibraryError::Store(error) => error.into(),
     }
 }

@@ -51,7 +51,7 @@ async fn with_link(
     let waiting = interrupts.iter().find(|open| open.kind == InterruptKind::ExternalEvent);
     let Some(open) = waiting else { return Ok(json) };
     let link = Link::to(run, open, host.now());
-    let Some(token) = host.app.links.sign(&caller.scope.tenant, link).await? else {
+    let Some(token) = host.app.links.sign(&caller.scope.realm(), link).await? else {
         return Ok(json);
     };
     let mut snapshot: Object =

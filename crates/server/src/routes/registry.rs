@@ -22,7 +22,7 @@ pub(super) async fn search(
     let query = Parameters::open(&uri)?;
     let words = query.get("q").unwrap_or_default();
     let found = match caller {
-        Some(caller) => host.app.agents.snapshot().search(&caller.scope.tenant, words),
+        Some(caller) => host.app.agents.snapshot().search(&caller.scope.realm(), words),
         None => PackSearch::default(),
     };
     Ok(Answer::of(StatusCode::OK, &found))
@@ -51,7 +51,8 @@ pub(super) async fn manifest(
     })?;
     let caller = caller.ok_or_else(unknown)?;
     let snapshot = host.app.agents.snapshot();
-    let mut packs = snapshot.packs(&caller.scope.tenant);
+    let realm = caller.scope.realm();
+    let mut packs = snapshot.packs(&realm);
     let found = packs
         .find(|installed| *installed.pack.name() == name && *installed.pack.version() == version);
     Ok(Answer::of(StatusCode::OK, &found.ok_or_else(unknown)?.page()))

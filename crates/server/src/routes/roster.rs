@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use callboard_engine::{Fire, Order, StoreError, StoredMember, Target};
+use callboard_engine::{Fire, KeyMode, Order, Scope, StoreError, StoredMember, Target};
 use callboard_protocol::{
     AgentId, AgentRoster, AgentRosterEntry, ChangeMember, FireMember, HireMember, Object, RosterId,
     RosterLine, RosterOwner, RunId, TriggerSource, WorkflowId,
@@ -81,7 +81,7 @@ pub(crate) async fn take_on(
         workspace_id: caller.scope.workspace.clone(),
     };
     let entry = body.entry(id, owner);
-    vet(host, &entry).await?;
+    vet(host, caller.scope.mode, &entry).await?;
     host.app.engine.roster().hire(caller.scope.mode, entry.clone(), host.now()).await?;
     host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
     caller.audit(&entry.roster_id, "member hired");
@@ -98,7 +98,7 @@ pub(super) async fn change(
     for _ in 0..MOST_TRIES {
         let found = find(&host, &caller, &id).await?;
         let entry = body.apply(found.entry);
-        vet(&host, &entry).await?;
+        vet(&host, found.mode, &entry).await?;
         let roster = host.app.engine.roster();
         match roster.change(found.mode, entry.clone(), found.version, host.now()).await {
             Ok(()) => {
@@ -241,30 +241,32 @@ pub(super) fn must_be_offered(host: &Host) -> Result<(), Problem> {
 }
 
 /// Checks an entry where it is written, against what its owner can reach.
-async fn vet(host: &Host, entry: &AgentRosterEntry) -> Result<(), Problem> {
+async fn vet(host: &Host, mode: KeyMode, entry: &AgentRosterEntry) -> Result<(), Problem> {
     entry.check()?;
-    let (tenant, agent) = (&entry.owner.tenant_id, &entry.agent_ref);
+    let agent = &entry.agent_ref;
+    let (tenant, workspace) = (entry.owner.tenant_id.clone(), entry.owner.workspace_id.clone());
+    let owner = Scope { tenant, workspace, mode };
     let offered = host.app.config.agents.as_ref();
     if agent.channel.is_some() && offered.is_none_or(|offered| offered.deployment.is_none()) {
         let what = "this host does not resolve channels of agents";
         return Err(Problem::invalid_at("agentRef.channel", what));
     }
-    let snapshot = host.app.agents.snapshot();
-    if snapshot.find(tenant, &agent.agent_id, None).is_none() {
+    let (snapshot, realm) = (host.app.agents.snapshot(), owner.realm());
+    if snapshot.find(&realm, &agent.agent_id, None).is_none() {
         let what = format!("there is no agent {:?}", agent.agent_id.as_str());
         return Err(Problem::invalid_at("agentRef.agentId", &what));
     }
     if let Some(version) = &agent.version {
         let parsed = version.parse().ok();
         let found =
-            parsed.and_then(|version| snapshot.find(tenant, &agent.agent_id, Some(&version)));
+            parsed.and_then(|version| snapshot.find(&realm, &agent.agent_id, Some(&version)));
         if found.is_none() {
             let what = format!("version {version:?} of the agent is not installed");
             return Err(Problem::invalid_at("agentRef.version", &what));
         }
     }
     for (place, workflow) in entry.workflows.iter().enumerate() {
-        if host.app.engine.catalog().find(tenant, workflow).await?.is_none() {
+        if host.app.engine.catalog().find(&owner, workflow).await?.is_none() {
             // The same words for a workflow of others and for none at all.
             let what = format!("workflows[{place}]: its owner has no workflow {workflow}");
             return Err(Problem::new(Code::WorkspaceMembershipRequired, what)

@@ -1,5 +1,6 @@
 //! Secrets over HTTP: stored, listed by name, removed. Their values never come back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -14,7 +15,7 @@ use serde_json::json;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{Named, Sent, parse};
-use crate::keys::Caller;
+use crate::keys::{Caller, of_tenant};
 use crate::problem::Problem;
 use crate::query::Parameters;
 
@@ -53,10 +54,18 @@ pub(super) async fn list(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    let (tenant, mode) = (&caller.scope.tenant, caller.scope.mode);
-    let stored = host.app.engine.secrets().secrets(tenant, mode).await?;
-    let secrets = stored.into_iter().map(SecretLine::from).collect();
-    Answer::json(StatusCode::OK, &SecretList { secrets })
+    Answer::json(StatusCode::OK, &SecretList { secrets: seen(&host, &caller).await? })
+}
+
+/// What the caller's runs can name, by name: its workspace's own, and of the whole tenant what that does not replace.
+async fn seen(host: &Host, caller: &Caller) -> Result<Vec<SecretLine>, Problem> {
+    let mut seen: BTreeMap<SecretName, SecretLine> = BTreeMap::new();
+    for place in caller.scope.shelves() {
+        for stored in host.app.engine.secrets().secrets(&place).await? {
+            seen.entry(stored.name.clone()).or_insert_with(|| stored.into());
+        }
+    }
+    Ok(seen.into_values().collect())
 }
 
 pub(super) async fn put(
@@ -76,8 +85,7 @@ pub(super) async fn put(
         return Err(Problem::invalid_at("value", "must have 1 to 65536 bytes"));
     }
     let at = host.now();
-    let (tenant, mode) = (&caller.scope.tenant, caller.scope.mode);
-    let put = host.app.engine.secrets().put_secret(tenant, mode, &name, value, at);
+    let put = host.app.engine.secrets().put_secret(&caller.scope, &name, value, at);
     let status = match put.await? {
         Put::Created => StatusCode::CREATED,
         Put::Replaced => StatusCode::OK,
@@ -101,9 +109,9 @@ pub(super) async fn remove(
     uri: Uri,
 ) -> Result<Response, Problem> {
     Parameters::closed(&uri, &[])?;
-    let (tenant, mode) = (&caller.scope.tenant, caller.scope.mode);
-    if !host.app.engine.secrets().remove_secret(tenant, mode, &name).await? {
-        return Err(Problem::no_such("secret"));
+    if !host.app.engine.secrets().remove_secret(&caller.scope, &name).await? {
+        let is_seen = seen(&host, &caller).await?.iter().any(|line| line.name == name);
+        return Err(if is_seen { of_tenant("secret") } else { Problem::no_such("secret") });
     }
     caller.audit(&name, "secret removed");
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -23,7 +23,7 @@ pub(super) async fn list(
 ) -> Result<Answer, Problem> {
     let query = Parameters::open(&uri)?;
     let source = query.get("source");
-    let tools = host.app.tools.toolbox.list(&caller.scope.tenant).await;
+    let tools = host.app.tools.toolbox.list(&caller.scope).await;
     let is_asked_for =
         |entry: &ToolEntry| source.is_none_or(|source| json!(entry.source) == source);
     let entries: Vec<ToolEntry> = tools
@@ -41,7 +41,7 @@ pub(super) async fn read(
     caller: Caller,
     Named(id): Named<String>,
 ) -> Result<Answer, Problem> {
-    let tool = host.app.tools.toolbox.find(&caller.scope.tenant, &id).await;
+    let tool = host.app.tools.toolbox.find(&caller.scope, &id).await;
     let tool = tool.filter(|tool| may_use(&caller, tool.descriptor()));
     let tool = tool.ok_or_else(|| Problem::no_such("tool"))?;
     Ok(Answer::of(StatusCode::OK, &tool.descriptor().entry()))

@@ -1,4 +1,4 @@
-//! Workflow definitions: read by anybody who runs them, registered per tenant.
+//! Workflow definitions: read by anybody who runs them, registered for a workspace or for the whole tenant.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::schedules::unfit;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{Named, Sent};
-use crate::keys::Caller;
+use crate::keys::{Caller, of_tenant};
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
@@ -40,7 +40,7 @@ pub(super) async fn read(
     caller: Caller,
     Named(id): Named<WorkflowId>,
 ) -> Result<Answer, Problem> {
-    let entry = host.app.engine.catalog().find(&caller.scope.tenant, &id).await?;
+    let entry = host.app.engine.catalog().find(&caller.scope, &id).await?;
     let entry = entry.ok_or_else(|| Problem::no_such("workflow"))?;
     Ok(Answer { status: StatusCode::OK, body: entry.source.to_string() })
 }
@@ -51,7 +51,7 @@ pub(super) async fn list(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    let entries = host.app.engine.catalog().list(&caller.scope.tenant).await?;
+    let entries = host.app.engine.catalog().list(&caller.scope).await?;
     Answer::json(StatusCode::OK, &WorkflowList { workflows: entries.iter().map(line).collect() })
 }
 
@@ -151,11 +151,12 @@ pub(super) async fn remove(
 ) -> Result<Response, Problem> {
     Parameters::closed(&uri, &[])?;
     let catalog = host.app.engine.catalog();
-    if catalog.remove(&caller.scope.tenant, &id).await? {
+    if catalog.remove(&caller.scope, &id).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    match catalog.find(&caller.scope.tenant, &id).await? {
-        Some(_) => Err(reserved()),
+    match catalog.find(&caller.scope, &id).await?.map(|entry| entry.origin) {
+        Some(Origin::Loaded) => Err(reserved()),
+        Some(Origin::Registered) => Err(of_tenant("workflow")),
         None => Err(Problem::no_such("workflow")),
     }
 }

@@ -153,7 +153,7 @@ async fn resolved(
     agent: &AgentId,
     play: &Play,
 ) -> Result<Value, Problem> {
-    if host.app.agents.snapshot().find(&caller.scope.tenant, agent, None).is_none() {
+    if host.app.agents.snapshot().find(&caller.scope.realm(), agent, None).is_none() {
         return Err(Problem::invalid_at(
             "agentId",
             "there is no such agent, or none that you may see",
@@ -199,7 +199,7 @@ async fn make_version(
     let unfit = || Problem::invalid_at("agentId", "cannot be a pack's name, so name a version");
     let name = agent.as_str().parse().map_err(|_| unfit())?;
     let snapshot = host.app.agents.snapshot();
-    let count = snapshot.versions(&caller.scope.tenant, agent).count();
+    let count = snapshot.versions(&caller.scope.realm(), agent).count();
     let mut files: BTreeMap<String, Arc<[u8]>> = scaffold(&name)
         .into_iter()
         .map(|(path, text)| (path.to_owned(), text.into_bytes().into()))
@@ -213,7 +213,7 @@ async fn make_version(
     manifest["agents"][0]["handoff"] = json!({});
     files.insert("pack.json".to_owned(), manifest.to_string().into_bytes().into());
     let archive = bundle(&files).map_err(|error| Problem::internal(&error))?;
-    let owner = PackOwner::Tenant(caller.scope.tenant.clone());
+    let owner = PackOwner::Realm(caller.scope.realm());
     let offer = Offer::plain(Arc::from(archive));
     host.app.agents.install(owner, offer, Unsigned::Allowed, host.now()).await?;
     text.parse().map_err(|_| unfit())

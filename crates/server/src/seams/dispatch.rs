@@ -33,7 +33,7 @@ pub(crate) async fn dispatch(
     Shaped(body): Shaped<Dispatch>,
 ) -> Result<Answer, Problem> {
     let snapshot = host.app.agents.snapshot();
-    let found = snapshot.find(&caller.scope.tenant, &agent, None).cloned().ok_or_else(|| {
+    let found = snapshot.find(&caller.scope.realm(), &agent, None).cloned().ok_or_else(|| {
         Problem::new(Code::AgentNotFound, "there is no such agent, or none that you may see")
     })?;
     let order = order(&caller, &found, &body);

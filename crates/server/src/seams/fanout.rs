@@ -44,7 +44,7 @@ pub(crate) async fn fan_out(
     for name in &body.next_worker_ids {
         // The suite's own names are none that a workflow could have.
         let worker = WorkflowId::from(name.replace('.', "-"));
-        let is_known = host.app.engine.catalog().find(&caller.scope.tenant, &worker).await?;
+        let is_known = host.app.engine.catalog().find(&caller.scope, &worker).await?;
         if is_known.is_none() && !workers.contains(&worker) {
             definitions.push(idle(worker.as_str()));
         }

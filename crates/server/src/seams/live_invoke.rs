@@ -43,7 +43,7 @@ pub(crate) async fn live_invoke(
     }
     let agent = body.agent_id.clone().unwrap_or_else(|| DEFAULT.into());
     let snapshot = host.app.agents.snapshot();
-    let found = snapshot.find(&caller.scope.tenant, &agent, None).cloned().ok_or_else(|| {
+    let found = snapshot.find(&caller.scope.realm(), &agent, None).cloned().ok_or_else(|| {
         Problem::new(Code::AgentNotFound, "there is no such agent, or none that you may see")
     })?;
     let schema = found.agent.task.as_ref().map(|schema| &*schema.source);

@@ -55,7 +55,7 @@ impl Play<'_> {
             ..Order::new(Target::Workflow(id.as_str().into()), caller.owner(), caller.scope.mode)
         };
         let created = host.app.engine.create(order, None).await;
-        host.app.engine.catalog().remove(&caller.scope.tenant, &id.as_str().into()).await?;
+        host.app.engine.catalog().remove(&caller.scope, &id.as_str().into()).await?;
         let run = created?.run;
         let events = ended(host, caller, &run, PATIENCE).await?;
         let told = |kind: &str| events.iter().find(|event| event["type"] == kind);

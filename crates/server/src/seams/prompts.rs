@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use callboard_agents::conformance::CANARY;
 use callboard_agents::{
-    AgentPrompts, Binding, Bindings, Bound, Observability, PromptSources, Reader, Trust, compose,
-    resolve, told_of, untrusted,
+    AgentPrompts, Binding, Bindings, Bound, Observability, PromptSources, Trust, compose, resolve,
+    told_of, untrusted,
 };
 use callboard_protocol::{
     AgentPromptResolved, ContentTrust, NodeId, Object, PromptKind, PromptRef, PromptSource,
@@ -125,14 +125,14 @@ pub(crate) async fn compose_prompt(
         version: None,
         overrides: Object::new(),
     };
-    let reader =
-        Reader { tenant: &caller.scope.tenant, workspace: caller.scope.workspace.as_ref() };
     let template =
-        desk.library.find(reader, &reference).await.map_err(|error| match problem(error) {
-            Problem { code: Code::NotFound, message, .. } => {
-                Problem::new(Code::TemplateNotFound, message)
+        desk.library.find(&caller.scope, &reference).await.map_err(|error| {
+            match problem(error) {
+                Problem { code: Code::NotFound, message, .. } => {
+                    Problem::new(Code::TemplateNotFound, message)
+                }
+                other => other,
             }
-            other => other,
         })?;
     let mut bindings: Bindings = Bindings::new();
     for (name, value) in &body.bindings {

@@ -70,7 +70,7 @@ async fn somebody(host: &Host, caller: &Caller) -> Result<AgentRosterEntry, Prob
     if let Some(found) = members.into_iter().find(able) {
         return Ok(found);
     }
-    let agent = host.app.agents.snapshot().list(&caller.scope.tenant).into_iter().next();
+    let agent = host.app.agents.snapshot().list(&caller.scope.realm()).into_iter().next();
     let fixtures = host.app.engine.catalog().fixtures();
     let noop = fixtures.iter().find(|fixture| fixture.as_str() == "conformance-noop");
     let workflow = noop.or(fixtures.first()).cloned();

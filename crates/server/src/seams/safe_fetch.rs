@@ -40,7 +40,7 @@ pub(crate) async fn safe_fetch(
 ) -> Result<Answer, Problem> {
     let tenant = &caller.scope.tenant;
     let surface =
-        ToolSurface::assemble(&*host.app.tools.toolbox, tenant, &[FETCH.to_owned()]).await;
+        ToolSurface::assemble(&*host.app.tools.toolbox, &caller.scope, &[FETCH.to_owned()]).await;
     let name = surface.offers().next().map(|offer| offer.name.to_owned());
     let name = name.ok_or_else(|| Problem::no_such("tool"))?;
     let mut arguments = asked.init.clone();

@@ -33,7 +33,7 @@ pub(super) async fn with_workflows<T>(
     let played = played.await;
     for definition in definitions {
         let id = definition["id"].as_str().unwrap_or_default();
-        host.app.engine.catalog().remove(&caller.scope.tenant, &id.into()).await?;
+        host.app.engine.catalog().remove(&caller.scope, &id.into()).await?;
     }
     played
 }

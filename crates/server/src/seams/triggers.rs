@@ -137,7 +137,7 @@ fn something(subscription: &Subscription, event: TriggerEvent) -> TriggerEvent {
 async fn exhaust(host: &Host, caller: &Caller, source: TriggerSource) -> Result<Value, Problem> {
     workflows::store(host, caller, idle(PASSING).to_string().as_bytes()).await?;
     let subscription = made(host, caller, source, PASSING, None).await?;
-    host.app.engine.catalog().remove(&caller.scope.tenant, &PASSING.into()).await?;
+    host.app.engine.catalog().remove(&caller.scope, &PASSING.into()).await?;
     put(host, &subscription, None).await?;
     // The loop would come to it; the suite does not wait.
     for _ in 0..3 {

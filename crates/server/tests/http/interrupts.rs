@@ -3,7 +3,7 @@
 use axum::http::Method;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use callboard_engine::LinkSecrets;
+use callboard_engine::{KeyMode, LinkSecrets, Realm};
 use callboard_protocol::Timestamp;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
@@ -165,7 +165,8 @@ async fn an_external_event_comes_through_its_link() {
 
 /// A link as the host itself would sign it.
 fn signed(host: &TestHost, run: &str, intent: &str) -> String {
-    let secret = host.store.link_secret(&"acme".into(), 0);
+    let realm = Realm { tenant: "acme".into(), mode: KeyMode::Live };
+    let secret = host.store.link_secret(&realm, 0);
     let said = json!({
         "keyId": 0, "runId": run, "nodeId": "gate", "interruptId": format!("{run}:gate:0"),
         "expiresAt": host.now().plus_millis(60_000), "intent": intent,

@@ -126,6 +126,7 @@ async fn what_a_body_names_of_others_is_nobodys() {
 async fn a_test_keys_members_are_apart_from_the_live_ones() {
     let host = host().await;
     let sally = sally(&host).await;
+    register(&host, TEST, "campaign", TRIAGER).await;
     let roster = "/v1/host/callboard/roster";
     let hire =
         json!({ "persona": "Tess", "agentRef": { "agentId": TRIAGER }, "workflows": ["campaign"] });

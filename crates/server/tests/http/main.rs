@@ -39,6 +39,7 @@ mod models;
 mod observe;
 mod orchestras;
 mod org_chart;
+mod ownership;
 mod packs;
 mod pause;
 mod prompt_packs;

@@ -9,7 +9,7 @@ use callboard_agents::{
 };
 use callboard_backends::{Egress, Reach, SystemLookup, built_in};
 use callboard_core::Attempt;
-use callboard_engine::EffectId;
+use callboard_engine::{EffectId, KeyMode, Scope};
 use callboard_protocol::{NodeId, RunId, Tenant, ToolSource};
 use callboard_server::{TestSeams, Tools};
 use serde_json::{Value, json};
@@ -31,16 +31,20 @@ impl Tool for Guarded {
     }
 }
 
+fn scope(tenant: &str) -> Scope {
+    Scope { tenant: tenant.into(), workspace: None, mode: KeyMode::Live }
+}
+
 #[derive(Debug)]
 struct OneGuarded(Arc<Guarded>);
 
 #[async_trait::async_trait]
 impl Toolbox for OneGuarded {
-    async fn find(&self, _: &Tenant, name: &str) -> Option<Arc<dyn Tool>> {
+    async fn find(&self, _: &Scope, name: &str) -> Option<Arc<dyn Tool>> {
         (name == self.0.0.id).then(|| Arc::clone(&self.0) as _)
     }
 
-    async fn list(&self, _: &Tenant) -> Vec<ToolDescriptor> {
+    async fn list(&self, _: &Scope) -> Vec<ToolDescriptor> {
         vec![self.0.0.clone()]
     }
 }
@@ -56,7 +60,7 @@ const KEYS: [&str; 4] = [
 async fn host() -> (TestHost, Arc<WorkflowTools>) {
     let built_in = built_in(&Egress::new(Reach::Public, Arc::new(SystemLookup)));
     let built_in = built_in.expect("our own schemas");
-    let hash = built_in.find(&"acme".into(), "openwop:core.crypto.hash").await.expect("a tool");
+    let hash = built_in.find(&scope("acme"), "openwop:core.crypto.hash").await.expect("a tool");
     let guarded = Guarded(ToolDescriptor {
         id: "mcp:mail.send".to_owned(),
         source: ToolSource::Mcp,
@@ -302,8 +306,8 @@ async fn a_workflow_is_called_like_a_tool_and_once_per_effect() {
     }
     let run = host.run("above", json!({})).await;
     let calling = Calling { tenant: "acme".into(), run: run.as_str().into(), node: "a".into() };
-    assert!(tools.find(&"rival".into(), "openwop:workflow.below").await.is_none());
-    let tool = tools.find(&calling.tenant, "openwop:workflow.below").await.expect("a tool");
+    assert!(tools.find(&scope("rival"), "openwop:workflow.below").await.is_none());
+    let tool = tools.find(&scope("acme"), "openwop:workflow.below").await.expect("a tool");
     let first = calling.call(&*tool, 0, SOON, json!({})).await.expect("a result");
     let again = calling.call(&*tool, 0, SOON, json!({})).await.expect("a result");
     let other = calling.call(&*tool, 1, SOON, json!({})).await.expect("a result");
@@ -322,11 +326,11 @@ async fn a_workflow_that_fails_or_takes_long_says_so() {
     let (host, tools) = host().await;
     let run = host.run("noop", json!({})).await;
     let calling = Calling { tenant: "acme".into(), run: run.as_str().into(), node: "only".into() };
-    let fail = tools.find(&calling.tenant, "openwop:workflow.fail").await.expect("a tool");
+    let fail = tools.find(&scope("acme"), "openwop:workflow.fail").await.expect("a tool");
     let failed = calling.call(&*fail, 0, SOON, json!({})).await;
     assert!(matches!(failed, Err(ToolFault::Failed(_))), "{failed:?}");
 
-    let wait = tools.find(&calling.tenant, "openwop:workflow.wait").await.expect("a tool");
+    let wait = tools.find(&scope("acme"), "openwop:workflow.wait").await.expect("a tool");
     let schema = &wait.descriptor().input;
     assert!(schema.violations(&json!({ "delayMs": "long" })).len() == 1);
     let arguments = json!({ "delayMs": 60_000 });
@@ -346,7 +350,7 @@ async fn workflows_that_send_themselves_stop_somewhere() {
     loop {
         let calling =
             Calling { tenant: "acme".into(), run: run.as_str().into(), node: "only".into() };
-        let noop = tools.find(&calling.tenant, "openwop:workflow.noop").await.expect("a tool");
+        let noop = tools.find(&scope("acme"), "openwop:workflow.noop").await.expect("a tool");
         match calling.call(&*noop, 0, SOON, json!({})).await {
             Ok(result) => run = result["runId"].as_str().expect("a run").to_owned(),
             Err(ToolFault::Refused(_)) => break,

@@ -175,6 +175,38 @@ mod tests {
     }
 
     #[test]
+    fn what_was_there_before_things_had_places_is_live_and_the_tenants() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("callboard.db");
+        let mut db = Connection::open(&path)?;
+        run(&mut db, &path, &runner_up_to(36))?;
+        db.execute_batch(
+            "INSERT INTO workflows VALUES ('acme', 'greet', '{}', 3, 0);
+             INSERT INTO schedules (schedule_id, tenant, workspace, test, workflow_id, trigger_id, version, state,
+                 sealed_inputs) VALUES ('t1', 'acme', 'ops', 0, 'greet', 'nightly', 1, '{}', x'01'),
+                 ('s1', 'acme', 'lab', 0, 'greet', NULL, 1, '{}', x'01');
+             INSERT INTO prompt_templates VALUES ('acme', 'ops', 'w', 0, '{}', 0);
+             INSERT INTO secrets VALUES ('acme', 1, 'openai', x'01', 0, 0);
+             INSERT INTO deployments VALUES ('acme', 'a', 2, '{}', 0);
+             INSERT INTO packs VALUES (0, 'acme', 'p', '1.0.0', x'01', '{}', NULL, NULL, 0, 0, x'02');",
+        )?;
+        run(&mut db, &path, &runner())?;
+        for count in [
+            "SELECT count(*) FROM workflows WHERE workspace = '' AND NOT test AND version = 3",
+            // Its declared schedule goes on where it is.
+            "SELECT count(*) FROM workflows WHERE workspace = 'ops' AND NOT test",
+            "SELECT count(*) - 1 FROM workflows",
+            "SELECT count(*) FROM prompt_templates WHERE workspace = 'ops' AND NOT test",
+            "SELECT count(*) FROM secrets WHERE workspace = '' AND test",
+            "SELECT count(*) FROM deployments WHERE version = 2 AND NOT test",
+            "SELECT count(*) FROM packs WHERE tenant = 'acme' AND NOT test",
+        ] {
+            assert_eq!(db.query_row(count, [], |row| row.get::<_, i64>(0))?, 1, "{count}");
+        }
+        Ok(())
+    }
+
+    #[test]
     fn questions_from_before_the_inbox_are_found_in_the_logs() -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("callboard.db");

@@ -313,7 +313,7 @@ fn settle(db: &Connection, key_check: &[u8]) -> Result<(), rusqlite::Error> {
 
 #[cfg(test)]
 mod tests {
-    use callboard_engine::Workflows;
+    use callboard_engine::{KeyMode, Scope, Workflows};
     use callboard_protocol::Timestamp;
 
     use super::*;
@@ -321,9 +321,10 @@ mod tests {
     #[tokio::test]
     async fn a_later_version_copies_the_database_and_goes_on_with_it() -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;
-        let (tenant, id) = ("acme".into(), "greet".into());
+        let place = Scope { tenant: "acme".into(), workspace: None, mode: KeyMode::Live };
+        let id = "greet".into();
         let store = open(folder.path(), &migrate::runner())?;
-        store.put_workflow(&tenant, &id, "{}".into(), Vec::new(), Timestamp::default()).await?;
+        store.put_workflow(&place, &id, "{}".into(), Vec::new(), Timestamp::default()).await?;
         drop(store);
 
         let today = migrate::newest(&migrate::runner());
@@ -332,7 +333,7 @@ mod tests {
         assert!(!copy.exists(), "the same schema needs no copy");
         let later = migrate::later_runner("CREATE TABLE later (id INTEGER PRIMARY KEY);")?;
         let store = open(folder.path(), &later)?;
-        assert!(store.workflow(&tenant, &id).await?.is_some());
+        assert!(store.workflow(&place, &id).await?.is_some());
         assert!(copy.exists());
         drop(store);
 
@@ -342,7 +343,7 @@ mod tests {
         // What the hint of that refusal says to do.
         fs::rename(copy, folder.path().join(DATABASE))?;
         let store = open(folder.path(), &migrate::runner())?;
-        assert!(store.workflow(&tenant, &id).await?.is_some());
+        assert!(store.workflow(&place, &id).await?.is_some());
         Ok(())
     }
 }

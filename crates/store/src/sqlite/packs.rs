@@ -8,11 +8,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use callboard_engine::{Digest, PackId, PackOwner, Packs, PutPack, StoreError, StoredPack};
+use callboard_engine::{Digest, PackId, PackOwner, Packs, PutPack, Realm, StoreError, StoredPack};
 
 use super::SqliteStore;
 use super::fault::Fault;
-use super::rows::{execute, time};
+use super::rows::{execute, realm_params, time};
+use super::webhooks::mode;
 
 #[async_trait]
 impl Packs for SqliteStore {
@@ -40,10 +41,13 @@ impl Packs for SqliteStore {
 }
 
 /// The columns that say whose pack it is.
-fn owner(id: &PackId) -> (bool, &str) {
+fn owner(id: &PackId) -> (bool, &str, bool) {
     match &id.owner {
-        PackOwner::Host => (true, ""),
-        PackOwner::Tenant(tenant) => (false, tenant.as_str()),
+        PackOwner::Host => (true, "", false),
+        PackOwner::Realm(realm) => {
+            let (tenant, test) = realm_params(realm);
+            (false, tenant, test)
+        }
     }
 }
 
@@ -59,7 +63,7 @@ fn put(db: &Connection, pack: &StoredPack, archive: &[u8]) -> Result<PutPack, Fa
     if prove(db, pack)? {
         return Ok(PutPack::Created);
     }
-    let (host_wide, tenant) = owner(&pack.id);
+    let (host_wide, tenant, test) = owner(&pack.id);
     let (name, version) = (pack.id.name.as_str(), pack.id.version.as_str());
     let files: BTreeMap<&String, String> =
         pack.files.iter().map(|(path, digest)| (path, hex(digest))).collect();
@@ -68,11 +72,13 @@ fn put(db: &Connection, pack: &StoredPack, archive: &[u8]) -> Result<PutPack, Fa
     execute(
         db,
         "INSERT INTO packs
-             (host_wide, tenant, name, version, digest, files, signed_by, signature, verified_by, installed_at, archive)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+             (host_wide, tenant, test, name, version, digest, files, signed_by, signature, verified_by, installed_at,
+              archive)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         params![
             host_wide,
             tenant,
+            test,
             name,
             version,
             pack.digest.as_slice(),
@@ -89,22 +95,23 @@ fn put(db: &Connection, pack: &StoredPack, archive: &[u8]) -> Result<PutPack, Fa
 
 /// The archive that is offered under a version.
 fn offered(db: &Connection, id: &PackId) -> Result<Option<Digest>, Fault> {
-    let (host_wide, tenant) = owner(id);
+    let (host_wide, tenant, test) = owner(id);
     let sql = "SELECT digest FROM packs
-         WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4 AND is_removed = 0";
-    let params = params![host_wide, tenant, id.name.as_str(), id.version.as_str()];
+         WHERE host_wide = ?1 AND tenant = ?2 AND test = ?3 AND name = ?4 AND version = ?5 AND is_removed = 0";
+    let params = params![host_wide, tenant, test, id.name.as_str(), id.version.as_str()];
     Ok(db.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional()?)
 }
 
 /// Offers an archive that is there, by what proves it now. Answers whether that changed anything.
 fn prove(db: &Connection, pack: &StoredPack) -> Result<bool, Fault> {
-    let (host_wide, tenant) = owner(&pack.id);
-    let sql = "UPDATE packs SET is_removed = 0, signed_by = ?6, signature = ?7, verified_by = ?8
-         WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4 AND digest = ?5
+    let (host_wide, tenant, test) = owner(&pack.id);
+    let sql = "UPDATE packs SET is_removed = 0, signed_by = ?7, signature = ?8, verified_by = ?9
+         WHERE host_wide = ?1 AND tenant = ?2 AND test = ?3 AND name = ?4 AND version = ?5 AND digest = ?6
              AND (is_removed = 1 OR verified_by IS NULL)";
     let params = params![
         host_wide,
         tenant,
+        test,
         pack.id.name.as_str(),
         pack.id.version.as_str(),
         pack.digest.as_slice(),
@@ -117,8 +124,9 @@ fn prove(db: &Connection, pack: &StoredPack) -> Result<bool, Fault> {
 
 fn all(db: &Connection) -> Result<Vec<StoredPack>, Fault> {
     let mut select = db.prepare_cached(
-        "SELECT host_wide, tenant, name, version, digest, files, signed_by, signature, installed_at, is_removed, verified_by
-         FROM packs ORDER BY name, version, host_wide, tenant, installed_at",
+        "SELECT host_wide, tenant, name, version, digest, files, signed_by, signature, installed_at, is_removed,
+             verified_by, test
+         FROM packs ORDER BY name, version, host_wide, tenant, test, installed_at",
     )?;
     let mut rows = select.query([])?;
     let mut packs = Vec::new();
@@ -143,7 +151,10 @@ fn stored_pack(row: &Row<'_>) -> Result<StoredPack, Fault> {
         id: PackId {
             owner: match row.get(0)? {
                 true => PackOwner::Host,
-                false => PackOwner::Tenant(row.get::<_, String>(1)?.into()),
+                false => PackOwner::Realm(Realm {
+                    tenant: row.get::<_, String>(1)?.into(),
+                    mode: mode(row, 11)?,
+                }),
             },
             name: name.parse().map_err(|error| unreadable(&error))?,
             version: version.parse().map_err(|error| unreadable(&error))?,
@@ -159,11 +170,11 @@ fn stored_pack(row: &Row<'_>) -> Result<StoredPack, Fault> {
 }
 
 fn archive(db: &Connection, id: &PackId, digest: &Digest) -> Result<Option<Arc<[u8]>>, Fault> {
-    let (host_wide, tenant) = owner(id);
+    let (host_wide, tenant, test) = owner(id);
     let sql = "SELECT archive FROM packs
-         WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4 AND digest = ?5";
+         WHERE host_wide = ?1 AND tenant = ?2 AND test = ?3 AND name = ?4 AND version = ?5 AND digest = ?6";
     let params =
-        params![host_wide, tenant, id.name.as_str(), id.version.as_str(), digest.as_slice()];
+        params![host_wide, tenant, test, id.name.as_str(), id.version.as_str(), digest.as_slice()];
     let bytes: Option<Vec<u8>> =
         db.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional()?;
     Ok(bytes.map(Arc::from))
@@ -171,10 +182,10 @@ fn archive(db: &Connection, id: &PackId, digest: &Digest) -> Result<Option<Arc<[
 
 /// Answers whether that changed anything.
 fn remove(db: &Connection, id: &PackId) -> Result<bool, Fault> {
-    let (host_wide, tenant) = owner(id);
+    let (host_wide, tenant, test) = owner(id);
     let sql = "UPDATE packs SET is_removed = 1
-         WHERE host_wide = ?1 AND tenant = ?2 AND name = ?3 AND version = ?4 AND is_removed = 0";
-    let params = params![host_wide, tenant, id.name.as_str(), id.version.as_str()];
+         WHERE host_wide = ?1 AND tenant = ?2 AND test = ?3 AND name = ?4 AND version = ?5 AND is_removed = 0";
+    let params = params![host_wide, tenant, test, id.name.as_str(), id.version.as_str()];
     Ok(execute(db, sql, params)? > 0)
 }
 

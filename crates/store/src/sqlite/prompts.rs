@@ -3,32 +3,32 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 
-use callboard_engine::{PromptShelf, Prompts, StoreError};
+use callboard_engine::{Prompts, Scope, StoreError};
 use callboard_protocol::{PromptTemplate, Timestamp};
 
 use super::SqliteStore;
 use super::fault::Fault;
-use super::rows::{execute, signed};
+use super::rows::{execute, place_params, signed};
 
 #[async_trait]
 impl Prompts for SqliteStore {
     async fn prompt_versions(
         &self,
-        shelf: &PromptShelf,
+        shelf: &Scope,
         template: &str,
     ) -> Result<Vec<PromptTemplate>, StoreError> {
         let (shelf, template) = (shelf.clone(), template.to_owned());
         self.readers.read(move |db| versions(db, &shelf, &template)).await
     }
 
-    async fn newest_prompts(&self, shelf: &PromptShelf) -> Result<Vec<PromptTemplate>, StoreError> {
+    async fn newest_prompts(&self, shelf: &Scope) -> Result<Vec<PromptTemplate>, StoreError> {
         let shelf = shelf.clone();
         self.readers.read(move |db| newest(db, &shelf)).await
     }
 
     async fn put_prompt(
         &self,
-        shelf: &PromptShelf,
+        shelf: &Scope,
         template: PromptTemplate,
         expected: usize,
         at: Timestamp,
@@ -37,37 +37,30 @@ impl Prompts for SqliteStore {
         self.writer.write(move |db| put(db, &shelf, &template, expected, at)).await
     }
 
-    async fn remove_prompt(&self, shelf: &PromptShelf, template: &str) -> Result<bool, StoreError> {
+    async fn remove_prompt(&self, shelf: &Scope, template: &str) -> Result<bool, StoreError> {
         let (shelf, template) = (shelf.clone(), template.to_owned());
         self.writer.write(move |db| remove(db, &shelf, &template)).await
     }
 }
 
-fn workspace(shelf: &PromptShelf) -> &str {
-    shelf.workspace.as_ref().map_or("", |workspace| workspace.as_str())
-}
-
-fn versions(
-    db: &Connection,
-    shelf: &PromptShelf,
-    template: &str,
-) -> Result<Vec<PromptTemplate>, Fault> {
+fn versions(db: &Connection, shelf: &Scope, template: &str) -> Result<Vec<PromptTemplate>, Fault> {
     let mut select = db.prepare_cached(
         "SELECT body FROM prompt_templates
-         WHERE tenant = ?1 AND workspace = ?2 AND template = ?3 ORDER BY place",
+         WHERE tenant = ?1 AND test = ?2 AND workspace = ?3 AND template = ?4 ORDER BY place",
     )?;
-    let rows = select.query([shelf.tenant.as_str(), workspace(shelf), template])?;
+    let (tenant, test, workspace) = place_params(shelf);
+    let rows = select.query(params![tenant, test, workspace, template])?;
     read(rows)
 }
 
-fn newest(db: &Connection, shelf: &PromptShelf) -> Result<Vec<PromptTemplate>, Fault> {
+fn newest(db: &Connection, shelf: &Scope) -> Result<Vec<PromptTemplate>, Fault> {
     let mut select = db.prepare_cached(
-        "SELECT body FROM prompt_templates AS one WHERE tenant = ?1 AND workspace = ?2
+        "SELECT body FROM prompt_templates AS one WHERE tenant = ?1 AND test = ?2 AND workspace = ?3
          AND place = (SELECT max(place) FROM prompt_templates
-                      WHERE tenant = ?1 AND workspace = ?2 AND template = one.template)
+                      WHERE tenant = ?1 AND test = ?2 AND workspace = ?3 AND template = one.template)
          ORDER BY template",
     )?;
-    let rows = select.query([shelf.tenant.as_str(), workspace(shelf)])?;
+    let rows = select.query(place_params(shelf))?;
     read(rows)
 }
 
@@ -85,7 +78,7 @@ fn read(mut rows: rusqlite::Rows<'_>) -> Result<Vec<PromptTemplate>, Fault> {
 
 fn put(
     db: &Connection,
-    shelf: &PromptShelf,
+    shelf: &Scope,
     template: &PromptTemplate,
     expected: usize,
     at: Timestamp,
@@ -93,20 +86,14 @@ fn put(
     let id = template.template_id.as_str();
     let body = serde_json::to_string(template)
         .map_err(|error| Fault::unreadable("a prompt template", error))?;
+    let (tenant, test, workspace) = place_params(shelf);
     let kept = execute(
         db,
-        "INSERT INTO prompt_templates (tenant, workspace, template, place, body, created_at)
-         SELECT ?1, ?2, ?3, ?4, ?5, ?6
+        "INSERT INTO prompt_templates (tenant, test, workspace, template, place, body, created_at)
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
          WHERE (SELECT count(*) FROM prompt_templates
-                WHERE tenant = ?1 AND workspace = ?2 AND template = ?3) = ?4",
-        params![
-            shelf.tenant.as_str(),
-            workspace(shelf),
-            id,
-            signed(expected as u64),
-            body,
-            at.as_millis()
-        ],
+                WHERE tenant = ?1 AND test = ?2 AND workspace = ?3 AND template = ?4) = ?5",
+        params![tenant, test, workspace, id, signed(expected as u64), body, at.as_millis()],
     )?;
     match kept {
         0 => Err(StoreError::Moved { what: format!("prompt {id}") }.into()),
@@ -114,11 +101,12 @@ fn put(
     }
 }
 
-fn remove(db: &Connection, shelf: &PromptShelf, template: &str) -> Result<bool, Fault> {
+fn remove(db: &Connection, shelf: &Scope, template: &str) -> Result<bool, Fault> {
+    let (tenant, test, workspace) = place_params(shelf);
     let removed = execute(
         db,
-        "DELETE FROM prompt_templates WHERE tenant = ?1 AND workspace = ?2 AND template = ?3",
-        params![shelf.tenant.as_str(), workspace(shelf), template],
+        "DELETE FROM prompt_templates WHERE tenant = ?1 AND test = ?2 AND workspace = ?3 AND template = ?4",
+        params![tenant, test, workspace, template],
     )?;
     Ok(removed > 0)
 }

@@ -2,29 +2,32 @@
 
 use rusqlite::{Connection, Row, params};
 
-use callboard_engine::{Put, StoredKey, StoredWorkflow};
+use callboard_engine::{KeyMode, Put, Realm, Scope, StoredKey, StoredWorkflow};
 use callboard_protocol::{KeyId, Tenant, Timestamp, WorkflowId, Workspace};
 
 use super::fault::Fault;
-use super::rows::{execute, millis, optional_time, time};
+use super::rows::{execute, millis, optional_time, place_params, time};
 
 pub(super) fn workflow(
     db: &Connection,
-    tenant: &Tenant,
+    place: &Scope,
     id: &WorkflowId,
 ) -> Result<Option<StoredWorkflow>, Fault> {
     let mut select = db.prepare_cached(
-        "SELECT workflow_id, source, updated_at FROM workflows WHERE tenant = ?1 AND workflow_id = ?2",
+        "SELECT workflow_id, source, updated_at FROM workflows
+         WHERE tenant = ?1 AND test = ?2 AND workspace = ?3 AND workflow_id = ?4",
     )?;
-    let mut rows = select.query([tenant.as_str(), id.as_str()])?;
+    let (tenant, test, workspace) = place_params(place);
+    let mut rows = select.query(params![tenant, test, workspace, id.as_str()])?;
     rows.next()?.map(stored_workflow).transpose()
 }
 
-pub(super) fn workflows(db: &Connection, tenant: &Tenant) -> Result<Vec<StoredWorkflow>, Fault> {
+pub(super) fn workflows(db: &Connection, place: &Scope) -> Result<Vec<StoredWorkflow>, Fault> {
     let mut select = db.prepare_cached(
-        "SELECT workflow_id, source, updated_at FROM workflows WHERE tenant = ?1 ORDER BY workflow_id",
+        "SELECT workflow_id, source, updated_at FROM workflows
+         WHERE tenant = ?1 AND test = ?2 AND workspace = ?3 ORDER BY workflow_id",
     )?;
-    let mut rows = select.query([tenant.as_str()])?;
+    let mut rows = select.query(place_params(place))?;
     let mut workflows = Vec::new();
     while let Some(row) = rows.next()? {
         workflows.push(stored_workflow(row)?);
@@ -39,29 +42,35 @@ fn stored_workflow(row: &Row<'_>) -> Result<StoredWorkflow, Fault> {
 
 pub(super) fn put_workflow(
     db: &Connection,
-    tenant: &Tenant,
+    place: &Scope,
     id: &WorkflowId,
     source: &str,
     at: Timestamp,
 ) -> Result<Put, Fault> {
+    let (tenant, test, workspace) = place_params(place);
     let version: i64 = db
         .prepare_cached(
-            "INSERT INTO workflows (tenant, workflow_id, source, version, updated_at) VALUES (?1, ?2, ?3, 1, ?4)
-             ON CONFLICT (tenant, workflow_id) DO UPDATE
+            "INSERT INTO workflows (tenant, test, workspace, workflow_id, source, version, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6)
+             ON CONFLICT (tenant, test, workspace, workflow_id) DO UPDATE
              SET source = excluded.source, version = version + 1, updated_at = excluded.updated_at
              RETURNING version",
         )?
-        .query_row(params![tenant.as_str(), id.as_str(), source, at.as_millis()], |row| row.get(0))?;
+        .query_row(
+            params![tenant, test, workspace, id.as_str(), source, at.as_millis()],
+            |row| row.get(0),
+        )?;
     Ok(if version == 1 { Put::Created } else { Put::Replaced })
 }
 
 pub(super) fn delete_workflow(
     db: &Connection,
-    tenant: &Tenant,
+    place: &Scope,
     id: &WorkflowId,
 ) -> Result<bool, Fault> {
-    let sql = "DELETE FROM workflows WHERE tenant = ?1 AND workflow_id = ?2";
-    Ok(execute(db, sql, params![tenant.as_str(), id.as_str()])? > 0)
+    let (tenant, test, workspace) = place_params(place);
+    let sql = "DELETE FROM workflows WHERE tenant = ?1 AND test = ?2 AND workspace = ?3 AND workflow_id = ?4";
+    Ok(execute(db, sql, params![tenant, test, workspace, id.as_str()])? > 0)
 }
 
 pub(super) fn all_keys(db: &Connection) -> Result<Vec<StoredKey>, Fault> {
@@ -138,23 +147,27 @@ pub(super) fn revoke_key(
     Ok(execute(db, sql, params![tenant.as_str(), id.as_str(), at.as_millis()])? > 0)
 }
 
-/// Where a tenant's generation stands among the facts about this database.
-fn link_fact(tenant: &Tenant) -> String {
-    format!("link_generation/{tenant}")
+/// Where a generation stands among the facts about this database.
+fn link_fact(realm: &Realm) -> String {
+    let Realm { tenant, mode } = realm;
+    match mode {
+        KeyMode::Live => format!("link_generation/{tenant}"),
+        KeyMode::Test => format!("test_link_generation/{tenant}"),
+    }
 }
 
-pub(super) fn link_generation(db: &Connection, tenant: &Tenant) -> Result<u32, Fault> {
+pub(super) fn link_generation(db: &Connection, realm: &Realm) -> Result<u32, Fault> {
     let mut select = db.prepare_cached("SELECT value FROM meta WHERE name = ?1")?;
-    let mut rows = select.query([link_fact(tenant)])?;
+    let mut rows = select.query([link_fact(realm)])?;
     let Some(row) = rows.next()? else { return Ok(0) };
     let unreadable = || Fault::unreadable("the generation of link secrets", "it is no number");
     let value: [u8; 4] = row.get::<_, Vec<u8>>(0)?.try_into().map_err(|_| unreadable())?;
     Ok(u32::from_be_bytes(value))
 }
 
-pub(super) fn rotate_links(db: &Connection, tenant: &Tenant) -> Result<u32, Fault> {
-    let next = link_generation(db, tenant)?.saturating_add(1);
+pub(super) fn rotate_links(db: &Connection, realm: &Realm) -> Result<u32, Fault> {
+    let next = link_generation(db, realm)?.saturating_add(1);
     let sql = "INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)";
-    execute(db, sql, params![link_fact(tenant), next.to_be_bytes()])?;
+    execute(db, sql, params![link_fact(realm), next.to_be_bytes()])?;
     Ok(next)
 }

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params};
 use callboard_engine::{
     DueSchedules, NewRun, Schedule, ScheduleFilter, Schedules, Scope, StoreError,
 };
-use callboard_protocol::{RosterId, ScheduleId, Tenant, Timestamp, WorkflowId, Workspace};
+use callboard_protocol::{RosterId, ScheduleId, Timestamp, WorkflowId, Workspace};
 
 use super::SqliteStore;
 use super::create::{self, SealedRun};
@@ -137,13 +137,13 @@ impl Schedules for SqliteStore {
 
     async fn declare_schedules(
         &self,
-        tenant: &Tenant,
+        place: &Scope,
         workflow: &WorkflowId,
         declared: Vec<Schedule>,
     ) -> Result<(), StoreError> {
         let declared = SealedSchedule::seal_all(declared, &self.seal)?;
-        let (tenant, workflow) = (tenant.clone(), workflow.clone());
-        self.writer.write(move |db| declare(db, &tenant, &workflow, &declared)).await
+        let (place, workflow) = (place.clone(), workflow.clone());
+        self.writer.write(move |db| declare(db, &place, &workflow, &declared)).await
     }
 }
 
@@ -289,14 +289,17 @@ fn due(db: &Connection, seal: &Seal, at: Timestamp, most: usize) -> Result<DueSc
 /// Removes what a definition no longer declares and adds what is new.
 pub(super) fn declare(
     db: &Connection,
-    tenant: &Tenant,
+    place: &Scope,
     workflow: &WorkflowId,
     declared: &[SealedSchedule],
 ) -> Result<(), Fault> {
     let mut select = db.prepare_cached(
-        "SELECT schedule_id FROM schedules WHERE tenant = ?1 AND workflow_id = ?2 AND trigger_id IS NOT NULL",
+        "SELECT schedule_id FROM schedules
+         WHERE tenant = ?1 AND test = ?2 AND workspace IS ?3 AND workflow_id = ?4 AND trigger_id IS NOT NULL",
     )?;
-    let known = select.query_map([tenant.as_str(), workflow.as_str()], |row| row.get(0))?;
+    let (tenant, test, workspace) = scope_params(place);
+    let named = params![tenant, test, workspace, workflow.as_str()];
+    let known = select.query_map(named, |row| row.get(0))?;
     let known: Vec<String> = known.collect::<Result<_, _>>()?;
     for id in known
         .iter()

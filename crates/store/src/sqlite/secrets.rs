@@ -4,25 +4,24 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use callboard_core::SecretText;
-use callboard_engine::{KeyMode, Put, Secrets, StoreError, StoredSecret};
-use callboard_protocol::{SecretName, Tenant, Timestamp};
+use callboard_engine::{KeyMode, Put, Scope, Secrets, StoreError, StoredSecret};
+use callboard_protocol::{SecretName, Timestamp};
 
 use super::SqliteStore;
 use super::fault::Fault;
-use super::rows::{execute, time};
+use super::rows::{execute, place_params, time};
 
 #[async_trait]
 impl Secrets for SqliteStore {
     async fn resolve_secret(
         &self,
-        tenant: &Tenant,
-        mode: KeyMode,
+        place: &Scope,
         name: &SecretName,
     ) -> Result<Option<SecretText>, StoreError> {
-        let key = (tenant.clone(), name.clone());
-        let found = self.readers.read(move |db| find(db, &key.0, mode, &key.1)).await?;
-        let place = place(tenant, mode, name);
-        let opened = found.map(|sealed| self.seal.open(&place, &sealed)).transpose();
+        let key = (place.clone(), name.clone());
+        let found = self.readers.read(move |db| find(db, &key.0, &key.1)).await?;
+        let sealed_for = sealed_for(place, name);
+        let opened = found.map(|sealed| self.seal.open(&sealed_for, &sealed)).transpose();
         let opened = opened.map_err(|error| StoreError::Unreadable {
             what: format!("the secret {name}"),
             why: error.to_string(),
@@ -32,88 +31,78 @@ impl Secrets for SqliteStore {
 
     async fn put_secret(
         &self,
-        tenant: &Tenant,
-        mode: KeyMode,
+        place: &Scope,
         name: &SecretName,
         value: SecretText,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
-        let sealed =
-            self.seal.seal(&place(tenant, mode, name), value.reveal()).map_err(|error| {
-                StoreError::Unavailable(format!("the secret {name} cannot be sealed: {error}"))
-            })?;
-        let (tenant, name) = (tenant.clone(), name.clone());
-        self.writer.write(move |db| put(db, &tenant, mode, &name, &sealed, at)).await
+        let sealed = self.seal.seal(&sealed_for(place, name), value.reveal()).map_err(|error| {
+            StoreError::Unavailable(format!("the secret {name} cannot be sealed: {error}"))
+        })?;
+        let (place, name) = (place.clone(), name.clone());
+        self.writer.write(move |db| put(db, &place, &name, &sealed, at)).await
     }
 
-    async fn secrets(
-        &self,
-        tenant: &Tenant,
-        mode: KeyMode,
-    ) -> Result<Vec<StoredSecret>, StoreError> {
-        let tenant = tenant.clone();
-        self.readers.read(move |db| list(db, &tenant, mode)).await
+    async fn secrets(&self, place: &Scope) -> Result<Vec<StoredSecret>, StoreError> {
+        let place = place.clone();
+        self.readers.read(move |db| list(db, &place)).await
     }
 
-    async fn remove_secret(
-        &self,
-        tenant: &Tenant,
-        mode: KeyMode,
-        name: &SecretName,
-    ) -> Result<bool, StoreError> {
-        let (tenant, name) = (tenant.clone(), name.clone());
-        self.writer.write(move |db| remove(db, &tenant, mode, &name)).await
+    async fn remove_secret(&self, place: &Scope, name: &SecretName) -> Result<bool, StoreError> {
+        let (place, name) = (place.clone(), name.clone());
+        self.writer.write(move |db| remove(db, &place, &name)).await
     }
 }
 
-/// Where a value stands, for its seal. Names have no slash, so no two places read the same.
-fn place(tenant: &Tenant, mode: KeyMode, name: &SecretName) -> String {
-    match mode {
-        KeyMode::Live => format!("secret/{tenant}/{name}"),
-        KeyMode::Test => format!("test-secret/{tenant}/{name}"),
+/// What a value's seal is bound to. Neither tenants nor names have a slash, so no two places read the same.
+fn sealed_for(place: &Scope, name: &SecretName) -> String {
+    let Scope { tenant, workspace, mode } = place;
+    let kind = match mode {
+        KeyMode::Live => "secret",
+        KeyMode::Test => "test-secret",
+    };
+    match workspace {
+        None => format!("{kind}/{tenant}/{name}"),
+        Some(workspace) => format!("{kind}-of-workspace/{tenant}/{workspace}/{name}"),
     }
 }
 
-fn find(
-    db: &Connection,
-    tenant: &Tenant,
-    mode: KeyMode,
-    name: &SecretName,
-) -> Result<Option<Vec<u8>>, Fault> {
+fn find(db: &Connection, place: &Scope, name: &SecretName) -> Result<Option<Vec<u8>>, Fault> {
     let mut select = db.prepare_cached(
-        "SELECT sealed FROM secrets WHERE tenant = ?1 AND test = ?2 AND name = ?3",
+        "SELECT sealed FROM secrets WHERE tenant = ?1 AND test = ?2 AND workspace = ?3 AND name = ?4",
     )?;
-    let key = params![tenant.as_str(), mode == KeyMode::Test, name.as_str()];
+    let (tenant, test, workspace) = place_params(place);
+    let key = params![tenant, test, workspace, name.as_str()];
     Ok(select.query_row(key, |row| row.get(0)).optional()?)
 }
 
 fn put(
     db: &Connection,
-    tenant: &Tenant,
-    mode: KeyMode,
+    place: &Scope,
     name: &SecretName,
     sealed: &[u8],
     at: Timestamp,
 ) -> Result<Put, Fault> {
-    let (tenant, name, at) = (tenant.as_str(), name.as_str(), at.as_millis());
-    let test = mode == KeyMode::Test;
-    let replace = "UPDATE secrets SET sealed = ?4, updated_at = ?5
-         WHERE tenant = ?1 AND test = ?2 AND name = ?3";
-    if execute(db, replace, params![tenant, test, name, sealed, at])? > 0 {
+    let (tenant, test, workspace) = place_params(place);
+    let (name, at) = (name.as_str(), at.as_millis());
+    let replace = "UPDATE secrets SET sealed = ?5, updated_at = ?6
+         WHERE tenant = ?1 AND test = ?2 AND workspace = ?3 AND name = ?4";
+    if execute(db, replace, params![tenant, test, workspace, name, sealed, at])? > 0 {
         return Ok(Put::Replaced);
     }
-    let insert = "INSERT INTO secrets (tenant, test, name, sealed, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?5)";
-    execute(db, insert, params![tenant, test, name, sealed, at])?;
+    let insert =
+        "INSERT INTO secrets (tenant, test, workspace, name, sealed, created_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)";
+    execute(db, insert, params![tenant, test, workspace, name, sealed, at])?;
     Ok(Put::Created)
 }
 
-fn list(db: &Connection, tenant: &Tenant, mode: KeyMode) -> Result<Vec<StoredSecret>, Fault> {
+fn list(db: &Connection, place: &Scope) -> Result<Vec<StoredSecret>, Fault> {
     let mut select = db.prepare_cached(
         "SELECT name, created_at, updated_at FROM secrets
-         WHERE tenant = ?1 AND test = ?2 ORDER BY name",
+         WHERE tenant = ?1 AND test = ?2 AND workspace = ?3 ORDER BY name",
     )?;
-    let mut rows = select.query(params![tenant.as_str(), mode == KeyMode::Test])?;
+    let mut rows = select.query(place_params(place))?;
     let mut secrets = Vec::new();
     while let Some(row) = rows.next()? {
         secrets.push(StoredSecret {
@@ -125,12 +114,9 @@ fn list(db: &Connection, tenant: &Tenant, mode: KeyMode) -> Result<Vec<StoredSec
     Ok(secrets)
 }
 
-fn remove(
-    db: &Connection,
-    tenant: &Tenant,
-    mode: KeyMode,
-    name: &SecretName,
-) -> Result<bool, Fault> {
-    let sql = "DELETE FROM secrets WHERE tenant = ?1 AND test = ?2 AND name = ?3";
-    Ok(execute(db, sql, params![tenant.as_str(), mode == KeyMode::Test, name.as_str()])? > 0)
+fn remove(db: &Connection, place: &Scope, name: &SecretName) -> Result<bool, Fault> {
+    let (tenant, test, workspace) = place_params(place);
+    let sql =
+        "DELETE FROM secrets WHERE tenant = ?1 AND test = ?2 AND workspace = ?3 AND name = ?4";
+    Ok(execute(db, sql, params![tenant, test, workspace, name.as_str()])? > 0)
 }

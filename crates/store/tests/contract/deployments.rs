@@ -1,6 +1,8 @@
 //! What is deployed: changed with a run or not at all, one change for each version.
 
-use callboard_engine::{DeploymentChange, NewRun, Outcome, StoreError, StoredDeployment};
+use callboard_engine::{
+    DeploymentChange, KeyMode, NewRun, Outcome, Realm, StoreError, StoredDeployment,
+};
 use futures_util::future::join_all;
 
 use crate::Subject;
@@ -8,9 +10,13 @@ use crate::given::{acme, at, new_run};
 
 const AGENT: &str = "vendor.acme.desk.assistant";
 
+fn of(tenant: &str) -> Realm {
+    Realm { tenant: tenant.into(), mode: KeyMode::Live }
+}
+
 fn change(tenant: &str, expected: u64, state: &str) -> DeploymentChange {
-    let (tenant, agent) = (tenant.into(), AGENT.into());
-    DeploymentChange { tenant, agent, expected, state: state.to_owned(), at: at(2_000) }
+    let (realm, agent) = (of(tenant), AGENT.into());
+    DeploymentChange { realm, agent, expected, state: state.to_owned(), at: at(2_000) }
 }
 
 fn stored(version: u64, state: &str) -> Option<StoredDeployment> {
@@ -21,12 +27,12 @@ pub(crate) async fn a_deployment_changes_together_with_its_run(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
     let store = subject.ports()?;
-    assert_eq!(store.deployment(&"acme".into(), &AGENT.into()).await?, None);
+    assert_eq!(store.deployment(&of("acme"), &AGENT.into()).await?, None);
     store.deploy(change("acme", 0, "one"), new_run("r1")).await?;
     store.deploy(change("acme", 1, "two"), new_run("r2")).await?;
     subject.restart()?;
     let store = subject.ports()?;
-    assert_eq!(store.deployment(&"acme".into(), &AGENT.into()).await?, stored(2, "two"));
+    assert_eq!(store.deployment(&of("acme"), &AGENT.into()).await?, stored(2, "two"));
     for run in ["r1", "r2"] {
         assert!(store.find(&acme(), &run.into()).await?.is_some(), "{run}");
     }
@@ -42,12 +48,12 @@ pub(crate) async fn a_change_of_what_has_moved_on_leaves_neither(
         let late = store.deploy(change("acme", expected, "late"), new_run("r2")).await;
         assert!(matches!(late, Err(StoreError::Moved { .. })), "{late:?}");
     }
-    assert_eq!(store.deployment(&"acme".into(), &AGENT.into()).await?, stored(1, "one"));
+    assert_eq!(store.deployment(&of("acme"), &AGENT.into()).await?, stored(1, "one"));
     assert!(store.find(&acme(), &"r2".into()).await?.is_none());
     // And a run that cannot be written takes the change with it.
     let twice = store.deploy(change("acme", 1, "two"), new_run("r1")).await;
     assert!(matches!(twice, Err(StoreError::Conflict { .. })), "{twice:?}");
-    assert_eq!(store.deployment(&"acme".into(), &AGENT.into()).await?, stored(1, "one"));
+    assert_eq!(store.deployment(&of("acme"), &AGENT.into()).await?, stored(1, "one"));
     Ok(())
 }
 
@@ -60,7 +66,7 @@ pub(crate) async fn of_changes_at_once_one_is_kept(subject: Subject) -> anyhow::
     let kept: Vec<usize> = (0..8).filter(|index| tried[*index].is_ok()).collect();
     assert_eq!(kept.len(), 1, "{tried:?}");
     let expected = stored(1, &kept[0].to_string());
-    assert_eq!(store.deployment(&"acme".into(), &AGENT.into()).await?, expected);
+    assert_eq!(store.deployment(&of("acme"), &AGENT.into()).await?, expected);
     for index in 0..8 {
         let run = store.find(&acme(), &format!("r{index}").into()).await?;
         assert_eq!(run.is_some(), kept == [index], "r{index}");
@@ -71,11 +77,16 @@ pub(crate) async fn of_changes_at_once_one_is_kept(subject: Subject) -> anyhow::
 pub(crate) async fn a_deployment_is_its_tenants_own(subject: Subject) -> anyhow::Result<()> {
     let store = subject.ports()?;
     store.deploy(change("acme", 0, "acme's"), new_run("r1")).await?;
-    assert_eq!(store.deployment(&"globex".into(), &AGENT.into()).await?, None);
-    assert_eq!(store.deployment(&"acme".into(), &"vendor.acme.desk.other".into()).await?, None);
+    assert_eq!(store.deployment(&of("globex"), &AGENT.into()).await?, None);
+    assert_eq!(store.deployment(&of("acme"), &"vendor.acme.desk.other".into()).await?, None);
     store.deploy(change("globex", 0, "globex's"), new_run("r2")).await?;
-    assert_eq!(store.deployment(&"acme".into(), &AGENT.into()).await?, stored(1, "acme's"));
-    assert_eq!(store.deployment(&"globex".into(), &AGENT.into()).await?, stored(1, "globex's"));
+    let test = Realm { mode: KeyMode::Test, ..of("acme") };
+    assert_eq!(store.deployment(&test, &AGENT.into()).await?, None);
+    let tried = DeploymentChange { realm: test.clone(), ..change("acme", 0, "a test key's") };
+    store.deploy(tried, new_run("r3")).await?;
+    assert_eq!(store.deployment(&test, &AGENT.into()).await?, stored(1, "a test key's"));
+    assert_eq!(store.deployment(&of("acme"), &AGENT.into()).await?, stored(1, "acme's"));
+    assert_eq!(store.deployment(&of("globex"), &AGENT.into()).await?, stored(1, "globex's"));
     Ok(())
 }
 
@@ -94,6 +105,6 @@ pub(crate) async fn a_repeated_request_to_deploy_gets_its_first_outcome(
     store.deploy(change("acme", 0, "one"), keyed("r1")).await?;
     let again = store.deploy(change("acme", 0, "one"), keyed("r2")).await;
     assert!(matches!(&again, Err(StoreError::AlreadyDone(done)) if **done == outcome), "{again:?}");
-    assert_eq!(store.deployment(&"acme".into(), &AGENT.into()).await?, stored(1, "one"));
+    assert_eq!(store.deployment(&of("acme"), &AGENT.into()).await?, stored(1, "one"));
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callboard_engine::{PackId, PackOwner, PutPack, StoredPack};
+use callboard_engine::{KeyMode, PackId, PackOwner, PutPack, Realm, StoredPack};
 use callboard_protocol::PackName;
 use futures_util::future::join_all;
 
@@ -15,8 +15,12 @@ fn id(owner: PackOwner, version: &str) -> anyhow::Result<PackId> {
     Ok(PackId { owner, name, version: version.parse()? })
 }
 
+fn of(tenant: &str, mode: KeyMode) -> PackOwner {
+    PackOwner::Realm(Realm { tenant: tenant.into(), mode })
+}
+
 fn of_acme(version: &str) -> anyhow::Result<PackId> {
-    id(PackOwner::Tenant("acme".into()), version)
+    id(of("acme", KeyMode::Live), version)
 }
 
 /// A pack whose archive is the given text.
@@ -138,9 +142,13 @@ pub(crate) async fn parallel_installs_of_one_version_make_one(
 
 pub(crate) async fn packs_are_kept_per_owner(subject: Subject) -> anyhow::Result<()> {
     let store = subject.ports()?;
-    let owners =
-        [PackOwner::Host, PackOwner::Tenant("acme".into()), PackOwner::Tenant("globex".into())];
-    for (owner, archive) in owners.iter().zip(["host", "acme", "globex"]) {
+    let owners = [
+        PackOwner::Host,
+        of("acme", KeyMode::Live),
+        of("globex", KeyMode::Live),
+        of("acme", KeyMode::Test),
+    ];
+    for (owner, archive) in owners.iter().zip(["host", "acme", "globex", "test"]) {
         assert_eq!(put(store, id(owner.clone(), "1.0.0")?, archive).await?, PutPack::Created);
     }
     assert!(store.remove_pack(&id(owners[1].clone(), "1.0.0")?).await?);
@@ -148,7 +156,7 @@ pub(crate) async fn packs_are_kept_per_owner(subject: Subject) -> anyhow::Result
     assert_eq!(kept.as_deref(), Some(b"host".as_slice()));
     let kept = archive_of(store, id(owners[2].clone(), "1.0.0")?, "globex").await?;
     assert_eq!(kept.as_deref(), Some(b"globex".as_slice()));
-    assert_eq!(store.all_packs().await?.iter().filter(|pack| !pack.is_removed).count(), 2);
+    assert_eq!(store.all_packs().await?.iter().filter(|pack| !pack.is_removed).count(), 3);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Prompt templates: versions that stay, one for each state, on the shelf of their owner.
 
-use callboard_engine::{PromptShelf, StoreError};
+use callboard_engine::{KeyMode, Scope, StoreError};
 use callboard_protocol::PromptTemplate;
 use futures_util::future::join_all;
 use serde_json::json;
@@ -13,8 +13,9 @@ fn template(id: &str, version: &str) -> anyhow::Result<PromptTemplate> {
     Ok(serde_json::from_value(template)?)
 }
 
-fn shelf(tenant: &str, workspace: Option<&str>) -> PromptShelf {
-    PromptShelf { tenant: tenant.into(), workspace: workspace.map(Into::into) }
+fn shelf(tenant: &str, workspace: Option<&str>) -> Scope {
+    let workspace = workspace.map(Into::into);
+    Scope { tenant: tenant.into(), workspace, mode: KeyMode::Live }
 }
 
 pub(crate) async fn every_version_of_a_prompt_stays(mut subject: Subject) -> anyhow::Result<()> {
@@ -46,13 +47,15 @@ pub(crate) async fn of_prompts_put_at_once_one_is_kept(subject: Subject) -> anyh
 
 pub(crate) async fn a_prompt_is_its_shelfs_own(subject: Subject) -> anyhow::Result<()> {
     let store = subject.ports()?;
-    let shelves = [shelf("acme", None), shelf("acme", Some("north")), shelf("other", None)];
+    let test = Scope { mode: KeyMode::Test, ..shelf("acme", Some("north")) };
+    let shelves = [shelf("acme", None), shelf("acme", Some("north")), shelf("other", None), test];
     store.put_prompt(&shelves[1], template("w", "1.0.0")?, 0, at(1)).await?;
-    for (shelf, count) in shelves.iter().zip([0, 1, 0]) {
+    for (shelf, count) in shelves.iter().zip([0, 1, 0, 0]) {
         assert_eq!(store.prompt_versions(shelf, "w").await?.len(), count, "{shelf:?}");
         assert_eq!(store.newest_prompts(shelf).await?.len(), count, "{shelf:?}");
     }
-    assert!(!store.remove_prompt(&shelves[0], "w").await?);
-    assert!(!store.remove_prompt(&shelves[2], "w").await?);
+    for other in [0, 2, 3] {
+        assert!(!store.remove_prompt(&shelves[other], "w").await?, "{other}");
+    }
     Ok(())
 }

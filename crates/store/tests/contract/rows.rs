@@ -2,16 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use callboard_engine::{Put, StoredKey, StoredWorkflow};
-use callboard_protocol::{Tenant, WorkflowId};
+use callboard_engine::{KeyMode, Put, Realm, Scope, StoredKey, StoredWorkflow};
+use callboard_protocol::WorkflowId;
 
 use crate::Subject;
 use crate::given::at;
 
+fn of(tenant: &str) -> Scope {
+    Scope { tenant: tenant.into(), workspace: None, mode: KeyMode::Live }
+}
+
 pub(crate) async fn workflows_are_kept_per_tenant(subject: Subject) -> anyhow::Result<()> {
     let store = subject.ports()?;
-    let (acme, globex, greet): (Tenant, Tenant, WorkflowId) =
-        ("acme".into(), "globex".into(), "greet".into());
+    let (acme, globex, greet): (_, _, WorkflowId) = (of("acme"), of("globex"), "greet".into());
     assert_eq!(
         store.put_workflow(&acme, &"part".into(), "{ }".into(), Vec::new(), at(1)).await?,
         Put::Created
@@ -45,6 +48,26 @@ pub(crate) async fn workflows_are_kept_per_tenant(subject: Subject) -> anyhow::R
         Put::Created
     );
     assert_eq!(store.workflows(&globex).await?.len(), 1);
+    Ok(())
+}
+
+pub(crate) async fn a_workflow_is_its_places_own(subject: Subject) -> anyhow::Result<()> {
+    let (store, greet): (_, WorkflowId) = (subject.ports()?, "greet".into());
+    let north = Scope { workspace: Some("north".into()), ..of("acme") };
+    let places = [of("acme"), north.clone(), Scope { mode: KeyMode::Test, ..of("acme") }];
+    for (count, place) in places.iter().enumerate() {
+        let source = format!("{{\"v\": {count}}}");
+        let put = store.put_workflow(place, &greet, source.into(), Vec::new(), at(1)).await?;
+        assert_eq!(put, Put::Created, "{place:?}");
+    }
+    for (count, place) in places.iter().enumerate() {
+        let there = store.workflow(place, &greet).await?.map(|there| there.source);
+        assert_eq!(there.as_deref(), Some(format!("{{\"v\": {count}}}").as_str()), "{place:?}");
+        assert_eq!(store.workflows(place).await?.len(), 1, "{place:?}");
+    }
+    assert!(store.delete_workflow(&north, &greet).await?);
+    assert!(!store.delete_workflow(&north, &greet).await?);
+    assert!(store.workflow(&of("acme"), &greet).await?.is_some());
     Ok(())
 }
 
@@ -87,7 +110,9 @@ pub(crate) async fn keys_are_kept_and_revoked(subject: Subject) -> anyhow::Resul
 pub(crate) async fn link_secrets_have_generations_per_tenant(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let (acme, globex): (Tenant, Tenant) = ("acme".into(), "globex".into());
+    let live = |tenant: &str| Realm { tenant: tenant.into(), mode: KeyMode::Live };
+    let (acme, globex) = (live("acme"), live("globex"));
+    let test = Realm { mode: KeyMode::Test, ..acme.clone() };
     let store = subject.ports()?;
     assert_eq!(store.link_generation(&acme).await?, 0);
     assert_eq!(store.rotate_links(&acme).await?, 1);
@@ -98,6 +123,9 @@ pub(crate) async fn link_secrets_have_generations_per_tenant(
     subject.restart()?;
     let store = subject.ports()?;
     assert_eq!((store.link_generation(&acme).await?, store.link_secret(&acme, 2)), (2, secret));
-    assert_eq!(store.link_generation(&globex).await?, 0);
+    for other in [&globex, &test] {
+        assert_eq!(store.link_generation(other).await?, 0);
+        assert_ne!(store.link_secret(other, 2), secret);
+    }
     Ok(())
 }

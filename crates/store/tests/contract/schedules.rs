@@ -157,19 +157,28 @@ pub(crate) async fn declared_schedules_follow_their_definition(
         trigger: Some("nightly".to_owned()),
         ..schedule(id, Some(wake_at))
     };
-    let (tenant, greet) = ("acme".into(), "greet".into());
+    let (place, greet) = (acme(), "greet".into());
     store.add_schedule(schedule("own", Some(5))).await?;
     let both = vec![declared("t1", 10), declared("t2", 20)];
-    store.put_workflow(&tenant, &greet, "{}".into(), both, at(1)).await?;
+    store.put_workflow(&place, &greet, "{}".into(), both, at(1)).await?;
     // Registered again, one stays as it is and the other goes.
     let again = vec![declared("t1", 99), declared("t3", 30)];
-    store.put_workflow(&tenant, &greet, "{}".into(), again, at(2)).await?;
+    store.put_workflow(&place, &greet, "{}".into(), again, at(2)).await?;
     let shown = store.schedules(&acme(), &everything()).await?;
     let shown: Vec<_> = shown.iter().map(|one| (one.id.as_str(), one.wake_at)).collect();
     assert_eq!(shown, [("own", Some(at(5))), ("t1", Some(at(10))), ("t3", Some(at(30)))]);
-    store.declare_schedules(&"globex".into(), &greet, Vec::new()).await?;
+    let elsewhere = [
+        Scope { tenant: "globex".into(), ..acme() },
+        Scope { workspace: Some("north".into()), ..acme() },
+        Scope { mode: KeyMode::Test, ..acme() },
+    ];
+    for other in &elsewhere {
+        store.declare_schedules(other, &greet, Vec::new()).await?;
+        store.put_workflow(other, &greet, "{}".into(), Vec::new(), at(3)).await?;
+        store.delete_workflow(other, &greet).await?;
+    }
     assert_eq!(store.schedules(&acme(), &everything()).await?.len(), 3);
-    store.delete_workflow(&tenant, &greet).await?;
+    store.delete_workflow(&place, &greet).await?;
     let left = store.schedules(&acme(), &everything()).await?;
     assert_eq!(left.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["own"]);
     Ok(())

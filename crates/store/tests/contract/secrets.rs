@@ -1,13 +1,15 @@
 //! Secrets: kept under names, per tenant and kind of key, and given to those who resolve them.
 
 use callboard_core::SecretText;
-use callboard_engine::{KeyMode, Put, Secrets, StoredSecret};
-use callboard_protocol::{SecretName, Tenant};
+use callboard_engine::{KeyMode, Put, Scope, Secrets, StoredSecret};
+use callboard_protocol::SecretName;
 
 use crate::Subject;
 use crate::given::at;
 
-const LIVE: KeyMode = KeyMode::Live;
+fn of(tenant: &str) -> Scope {
+    Scope { tenant: tenant.into(), workspace: None, mode: KeyMode::Live }
+}
 
 fn secret(text: &str) -> SecretText {
     SecretText::new(text.to_owned())
@@ -18,26 +20,26 @@ async fn value<S: Secrets + ?Sized>(
     tenant: &str,
     name: &str,
 ) -> anyhow::Result<Option<String>> {
-    let found = store.resolve_secret(&tenant.into(), LIVE, &name.into()).await?;
+    let found = store.resolve_secret(&of(tenant), &name.into()).await?;
     Ok(found.map(|found| found.reveal().to_owned()))
 }
 
 pub(crate) async fn a_secret_is_kept_replaced_and_removed(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let acme: Tenant = "acme".into();
+    let acme = of("acme");
     let store = subject.ports()?;
     assert_eq!(value(store, "acme", "openai").await?, None);
     assert_eq!(
-        store.put_secret(&acme, LIVE, &"openai".into(), secret("one"), at(1)).await?,
+        store.put_secret(&acme, &"openai".into(), secret("one"), at(1)).await?,
         Put::Created
     );
     assert_eq!(
-        store.put_secret(&acme, LIVE, &"openai".into(), secret("two"), at(2)).await?,
+        store.put_secret(&acme, &"openai".into(), secret("two"), at(2)).await?,
         Put::Replaced
     );
     assert_eq!(
-        store.put_secret(&acme, LIVE, &"github".into(), secret("ö\n"), at(3)).await?,
+        store.put_secret(&acme, &"github".into(), secret("ö\n"), at(3)).await?,
         Put::Created
     );
     subject.restart()?;
@@ -49,48 +51,50 @@ pub(crate) async fn a_secret_is_kept_replaced_and_removed(
         created_at: at(created),
         updated_at: at(updated),
     };
-    assert_eq!(store.secrets(&acme, LIVE).await?, [line("github", 3, 3), line("openai", 1, 2)]);
-    assert!(store.remove_secret(&acme, LIVE, &"openai".into()).await?);
-    assert!(!store.remove_secret(&acme, LIVE, &"openai".into()).await?);
+    assert_eq!(store.secrets(&acme).await?, [line("github", 3, 3), line("openai", 1, 2)]);
+    assert!(store.remove_secret(&acme, &"openai".into()).await?);
+    assert!(!store.remove_secret(&acme, &"openai".into()).await?);
     assert_eq!(value(store, "acme", "openai").await?, None);
-    let again = store.put_secret(&acme, LIVE, &"openai".into(), secret("three"), at(4)).await?;
+    let again = store.put_secret(&acme, &"openai".into(), secret("three"), at(4)).await?;
     assert_eq!(again, Put::Created);
     Ok(())
 }
 
 pub(crate) async fn a_secret_is_its_tenants_own(subject: Subject) -> anyhow::Result<()> {
-    let (acme, globex): (Tenant, Tenant) = ("acme".into(), "globex".into());
+    let (acme, globex) = (of("acme"), of("globex"));
     let store = subject.ports()?;
-    store.put_secret(&acme, LIVE, &"openai".into(), secret("acme's"), at(1)).await?;
+    store.put_secret(&acme, &"openai".into(), secret("acme's"), at(1)).await?;
     assert_eq!(value(store, "globex", "openai").await?, None);
-    assert!(store.secrets(&globex, LIVE).await?.is_empty());
-    assert!(!store.remove_secret(&globex, LIVE, &"openai".into()).await?);
-    let put = store.put_secret(&globex, LIVE, &"openai".into(), secret("globex's"), at(2)).await?;
+    assert!(store.secrets(&globex).await?.is_empty());
+    assert!(!store.remove_secret(&globex, &"openai".into()).await?);
+    let put = store.put_secret(&globex, &"openai".into(), secret("globex's"), at(2)).await?;
     assert_eq!(put, Put::Created);
     assert_eq!(value(store, "acme", "openai").await?.as_deref(), Some("acme's"));
     assert_eq!(value(store, "globex", "openai").await?.as_deref(), Some("globex's"));
     Ok(())
 }
 
-pub(crate) async fn a_test_keys_secrets_are_apart_from_the_live_ones(
-    mut subject: Subject,
-) -> anyhow::Result<()> {
-    let (acme, name): (Tenant, SecretName) = ("acme".into(), "openai".into());
+pub(crate) async fn a_secret_is_its_places_own(mut subject: Subject) -> anyhow::Result<()> {
+    let (acme, name): (_, SecretName) = (of("acme"), "openai".into());
+    let north = Scope { workspace: Some("north".into()), ..acme.clone() };
+    let test = Scope { mode: KeyMode::Test, ..acme.clone() };
+    let both = Scope { mode: KeyMode::Test, ..north.clone() };
     let store = subject.ports()?;
-    store.put_secret(&acme, LIVE, &name, secret("live"), at(1)).await?;
-    assert!(store.resolve_secret(&acme, KeyMode::Test, &name).await?.is_none());
-    assert!(store.secrets(&acme, KeyMode::Test).await?.is_empty());
-    assert!(!store.remove_secret(&acme, KeyMode::Test, &name).await?);
-    let put = store.put_secret(&acme, KeyMode::Test, &name, secret("test"), at(2)).await?;
-    assert_eq!(put, Put::Created);
+    store.put_secret(&acme, &name, secret("acme"), at(1)).await?;
+    for (other, kept) in [(&north, "north"), (&test, "test"), (&both, "both")] {
+        assert!(store.resolve_secret(other, &name).await?.is_none(), "{other:?}");
+        assert!(store.secrets(other).await?.is_empty(), "{other:?}");
+        assert!(!store.remove_secret(other, &name).await?, "{other:?}");
+        assert_eq!(store.put_secret(other, &name, secret(kept), at(2)).await?, Put::Created);
+    }
     subject.restart()?;
     let store = subject.ports()?;
-    for (mode, kept) in [(LIVE, "live"), (KeyMode::Test, "test")] {
-        let found = store.resolve_secret(&acme, mode, &name).await?;
+    for (place, kept) in [(&acme, "acme"), (&north, "north"), (&test, "test"), (&both, "both")] {
+        let found = store.resolve_secret(place, &name).await?;
         assert_eq!(found.as_ref().map(SecretText::reveal), Some(kept));
-        assert_eq!(store.secrets(&acme, mode).await?.len(), 1);
+        assert_eq!(store.secrets(place).await?.len(), 1);
     }
-    assert!(store.remove_secret(&acme, KeyMode::Test, &name).await?);
-    assert_eq!(value(store, "acme", "openai").await?.as_deref(), Some("live"));
+    assert!(store.remove_secret(&north, &name).await?);
+    assert_eq!(value(store, "acme", "openai").await?.as_deref(), Some("acme"));
     Ok(())
 }

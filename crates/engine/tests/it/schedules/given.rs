@@ -13,7 +13,7 @@ use callboard_engine::{
     NewSchedule, Overlap, Schedule, ScheduleFilter, Scheduler, Schedules, Scope, Store, StoreError,
     Timing, Workflows,
 };
-use callboard_protocol::{Object, Owner, ScheduleId, Tenant, Timestamp, WorkflowId};
+use callboard_protocol::{Object, Owner, ScheduleId, Timestamp, WorkflowId};
 
 use crate::sim::{DoomedStore, Fate, SimClock, host_with, scope};
 
@@ -92,16 +92,17 @@ impl World {
 
     pub(super) async fn forget(&self, owner: &Owner, id: &str) {
         let catalog = Catalog::new(self.store.clone(), ConformanceNodes::On);
-        assert!(catalog.remove(&owner.tenant, &id.into()).await.unwrap());
+        assert!(catalog.remove(&Scope::of_owner(owner, scope().mode), &id.into()).await.unwrap());
     }
 
     /// Leaves a definition in the store that this build does not understand.
     pub(super) async fn spoil(&self, owner: &Owner, id: &str) {
-        let (tenant, id, now) = (&owner.tenant, id.into(), self.now());
+        let place = Scope::of_owner(owner, scope().mode);
+        let (id, now) = (id.into(), self.now());
         let filter = ScheduleFilter { limit: 9, ..ScheduleFilter::default() };
         let mut declared = self.store.schedules(&scope(), &filter).await.unwrap();
         declared.retain(|schedule| schedule.trigger.is_some());
-        self.store.put_workflow(tenant, &id, "{}".into(), declared, now).await.unwrap();
+        self.store.put_workflow(&place, &id, "{}".into(), declared, now).await.unwrap();
     }
 
     pub(super) fn plan(&self, id: &str, triggers: &[Value]) -> Plan {
@@ -210,11 +211,11 @@ impl Schedules for DoomedStore {
 
     async fn declare_schedules(
         &self,
-        tenant: &Tenant,
+        place: &Scope,
         workflow: &WorkflowId,
         declared: Vec<Schedule>,
     ) -> Result<(), StoreError> {
         self.live().await;
-        self.inner.declare_schedules(tenant, workflow, declared).await
+        self.inner.declare_schedules(place, workflow, declared).await
     }
 }

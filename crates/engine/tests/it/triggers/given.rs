@@ -66,13 +66,13 @@ impl World {
 
     pub(super) async fn forget(&self, id: &str) {
         let catalog = Catalog::new(self.store.clone(), ConformanceNodes::On);
-        assert!(catalog.remove(&owner().tenant, &id.into()).await.unwrap());
+        assert!(catalog.remove(&scope(), &id.into()).await.unwrap());
     }
 
     /// Leaves a definition in the store that this build does not understand.
     pub(super) async fn spoil(&self, id: &str) {
-        let (tenant, id, now) = (owner().tenant, id.into(), self.now());
-        self.store.put_workflow(&tenant, &id, "{}".into(), Vec::new(), now).await.unwrap();
+        let (id, now) = (id.into(), self.now());
+        self.store.put_workflow(&scope(), &id, "{}".into(), Vec::new(), now).await.unwrap();
     }
 
     /// How many runs of a workflow there are.

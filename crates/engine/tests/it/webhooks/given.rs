@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use callboard_core::InterruptView;
 use callboard_engine::{
     Care, Clock, Courier, DeadLetter, Deliver, DeliverError, Engine, InMemoryStore, Order, Parcel,
-    Plan, Registration, Scope, Secret, Settlement, SignCallbacks, StoreError, TakeRequest, Taken,
-    Unplanned, Webhook, Webhooks,
+    Plan, Realm, Registration, Scope, Secret, Settlement, SignCallbacks, StoreError, TakeRequest,
+    Taken, Unplanned, Webhook, Webhooks,
 };
-use callboard_protocol::{Object, RunId, Tenant, Timestamp, WebhookId};
+use callboard_protocol::{Object, RunId, Timestamp, WebhookId};
 
 use crate::sim::{DoomedStore, Fate, SimClock, host, order, scope};
 
@@ -145,16 +145,16 @@ struct Plain;
 impl SignCallbacks for Plain {
     async fn token(
         &self,
-        tenant: &Tenant,
+        realm: &Realm,
         run: &RunId,
         question: &InterruptView,
         _: Timestamp,
     ) -> Result<String, StoreError> {
-        Ok(format!("{tenant}/{run}/{}", question.id))
+        Ok(format!("{}/{run}/{}", realm.tenant, question.id))
     }
 
-    async fn secret(&self, tenant: &Tenant) -> Result<Secret, StoreError> {
-        Ok(Secret::new(tenant.to_string()))
+    async fn secret(&self, place: &Scope) -> Result<Secret, StoreError> {
+        Ok(Secret::new(place.tenant.to_string()))
     }
 }
 

@@ -9,8 +9,8 @@ use callboard_core::{Entry, SecretText};
 use callboard_engine::{
     Annotated, Annotations, Append, Begun, Claim, ClaimRequest, Claimed, Commitment, Crowd,
     DeadLetter, DeploymentChange, Deployments, Digest, DueSchedules, EffectClaim, EffectId, Filter,
-    Found, InMemoryStore, InboxFilter, InboxItem, KeyMode, Keys, LinkSecrets, Listed, Memory,
-    MemoryQuery, MemoryRecord, MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put, Schedule,
+    Found, InMemoryStore, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, Memory, MemoryQuery,
+    MemoryRecord, MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put, Realm, Schedule,
     ScheduleFilter, Schedules, Scope, Secret, Secrets, Settlement, Store, StoreError,
     StoredDeployment, StoredKey, StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned,
     Webhook, Webhooks, Workflows,
@@ -156,27 +156,27 @@ impl Store for FlakyStore {
 impl Workflows for FlakyStore {
     async fn workflow(
         &self,
-        tenant: &Tenant,
+        place: &Scope,
         id: &WorkflowId,
     ) -> Result<Option<StoredWorkflow>, StoreError> {
-        self.inner.workflow(tenant, id).await
+        self.inner.workflow(place, id).await
     }
-    async fn workflows(&self, tenant: &Tenant) -> Result<Vec<StoredWorkflow>, StoreError> {
-        self.inner.workflows(tenant).await
+    async fn workflows(&self, place: &Scope) -> Result<Vec<StoredWorkflow>, StoreError> {
+        self.inner.workflows(place).await
     }
     async fn put_workflow(
         &self,
-        tenant: &Tenant,
+        place: &Scope,
         id: &WorkflowId,
         source: Arc<str>,
         declared: Vec<Schedule>,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
         self.write()?;
-        self.inner.put_workflow(tenant, id, source, declared, at).await
+        self.inner.put_workflow(place, id, source, declared, at).await
     }
-    async fn delete_workflow(&self, tenant: &Tenant, id: &WorkflowId) -> Result<bool, StoreError> {
-        self.inner.delete_workflow(tenant, id).await
+    async fn delete_workflow(&self, place: &Scope, id: &WorkflowId) -> Result<bool, StoreError> {
+        self.inner.delete_workflow(place, id).await
     }
 }
 
@@ -204,10 +204,10 @@ impl Annotations for FlakyStore {
 impl Deployments for FlakyStore {
     async fn deployment(
         &self,
-        tenant: &Tenant,
+        realm: &Realm,
         agent: &AgentId,
     ) -> Result<Option<StoredDeployment>, StoreError> {
-        self.inner.deployment(tenant, agent).await
+        self.inner.deployment(realm, agent).await
     }
     async fn deploy(&self, change: DeploymentChange, run: NewRun) -> Result<(), StoreError> {
         self.write()?;
@@ -310,12 +310,12 @@ impl Schedules for FlakyStore {
     }
     async fn declare_schedules(
         &self,
-        tenant: &Tenant,
+        place: &Scope,
         workflow: &WorkflowId,
         declared: Vec<Schedule>,
     ) -> Result<(), StoreError> {
         self.write()?;
-        self.inner.declare_schedules(tenant, workflow, declared).await
+        self.inner.declare_schedules(place, workflow, declared).await
     }
 }
 
@@ -378,15 +378,15 @@ impl Webhooks for FlakyStore {
 
 #[async_trait]
 impl LinkSecrets for FlakyStore {
-    async fn link_generation(&self, tenant: &Tenant) -> Result<u32, StoreError> {
-        self.inner.link_generation(tenant).await
+    async fn link_generation(&self, realm: &Realm) -> Result<u32, StoreError> {
+        self.inner.link_generation(realm).await
     }
-    async fn rotate_links(&self, tenant: &Tenant) -> Result<u32, StoreError> {
+    async fn rotate_links(&self, realm: &Realm) -> Result<u32, StoreError> {
         self.write()?;
-        self.inner.rotate_links(tenant).await
+        self.inner.rotate_links(realm).await
     }
-    fn link_secret(&self, tenant: &Tenant, generation: u32) -> [u8; 32] {
-        self.inner.link_secret(tenant, generation)
+    fn link_secret(&self, realm: &Realm, generation: u32) -> [u8; 32] {
+        self.inner.link_secret(realm, generation)
     }
 }
 
@@ -394,38 +394,27 @@ impl LinkSecrets for FlakyStore {
 impl Secrets for FlakyStore {
     async fn resolve_secret(
         &self,
-        tenant: &Tenant,
-        mode: KeyMode,
+        place: &Scope,
         name: &SecretName,
     ) -> Result<Option<SecretText>, StoreError> {
         self.write()?;
-        self.inner.resolve_secret(tenant, mode, name).await
+        self.inner.resolve_secret(place, name).await
     }
     async fn put_secret(
         &self,
-        tenant: &Tenant,
-        mode: KeyMode,
+        place: &Scope,
         name: &SecretName,
         value: SecretText,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
         self.write()?;
-        self.inner.put_secret(tenant, mode, name, value, at).await
+        self.inner.put_secret(place, name, value, at).await
     }
-    async fn secrets(
-        &self,
-        tenant: &Tenant,
-        mode: KeyMode,
-    ) -> Result<Vec<StoredSecret>, StoreError> {
-        self.inner.secrets(tenant, mode).await
+    async fn secrets(&self, place: &Scope) -> Result<Vec<StoredSecret>, StoreError> {
+        self.inner.secrets(place).await
     }
-    async fn remove_secret(
-        &self,
-        tenant: &Tenant,
-        mode: KeyMode,
-        name: &SecretName,
-    ) -> Result<bool, StoreError> {
+    async fn remove_secret(&self, place: &Scope, name: &SecretName) -> Result<bool, StoreError> {
         self.write()?;
-        self.inner.remove_secret(tenant, mode, name).await
+        self.inner.remove_secret(place, name).await
     }
 }

@@ -10,7 +10,7 @@ use callboard_protocol::{
     ApprovalReceived, ClarificationResolved, InterruptKind, NodeId, Object, Timestamp,
 };
 
-pub(crate) use approver::{Approver, may_decide};
+pub(crate) use approver::{Approver, is_named, may_decide};
 pub use question::Question;
 pub(crate) use question::question_schemas;
 

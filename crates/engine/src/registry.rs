@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use callboard_protocol::{KeyId, Tenant, Timestamp, WorkflowId, Workspace};
+use callboard_protocol::{KeyId, Principal, Tenant, Timestamp, WorkflowId, Workspace};
 
 use crate::catalog;
 use crate::schedules::Schedule;
@@ -85,6 +85,10 @@ pub struct StoredKey {
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
+    /// The key that made it; none for those of the operator's.
+    pub made_by: Option<KeyId>,
+    /// In whose name it votes, where that is not its own: nobody gets more votes by making keys.
+    pub votes_as: Option<Principal>,
 }
 
 /// Secrets that links to interrupts are signed with, in generations. Every host on one database has the same ones.

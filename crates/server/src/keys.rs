@@ -95,6 +95,8 @@ pub(crate) struct Caller {
     pub(crate) scopes: Option<BTreeSet<String>>,
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) revoked: CancellationToken,
+    /// In whose name it votes, where that is not its own.
+    pub(crate) votes_as: Option<Principal>,
 }
 
 /// A key to be made, for a caller that may make it.
@@ -104,6 +106,8 @@ pub(crate) struct NewKey {
     pub(crate) scope: Scope,
     pub(crate) scopes: Option<BTreeSet<String>>,
     pub(crate) expires_at: Option<Timestamp>,
+    pub(crate) made_by: Option<KeyId>,
+    pub(crate) votes_as: Option<Principal>,
 }
 
 impl KeyRing {
@@ -158,8 +162,14 @@ impl KeyRing {
             TestKeys::All => KeyMode::Test,
         };
         let scope = Scope { tenant: DEFAULT_TENANT.into(), workspace: None, mode };
-        let new =
-            NewKey { name: "first admin key".to_owned(), scope, scopes: None, expires_at: None };
+        let new = NewKey {
+            name: "first admin key".to_owned(),
+            scope,
+            scopes: None,
+            expires_at: None,
+            made_by: None,
+            votes_as: None,
+        };
         Ok(Some(self.create(new, at).await?.1))
     }
 
@@ -181,6 +191,8 @@ impl KeyRing {
             created_at: at,
             expires_at: new.expires_at,
             revoked_at: None,
+            made_by: new.made_by,
+            votes_as: new.votes_as,
         };
         self.inner.stored.put_key(key).await?;
         self.reload().await?;
@@ -233,6 +245,7 @@ impl KeyRing {
             scopes: key.scopes.clone(),
             expires_at: key.expires_at,
             revoked: known.revoked.clone(),
+            votes_as: key.votes_as.clone(),
         })
     }
 
@@ -312,6 +325,11 @@ impl Caller {
     /// Opaque: it names the key, not a person.
     pub(crate) fn principal(&self) -> Principal {
         format!("{KEY_PRINCIPAL}{}", self.key_id).into()
+    }
+
+    /// In whose name it decides where votes are counted: a key that a key made votes as its maker.
+    pub(crate) fn voter(&self) -> Principal {
+        self.votes_as.clone().unwrap_or_else(|| self.principal())
     }
 
     /// One line for whoever must be able to say who did what.

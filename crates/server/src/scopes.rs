@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 /// What a key needs to answer in the name of people, beyond what it needs to answer at all.
 pub(crate) const DELEGATE: &str = "approvals:delegate";
 
+/// What a key needs to answer questions.
+pub(crate) const RESPOND: &str = "approvals:respond";
+
 /// The protocol's scopes, then ours.
 pub const SCOPES: [&str; 22] = [
     "manifest:read",
@@ -13,7 +16,7 @@ pub const SCOPES: [&str; 22] = [
     "runs:cancel",
     "artifacts:read",
     "webhooks:manage",
-    "approvals:respond",
+    RESPOND,
     "packs:publish",
     "packs:yank",
     "packs:yank-revert",

@@ -19,10 +19,10 @@ pub(crate) struct CreateArgs {
     /// What the key is for
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// What the key may do; repeatable, and without any it may do everything
+    /// What the key may do; repeatable, and without any it may do what your own key may
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
-    /// When it stops working, as in 2026-12-31T00:00:00Z
+    /// When it stops working, as in 2026-12-31T00:00:00Z; no later than your own key
     #[arg(long, value_name = "TIME", value_parser = words::parse_time)]
     expires_at: Option<Timestamp>,
     /// Print JSON

@@ -47,7 +47,11 @@ impl Approver {
 /// Whether this person is among those who may decide; an empty list admits everybody.
 pub(crate) fn may_decide(data: &Value, voter: &str) -> bool {
     let approvers = data.get("approversList").and_then(Value::as_array);
-    approvers.is_none_or(|list| {
-        list.is_empty() || list.iter().any(|listed| listed.as_str() == Some(voter))
-    })
+    approvers.is_none_or(Vec::is_empty) || is_named(data, voter)
+}
+
+/// Whether the list of those who may decide has this name.
+pub(crate) fn is_named(data: &Value, voter: &str) -> bool {
+    let mut approvers = data.get("approversList").and_then(Value::as_array).into_iter().flatten();
+    approvers.any(|listed| listed.as_str() == Some(voter))
 }

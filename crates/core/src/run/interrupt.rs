@@ -15,8 +15,8 @@ use crate::bounds::weigh;
 use crate::budget::is_budget_question;
 use crate::graph::NodeIndex;
 use crate::interrupt::{
-    Answer, ApprovalAnswer, Approver, CastVote, Decision, OpenInterrupt, Question, Unfit, key_of,
-    may_decide,
+    Answer, ApprovalAnswer, Approver, CastVote, Decision, OpenInterrupt, Question, Unfit, is_named,
+    key_of, may_decide,
 };
 
 /// The reason of a question that nobody answered in time.
@@ -63,6 +63,11 @@ impl InterruptView {
     /// Whether an answer under this name would count.
     pub fn may_decide(&self, voter: &str) -> bool {
         may_decide(&self.data, voter)
+    }
+
+    /// Whether its list of approvers has exactly this name.
+    pub fn names(&self, voter: &str) -> bool {
+        is_named(&self.data, voter)
     }
 }
 

@@ -84,6 +84,8 @@ impl StaticKey {
             created_at: Timestamp::default(),
             expires_at: None,
             revoked_at: None,
+            made_by: None,
+            votes_as: None,
         }
     }
 }

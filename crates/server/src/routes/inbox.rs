@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use callboard_core::CastVote;
 use callboard_engine::{InboxFilter, InboxItem, InboxPlace};
-use callboard_protocol::{InterruptKind, NodeId, Object, RunId, Timestamp, WorkflowId};
+use callboard_protocol::{InterruptKind, NodeId, Object, Principal, RunId, Timestamp, WorkflowId};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -68,15 +68,16 @@ pub(super) async fn list(
     };
     let mut items = host.app.engine.store().inbox(&caller.scope, &filter).await?;
     let next_cursor = size.cut(&mut items).map(|last| cursor_of(&last.place()));
-    let principal = caller.principal();
-    let interrupts = items.into_iter().map(|item| asked(item, principal.as_str())).collect();
+    // A key that the list names decides for itself, any other as whom it votes.
+    let names = [caller.principal(), caller.voter()];
+    let interrupts = items.into_iter().map(|item| asked(item, &names)).collect();
     Ok(Answer::of(StatusCode::OK, &Inbox { interrupts, next_cursor }))
 }
 
-fn asked(item: InboxItem, principal: &str) -> Asked {
+fn asked(item: InboxItem, names: &[Principal]) -> Asked {
     let interrupt = item.interrupt;
     Asked {
-        may_decide: interrupt.may_decide(principal),
+        may_decide: names.iter().any(|name| interrupt.may_decide(name.as_str())),
         run_id: item.run,
         workflow_id: item.workflow,
         node_id: interrupt.node,

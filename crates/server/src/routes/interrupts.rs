@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use callboard_core::{Refusal, Resolution, Via};
+use callboard_core::{InterruptView, Refusal, Resolution, Via};
 use callboard_engine::{EngineError, Scope, SignCallbacks};
-use callboard_protocol::{NodeId, Object, RunId, RunStatus, Timestamp};
+use callboard_protocol::{InterruptKind, NodeId, Object, Principal, RunId, RunStatus, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -62,10 +62,11 @@ pub(super) async fn resolve(
     Shaped(body): Shaped<AnswerBody>,
 ) -> Result<Response, Problem> {
     let (run, node) = (RunId::from(place.run), NodeId::from(place.node));
+    let value = answer_of(body)?;
     let resolution = Resolution {
         node: node.clone(),
-        value: answer_of(body)?,
-        by: Some(caller.principal()),
+        value,
+        by: Some(voter(&host, &caller, &run, &node).await?),
         via: if caller.may(DELEGATE) { Via::Delegate } else { Via::Key },
     };
     let engine = &host.app.engine;
@@ -79,6 +80,29 @@ pub(super) async fn resolve(
         }
         settled => settled,
     }
+}
+
+/// In whose name an answer counts. A key that a key made votes as its maker, so that nobody gets more votes by making
+/// keys; only a question that names the key itself among its approvers takes it for somebody.
+async fn voter(
+    host: &Host,
+    caller: &Caller,
+    run: &RunId,
+    node: &NodeId,
+) -> Result<Principal, Problem> {
+    let (own, voter) = (caller.principal(), caller.voter());
+    if own == voter {
+        return Ok(own);
+    }
+    let open = match host.app.engine.interrupts(&caller.scope, run).await {
+        Ok(open) => open,
+        // The answer itself will be told why.
+        Err(EngineError::UnknownRun(_)) => return Ok(own),
+        Err(error) => return Err(error.into()),
+    };
+    let counts = |open: &&InterruptView| open.node == *node && open.kind == InterruptKind::Approval;
+    let as_maker = open.iter().find(counts).is_some_and(|open| !open.names(own.as_str()));
+    Ok(if as_maker { voter } else { own })
 }
 
 pub(super) async fn inspect(

@@ -17,7 +17,7 @@ use crate::idempotency::InsteadOfBody;
 use crate::keys::{Caller, KeyError, KeyOrigin, KeyText, Known, NewKey};
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
-use crate::scopes;
+use crate::scopes::{self, DELEGATE, RESPOND};
 
 const LONGEST_NAME: usize = 200;
 
@@ -45,6 +45,9 @@ struct KeyLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     workspace: Option<String>,
     origin: &'static str,
+    /// The key that made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    made_by: Option<KeyId>,
     created_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<Timestamp>,
@@ -73,13 +76,15 @@ fn line(known: &Known) -> KeyLine {
             KeyOrigin::Configured => "configured",
             KeyOrigin::Stored => "stored",
         },
+        made_by: key.made_by.clone(),
         created_at: key.created_at,
         expires_at: key.expires_at,
         revoked_at: key.revoked_at,
     }
 }
 
-/// A new key lives where its maker lives. Without a list of scopes it may do what its maker may.
+/// A new key lives where its maker lives and no longer than it, may at most what its maker may, and votes as it does.
+/// Without a list of scopes it may do all of that.
 pub(super) async fn create(
     State(host): State<Arc<Host>>,
     caller: Caller,
@@ -103,11 +108,48 @@ pub(super) async fn create(
             Some(known.map_err(|unknown| Problem::invalid_at("scopes", &unknown.to_string()))?)
         }
     };
-    let (scope, expires_at) = (caller.scope.clone(), body.expires_at);
-    let new = NewKey { name: body.name, scope, scopes, expires_at };
+    let expires_at = body.expires_at.or(caller.expires_at);
+    refuse_more(&caller, scopes.as_ref(), expires_at)?;
+    let new = NewKey {
+        name: body.name,
+        scope: caller.scope.clone(),
+        scopes,
+        expires_at,
+        made_by: Some(caller.key_id.clone()),
+        votes_as: Some(caller.voter()),
+    };
     let (id, text) = host.app.keys.create(new, host.now()).await.map_err(problem)?;
     caller.audit(&id, "key made");
     Ok(shown_once(&id, &text))
+}
+
+/// Nobody hands out more than it has.
+fn refuse_more(
+    caller: &Caller,
+    scopes: Option<&BTreeSet<String>>,
+    expires_at: Option<Timestamp>,
+) -> Result<(), Problem> {
+    match scopes {
+        Some(given) => {
+            if let Some(scope) = given.iter().find(|scope| !caller.may(scope)) {
+                let message = format!("this key lacks the scope {scope} and cannot give it");
+                let refusal = Problem::new(Code::Forbidden, message);
+                return Err(refusal.with("scopeRequired", scope.as_str()));
+            }
+        }
+        None if caller.scopes.is_some() => {
+            let message = "only a key with every scope hands out every scope";
+            return Err(Problem::new(Code::Forbidden, message));
+        }
+        None => {}
+    }
+    match caller.expires_at {
+        Some(end) if expires_at.is_none_or(|given| given > end) => {
+            let what = format!("must be no later than the end of the key that asks: {end}");
+            Err(Problem::invalid_at("expiresAt", &what))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// At once: requests under the key fail and its open streams end.
@@ -124,7 +166,8 @@ pub(super) async fn revoke(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The new key is there before the old one goes: dying in between locks nobody out.
+/// The new key is there before the old one goes: dying in between locks nobody out. Whoever rotates gets the new one, so
+/// that it must be able to make such a key, and to vote as it does.
 pub(super) async fn rotate(
     State(host): State<Arc<Host>>,
     caller: Caller,
@@ -135,17 +178,33 @@ pub(super) async fn rotate(
     let known = changeable(&host, &caller, &id)?;
     // A key that counts no more has nothing to hand on.
     let holder = host.app.keys.admit(&known, host.now()).map_err(|_| Problem::no_such("key"))?;
+    if caller.key_id != known.key.id {
+        refuse_more(&caller, holder.scopes.as_ref(), holder.expires_at)?;
+        refuse_vote(&caller, &holder)?;
+    }
     let new = NewKey {
         name: known.key.name.clone(),
+        votes_as: Some(holder.voter()),
         scope: holder.scope,
         scopes: holder.scopes,
         expires_at: known.key.expires_at,
+        made_by: known.key.made_by.clone(),
     };
     let (id, text) = host.app.keys.create(new, host.now()).await.map_err(problem)?;
     caller.audit(&id, "key made");
     host.app.keys.revoke(&known.key, host.now()).await?;
     caller.audit(&known.key.id, "key revoked");
     Ok(shown_once(&id, &text))
+}
+
+/// Nobody gets another's vote who may not answer for others anyway.
+fn refuse_vote(caller: &Caller, holder: &Caller) -> Result<(), Problem> {
+    let is_own = !holder.may(RESPOND) || holder.voter() == caller.voter();
+    if is_own || caller.may(DELEGATE) {
+        return Ok(());
+    }
+    let message = "the key votes in another's name; let its holder rotate it, or revoke it";
+    Err(Problem::new(Code::Forbidden, message).with("scopeRequired", DELEGATE))
 }
 
 fn changeable(host: &Host, caller: &Caller, id: &KeyId) -> Result<Known, Problem> {

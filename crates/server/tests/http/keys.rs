@@ -18,7 +18,7 @@ async fn the_list_shows_everything_but_the_secret() {
     let made = host.post(KEYS, &body).send().await;
     assert_eq!(made.status, 201);
     let listed = host.get(KEYS).send().await;
-    insta::assert_json_snapshot!(listed.json, { ".keys[].createdAt" => "[time]", ".keys[1].id" => "[id]" }, @r#"
+    insta::assert_json_snapshot!(listed.json, { ".keys[].createdAt" => "[time]", ".keys[1].id" => "[id]", ".keys[1].madeBy" => "[maker]" }, @r#"
     {
       "keys": [
         {
@@ -30,6 +30,7 @@ async fn the_list_shows_everything_but_the_secret() {
         {
           "createdAt": "[time]",
           "id": "[id]",
+          "madeBy": "[maker]",
           "name": "ci",
           "origin": "stored",
           "scopes": [

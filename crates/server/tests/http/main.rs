@@ -34,6 +34,7 @@ mod keys;
 mod live;
 mod load;
 mod loops;
+mod makers;
 mod memory;
 mod models;
 mod observe;

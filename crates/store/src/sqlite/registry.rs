@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, params};
 
 use callboard_engine::{KeyMode, Put, Realm, Scope, StoredKey, StoredWorkflow};
-use callboard_protocol::{KeyId, Tenant, Timestamp, WorkflowId, Workspace};
+use callboard_protocol::{KeyId, Principal, Tenant, Timestamp, WorkflowId, Workspace};
 
 use super::fault::Fault;
 use super::rows::{execute, millis, optional_time, place_params, time};
@@ -75,7 +75,8 @@ pub(super) fn delete_workflow(
 
 pub(super) fn all_keys(db: &Connection) -> Result<Vec<StoredKey>, Fault> {
     let mut select = db.prepare_cached(
-        "SELECT key_id, name, tenant, workspace, scopes, test, digest, created_at, expires_at, revoked_at
+        "SELECT key_id, name, tenant, workspace, scopes, test, digest, created_at, expires_at, revoked_at,
+             made_by, votes_as
          FROM keys ORDER BY key_id",
     )?;
     let mut rows = select.query([])?;
@@ -104,6 +105,8 @@ fn stored_key(row: &Row<'_>) -> Result<StoredKey, Fault> {
         created_at: time(row, 7)?,
         expires_at: optional_time(row, 8)?,
         revoked_at: optional_time(row, 9)?,
+        made_by: row.get::<_, Option<String>>(10)?.map(KeyId::from),
+        votes_as: row.get::<_, Option<String>>(11)?.map(Principal::from),
     })
 }
 
@@ -117,8 +120,9 @@ pub(super) fn put_key(db: &Connection, key: &StoredKey) -> Result<(), Fault> {
     execute(
         db,
         "INSERT OR REPLACE INTO keys
-             (key_id, name, tenant, workspace, scopes, test, digest, created_at, expires_at, revoked_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+             (key_id, name, tenant, workspace, scopes, test, digest, created_at, expires_at, revoked_at,
+              made_by, votes_as)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         params![
             key.id.as_str(),
             key.name,
@@ -130,6 +134,8 @@ pub(super) fn put_key(db: &Connection, key: &StoredKey) -> Result<(), Fault> {
             key.created_at.as_millis(),
             millis(key.expires_at),
             millis(key.revoked_at),
+            key.made_by.as_ref().map(|maker| maker.as_str()),
+            key.votes_as.as_ref().map(|voter| voter.as_str()),
         ],
     )?;
     Ok(())

@@ -84,6 +84,8 @@ pub(crate) async fn keys_are_kept_and_revoked(subject: Subject) -> anyhow::Resul
         created_at: at(1),
         expires_at: Some(at(100)),
         revoked_at: None,
+        made_by: Some("key_b".into()),
+        votes_as: Some("key:key_b".into()),
     };
     let wide = StoredKey {
         id: "key_b".into(),
@@ -92,6 +94,8 @@ pub(crate) async fn keys_are_kept_and_revoked(subject: Subject) -> anyhow::Resul
         test: false,
         digest: [8; 32],
         expires_at: None,
+        made_by: None,
+        votes_as: None,
         ..narrow.clone()
     };
     store.put_key(wide.clone()).await?;

@@ -14,10 +14,12 @@ use crate::answer::Answer;
 use crate::app::Host;
 use crate::discovery::FORCED_VERSIONS;
 use crate::extract::{MaybeKeyed, Shaped};
+use crate::gate::missing_scope;
 use crate::idempotency::settle;
 use crate::keys::Caller;
 use crate::metrics;
 use crate::problem::{Code, Problem};
+use crate::scopes::RESPOND;
 
 const MOST_TAGS: usize = 100;
 const LONGEST_TAG: usize = 256;
@@ -34,6 +36,10 @@ pub(super) async fn create(
     // Large, and handed on several times: only its address is.
     let order = Box::new(order(&caller, &headers, body)?);
     if let Some(url) = &order.callback_url {
+        // What is posted there answers the question that it tells of.
+        if !caller.may(RESPOND) {
+            return Err(missing_scope(RESPOND));
+        }
         let refused = |error: DeliverError| Problem::invalid_at("callbackUrl", &error.to_string());
         host.app.courier.admit_callback(url).await.map_err(refused)?;
     }

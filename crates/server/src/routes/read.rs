@@ -14,6 +14,7 @@ use crate::conditional;
 use crate::extract::Named;
 use crate::keys::Caller;
 use crate::problem::Problem;
+use crate::scopes::RESPOND;
 use crate::token::Link;
 
 pub(super) async fn read(
@@ -34,7 +35,10 @@ pub(super) async fn read(
     let seen = host.app.engine.snapshot(&caller.scope, &run).await?.ok_or_else(unknown)?;
     let version = seen.version;
     let body = match seen.status {
-        RunStatus::WaitingExternal => with_link(&host, &caller, &run, seen.json).await?,
+        // Whoever holds the link can answer.
+        RunStatus::WaitingExternal if caller.may(RESPOND) => {
+            with_link(&host, &caller, &run, seen.json).await?
+        }
         _ => seen.json,
     };
     Ok(conditional::tagged(Answer { status: StatusCode::OK, body }, &tag(version)))

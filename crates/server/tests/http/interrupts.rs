@@ -269,3 +269,33 @@ async fn a_link_expires_no_later_than_its_question() {
     let late = host.post(&link, &json!({ "resumeValue": { "order": 7 } })).anonymous().send().await;
     assert_eq!((late.status, late.text_at("error").as_str()), (410, "interrupt_expired"));
 }
+
+/// Whoever holds the link can answer: it is shown to those who may.
+#[tokio::test(start_paused = true)]
+async fn who_only_reads_gets_no_link_that_answers() {
+    let host = TestHost::start().await;
+    let run = asked(&host, "core.interrupt", external()).await;
+    let made = json!({ "name": "desk", "scopes": ["runs:read", "approvals:respond"] });
+    let desk = host.post("/v1/host/callboard/keys", &made).send().await.text_at("key");
+    let shown = host.get(&format!("/v1/runs/{run}")).key(&desk).send().await;
+    assert!(shown.json["interrupt"]["interruptToken"].is_string(), "{shown:?}");
+    for path in ["", "/events/poll", "/debug-bundle", "/ancestry"] {
+        let reply = host.get(&format!("/v1/runs/{run}{path}")).key(READER).send().await;
+        let text = String::from_utf8_lossy(&reply.bytes).into_owned();
+        assert!(!text.contains("interruptToken") && !text.contains("/v1/interrupts/"), "{text}");
+    }
+    let shown = host.get(&format!("/v1/runs/{run}")).key(READER).send().await;
+    assert_eq!(shown.text_at("status"), "waiting-external");
+}
+
+#[tokio::test]
+async fn who_may_not_answer_leaves_no_address_for_answers() {
+    let host = TestHost::start().await;
+    let made = json!({ "name": "starter", "scopes": ["runs:create"] });
+    let starter = host.post("/v1/host/callboard/keys", &made).send().await.text_at("key");
+    let order = json!({ "workflowId": "noop", "callbackUrl": "https://8.8.8.8/x" });
+    let refused = host.post("/v1/runs", &order).key(&starter).send().await;
+    assert_eq!(refused.refusal(), (403, "forbidden"));
+    assert_eq!(refused.json["details"]["scopeRequired"], "approvals:respond");
+    assert_eq!(host.post("/v1/runs", &order).send().await.status, 201);
+}

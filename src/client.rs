@@ -28,6 +28,8 @@ use callboard_protocol::ErrorEnvelope;
 use crate::args::{ApiKey, Connection};
 use crate::exit::{CommandError, Exit};
 
+pub(crate) use keys::Made;
+
 /// What the protocol leaves to the host lives under this prefix.
 const EXTENSION: &str = "/v1/host/callboard";
 /// A host that does not take a connection for this long is not there; people wait for the answer.

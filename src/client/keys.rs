@@ -6,6 +6,13 @@ use serde_json::Value;
 use super::{Client, EXTENSION, or_not_found, segment};
 use crate::exit::CommandError;
 
+/// What becomes of what a key made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Made {
+    GoesOn,
+    Stops,
+}
+
 impl Client {
     pub(crate) async fn keys(&self) -> Result<Value, CommandError> {
         self.json(self.request(Method::GET, &format!("{EXTENSION}/keys"))).await
@@ -15,8 +22,19 @@ impl Client {
         self.json(self.request(Method::POST, &format!("{EXTENSION}/keys")).json(body)).await
     }
 
-    pub(crate) async fn revoke_key(&self, id: &str) -> Result<(), CommandError> {
-        let request = self.request(Method::DELETE, &format!("{EXTENSION}/keys/{}", segment(id)));
+    /// A key, with what it made and would go on without it.
+    pub(crate) async fn key(&self, id: &str) -> Result<Value, CommandError> {
+        let request = self.request(Method::GET, &format!("{EXTENSION}/keys/{}", segment(id)));
+        self.json(request).await.map_err(|error| no_key(error, id))
+    }
+
+    pub(crate) async fn revoke_key(&self, id: &str, made: Made) -> Result<(), CommandError> {
+        let query = match made {
+            Made::GoesOn => "",
+            Made::Stops => "?cascade=1",
+        };
+        let path = format!("{EXTENSION}/keys/{}{query}", segment(id));
+        let request = self.request(Method::DELETE, &path);
         self.send(request).await.map(drop).map_err(|error| no_key(error, id))
     }
 

@@ -47,7 +47,7 @@ use crate::envelopes::{EnvelopeId, KeptEnvelope, ProjectedEvent};
 use crate::heartbeats::Heartbeat;
 use crate::org_chart::StoredChart;
 use crate::packs::{PackId, StoredPack};
-use crate::registry::{StoredKey, StoredWorkflow};
+use crate::registry::{Made, StoredKey, StoredWorkflow};
 use crate::roster::StoredMember;
 use crate::schedules::Schedule;
 use crate::secrets::StoredSecret;
@@ -103,6 +103,7 @@ struct Tables {
     outcomes: BTreeMap<Digest, Outcome>,
     workflows: BTreeMap<(Scope, WorkflowId), StoredWorkflow>,
     keys: BTreeMap<KeyId, StoredKey>,
+    makers: BTreeMap<(Realm, Made), KeyId>,
     effects: BTreeMap<EffectId, StoredEffect>,
     /// Every event of every run, in the order of appends.
     log: Vec<(RunId, u64)>,

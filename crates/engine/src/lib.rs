@@ -88,7 +88,7 @@ pub use order::{Order, Target};
 pub use org_chart::{OrgCharts, StoredChart};
 pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
 pub use prompts::Prompts;
-pub use registry::{Keys, LinkSecrets, Put, StoredKey, StoredWorkflow, Workflows};
+pub use registry::{Keys, LinkSecrets, Made, Put, StoredKey, StoredWorkflow, Workflows};
 pub use retention::{Retention, Sweeper};
 pub use roster::{Roster, Spent, StoredMember, USAGE};
 pub use schedules::{

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use callboard_protocol::{KeyId, Principal, Tenant, Timestamp, WorkflowId, Workspace};
+use callboard_protocol::{
+    KeyId, Principal, RosterId, Tenant, Timestamp, WebhookId, WorkflowId, Workspace,
+};
 
 use crate::catalog;
 use crate::schedules::Schedule;
@@ -70,6 +72,20 @@ pub trait Keys: fmt::Debug + Send + Sync {
         id: &KeyId,
         at: Timestamp,
     ) -> Result<bool, StoreError>;
+
+    /// Notes which key makes something that goes on without it. Called before it is there, so that nothing is there
+    /// whose maker nobody knows.
+    async fn note_maker(&self, realm: &Realm, made: Made, maker: &KeyId) -> Result<(), StoreError>;
+
+    /// What was noted of a key, also where it is gone since.
+    async fn noted_of(&self, realm: &Realm, maker: &KeyId) -> Result<Vec<Made>, StoreError>;
+}
+
+/// What goes on without the key that made it and does not say itself which one that was.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Made {
+    Member(RosterId),
+    Webhook(WebhookId),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use callboard_agents::{Granted, Grants};
-use callboard_engine::{Digest, KeyMode, Keys, Realm, Scope, StoreError, StoredKey};
+use callboard_engine::{Digest, KeyMode, Keys, Made, Realm, Scope, StoreError, StoredKey};
 use callboard_protocol::{KeyId, Owner, Principal, Tenant, Timestamp};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
@@ -205,6 +205,22 @@ impl KeyRing {
         self.reload().await
     }
 
+    /// Notes that a caller makes something that goes on without its key.
+    pub(crate) async fn note(&self, caller: &Caller, made: Made) -> Result<(), StoreError> {
+        self.inner.stored.note_maker(&caller.scope.realm(), made, &caller.key_id).await
+    }
+
+    /// The members and webhooks that a key made, also those that are gone.
+    pub(crate) async fn noted_of(&self, of: &Scope, id: &KeyId) -> Result<Vec<Made>, StoreError> {
+        self.inner.stored.noted_of(&of.realm(), id).await
+    }
+
+    /// Where a key lives, and what it makes.
+    pub(crate) fn scope_of(&self, key: &StoredKey) -> Scope {
+        let (tenant, workspace) = (key.tenant.clone(), key.workspace.clone());
+        Scope { tenant, workspace, mode: self.mode_of(key) }
+    }
+
     /// The keys that a caller may see and manage, oldest first.
     pub(crate) fn list(&self, scope: &Scope) -> Vec<Known> {
         let table = self.table();
@@ -237,11 +253,7 @@ impl KeyRing {
         }
         Ok(Caller {
             key_id: key.id.clone(),
-            scope: Scope {
-                tenant: key.tenant.clone(),
-                workspace: key.workspace.clone(),
-                mode: self.mode_of(key),
-            },
+            scope: self.scope_of(key),
             scopes: key.scopes.clone(),
             expires_at: key.expires_at,
             revoked: known.revoked.clone(),
@@ -324,7 +336,7 @@ impl Caller {
 
     /// Opaque: it names the key, not a person.
     pub(crate) fn principal(&self) -> Principal {
-        format!("{KEY_PRINCIPAL}{}", self.key_id).into()
+        principal_of(&self.key_id)
     }
 
     /// In whose name it decides where votes are counted: a key that a key made votes as its maker.
@@ -350,6 +362,11 @@ impl Caller {
             principal: Some(self.principal()),
         }
     }
+}
+
+/// Who somebody with this key is.
+pub(crate) fn principal_of(key: &KeyId) -> Principal {
+    format!("{KEY_PRINCIPAL}{key}").into()
 }
 
 /// What a workspace's key gets that would change a thing of the whole tenant.

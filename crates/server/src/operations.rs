@@ -82,6 +82,7 @@ pub enum OperationId {
     RemoveWorkflow,
     ListKeys,
     CreateKey,
+    ReadKey,
     RevokeKey,
     RotateKey,
     ListSecrets,

@@ -21,6 +21,7 @@ mod inbox;
 mod interrupts;
 mod keys;
 mod list;
+mod made;
 mod memory;
 mod org_chart;
 mod packs;
@@ -124,6 +125,7 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::RemoveWorkflow => on(method, workflows::remove),
         OperationId::ListKeys => on(method, keys::list),
         OperationId::CreateKey => on(method, keys::create),
+        OperationId::ReadKey => on(method, keys::read),
         OperationId::RevokeKey => on(method, keys::revoke),
         OperationId::RotateKey => on(method, keys::rotate),
         OperationId::SeamFanOut => on(method, seams::fan_out),

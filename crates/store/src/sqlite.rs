@@ -57,9 +57,9 @@ use rusqlite::Connection;
 use callboard_core::Entry;
 use callboard_engine::{
     Append, Begun, Changes, Claim, ClaimRequest, Claimed, Digest, EffectClaim, EffectId, Filter,
-    Found, InboxFilter, InboxItem, KeyMode, Keys, LinkSecrets, Listed, NewRun, Opened, Outcome,
-    Page, Put, Realm, Schedule, Scope, SigningSecrets, Store, StoreError, StoredKey, StoredMember,
-    StoredWorkflow, Subscription, Workflows,
+    Found, InboxFilter, InboxItem, KeyMode, Keys, LinkSecrets, Listed, Made, NewRun, Opened,
+    Outcome, Page, Put, Realm, Schedule, Scope, SigningSecrets, Store, StoreError, StoredKey,
+    StoredMember, StoredWorkflow, Subscription, Workflows,
 };
 use callboard_protocol::{KeyId, RunId, RunStatus, Tenant, Timestamp, WorkflowId, hex};
 
@@ -369,6 +369,16 @@ impl Keys for SqliteStore {
     ) -> Result<bool, StoreError> {
         let (tenant, id) = (tenant.clone(), id.clone());
         self.writer.write(move |db| registry::revoke_key(db, &tenant, &id, at)).await
+    }
+
+    async fn note_maker(&self, realm: &Realm, made: Made, maker: &KeyId) -> Result<(), StoreError> {
+        let (realm, maker) = (realm.clone(), maker.clone());
+        self.writer.write(move |db| registry::note_maker(db, &realm, &made, &maker)).await
+    }
+
+    async fn noted_of(&self, realm: &Realm, maker: &KeyId) -> Result<Vec<Made>, StoreError> {
+        let (realm, maker) = (realm.clone(), maker.clone());
+        self.readers.read(move |db| registry::noted_of(db, &realm, &maker)).await
     }
 }
 

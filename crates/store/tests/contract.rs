@@ -253,6 +253,7 @@ contract! {
         workflows_are_kept_per_tenant
         a_workflow_is_its_places_own
         keys_are_kept_and_revoked
+        what_a_key_made_is_noted
         link_secrets_have_generations_per_tenant;
     webhooks:
         a_webhook_is_seen_and_removed_in_its_scope_only

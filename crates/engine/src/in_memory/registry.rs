@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use callboard_protocol::{KeyId, Tenant, Timestamp, WorkflowId};
 
 use super::InMemoryStore;
-use crate::registry::{Keys, Put, StoredKey, StoredWorkflow, Workflows};
+use crate::registry::{Keys, Made, Put, StoredKey, StoredWorkflow, Workflows};
 use crate::schedules::Schedule;
-use crate::store::{Scope, StoreError};
+use crate::store::{Realm, Scope, StoreError};
 
 #[async_trait]
 impl Workflows for InMemoryStore {
@@ -80,5 +80,16 @@ impl Keys for InMemoryStore {
         // Revoking twice keeps the time at which the key really stopped working.
         key.revoked_at.get_or_insert(at);
         Ok(true)
+    }
+
+    async fn note_maker(&self, realm: &Realm, made: Made, maker: &KeyId) -> Result<(), StoreError> {
+        self.tables().makers.insert((realm.clone(), made), maker.clone());
+        Ok(())
+    }
+
+    async fn noted_of(&self, realm: &Realm, maker: &KeyId) -> Result<Vec<Made>, StoreError> {
+        let tables = self.tables();
+        let theirs = tables.makers.iter().filter(|((there, _), by)| there == realm && *by == maker);
+        Ok(theirs.map(|((_, made), _)| made.clone()).collect())
     }
 }

@@ -2,8 +2,9 @@
 
 use super::OperationId::{
     CheckHealth, CheckReadiness, CreateKey, ListKeys, ListSecrets, PutSecret, ReadDiscovery,
-    ReadMetrics, ReadOpenApi, RemoveSecret, RevokeKey, RotateKey,
+    ReadKey, ReadMetrics, ReadOpenApi, RemoveSecret, RevokeKey, RotateKey,
 };
+use super::queries::REVOKE_QUERY;
 use super::{CREATED, Gives, NO_CONTENT, OK, Operation, delete, get, post, put};
 
 pub(super) const HOST: &[Operation] = &[
@@ -21,11 +22,19 @@ pub(super) const HOST: &[Operation] = &[
         .needs("admin")
         .takes("NewKey")
         .gives(CREATED, Gives::Json("CreatedKey")),
+    get(
+        ReadKey,
+        "GET /v1/host/callboard/keys/{keyId}",
+        "Read a key, with what it made and would go on without it",
+    )
+    .needs("admin")
+    .gives(OK, Gives::Json("KeyPage")),
     delete(
         RevokeKey,
         "DELETE /v1/host/callboard/keys/{keyId}",
         "Revoke a key, its open streams included",
     )
+    .query(REVOKE_QUERY)
     .needs("admin")
     .gives(NO_CONTENT, Gives::Nothing),
     post(

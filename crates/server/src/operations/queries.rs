@@ -28,6 +28,12 @@ pub(super) const POLL_QUERY: &[Parameter] = &[
     ),
 ];
 
+pub(super) const REVOKE_QUERY: &[Parameter] = &[parameter(
+    "cascade",
+    r#"{"type":"string","enum":["1"]}"#,
+    "Stops what the key made: keys are revoked, webhooks removed, the rest paused. Left out, all of it goes on.",
+)];
+
 pub(super) const DIFF_QUERY: &[Parameter] =
     &[parameter("against", r#"{"type":"string"}"#, "The run to compare with; required.")];
 

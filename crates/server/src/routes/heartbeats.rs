@@ -163,7 +163,7 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-fn unfit(error: BookError) -> Problem {
+pub(super) fn unfit(error: BookError) -> Problem {
     match error {
         BookError::UnknownWorkflow(_) => Problem::no_such("workflow"),
         BookError::Unknown => Problem::no_such("heartbeat"),

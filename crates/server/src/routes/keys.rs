@@ -10,6 +10,7 @@ use callboard_protocol::{KeyId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::made::GoesOn;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{Named, Shaped};
@@ -53,6 +54,13 @@ struct KeyLine {
     expires_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revoked_at: Option<Timestamp>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct KeyPage {
+    key: KeyLine,
+    goes_on: GoesOn,
 }
 
 pub(super) async fn list(
@@ -152,17 +160,36 @@ fn refuse_more(
     }
 }
 
-/// At once: requests under the key fail and its open streams end.
+/// One key, with what would go on without it.
+pub(super) async fn read(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<KeyId>,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let known = host.app.keys.find(&caller.scope, &id).ok_or_else(|| Problem::no_such("key"))?;
+    let goes_on = GoesOn::of(&host, &known).await?;
+    Answer::json(StatusCode::OK, &KeyPage { key: line(&known), goes_on })
+}
+
+/// At once: requests under the key fail and its open streams end. What it made goes on, unless that is to stop as well.
 pub(super) async fn revoke(
     State(host): State<Arc<Host>>,
     caller: Caller,
     Named(id): Named<KeyId>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    Parameters::closed(&uri, &[])?;
+    let query = Parameters::closed(&uri, &["cascade"])?;
+    let cascade = query.read("cascade", "1", |text| (text == "1").then_some(()))?;
     let known = changeable(&host, &caller, &id)?;
+    // The key first: what it cannot make any more need not be found.
     host.app.keys.revoke(&known.key, host.now()).await?;
     caller.audit(&id, "key revoked");
+    if cascade.is_some() {
+        GoesOn::of(&host, &known).await?.stop(&host, &known).await?;
+        caller.audit(&id, "what the key made was stopped");
+    }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

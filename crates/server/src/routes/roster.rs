@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use callboard_engine::{Fire, KeyMode, Order, Scope, StoreError, StoredMember, Target};
+use callboard_engine::{Fire, KeyMode, Made, Order, Scope, StoreError, StoredMember, Target};
 use callboard_protocol::{
     AgentId, AgentRoster, AgentRosterEntry, ChangeMember, FireMember, HireMember, Object, RosterId,
     RosterLine, RosterOwner, RunId, TriggerSource, WorkflowId,
@@ -82,6 +82,7 @@ pub(crate) async fn take_on(
     };
     let entry = body.entry(id, owner);
     vet(host, caller.scope.mode, &entry).await?;
+    host.app.keys.note(caller, Made::Member(entry.roster_id.clone())).await?;
     host.app.engine.roster().hire(caller.scope.mode, entry.clone(), host.now()).await?;
     host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
     caller.audit(&entry.roster_id, "member hired");
@@ -112,6 +113,21 @@ pub(super) async fn change(
         }
     }
     Err(last.map_or_else(|| Problem::no_such("member"), Problem::from))
+}
+
+/// Pauses a member; one that is gone needs none.
+pub(super) async fn pause(host: &Host, scope: &Scope, id: &RosterId) -> Result<(), Problem> {
+    let roster = host.app.engine.roster();
+    let mut last = None;
+    for _ in 0..MOST_TRIES {
+        let Some(found) = roster.member(scope, id).await? else { return Ok(()) };
+        let entry = AgentRosterEntry { enabled: false, ..found.entry };
+        match roster.change(found.mode, entry, found.version, host.now()).await {
+            Err(error @ StoreError::Moved { .. }) => last = Some(error),
+            done => return Ok(done?),
+        }
+    }
+    last.map_or(Ok(()), |error| Err(error.into()))
 }
 
 pub(super) async fn dismiss(

@@ -302,7 +302,7 @@ fn document(schedule: Schedule) -> ScheduleDoc {
     }
 }
 
-fn problem(error: BookError) -> Problem {
+pub(super) fn problem(error: BookError) -> Problem {
     match error {
         BookError::Unknown => Problem::no_such("schedule"),
         BookError::UnknownWorkflow(id) => {

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use callboard_engine::{
-    Care, DeadLetter, Registration, RegistrationError, Secret, UnknownPattern, Webhook,
+    Care, DeadLetter, Made, Registration, RegistrationError, Secret, UnknownPattern, Webhook,
 };
 use callboard_protocol::{EventId, RunId, Timestamp, WebhookId, hex};
 use serde::{Deserialize, Serialize};
@@ -108,6 +108,7 @@ pub(super) async fn register(
         "webhookId": registration.id, "subscriptionId": registration.id, "url": registration.url,
         "eventTypes": registration.events, "createdAt": host.now(),
     });
+    host.app.keys.note(&caller, Made::Webhook(registration.id.clone())).await?;
     host.app.courier.register(caller.scope, registration).await.map_err(problem)?;
     Ok(shown_once(shown, &secret))
 }

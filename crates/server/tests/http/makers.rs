@@ -1,4 +1,4 @@
-//! Keys that make keys: what they can hand out, and in whose name what they made votes.
+//! Keys that make keys: what they can hand out, in whose name what they made votes, and what goes on without them.
 
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -127,4 +127,52 @@ async fn nobody_rotates_a_key_into_more_than_it_has() {
     for key in [wide, voter] {
         assert_eq!(rotate(LIVE, &key).await.status, 201);
     }
+}
+
+/// Makes one of each with this key, and answers what the page of the maker says goes on.
+async fn furnished(host: &TestHost, key: &str) {
+    let schedule = json!({ "workflowId": "noop", "cron": "0 6 * * *", "timezone": "UTC" });
+    let trigger = json!({ "source": "form", "workflowId": "noop" });
+    let heartbeat =
+        json!({ "workflowId": "noop", "url": "https://8.8.8.8/x", "intervalSec": 3600 });
+    let webhook = json!({ "url": "https://8.8.8.8/x", "events": ["run.*"] });
+    for (path, body) in [
+        ("/v1/host/callboard/schedules", schedule),
+        ("/v1/trigger-subscriptions", trigger),
+        ("/v1/host/callboard/heartbeats", heartbeat),
+        ("/v1/webhooks", webhook),
+    ] {
+        let reply = host.post(path, &body).key(key).send().await;
+        assert_eq!(reply.status, 201, "{path} {reply:?}");
+    }
+}
+
+async fn goes_on(host: &TestHost, id: &str) -> Vec<usize> {
+    let page = host.get(&format!("{KEYS}/{id}")).send().await;
+    assert_eq!(page.status, 200, "{page:?}");
+    let kinds = ["keys", "schedules", "triggers", "heartbeats", "webhooks"];
+    kinds.iter().map(|kind| page.json["goesOn"][kind].as_array().map_or(9, Vec::len)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_revoked_key_made_is_listed_and_stopped_when_asked() {
+    let host = host().await;
+    let (root, key) = made(&host, LIVE, json!({ "name": "root" })).await;
+    let (_, child) = made(&host, &key, json!({ "name": "child" })).await;
+    furnished(&host, &key).await;
+    furnished(&host, &child).await;
+    furnished(&host, LIVE).await;
+    assert_eq!(goes_on(&host, &root).await, [1, 2, 2, 2, 2]);
+    let path = format!("{KEYS}/{root}");
+    assert_eq!(host.call(Method::DELETE, &path).send().await.status, 204);
+    assert_eq!(goes_on(&host, &root).await, [1, 2, 2, 2, 2], "all of it goes on");
+    let wrong = host.call(Method::DELETE, &format!("{path}?cascade=yes")).send().await;
+    assert_eq!(wrong.refusal(), (400, "validation_error"));
+    assert_eq!(host.call(Method::DELETE, &format!("{path}?cascade=1")).send().await.status, 204);
+    assert_eq!(goes_on(&host, &root).await, [0, 0, 0, 0, 0]);
+    assert_eq!(host.get("/v1/runs/x").key(&child).send().await.error(), "key_revoked");
+    let schedules = host.get("/v1/host/callboard/schedules").send().await.json;
+    let enabled = |line: &&Value| line["enabled"] == true;
+    let schedules = schedules["schedules"].as_array().cloned().unwrap_or_default();
+    assert_eq!(schedules.iter().filter(enabled).count(), 1, "what others made is left alone");
 }

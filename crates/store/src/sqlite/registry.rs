@@ -2,11 +2,15 @@
 
 use rusqlite::{Connection, Row, params};
 
-use callboard_engine::{KeyMode, Put, Realm, Scope, StoredKey, StoredWorkflow};
+use callboard_engine::{KeyMode, Made, Put, Realm, Scope, StoredKey, StoredWorkflow};
 use callboard_protocol::{KeyId, Principal, Tenant, Timestamp, WorkflowId, Workspace};
 
 use super::fault::Fault;
-use super::rows::{execute, millis, optional_time, place_params, time};
+use super::rows::{execute, millis, optional_time, place_params, realm_params, time};
+
+/// What the kinds of things with a maker are called.
+const MEMBER: &str = "member";
+const WEBHOOK: &str = "webhook";
 
 pub(super) fn workflow(
     db: &Connection,
@@ -151,6 +155,42 @@ pub(super) fn revoke_key(
     let sql =
         "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3) WHERE tenant = ?1 AND key_id = ?2";
     Ok(execute(db, sql, params![tenant.as_str(), id.as_str(), at.as_millis()])? > 0)
+}
+
+pub(super) fn note_maker(
+    db: &Connection,
+    realm: &Realm,
+    made: &Made,
+    maker: &KeyId,
+) -> Result<(), Fault> {
+    let (tenant, test) = realm_params(realm);
+    let (kind, id) = match made {
+        Made::Member(id) => (MEMBER, id.as_str()),
+        Made::Webhook(id) => (WEBHOOK, id.as_str()),
+    };
+    let sql = "INSERT OR REPLACE INTO makers (tenant, test, kind, made, maker) VALUES (?1, ?2, ?3, ?4, ?5)";
+    execute(db, sql, params![tenant, test, kind, id, maker.as_str()])?;
+    Ok(())
+}
+
+pub(super) fn noted_of(db: &Connection, realm: &Realm, maker: &KeyId) -> Result<Vec<Made>, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT kind, made FROM makers WHERE tenant = ?1 AND test = ?2 AND maker = ?3
+         ORDER BY kind, made",
+    )?;
+    let (tenant, test) = realm_params(realm);
+    let mut rows = select.query(params![tenant, test, maker.as_str()])?;
+    let mut noted = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (kind, id): (String, String) = (row.get(0)?, row.get(1)?);
+        // What a newer build notes is not known here.
+        match kind.as_str() {
+            MEMBER => noted.push(Made::Member(id.into())),
+            WEBHOOK => noted.push(Made::Webhook(id.into())),
+            _ => {}
+        }
+    }
+    Ok(noted)
 }
 
 /// Where a generation stands among the facts about this database.

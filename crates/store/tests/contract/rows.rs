@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use callboard_engine::{KeyMode, Put, Realm, Scope, StoredKey, StoredWorkflow};
+use callboard_engine::{KeyMode, Made, Put, Realm, Scope, StoredKey, StoredWorkflow};
 use callboard_protocol::WorkflowId;
 
 use crate::Subject;
@@ -108,6 +108,21 @@ pub(crate) async fn keys_are_kept_and_revoked(subject: Subject) -> anyhow::Resul
     assert!(store.revoke_key(&"acme".into(), &narrow.id, at(9)).await?);
     let revoked: Vec<_> = store.all_keys().await?.into_iter().map(|key| key.revoked_at).collect();
     assert_eq!(revoked, [Some(at(5)), None]);
+    Ok(())
+}
+
+pub(crate) async fn what_a_key_made_is_noted(mut subject: Subject) -> anyhow::Result<()> {
+    let live = Realm { tenant: "acme".into(), mode: KeyMode::Live };
+    let test = Realm { mode: KeyMode::Test, ..live.clone() };
+    let (member, webhook) = (Made::Member("host:a".into()), Made::Webhook("wh_a".into()));
+    let store = subject.ports()?;
+    store.note_maker(&live, webhook.clone(), &"key_a".into()).await?;
+    store.note_maker(&live, member.clone(), &"key_a".into()).await?;
+    store.note_maker(&live, Made::Webhook("wh_b".into()), &"key_b".into()).await?;
+    subject.restart()?;
+    let store = subject.ports()?;
+    assert_eq!(store.noted_of(&live, &"key_a".into()).await?, [member, webhook]);
+    assert!(store.noted_of(&test, &"key_a".into()).await?.is_empty());
     Ok(())
 }
 

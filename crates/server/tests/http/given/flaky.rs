@@ -9,9 +9,9 @@ use callboard_core::{Entry, SecretText};
 use callboard_engine::{
     Annotated, Annotations, Append, Begun, Claim, ClaimRequest, Claimed, Commitment, Crowd,
     DeadLetter, DeploymentChange, Deployments, Digest, DueSchedules, EffectClaim, EffectId, Filter,
-    Found, InMemoryStore, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, Memory, MemoryQuery,
-    MemoryRecord, MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put, Realm, Schedule,
-    ScheduleFilter, Schedules, Scope, Secret, Secrets, Settlement, Store, StoreError,
+    Found, InMemoryStore, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, Made, Memory,
+    MemoryQuery, MemoryRecord, MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put, Realm,
+    Schedule, ScheduleFilter, Schedules, Scope, Secret, Secrets, Settlement, Store, StoreError,
     StoredDeployment, StoredKey, StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned,
     Webhook, Webhooks, Workflows,
 };
@@ -335,6 +335,13 @@ impl Keys for FlakyStore {
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         self.inner.revoke_key(tenant, id, at).await
+    }
+    async fn note_maker(&self, realm: &Realm, made: Made, maker: &KeyId) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.note_maker(realm, made, maker).await
+    }
+    async fn noted_of(&self, realm: &Realm, maker: &KeyId) -> Result<Vec<Made>, StoreError> {
+        self.inner.noted_of(realm, maker).await
     }
 }
 

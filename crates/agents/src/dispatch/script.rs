@@ -77,13 +77,14 @@ impl<'a> Script<'a> {
         };
         // How sure it is belongs to every answer whose schema has room for it.
         let confidence = schema["properties"].get("confidence").map(|_| "confidence");
-        let names = required.chain(confidence);
+        let names = required.chain(confidence).take_while(|_| self.left.get() > 0);
         Value::Object(names.map(value).collect::<Map<String, Value>>())
     }
 
     fn array(&self, schema: &Value, name: &str, depth: usize) -> Value {
         let least = schema["minItems"].as_u64().unwrap_or(0).min(64);
-        let items = (0..least).map(|_| self.value(&schema["items"], name, depth + 1));
+        let items = (0..least).take_while(|_| self.left.get() > 0);
+        let items = items.map(|_| self.value(&schema["items"], name, depth + 1));
         Value::Array(items.collect())
     }
 

@@ -97,7 +97,7 @@ impl Filler<'_> {
             required.into_iter().flatten().filter_map(Value::as_str).collect();
         let is_wanted = |name: &str| required.is_empty() || required.contains(&name);
         let mut fields = Object::new();
-        for (name, property) in properties {
+        for (name, property) in properties.iter().take_while(|_| self.left.get() > 0) {
             if is_confidence(name) && depth == 0 && takes_number(property) {
                 fields.insert(name.clone(), self.sure(property));
             } else if is_wanted(name) {
@@ -105,7 +105,7 @@ impl Filler<'_> {
             }
         }
         // A name that is required and nowhere described may be anything.
-        for name in required {
+        for name in required.into_iter().take_while(|_| self.left.get() > 0) {
             fields.entry(name).or_insert_with(|| self.text.clone().into());
         }
         fields.into()
@@ -123,7 +123,8 @@ impl Filler<'_> {
         let first = first.map(Vec::as_slice).unwrap_or_default();
         let anything = json!({ "type": "string" });
         let rest = schema.get("items").unwrap_or(&anything);
-        let items = (0..least.max(first.len() as u64)).map(|turn| {
+        let turns = 0..least.max(first.len() as u64);
+        let items = turns.take_while(|_| self.left.get() > 0).map(|turn| {
             let place = usize::try_from(turn).unwrap_or(usize::MAX);
             self.fill(first.get(place).unwrap_or(rest), depth + 1, turn)
         });

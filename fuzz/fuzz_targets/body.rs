@@ -1,0 +1,9 @@
+//! Bodies of requests, as inputs and as answers.
+
+#![no_main]
+
+#[path = "../../tests/fuzz/targets.rs"]
+#[expect(dead_code, reason = "each program runs one of the targets")]
+mod targets;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| targets::body(input));

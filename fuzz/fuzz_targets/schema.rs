@@ -1,0 +1,9 @@
+//! Schemas with values, wherever a definition can have one.
+
+#![no_main]
+
+#[path = "../../tests/fuzz/targets.rs"]
+#[expect(dead_code, reason = "each program runs one of the targets")]
+mod targets;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| targets::schema(input));

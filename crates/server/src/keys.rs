@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use callboard_agents::{Granted, Grants};
-use callboard_engine::{Digest, KeyMode, Keys, Made, Realm, Scope, StoreError, StoredKey};
+use callboard_engine::{Clock, Digest, KeyMode, Keys, Made, Realm, Scope, StoreError, StoredKey};
 use callboard_protocol::{KeyId, Owner, Principal, Tenant, Timestamp};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
@@ -331,6 +331,30 @@ impl Caller {
                 Code::Forbidden,
                 "this is the same for all workspaces of the tenant; use a key that has no workspace",
             )),
+        }
+    }
+
+    /// What whoever waits is told when the key counts no more.
+    pub(crate) fn check(&self, at: Timestamp) -> Result<(), Problem> {
+        match (self.revoked.is_cancelled(), self.is_over(at)) {
+            (true, _) => Err(Problem::new(Code::KeyRevoked, "this key was revoked")),
+            (false, true) => Err(Problem::new(Code::KeyExpired, "this key has expired")),
+            (false, false) => Ok(()),
+        }
+    }
+
+    /// Waits until the key counts no more.
+    pub(crate) async fn over(&self, clock: &dyn Clock) {
+        let expiry = async {
+            match self.expires_at {
+                Some(at) => clock.sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        // Losing either wait is fine: both are begun again from what the key says.
+        tokio::select! {
+            () = self.revoked.cancelled() => {}
+            () = expiry => {}
         }
     }
 

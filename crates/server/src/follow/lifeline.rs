@@ -33,17 +33,17 @@ impl Lifeline {
     }
 
     /// Whatever is sent is a sign of life.
-    pub(crate) fn sent(&mut self, text: String) -> String {
+    pub(crate) fn sent<T>(&mut self, text: T) -> T {
         self.keep_alive_at = Instant::now() + self.host.app.config.keep_alive;
         text
     }
 
-    /// Waits until the stream is over or due. A key that expires meanwhile is noticed when it is due.
+    /// Waits until the stream is over or due.
     pub(crate) async fn lapse(&self) {
         // Losing any of these waits is fine: each is begun again from what the clock says.
         tokio::select! {
             () = self.host.app.shutdown.cancelled() => {}
-            () = self.caller.revoked.cancelled() => {}
+            () = self.caller.over(self.host.app.engine.clock().as_ref()) => {}
             () = tokio::time::sleep_until(self.keep_alive_at) => {}
         }
     }

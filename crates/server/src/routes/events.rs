@@ -113,13 +113,16 @@ async fn wait_for_events(
         if !is_patient || !page.events.is_empty() || page.status.is_terminal() {
             return Ok(Some((page, pages)));
         }
+        let engine = &host.app.engine;
         // Losing any of these waits is fine: whichever ends first, the log is read again.
         is_patient = tokio::select! {
-            () = host.app.engine.store().changed(run, page.version) => true,
+            () = engine.store().changed(run, page.version) => true,
             () = tokio::time::sleep_until(deadline) => false,
             () = host.app.shutdown.cancelled() => false,
-            () = caller.revoked.cancelled() => false,
+            () = caller.over(engine.clock().as_ref()) => false,
         };
+        // Nobody is shown what came after the key's end.
+        caller.check(host.now())?;
     }
 }
 

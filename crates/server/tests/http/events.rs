@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use axum::http::Method;
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
 
@@ -158,6 +159,31 @@ async fn a_poll_ends_when_the_host_stops() {
     host.shutdown.cancel();
     poll(&host, &run, &format!("?timeout=60&lastSequence={seen}")).await;
     assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+/// Nor the key: it ends when the key does, and shows nothing that came later.
+#[tokio::test(start_paused = true)]
+async fn a_poll_ends_when_its_key_expires_or_is_revoked() {
+    let host = TestHost::start().await;
+    let run = host.waiting_run().await;
+    let seen = poll(&host, &run, "").await["lastEventSeq"].clone();
+    let path = format!("/v1/runs/{run}/events/poll?timeout=60&lastSequence={seen}");
+    let keys = "/v1/host/callboard/keys";
+    let body = json!({ "name": "short", "expiresAt": host.now().plus_millis(5_000) });
+    let short = host.post(keys, &body).send().await.text_at("key");
+    let began = Instant::now();
+    let polled = host.get(&path).key(&short).send().await;
+    assert_eq!((polled.refusal(), began.elapsed().as_secs()), ((401, "key_expired"), 5));
+
+    let made = host.post(keys, &json!({ "name": "gone" })).send().await;
+    let (key, id) = (made.text_at("key"), made.text_at("id"));
+    let revoke = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        host.call(Method::DELETE, &format!("{keys}/{id}")).send().await
+    };
+    let began = Instant::now();
+    let (polled, _) = tokio::join!(host.get(&path).key(&key).send(), revoke);
+    assert_eq!((polled.refusal(), began.elapsed().as_secs()), ((401, "key_revoked"), 3));
 }
 
 /// R35: nothing under the protocol's prefixes that the protocol does not know.

@@ -1,7 +1,7 @@
 //! A host as a process: what it logs, and when it is told to stop.
 
 use clap::ValueEnum;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -47,31 +47,55 @@ const FILE_TOO_LARGE: i32 = 25;
 /// SIGTERM from a supervisor, SIGINT from a person.
 #[derive(Debug)]
 pub(crate) struct Stop {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+    on_hangup: OnHangup,
+}
+
+/// What SIGHUP means, which comes when a terminal closes, and from those who take it for "read your files again".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnHangup {
+    /// A host that serves outlives the terminal that it was started from.
+    GoOn,
+    Stop,
 }
 
 impl Stop {
-    pub(crate) fn listen() -> Result<Self, CommandError> {
+    pub(crate) fn listen(on_hangup: OnHangup) -> Result<Self, CommandError> {
         let listen = |kind| {
             signal(kind).map_err(|error| {
                 CommandError::failed(format!("cannot listen for signals: {error}"))
             })
         };
-        // The listener itself is not needed: the signal's usual answer is to end the process, and having listened once
-        // is enough to make a file past its limit a failed write instead.
-        drop(listen(SignalKind::from_raw(FILE_TOO_LARGE))?);
+        // These listeners themselves are not needed: the signals' usual answer is to end the process, and having listened
+        // once is enough to make a file past its limit a failed write, and the others nothing. A reader that goes away
+        // (SIGPIPE) is a failed write from the start.
+        let harmless = [SignalKind::user_defined1(), SignalKind::user_defined2()];
+        for kind in harmless.into_iter().chain([SignalKind::from_raw(FILE_TOO_LARGE)]) {
+            drop(listen(kind)?);
+        }
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
+            hangup: listen(SignalKind::hangup())?,
+            on_hangup,
         })
     }
 
     /// Cancel-safe: a signal that comes while nobody waits is kept.
     pub(crate) async fn asked(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => match self.on_hangup {
+                    OnHangup::Stop => return,
+                    OnHangup::GoOn => tracing::info!(
+                        "hangup ignored: the host goes on, and reads its files at the next start"
+                    ),
+                },
+            }
         }
     }
 }

@@ -77,6 +77,23 @@ async fn a_client_that_does_not_read_cannot_hold_up_the_end() -> Result<()> {
     Ok(())
 }
 
+/// A terminal that closes, a supervisor that asks for the files to be read again, a client that goes away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signals_that_ask_for_no_end_are_none() -> Result<()> {
+    let folder = scene()?;
+    let host = start(&folder)?;
+    let api = Api::of(host.url())?;
+    let body = json!({ "workflowId": "delay", "inputs": { "delayMs": 500 } });
+    for signal in ["HUP", "USR1", "USR2", "PIPE", "HUP"] {
+        let run = api.create(&body, &format!("before-{signal}-{}", host.log().len())).await?;
+        host.signal(signal)?;
+        assert_eq!(api.finish(&run).await?, "completed", "SIG{signal}");
+    }
+    assert!(host.log().contains("hangup ignored"), "{}", host.log());
+    assert_eq!(host.stop("TERM")?.code(), Some(0));
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_refuses_writes_keeps_reading_and_recovers() -> Result<()> {
     let folder = scene()?;

@@ -16,7 +16,7 @@ use crate::args::{ApiKey, Connection};
 use crate::client::Client;
 use crate::config::{Agents, Config};
 use crate::exit::{CommandError, Exit};
-use crate::process::{LogFormat, Stop, start_logging};
+use crate::process::{LogFormat, OnHangup, Stop, start_logging};
 use crate::screen::{output, words};
 use crate::watch::WHOLE_LOG;
 use crate::watch::answers::Answers;
@@ -67,7 +67,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CommandError> {
         variable: |_| None,
         ..Settings::default()
     };
-    let mut stop = Stop::listen()?;
+    let mut stop = Stop::listen(OnHangup::Stop)?;
     let host = Host::start(settings).await?;
     let shown = show(&host, &args).await;
     let left = matches!(shown, Ok(Ending::Left));

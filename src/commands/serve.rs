@@ -11,7 +11,7 @@ use callboard_server::{SCOPES, StaticKey, StaticKeyError};
 use crate::args::{ApiKey, environment};
 use crate::config::Config;
 use crate::exit::{CommandError, Exit};
-use crate::process::{LogFormat, Stop, start_logging};
+use crate::process::{LogFormat, OnHangup, Stop, start_logging};
 use crate::screen::output;
 use crate::wire::{Host, Settings};
 
@@ -113,7 +113,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, CommandError> {
             "private egress is on: whoever may register a webhook or name a tool can have this host call addresses of its own network"
         );
     }
-    let mut stop = Stop::listen()?;
+    let mut stop = Stop::listen(OnHangup::GoOn)?;
     let host = Host::start(settings).await?;
     if let Some(key) = host.first_key() {
         output::note(&format!("api key: {}", key.expose()));

@@ -61,9 +61,14 @@ impl Host {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Sends a signal that is not meant to end it.
+    pub(crate) fn signal(&self, signal: &str) -> Result<()> {
+        signal_process(self.child.id(), signal)
+    }
+
     /// Sends the signal and waits for the end.
     pub(crate) fn stop(mut self, signal: &str) -> Result<ExitStatus> {
-        signal_process(self.child.id(), signal)?;
+        self.signal(signal)?;
         if self.ended.recv_timeout(PATIENCE).is_err() {
             bail!("the host does not end: {}", self.log());
         }

@@ -11,6 +11,7 @@ pub(crate) mod tools;
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +24,8 @@ use callboard_agents::{AgentRegistry, Policy, conformance};
 use callboard_backends::{Egress, Exporter, OtlpError, OtlpSettings, Reach, SystemLookup};
 use callboard_engine::{Clock, Engine, SystemClock};
 use callboard_server::{
-    App, Downloads, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, StaticKey,
-    TestKeys, TestSeams,
+    App, Downloads, HostNames, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig,
+    StaticKey, TestKeys, TestSeams,
 };
 use callboard_store::{OpenError, SqliteStore};
 
@@ -45,6 +46,8 @@ const STOP_WITHIN: Duration = Duration::from_secs(12);
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) listen: String,
+    /// The names that it is reached by; none leaves that to the address.
+    pub(crate) hosts: Vec<String>,
     pub(crate) data: PathBuf,
     pub(crate) config: Config,
     /// Folders of definitions for every tenant.
@@ -65,6 +68,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             listen: "127.0.0.1:0".to_owned(),
+            hosts: Vec::new(),
             data: PathBuf::from("callboard-data"),
             config: Config::default(),
             workflows: Vec::new(),
@@ -104,7 +108,8 @@ impl Host {
         let server = server_config(&settings.config)?;
         let packs = packs::find(&settings.packs)?;
         cli::check(&settings.config.cli, &settings.data)?;
-        let (listener, url) = bind(&settings.listen).await?;
+        let (listener, address) = bind(&settings.listen).await?;
+        let url = format!("http://{address}");
         let store = Arc::new(
             SqliteStore::open(&settings.data).map_err(|error| unopened(&settings.data, &error))?,
         );
@@ -136,7 +141,11 @@ impl Host {
             queues: standing.queues.clone(),
             pulse: standing.pulse.clone(),
             keys: keys.clone(),
-            config: ServerConfig { host_id: format!("callboard-{}", store.name()), ..server },
+            config: ServerConfig {
+                host_id: format!("callboard-{}", store.name()),
+                hosts: HostNames::of(address.ip(), &settings.hosts),
+                ..server
+            },
             agents,
             deployments: deployments(&settings, &store),
             prompts: minds.desk,
@@ -209,7 +218,7 @@ fn exporter(variable: fn(&str) -> Option<String>) -> Result<Option<Exporter>, Ot
 }
 
 /// Answers where the host can be reached, too.
-async fn bind(listen: &str) -> Result<(TcpListener, String), CommandError> {
+async fn bind(listen: &str) -> Result<(TcpListener, SocketAddr), CommandError> {
     let refuse = |error: io::Error| {
         let refused = |exit| CommandError::new(exit, format!("cannot listen on {listen}: {error}"));
         match error.kind() {
@@ -224,7 +233,7 @@ async fn bind(listen: &str) -> Result<(TcpListener, String), CommandError> {
     };
     let listener = TcpListener::bind(listen).await.map_err(refuse)?;
     let address = listener.local_addr().map_err(refuse)?;
-    Ok((listener, format!("http://{address}")))
+    Ok((listener, address))
 }
 
 async fn open_agents(

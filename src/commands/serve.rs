@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use callboard_backends::Reach;
-use callboard_server::{SCOPES, StaticKey, StaticKeyError};
+use callboard_server::{SCOPES, StaticKey, StaticKeyError, is_host_name};
 
 use crate::args::{ApiKey, environment};
 use crate::config::Config;
@@ -36,6 +36,10 @@ pub(crate) struct ServeArgs {
         default_value = "127.0.0.1:8787"
     )]
     listen: String,
+    /// Name that clients reach this host by, beside localhost and addresses; repeatable [env: CALLBOARD_HOSTS,
+    /// separated by ','] [default: any name, or none where it listens on a loopback address]
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
     /// Folder of the embedded database and the host's key
     #[arg(
         long,
@@ -150,6 +154,7 @@ fn settle(args: ServeArgs) -> Result<Settings, CommandError> {
     }
     Ok(Settings {
         listen: args.listen,
+        hosts: settle_hosts(args.hosts)?,
         data: args.data,
         config: Config::load(args.config.as_deref())?,
         workflows: settle_paths(args.workflows, "CALLBOARD_WORKFLOWS"),
@@ -168,6 +173,17 @@ fn settle_paths(given: Vec<PathBuf>, variable: &str) -> Vec<PathBuf> {
     match environment(variable).filter(|_| given.is_empty()) {
         Some(text) => std::env::split_paths(&text).collect(),
         None => given,
+    }
+}
+
+fn settle_hosts(given: Vec<String>) -> Result<Vec<String>, CommandError> {
+    let set = environment("CALLBOARD_HOSTS").filter(|_| given.is_empty()).unwrap_or_default();
+    let set = set.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
+    let hosts: Vec<String> = given.into_iter().chain(set).collect();
+    match hosts.iter().find(|name| !is_host_name(name)) {
+        Some(wrong) => Err(CommandError::usage(format!("--host {wrong}: not a host's name"))
+            .hint("write the name alone, without http:// and port: callboard.example.com")),
+        None => Ok(hosts),
     }
 }
 

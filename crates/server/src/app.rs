@@ -21,6 +21,7 @@ use callboard_protocol::{
 use tokio_util::sync::CancellationToken;
 
 use crate::discovery::{Discovery, capabilities};
+use crate::hosts::HostNames;
 use crate::keys::KeyRing;
 use crate::load::Load;
 use crate::metrics::Metrics;
@@ -110,6 +111,8 @@ pub struct ServerConfig {
     pub inflight: usize,
     /// Per key; zero is off.
     pub requests_per_second: u32,
+    /// The names that clients reach this host by.
+    pub hosts: HostNames,
     /// What a 503 tells the caller to wait.
     pub retry_after_seconds: u64,
     /// The longest silence on an event stream. The protocol asks for a sign of life every 30 seconds.
@@ -165,6 +168,7 @@ impl Default for ServerConfig {
             max_body_bytes: 4 * 1024 * 1024,
             inflight: 4096,
             requests_per_second: 0,
+            hosts: HostNames::Any,
             retry_after_seconds: 1,
             // Half of what the protocol allows, so that one late timer breaks no promise.
             keep_alive: Duration::from_secs(15),

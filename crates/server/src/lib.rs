@@ -9,6 +9,7 @@ mod discovery;
 mod extract;
 mod follow;
 mod gate;
+mod hosts;
 mod idempotency;
 mod keys;
 mod load;
@@ -30,6 +31,7 @@ mod token;
 mod turns;
 
 pub use app::{App, Downloads, NotReady, Readiness, ServerConfig, Tools};
+pub use hosts::{HostNames, is_host_name};
 pub use keys::{KeyError, KeyRing, KeyText, StaticKey, StaticKeyError, TestKeys};
 pub use metrics::{Metrics, MetricsError};
 pub use observe::Observed;

@@ -16,6 +16,7 @@ use callboard_protocol::KeyId;
 use futures_util::FutureExt;
 use tower::Service;
 
+use crate::hosts::HostNames;
 use crate::metrics::Answers;
 use crate::operations::Operation;
 use crate::path;
@@ -32,18 +33,19 @@ pub(crate) struct Seen {
 /// The operation's name for requests that reached none.
 const UNROUTED: &str = "unrouted";
 
-/// Prepares the path, catches panics, counts and logs. Paths are rewritten before they are matched, so the
+/// Checks the host's name, prepares the path, catches panics, counts and logs. Paths are rewritten before they are matched, so the
 /// matching router stands behind this.
 ///
 /// A service of its own because it meets every request: as a layer of a router it would be copied for each.
 #[derive(Debug, Clone)]
 pub struct Observed {
     routed: Router,
+    hosts: Arc<HostNames>,
 }
 
 impl Observed {
-    pub(crate) fn new(routed: Router) -> Self {
-        Self { routed }
+    pub(crate) fn new(routed: Router, hosts: HostNames) -> Self {
+        Self { routed, hosts: Arc::new(hosts) }
     }
 }
 
@@ -62,15 +64,17 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (routed, request) = (self.routed.clone(), request.map(Body::new));
-        Box::pin(async move { Ok(answer(routed, request).await) })
+        let (observed, request) = (self.clone(), request.map(Body::new));
+        Box::pin(async move { Ok(answer(observed, request).await) })
     }
 }
 
-async fn answer(mut routed: Router, mut request: Request) -> Response {
+async fn answer(observed: Observed, mut request: Request) -> Response {
+    let Observed { mut routed, hosts } = observed;
     let began = Instant::now();
     let method = request.method().clone();
-    let response = match path::rewrite(request.uri()) {
+    let path = hosts.check(&request).and_then(|()| path::rewrite(request.uri()));
+    let response = match path {
         Ok(uri) => {
             *request.uri_mut() = uri;
             // A handler holds no state that a panic could leave half-changed: what it shares is behind locks.

@@ -138,6 +138,7 @@ codes! {
     DeploymentConflict = "deployment_conflict", CONFLICT, "The version's state does not allow the transition, or somebody else was faster.";
     MemberPaused = "member_paused", CONFLICT, "The member is paused, and nothing fires its workflows before it is resumed.";
     WorkConflict = "work_conflict", CONFLICT, "The work item is in that state already, somebody else was faster, or its member does not own its workflow any more.";
+    MisdirectedRequest = "misdirected_request", MISDIRECTED_REQUEST, "The host is not known by the name in Host; start it with --host to give it one.";
     RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The key asks too often; Retry-After says when to come back.";
     InternalError = "internal_error", INTERNAL_SERVER_ERROR, "Something broke on this side; details.correlationId finds it in the log.";
     CapabilityNotProvided = "capability_not_provided", NOT_IMPLEMENTED, "The protocol knows this, this host does not do it.";

@@ -62,6 +62,7 @@ pub type Surface = Compression<Observed>;
 
 /// The whole surface. Also callable in process, without a socket.
 pub fn router(app: App) -> Surface {
+    let hosts = app.config.hosts.clone();
     let host = Arc::new(Host::new(app));
     let mut routed = Router::new();
     let seams = match host.app.seams {
@@ -76,7 +77,7 @@ pub fn router(app: App) -> Surface {
     }
     let routed =
         routed.method_not_allowed_fallback(wrong_method).fallback(unrouted).with_state(host);
-    Compression::new(Observed::new(routed))
+    Compression::new(Observed::new(routed, hosts))
 }
 
 #[expect(clippy::too_many_lines, reason = "one line for each operation")]

@@ -13,6 +13,7 @@ mod runs;
 mod schedules;
 mod secrets;
 mod triggers;
+mod upload;
 mod workflows;
 
 use std::time::Duration;
@@ -148,11 +149,15 @@ impl Client {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, CommandError> {
+        let size = upload::size(&request);
         let sent = match self.is_near {
             true => patience::send(request).await,
             false => request.send().await,
         };
-        self.answered(sent).await
+        match sent {
+            Err(error) if upload::is_cut_off(&error, size) => Err(self.cut_off(&error, size).await),
+            sent => self.answered(sent).await,
+        }
     }
 
     async fn answered(
@@ -233,6 +238,9 @@ fn problem(
         }
         (_, Some(scope), ..) => {
             error.hint(format!("an admin makes one that has it: `callboard keys create --name NAME --scope {scope}`"))
+        }
+        (StatusCode::PAYLOAD_TOO_LARGE, ..) if envelope.error == "payload_too_large" => {
+            error.hint("send less, or raise limits.max_body_bytes in the host's callboard.toml")
         }
         (_, _, Some(id), _) => error.hint(format!("the host's log says more under {id}")),
         (.., Some(seconds)) => error.hint(format!("try again in {seconds} s")),

@@ -37,6 +37,8 @@ mod support;
 mod terminal;
 #[path = "cli/triggers.rs"]
 mod triggers;
+#[path = "cli/uploads.rs"]
+mod uploads;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

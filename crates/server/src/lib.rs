@@ -12,6 +12,7 @@ mod gate;
 mod hosts;
 mod idempotency;
 mod keys;
+mod linger;
 mod load;
 mod log;
 mod metrics;
@@ -29,6 +30,7 @@ mod seams;
 mod serve;
 mod token;
 mod turns;
+mod unread;
 
 pub use app::{App, Downloads, NotReady, Readiness, ServerConfig, Tools};
 pub use hosts::{HostNames, is_host_name};

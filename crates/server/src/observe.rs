@@ -21,6 +21,7 @@ use crate::metrics::Answers;
 use crate::operations::Operation;
 use crate::path;
 use crate::problem::{Code, CorrelationId, Problem};
+use crate::unread::Rest;
 
 /// What the gate learned about a request, left on its response.
 #[derive(Debug, Clone)]
@@ -33,7 +34,7 @@ pub(crate) struct Seen {
 /// The operation's name for requests that reached none.
 const UNROUTED: &str = "unrouted";
 
-/// Checks the host's name, prepares the path, catches panics, counts and logs. Paths are rewritten before they are matched, so the
+/// Checks the host's name, prepares the path, catches panics, sees to what was not read, counts and logs. Paths are rewritten before they are matched, so the
 /// matching router stands behind this.
 ///
 /// A service of its own because it meets every request: as a layer of a router it would be copied for each.
@@ -73,8 +74,9 @@ async fn answer(observed: Observed, mut request: Request) -> Response {
     let Observed { mut routed, hosts } = observed;
     let began = Instant::now();
     let method = request.method().clone();
+    let rest = Rest::of(&mut request);
     let path = hosts.check(&request).and_then(|()| path::rewrite(request.uri()));
-    let response = match path {
+    let mut response = match path {
         Ok(uri) => {
             *request.uri_mut() = uri;
             // A handler holds no state that a panic could leave half-changed: what it shares is behind locks.
@@ -86,6 +88,7 @@ async fn answer(observed: Observed, mut request: Request) -> Response {
         }
         Err(problem) => problem.into_response(),
     };
+    rest.settle(&mut response);
     log(&method, &response, began);
     response
 }

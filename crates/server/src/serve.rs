@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
+use axum::http::header;
+use futures_util::FutureExt as _;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::Service as _;
 
+use crate::linger::{Lingering, Unread};
 use crate::routes::Surface;
 
 /// A connection that sends no whole head in this time is closed. Longer than the 90 seconds for which common
@@ -53,7 +58,17 @@ async fn converse(socket: TcpStream, surface: Surface, shutdown: CancellationTok
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "no-delay not set");
     }
-    let service = TowerToHyperService::new(surface);
+    let unread = Unread::default();
+    let socket = Lingering::new(socket, unread.clone());
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let unread = unread.clone();
+        surface.clone().call(request).map(move |answered| {
+            if answered.as_ref().is_ok_and(|it| it.headers().contains_key(header::CONNECTION)) {
+                unread.mark();
+            }
+            answered
+        })
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_WITHIN)

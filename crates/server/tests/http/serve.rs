@@ -75,6 +75,9 @@ async fn a_body_that_is_announced_as_too_large_is_not_waited_for() {
     socket.write_all(head.as_bytes()).await.expect("sent");
     let answer = read_until(&mut socket, "payload_too_large").await;
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    assert!(answer.contains("connection: close"), "a client must not send its next request here");
+    // A client that goes on sending is read a little longer, so that it gets to the answer.
+    socket.write_all(&vec![b'x'; 5_000_000]).await.expect("nobody hangs up on it");
     host.shutdown.cancel();
 }
 

@@ -1,6 +1,7 @@
 //! A host as a process: what it logs, and when it is told to stop.
 
 use clap::ValueEnum;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::filter_fn;
@@ -39,6 +40,25 @@ pub(crate) fn start_logging(filter: &str, format: LogFormat) -> Result<(), Comma
 fn may_be_logged(target: &str) -> bool {
     let krate = target.split("::").next().unwrap_or_default();
     !["genai", "rmcp"].contains(&krate)
+}
+
+/// Files that a host needs beside its connections: the database, children and their pipes, calls of its own.
+const OTHER_FILES: u64 = 256;
+
+/// How many connections there may be: as many as the operator says, if the system lets this process open so many. It is
+/// asked for all that it gives first, because what shells set by default is little.
+pub(crate) fn connections(wanted: u64) -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    let files = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    let most = files.map_or(wanted, |files| files.saturating_sub(OTHER_FILES).max(files / 4));
+    if most < wanted {
+        tracing::warn!(most, wanted, "the system lets this process have fewer connections");
+    }
+    usize::try_from(most.min(wanted)).unwrap_or(usize::MAX)
 }
 
 /// SIGXFSZ, wherever we run.

@@ -33,6 +33,7 @@ use crate::args::{ApiKey, environment};
 use crate::config::Config;
 use crate::disk;
 use crate::exit::{CommandError, Exit};
+use crate::process;
 use engine::deployments;
 use models::Minds;
 use standing::Standing;
@@ -181,7 +182,8 @@ impl Host {
         engine.start();
         standing.start();
         tasks.spawn(metrics.keep_up(shutdown.clone()));
-        tasks.spawn(callboard_server::serve(listener, router, shutdown.clone()));
+        let connections = process::connections(settings.config.limits.connections);
+        tasks.spawn(callboard_server::serve(listener, router, connections, shutdown.clone()));
         Ok(Self { url, first_key, store, engine, shutdown, quiet, tasks })
     }
 
@@ -267,10 +269,18 @@ async fn first_key(keys: &KeyRing) -> Result<Option<ApiKey>, CommandError> {
 fn server_config(config: &Config) -> Result<ServerConfig, CommandError> {
     let limits = &config.limits;
     let usual = ServerConfig::default();
+    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let rate = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     Ok(ServerConfig {
-        max_body_bytes: usize::try_from(limits.max_body_bytes).unwrap_or(usize::MAX),
-        inflight: usize::try_from(limits.inflight).unwrap_or(usize::MAX),
-        requests_per_second: u32::try_from(limits.requests_per_second).unwrap_or(u32::MAX),
+        max_body_bytes: size(limits.max_body_bytes),
+        inflight: size(limits.inflight),
+        unkeyed_inflight: size(limits.unkeyed_inflight),
+        body_bytes_inflight: limits.body_bytes_inflight,
+        unkeyed_body_bytes_inflight: limits.unkeyed_body_bytes_inflight,
+        answer_bytes_inflight: limits.answer_bytes_inflight,
+        requests_per_second: rate(limits.requests_per_second),
+        signed_posts_per_minute: rate(limits.signed_posts_per_minute),
+        unsigned_posts_per_minute: rate(limits.unsigned_posts_per_minute),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         deployments: config.deployments.policy(),
         agents: config.roster.advertise(usual.agents.clone())?,

@@ -1,9 +1,11 @@
-//! What a stranger, a tenant or a forged archive tries against the real binary.
+//! What a stranger, a tenant, a child process or a forged archive tries against the real binary.
 
 #[path = "support/api.rs"]
 mod api;
 mod support;
 
+#[path = "hostile/doors.rs"]
+mod doors;
 #[path = "hostile/expressions.rs"]
 mod expressions;
 #[path = "hostile/packs.rs"]

@@ -10,8 +10,19 @@ use crate::exit::CommandError;
 pub(crate) struct Limits {
     pub(crate) max_node_executions: u64,
     pub(crate) max_body_bytes: u64,
-    /// Requests and open streams; past it the host answers 503.
+    /// Requests and open streams of key holders; past it the host answers 503.
     pub(crate) inflight: u64,
+    /// The same for those who show no key.
+    pub(crate) unkeyed_inflight: u64,
+    /// Bytes of bodies in memory, of key holders and of others.
+    pub(crate) body_bytes_inflight: u64,
+    pub(crate) unkeyed_body_bytes_inflight: u64,
+    /// Bytes of large answers that wait for their readers.
+    pub(crate) answer_bytes_inflight: u64,
+    pub(crate) connections: u64,
+    /// Posts to each subscription; zero is off.
+    pub(crate) signed_posts_per_minute: u64,
+    pub(crate) unsigned_posts_per_minute: u64,
     /// Per key; zero is off.
     pub(crate) requests_per_second: u64,
     pub(crate) max_run_duration_ms: u64,
@@ -29,6 +40,15 @@ impl Default for Limits {
             max_node_executions: 100,
             max_body_bytes: 4 * 1024 * 1024,
             inflight: 4096,
+            unkeyed_inflight: 256,
+            body_bytes_inflight: 256 * 1024 * 1024,
+            unkeyed_body_bytes_inflight: 32 * 1024 * 1024,
+            answer_bytes_inflight: 256 * 1024 * 1024,
+            // Twice the requests and streams that there may be: some connections wait for their next request.
+            connections: 8192,
+            signed_posts_per_minute: 0,
+            // A form that people fill in gets one in a second at most.
+            unsigned_posts_per_minute: 60,
             requests_per_second: 0,
             // A year: an approval may wait for weeks.
             max_run_duration_ms: 31_536_000_000,
@@ -40,10 +60,17 @@ impl Default for Limits {
 }
 
 impl Limits {
-    const KEYS: [&str; 8] = [
+    const KEYS: [&str; 15] = [
         "max_node_executions",
         "max_body_bytes",
         "inflight",
+        "unkeyed_inflight",
+        "body_bytes_inflight",
+        "unkeyed_body_bytes_inflight",
+        "answer_bytes_inflight",
+        "connections",
+        "signed_posts_per_minute",
+        "unsigned_posts_per_minute",
         "requests_per_second",
         "max_run_duration_ms",
         "max_loop_iterations",
@@ -60,6 +87,16 @@ impl Limits {
             // A definition of one node needs some hundred bytes; a gigabyte would not fit into memory many times.
             "max_body_bytes" => (&mut self.max_body_bytes, 1024..=1 << 30),
             "inflight" => (&mut self.inflight, 1..=1_000_000),
+            "unkeyed_inflight" => (&mut self.unkeyed_inflight, 1..=1_000_000),
+            // Below a mebibyte, ordinary requests would be refused.
+            "body_bytes_inflight" => (&mut self.body_bytes_inflight, 1 << 20..=1 << 40),
+            "unkeyed_body_bytes_inflight" => {
+                (&mut self.unkeyed_body_bytes_inflight, 1 << 20..=1 << 40)
+            }
+            "answer_bytes_inflight" => (&mut self.answer_bytes_inflight, 1 << 20..=1 << 40),
+            "connections" => (&mut self.connections, 16..=1_000_000),
+            "signed_posts_per_minute" => (&mut self.signed_posts_per_minute, 0..=1_000_000),
+            "unsigned_posts_per_minute" => (&mut self.unsigned_posts_per_minute, 0..=1_000_000),
             "requests_per_second" => (&mut self.requests_per_second, 0..=1_000_000),
             // The protocol's own minimum is a second.
             "max_run_duration_ms" => (&mut self.max_run_duration_ms, 1000..=MOST),

@@ -14,18 +14,19 @@ use callboard_engine::{
 };
 use callboard_protocol::{
     AgentsCapability, BudgetCapability, BudgetScope, CommitmentsCapability, Contradiction,
-    HttpClientCapability, Implementation, InstallScope, InvocationSource, LiveRuntime,
+    HttpClientCapability, Implementation, InstallScope, InvocationSource, KeyId, LiveRuntime,
     ManifestRuntime, MemoryConsolidation, OrgChartCapability, ReasoningCapability,
     RosterCapability, Timestamp, ToolHooksCapability, ToolSource, TriggerSource,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::discovery::{Discovery, capabilities};
+use crate::doors::Posts;
 use crate::hosts::HostNames;
 use crate::keys::KeyRing;
 use crate::load::Load;
 use crate::metrics::Metrics;
-use crate::rate::RateLimit;
+use crate::rate::{Limited, RateLimit};
 use crate::seams::{Overlay, TestSeams};
 use crate::token::Links;
 use crate::turns::Turns;
@@ -107,10 +108,20 @@ impl Default for Tools {
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     pub max_body_bytes: usize,
-    /// Requests and open streams at one time; past it the answer is 503.
+    /// Requests and open streams of key holders at one time; past it the answer is 503.
     pub inflight: usize,
+    /// The same for those who show no key: posts of triggers, links, lists that anybody may read.
+    pub unkeyed_inflight: usize,
+    /// Bytes of bodies in memory at one time, of key holders and of others.
+    pub body_bytes_inflight: u64,
+    pub unkeyed_body_bytes_inflight: u64,
+    /// Bytes of large answers and snapshots that wait for their readers.
+    pub answer_bytes_inflight: u64,
     /// Per key; zero is off.
     pub requests_per_second: u32,
+    /// Per subscription; zero is off.
+    pub signed_posts_per_minute: u32,
+    pub unsigned_posts_per_minute: u32,
     /// The names that clients reach this host by.
     pub hosts: HostNames,
     /// What a 503 tells the caller to wait.
@@ -167,7 +178,13 @@ impl Default for ServerConfig {
         Self {
             max_body_bytes: 4 * 1024 * 1024,
             inflight: 4096,
+            unkeyed_inflight: 256,
+            body_bytes_inflight: 256 * 1024 * 1024,
+            unkeyed_body_bytes_inflight: 32 * 1024 * 1024,
+            answer_bytes_inflight: 256 * 1024 * 1024,
             requests_per_second: 0,
+            signed_posts_per_minute: 0,
+            unsigned_posts_per_minute: 60,
             hosts: HostNames::Any,
             retry_after_seconds: 1,
             // Half of what the protocol allows, so that one late timer breaks no promise.
@@ -261,7 +278,8 @@ pub struct NotReady(pub String);
 pub(crate) struct Host {
     pub(crate) app: App,
     pub(crate) load: Load,
-    pub(crate) rate: RateLimit,
+    pub(crate) rate: RateLimit<KeyId>,
+    pub(crate) posts: Posts,
     pub(crate) turns: Turns,
     pub(crate) discovery: Discovery,
     pub(crate) overlay: Overlay,
@@ -271,8 +289,12 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new(app: App) -> Self {
         Self {
-            load: Load::new(app.config.inflight, app.config.retry_after_seconds),
-            rate: RateLimit::new(app.config.requests_per_second),
+            load: Load::new(&app.config),
+            rate: RateLimit::new(Limited::Key, app.config.requests_per_second),
+            posts: Posts::new(
+                app.config.signed_posts_per_minute,
+                app.config.unsigned_posts_per_minute,
+            ),
             turns: Turns::default(),
             discovery: Discovery::default(),
             overlay: Overlay::default(),

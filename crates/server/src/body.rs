@@ -1,4 +1,4 @@
-//! Bodies as they arrive: bounded in size and time, and of the type that the operation takes.
+//! Bodies as they arrive: bounded in size, pace and sum, and of the type that the operation takes.
 
 use std::time::Duration;
 
@@ -7,8 +7,10 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};
 use callboard_agents::PackError;
 use callboard_core::DEEPEST;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
+use tokio::time::Instant;
 
+use crate::load::BodyRoom;
 use crate::operations::{BodyNeed, Media, Operation};
 use crate::problem::{Code, Problem};
 
@@ -17,15 +19,46 @@ const ARRIVAL: Duration = Duration::from_secs(60);
 /// A value that a run can keep, and what a request puts around it.
 const DEEPEST_BODY: usize = DEEPEST + 8;
 
-/// Reads the body whole, so that everything behind this has it in memory.
+/// How fast a body must come: it has some seconds, and one more for every so many bytes that have arrived.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    at_once: Duration,
+    bytes_per_second: u64,
+}
+
+impl Pace {
+    /// A busy client on a bad line, whose key says who it is.
+    pub(crate) const KEYED: Self =
+        Self { at_once: Duration::from_secs(20), bytes_per_second: 1024 };
+    /// Strangers post little, and at once.
+    pub(crate) const UNKEYED: Self =
+        Self { at_once: Duration::from_secs(5), bytes_per_second: 32 * 1024 };
+
+    /// How long a body may take of which so much is there.
+    fn allows(self, received: usize) -> Duration {
+        let earned = Duration::from_secs(received as u64 / self.bytes_per_second);
+        (self.at_once + earned).min(ARRIVAL)
+    }
+}
+
+/// What a body is measured by.
+#[derive(Debug)]
+pub(crate) struct Measure {
+    pub(crate) limit: usize,
+    pub(crate) pace: Pace,
+    pub(crate) room: BodyRoom,
+}
+
+/// Reads the body whole, so that everything behind this has it in memory. The room that it takes there is to be kept for
+/// as long as somebody works with it.
 pub(crate) async fn read(
     request: Request,
     operation: &Operation,
-    limit: usize,
-) -> Result<Request, Problem> {
+    mut measure: Measure,
+) -> Result<(Request, BodyRoom), Problem> {
     let (parts, body) = request.into_parts();
     check_encoding(&parts.headers)?;
-    let bytes = collect(body, operation.media, limit).await?;
+    let bytes = collect(body, operation.media, &mut measure).await?;
     if operation.takes.is_some() {
         check_type(&parts.headers, &bytes, operation.media)?;
         check_depth(&bytes, operation.media)?;
@@ -34,22 +67,34 @@ pub(crate) async fn read(
         (true, BodyNeed::Optional) => Bytes::from_static(b"{}"),
         _ => bytes,
     };
-    Ok(Request::from_parts(parts, Body::from(bytes)))
+    Ok((Request::from_parts(parts, Body::from(bytes)), measure.room))
 }
 
-async fn collect(body: Body, media: Media, limit: usize) -> Result<Bytes, Problem> {
+/// Only what has arrived takes room: a length that is announced costs its sender nothing.
+async fn collect(mut body: Body, media: Media, measure: &mut Measure) -> Result<Bytes, Problem> {
+    let Measure { limit, pace, room } = measure;
     // What is announced as too much need not be waited for.
-    if body.size_hint().lower() > limit as u64 {
-        return Err(too_large(media, limit));
+    if body.size_hint().lower() > *limit as u64 {
+        return Err(too_large(media, *limit));
     }
-    let too_late = |_| Problem::new(Code::RequestTimeout, "the body did not arrive in time");
-    let arrived = tokio::time::timeout(ARRIVAL, Limited::new(body, limit).collect())
-        .await
-        .map_err(too_late)?;
-    arrived.map(|body| body.to_bytes()).map_err(|error| match error.is::<LengthLimitError>() {
-        true => too_large(media, limit),
-        false => Problem::invalid("the body broke off"),
-    })
+    let began = Instant::now();
+    // One text rather than a list of pieces: many small pieces would take many times their bytes.
+    let mut arrived = Vec::new();
+    loop {
+        let next = tokio::time::timeout_at(began + pace.allows(arrived.len()), body.frame()).await;
+        let Some(frame) = next.map_err(|_| too_late())? else { return Ok(arrived.into()) };
+        let frame = frame.map_err(|_| Problem::invalid("the body broke off"))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        if piece.len() > limit.saturating_sub(arrived.len()) {
+            return Err(too_large(media, *limit));
+        }
+        room.grow(piece.len())?;
+        arrived.extend_from_slice(&piece);
+    }
+}
+
+fn too_late() -> Problem {
+    Problem::new(Code::RequestTimeout, "the body did not arrive in time")
 }
 
 fn too_large(media: Media, limit: usize) -> Problem {
@@ -154,6 +199,14 @@ mod tests {
             ("]]][", 1),
         ] {
             assert_eq!(depth(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_body_earns_time_by_arriving() {
+        let pace = Pace { at_once: Duration::from_secs(5), bytes_per_second: 1000 };
+        for (received, seconds) in [(0, 5), (999, 5), (1000, 6), (20_000, 25), (9_999_999, 60)] {
+            assert_eq!(pace.allows(received), Duration::from_secs(seconds), "{received}");
         }
     }
 

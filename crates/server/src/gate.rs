@@ -1,4 +1,5 @@
-//! What stands before every operation, in this order: room, key, rate, scope, body, idempotency.
+//! What stands before every operation, in this order: key, rate, room, scope, body, idempotency. Where no key is asked
+//! for, whose door it is comes first.
 
 use std::sync::Arc;
 
@@ -9,13 +10,16 @@ use axum::response::{IntoResponse, Response};
 use callboard_protocol::KeyId;
 
 use crate::app::Host;
-use crate::body;
+use crate::body::{self, Measure, Pace};
+use crate::connections::Connection;
+use crate::doors;
 use crate::idempotency;
 use crate::keys::Caller;
 use crate::metrics::Answers;
 use crate::observe::Seen;
 use crate::operations::{Access, Media, Operation};
 use crate::problem::{Code, Problem};
+use crate::share::Holder;
 
 /// The gate of one operation.
 #[derive(Debug, Clone)]
@@ -50,8 +54,10 @@ impl Gate {
             Access::Scope(scope) | Access::Anyone(scope) => std::slice::from_ref(scope),
             Access::OneOf(scopes) => scopes,
         };
-        let place = self.host.load.enter()?;
         let caller = self.authenticate(request.headers(), key_id)?;
+        let load = &self.host.load;
+        let place = load.keyed.enter(Holder::key(&caller))?;
+        let busy = request.extensions().get::<Connection>().map(Connection::work);
         if !scopes.iter().any(|scope| caller.may(scope)) {
             let operation = self.operation.name;
             tracing::warn!(target: "audit", operation, key = %caller.key_id, "scope missing");
@@ -64,7 +70,9 @@ impl Gate {
         let response = match self.operation.method.is_mutating() {
             true => {
                 request.extensions_mut().insert(caller.clone());
-                let request = body::read(request, self.operation, self.most_bytes()).await?;
+                let (limit, room) = (self.most_bytes(), load.keyed.body(Holder::key(&caller)));
+                let measure = Measure { limit, pace: Pace::KEYED, room };
+                let (request, _room) = body::read(request, self.operation, measure).await?;
                 match self.operation.is_remembered() {
                     true => {
                         idempotency::perform(&self.host, self.operation, &caller, request, next)
@@ -78,7 +86,7 @@ impl Gate {
                 next.run(request).await
             }
         };
-        Ok(place.hold(response))
+        place.hold(load, busy, response)
     }
 
     /// What the operator sets is for JSON; how large a pack may be is the protocol's to say.
@@ -90,14 +98,20 @@ impl Gate {
         }
     }
 
-    /// A link in the path is all the credential there is, or none is needed; the handler knows.
+    /// A link in the path is all the credential there is, or none is needed.
     async fn pass_unkeyed(&self, request: Request, next: Next) -> Result<Response, Problem> {
-        let place = self.host.load.enter()?;
-        let request = match self.operation.method.is_mutating() {
-            true => body::read(request, self.operation, self.most_bytes()).await?,
-            false => request,
+        let (place, holder, request) = doors::enter(&self.host, self.operation, request).await?;
+        let load = &self.host.load;
+        let response = match self.operation.method.is_mutating() {
+            true => {
+                let (limit, room) = (self.most_bytes(), load.unkeyed.body(holder));
+                let measure = Measure { limit, pace: Pace::UNKEYED, room };
+                let (request, _room) = body::read(request, self.operation, measure).await?;
+                next.run(request).await
+            }
+            false => next.run(request).await,
         };
-        Ok(place.hold(next.run(request).await))
+        place.hold(load, None, response)
     }
 
     /// The rate counts for every key that is known, also one that no longer opens anything. A text that is

@@ -11,6 +11,9 @@ use tokio_util::sync::CancellationToken;
 const REQUESTS: &str = "callboard_http_requests_total";
 const LATENCY: &str = "callboard_http_request_duration_seconds";
 const INFLIGHT: &str = "callboard_http_inflight";
+const BODY_BYTES: &str = "callboard_http_body_bytes";
+const ANSWER_BYTES: &str = "callboard_http_answer_bytes";
+const CONNECTIONS: &str = "callboard_http_connections";
 const STREAMS: &str = "callboard_sse_streams_open";
 const CLAIM_CONFLICTS: &str = "openwop_run_claim_conflicts_total";
 
@@ -65,6 +68,9 @@ impl Metrics {
         metrics::describe_counter!(REQUESTS, "HTTP requests by operation and status");
         metrics::describe_histogram!(LATENCY, "Seconds until an answer began, by operation");
         metrics::describe_gauge!(INFLIGHT, "Requests and streams in flight");
+        metrics::describe_gauge!(BODY_BYTES, "Bytes of bodies that arrive or are worked with");
+        metrics::describe_gauge!(ANSWER_BYTES, "Bytes of large answers that wait to be read");
+        metrics::describe_gauge!(CONNECTIONS, "Open connections");
         metrics::describe_gauge!(STREAMS, "Open event streams");
         metrics::describe_counter!(CLAIM_CONFLICTS, "Runs refused because their scope was busy");
         Ok(Self(handle))
@@ -130,6 +136,18 @@ pub(crate) fn scope_was_busy(tenant: &str) {
 
 pub(crate) fn inflight() -> Gauge {
     metrics::gauge!(INFLIGHT)
+}
+
+pub(crate) fn body_bytes() -> Gauge {
+    metrics::gauge!(BODY_BYTES)
+}
+
+pub(crate) fn answer_bytes() -> Gauge {
+    metrics::gauge!(ANSWER_BYTES)
+}
+
+pub(crate) fn connections() -> Gauge {
+    metrics::gauge!(CONNECTIONS)
 }
 
 /// Counts one open stream for as long as it lives.

@@ -139,7 +139,7 @@ codes! {
     MemberPaused = "member_paused", CONFLICT, "The member is paused, and nothing fires its workflows before it is resumed.";
     WorkConflict = "work_conflict", CONFLICT, "The work item is in that state already, somebody else was faster, or its member does not own its workflow any more.";
     MisdirectedRequest = "misdirected_request", MISDIRECTED_REQUEST, "The host is not known by the name in Host; start it with --host to give it one.";
-    RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The key asks too often; Retry-After says when to come back.";
+    RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The key, its tenant or the subscription is asked too often, or has too much under way; Retry-After says when to come back.";
     InternalError = "internal_error", INTERNAL_SERVER_ERROR, "Something broke on this side; details.correlationId finds it in the log.";
     CapabilityNotProvided = "capability_not_provided", NOT_IMPLEMENTED, "The protocol knows this, this host does not do it.";
     ServiceUnavailable = "service_unavailable", SERVICE_UNAVAILABLE, "The host is full or cannot reach its database; Retry-After says when to come back.";

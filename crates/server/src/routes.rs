@@ -18,7 +18,7 @@ pub(crate) mod files;
 mod fork;
 mod heartbeats;
 mod inbox;
-mod interrupts;
+pub(crate) mod interrupts;
 mod keys;
 mod list;
 mod made;

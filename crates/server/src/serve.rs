@@ -1,4 +1,7 @@
 //! Sockets: accepts connections, speaks HTTP/1.1 on them, and lets them end when the host does.
+//!
+//! A stranger's connection costs little and for no long time: its head is bounded in size and time, and it gives way
+//! where there are too many.
 
 use std::time::Duration;
 
@@ -13,12 +16,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service as _;
 
+use crate::connections::{Connection, Connections};
 use crate::linger::{Lingering, Unread};
 use crate::routes::Surface;
 
 /// A connection that sends no whole head in this time is closed. Longer than the 90 seconds for which common
 /// clients keep idle connections, so that it is they who close them and no request meets a closing door.
 const HEADERS_WITHIN: Duration = Duration::from_secs(95);
+
+/// What a connection may hold of bytes that were not looked at: a head, or a piece of a body. Heads of clients that we know
+/// take a tenth of it.
+const MOST_BUFFERED: usize = 64 * 1024;
 
 /// What connections get to finish after the stop. Streams end by themselves; this is for clients that do not read.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -27,19 +35,30 @@ const DRAIN: Duration = Duration::from_secs(5);
 const AFTER_ACCEPT_ERROR: Duration = Duration::from_millis(50);
 
 /// Serves until told to stop, then waits for what is open, but not for long.
-pub async fn serve(listener: TcpListener, surface: Surface, shutdown: CancellationToken) {
+pub async fn serve(
+    listener: TcpListener,
+    surface: Surface,
+    most_connections: usize,
+    shutdown: CancellationToken,
+) {
     // Connections are the one kind of task that comes from outside, so they have a tracker of their own.
     let connections = TaskTracker::new();
+    let open = Connections::new(most_connections);
     let cut = CancellationToken::new();
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((socket, _)) => {
-                let connection = converse(socket, surface.clone(), shutdown.clone());
-                let cut = cut.clone();
-                connections.spawn(async move { cut.run_until_cancelled_owned(connection).await });
+                let cut = cut.child_token();
+                let Some(connection) = open.admit(cut.clone()) else {
+                    tracing::warn!("a connection was refused: all others are at work");
+                    continue;
+                };
+                let talk = converse(socket, surface.clone(), connection, shutdown.clone());
+                connections.spawn(async move { cut.run_until_cancelled_owned(talk).await });
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
+                open.make_room();
                 shutdown.run_until_cancelled(tokio::time::sleep(AFTER_ACCEPT_ERROR)).await;
             }
         }
@@ -53,14 +72,20 @@ pub async fn serve(listener: TcpListener, surface: Surface, shutdown: Cancellati
     }
 }
 
-async fn converse(socket: TcpStream, surface: Surface, shutdown: CancellationToken) {
+async fn converse(
+    socket: TcpStream,
+    surface: Surface,
+    open: Connection,
+    shutdown: CancellationToken,
+) {
     // Frames of a stream are small and must not wait for each other.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "no-delay not set");
     }
     let unread = Unread::default();
     let socket = Lingering::new(socket, unread.clone());
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(open.clone());
         let unread = unread.clone();
         surface.clone().call(request).map(move |answered| {
             if answered.as_ref().is_ok_and(|it| it.headers().contains_key(header::CONNECTION)) {
@@ -72,6 +97,7 @@ async fn converse(socket: TcpStream, surface: Surface, shutdown: CancellationTok
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_WITHIN)
+        .max_buf_size(MOST_BUFFERED)
         .serve_connection(TokioIo::new(socket), service);
     tokio::pin!(connection);
     let ended = tokio::select! {

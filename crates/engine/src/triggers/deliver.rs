@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use callboard_core::{Birth, Delivered};
 use callboard_protocol::{
-    Object, RunId, StateReason, SubscriptionState, Timestamp, TriggerEvent, hex,
+    Object, RunId, StateReason, SubscriptionState, Timestamp, TriggerEvent, TriggerSource, hex,
 };
 
 use super::bridge::{Bridge, BridgeError};
@@ -62,41 +62,49 @@ pub(super) enum Attempted {
 }
 
 impl Bridge {
-    /// Checks who sent a post, before anything of it is looked at. A refusal is kept among the dead letters and moves
-    /// nothing: otherwise one bad post could kill a subscription.
+    /// The subscription that takes posts under this id. Nothing is believed yet.
+    pub async fn door(&self, id: &str) -> Result<Subscription, BridgeError> {
+        let opened = self.inner.triggers.open_subscription(id).await?;
+        let (subscription, _) = opened.ok_or(BridgeError::Unknown)?;
+        match subscription.source {
+            TriggerSource::Webhook | TriggerSource::Form | TriggerSource::Email => Ok(subscription),
+            TriggerSource::Queue
+            | TriggerSource::Schedule
+            | TriggerSource::Heartbeat
+            | TriggerSource::Manual => Err(BridgeError::Unknown),
+        }
+    }
+
+    /// Checks who sent a post, before anything of it is looked at: whether it is signed, or why it is not believed. A
+    /// refusal moves nothing: otherwise one bad post could kill a subscription.
     pub async fn authenticate(
         &self,
         id: &str,
         signed: Option<Signed<'_>>,
         body: &[u8],
-        arrival: String,
-    ) -> Result<Result<(Subscription, bool), SignatureError>, BridgeError> {
+    ) -> Result<(Subscription, Result<bool, SignatureError>), BridgeError> {
         let opened = self.inner.triggers.open_subscription(id).await?;
         let (subscription, secrets) = opened.ok_or(BridgeError::Unknown)?;
-        let now = self.now();
         let verdict = match signed {
-            Some(signed) => verify(signed, body, &secrets, now),
+            Some(signed) => verify(signed, body, &secrets, self.now()),
             None => Err(SignatureError::Malformed),
         };
-        match (subscription.body.verification, verdict) {
-            (Verification::None, _) => Ok(Ok((subscription, false))),
-            (Verification::Required | Verification::BestEffort, Ok(())) => {
-                Ok(Ok((subscription, true)))
-            }
-            (Verification::BestEffort, Err(_)) => Ok(Ok((subscription, false))),
-            (Verification::Required, Err(error)) => {
-                self.note_refused(&subscription, arrival, now).await?;
-                Ok(Err(error))
-            }
-        }
+        let believed = match (subscription.body.verification, verdict) {
+            (Verification::None, _) => Ok(false),
+            (Verification::Required | Verification::BestEffort, Ok(())) => Ok(true),
+            (Verification::BestEffort, Err(_)) => Ok(false),
+            (Verification::Required, Err(error)) => Err(error),
+        };
+        Ok((subscription, believed))
     }
 
-    async fn note_refused(
+    /// Keeps a refused post among the dead letters, without its content.
+    pub async fn note_refused(
         &self,
         subscription: &Subscription,
         id: String,
-        now: Timestamp,
     ) -> Result<(), StoreError> {
+        let now = self.now();
         let refused = Arrival {
             // The sender's id is not used: it may belong to a good post that is still to come.
             dedup_key: dedup_key(&subscription.id, &id),

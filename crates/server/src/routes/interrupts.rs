@@ -152,7 +152,7 @@ pub(super) async fn answer(
 }
 
 /// Reads a link and finds whose run it speaks of.
-async fn open_link(host: &Host, token: &str) -> Result<(Link, Scope), Problem> {
+pub(crate) async fn open_link(host: &Host, token: &str) -> Result<(Link, Scope), Problem> {
     let unknown = || Problem::new(Code::InterruptNotFound, "no such interrupt");
     let claim = Claim::of(token).ok_or_else(unknown)?;
     // Whose secret must have signed it is known only with the run.

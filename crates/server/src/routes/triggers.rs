@@ -25,7 +25,7 @@ use crate::keys::Caller;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
-pub(crate) use ingest::{blank, read as read_post};
+pub(crate) use ingest::{blank, read as read_post, unproven};
 pub(super) use ingest::{deliver, ingest};
 pub(super) use letters::{dead_letters, replay};
 

@@ -17,8 +17,10 @@ use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
 use crate::keys::Caller;
-use crate::problem::{Code, Problem};
-use crate::routes::triggers::{Create, Mode, arrival_id, blank, problem, read_post, subscribe};
+use crate::problem::Problem;
+use crate::routes::triggers::{
+    Create, Mode, arrival_id, blank, problem, read_post, subscribe, unproven,
+};
 use crate::routes::workflows;
 
 /// The fixture that the suite runs everywhere.
@@ -197,10 +199,12 @@ pub(crate) async fn trigger_ingest(
     let subscription = made(&host, &caller, source, &workflow, verification).await?;
     let (bridge, arrival) = (&host.app.bridge, arrival_id());
     let body = body.as_bytes();
-    let believed = bridge.authenticate(&subscription.id, None, body, arrival.clone()).await;
-    let (subscription, verified) = believed.map_err(problem)?.map_err(|_| {
-        Problem::new(Code::SignatureInvalid, "the signature does not fit, or is too old")
-    })?;
+    let believed = bridge.authenticate(&subscription.id, None, body).await;
+    let (subscription, verdict) = believed.map_err(problem)?;
+    let Ok(verified) = verdict else {
+        bridge.note_refused(&subscription, arrival).await?;
+        return Err(unproven());
+    };
     let incoming = read_post(&subscription, arrival, &headers, body, verified, host.now())?;
     let delivered = bridge.deliver(subscription, incoming).await.map_err(problem)?;
     let TriggerDelivery::Started(run) = delivered else {

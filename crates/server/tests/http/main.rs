@@ -18,6 +18,7 @@ mod create;
 mod deployments;
 mod diff;
 mod discovery;
+mod doors;
 mod envelope;
 mod events;
 mod everything;

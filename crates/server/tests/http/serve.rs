@@ -10,6 +10,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::given::{LIVE, TestHost};
 
+/// More than any test opens.
+const CONNECTIONS: usize = 1024;
+
 /// Long enough for the slowest machine; what takes this long hangs.
 const HANGS: Duration = Duration::from_secs(60);
 
@@ -37,7 +40,8 @@ async fn open_streams_and_idle_connections_do_not_keep_the_host_from_stopping() 
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let tasks = TaskTracker::new();
-    let served = tasks.spawn(serve(listener, host.router.clone(), host.shutdown.clone()));
+    let served =
+        tasks.spawn(serve(listener, host.router.clone(), CONNECTIONS, host.shutdown.clone()));
 
     let run = host.run("wait", json!({ "delayMs": 3_600_000 })).await;
     let mut stream = request(address, &format!("/v1/runs/{run}/events")).await;
@@ -67,7 +71,7 @@ async fn a_body_that_is_announced_as_too_large_is_not_waited_for() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let tasks = TaskTracker::new();
-    tasks.spawn(serve(listener, host.router.clone(), host.shutdown.clone()));
+    tasks.spawn(serve(listener, host.router.clone(), CONNECTIONS, host.shutdown.clone()));
     let mut socket = TcpStream::connect(address).await.expect("connected");
     let head = format!(
         "POST /v1/runs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {LIVE}\r\ncontent-length: 5000000\r\n\r\n"
@@ -87,7 +91,7 @@ async fn bytes_that_are_no_http_end_only_their_own_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let tasks = TaskTracker::new();
-    tasks.spawn(serve(listener, host.router.clone(), host.shutdown.clone()));
+    tasks.spawn(serve(listener, host.router.clone(), CONNECTIONS, host.shutdown.clone()));
     let mut odd = TcpStream::connect(address).await.expect("connected");
     odd.write_all(b"\x16\x03\x01 what is this\r\n\r\n").await.expect("sent");
     let mut answer = Vec::new();

@@ -77,16 +77,26 @@ pub(in crate::routes) async fn ingest(
     headers: HeaderMap,
     Sent(body): Sent,
 ) -> Result<Response, Problem> {
-    let signed = signed(&headers);
-    let arrival = arrival_id();
-    let believed = host.app.bridge.authenticate(&id, signed, &body, arrival.clone()).await;
-    let (subscription, verified) = believed.map_err(problem)?.map_err(|error| {
-        tracing::info!(subscription = id, reason = %error, "post refused");
-        Problem::new(Code::SignatureInvalid, "the signature does not fit, or is too old")
-    })?;
+    let (signed, arrival, bridge) = (signed(&headers), arrival_id(), &host.app.bridge);
+    let (subscription, verdict) = bridge.authenticate(&id, signed, &body).await.map_err(problem)?;
+    let verified = match verdict {
+        Ok(verified) => verified,
+        Err(error) => {
+            tracing::info!(subscription = id, reason = %error, "post refused");
+            if host.posts.is_worth_noting(&subscription) {
+                bridge.note_refused(&subscription, arrival).await?;
+            }
+            return Err(unproven());
+        }
+    };
+    host.posts.believed(&subscription, verified)?;
     let incoming = read(&subscription, arrival, &headers, &body, verified, host.now())?;
-    let delivered = host.app.bridge.deliver(subscription, incoming).await.map_err(problem)?;
+    let delivered = bridge.deliver(subscription, incoming).await.map_err(problem)?;
     Ok(answer(&delivered).into_response())
+}
+
+pub(crate) fn unproven() -> Problem {
+    Problem::new(Code::SignatureInvalid, "the signature does not fit, or is too old")
 }
 
 pub(in crate::routes) async fn deliver(

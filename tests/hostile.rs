@@ -12,3 +12,5 @@ mod expressions;
 mod packs;
 #[path = "hostile/schemas.rs"]
 mod schemas;
+#[path = "hostile/streams.rs"]
+mod streams;

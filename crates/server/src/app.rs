@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::discovery::{Discovery, capabilities};
 use crate::doors::Posts;
+use crate::follow::Snapshots;
 use crate::hosts::HostNames;
 use crate::keys::KeyRing;
 use crate::load::Load;
@@ -280,6 +281,7 @@ pub(crate) struct Host {
     pub(crate) load: Load,
     pub(crate) rate: RateLimit<KeyId>,
     pub(crate) posts: Posts,
+    pub(crate) snapshots: Snapshots,
     pub(crate) turns: Turns,
     pub(crate) discovery: Discovery,
     pub(crate) overlay: Overlay,
@@ -295,6 +297,7 @@ impl Host {
                 app.config.signed_posts_per_minute,
                 app.config.unsigned_posts_per_minute,
             ),
+            snapshots: Snapshots::default(),
             turns: Turns::default(),
             discovery: Discovery::default(),
             overlay: Overlay::default(),

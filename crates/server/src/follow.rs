@@ -1,11 +1,13 @@
 //! One open event stream: reads the log from a cursor, shows what the mode admits, waits when there is nothing.
 //!
 //! Nobody feeds a stream. It reads pages at its own pace, so a slow client slows only itself, and an
-//! idle one costs a cursor and a timer.
+//! idle one costs a cursor and a timer. What is made for a client is what it is about to take, not more.
 
 pub(crate) mod frames;
 mod lifeline;
+mod snapshots;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{future, io};
@@ -24,9 +26,13 @@ use crate::problem::Problem;
 use frames::{Batch, Frame};
 
 pub(crate) use lifeline::{KEEP_ALIVE, Lifeline};
+pub(crate) use snapshots::Snapshots;
 
-/// Snapshots may be large, so a page that turns into them is short.
+/// Every event becomes a snapshot, so a page that turns into them is short.
 const VALUES_PAGE: usize = 16;
+/// A page whose events came to more than this is followed by short ones.
+const LARGE_TEXT: usize = 1024 * 1024;
+const SHORT_PAGE: usize = 4;
 
 /// What a client asked to follow.
 #[derive(Debug)]
@@ -48,8 +54,12 @@ pub(crate) struct Follow {
     batch: Option<Batch>,
     /// The sequence to read next.
     next: u64,
+    /// How many events to read at once.
+    page: usize,
     /// How long the log was when it was last read.
     version: u64,
+    /// Made and not taken yet.
+    pieces: VecDeque<Bytes>,
     state: State,
     _open: OpenStream,
 }
@@ -63,6 +73,8 @@ enum Lens {
     Chunks,
     /// The run as it stands after the event.
     Values(Box<Watcher>),
+    /// The run as it stands now, because it is large.
+    Latest,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +106,10 @@ impl Follow {
         let Some(found) = engine.store().find(&caller.scope, &asked.run).await? else {
             return Ok(None);
         };
-        let lens = if asked.modes.is_values() {
+        let is_large = found.snapshot.as_ref().is_some_and(|json| json.len() > snapshots::LARGE);
+        let lens = if asked.modes.is_values() && is_large {
+            Lens::Latest
+        } else if asked.modes.is_values() {
             let Some(watcher) = engine.watch(&caller.scope, &asked.run).await? else {
                 return Ok(None);
             };
@@ -105,10 +120,15 @@ impl Follow {
             Lens::Events
         };
         let state = match (&lens, asked.last_seen) {
-            (Lens::Values(_), Some(seen)) => {
+            (Lens::Values(_) | Lens::Latest, Some(seen)) => {
                 State::Opening { at: seen.saturating_add(1).min(found.head.version) }
             }
             _ => State::Reading,
+        };
+        let page = match lens {
+            Lens::Values(_) => VALUES_PAGE,
+            Lens::Latest => 1,
+            Lens::Events | Lens::Chunks => PAGE,
         };
         Ok(Some(Self {
             line: Lifeline::new(Arc::clone(host), caller),
@@ -117,7 +137,9 @@ impl Follow {
             lens,
             batch: (!asked.buffer.is_zero()).then(|| Batch::new(asked.buffer)),
             next: asked.last_seen.map_or(0, |seen| seen.saturating_add(1)),
+            page,
             version: found.head.version,
+            pieces: VecDeque::new(),
             state,
             _open: OpenStream::new(),
         }))
@@ -127,13 +149,16 @@ impl Follow {
     pub(crate) fn into_body(self) -> Body {
         Body::from_stream(stream::unfold(self, |mut follow| async move {
             let item = follow.step().await.transpose()?;
-            Some((item.map(Bytes::from), follow))
+            Some((item, follow))
         }))
     }
 
     /// The next piece of text to send; None when it is over.
-    async fn step(&mut self) -> Result<Option<String>, io::Error> {
+    async fn step(&mut self) -> Result<Option<Bytes>, io::Error> {
         loop {
+            if let Some(piece) = self.pieces.pop_front() {
+                return Ok(Some(self.line.sent(piece)));
+            }
             let text = match self.state {
                 State::Over => return Ok(None),
                 _ if self.line.is_over() => Some(self.end()),
@@ -155,36 +180,72 @@ impl Follow {
                 false => text,
             };
             if !text.is_empty() {
-                return Ok(Some(self.line.sent(text)));
+                return Ok(Some(self.line.sent(text.into())));
             }
-            if self.line.is_due() && self.state == State::Reading {
-                return Ok(Some(self.line.sent(KEEP_ALIVE.to_owned())));
+            if self.line.is_due() && self.state == State::Reading && self.pieces.is_empty() {
+                return Ok(Some(self.line.sent(Bytes::from_static(KEEP_ALIVE.as_bytes()))));
             }
         }
     }
 
     async fn opening(&mut self, at: u64) -> Result<Option<String>, Problem> {
-        self.state = State::Reading;
-        let Lens::Values(watcher) = &mut self.lens else { return Ok(Some(String::new())) };
-        let frame = frames::snapshot(watcher, at).await?;
-        Ok(Some(self.show(frame)))
+        let text = match &mut self.lens {
+            Lens::Values(watcher) => {
+                let frame = frames::snapshot(watcher, at).await?;
+                Some(self.show(frame))
+            }
+            Lens::Latest => self.latest().await?,
+            Lens::Events | Lens::Chunks => Some(String::new()),
+        };
+        // Without room for a snapshot, it is tried again.
+        if text.is_some() && self.state != State::Over {
+            self.state = State::Reading;
+        }
+        Ok(text)
+    }
+
+    /// Shows a large run as it stands, and passes over what led there. None: there is no room for it now.
+    async fn latest(&mut self) -> Result<Option<String>, Problem> {
+        let Lifeline { host, caller, .. } = &self.line;
+        let newest = host.snapshots.newest(host, caller, &self.run, self.version).await?;
+        let Some(snapshot) = newest else { return Ok(None) };
+        let id = snapshot.id();
+        let (name, begin, end) = match self.batch {
+            Some(_) => ("batch", "[", "]"),
+            None => ("state.snapshot", "", ""),
+        };
+        let head = format!("id: {id}\nevent: {name}\ndata: {begin}{{\"atSeq\":{id},");
+        self.pieces.extend([head.into(), snapshot.fields(), format!("{end}\n\n").into()]);
+        self.next = self.next.max(snapshot.version);
+        Ok(Some(String::new()))
     }
 
     /// Reads one page. None: there was nothing new. An empty text: nothing of it is shown.
     async fn read(&mut self) -> Result<Option<String>, Problem> {
-        let limit = if matches!(self.lens, Lens::Values(_)) { VALUES_PAGE } else { PAGE };
         let Lifeline { host, caller, .. } = &self.line;
         let store = host.app.engine.store();
-        let page = store.read(&caller.scope, &self.run, self.next, limit).await?;
+        let page = store.read(&caller.scope, &self.run, self.next, self.page).await?;
         let Some(Page { status, version, events }) = page else { return Ok(Some(self.end())) };
         self.version = version;
         if events.is_empty() {
             return Ok(status.is_terminal().then(|| self.end()));
         }
+        if let (Lens::Latest, [event, ..]) = (&self.lens, &events[..]) {
+            if self.modes.admits(&event.kind) {
+                return self.latest().await;
+            }
+            self.next = event.sequence + 1;
+            return Ok(Some(String::new()));
+        }
         let mut text = String::new();
         for event in &events {
             self.next = event.sequence + 1;
             if let Some(frame) = self.frame_of(event).await? {
+                if matches!(self.lens, Lens::Values(_)) && frame.len() > snapshots::LARGE {
+                    // From here on only where it stands. What was made before goes out first.
+                    (self.lens, self.page, self.next) = (Lens::Latest, 1, event.sequence);
+                    return Ok(Some(text + &self.flush()));
+                }
                 text.push_str(&self.show(frame));
             }
             if Event::is_terminal(&event.kind) {
@@ -192,6 +253,9 @@ impl Follow {
             } else if event.kind == "node.suspended" {
                 text.push_str(&self.flush());
             }
+        }
+        if text.len() > LARGE_TEXT {
+            self.page = SHORT_PAGE;
         }
         Ok(Some(text))
     }
@@ -201,6 +265,8 @@ impl Follow {
             return Ok(None);
         }
         let frame = match &mut self.lens {
+            // `read` shows those.
+            Lens::Latest => return Ok(None),
             Lens::Events => frames::event(event),
             Lens::Chunks => frames::chunk(event),
             Lens::Values(watcher) => frames::snapshot(watcher, event.sequence + 1).await?,

@@ -17,6 +17,10 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    pub(super) fn len(&self) -> usize {
+        self.data.len()
+    }
+
     pub(crate) fn into_text(self) -> String {
         let id = self.id.map(|id| format!("id: {id}\n")).unwrap_or_default();
         format!("{id}event: {}\ndata: {}\n\n", self.name, self.data)
@@ -58,25 +62,28 @@ pub(super) async fn snapshot(watcher: &mut Watcher, version: u64) -> Result<Fram
     Ok(Frame { id, name: "state.snapshot".to_owned(), data: data.to_string() })
 }
 
-/// A batch goes out before its window ends once it has this many frames: a busy run must not fill the memory.
+/// A batch goes out before its window ends once it has this many frames or bytes: a busy run must not fill the memory.
 const MOST_FRAMES: usize = 1024;
+const MOST_BYTES: usize = 1024 * 1024;
 
 /// Frames that wait to go out together.
 #[derive(Debug)]
 pub(super) struct Batch {
     window: Duration,
     frames: Vec<Frame>,
+    bytes: usize,
     due: Option<Instant>,
 }
 
 impl Batch {
     pub(super) fn new(window: Duration) -> Self {
-        Self { window, frames: Vec::new(), due: None }
+        Self { window, frames: Vec::new(), bytes: 0, due: None }
     }
 
     /// The first frame of a batch starts its window.
     pub(super) fn push(&mut self, frame: Frame) {
         self.due.get_or_insert_with(|| Instant::now() + self.window);
+        self.bytes += frame.len();
         self.frames.push(frame);
     }
 
@@ -86,12 +93,13 @@ impl Batch {
 
     /// Whether it must go out now.
     pub(super) fn is_due(&self) -> bool {
-        self.frames.len() >= MOST_FRAMES || self.due.is_some_and(|due| due <= Instant::now())
+        let is_full = self.frames.len() >= MOST_FRAMES || self.bytes >= MOST_BYTES;
+        is_full || self.due.is_some_and(|due| due <= Instant::now())
     }
 
     /// The whole batch as one frame under the highest id, or nothing.
     pub(super) fn take(&mut self) -> String {
-        self.due = None;
+        (self.due, self.bytes) = (None, 0);
         let frames = std::mem::take(&mut self.frames);
         let Some(id) = frames.iter().map(|frame| frame.id).max() else { return String::new() };
         let items: Vec<String> = frames.into_iter().map(|frame| frame.data).collect();

@@ -55,6 +55,7 @@ mod schemas;
 mod seams;
 mod secrets;
 mod serve;
+mod snapshots;
 mod stream;
 mod table;
 mod talks;

@@ -4,10 +4,14 @@
 mod api;
 mod support;
 
+#[path = "hostile/agent_calls.rs"]
+mod agent_calls;
 #[path = "hostile/doors.rs"]
 mod doors;
 #[path = "hostile/expressions.rs"]
 mod expressions;
+#[path = "hostile/outside.rs"]
+mod outside;
 #[path = "hostile/packs.rs"]
 mod packs;
 #[path = "hostile/schemas.rs"]

@@ -5,6 +5,7 @@
 //! the bracket is closed. Every outward call is made once: an attempt that starts afresh walks through the recorded
 //! ones and tells nothing twice.
 
+pub(crate) mod again;
 mod coding;
 mod contract;
 mod conversation;

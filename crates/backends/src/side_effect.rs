@@ -10,8 +10,12 @@ use callboard_core::Outcome;
 use callboard_engine::{Activity, Call, Effect, OnUnknown, Once, OnceError};
 use callboard_protocol::Object;
 
-const EFFECT: Effect<'static> =
-    Effect { index: 0, provider: "conformance", on_unknown: OnUnknown::Ask };
+const EFFECT: Effect<'static> = Effect {
+    index: 0,
+    provider: "conformance",
+    on_unknown: OnUnknown::Ask(|said| said),
+    is_told: false,
+};
 
 /// Makes one recorded call to nobody. What counts is whether it is made.
 ///

@@ -216,7 +216,7 @@ pub struct Fork {
     /// How many events the source had when it was forked; what it records later is not looked at.
     pub until: u64,
     pub mode: ForkMode,
-    /// The run whose id a replay keeps in payloads and keys.
+    /// The run whose id a replay keeps in payloads and keys, and a branch finds in those right before it.
     pub origin: RunId,
     /// Where the source's log had left the histories of earlier runs, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -243,12 +243,16 @@ impl Fork {
     /// A fork of this run before its event `from`, of `until` that it has.
     pub fn of(source: &Birth, mode: ForkMode, from: u64, until: u64) -> Self {
         let departures = source.fork.iter().flat_map(Self::departures);
+        let origin = match mode {
+            ForkMode::Replay => source.told_id(until).clone(),
+            ForkMode::Branch => source.teller(from.saturating_sub(1)),
+        };
         Self {
             source: source.run_id.clone(),
             from,
             until,
             mode,
-            origin: source.told_id(until).clone(),
+            origin,
             earlier: departures.filter(|one| mode == ForkMode::Replay || one.at < from).collect(),
             refusal: None,
             prompts: Vec::new(),
@@ -316,6 +320,21 @@ impl Birth {
         };
         let departure = fork.earlier.iter().find(|departure| place < departure.at);
         departure.map_or(&fork.origin, |departure| &departure.left)
+    }
+
+    /// The run that told the event at this place of the log, which may be one whose history this run goes on with.
+    fn teller(&self, place: u64) -> RunId {
+        let mut departures = self.fork.iter().flat_map(Fork::departures);
+        let departure = departures.find(|departure| place < departure.at);
+        departure.map_or_else(|| self.told_id(u64::MAX).clone(), |departure| departure.left)
+    }
+
+    /// The runs whose histories this run goes on with, the latest first: what they did there is this run's past.
+    pub fn forebears(&self) -> Vec<RunId> {
+        let departures = self.fork.iter().flat_map(Fork::departures);
+        let mut runs: Vec<RunId> = departures.map(|departure| departure.left).collect();
+        runs.reverse();
+        runs
     }
 
     pub fn is_replay(&self) -> bool {

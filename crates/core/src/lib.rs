@@ -47,8 +47,8 @@ pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use run::{
     AgentFact, Answered, Attempt, Cause, ChildNews, ChildOrder, Command, Entry, Fact,
     InterruptView, Invoked, KeptModels, LiveChild, MemoryView, ModelName, ModelTurn, Outcome,
-    OutsideWrite, PromptComparison, Refusal, RefusalDivergence, Resolution, RetryClass, Run, Task,
-    ToolCalled, ToolReturned, Via, model_turns, status_for_parent,
+    OutcomesTold, OutsideWrite, PromptComparison, Refusal, RefusalDivergence, Resolution,
+    RetryClass, Run, Task, ToolCalled, ToolReturned, Via, model_turns, status_for_parent,
 };
 pub use schedule::{Cron, HORIZON, HORIZON_TEXT, ScheduleError, within_horizon};
 pub use schema::Schema;

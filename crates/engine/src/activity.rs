@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
 use callboard_core::{
-    AgentFact, AgentPin, Answered, Attempt, Birth, Fact, KeptModels, Outcome, Pin, RunBudget, Task,
-    TraceContext, pin_version,
+    AgentFact, AgentPin, Answered, Attempt, Birth, Fact, KeptModels, Outcome, OutcomesTold, Pin,
+    RunBudget, Task, TraceContext, pin_version,
 };
 use callboard_protocol::{
     AgentRef, AgentSession, EnvelopeKind, Failure, NodeId, Object, Principal, Remembered, RunId,
@@ -133,6 +133,8 @@ pub struct Call {
     pub answer: Option<Answered>,
     /// The last of those answers that was not about a budget: it still holds when one is asked for afterwards.
     pub decision: Option<Answered>,
+    /// How often this visit has told what came of outward calls, as far as that was told before this attempt.
+    pub outcomes: OutcomesTold,
     /// Which models the visit must go on with.
     pub models: KeptModels,
     /// Where a coding agent worked in an earlier attempt of this visit.
@@ -150,6 +152,8 @@ pub struct Call {
     pub(crate) payers: Payers,
     /// The place in the run's trace that whatever this calls belongs under.
     pub trace: TraceContext,
+    /// The runs whose histories this one goes on with, the latest first.
+    pub(crate) forebears: Vec<RunId>,
     pub(crate) claim: Claim,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) secrets: Arc<dyn Secrets>,

@@ -507,6 +507,7 @@ impl Driver {
             told: task.told,
             answer: task.answer,
             decision: task.decision,
+            outcomes: task.outcomes,
             models: task.models,
             session: task.session,
             transcript_window: usize::try_from(birth.limits.transcript_window)
@@ -517,6 +518,7 @@ impl Driver {
             budget: birth.budget.clone(),
             payers: Payers::of(birth, &inner.options.limits, Arc::clone(&inner.roster)),
             trace: TraceContext::below(birth, &attempt.node, attempt.visit),
+            forebears: birth.forebears(),
             claim: self.claim.clone(),
             store: self.engine.inner.store.clone(),
             secrets: self.engine.inner.secrets.clone(),

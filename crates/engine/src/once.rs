@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use callboard_core::{Outcome, Question, RetryClass};
-use callboard_protocol::{Failure, InterruptKind, Timestamp};
+use callboard_protocol::{Failure, InterruptKind, RunId, Timestamp};
 
 use crate::activity::{Call, Superseded};
 use crate::effects::{Begun, EffectClaim, EffectId};
@@ -18,17 +18,21 @@ pub struct Effect<'a> {
     /// Whom it reaches.
     pub provider: &'a str,
     pub on_unknown: OnUnknown,
+    /// Whether the log tells already what came of it. Then it is made no more: a run that goes on with another's
+    /// history takes the outcome from there.
+    pub is_told: bool,
 }
 
 /// What follows when a call was claimed and nobody knows whether it was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum OnUnknown {
     /// Making it twice does no harm, or the far side knows the effect's id.
     Repeat,
     /// The far side is asked whether it was made, by the caller's own means.
     Verify,
-    /// A person says what happened.
-    Ask,
+    /// A person says what happened. What they say that it came to is kept in the form of an outcome, which this
+    /// makes of it.
+    Ask(fn(Value) -> Value),
 }
 
 /// Why a call that was to be made once has no value.
@@ -60,6 +64,8 @@ pub struct Once {
     pub id: EffectId,
     /// The call may have been made already, then: find out before making it.
     pub perhaps_made: Option<Timestamp>,
+    /// Whether an attempt before this one may have told of the call while it was made, and left that open.
+    pub was_begun: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -83,6 +89,9 @@ impl Call {
         let id = self.effect_id(effect);
         let perhaps_made = match self.begin(&id, false).await? {
             Begun::Known(outcome) => return kept(&outcome),
+            Begun::Fresh | Begun::Unknown { .. } if self.is_past(effect) => {
+                return self.inherit(effect, &id).await;
+            }
             Begun::Fresh => None,
             Begun::Unknown { since } => match self.on_unknown(effect, &id, since).await? {
                 Verdict::Make => match self.begin(&id, true).await? {
@@ -92,7 +101,8 @@ impl Call {
                 Verdict::Settled(outcome) => return outcome,
             },
         };
-        match make(Once { id: id.clone(), perhaps_made }).await {
+        let was_begun = perhaps_made.is_some() || !self.forebears.is_empty();
+        match make(Once { id: id.clone(), perhaps_made, was_begun }).await {
             Ok(value) => self.settle(&id, Kept::Value(value)).await,
             Err(Stumble { failure, class: RetryClass::Final }) => {
                 self.settle(&id, Kept::Failure(failure)).await
@@ -106,7 +116,34 @@ impl Call {
 
     /// The identity of a call: the same for whoever makes this visit.
     pub fn effect_id(&self, effect: Effect<'_>) -> EffectId {
-        EffectId::new(&self.tenant, &self.run, &self.attempt, effect.index, effect.provider)
+        self.effect_of(&self.run, effect)
+    }
+
+    fn effect_of(&self, run: &RunId, effect: Effect<'_>) -> EffectId {
+        EffectId::new(&self.tenant, run, &self.attempt, effect.index, effect.provider)
+    }
+
+    /// Whether a run made the call whose history this one goes on with.
+    fn is_past(&self, effect: Effect<'_>) -> bool {
+        effect.is_told && !self.forebears.is_empty()
+    }
+
+    /// Takes over what came of a call in the past of a branch. It becomes the branch's own, for those who branch again.
+    async fn inherit(&self, effect: Effect<'_>, id: &EffectId) -> Result<Value, OnceError> {
+        for run in &self.forebears {
+            let found = self.store.find_effect(&self.effect_of(run, effect)).await;
+            if let Some(outcome) = found.map_err(|error| self.unstored(&error))? {
+                let settled = self.store.settle_effect(id, outcome.clone()).await;
+                settled.map_err(|error| self.unstored(&error))?;
+                return kept(&outcome);
+            }
+        }
+        let message = format!(
+            "what came of a call to {} before this branch began is not known any more; branch from before its node",
+            effect.provider
+        );
+        let failure = Failure::new("replay_source_missing", message);
+        Err(OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Final }))
     }
 
     async fn begin(&self, id: &EffectId, repeat: bool) -> Result<Begun, OnceError> {
@@ -141,7 +178,7 @@ impl Call {
     ) -> Result<Verdict, OnceError> {
         match effect.on_unknown {
             OnUnknown::Repeat | OnUnknown::Verify => Ok(Verdict::Make),
-            OnUnknown::Ask => {
+            OnUnknown::Ask(said) => {
                 // An answer is for this claim alone: one that a later crash left open is asked about anew.
                 let subject = subject(effect, id, since);
                 let answer = self.answer.as_ref();
@@ -151,7 +188,7 @@ impl Call {
                     Some(answer) => match answer["action"].as_str() {
                         Some("repeat") => Ok(Verdict::Make),
                         Some("done") => {
-                            let outcome = Kept::Value(answer["result"].clone());
+                            let outcome = Kept::Value(said(answer["result"].clone()));
                             Ok(Verdict::Settled(self.settle(id, outcome).await))
                         }
                         _ => {

@@ -75,6 +75,9 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Returns when the run's log may have grown beyond `version`. A hint: it may come early, or for nothing.
     async fn changed(&self, run: &RunId, version: u64);
 
+    /// What came of an outward call, if anybody knows. For the engine alone, as `open`.
+    async fn find_effect(&self, id: &EffectId) -> Result<Option<String>, StoreError>;
+
     /// Claims an outward call before it is made, or answers what is known of it. Only the holder of the run may.
     async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError>;
 

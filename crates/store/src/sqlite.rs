@@ -262,6 +262,11 @@ impl Store for SqliteStore {
         }
     }
 
+    async fn find_effect(&self, id: &EffectId) -> Result<Option<String>, StoreError> {
+        let (id, seal) = (id.clone(), Arc::clone(&self.seal));
+        self.readers.read(move |db| effects::find(db, &seal, &id)).await
+    }
+
     async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
         let (effect, seal) = (effect.clone(), Arc::clone(&self.seal));
         self.writer.write(move |db| effects::begin(db, &seal, &effect)).await

@@ -6,6 +6,7 @@ use callboard_core::{AgentFact, RetryClass};
 use callboard_engine::{Effect, OnUnknown, Once, OnceError, Stumble};
 use callboard_protocol::{EnvelopeRefusal, Failure, ProviderUsage};
 
+use super::again::tell_again;
 use super::watch::Watch;
 use super::{End, Work};
 use crate::coding::{
@@ -80,7 +81,7 @@ impl Work<'_> {
         let wanted = Wanted { model, prompt, before, is_allowed: None };
         let (mut index, mut report) = self.send(wanted, admitted).await?;
         while let Some(permission) = &report.asks {
-            let is_allowed = match self.ruling(index) {
+            let is_allowed = match self.ruling(index, &model.model, permission) {
                 None => return Err(self.suspend(index, &model.model, permission).await?),
                 ruled => ruled,
             };
@@ -108,8 +109,9 @@ impl Work<'_> {
             || wanted.before.is_some()
             || admitted.names_sessions
             || !admitted.changes_things;
-        let on_unknown = if is_safe { OnUnknown::Verify } else { OnUnknown::Ask };
-        let effect = Effect { index, provider: CODING_PROVIDER, on_unknown };
+        let on_unknown = if is_safe { OnUnknown::Verify } else { OnUnknown::Ask(|said| said) };
+        let is_told = self.tale.knows_answer();
+        let effect = Effect { index, provider: CODING_PROVIDER, on_unknown, is_told };
         let known = known.map(|session| session.session_id.as_str());
         let is_harmless = !admitted.changes_things && !call.has_called_tools;
         let (verbosity, credential) = (self.verbosity(), self.credential.clone());
@@ -137,7 +139,8 @@ impl Work<'_> {
                 decision,
             };
             let mut watch = Watch::new(call, kind, index, verbosity);
-            watch.begin(once.perhaps_made.is_some()).await;
+            watch.begin(once.was_begun).await;
+            tell_again(call, &once, &format!("{CODING_PROVIDER}/{kind}"), None).await;
             let worked = host.coders.work(errand, &mut watch).await;
             watch.end(worked.as_ref().is_ok_and(|report| report.asks.is_none())).await;
             let report = worked.map_err(|error| stumble(&error))?;

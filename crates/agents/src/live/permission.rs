@@ -14,7 +14,7 @@ const ARTIFACT: &str = "callboard.coding-permission";
 impl Work<'_> {
     /// What was decided about the question that an errand ended with; none while nobody has. Anything but a plain yes is a
     /// no.
-    pub(super) fn ruling(&self, call: u32) -> Option<bool> {
+    pub(super) fn ruling(&self, call: u32, kind: &str, permission: &Permission) -> Option<bool> {
         let answered = self.call.decision.as_ref()?;
         let asked = match answered.kind {
             // Whoever was in doubt about the result had all answers before.
@@ -27,7 +27,12 @@ impl Work<'_> {
         let is_accepted = answered.value.as_ref().is_some_and(|it| it["action"] == "accept");
         match asked.cmp(&u64::from(call)) {
             std::cmp::Ordering::Less => None,
-            std::cmp::Ordering::Equal => Some(is_accepted),
+            // A branch may come to ask something else in the same place: a yes is for what it was said to.
+            std::cmp::Ordering::Equal => {
+                let asks = question(call, kind, permission).data;
+                let is_same = |part: &str| answered.data[part] == asks[part];
+                ["artifactId", "title"].into_iter().all(is_same).then_some(is_accepted)
+            }
             // A later question: what came of this one is on record, so nobody acts on the no.
             std::cmp::Ordering::Greater => Some(false),
         }

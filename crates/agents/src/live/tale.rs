@@ -2,7 +2,7 @@
 
 use std::mem::{Discriminant, discriminant, take};
 
-use callboard_core::{AgentFact, Fact};
+use callboard_core::{AgentFact, Fact, OutcomesTold};
 use callboard_engine::{Call, Superseded};
 
 /// Collects facts until they must be on disk. An attempt that starts afresh tells the same ones in the same places, and
@@ -12,11 +12,30 @@ pub(crate) struct Tale<'a> {
     places: Vec<(Discriminant<AgentFact>, u32)>,
     waiting: Vec<Fact>,
     prompt: Option<AgentFact>,
+    /// What was noted so far of outward calls.
+    outcomes: OutcomesTold,
 }
 
 impl<'a> Tale<'a> {
     pub(crate) fn new(call: &'a Call) -> Self {
-        Self { call, places: Vec::new(), waiting: Vec::new(), prompt: None }
+        Self {
+            call,
+            places: Vec::new(),
+            waiting: Vec::new(),
+            prompt: None,
+            outcomes: OutcomesTold::default(),
+        }
+    }
+
+    /// Whether earlier attempts have told already what comes of the next call of a model or a coding agent.
+    pub(crate) fn knows_answer(&self) -> bool {
+        let (known, noted) = (self.call.outcomes, self.outcomes);
+        known.used > noted.used || known.left > noted.left || known.concluded > noted.concluded
+    }
+
+    /// Whether earlier attempts have told already what comes of the next call of a tool.
+    pub(crate) fn knows_return(&self) -> bool {
+        self.knows_answer() || self.call.outcomes.returned > self.outcomes.returned
     }
 
     /// Adds a fact to those that are told next.
@@ -36,6 +55,7 @@ impl<'a> Tale<'a> {
         if self.prompt.is_none() && matches!(fact, AgentFact::PromptResolved { .. }) {
             self.prompt = Some(fact.clone());
         }
+        self.outcomes.note(&fact);
         self.waiting.push(Fact::Agent { place, fact });
     }
 

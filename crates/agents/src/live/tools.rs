@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use callboard_core::{AgentFact, RetryClass, ToolCalled, ToolReturned};
-use callboard_engine::{Call, Effect, OnUnknown, Once, Stumble};
+use callboard_core::{AgentFact, Outcome, RetryClass, ToolCalled, ToolReturned};
+use callboard_engine::{Call, Effect, OnUnknown, Once, OnceError, Stumble};
 use callboard_protocol::{Failure, Object, Principal, ToolStatus};
 
+use super::again::tell_again;
 use super::{End, LiveAgents, Work};
 use crate::memory::{AgentMemory, Notebook};
 use crate::model::{ToolSpec, WantedCall};
@@ -61,7 +62,10 @@ impl Work<'_> {
             principal: self.call.principal.as_ref().map(ToString::to_string),
             transport: descriptor.transport.as_str().to_owned(),
         }));
-        let kept = self.call_once(&admitted).await?;
+        let kept = match self.call_once(&admitted).await {
+            Ok(kept) => kept,
+            Err(end) => return Err(self.returned_nothing(tool, call_id, end)),
+        };
         let content = kept.for_model();
         let Kept { status, duration_ms, result, fault } = kept;
         let result = match (result, fault) {
@@ -74,6 +78,22 @@ impl Work<'_> {
         Ok(content)
     }
 
+    /// A call whose outcome ends the invocation has returned too; one that is made later has not.
+    fn returned_nothing(&mut self, tool: String, call_id: String, end: End) -> End {
+        let failure = match &end {
+            End::Failed(failure) => failure,
+            End::Once(OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Final })) => {
+                failure
+            }
+            End::Once(_) | End::Later(_) | End::Refused => return end,
+        };
+        let result = Err(failure.clone());
+        let (status, duration_ms) = (ToolStatus::Error, None);
+        let returned = ToolReturned { tool, call_id, result, status, duration_ms };
+        self.tale.note(AgentFact::ToolReturned(returned));
+        end
+    }
+
     /// The gate and the call are one effect: what was decided about a call stays decided.
     async fn call_once(&mut self, admitted: &AdmittedCall) -> Result<Kept, End> {
         let index = self.next_call();
@@ -84,11 +104,15 @@ impl Work<'_> {
         let notebook = Notebook { memory: &memory, files: &call.files, ordinal: index + 1 };
         let descriptor = admitted.tool.descriptor();
         let on_unknown =
-            if descriptor.is_repeatable() { OnUnknown::Repeat } else { OnUnknown::Ask };
-        let effect = Effect { index, provider: &descriptor.id, on_unknown };
+            if descriptor.is_repeatable() { OnUnknown::Repeat } else { OnUnknown::Ask(Kept::said) };
+        let is_told = self.tale.knows_return();
+        let effect = Effect { index, provider: &descriptor.id, on_unknown, is_told };
         let made = call.once(effect, |once| async move {
             let kept = match host.may_use(call, descriptor).await {
-                Ok(()) => host.use_tool(call, admitted, &once, notebook).await,
+                Ok(()) => {
+                    tell_again(call, &once, &descriptor.id, None).await;
+                    host.use_tool(call, admitted, &once, notebook).await
+                }
                 Err(refusal) => Kept::refused(&refusal),
             };
             serde_json::to_value(kept).map_err(|error| Stumble {
@@ -96,9 +120,12 @@ impl Work<'_> {
                 class: RetryClass::Final,
             })
         });
-        serde_json::from_value(made.await?).map_err(|error| {
+        let mut kept: Kept = serde_json::from_value(made.await?).map_err(|error| {
             End::Failed(Failure::new("internal_error", format!("a kept result: {error}")))
-        })
+        })?;
+        // What a person says is as long as they like.
+        kept.result = kept.result.map(|result| result.within(host.settings.tool_result_bytes));
+        Ok(kept)
     }
 }
 
@@ -159,6 +186,11 @@ impl LiveAgents {
 }
 
 impl Kept {
+    /// What a person says that the tool has answered. Who says nothing says that it was done.
+    fn said(value: Value) -> Value {
+        json!({ "status": ToolStatus::Ok, "result": { "value": value } })
+    }
+
     fn refused(refusal: &HookRefusal) -> Self {
         let status = match refusal {
             HookRefusal::Forbidden { .. } => ToolStatus::Forbidden,

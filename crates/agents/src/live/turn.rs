@@ -8,6 +8,7 @@ use callboard_core::{AgentFact, Fact, Outcome, RetryClass};
 use callboard_engine::{Call, Effect, OnUnknown, Once, Stumble};
 use callboard_protocol::{EnvelopeRefusal, EnvelopeTruncated, Failure, ModelFallback, SecretName};
 
+use super::again::tell_again;
 use super::speech::Speech;
 use super::{End, Work};
 use crate::model::{
@@ -110,17 +111,8 @@ impl Work<'_> {
                 Asked::Troubled(trouble) => self.fall_back(request, trouble)?,
             }
         };
-        let usage = turn.usage.unwrap_or_default();
-        let priced = self.host.prices.usage(&request.model, &usage, None);
-        self.tale.note(AgentFact::Used(match turn.usage {
-            Some(_) => priced,
-            // What nobody counted has no price.
-            None => callboard_protocol::ProviderUsage {
-                cost_estimate_usd: None,
-                currency: None,
-                ..priced
-            },
-        }));
+        let used = self.host.prices.usage_of(&request.model, turn.usage.as_ref());
+        self.tale.note(AgentFact::Used(used));
         self.thought(&turn);
         Ok(turn)
     }
@@ -156,7 +148,8 @@ impl Work<'_> {
         self.tale.tell().await?;
         let (verbosity, credential) = (self.verbosity(), self.credential.clone());
         let (has_next, pause) = (!self.fallbacks.is_empty(), self.host.settings.retry_pause);
-        let effect = Effect { index, provider: &provider, on_unknown: OnUnknown::Repeat };
+        let (on_unknown, is_told) = (OnUnknown::Repeat, self.tale.knows_answer());
+        let effect = Effect { index, provider: &provider, on_unknown, is_told };
         let mut wait = None;
         let asked = call.once(effect, |once| {
             let wait = &mut wait;
@@ -274,9 +267,11 @@ impl Asking<'_> {
         if let Some(name) = &self.credential {
             request.key = Some(self.call.secret(name).await?);
         }
-        if once.perhaps_made.is_some() {
+        if once.was_begun {
             self.close_thinking().await;
         }
+        let foreseen = once.perhaps_made.map(|_| self.prices.foresee(&request));
+        tell_again(self.call, &once, &request.model.to_string(), foreseen).await;
         let mut pause = self.pause;
         for made in 1.. {
             let attempt = (made > 1).then_some(made - 1);

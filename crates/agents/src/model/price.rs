@@ -111,6 +111,18 @@ impl PriceTable {
         Spent { input_tokens: input, output_tokens: output, cost_usd }
     }
 
+    /// What the log says about a turn. What nobody counted has no price.
+    pub(crate) fn usage_of(&self, model: &ModelRef, counted: Option<&TokenUsage>) -> ProviderUsage {
+        match counted {
+            Some(usage) => self.usage(model, usage, None),
+            None => ProviderUsage {
+                cost_estimate_usd: None,
+                currency: None,
+                ..self.usage(model, &TokenUsage::default(), None)
+            },
+        }
+    }
+
     /// What the log says about a call.
     pub fn usage(
         &self,

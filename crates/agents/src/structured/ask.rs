@@ -10,6 +10,7 @@ use callboard_protocol::{EnvelopeRefusal, EnvelopeTruncated, Failure, SecretName
 
 use super::settings::{CEILING, Settings};
 use super::{Stop, StructuredOutput};
+use crate::live::again::tell_again;
 use crate::live::tale::Tale;
 use crate::model::{
     Exhausted, ExhaustedReason, Message, Model, ModelRequest, RetryAdvice, SCHEMA_ROUNDS,
@@ -143,6 +144,7 @@ impl<'a> Ask<'a> {
             provider: &request.model.provider,
             // A question asked twice is paid for twice and does no harm.
             on_unknown: OnUnknown::Repeat,
+            is_told: self.tale.knows_answer(),
         };
         self.calls += 1;
         let (models, prices, call) = (&self.to.models, &self.to.prices, self.call);
@@ -156,6 +158,8 @@ impl<'a> Ask<'a> {
             if let Some(name) = &credential {
                 request.key = Some(call.secret(name).await?);
             }
+            let foreseen = once.perhaps_made.map(|_| prices.foresee(&request));
+            tell_again(call, &once, &request.model.to_string(), foreseen).await;
             asked(&**models, call, &request, long_wait).await
         });
         let made = made.await;
@@ -175,10 +179,8 @@ impl<'a> Ask<'a> {
             // Nobody offered any tool: what counts is what was said.
             turn.stop = StopReason::Stop;
         }
-        if let Some(usage) = &turn.usage {
-            let model = &self.request.model;
-            self.tale.note(AgentFact::Used(self.to.prices.usage(model, usage, None)));
-        }
+        let used = self.to.prices.usage_of(&self.request.model, turn.usage.as_ref());
+        self.tale.note(AgentFact::Used(used));
         Ok(turn)
     }
 

@@ -31,6 +31,14 @@ impl ToolOutput {
         Self { value: kept.into(), of_bytes }
     }
 
+    /// Cuts what somebody has kept without looking at its length.
+    pub(crate) fn within(self, most: usize) -> Self {
+        match self.of_bytes {
+            Some(_) => self,
+            None => Self::bounded(self.value, most),
+        }
+    }
+
     /// The result as a message to the model: marked as a stranger's words, with a note of ours where it was cut.
     pub(crate) fn for_model(&self) -> String {
         let text = text_of(&self.value);

@@ -49,6 +49,7 @@ fn facts(log: &[Recorded]) -> BTreeMap<&str, Vec<Value>> {
 async fn a_crash_at_any_write_changes_nothing_that_counts() {
     let (_, whole, appends) = under(Fate::Live).await;
     assert!(appends > 10, "{appends}");
+    let mut repeated = 0;
     for at in 1..=appends {
         for fate in [Fate::DieBefore(at), Fate::DieAfter(at)] {
             let (world, log, _) = under(fate).await;
@@ -58,8 +59,20 @@ async fn a_crash_at_any_write_changes_nothing_that_counts() {
             assert!(world.asked() <= 4, "{fate:?}: {} turns", world.asked());
             let made = world.made.lock().unwrap().clone();
             assert!(made.len() <= 3, "{fate:?}: {made:?}");
+            // Whatever went out again is told as such, with the key under which it went out before.
+            let again = told(&log, "log.appended");
+            let again: Vec<&Value> =
+                again.iter().filter(|it| it["fields"]["code"] == "call_sent_again").collect();
+            assert!(world.asked() + made.len() - 5 <= again.len(), "{fate:?}: {again:?}");
+            for it in &again {
+                assert!(it["fields"]["idempotencyKey"].is_string(), "{it}");
+                let is_model = it["fields"]["to"] == "puppet/one";
+                assert_eq!(it["fields"].get("mayHaveUsed").is_some(), is_model, "{it}");
+            }
+            repeated += world.asked() + made.len() - 5;
         }
     }
+    assert!(repeated > 0, "no crash was in the middle of a call");
 }
 
 /// A-51, and the tokens of A-87.

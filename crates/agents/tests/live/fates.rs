@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use callboard_engine::{ForkOrder, KeyMode, Order, Overlay, Recorded};
-use callboard_protocol::ForkMode;
+use callboard_engine::{Engine, ForkOrder, KeyMode, Order, Overlay, Recorded};
+use callboard_protocol::{ForkMode, RunId};
 use serde_json::json;
 
 use crate::given::{World, agent_order, task};
@@ -29,15 +29,20 @@ impl World {
     /// The log of a replay from the very beginning.
     pub(crate) async fn replay(&self, source: &[Recorded]) -> Vec<Recorded> {
         let host = self.host("again", Arc::clone(&self.store) as _);
-        let fork = ForkOrder {
-            source: source[0].run.clone(),
-            from: 0,
-            mode: ForkMode::Replay,
-            owner: agent_order(task(), json!({})).owner,
-            key_mode: KeyMode::Live,
-            overlay: Overlay::default(),
-        };
-        let replay = host.fork(&scope(), fork, None).await.expect("a replay").run;
+        let replay = fork(&host, &source[0].run, 0, ForkMode::Replay).await;
         ended(&self.store, &replay).await
     }
+}
+
+/// Forks a run before its event `from`.
+pub(crate) async fn fork(host: &Engine, source: &RunId, from: u64, mode: ForkMode) -> RunId {
+    let order = ForkOrder {
+        source: source.clone(),
+        from,
+        mode,
+        owner: agent_order(task(), json!({})).owner,
+        key_mode: KeyMode::Live,
+        overlay: Overlay::default(),
+    };
+    host.fork(&scope(), order, None).await.expect("a fork").run
 }

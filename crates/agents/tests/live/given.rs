@@ -46,6 +46,10 @@ pub(crate) struct Said {
 }
 
 impl Said {
+    pub(crate) fn is_answer(&self) -> bool {
+        self.outcome.is_ok()
+    }
+
     /// A turn that breaks off in the middle of what it says.
     pub(crate) fn torn(thinking: &str, text: &str, error: ModelError) -> Self {
         Self { thinking: thinking.to_owned(), text: text.to_owned(), outcome: Err(error) }

@@ -4,6 +4,7 @@
 
 mod answers;
 mod bracket;
+mod branches;
 mod budgets;
 mod coder;
 mod coding;
@@ -23,3 +24,4 @@ mod secrets;
 mod sim;
 mod strangers;
 mod tools;
+mod unknown;

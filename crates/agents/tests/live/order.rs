@@ -15,7 +15,7 @@ use crate::given::{Said, World, agent_order, calls, offered, payload, says, told
 use crate::sim::{DoomedStore, Fate, open_questions, scope};
 
 /// Stands in everything that a model, a tool or a caller says.
-const SAID: &str = "CANARY";
+pub(crate) const SAID: &str = "CANARY";
 const STARTED: &str = "agent.invocation.started";
 const COMPLETED: &str = "agent.invocation.completed";
 const CANCELLED: &str = "run.cancelled";
@@ -23,7 +23,7 @@ const CANCELLED: &str = "run.cancelled";
 const PACE: Duration = Duration::from_millis(60);
 
 #[derive(Debug, Clone)]
-enum Step {
+pub(crate) enum Step {
     Answers {
         confidence: Option<u8>,
         thinks: bool,
@@ -42,7 +42,7 @@ enum Step {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Shape {
+pub(crate) enum Shape {
     Fits,
     Fenced,
     Violates,
@@ -50,7 +50,7 @@ enum Shape {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Wanted {
+pub(crate) enum Wanted {
     Allowed,
     Slow,
     Writing,
@@ -62,12 +62,12 @@ enum Wanted {
 }
 
 #[derive(Debug, Clone)]
-struct Case {
-    steps: Vec<Step>,
-    ruling: Value,
-    fate: Fate,
+pub(crate) struct Case {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) ruling: Value,
+    pub(crate) fate: Fate,
     /// Somebody cancels the run as soon as its log has so many events.
-    cancel: Option<u64>,
+    pub(crate) cancel: Option<u64>,
 }
 
 fn steps() -> impl Strategy<Value = Step> {
@@ -101,7 +101,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn cases() -> impl Strategy<Value = Case> {
+pub(crate) fn cases() -> impl Strategy<Value = Case> {
     let rulings = vec![
         json!({ "action": "accept" }),
         json!({ "action": "reject" }),
@@ -118,7 +118,7 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 /// What a model says in one step; who has none left answers well.
-fn said(step: Option<&Step>, request: &ModelRequest) -> Said {
+pub(crate) fn said(step: Option<&Step>, request: &ModelRequest) -> Said {
     let well = Step::Answers { confidence: None, thinks: false, shape: Shape::Fits };
     let ended = |stop| Ok(Turn { stop, ..says(&format!("{SAID} no")) }).into();
     match step.unwrap_or(&well) {
@@ -170,7 +170,12 @@ fn named(wanted: Wanted, request: &ModelRequest) -> (String, Value) {
 }
 
 /// Waits for the end, and answers whatever is asked on the way, or cancels.
-async fn settled(world: &World, host: &Engine, run: &RunId, case: &Case) -> Vec<Recorded> {
+pub(crate) async fn settled(
+    world: &World,
+    host: &Engine,
+    run: &RunId,
+    case: &Case,
+) -> Vec<Recorded> {
     loop {
         let page = world.store.read(&scope(), run, 0, usize::MAX).await.unwrap().unwrap();
         if page.status.is_terminal() {
@@ -222,7 +227,7 @@ async fn play(case: &Case) -> (World, Vec<Recorded>) {
 }
 
 /// The agent's events of each bracket. None stands outside of one.
-fn brackets(log: &[Recorded]) -> Vec<Vec<&Recorded>> {
+pub(crate) fn brackets(log: &[Recorded]) -> Vec<Vec<&Recorded>> {
     let mut brackets: Vec<Vec<&Recorded>> = Vec::new();
     let mut is_open = false;
     for event in log.iter().filter(|event| event.kind.starts_with("agent.")) {
@@ -240,7 +245,7 @@ fn brackets(log: &[Recorded]) -> Vec<Vec<&Recorded>> {
     brackets
 }
 
-fn is_cancelled(log: &[Recorded]) -> bool {
+pub(crate) fn is_cancelled(log: &[Recorded]) -> bool {
     log.last().is_some_and(|end| end.kind == CANCELLED)
 }
 
@@ -261,7 +266,7 @@ enum Due {
     Nothing,
 }
 
-fn follow(bracket: &[&Recorded], is_stopped: bool) {
+pub(crate) fn follow(bracket: &[&Recorded], is_stopped: bool) {
     let (first, last) = (payload(bracket[0]), payload(bracket[bracket.len() - 1]));
     assert_eq!(first["invocationId"], last["invocationId"]);
     let mut due = Due::Prompt;
@@ -317,7 +322,7 @@ fn assert_closed(log: &[Recorded]) {
     }
 }
 
-fn assert_silent(event: &Recorded) {
+pub(crate) fn assert_silent(event: &Recorded) {
     let told = payload(event);
     let known: &[&str] = match event.kind.as_str() {
         STARTED => &[
@@ -358,7 +363,7 @@ fn assert_silent(event: &Recorded) {
 }
 
 /// How the run ended must be how its last bracket did.
-fn assert_ended(log: &[Recorded], bracket: &[&Recorded]) {
+pub(crate) fn assert_ended(log: &[Recorded], bracket: &[&Recorded]) {
     let outcome = payload(bracket[bracket.len() - 1])["outcome"].clone();
     let end = log.last().unwrap();
     if is_cancelled(log) {

@@ -19,6 +19,7 @@ use callboard_protocol::{
 use serde_json::Value;
 
 use super::models::KeptModels;
+use super::outcomes::OutcomesTold;
 use crate::bounds::flatten;
 
 /// Something that an agent tells within an attempt.
@@ -45,6 +46,11 @@ pub enum AgentFact {
     /// Somebody is asked again: a block of thinking that a lost host left open is closed as it stands, and what came
     /// of tools that a coding agent was using then is not known.
     AskedAgain,
+    /// A call goes out again because a host was lost that had sent it, and nobody knows what came of it then.
+    SentAgain {
+        message: String,
+        fields: Object,
+    },
     /// A block of thinking has ended, and the turn has not.
     ThoughtPaused,
     /// A coding agent works in a session.
@@ -134,6 +140,7 @@ pub struct ToolReturned {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     counts: BTreeMap<String, u32>,
+    outcomes: OutcomesTold,
     /// The block of thinking that is open, and how many pieces it has.
     thinking: Option<(String, u32)>,
     /// The invocation that is open.
@@ -150,6 +157,7 @@ pub(super) struct Told {
 impl Told {
     pub(super) fn fold(&mut self, event: &Event, sequence: u64) {
         self.models.fold(event);
+        self.outcomes.fold(event);
         match event {
             Event::AgentReasoningDelta(payload) => {
                 let (text, pieces) = self.thinking.get_or_insert_default();
@@ -178,9 +186,14 @@ impl Told {
                 self.session = Some(payload.clone());
                 return;
             }
+            Event::LogAppended(payload) if is_sent_again(payload) => return,
             _ => {}
         }
         *self.counts.entry(event.kind().to_owned()).or_default() += 1;
+    }
+
+    pub(super) fn outcomes(&self) -> OutcomesTold {
+        self.outcomes
     }
 
     pub(super) fn models(&self) -> &KeptModels {
@@ -199,6 +212,13 @@ impl Told {
     pub(super) fn called(&self, call_id: &str) -> Option<u64> {
         self.calls.get(call_id).copied()
     }
+}
+
+/// What marks a call that went out again.
+const SENT_AGAIN: &str = "call_sent_again";
+
+fn is_sent_again(payload: &LogAppended) -> bool {
+    payload.fields.get("code").and_then(Value::as_str) == Some(SENT_AGAIN)
 }
 
 /// The events of facts, one after the other.
@@ -226,6 +246,7 @@ impl Teller<'_> {
             AgentFact::Text { .. }
                 | AgentFact::Thinking { .. }
                 | AgentFact::AskedAgain
+                | AgentFact::SentAgain { .. }
                 | AgentFact::ThoughtPaused
                 | AgentFact::InSession(_)
         );
@@ -380,6 +401,15 @@ impl Teller<'_> {
             }
             AgentFact::FellBack(fallback) => {
                 Event::ModelFallback(ModelFallback { node_id: node, ..fallback })
+            }
+            AgentFact::SentAgain { message, mut fields } => {
+                fields.insert("code".to_owned(), SENT_AGAIN.into());
+                Event::LogAppended(LogAppended {
+                    node_id,
+                    level: "warn".to_owned(),
+                    message,
+                    fields,
+                })
             }
             AgentFact::Noted { level, message, fields } => {
                 Event::LogAppended(LogAppended { node_id, level, message, fields })

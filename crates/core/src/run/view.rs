@@ -6,7 +6,7 @@ use callboard_protocol::{
 };
 use serde_json::Value;
 
-use super::{Answered, KeptModels, Phase, Run, Stage};
+use super::{Answered, KeptModels, OutcomesTold, Phase, Run, Stage};
 use crate::birth::AgentPin;
 use crate::graph::NodeIndex;
 use crate::head::Head;
@@ -38,6 +38,8 @@ pub struct Task {
     pub answer: Option<Answered>,
     /// The last of those answers that was not about a budget.
     pub decision: Option<Answered>,
+    /// How often the visit has told before what came of outward calls.
+    pub outcomes: OutcomesTold,
     /// Which models the visit must go on with.
     pub models: KeptModels,
     /// Where a coding agent worked in an earlier attempt of this visit.
@@ -81,6 +83,7 @@ impl Run {
                 told: state.facts,
                 answer: state.resumed.clone(),
                 decision: state.decided.clone(),
+                outcomes: state.told.outcomes(),
                 models: self.kept_models(index),
                 session: state.told.session().cloned(),
                 has_called_tools: state.told.has_called_tools(),

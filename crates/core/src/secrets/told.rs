@@ -107,7 +107,8 @@ impl Redactor {
                     self.redact_object(bindings);
                 }
             }
-            AgentFact::Noted { level: _, message, fields } => {
+            AgentFact::Noted { level: _, message, fields }
+            | AgentFact::SentAgain { message, fields } => {
                 self.redact_text(message);
                 self.redact_object(fields);
             }

@@ -21,6 +21,9 @@ pub struct FileAccess {
     /// What the run saw when the attempt began. It does not change while the attempt lasts.
     seen: Arc<[FileVersion]>,
     run: RunId,
+    /// The runs whose histories this one goes on with, and what the log tells that was written there.
+    forebears: Vec<RunId>,
+    written: Arc<[FileVersion]>,
     attempt: Attempt,
 }
 
@@ -33,6 +36,8 @@ impl FileAccess {
             owner: Scope::of(birth),
             seen: run.files_seen().into(),
             run: birth.run_id.clone(),
+            forebears: birth.forebears(),
+            written: run.files_left().into(),
             attempt,
         }
     }
@@ -49,6 +54,24 @@ impl FileAccess {
         self.files.find_file(&self.owner, path, Some(seen.version)).await
     }
 
+    /// What a write of this name came to, in this run or in the history that it goes on with.
+    async fn written_before(&self, write: &str) -> Result<Option<FileVersion>, StoreError> {
+        if let Some(written) = self.files.file_of_write(&self.run, write).await? {
+            return Ok(Some(written));
+        }
+        for run in &self.forebears {
+            let found = self.files.file_of_write(run, write).await?;
+            let is_told = |found: &FileVersion| {
+                let mut told = self.written.iter();
+                told.any(|told| told.path == found.path && told.version >= found.version)
+            };
+            if let Some(written) = found.filter(is_told) {
+                return Ok(Some(written));
+            }
+        }
+        Ok(None)
+    }
+
     /// Writes a file, once: the `ordinal`-th write of a visit is the same write when the attempt is made again. It is
     /// for later runs and for the next turn, not for this one.
     pub async fn put(
@@ -58,7 +81,7 @@ impl FileAccess {
         condition: &Condition,
     ) -> Result<FileVersion, FileError> {
         let write = format!("{}/{ordinal}/{}", self.attempt.visit, self.attempt.node);
-        if let Some(written) = self.files.file_of_write(&self.run, &write).await? {
+        if let Some(written) = self.written_before(&write).await? {
             return Ok(written);
         }
         let FileDraft { path, content, content_type } = draft.checked()?;

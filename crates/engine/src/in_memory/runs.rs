@@ -124,6 +124,10 @@ impl Store for InMemoryStore {
         }
     }
 
+    async fn find_effect(&self, id: &EffectId) -> Result<Option<String>, StoreError> {
+        Ok(self.tables().effects.get(id).and_then(|effect| effect.outcome.clone()))
+    }
+
     async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
         self.tables().begin_effect(effect)
     }

@@ -57,6 +57,8 @@ pub struct MemoryAccess {
     family: Option<RunId>,
     anchors: Vec<Timestamp>,
     run: RunId,
+    /// The runs whose histories this one goes on with, the latest first.
+    forebears: Vec<RunId>,
     attempt: Attempt,
     agent: Option<String>,
 }
@@ -89,6 +91,7 @@ impl MemoryAccess {
             family: birth.memory.family.clone(),
             anchors: birth.memory.anchors.clone(),
             run: birth.run_id.clone(),
+            forebears: birth.forebears(),
             attempt,
             agent,
         }
@@ -219,11 +222,22 @@ impl MemoryAccess {
         MemoryQuery { seen: Some(seen), ..MemoryQuery::new(place, self.clock.now(), limit) }
     }
 
-    /// Follows from the place of the write, so that writing again after a crash is writing the same entry.
+    /// Follows from the place of the write, so that writing again after a crash is writing the same entry. What a run
+    /// wrote there whose history this one goes on with is that entry.
     pub(super) fn new_id(&self, ordinal: u32) -> MemoryId {
+        let own = self.id_of(&self.run, ordinal);
+        if self.forebears.is_empty() {
+            return own;
+        }
+        let written = self.shared.get().also;
+        let mut earlier = self.forebears.iter().map(|run| self.id_of(run, ordinal));
+        earlier.find(|id| written.iter().any(|known| known.id == *id)).unwrap_or(own)
+    }
+
+    fn id_of(&self, run: &RunId, ordinal: u32) -> MemoryId {
         let (visit, ordinal) = (self.attempt.visit.to_string(), ordinal.to_string());
         let tenant = self.scope.tenant.as_str();
-        let parts = [tenant, self.run.as_str(), self.attempt.node.as_str(), &visit, &ordinal];
+        let parts = [tenant, run.as_str(), self.attempt.node.as_str(), &visit, &ordinal];
         let mut hash = Sha256::new();
         hash.update("callboard:memory:v1");
         for part in parts {

@@ -31,7 +31,8 @@ impl Activity for Caller {
     async fn perform(&self, call: Call) -> Outcome {
         let mut sent = Vec::new();
         for index in 0..2 {
-            let effect = Effect { index, provider: "mail", on_unknown: self.on_unknown };
+            let effect =
+                Effect { index, provider: "mail", on_unknown: self.on_unknown, is_told: false };
             let made = self.made.clone();
             let outcome = call.once(effect, |once: Once| async move {
                 let mut made = made.lock().unwrap();
@@ -263,7 +264,7 @@ async fn run_calls(fate: Fate, on_unknown: OnUnknown) -> (Vec<Recorded>, Vec<usi
     let (first, doomed) = stage.host("first", fate);
     let run = first.create(order("calls", Object::new(), Object::new()), None).await.unwrap().run;
     let mut others = Vec::new();
-    if on_unknown == OnUnknown::Ask {
+    if matches!(on_unknown, OnUnknown::Ask(_)) {
         answer_whatever_is_asked(&stage, &first, &doomed, &run, &mut others).await;
     }
     survive(&stage, &first, &doomed, &run, &mut others).await;
@@ -316,10 +317,10 @@ async fn r65_a_recorded_call_is_never_made_twice() {
 /// R65: where a person decides, an unknown outcome is asked about and nothing is made twice.
 #[tokio::test(start_paused = true)]
 async fn r65_an_unknown_outcome_is_asked_about() {
-    let (_, _, appends) = run_calls(Fate::Live, OnUnknown::Ask).await;
+    let (_, _, appends) = run_calls(Fate::Live, OnUnknown::Ask(|said| said)).await;
     let mut asked = 0;
     for fate in fates(appends) {
-        let (log, made, _) = run_calls(fate, OnUnknown::Ask).await;
+        let (log, made, _) = run_calls(fate, OnUnknown::Ask(|said| said)).await;
         assert_eq!(log.last().unwrap().kind, "run.completed", "{fate:?}");
         assert!(made.iter().all(|times| *times == 1), "{fate:?}: {made:?}");
         asked += log.iter().filter(|event| event.kind == "interrupt.requested").count();

@@ -69,7 +69,12 @@ impl Activity for Gossip {
                 Outcome::Done { outputs: Object::new() }
             }
             _ => {
-                let effect = Effect { index: 0, provider: "acme", on_unknown: OnUnknown::Repeat };
+                let effect = Effect {
+                    index: 0,
+                    provider: "acme",
+                    on_unknown: OnUnknown::Repeat,
+                    is_told: false,
+                };
                 let said = secret.clone();
                 let kept = call.once(effect, |_: Once| async move { Ok(json!(said)) }).await;
                 // Told by its length, which nobody cleans.

@@ -235,6 +235,11 @@ impl Store for DoomedStore {
         self.inner.changed(run, version).await;
     }
 
+    async fn find_effect(&self, id: &EffectId) -> Result<Option<String>, StoreError> {
+        self.live().await;
+        self.inner.find_effect(id).await
+    }
+
     async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
         self.write(self.inner.begin_effect(effect)).await
     }

@@ -15,6 +15,20 @@ pub(super) fn place(id: &EffectId) -> String {
     format!("effect/{id}")
 }
 
+pub(super) fn find(db: &Connection, seal: &Seal, id: &EffectId) -> Result<Option<String>, Fault> {
+    let sealed: Option<Vec<u8>> = db
+        .prepare_cached("SELECT result FROM effects WHERE effect_id = ?1")?
+        .query_row([id.as_str()], |row| row.get(0))
+        .optional()?
+        .flatten();
+    sealed.map(|sealed| opened(seal, id, &sealed)).transpose()
+}
+
+fn opened(seal: &Seal, id: &EffectId, sealed: &[u8]) -> Result<String, Fault> {
+    let outcome = seal.open(&place(id), sealed);
+    outcome.map_err(|error| Fault::unreadable(format!("the outcome of effect {id}"), error))
+}
+
 pub(super) fn begin(db: &Connection, seal: &Seal, effect: &EffectClaim) -> Result<Begun, Fault> {
     let run = &effect.claim.run;
     let holder = Stored::read(db, run)?.ok_or_else(|| Fault::unknown_run(run))?;
@@ -26,13 +40,7 @@ pub(super) fn begin(db: &Connection, seal: &Seal, effect: &EffectClaim) -> Resul
         .query_row([effect.id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     match known {
-        Some((_, Some(sealed))) => {
-            let outcome = seal.open(&place(&effect.id), &sealed);
-            let outcome = outcome.map_err(|error| {
-                Fault::unreadable(format!("the outcome of effect {}", effect.id), error)
-            })?;
-            Ok(Begun::Known(outcome))
-        }
+        Some((_, Some(sealed))) => Ok(Begun::Known(opened(seal, &effect.id, &sealed)?)),
         Some((since, None)) if !effect.repeat => {
             Ok(Begun::Unknown { since: Timestamp::from_millis(since) })
         }

@@ -45,6 +45,8 @@ pub(crate) async fn an_outcome_is_kept_before_it_is_used(
     let request = ClaimRequest { host: "h2".into(), at: at(20_000), until: at(30_000), most: 1 };
     let claim = store.claim(&request).await?.claims.remove(0);
     let known = Begun::Known("{\"sent\":1}".to_owned());
+    assert_eq!(store.find_effect(&call.id).await?.as_deref(), Some("{\"sent\":1}"));
+    assert_eq!(store.find_effect(&effect(1, &claim).id).await?, None, "nobody has made that one");
     assert_eq!(store.begin_effect(&effect(0, &claim)).await?, known, "the first outcome stays");
     assert_eq!(store.begin_effect(&effect(1, &claim)).await?, Begun::Fresh, "another call");
     Ok(())

@@ -128,6 +128,9 @@ impl Store for FlakyStore {
     async fn changed(&self, run: &RunId, version: u64) {
         self.inner.changed(run, version).await;
     }
+    async fn find_effect(&self, id: &EffectId) -> Result<Option<String>, StoreError> {
+        self.inner.find_effect(id).await
+    }
     async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
         self.write()?;
         self.inner.begin_effect(effect).await

@@ -148,3 +148,19 @@ pub(crate) fn missing_scope(scope: &str) -> Problem {
     Problem::new(Code::Forbidden, format!("this key lacks the scope {scope}"))
         .with("scopeRequired", scope)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::operations;
+    use crate::seams::SEAMS;
+
+    /// No body is read for an operation that anybody may call, so nothing would bound it.
+    #[test]
+    fn what_anybody_may_call_takes_no_body() {
+        for operation in operations().chain(SEAMS) {
+            let is_bounded = operation.access != Access::Public || !operation.method.is_mutating();
+            assert!(is_bounded, "{}", operation.name);
+        }
+    }
+}

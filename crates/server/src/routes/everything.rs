@@ -23,12 +23,16 @@ use crate::query::Parameters;
 
 /// Events of everybody per read: a busy neighbour must not make one read long.
 const WINDOW: u64 = 512;
+/// A read that came to more than so many bytes is followed by short ones.
+const LARGE_TEXT: usize = 1024 * 1024;
+const SHORT_WINDOW: u64 = 8;
 
 /// One open stream. Ids are places in all logs together, so whoever comes back with the last one misses nothing.
 #[derive(Debug)]
 struct Everything {
     line: Lifeline,
     after: LogPosition,
+    window: u64,
     growth: watch::Receiver<u64>,
     heartbeats: broadcast::Receiver<HeartbeatTold>,
     _open: OpenStream,
@@ -51,6 +55,7 @@ pub(super) async fn follow(
         heartbeats: host.app.pulse.listen(),
         line: Lifeline::new(host, caller),
         after,
+        window: WINDOW,
         _open: OpenStream::new(),
     };
     Ok(event_stream(everything.into_body()))
@@ -92,7 +97,7 @@ impl Everything {
     /// Reads one window. None: there is nothing behind the last one. An empty text: nothing in it is the caller's.
     async fn read(&mut self) -> Result<Option<String>, Problem> {
         let Lifeline { host, caller, .. } = &self.line;
-        let window = host.app.logs.read_all(&caller.scope, self.after, WINDOW).await?;
+        let window = host.app.logs.read_all(&caller.scope, self.after, self.window).await?;
         if window.until <= self.after {
             return Ok(None);
         }
@@ -101,6 +106,7 @@ impl Everything {
         for (position, event) in &window.events {
             text.push_str(&frames::placed(position.0, event).into_text());
         }
+        self.window = if text.len() > LARGE_TEXT { SHORT_WINDOW } else { WINDOW };
         Ok(Some(text))
     }
 

@@ -198,8 +198,13 @@ impl Client {
         } else {
             format!("the connection to {base} broke: {}", innermost(error))
         };
-        CommandError::new(Exit::Unreachable, what)
-            .hint("start one with `callboard serve`, or name another with --url or CALLBOARD_URL")
+        let missing =
+            "start one with `callboard serve`, or name another with --url or CALLBOARD_URL";
+        // Who took the request is there, whatever became of it.
+        let unwell =
+            "try again; `callboard doctor` says how the host is, and its log what happened";
+        let hint = if error.is_connect() || error.is_builder() { missing } else { unwell };
+        CommandError::new(Exit::Unreachable, what).hint(hint)
     }
 
     fn strange(&self, why: &dyn std::fmt::Display) -> CommandError {

@@ -9,9 +9,7 @@ use std::sync::Arc;
 
 use callboard_core::AgentPin;
 use callboard_engine::{PackId, PackOwner, Realm};
-use callboard_protocol::{
-    AgentId, AgentInventoryEntry, PackVersion, PromptTemplate, Timestamp,
-};
+use callboard_protocol::{AgentId, AgentInventoryEntry, PackVersion, PromptTemplate, Timestamp};
 
 use crate::admission::Vetted;
 use crate::degrade::Degradation;

@@ -75,7 +75,7 @@ pub(crate) fn digest_list(files: &Files, manifest: &PackManifest) -> String {
     let mut list = String::new();
     for (path, bytes) in covered(files, manifest) {
         // Writing to text cannot fail.
-        let _ = writeln!(list, "{}  {path}", hex(&Sha256::digest(bytes)));
+        let _ = writeln!(list, "{}  {path}", hex(Sha256::digest(bytes)));
     }
     list
 }
@@ -138,7 +138,7 @@ fn keeps_to(contents: &Contents, manifest: &PackManifest, list: &[u8]) -> Result
         .map(|(sum, path)| (path, sum))
         .collect();
     for (path, bytes) in covered(&contents.files, manifest) {
-        if listed.remove(path) != Some(hex(&Sha256::digest(bytes)).as_str()) {
+        if listed.remove(path) != Some(hex(Sha256::digest(bytes)).as_str()) {
             return Err(PackError::FileChanged { path: path.to_owned() });
         }
     }

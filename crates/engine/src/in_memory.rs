@@ -46,7 +46,6 @@ use crate::effects::EffectId;
 use crate::envelopes::{EnvelopeId, KeptEnvelope, ProjectedEvent};
 use crate::heartbeats::Heartbeat;
 use crate::org_chart::StoredChart;
-use crate::packs::{PackId, StoredPack};
 use crate::registry::{Made, StoredKey, StoredWorkflow};
 use crate::roster::StoredMember;
 use crate::schedules::Schedule;
@@ -56,6 +55,7 @@ use budget::SetAside;
 use effects::StoredEffect;
 use files::Shelves;
 use memory::Journal;
+use packs::KeptPacks;
 use stored_run::StoredRun;
 use triggers::Inbound;
 use webhooks::Subscribed;
@@ -110,7 +110,7 @@ struct Tables {
     subscribed: Subscribed,
     link_generations: BTreeMap<Realm, u32>,
     annotations: BTreeMap<RunId, Vec<Annotation>>,
-    packs: BTreeMap<(PackId, Digest), (StoredPack, Arc<[u8]>)>,
+    packs: KeptPacks,
     deployments: BTreeMap<(Realm, AgentId), StoredDeployment>,
     prompts: BTreeMap<(Scope, String), Vec<PromptTemplate>>,
     envelopes: BTreeMap<EnvelopeId, KeptEnvelope>,

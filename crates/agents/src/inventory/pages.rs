@@ -6,9 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use callboard_engine::{PackOwner, Realm};
-use callboard_protocol::{
-    AgentId, AgentManifest, ModelClass, PackName, PackVersion, Timestamp,
-};
+use callboard_protocol::{AgentId, AgentManifest, ModelClass, PackName, PackVersion, Timestamp};
 
 use super::{Installed, Snapshot};
 use crate::pack::{Agent, Pack};

@@ -1,5 +1,6 @@
 //! Installed packs, in memory.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -7,6 +8,9 @@ use async_trait::async_trait;
 use super::InMemoryStore;
 use crate::packs::{PackId, Packs, PutPack, StoredPack};
 use crate::store::{Digest, StoreError};
+
+/// Every archive of a version stays, whether it is offered or not.
+pub(super) type KeptPacks = BTreeMap<(PackId, Digest), (StoredPack, Arc<[u8]>)>;
 
 #[async_trait]
 impl Packs for InMemoryStore {

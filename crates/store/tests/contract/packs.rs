@@ -122,7 +122,7 @@ pub(crate) async fn the_same_pack_again_may_be_proven(subject: Subject) -> anyho
     let proven = StoredPack { verified_by: Some("registry".to_owned()), ..first.clone() };
     for again in [proven.clone(), first] {
         assert_eq!(store.put_pack(again, archive.clone()).await?, PutPack::Unchanged);
-        assert_eq!(store.all_packs().await?, [proven.clone()]);
+        assert_eq!(store.all_packs().await?, std::slice::from_ref(&proven));
     }
     Ok(())
 }

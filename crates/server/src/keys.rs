@@ -117,8 +117,8 @@ impl KeyRing {
         configured: Vec<StaticKey>,
         test_keys: TestKeys,
     ) -> Result<Self, StoreError> {
-        let configured = configured.into_iter().enumerate().map(|(index, key)| Known {
-            key: Arc::new(key.into_stored(index + 1)),
+        let configured = configured.into_iter().map(|key| Known {
+            key: Arc::new(key.into_stored()),
             origin: KeyOrigin::Configured,
             revoked: CancellationToken::new(),
         });

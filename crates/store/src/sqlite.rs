@@ -21,6 +21,7 @@ mod inbox;
 mod known;
 mod list;
 mod logs;
+mod mark;
 mod memory;
 mod migrate;
 mod open;
@@ -92,7 +93,7 @@ pub struct SqliteStore {
     readers: Readers,
     writer: Writer,
     /// Freed last, when nothing of ours touches the folder any more.
-    _lock: File,
+    _locks: [Option<File>; 2],
 }
 
 impl fmt::Debug for SqliteStore {

@@ -1,6 +1,8 @@
 //! What the embedded store promises beyond the contract: about its folder, its file, its key and a full disk.
 
 mod given;
+#[path = "sqlite/losses.rs"]
+mod losses;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -59,7 +61,8 @@ async fn a_folder_is_made_for_its_owner_alone() -> anyhow::Result<()> {
     let store = SqliteStore::open(&folder)?;
     store.create(new_run("r1")).await?;
     assert_eq!(mode(&folder)?, 0o700);
-    for name in ["callboard.db", "callboard.db-wal", "callboard.lock", "host.key"] {
+    for name in ["callboard.db", "callboard.db-wal", "callboard.mark", "callboard.lock", "host.key"]
+    {
         assert_eq!(mode(&folder.join(name))?, 0o600, "{name}");
     }
     Ok(())

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use callboard_engine::StoredKey;
-use callboard_protocol::{Tenant, Timestamp, Workspace};
+use callboard_protocol::{Tenant, Timestamp, Workspace, hex};
 
 use super::DEFAULT_TENANT;
-use super::text::KeyText;
+use super::text::{self, KeyText};
 use crate::scopes;
 
 /// One configured key. Debugging it does not show the secret.
@@ -71,10 +71,17 @@ fn parse_realm(text: &str) -> Result<Realm, StaticKeyError> {
 }
 
 impl StaticKey {
-    /// The id is the key's place among the flags: nothing of the secret may show in ids, which are public.
-    pub(super) fn into_stored(self, place: usize) -> StoredKey {
+    /// The secret, for the one who must see it.
+    pub fn reveal(&self) -> &str {
+        self.text.reveal()
+    }
+
+    /// The id stays with the key, wherever it stands among the others. Ids are public: a few bytes of a digest tell keys
+    /// apart, and lead back to none that was made by chance.
+    pub(super) fn into_stored(self) -> StoredKey {
+        let mark = text::digest(&format!("static key {}", self.text.reveal()));
         StoredKey {
-            id: format!("static-{place}").into(),
+            id: format!("static-{}", hex(&mark[..4])).into(),
             name: "configured".to_owned(),
             tenant: self.realm.tenant,
             workspace: self.realm.workspace,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use callboard_engine::{BookError, Evaluation, Heartbeat, NewHeartbeat, Probe};
+use callboard_engine::{BookError, DeliverError, Evaluation, Heartbeat, NewHeartbeat, Probe};
 use callboard_protocol::{HeartbeatId, RosterId, RunId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +100,9 @@ pub(super) async fn create(
         let what = "must be an http or https address without a user in it";
         return Err(Problem::invalid_at("url", what));
     }
+    // What could never be looked at is refused here, where somebody reads the answer.
+    let refused = |error: DeliverError| Problem::invalid_at("url", &error.to_string());
+    host.app.courier.admit_callback(&url).await.map_err(refused)?;
     let new = NewHeartbeat {
         id: format!("hb_{}", uuid::Uuid::now_v7().simple()).into(),
         owner: caller.owner(),

@@ -37,7 +37,7 @@ async fn what_is_said_of_an_ended_run_is_kept_beside_its_log() {
         said.push(reply.json);
     }
     assert_eq!(said[0]["target"], json!({ "runId": run }));
-    assert_eq!(said[0]["actor"]["principalRef"], "key:static-1");
+    assert_eq!(said[0]["actor"]["principalRef"], "key:static-9a08bb59");
     assert_eq!(said[2]["note"], "he said Tuesday");
     assert_eq!(listed(&host, &run).await, json!(said));
     assert_eq!(host.end_of(&run).await, events, "a log says nothing of it");

@@ -116,7 +116,7 @@ async fn orders_at_the_limits_are_accepted_and_echoed() {
         assert_eq!(snapshot[field], body[field], "{field}");
     }
     assert_eq!(snapshot["variables"]["a"], body["inputs"]["a"]);
-    assert_eq!(snapshot["owner"], json!({ "tenant": "acme", "principal": "key:static-1" }));
+    assert_eq!(snapshot["owner"], json!({ "tenant": "acme", "principal": "key:static-9a08bb59" }));
 }
 
 /// R23: the schema is shown with the workflow that has it.

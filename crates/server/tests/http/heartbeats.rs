@@ -120,6 +120,9 @@ async fn a_heartbeat_is_made_paused_and_removed() {
         ("url", json!("ftp://example.com/")),
         ("url", json!("https://user:pass@example.com/")),
         ("url", json!("/relative")),
+        // What the host may not call is refused where somebody reads the answer.
+        ("url", json!("https://127.0.0.1/")),
+        ("url", json!("https://169.254.169.254/latest/meta-data/")),
         ("rosterId", json!("host:nobody")),
         ("extra", json!(1)),
     ] {

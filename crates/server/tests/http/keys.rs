@@ -23,7 +23,7 @@ async fn the_list_shows_everything_but_the_secret() {
       "keys": [
         {
           "createdAt": "[time]",
-          "id": "static-1",
+          "id": "static-9a08bb59",
           "name": "configured",
           "origin": "configured"
         },
@@ -98,7 +98,7 @@ async fn a_foreign_key_and_an_unknown_one_look_the_same() {
     let (foreign, unknown) = (delete(&foreign).await, delete("key_0").await);
     assert_eq!(foreign.refusal(), (404, "not_found"));
     assert_eq!(foreign.bytes, unknown.bytes);
-    assert_eq!(delete("static-1").await.refusal(), (409, "key_reserved"));
+    assert_eq!(delete("static-9a08bb59").await.refusal(), (409, "key_reserved"));
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn who_makes_and_revokes_keys_is_audited_without_their_text() {
     host.call(Method::DELETE, &format!("{KEYS}/{id}")).send().await;
     let audited = lines.audited();
     let line = |what: &str| {
-        json!({ "message": what, "subject": id, "principal": "key:static-1",
+        json!({ "message": what, "subject": id, "principal": "key:static-9a08bb59",
             "openwop.tenant_id": "acme" })
     };
     assert_eq!(audited, [line("key made"), line("key revoked")]);

@@ -94,7 +94,7 @@ async fn a_request_is_one_line_without_secrets() {
     [
       {
         "code": "not_found",
-        "key_id": "static-1",
+        "key_id": "static-9a08bb59",
         "latency_ms": 0,
         "message": "request answered",
         "method": "POST",
@@ -113,7 +113,7 @@ async fn a_request_is_one_line_without_secrets() {
       {
         "code": "internal_error",
         "correlation_id": "[id]",
-        "key_id": "static-1",
+        "key_id": "static-9a08bb59",
         "latency_ms": 0,
         "message": "request answered",
         "method": "POST",

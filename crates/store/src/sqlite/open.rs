@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use callboard_engine::Changes;
 
 use super::fault::is_damage;
+use super::mark::Mark;
 use super::readers::{READERS, Readers};
 use super::recent::Recent;
 use super::writer::Writer;
@@ -133,6 +134,7 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
     let existing = inspect(&path, known)?;
     let key_path = folder.join(KEY);
     let seal = obtain_key(&key_path, &path, existing.as_ref())?;
+    warn_of_readers(&key_path);
     let unusable = |why| OpenError::Key { path: key_path.clone(), why };
     let key_check = seal.make_check().map_err(|error| unusable(io::Error::other(error)))?;
     if let Some(existing) = existing.filter(|existing| (1..known).contains(&existing.schema)) {
@@ -150,8 +152,10 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
     let memory =
         memory::Position::read(&db).map_err(|error| OpenError::of_sqlite(&path, &error))?;
     let files = files::Any::read(&db).map_err(|error| OpenError::of_sqlite(&path, &error))?;
-    let writer =
-        Writer::start(db).map_err(|why| OpenError::Database { path, why: why.to_string() })?;
+    let mark = Mark::open(folder, &db);
+    let writer = mark
+        .and_then(|mark| Writer::start(db, mark))
+        .map_err(|why| OpenError::Database { path, why: why.to_string() })?;
     Ok(SqliteStore {
         folder: folder.to_owned(),
         seal: Arc::new(seal),
@@ -164,18 +168,31 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
         files,
         readers: Readers::new(readers),
         writer,
-        _lock: lock,
+        _locks: lock,
     })
 }
 
-fn lock_folder(folder: &Path) -> Result<File, OpenError> {
+/// The folder itself, which nobody can delete and leave the database there, and a file in it: hosts of older versions
+/// look at nothing else, and not every file system locks folders.
+fn lock_folder(folder: &Path) -> Result<[Option<File>; 2], OpenError> {
     let unusable = |why| OpenError::Folder { path: folder.to_owned(), why };
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unusable)?;
+    let itself = File::open(folder).map_err(unusable)?;
+    let itself = match itself.try_lock() {
+        Ok(()) => Some(itself),
+        Err(TryLockError::WouldBlock) => {
+            return Err(OpenError::InUse { path: folder.to_owned() });
+        }
+        Err(TryLockError::Error(error)) => {
+            tracing::warn!(%error, "the data folder itself cannot be locked: only callboard.lock keeps a second host out");
+            None
+        }
+    };
     let mut options = OpenOptions::new();
     let lock = options.write(true).create(true).truncate(false).mode(0o600).open(folder.join(LOCK));
     let lock = lock.map_err(unusable)?;
     match lock.try_lock() {
-        Ok(()) => Ok(lock),
+        Ok(()) => Ok([itself, Some(lock)]),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: folder.to_owned() }),
         Err(TryLockError::Error(why)) => Err(unusable(why)),
     }
@@ -260,6 +277,15 @@ fn obtain_key(
             .filter(|seal| seal.passes(check))
             .ok_or_else(|| OpenError::KeyMissing { path: path.to_owned() }),
         (None, None) => seal::create_key(path).map_err(unusable),
+    }
+}
+
+/// Whoever can read the key and a copy of the database can read everything that is sealed in it.
+fn warn_of_readers(key: &Path) {
+    let mode = fs::metadata(key).map_or(0, |found| found.permissions().mode() & 0o777);
+    if mode & 0o077 != 0 {
+        let (key, mode) = (key.display(), format!("{mode:04o}"));
+        tracing::warn!(%key, mode, "others may read the host's key: chmod 600 it, and consider it known");
     }
 }
 

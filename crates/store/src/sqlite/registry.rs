@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use callboard_engine::{KeyMode, Made, Put, Realm, Scope, StoredKey, StoredWorkflow};
+use callboard_engine::{KeyMode, Made, Put, Realm, Scope, StoreError, StoredKey, StoredWorkflow};
 use callboard_protocol::{KeyId, Principal, Tenant, Timestamp, WorkflowId, Workspace};
 
 use super::fault::Fault;
@@ -86,7 +86,15 @@ pub(super) fn all_keys(db: &Connection) -> Result<Vec<StoredKey>, Fault> {
     let mut rows = select.query([])?;
     let mut keys = Vec::new();
     while let Some(row) = rows.next()? {
-        keys.push(stored_key(row)?);
+        match stored_key(row) {
+            Ok(key) => keys.push(key),
+            // One that cannot be read opens nothing, and shall not keep the others from their work.
+            Err(fault) => {
+                let key: String = row.get(0).unwrap_or_else(|_| "unknown".to_owned());
+                let error = StoreError::from(fault);
+                tracing::error!(key, %error, "stored key left out: revoke it and make another");
+            }
+        }
     }
     Ok(keys)
 }

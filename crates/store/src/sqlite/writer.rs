@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use callboard_engine::StoreError;
 
 use super::fault::{Fault, of_sqlite};
+use super::mark::Mark;
 
 /// How many requests may wait. Above the number of callers that a host lets in at once, so it is
 /// memory's limit and not what slows anybody down; a full queue makes callers wait their turn.
@@ -35,11 +36,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(db: Connection) -> io::Result<Self> {
+    pub(super) fn start(db: Connection, mark: Mark) -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || write_until_closed(&db, queue))?;
+            .spawn(move || write_until_closed(&db, mark, queue))?;
         Ok(Self { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
     }
 
@@ -112,11 +113,11 @@ fn stopped() -> StoreError {
     StoreError::Unavailable("the store has been closed".to_owned())
 }
 
-fn write_until_closed(db: &Connection, mut queue: mpsc::Receiver<Box<dyn Job>>) {
+fn write_until_closed(db: &Connection, mut mark: Mark, mut queue: mpsc::Receiver<Box<dyn Job>>) {
     let mut batch = Vec::with_capacity(MOST_PER_COMMIT);
     while queue.blocking_recv_many(&mut batch, MOST_PER_COMMIT) > 0 {
         gather(&mut queue, &mut batch);
-        commit_and_answer(db, &mut batch);
+        commit_and_answer(db, &mut mark, &mut batch);
     }
 }
 
@@ -137,12 +138,15 @@ fn gather(queue: &mut mpsc::Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>
 }
 
 /// Leaves the batch empty and the connection ready for the next one, whatever happened.
-fn commit_and_answer(db: &Connection, batch: &mut Vec<Box<dyn Job>>) {
+fn commit_and_answer(db: &Connection, mark: &mut Mark, batch: &mut Vec<Box<dyn Job>>) {
     let mut committed = commit(db, batch, Isolation::None);
     if matches!(committed, Err(Uncommitted::RefusedLate)) {
         committed = commit(db, batch, Isolation::Savepoints);
     }
     let failure = committed.err();
+    if failure.is_none() {
+        mark.keep(db);
+    }
     for job in batch.drain(..) {
         job.answer(failure.as_ref());
     }

@@ -130,7 +130,7 @@ impl Engine {
             run,
             attempts: JoinSet::new(),
             in_flight: BTreeMap::new(),
-            resolved: Resolved::default(),
+            resolved: Resolved::over(self.inner.secrets.of_host()),
             voices: None,
             is_tending: false,
             memory: Shared::default(),

@@ -18,6 +18,11 @@ use crate::store::{Scope, StoreError};
 /// stored them.
 #[async_trait]
 pub trait Secrets: fmt::Debug + Send + Sync {
+    /// What the host itself holds, such as its keys for providers. No run may tell any of it, whoever repeats it to the
+    /// run.
+    fn of_host(&self) -> Redactor {
+        Redactor::default()
+    }
     /// The value. Only [`Call::secret`] hands it on, so that whatever a run has seen is known to its redactor.
     async fn resolve_secret(
         &self,
@@ -36,6 +41,63 @@ pub trait Secrets: fmt::Debug + Send + Sync {
     async fn secrets(&self, place: &Scope) -> Result<Vec<StoredSecret>, StoreError>;
     /// Answers whether there was one.
     async fn remove_secret(&self, place: &Scope, name: &SecretName) -> Result<bool, StoreError>;
+}
+
+/// What the host itself holds is known to every run, beside what the run's own tenant keeps.
+#[derive(Debug)]
+pub struct HostSecrets {
+    tenants: Arc<dyn Secrets>,
+    known: Redactor,
+}
+
+impl HostSecrets {
+    pub fn over(tenants: Arc<dyn Secrets>, known: Redactor) -> Self {
+        Self { tenants, known }
+    }
+}
+
+#[async_trait]
+impl Secrets for HostSecrets {
+    fn of_host(&self) -> Redactor {
+        self.known.clone()
+    }
+
+    async fn resolve_secret(
+        &self,
+        tenant: &Tenant,
+        mode: KeyMode,
+        name: &SecretName,
+    ) -> Result<Option<SecretText>, StoreError> {
+        self.tenants.resolve_secret(tenant, mode, name).await
+    }
+
+    async fn put_secret(
+        &self,
+        tenant: &Tenant,
+        mode: KeyMode,
+        name: &SecretName,
+        value: SecretText,
+        at: Timestamp,
+    ) -> Result<Put, StoreError> {
+        self.tenants.put_secret(tenant, mode, name, value, at).await
+    }
+
+    async fn secrets(
+        &self,
+        tenant: &Tenant,
+        mode: KeyMode,
+    ) -> Result<Vec<StoredSecret>, StoreError> {
+        self.tenants.secrets(tenant, mode).await
+    }
+
+    async fn remove_secret(
+        &self,
+        tenant: &Tenant,
+        mode: KeyMode,
+        name: &SecretName,
+    ) -> Result<bool, StoreError> {
+        self.tenants.remove_secret(tenant, mode, name).await
+    }
 }
 
 /// A secret without its value.
@@ -119,10 +181,15 @@ async fn seen_secret(
 
 /// What the calls of one run have resolved, for as long as somebody drives it. Whoever drives it next resolves again
 /// before it can tell anything.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Resolved(Arc<Mutex<Redactor>>);
 
 impl Resolved {
+    /// Begins with what no run of this host may tell.
+    pub(crate) fn over(host: Redactor) -> Self {
+        Self(Arc::new(Mutex::new(host)))
+    }
+
     pub(crate) fn known(&self) -> MutexGuard<'_, Redactor> {
         // Learning replaces nothing, so a panic under the lock leaves nothing unknown that was known.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,6 +1,7 @@
 //! Values that must not be told: held so that they do not slip out, blotted out wherever they stand.
 
 use std::fmt;
+use std::sync::Arc;
 
 use callboard_protocol::Object;
 use secrecy::{ExposeSecret, SecretString};
@@ -53,8 +54,9 @@ impl<'de> Deserialize<'de> for SecretText {
 /// Knows values, and writes `[REDACTED:<id>]` in their place.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
-    /// The longest first, so that a value within another one does not leave the rest of it behind.
-    known: Vec<Known>,
+    /// The longest first, so that a value within another one does not leave the rest of it behind. What a host knows from
+    /// its start is shared by all of its runs.
+    known: Arc<Vec<Known>>,
 }
 
 #[derive(Debug, Clone)]
@@ -79,10 +81,11 @@ impl Redactor {
         for text in [Some(plain), within].into_iter().flatten() {
             if self.known.iter().all(|known| known.text.reveal() != text) {
                 let text = SecretText::new(text.to_owned());
-                self.known.push(Known { text, marker: marker.to_owned() });
+                let known = Arc::make_mut(&mut self.known);
+                known.push(Known { text, marker: marker.to_owned() });
+                known.sort_by_key(|known| std::cmp::Reverse(known.text.reveal().len()));
             }
         }
-        self.known.sort_by_key(|known| std::cmp::Reverse(known.text.reveal().len()));
     }
 
     pub fn redact_text(&self, text: &mut String) {

@@ -7,8 +7,8 @@ use callboard_agents::{ToolHooks, Toolbox, Toolboxes, WorkflowTools, file_tools,
 use callboard_backends::{
     Egress, MOST_FETCHED, McpServers, McpSurroundings, Reach, SystemLookup, built_in,
 };
-use callboard_engine::SystemClock;
-use callboard_protocol::{HttpClientCapability, Tenant, ToolSource};
+use callboard_engine::{KeyMode, Scope, SystemClock};
+use callboard_protocol::{HttpClientCapability, ToolSource};
 use callboard_server::Tools;
 
 use crate::config::Config;
@@ -50,7 +50,8 @@ pub(crate) async fn built_in_names() -> Result<BTreeSet<String>, CommandError> {
     let memory = memory_tools().map_err(CommandError::failed)?;
     let files = file_tools().map_err(CommandError::failed)?;
     let boxes: Vec<Arc<dyn Toolbox>> = vec![Arc::new(built_in), Arc::new(memory), Arc::new(files)];
-    let tools = Toolboxes(boxes).list(&Tenant::from("default")).await;
+    let anybody = Scope { tenant: "default".into(), workspace: None, mode: KeyMode::Live };
+    let tools = Toolboxes(boxes).list(&anybody).await;
     Ok(tools.into_iter().map(|tool| tool.id).collect())
 }
 

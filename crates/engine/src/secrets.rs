@@ -64,39 +64,28 @@ impl Secrets for HostSecrets {
 
     async fn resolve_secret(
         &self,
-        tenant: &Tenant,
-        mode: KeyMode,
+        place: &Scope,
         name: &SecretName,
     ) -> Result<Option<SecretText>, StoreError> {
-        self.tenants.resolve_secret(tenant, mode, name).await
+        self.tenants.resolve_secret(place, name).await
     }
 
     async fn put_secret(
         &self,
-        tenant: &Tenant,
-        mode: KeyMode,
+        place: &Scope,
         name: &SecretName,
         value: SecretText,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
-        self.tenants.put_secret(tenant, mode, name, value, at).await
+        self.tenants.put_secret(place, name, value, at).await
     }
 
-    async fn secrets(
-        &self,
-        tenant: &Tenant,
-        mode: KeyMode,
-    ) -> Result<Vec<StoredSecret>, StoreError> {
-        self.tenants.secrets(tenant, mode).await
+    async fn secrets(&self, place: &Scope) -> Result<Vec<StoredSecret>, StoreError> {
+        self.tenants.secrets(place).await
     }
 
-    async fn remove_secret(
-        &self,
-        tenant: &Tenant,
-        mode: KeyMode,
-        name: &SecretName,
-    ) -> Result<bool, StoreError> {
-        self.tenants.remove_secret(tenant, mode, name).await
+    async fn remove_secret(&self, place: &Scope, name: &SecretName) -> Result<bool, StoreError> {
+        self.tenants.remove_secret(place, name).await
     }
 }
 

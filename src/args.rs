@@ -1,15 +1,17 @@
 //! What may be typed: the commands, and the two flags that every client command shares.
 
+use std::ffi::OsString;
 use std::fmt;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    agents, chat, completions, demo, doctor, heartbeats, inbox, keys, memory, org_chart, packs,
-    roster, run, runs, schedules, secrets, serve, triggers, workflows,
+    agents, chat, completions, confine, demo, doctor, heartbeats, inbox, keys, memory, org_chart,
+    packs, roster, run, runs, schedules, secrets, serve, triggers, workflows,
 };
 use crate::exit::{CommandError, Exit};
+use crate::handover;
 use crate::screen::output;
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8787";
@@ -46,8 +48,8 @@ pub(crate) enum Read {
 
 impl Cli {
     /// Reads the arguments of this process; what is wrong with them is said as every other error is.
-    pub(crate) fn read() -> Result<Read, CommandError> {
-        let error = match Self::try_parse() {
+    pub(crate) fn read(arguments: &[OsString]) -> Result<Read, CommandError> {
+        let error = match Self::try_parse_from(arguments) {
             Ok(cli) => return Ok(Read::Command(Box::new(cli))),
             Err(error) => error,
         };
@@ -115,6 +117,9 @@ pub(crate) enum Command {
     Demo(demo::DemoArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
+    /// Start a program that sees little of this machine: what the host puts before its children
+    #[command(hide = true)]
+    Confine(confine::ConfineArgs),
 }
 
 impl Command {
@@ -125,7 +130,7 @@ impl Command {
 
     /// Whether it talks to one.
     pub(crate) fn is_client(&self) -> bool {
-        !self.is_host() && !matches!(self, Self::Completions(_))
+        !self.is_host() && !matches!(self, Self::Completions(_) | Self::Confine(_))
     }
 }
 
@@ -198,5 +203,5 @@ impl Connection {
 
 /// An environment variable that says something. Empty is how many tools write "not set".
 pub(crate) fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+    handover::variable(name).filter(|value| !value.is_empty())
 }

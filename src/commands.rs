@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod chat;
 pub(crate) mod completions;
+pub(crate) mod confine;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod heartbeats;

@@ -13,6 +13,7 @@ mod prices;
 mod providers;
 mod retention;
 mod roster;
+mod sandbox;
 mod source;
 mod tools;
 
@@ -35,6 +36,7 @@ pub(crate) use prices::Prices;
 pub(crate) use providers::Providers;
 pub(crate) use retention::Retention;
 pub(crate) use roster::Roster;
+pub(crate) use sandbox::Sandbox;
 pub(crate) use tools::Tools;
 
 use source::Source;
@@ -59,6 +61,7 @@ pub(crate) struct Config {
     pub(crate) mcp: Vec<McpServer>,
     pub(crate) cli: CliSettings,
     pub(crate) tools: Tools,
+    pub(crate) sandbox: Sandbox,
     pub(crate) orchestration: Orchestration,
     pub(crate) retention: Retention,
 }
@@ -96,6 +99,7 @@ impl Config {
                 "mcp" => config.mcp = source.mcp(value)?,
                 "cli" => config.cli = source.cli(value)?,
                 "tools" => config.tools = source.tools(value)?,
+                "sandbox" => config.sandbox = source.sandbox(value)?,
                 "orchestration" => config.orchestration = source.orchestration(value)?,
                 "retention" => config.retention = source.retention(value)?,
                 unknown => {
@@ -112,6 +116,7 @@ impl Config {
                         "mcp",
                         "cli",
                         "tools",
+                        "sandbox",
                         "orchestration",
                         "retention",
                     ];
@@ -180,7 +185,7 @@ mod tests {
             Err((
                 "c.toml:2: unknown key server",
                 Some(
-                    "known here: limits, packs, deployments, roster, budgets, agents, models, providers, prices, mcp, cli, tools, orchestration, retention",
+                    "known here: limits, packs, deployments, roster, budgets, agents, models, providers, prices, mcp, cli, tools, sandbox, orchestration, retention",
                 ),
             )),
         );

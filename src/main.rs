@@ -6,8 +6,10 @@ mod commands;
 mod config;
 mod disk;
 mod exit;
+mod handover;
 mod inputs;
 mod process;
+mod sandbox;
 mod screen;
 mod watch;
 mod wire;
@@ -21,8 +23,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use args::{Cli, Command, Read};
 use commands::{
-    agents, chat, completions, demo, doctor, heartbeats, inbox, keys, memory, org_chart, packs,
-    roster, run, runs, schedules, secrets, serve, triggers, workflows,
+    agents, chat, completions, confine, demo, doctor, heartbeats, inbox, keys, memory, org_chart,
+    packs, roster, run, runs, schedules, secrets, serve, triggers, workflows,
 };
 use exit::{CommandError, Exit};
 use screen::output;
@@ -35,7 +37,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const AFTERMATH: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
-    match Cli::read().and_then(carry_out) {
+    let read = handover::arguments().and_then(|arguments| Cli::read(&arguments));
+    match read.and_then(carry_out) {
         Ok(exit) => exit.into(),
         Err(error) => {
             output::error(&error);
@@ -83,6 +86,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Doctor(args) => Box::pin(doctor::run(args, &connection)).await,
         Command::Demo(args) => Box::pin(demo::run(args)).await,
         Command::Completions(args) => completions::run(&args),
+        Command::Confine(args) => Err(confine::run(&args)),
     }
 }
 

@@ -1,5 +1,8 @@
 //! A host as a process: what it logs, and when it is told to stop.
 
+use std::io;
+use std::sync::OnceLock;
+
 use clap::ValueEnum;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -7,6 +10,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+
+use callboard_core::Redactor;
 
 use crate::exit::CommandError;
 
@@ -26,7 +31,7 @@ pub(crate) fn start_logging(filter: &str, format: LogFormat) -> Result<(), Comma
     let colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Cleaned(std::io::stderr()))
         .with_ansi(colours);
     let quiet = filter_fn(|metadata| may_be_logged(metadata.target()));
     let started = match format {
@@ -34,6 +39,36 @@ pub(crate) fn start_logging(filter: &str, format: LogFormat) -> Result<(), Comma
         LogFormat::Json => builder.json().flatten_event(true).finish().with(quiet).try_init(),
     };
     started.map_err(|error| CommandError::failed(format!("cannot start logging: {error}")))
+}
+
+/// What the log leaves out, once the host knows what that is.
+static KNOWN: OnceLock<Redactor> = OnceLock::new();
+
+/// From here on no line of the log holds one of these.
+pub(crate) fn clean_log(known: Redactor) {
+    // A process is one host; a second one would know the same.
+    let _ = KNOWN.set(known);
+}
+
+/// A line of the log comes in one piece, so that a secret does.
+struct Cleaned<W>(W);
+
+impl<W: io::Write> io::Write for Cleaned<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match KNOWN.get() {
+            Some(known) => {
+                let mut line = String::from_utf8_lossy(bytes).into_owned();
+                known.redact_text(&mut line);
+                self.0.write_all(line.as_bytes())?;
+            }
+            None => self.0.write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// The library that speaks to model providers logs prompts and answers; whatever filter is set, those stay out.

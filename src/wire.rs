@@ -4,8 +4,10 @@ mod agents;
 pub(crate) mod cli;
 mod engine;
 mod folder;
+mod known;
 mod models;
 mod packs;
+pub(crate) mod sandbox;
 mod standing;
 pub(crate) mod tools;
 
@@ -36,6 +38,7 @@ use crate::exit::{CommandError, Exit};
 use crate::process;
 use engine::deployments;
 use models::Minds;
+use sandbox::Places;
 use standing::Standing;
 
 /// What running steps get to reach their next recorded event.
@@ -118,13 +121,15 @@ impl Host {
             Metrics::install().map_err(|error| CommandError::failed(error.to_string()))?;
         let agents = open_agents(&settings, packs, policy, store.clone()).await?;
         let minds = Minds::new(&settings, store.clone(), agents.clone())?;
+        sandbox::warn(&settings.config, &minds.table);
         let egress = Egress::new(settings.reach, Arc::new(SystemLookup));
-        let tools = tools::assemble(&settings.config, &egress)?;
+        let places = Places::of(&settings.data, &store.name());
+        let tools = tools::assemble(&settings.config, &egress, &places)?;
         let test_keys = if settings.test_seams { TestKeys::All } else { TestKeys::ByPrefix };
         let keys = KeyRing::load(store.clone(), settings.api_keys.clone(), test_keys)
             .await
             .map_err(|error| unkept("the stored keys cannot be read", &error))?;
-        let coders = cli::open(&settings.config.cli, &settings.data, &store)?;
+        let coders = cli::open(&settings.config, &places, &store)?;
         let dispatch =
             agents::dispatch(&settings, agents.clone(), &tools.served, &keys, &minds, &coders);
         let server = if dispatch.is_live { server.live() } else { server };

@@ -6,8 +6,12 @@ mod support;
 
 #[path = "hostile/agent_calls.rs"]
 mod agent_calls;
+#[path = "hostile/children.rs"]
+mod children;
 #[path = "hostile/doors.rs"]
 mod doors;
+#[path = "hostile/echo.rs"]
+mod echo;
 #[path = "hostile/expressions.rs"]
 mod expressions;
 #[path = "hostile/outside.rs"]

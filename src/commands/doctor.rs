@@ -5,6 +5,7 @@ mod host;
 mod local;
 mod mcp;
 mod models;
+mod sandbox;
 
 use std::path::PathBuf;
 
@@ -106,12 +107,14 @@ pub(crate) async fn run(args: DoctorArgs, earlier: &Connection) -> Result<Exit, 
         },
         local::disk_space(&args.data),
     ];
+    checks.extend(local::host_key(&args.data));
     let reach = if args.allow_private_egress { Reach::Anywhere } else { Reach::Public };
     // A file that cannot be read has been reported above.
     if let Ok(config) = Config::load(args.config.as_deref()) {
         checks.extend(models::check(&config, environment).await);
-        checks.extend(mcp::check(&config, reach).await);
-        checks.extend(cli::check(&config, environment).await);
+        checks.extend(sandbox::check(&config, environment));
+        checks.extend(mcp::check(&config, &args.data, reach).await);
+        checks.extend(cli::check(&config, &args.data, environment).await);
     }
     checks.extend(host::check(&client).await);
     let has_failed = checks.iter().any(|check| check.state == State::Failed);

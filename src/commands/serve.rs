@@ -11,6 +11,7 @@ use callboard_server::{SCOPES, StaticKey, StaticKeyError, is_host_name};
 use crate::args::{ApiKey, environment};
 use crate::config::Config;
 use crate::exit::{CommandError, Exit};
+use crate::handover;
 use crate::process::{LogFormat, OnHangup, Stop, start_logging};
 use crate::screen::output;
 use crate::wire::{Host, Settings};
@@ -50,13 +51,7 @@ pub(crate) struct ServeArgs {
     )]
     data: PathBuf,
     /// Database of a cluster; this version has the embedded one only
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "CALLBOARD_DATABASE_URL",
-        hide = true,
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "URL", hide = true)]
     database_url: Option<String>,
     /// Configuration file [default: ./callboard.toml if it is there]
     #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG", hide_env_values = true)]
@@ -106,6 +101,9 @@ pub(crate) struct ServeArgs {
 
 pub(crate) async fn run(args: ServeArgs) -> Result<Exit, CommandError> {
     start_logging(&args.log, args.log_format)?;
+    if !handover::lock() {
+        tracing::warn!("this kernel lets programs of the same user look into the host's memory");
+    }
     let settings = settle(args)?;
     if settings.test_seams {
         tracing::warn!(
@@ -143,8 +141,9 @@ pub(crate) fn only_embedded(url: &str) -> CommandError {
 
 /// What was typed, set and written in the file, as one whole that can be served.
 fn settle(args: ServeArgs) -> Result<Settings, CommandError> {
-    if let Some(url) = &args.database_url {
-        return Err(only_embedded(url));
+    let database = args.database_url.or_else(|| environment("CALLBOARD_DATABASE_URL"));
+    if let Some(url) = database {
+        return Err(only_embedded(&url));
     }
     let heartbeat = args.heartbeat.unwrap_or_else(|| DEFAULT_HEARTBEAT_MS.min(args.lease / 3));
     if heartbeat == 0 || heartbeat > args.lease / 2 {

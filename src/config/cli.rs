@@ -8,7 +8,7 @@ use callboard_backends::{CODING_KINDS, CliAgentSettings, CliSettings};
 use super::source::{Source, Value, is_variable};
 use crate::exit::CommandError;
 
-const KEYS: [&str; 5] = ["work_dir", "home", "env", "idle_timeout_ms", "hold_ms"];
+const KEYS: [&str; 7] = ["work_dir", "home", "env", "idle_timeout_ms", "hold_ms", "read", "write"];
 const AGENT_KEYS: [&str; 2] = ["program", "model"];
 /// One that can ask may be told to.
 const ASKING_KEYS: [&str; 3] = ["program", "model", "approvals"];
@@ -28,6 +28,8 @@ impl Source<'_> {
                 "home" => cli.home = Some(self.path(value, &path)?),
                 "env" => cli.env = self.variables(value, &path)?,
                 "idle_timeout_ms" => cli.idle_timeout = self.millis(value, &path)?,
+                "read" => cli.read = self.paths(value, &path)?,
+                "write" => cli.write = self.paths(value, &path)?,
                 "hold_ms" => cli.hold = self.millis(value, &path)?,
                 kind if CODING_KINDS.iter().any(|known| known.name == kind) => {
                     let asks = CODING_KINDS.iter().any(|it| it.name == kind && it.can_ask());
@@ -112,6 +114,19 @@ impl Source<'_> {
             text if text.trim().is_empty() => Err(self.wrong(value, path, "a path")),
             text => Ok(text.into()),
         }
+    }
+
+    pub(super) fn paths(
+        &self,
+        value: &Value<'_>,
+        path: &str,
+    ) -> Result<Vec<PathBuf>, CommandError> {
+        let paths = self.texts(value, path)?.into_iter().map(PathBuf::from);
+        let paths: Vec<PathBuf> = paths.collect();
+        if paths.iter().all(|path| path.is_absolute()) {
+            return Ok(paths);
+        }
+        Err(self.wrong(value, path, "a list of absolute paths"))
     }
 
     fn variables(&self, value: &Value<'_>, path: &str) -> Result<Vec<String>, CommandError> {

@@ -1,6 +1,7 @@
 //! `[mcp.servers.NAME]`: whose tools agents may be given beside the built-in ones.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use toml::Spanned;
 
@@ -12,7 +13,7 @@ use crate::exit::CommandError;
 
 /// The longest name that leaves room for a tool's in what model providers accept.
 const LONGEST_NAME: usize = 32;
-const KEYS: [&str; 5] = ["command", "env", "url", "headers", "required_scopes"];
+const KEYS: [&str; 7] = ["command", "env", "url", "headers", "required_scopes", "read", "write"];
 
 /// A section as it is being read.
 #[derive(Default)]
@@ -22,6 +23,8 @@ struct Section {
     url: Option<String>,
     headers: Option<BTreeMap<String, String>>,
     required_scopes: Vec<String>,
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
 }
 
 impl Source<'_> {
@@ -64,6 +67,8 @@ impl Source<'_> {
                 "env" => section.env = Some(self.pairs(value, &path)?),
                 "url" => section.url = Some(self.text(value, &path)?),
                 "headers" => section.headers = Some(self.pairs(value, &path)?),
+                "read" => section.read = self.paths(value, &path)?,
+                "write" => section.write = self.paths(value, &path)?,
                 "required_scopes" => section.required_scopes = self.texts(value, &path)?,
                 other => return Err(self.unknown(key.span().start, &path, other, &KEYS)),
             }
@@ -110,7 +115,8 @@ impl Section {
             (Some(_), None) => return Err("has headers, which go with a url".to_owned()),
             (None, Some(_)) => return Err("has env, which goes with a command".to_owned()),
         };
-        Ok(McpServer { name, way, required_scopes: self.required_scopes })
+        let Self { required_scopes, read, write, .. } = self;
+        Ok(McpServer { name, way, required_scopes, read, write })
     }
 }
 
@@ -125,7 +131,7 @@ mod tests {
 
     #[test]
     fn programs_and_addresses_are_read() {
-        let text = "[mcp.servers.github]\ncommand = [\"npx\", \"-y\", \"server\"]\nenv = { TOKEN = \"t\" }\n
+        let text = "[mcp.servers.github]\ncommand = [\"npx\", \"-y\", \"server\"]\nenv = { TOKEN = \"t\" }\nread = [\"/srv/docs\"]\n
             [mcp.servers.far]\nurl = \"https://mcp.example/mcp\"\nheaders = { x-token = \"t\" }
             required_scopes = [\"tools:far\"]\n";
         let pair = |name: &str| BTreeMap::from([(name.to_owned(), "t".to_owned())]);
@@ -136,6 +142,8 @@ mod tests {
                 headers: pair("x-token"),
             },
             required_scopes: vec!["tools:far".to_owned()],
+            read: Vec::new(),
+            write: Vec::new(),
         };
         let github = McpServer {
             name: "github".to_owned(),
@@ -145,6 +153,8 @@ mod tests {
                 environment: pair("TOKEN"),
             },
             required_scopes: Vec::new(),
+            read: vec!["/srv/docs".into()],
+            write: Vec::new(),
         };
         let mut servers = read(text).unwrap();
         servers.sort_by(|a, b| a.name.cmp(&b.name));

@@ -42,8 +42,6 @@ impl Config {
         providers: &[ProviderSettings],
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<ModelTable, CommandError> {
-        let mut known: Vec<String> = providers.iter().map(|it| it.name.clone()).collect();
-        known.push(CODING_PROVIDER.to_owned());
         let classes = self.models.classes.iter();
         let fallbacks = self.models.fallbacks.iter();
         let table = ModelTable {
@@ -51,12 +49,19 @@ impl Config {
             classes: classes.map(|(class, named)| (*class, named.model.clone())).collect(),
             fallback: models(&self.models.fallback),
             fallbacks: fallbacks.map(|(class, named)| (*class, models(named))).collect(),
-            providers: known.into_iter().collect(),
+            providers: providers.iter().map(|it| it.name.clone()).collect(),
+            offered: self.offered_models(),
+            coding: self.cli.agents.keys().cloned().collect(),
         };
-        let table = table.with_environment(&variable).map_err(|(name, error)| {
+        let mut table = table.with_environment(&variable).map_err(|(name, error)| {
             CommandError::usage(format!("{name}: {error}"))
                 .hint("write it like anthropic/claude-sonnet-4-5, or scripted")
         })?;
+        let file = self.models.named().map(|named| &named.model);
+        let named = file.chain(&table.default).chain(table.classes.values());
+        let coding = named.filter(|model| model.provider == CODING_PROVIDER);
+        let coding: Vec<String> = coding.map(|model| model.model.clone()).collect();
+        table.coding.extend(coding);
         let all = [("CALLBOARD_MODEL".to_owned(), table.default.as_ref())];
         let classes = ModelTable::CLASSES.map(|class| {
             let class_name = class.as_str().to_ascii_uppercase();

@@ -1,6 +1,6 @@
 //! `[providers]`: who is asked, where, and with which key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use toml::de::DeTable;
 
@@ -50,6 +50,8 @@ pub(crate) struct Provider {
     kind: Option<ProviderKind>,
     base_url: Option<BaseUrl>,
     api_key_env: Option<String>,
+    /// What runs may name without a key of their own; none where that is any model.
+    models: Option<BTreeSet<String>>,
 }
 
 impl Config {
@@ -102,6 +104,13 @@ impl Config {
             }));
         }
         Ok(settings)
+    }
+
+    /// The models that runs may name, of those providers whose models are listed.
+    pub(super) fn offered_models(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let listed =
+            self.providers.iter().map(|(name, it)| Some((name.clone(), it.models.clone()?)));
+        listed.flatten().collect()
     }
 
     /// The variable that a provider's key stands in, where there is one.
@@ -225,6 +234,9 @@ impl Source<'_> {
                     }
                     provider.api_key_env = Some(variable);
                 }
+                "models" => {
+                    provider.models = Some(self.texts(value, &at)?.into_iter().collect());
+                }
                 "api_key" => {
                     let what = format!(
                         "{}: {at}: keys do not belong in this file",
@@ -234,7 +246,7 @@ impl Source<'_> {
                         .hint("name the variable that holds it: api_key_env = \"ACME_API_KEY\""));
                 }
                 other => {
-                    let known = ["kind", "base_url", "api_key_env"];
+                    let known = ["kind", "base_url", "api_key_env", "models"];
                     return Err(self.unknown(key.span().start, &at, other, &known));
                 }
             }

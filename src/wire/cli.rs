@@ -1,14 +1,18 @@
 //! The coding agents of a host: where they live, what a crash has left of them.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use callboard_backends::{CliAgents, CliSettings, CliSurroundings, FolderSweeper, RunFolders};
+use callboard_backends::{
+    CliAgents, CliSettings, CliSurroundings, FolderSweeper, RunFolders, private_folder,
+};
 use callboard_store::SqliteStore;
 
 use super::agents::WORKSPACES;
+use super::sandbox::{self, Places};
+use crate::config::Config;
 use crate::exit::CommandError;
+use crate::handover;
 
 /// Where running coding agents are written down, below the host's data.
 const RECORDS: &str = "coding-agents";
@@ -22,10 +26,11 @@ pub(super) struct Coders {
 
 /// Ends what a lost host has left running before anything is resumed: one session has one agent.
 pub(super) fn open(
-    settings: &CliSettings,
-    data: &Path,
+    config: &Config,
+    places: &Places,
     store: &Arc<SqliteStore>,
 ) -> Result<Coders, CommandError> {
+    let data = places.data.as_path();
     let records = data.join(RECORDS);
     match CliAgents::clean_up(records.clone()) {
         Ok(0) => {}
@@ -37,15 +42,22 @@ pub(super) fn open(
             .hint(format!("let this user read {}", records.display())));
         }
     }
-    // Neither the agents' homes nor their work lie beside the host's keys.
-    let folders = RunFolders::at(std::env::temp_dir().join(format!("callboard-{}", store.name())));
+    private_folder(&places.scratch).map_err(|error| {
+        let place = places.scratch.display();
+        CommandError::failed(format!("coding agents cannot use {place}: {error}"))
+            .hint("remove it, or name another temporary folder with TMPDIR")
+    })?;
+    let folders = RunFolders::at(&places.runs);
     let surroundings = CliSurroundings {
-        environment: environment(),
+        environment: handover::variables(),
         folders: folders.clone(),
         records: Some(records),
         sessions: Some(store.clone()),
+        hidden: sandbox::hidden(config, places),
+        scratch: Some(places.scratch.clone()),
+        launcher: Some(sandbox::coding_launcher(config, places)),
     };
-    let agents = Arc::new(CliAgents::new(settings.clone(), surroundings));
+    let agents = Arc::new(CliAgents::new(config.cli.clone(), surroundings));
     let sweeper = FolderSweeper {
         store: store.clone(),
         sessions: store.clone(),
@@ -54,13 +66,6 @@ pub(super) fn open(
         workspaces: RunFolders::at(data.join(WORKSPACES)),
     };
     Ok(Coders { agents, sweeper })
-}
-
-/// What is no text is of no use to a program either.
-pub(crate) fn environment() -> BTreeMap<String, String> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
 }
 
 /// What may be wrong with where coding agents work.
@@ -81,7 +86,7 @@ pub(super) fn check(settings: &CliSettings, data: &Path) -> Result<(), CommandEr
     if data.starts_with(&real) {
         tracing::warn!(
             work_dir = %shown,
-            "the data folder lies where coding agents work: move it with --data"
+            "the data folder lies where coding agents work, so they can make no files beside it: move it with --data"
         );
     }
     Ok(())

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use callboard_agents::{AgentDirectory, AgentRegistry, conformance};
+use callboard_agents::{AgentDirectory, AgentRegistry, WithModels, conformance};
 use callboard_backends::{
     CallPrompt, FILES, FilesNode, MemoryNode, MemoryProbes, SecretEcho, SeededSecrets, SideEffect,
 };
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
-    Activities, Catalog, Clock, Deployments, Engine, Options, Parts, RandomIds, Secrets,
-    SystemClock,
+    Activities, Catalog, Clock, Deployments, Engine, HostSecrets, Options, Parts, RandomIds,
+    Secrets, SystemClock,
 };
 use callboard_protocol::HostId;
 use callboard_store::SqliteStore;
@@ -17,7 +17,9 @@ use callboard_store::SqliteStore;
 use super::Settings;
 use super::agents::Dispatch;
 use super::folder::{self, Candidate};
+use super::known;
 use super::models::Minds;
+use crate::process;
 
 pub(super) fn build(
     settings: &Settings,
@@ -51,8 +53,13 @@ pub(super) fn build(
     if settings.test_seams && dispatch.is_live {
         catalog.set_deployed(conformance::DEPLOYED);
     }
+    let mut known = minds.secrets.clone();
+    known::learn_seal_key(&mut known, &settings.data);
+    process::clean_log(known.clone());
+    let secrets = Arc::new(HostSecrets::over(secrets, known));
     let deployments = deployments(settings, &store);
-    let directory = Arc::new(AgentDirectory { registry: agents, deployments });
+    let directory = AgentDirectory { registry: agents, deployments };
+    let directory = Arc::new(WithModels { directory, table: minds.table.clone() });
     Engine::new(Parts {
         memory: store.clone(),
         files: store.clone(),

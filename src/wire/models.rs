@@ -8,10 +8,11 @@ use callboard_agents::{
     PromptLibrary, StructuredOutput, built_in_prompts,
 };
 use callboard_backends::LiveModel;
+use callboard_core::Redactor;
 use callboard_engine::Activities;
 use callboard_store::SqliteStore;
 
-use super::Settings;
+use super::{Settings, known};
 use crate::exit::CommandError;
 
 /// What `conformance.modelCapability.insufficient` demands: nobody has it.
@@ -25,6 +26,8 @@ pub(super) struct Minds {
     pub(super) prices: PriceTable,
     pub(super) desk: PromptDesk,
     pub(super) mock: Option<MockAi>,
+    /// What no run may tell.
+    pub(super) secrets: Redactor,
 }
 
 impl Minds {
@@ -35,6 +38,7 @@ impl Minds {
     ) -> Result<Self, CommandError> {
         let providers = settings.config.provider_settings(settings.variable)?;
         let mut table = settings.config.model_table(&providers, settings.variable)?;
+        let secrets = known::secrets(settings, &providers);
         let mut models = Models::default();
         for provider in providers {
             let name = provider.name.clone();
@@ -55,7 +59,7 @@ impl Minds {
         let library = PromptLibrary::new(store, templates).with_packs(Arc::clone(&agents));
         let desk = PromptDesk { library, agents, observability };
         let prices = settings.config.price_table();
-        Ok(Self { models: Arc::new(models), table, prices, desk, mock })
+        Ok(Self { models: Arc::new(models), table, prices, desk, mock, secrets })
     }
 
     /// Adds the node types that ask models.

@@ -11,8 +11,10 @@ use callboard_engine::{KeyMode, Scope, SystemClock};
 use callboard_protocol::{HttpClientCapability, ToolSource};
 use callboard_server::Tools;
 
+use super::sandbox::{self, Places};
 use crate::config::Config;
 use crate::exit::CommandError;
+use crate::handover;
 
 /// Everything about tools that has to be started, attached or stopped.
 #[derive(Debug)]
@@ -22,11 +24,15 @@ pub(crate) struct ToolParts {
     pub(crate) workflows: Arc<WorkflowTools>,
 }
 
-pub(crate) fn assemble(config: &Config, egress: &Egress) -> Result<ToolParts, CommandError> {
+pub(crate) fn assemble(
+    config: &Config,
+    egress: &Egress,
+    places: &Places,
+) -> Result<ToolParts, CommandError> {
     let built_in = built_in(egress).map_err(|error| CommandError::failed(error.to_string()))?;
     let memory = memory_tools().map_err(CommandError::failed)?;
     let files = file_tools().map_err(CommandError::failed)?;
-    let mcp = Arc::new(servers(config, egress));
+    let mcp = Arc::new(servers(config, egress, places));
     let workflows = Arc::new(WorkflowTools::default());
     let boxes: Vec<Arc<dyn Toolbox>> =
         vec![Arc::new(built_in), Arc::new(memory), Arc::new(files), mcp.clone(), workflows.clone()];
@@ -56,11 +62,13 @@ pub(crate) async fn built_in_names() -> Result<BTreeSet<String>, CommandError> {
 }
 
 /// The servers of the file, not started yet.
-pub(crate) fn servers(config: &Config, egress: &Egress) -> McpServers {
+pub(crate) fn servers(config: &Config, egress: &Egress, places: &Places) -> McpServers {
     let surroundings = McpSurroundings {
         egress: egress.clone(),
-        environment: super::cli::environment(),
+        environment: handover::variables(),
         clock: Arc::new(SystemClock),
+        launcher: Some(sandbox::launcher(config, places)),
+        homes: places.homes.clone(),
     };
     McpServers::new(config.mcp.clone(), &surroundings)
 }

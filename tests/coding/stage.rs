@@ -88,7 +88,7 @@ impl Stage {
 
     /// A host with this file and these variables.
     pub(crate) fn host_of(&self, file: &str, variables: &[(&str, &str)]) -> Result<Host> {
-        fs::write(self.path("callboard.toml"), file)?;
+        fs::write(self.path("callboard.toml"), enable_all(file))?;
         let mut command = serve(&self.path("data"));
         command.args(["--api-key", KEY, "--packs", &self.text("pack")?]);
         command.env("PATH", std::env::var("PATH").unwrap_or_default());
@@ -144,6 +144,15 @@ impl Stage {
             }
         }
     }
+}
+
+/// The file with a section for each agent: no run may name one that has none.
+fn enable_all(file: &str) -> String {
+    let missing = ["claude-code", "codex", "gemini-cli", "opencode", "aider"]
+        .map(|kind| format!("[cli.{kind}]\n"))
+        .into_iter()
+        .filter(|section| !file.contains(section.as_str()));
+    format!("{file}\n{}", missing.collect::<String>())
 }
 
 /// Shell words that print lines.

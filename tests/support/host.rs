@@ -56,6 +56,10 @@ impl Host {
         &self.url
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Everything that it said on standard error so far.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()

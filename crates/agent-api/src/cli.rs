@@ -15,6 +15,7 @@ use crate::config::{CliConfig, Home};
 use crate::error::{AgentError, FailureClass};
 use crate::handle::{AgentRunControl, AgentRunHandle};
 use crate::kind::AgentKind;
+use crate::launcher::find_program;
 use crate::mcp::{
     self, McpAddRequest, McpCommandContext, McpCommandOutput, McpGetRequest, McpListRequest,
     McpRemoveRequest,
@@ -25,7 +26,7 @@ use crate::process::capture::capture;
 use crate::process::environment::{compose, folders};
 use crate::process::group::Kernel;
 use crate::process::scratch::{Scratch, private_folder, write_new};
-use crate::process::spawn::{Command, Keeper};
+use crate::process::spawn::{Command, Keeper, failed};
 use crate::process::supervise::{Attendance, Launch, Limits, start};
 use crate::request::AgentRunRequest;
 use crate::sessions::SessionBook;
@@ -100,7 +101,7 @@ impl CliBackend {
         request: AgentRunRequest,
         attendance: Option<Attendance>,
     ) -> Result<AgentRunControl, AgentError> {
-        let scratch = Scratch::new().map_err(|_| no_folder())?;
+        let scratch = Scratch::new(self.config.scratch.as_deref()).map_err(|_| no_folder())?;
         let working_dir = self.working_dir(request.working_dir.as_deref(), &scratch.work())?;
         let kind = self.agent.kind();
         let options = validate(&kind, &self.capabilities(), &request, &working_dir)?;
@@ -112,7 +113,7 @@ impl CliBackend {
             |plan: BTreeMap<String, String>| self.environment(&home, &scratch, plan, &request.env);
         let known = environment(BTreeMap::new());
         let help = if self.agent.needs_help(&options) {
-            self.help(known.clone(), &working_dir).await?
+            self.help(known.clone(), &working_dir, (&home, &scratch)).await?
         } else {
             ""
         };
@@ -127,13 +128,14 @@ impl CliBackend {
             home: &home,
             files: &|name| scratch.file(name),
             help,
+            hidden: &self.config.hidden,
             has_variable: &|name| known.contains_key(name),
         })?;
         resolved?;
         prepare(&plan, &home, &scratch).map_err(|_| no_folder())?;
         let environment = fortify(environment(plan.env), plan.walls)?;
         start(Launch {
-            command: Command { program: self.program(), args: plan.args, environment, working_dir },
+            command: self.command(plan.args, environment, working_dir, (&home, &scratch))?,
             keeper: self.keeper.clone(),
             prompt: plan.prompt,
             transcript: plan.transcript,
@@ -186,6 +188,25 @@ impl CliBackend {
         self.config.program.clone().unwrap_or_else(|| self.agent.program().into())
     }
 
+    /// What is started, behind the host's launcher where it has one. The folders are the home and the run's own.
+    fn command(
+        &self,
+        args: Vec<String>,
+        environment: BTreeMap<String, String>,
+        working_dir: PathBuf,
+        (home, scratch): (&Path, &Scratch),
+    ) -> Result<Command, AgentError> {
+        let program = self.program();
+        let Some(launcher) = &self.config.launcher else {
+            return Ok(Command { program, args, environment, working_dir });
+        };
+        let program = find_program(&program, &environment).map_err(|error| failed(&error))?;
+        let mut words =
+            launcher.wrap(&program, &args, &[home, &working_dir, scratch.top()]).into_iter();
+        let program = words.next().unwrap_or_default().into();
+        Ok(Command { program, args: words.collect(), environment, working_dir })
+    }
+
     fn limits(&self, asked: Option<Duration>) -> Limits {
         Limits {
             total: asked.or(self.config.timeout).filter(|limit| !limit.is_zero()),
@@ -200,13 +221,10 @@ impl CliBackend {
         &self,
         environment: BTreeMap<String, String>,
         working_dir: &Path,
+        folders: (&Path, &Scratch),
     ) -> Result<&str, AgentError> {
-        let command = Command {
-            program: self.program(),
-            args: vec!["--help".into()],
-            environment,
-            working_dir: working_dir.to_path_buf(),
-        };
+        let args = vec!["--help".into()];
+        let command = self.command(args, environment, working_dir.to_path_buf(), folders)?;
         let asked = async {
             capture(&command, &self.keeper, Some(ask::PATIENCE)).await.map(|output| output.stdout)
         };
@@ -224,15 +242,12 @@ impl CliBackend {
             agent_kind: self.agent.kind(),
             capability: id.into(),
         })??;
-        let scratch = Scratch::new().map_err(|_| no_folder())?;
+        let scratch = Scratch::new(self.config.scratch.as_deref()).map_err(|_| no_folder())?;
         let home = self.home(&context.env, &scratch);
         private_folder(&home).map_err(|_| no_folder())?;
-        let command = Command {
-            program: self.program(),
-            args,
-            environment: self.environment(&home, &scratch, BTreeMap::new(), &context.env),
-            working_dir: self.working_dir(context.working_dir.as_deref(), &scratch.work())?,
-        };
+        let environment = self.environment(&home, &scratch, BTreeMap::new(), &context.env);
+        let working_dir = self.working_dir(context.working_dir.as_deref(), &scratch.work())?;
+        let command = self.command(args, environment, working_dir, (&home, &scratch))?;
         capture(&command, &self.keeper, context.timeout.or(self.config.timeout)).await
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::grant::Grant;
+use crate::launcher::Launcher;
 use crate::process::leftovers::Leftovers;
 
 /// The setting of one backend instance. It never changes with a request.
@@ -32,6 +33,12 @@ pub struct CliConfig {
     pub grants: BTreeSet<Grant>,
     /// Where running processes are remembered for a host that starts after a crash.
     pub leftovers: Option<Leftovers>,
+    /// What no agent may look at. Those that know rules for paths are told; a [`Launcher`] is what holds the others to it.
+    pub hidden: Vec<PathBuf>,
+    /// Where the private folders of runs are made; by default the system's temporary one.
+    pub scratch: Option<PathBuf>,
+    /// What is put before every command; by default nothing.
+    pub launcher: Option<Launcher>,
     /// Offers [`crate::capability::EXTERNAL_SANDBOX`], which switches the agent's own walls off.
     pub allow_external_sandbox: bool,
     /// Offers to add and remove MCP servers.
@@ -66,6 +73,9 @@ impl Default for CliConfig {
             max_line_bytes: MAX_LINE_BYTES,
             grants: BTreeSet::new(),
             leftovers: None,
+            hidden: Vec::new(),
+            scratch: None,
+            launcher: None,
             allow_external_sandbox: false,
             allow_mcp_write: false,
         }

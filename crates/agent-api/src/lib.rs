@@ -19,6 +19,7 @@ mod grant;
 mod handle;
 mod json;
 mod kind;
+mod launcher;
 pub mod mcp;
 mod options;
 mod permission;
@@ -41,6 +42,7 @@ pub use handle::{
     AgentRunHandle,
 };
 pub use kind::AgentKind;
+pub use launcher::{Launcher, find_program};
 pub use permission::{AttendedRun, Decisions, Permission, PermissionRequest};
 pub use process::leftovers::Leftovers;
 pub use request::AgentRunRequest;

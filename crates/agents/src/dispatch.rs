@@ -18,6 +18,7 @@ use crate::conformance::Probing;
 use crate::deployment::{Deployment, Draw, PinError, pin};
 use crate::inventory::{AgentRegistry, InstalledAgent};
 use crate::memory::bind;
+use crate::model::ModelTable;
 use crate::pack::Schema;
 
 pub use script::answer as scripted_answer;
@@ -65,6 +66,34 @@ impl Directory for AgentDirectory {
                 }))
             }
         }
+    }
+}
+
+/// A directory of a host that asks models: what it was not configured with, no run may name.
+#[derive(Debug)]
+pub struct WithModels {
+    pub directory: AgentDirectory,
+    pub table: ModelTable,
+}
+
+#[async_trait]
+impl Directory for WithModels {
+    async fn pin(
+        &self,
+        tenant: &Tenant,
+        agent: &AgentRef,
+        run: &RunId,
+    ) -> Result<Option<AgentPin>, EngineError> {
+        self.directory.pin(tenant, agent, run).await
+    }
+
+    fn admit_models(&self, configurable: &Object) -> Result<(), Inadmissible> {
+        self.table.admit(configurable).map_err(|error| Inadmissible {
+            code: "validation_error",
+            path: "configurable.ai".to_owned(),
+            message: error.to_string(),
+            details: Object::new(),
+        })
     }
 }
 

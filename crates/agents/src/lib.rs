@@ -39,7 +39,7 @@ pub use deployment::{
     Changed, Deployment, DeploymentPolicy, DeploymentRefusal, Draw, EvalGate, Evidence, LATEST,
     PinError, Surroundings, pin, tell_change, tell_refusal,
 };
-pub use dispatch::{AgentDirectory, AgentDispatch, scripted_answer};
+pub use dispatch::{AgentDirectory, AgentDispatch, WithModels, scripted_answer};
 pub use envelope::{
     Counter, Counters, EnvelopeOutcome, NormalizedMeta, Prior, RefusalMode, Strictness, Terms,
     UNIVERSAL_KINDS, accept, project,

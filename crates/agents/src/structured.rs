@@ -127,6 +127,8 @@ impl StructuredOutput {
             Some(model) => ModelTable {
                 default: Some(model.clone()),
                 providers: self.table.providers.clone(),
+                offered: self.table.offered.clone(),
+                coding: self.table.coding.clone(),
                 ..ModelTable::default()
             },
             None => self.table.clone(),

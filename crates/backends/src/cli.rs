@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use callboard_agent_api::{
     AgentBackend, AgentError, AgentRunRequest, CliBackend, CliConfig, FailureClass, Grant,
-    Leftovers, capability,
+    Launcher, Leftovers, capability,
 };
 use callboard_agents::{
     Admitted, Begin, CodingAgents, CodingError, CodingFault, CodingReport, Errand, StepSink,
@@ -46,6 +46,10 @@ pub struct CliSettings {
     pub idle_timeout: Duration,
     /// How long one is held while a person is asked what it may do.
     pub hold: Duration,
+    /// What they may read beside the system, their programs and their own folders.
+    pub read: Vec<PathBuf>,
+    /// What they may also change.
+    pub write: Vec<PathBuf>,
     /// What is special about one of them, by its kind.
     pub agents: BTreeMap<String, CliAgentSettings>,
 }
@@ -60,6 +64,8 @@ impl Default for CliSettings {
             idle_timeout: Duration::from_secs(30 * 60),
             // Whoever sits at the inbox has answered by then; for whoever does not, a process waits too long.
             hold: Duration::from_secs(60),
+            read: Vec::new(),
+            write: Vec::new(),
             agents: BTreeMap::new(),
         }
     }
@@ -90,6 +96,12 @@ pub struct CliSurroundings {
     pub records: Option<PathBuf>,
     /// Where session files are kept for a host that has lost them.
     pub sessions: Option<Arc<dyn CodingSessions>>,
+    /// What no agent may look at.
+    pub hidden: Vec<PathBuf>,
+    /// Where what each of them needs for a moment is put; none: in the system's temporary folder.
+    pub scratch: Option<PathBuf>,
+    /// What locks them in before they begin.
+    pub launcher: Option<Launcher>,
 }
 
 /// The coding agents that this host can start.
@@ -104,13 +116,17 @@ pub struct CliAgents {
 
 impl CliAgents {
     pub fn new(settings: CliSettings, surroundings: CliSurroundings) -> Self {
-        let CliSurroundings { environment, folders, records, sessions } = surroundings;
+        let CliSurroundings { environment, folders, records, sessions, hidden, scratch, launcher } =
+            surroundings;
         let config = |program: Option<PathBuf>| {
             let mut config = CliConfig {
                 program,
                 host_env: environment.clone(),
                 idle_timeout: Some(settings.idle_timeout),
                 leftovers: records.clone().map(Leftovers::at),
+                hidden: hidden.clone(),
+                scratch: scratch.clone(),
+                launcher: launcher.clone(),
                 ..CliConfig::default()
             };
             for name in &settings.env {

@@ -44,7 +44,7 @@ impl RunFolders {
         write_owner(&path, tenant, run)?;
         private(&path)?;
         let folder = RunFolder { tenant: tenant.clone(), run: run.clone(), path };
-        private(&folder.work())?;
+        within(&folder.work())?;
         Ok(folder)
     }
 
@@ -121,7 +121,7 @@ fn read(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// A folder of this user alone. One that somebody else has put there, or could look into, is not used.
-fn private(path: &Path) -> io::Result<()> {
+pub fn private(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -130,11 +130,21 @@ fn private(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     let is_ours = found.is_dir()
         && found.uid() == rustix::process::geteuid().as_raw()
-        && found.mode() & 0o077 == 0;
+        // Passing through is not looking into: whom its children run as may have to.
+        && found.mode() & 0o066 == 0;
     if is_ours {
         return Ok(());
     }
     Err(io::Error::new(io::ErrorKind::PermissionDenied, "the folder is not this user's alone"))
+}
+
+/// A folder in a private one. It may have become somebody else's since, whom its child runs as.
+pub(crate) fn within(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ if fs::symlink_metadata(path)?.is_dir() => Ok(()),
+        _ => Err(io::ErrorKind::NotADirectory.into()),
+    }
 }
 
 #[cfg(test)]

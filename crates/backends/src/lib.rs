@@ -17,12 +17,13 @@ mod side_effect;
 mod sweep;
 mod tools;
 
+pub use callboard_agent_api::Launcher;
 pub use cli::{
     CODING_KINDS, CliAgentSettings, CliAgents, CliSettings, CliSurroundings, CodingKind, KindFacts,
 };
 pub use egress::{Answer, Egress, EgressError, Lookup, Method, Outgoing, Reach, SystemLookup};
 pub use files_node::{FILES, FilesNode};
-pub use folders::{RunFolder, RunFolders};
+pub use folders::{RunFolder, RunFolders, private as private_folder};
 pub use mcp::{McpError, McpServer, McpServers, McpSurroundings, McpWay};
 pub use memory_node::{MemoryNode, MemoryProbes};
 pub use mock::CallPrompt;

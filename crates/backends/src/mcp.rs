@@ -9,6 +9,7 @@ mod settings;
 mod tool;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
+use callboard_agent_api::Launcher;
 use callboard_agents::{Tool, ToolDescriptor, Toolbox};
 use callboard_engine::{Clock, Scope};
 
@@ -34,6 +36,10 @@ pub struct McpSurroundings {
     /// The host's own environment, of which programs get a small part.
     pub environment: BTreeMap<String, String>,
     pub clock: Arc<dyn Clock>,
+    /// What locks programs in before they begin.
+    pub launcher: Option<Launcher>,
+    /// Where each program has a home of its own, where it is locked in.
+    pub homes: PathBuf,
 }
 
 /// Why a server is not there. For the operator; it repeats nothing of what the server said.

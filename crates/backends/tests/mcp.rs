@@ -65,9 +65,16 @@ fn given(reach: Reach, way: McpWay) -> Given {
         egress: Egress::new(reach, Arc::new(SystemLookup)),
         environment: BTreeMap::from(environment),
         clock: clock.clone(),
+        launcher: None,
+        homes: std::env::temp_dir(),
     };
-    let server =
-        McpServer { name: "fake".to_owned(), way, required_scopes: vec!["tools:fake".to_owned()] };
+    let server = McpServer {
+        name: "fake".to_owned(),
+        way,
+        required_scopes: vec!["tools:fake".to_owned()],
+        read: Vec::new(),
+        write: Vec::new(),
+    };
     let servers = McpServers::new(vec![server], &surroundings);
     Given { servers, clock, tenant: "acme".into() }
 }

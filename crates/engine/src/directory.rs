@@ -7,9 +7,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 
-use callboard_core::{AgentPin, Plan, TaskSource};
+use callboard_core::{AgentPin, Inadmissible, Plan, TaskSource};
 use callboard_protocol::{
-    AgentRef, AgentRosterEntry, InvocationSource, NodeId, RosterId, RunId, WorkflowId,
+    AgentRef, AgentRosterEntry, InvocationSource, NodeId, Object, RosterId, RunId, WorkflowId,
 };
 
 use crate::engine::{Engine, EngineError};
@@ -27,6 +27,11 @@ pub trait Directory: fmt::Debug + Send + Sync {
         agent: &AgentRef,
         run: &RunId,
     ) -> Result<Option<AgentPin>, EngineError>;
+
+    /// Refuses a run whose options name a model that nobody here could be asked for.
+    fn admit_models(&self, _configurable: &Object) -> Result<(), Inadmissible> {
+        Ok(())
+    }
 }
 
 /// A host without agents.

@@ -69,6 +69,7 @@ impl Engine {
             ForkMode::Replay => (source.limits, source.budget.clone()),
             ForkMode::Branch => {
                 inner.catalog.admit_types(&plan, &source.agents)?;
+                inner.directory.admit_models(&configurable)?;
                 let (host, inputs) = (self.limits(), &source.inputs);
                 let limits = plan.admit_child(inputs, &source.unset, &configurable, host)?;
                 (limits, RunBudget::admit(&configurable, &host, None)?)

@@ -7,18 +7,23 @@ use callboard_backends::{CODING_KINDS, CliAgents, CliSurroundings, RunFolders};
 
 use super::{Check, State};
 use crate::config::Config;
-use crate::wire;
+use crate::handover;
+use crate::wire::{self, sandbox::Places};
 
 /// Nothing is asked of any model: a program is asked for its version, and that is all.
 pub(super) async fn check(
     config: &Config,
+    data: &Path,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Vec<Check> {
     let surroundings = CliSurroundings {
-        environment: wire::cli::environment(),
+        environment: handover::variables(),
         folders: RunFolders::at(std::env::temp_dir()),
         records: None,
         sessions: None,
+        hidden: Vec::new(),
+        scratch: None,
+        launcher: Some(wire::sandbox::coding_launcher(config, &Places::of(data, "doctor"))),
     };
     let agents = CliAgents::new(config.cli.clone(), surroundings);
     // What is wrong with the models is said where they are checked.

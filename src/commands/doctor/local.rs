@@ -15,7 +15,8 @@ const LARGEST_COPY: u64 = 256 * 1024 * 1024;
 /// Below this somebody should make room.
 const LITTLE_SPACE: u64 = 1024 * 1024 * 1024;
 /// What makes up a store: the database, its write-ahead log, and the key that sealed it.
-const STORE_FILES: [&str; 3] = ["callboard.db", "callboard.db-wal", "host.key"];
+const STORE_FILES: [&str; 5] =
+    ["callboard.db", "callboard.db-wal", "callboard.mark", "callboard.lost", "host.key"];
 
 pub(super) fn configuration(named: Option<&Path>) -> Check {
     let name = "configuration";
@@ -75,7 +76,8 @@ pub(super) fn database(folder: &Path) -> Check {
         return Check::new(name, State::Skipped, "none yet; `callboard serve` makes it");
     };
     if is_locked(folder) {
-        return Check::new(name, State::Ok, "in use by a running host");
+        return lost(folder)
+            .unwrap_or_else(|| Check::new(name, State::Ok, "in use by a running host"));
     }
     if metadata.len() > LARGEST_COPY {
         return Check::new(
@@ -92,7 +94,9 @@ pub(super) fn database(folder: &Path) -> Check {
         }
     };
     match SqliteStore::open(copy.path()) {
-        Ok(_) => Check::new(name, State::Ok, format!("whole, {} KiB", metadata.len() / 1024)),
+        Ok(_) => lost(copy.path()).unwrap_or_else(|| {
+            Check::new(name, State::Ok, format!("whole, {} KiB", metadata.len() / 1024))
+        }),
         Err(error) => {
             let found = error
                 .to_string()
@@ -103,8 +107,27 @@ pub(super) fn database(folder: &Path) -> Check {
 }
 
 fn is_locked(folder: &Path) -> bool {
-    let lock = File::open(folder.join("callboard.lock"));
-    lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
+    [folder.to_owned(), folder.join("callboard.lock")].iter().any(|path| {
+        let lock = File::open(path);
+        lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
+    })
+}
+
+/// What a start has noted of events that were there and are not any more.
+fn lost(folder: &Path) -> Option<Check> {
+    let note = std::fs::read_to_string(folder.join("callboard.lost")).ok()?;
+    let check = Check::new("database", State::Failed, note.trim_end());
+    Some(check.hint("restore the data folder from a backup, or remove callboard.lost to go on"))
+}
+
+/// Whoever can read the key and a copy of the database can read everything that is sealed in it.
+pub(super) fn host_key(folder: &Path) -> Option<Check> {
+    let path = folder.join("host.key");
+    let mode = mode(&std::fs::metadata(&path).ok()?);
+    (mode & 0o077 != 0).then(|| {
+        let found = format!("{} has the mode {mode:04o}, so others may read it", path.display());
+        Check::new("host key", State::Warning, found).hint(format!("chmod 600 {}", path.display()))
+    })
 }
 
 fn copy_store(folder: &Path) -> std::io::Result<tempfile::TempDir> {

@@ -1,17 +1,18 @@
 //! The checks of MCP servers: each is started or called once, asked for its tools, and ended.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use callboard_backends::{Egress, Reach, SystemLookup};
 
 use super::{Check, State};
 use crate::config::Config;
-use crate::wire;
+use crate::wire::{self, sandbox::Places};
 
 /// A server that is missing does not stop a host, so it is no failure here either.
-pub(super) async fn check(config: &Config, reach: Reach) -> Vec<Check> {
+pub(super) async fn check(config: &Config, data: &Path, reach: Reach) -> Vec<Check> {
     let egress = Egress::new(reach, Arc::new(SystemLookup));
-    let servers = wire::tools::servers(config, &egress);
+    let servers = wire::tools::servers(config, &egress, &Places::of(data, "doctor"));
     let found = servers.look().await;
     servers.close().await;
     let name = "MCP server";

@@ -2,6 +2,8 @@
 
 mod lines;
 
+use std::path::PathBuf;
+
 use crate::capability;
 use crate::cli::{CliAgent, CliBackend, McpCommand, Plan, Scene};
 use crate::config::CliConfig;
@@ -146,8 +148,22 @@ fn permissions(scene: &Scene<'_>) -> Vec<String> {
     let mut list: Vec<String> = args!["--permission-mode", mode, "--tools", &tools].into();
     if !tools.is_empty() {
         list.extend(args!["--allowedTools", tools]);
+        list.extend(denials(scene.hidden));
     }
     list
+}
+
+/// A rule for reading holds searching to it as well. Two slashes begin a path that is not the project's own.
+fn denials(hidden: &[PathBuf]) -> Vec<String> {
+    let paths = hidden.iter().filter_map(|path| path.to_str());
+    // What separates rules cannot stand in one.
+    let paths = paths.filter(|path| path.starts_with('/') && !path.contains([' ', ',', '(', ')']));
+    let rules = paths.flat_map(|path| {
+        let inside = ["", "/**"].into_iter();
+        inside.flat_map(move |end| ["Read", "Edit"].map(|rule| format!("{rule}(/{path}{end})")))
+    });
+    let rules: Vec<String> = rules.collect();
+    if rules.is_empty() { rules } else { args!["--disallowedTools", rules.join(",")].into() }
 }
 
 fn tools(grant: Grant) -> &'static [&'static str] {

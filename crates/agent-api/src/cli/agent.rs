@@ -53,6 +53,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) files: &'a dyn Fn(&str) -> PathBuf,
     /// What `--help` says, where that was asked for.
     pub(crate) help: &'a str,
+    /// What it may not look at, where it knows rules for paths.
+    pub(crate) hidden: &'a [PathBuf],
     /// Whether the agent will have a variable.
     pub(crate) has_variable: &'a dyn Fn(&str) -> bool,
 }

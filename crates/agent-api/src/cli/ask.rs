@@ -10,7 +10,6 @@ use crate::grant::Grant;
 use crate::options::{Origin, RunOptions};
 use crate::process::capture::capture;
 use crate::process::scratch::{Scratch, private_folder};
-use crate::process::spawn::Command;
 
 /// A cold start of the slowest agent takes half of it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,6 +35,7 @@ impl CliBackend {
             home: Path::new("/"),
             files: &|name| name.into(),
             help: "",
+            hidden: &[],
             has_variable: &|_| false,
         };
         self.agent.plan(&scene).map(drop)
@@ -54,16 +54,13 @@ impl CliBackend {
 
     /// What the program says when it is asked for its version, which also shows that it can be started.
     pub async fn version(&self) -> Result<String, AgentError> {
-        let scratch = Scratch::new().map_err(|_| no_folder())?;
+        let scratch = Scratch::new(self.config.scratch.as_deref()).map_err(|_| no_folder())?;
         let nothing = BTreeMap::new();
         let home = self.home(&nothing, &scratch);
         private_folder(&home).map_err(|_| no_folder())?;
-        let command = Command {
-            program: self.program(),
-            args: vec!["--version".into()],
-            environment: self.environment(&home, &scratch, BTreeMap::new(), &nothing),
-            working_dir: scratch.work(),
-        };
+        let environment = self.environment(&home, &scratch, BTreeMap::new(), &nothing);
+        let args = vec!["--version".into()];
+        let command = self.command(args, environment, scratch.work(), (&home, &scratch))?;
         let output = capture(&command, &self.keeper, Some(PATIENCE)).await?;
         let said = output.stdout.lines().map(str::trim).find(|line| !line.is_empty());
         match said.filter(|line| output.status.success() && line.len() <= VERSION_BYTES) {

@@ -31,6 +31,7 @@ pub(crate) fn rehearse_with_help(
         home: Path::new("/h"),
         files: &|name| PathBuf::from("/scratch").join(name),
         help,
+        hidden: &[],
         has_variable: &|name| name == "GEMINI_API_KEY",
     })
 }

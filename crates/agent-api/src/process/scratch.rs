@@ -14,14 +14,27 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    pub(crate) fn new() -> io::Result<Self> {
+    /// In the folder that is named, which is made when it is missing, or in the system's temporary one.
+    pub(crate) fn new(within: Option<&Path>) -> io::Result<Self> {
         let private = Permissions::from_mode(0o700);
-        let folder = tempfile::Builder::new().prefix("agent-").permissions(private).tempdir()?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("agent-").permissions(private);
+        let folder = match within {
+            Some(within) => {
+                private_folder(within)?;
+                builder.tempdir_in(within)?
+            }
+            None => builder.tempdir()?,
+        };
         let scratch = Self { folder };
         for name in ["home", "work", "tmp"] {
             private_folder(&scratch.folder.path().join(name))?;
         }
         Ok(scratch)
+    }
+
+    pub(crate) fn top(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) fn home(&self) -> PathBuf {
@@ -64,7 +77,7 @@ mod tests {
 
     #[test]
     fn nobody_else_can_look_into_a_run() {
-        let scratch = Scratch::new().unwrap();
+        let scratch = Scratch::new(None).unwrap();
         scratch.write("prompt", b"secret").unwrap();
         let top = scratch.folder.path().to_path_buf();
         for path in

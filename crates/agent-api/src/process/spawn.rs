@@ -70,7 +70,7 @@ pub(crate) fn spawn(command: &Command, keeper: &Keeper) -> Result<Spawned, Agent
 }
 
 /// Says what kind of thing went wrong, without the path.
-fn failed(error: &io::Error) -> AgentError {
+pub(crate) fn failed(error: &io::Error) -> AgentError {
     let message = match error.kind() {
         io::ErrorKind::NotFound => "the program or its folder was not found",
         io::ErrorKind::PermissionDenied => "the program may not be executed",

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Scripted;
+use crate::coding::CODING_PROVIDER;
 
 /// A model and who runs it, written `provider/model`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -71,6 +72,10 @@ pub struct ModelTable {
     pub fallbacks: BTreeMap<ModelClass, Vec<ModelRef>>,
     /// Providers that can be asked, beside the built-in one.
     pub providers: BTreeSet<String>,
+    /// The models that a run may name without a key of its own, of providers for which the operator lists them.
+    pub offered: BTreeMap<String, BTreeSet<String>>,
+    /// Coding agents that the operator has named. No run names another: they are programs of this machine.
+    pub coding: BTreeSet<String>,
 }
 
 /// What a run uses from its first turn to its last.
@@ -90,6 +95,12 @@ pub struct ResolvedModel {
 pub enum NoModel {
     #[error("no provider {0} is configured")]
     UnknownProvider(String),
+    #[error("the coding agent {0} is not enabled on this host")]
+    UnknownAgent(String),
+    #[error(
+        "{0} is not offered on this host; name another, or a key of your own with configurable.ai.credentialRef"
+    )]
+    NotOffered(ModelRef),
     #[error("configurable.ai.{0} must be text")]
     NotText(&'static str),
     #[error("configurable.ai.provider {0} needs configurable.ai.model beside it")]
@@ -118,8 +129,8 @@ impl ModelTable {
             Some(Err(error)) => Err((name, error)),
         };
         if let Some(model) = read("CALLBOARD_MODEL".to_owned())? {
-            let providers = std::mem::take(&mut self.providers);
-            self = Self { default: Some(model), providers, ..Self::default() };
+            let Self { providers, offered, coding, .. } = self;
+            self = Self { default: Some(model), providers, offered, coding, ..Self::default() };
         }
         for class in Self::CLASSES {
             let name = format!("CALLBOARD_MODEL_{}", class.as_str().to_ascii_uppercase());
@@ -158,10 +169,11 @@ impl ModelTable {
         if let Some(wanted) = wanted {
             model.model = wanted;
         }
-        if !self.can_ask(&model) {
-            return Err(NoModel::UnknownProvider(model.provider));
-        }
+        self.must_ask(&model)?;
         let credential_ref = wish(configurable, "credentialRef")?;
+        if is_wish && credential_ref.is_none() && !self.is_offered(&model) {
+            return Err(NoModel::NotOffered(model));
+        }
         let fallbacks = match is_wish {
             true => Vec::new(),
             // The run's own key is for one provider.
@@ -184,7 +196,38 @@ impl ModelTable {
 
     /// Whether somebody is there who could answer for a model.
     pub fn can_ask(&self, model: &ModelRef) -> bool {
-        model.provider == Scripted::PROVIDER || self.providers.contains(&model.provider)
+        self.must_ask(model).is_ok()
+    }
+
+    fn must_ask(&self, model: &ModelRef) -> Result<(), NoModel> {
+        let is_there = match model.provider.as_str() {
+            Scripted::PROVIDER => true,
+            CODING_PROVIDER if self.coding.contains(&model.model) => true,
+            CODING_PROVIDER => return Err(NoModel::UnknownAgent(model.model.clone())),
+            provider => self.providers.contains(provider),
+        };
+        is_there.then_some(()).ok_or_else(|| NoModel::UnknownProvider(model.provider.clone()))
+    }
+
+    /// Whoever lists a provider's models has said all of them, beside those that stand for a class.
+    fn is_offered(&self, model: &ModelRef) -> bool {
+        let Some(listed) = self.offered.get(&model.provider) else { return true };
+        let lists = self.fallbacks.values().flatten();
+        let mut named =
+            self.default.iter().chain(self.classes.values()).chain(&self.fallback).chain(lists);
+        listed.contains(&model.model) || named.any(|named| named == model)
+    }
+
+    /// Why no node of a run could ever have its wish, where that can be told before there is one.
+    pub fn admit(&self, configurable: &Object) -> Result<(), NoModel> {
+        let (provider, model) = (wish(configurable, "provider")?, wish(configurable, "model")?);
+        match (provider, model) {
+            (Some(provider), Some(model)) => self.must_ask(&ModelRef { provider, model }),
+            // Its kind may come from the class, which a node decides.
+            (Some(provider), None) if provider == CODING_PROVIDER => Ok(()),
+            (Some(provider), None) => self.must_ask(&ModelRef { provider, model: String::new() }),
+            (None, _) => Ok(()),
+        }
     }
 }
 
@@ -214,7 +257,9 @@ mod tests {
             classes: [(ModelClass::Coding, model("cli/claude-code"))].into(),
             fallback: vec![model("openai/gpt-4.1"), model("anthropic/claude-haiku-4-5")],
             fallbacks: [(ModelClass::Coding, vec![model("cli/codex")])].into(),
-            providers: ["anthropic", "cli", "openai"].map(str::to_owned).into(),
+            providers: ["anthropic", "openai"].map(str::to_owned).into(),
+            offered: BTreeMap::new(),
+            coding: ["claude-code", "codex"].map(str::to_owned).into(),
         }
     }
 
@@ -257,8 +302,42 @@ mod tests {
             json!({ "ai": { "provider": "acme", "model": "m" } }),
             NoModel::UnknownProvider("acme".into()),
         );
+        check(
+            json!({ "ai": { "provider": "cli", "model": "gemini-cli" } }),
+            NoModel::UnknownAgent("gemini-cli".into()),
+        );
         check(json!({ "ai": { "provider": "openai" } }), NoModel::ModelMissing("openai".into()));
         check(json!({ "ai": { "model": 4 } }), NoModel::NotText("model"));
+    }
+
+    #[test]
+    fn a_wish_that_no_node_could_have_is_refused_before_there_is_a_run() {
+        let admitted =
+            |configurable: Value| table().admit(configurable.as_object().unwrap()).is_ok();
+        assert!(admitted(json!({})) && admitted(json!({ "ai": { "model": "codex" } })));
+        assert!(admitted(json!({ "ai": { "provider": "cli", "model": "codex" } })));
+        assert!(admitted(json!({ "ai": { "provider": "openai" } })));
+        assert!(admitted(json!({ "ai.provider": "scripted" })));
+        assert!(!admitted(json!({ "ai.provider": "cli", "ai.model": "aider" })));
+        assert!(!admitted(json!({ "ai": { "provider": "acme" } })));
+    }
+
+    #[test]
+    fn where_models_are_listed_another_needs_a_key_of_ones_own() {
+        let mut table = table();
+        table.offered.insert("openai".to_owned(), ["gpt-5".to_owned()].into());
+        let resolved = |ai: Value| {
+            let configurable = json!({ "ai": ai });
+            table.resolve(ModelClass::General, configurable.as_object().unwrap()).map(drop)
+        };
+        assert_eq!(resolved(json!({ "provider": "openai", "model": "gpt-5" })), Ok(()));
+        // It stands in a list of the host's own.
+        assert_eq!(resolved(json!({ "provider": "openai", "model": "gpt-4.1" })), Ok(()));
+        let dear = json!({ "provider": "openai", "model": "o1-pro" });
+        assert_eq!(resolved(dear), Err(NoModel::NotOffered(model("openai/o1-pro"))));
+        let own = json!({ "provider": "openai", "model": "o1-pro", "credentialRef": "mine" });
+        assert_eq!(resolved(own), Ok(()));
+        assert_eq!(resolved(json!({ "model": "claude-opus-4-5" })), Ok(()));
     }
 
     #[test]

@@ -254,7 +254,10 @@ impl World {
             limits: HostLimits { max_run_duration_ms: 86_400_000, ..HostLimits::default() },
             table: ModelTable {
                 default: Some("puppet/one".parse::<ModelRef>().unwrap()),
-                providers: ["puppet".to_owned(), "cli".to_owned()].into(),
+                providers: ["puppet".to_owned()].into(),
+                coding: ["claude-code", "codex", "gemini-cli", "opencode", "aider"]
+                    .map(str::to_owned)
+                    .into(),
                 ..ModelTable::default()
             },
             definitions: vec![

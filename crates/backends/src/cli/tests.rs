@@ -4,8 +4,15 @@ use super::*;
 
 fn agents(root: &std::path::Path) -> CliAgents {
     let folders = RunFolders::at(root.join("cli"));
-    let surroundings =
-        CliSurroundings { environment: BTreeMap::new(), folders, records: None, sessions: None };
+    let surroundings = CliSurroundings {
+        environment: BTreeMap::new(),
+        folders,
+        records: None,
+        sessions: None,
+        hidden: Vec::new(),
+        scratch: None,
+        launcher: None,
+    };
     CliAgents::new(CliSettings::default(), surroundings)
 }
 

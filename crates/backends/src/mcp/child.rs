@@ -2,11 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use callboard_agent_api::{Launcher, find_program};
+
+use super::{McpServer, McpWay};
+use crate::folders::{private, within};
 
 /// What any program needs of its host. Everything else stays with the host, above all its secrets.
 const PASSED_ON: [&str; 20] = [
@@ -51,27 +57,77 @@ pub(super) fn environment(
     passed_on.chain(own).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Starts a program, and hands over what it is listened to and talked to through.
-pub(super) fn start(
-    program: &str,
-    arguments: &[String],
-    environment: &BTreeMap<String, String>,
-) -> io::Result<(Program, ChildStdout, ChildStdin)> {
-    let mut leader = Command::new(program)
-        .args(arguments)
-        .env_clear()
-        .envs(environment)
-        .process_group(0)
-        .kill_on_drop(true)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        // Servers write whatever they like there, secrets included.
-        .stderr(Stdio::null())
-        .spawn()?;
-    let pipes = leader.stdout.take().zip(leader.stdin.take());
-    let (output, input) = pipes.ok_or_else(|| io::Error::other("the program has no pipes"))?;
-    let group = leader.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-    Ok((Program { leader, group }, output, input))
+/// What is started, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Start {
+    pub(super) program: String,
+    pub(super) arguments: Vec<String>,
+    pub(super) environment: BTreeMap<String, String>,
+    /// None: where the host runs.
+    pub(super) folder: Option<PathBuf>,
+}
+
+impl Start {
+    /// Puts a launcher before a program that has a home of its own. What the operator names in the command is theirs
+    /// to give: a folder to work in, a script with what lies beside it.
+    pub(super) fn locked_in(
+        mut self,
+        launcher: &Launcher,
+        home: &Path,
+        server: &McpServer,
+    ) -> io::Result<Self> {
+        home.parent().map_or(Ok(()), private)?;
+        within(home)?;
+        let McpWay::Command { environment: own, .. } = &server.way else { return Ok(self) };
+        for name in ["HOME", "TMPDIR"].into_iter().filter(|name| !own.contains_key(*name)) {
+            self.environment.insert(name.to_owned(), home.to_string_lossy().into_owned());
+        }
+        let program = find_program(Path::new(&self.program), &self.environment)?;
+        let mut launcher = launcher.clone();
+        let mut grant = |flag: &str, path: &Path| {
+            launcher.command.extend([flag.to_owned(), path.to_string_lossy().into_owned()]);
+        };
+        server.read.iter().for_each(|path| grant("--read", path));
+        server.write.iter().for_each(|path| grant("--write", path));
+        let mut is_relative = self.program.contains('/') && !self.program.starts_with('/');
+        for argument in self.arguments.iter().map(Path::new).filter(|path| path.exists()) {
+            is_relative |= argument.is_relative();
+            let real = std::path::absolute(argument)?;
+            match real.parent().filter(|_| !real.is_dir()) {
+                Some(folder) => grant("--read", folder),
+                None => grant("--write", &real),
+            }
+        }
+        // Many programs read the folder that they are started in, which tells nothing to one that names no file in it.
+        self.folder = (!is_relative).then(|| home.to_owned());
+        let mut words = launcher.wrap(&program, &self.arguments, &[home]).into_iter();
+        self.program = words.next().unwrap_or_default();
+        self.arguments = words.collect();
+        Ok(self)
+    }
+
+    /// Starts the program, and hands over what it is listened to and talked to through.
+    pub(super) fn run(&self) -> io::Result<(Program, ChildStdout, ChildStdin)> {
+        let mut command = Command::new(&self.program);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        let mut leader = command
+            .args(&self.arguments)
+            .env_clear()
+            .envs(&self.environment)
+            .process_group(0)
+            .kill_on_drop(true)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // Servers write whatever they like there, secrets included.
+            .stderr(Stdio::null())
+            .spawn()?;
+        let pipes = leader.stdout.take().zip(leader.stdin.take());
+        let (output, input) = pipes.ok_or_else(|| io::Error::other("the program has no pipes"))?;
+        let group = leader.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        Ok((Program { leader, group }, output, input))
+    }
 }
 
 impl Program {

@@ -9,7 +9,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
-use super::child::{self, Program};
+use super::child::{self, Program, Start};
 use super::server::Server;
 use super::session::{Listener, Session};
 use super::{McpError, McpServer, McpSurroundings, McpWay};
@@ -26,8 +26,13 @@ pub(super) async fn connect(
 ) -> Result<Session, McpError> {
     let (running, program) = match &server.way {
         McpWay::Command { program, arguments, environment } => {
-            let environment = child::environment(&surroundings.environment, environment);
-            let (running, program) = greet_program(program, arguments, &environment).await?;
+            let start = Start {
+                program: program.clone(),
+                arguments: arguments.clone(),
+                environment: child::environment(&surroundings.environment, environment),
+                folder: None,
+            };
+            let (running, program) = greet_program(start, server, surroundings).await?;
             (running, Some(program))
         }
         McpWay::Url { url, headers } => (greet_address(url, headers, surroundings).await?, None),
@@ -36,11 +41,17 @@ pub(super) async fn connect(
 }
 
 async fn greet_program(
-    program: &str,
-    arguments: &[String],
-    environment: &BTreeMap<String, String>,
+    start: Start,
+    server: &McpServer,
+    surroundings: &McpSurroundings,
 ) -> Result<(Running, Program), McpError> {
-    let (started, output, input) = child::start(program, arguments, environment)
+    let program = start.program.clone();
+    let locked = match &surroundings.launcher {
+        Some(launcher) => start.locked_in(launcher, &surroundings.homes.join(&server.name), server),
+        None => Ok(start),
+    };
+    let (started, output, input) = locked
+        .and_then(|start| start.run())
         .map_err(|error| McpError(format!("{program} cannot be started: {error}")))?;
     let pipes = AsyncRwTransport::new(output, input).with_max_line_length(MOST_MESSAGE);
     let running = Listener::default().serve(pipes).await.map_err(|error| explain(&error))?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 /// One `[mcp.servers.NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,6 +11,10 @@ pub struct McpServer {
     pub way: McpWay,
     /// What a run's principal must hold to have a tool of this server called.
     pub required_scopes: Vec<String>,
+    /// What a program may read beside the system and what its command names.
+    pub read: Vec<PathBuf>,
+    /// What it may also change.
+    pub write: Vec<PathBuf>,
 }
 
 /// How a server is reached.

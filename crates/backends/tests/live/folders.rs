@@ -20,6 +20,9 @@ fn sweeper(world: &World, data: &Path) -> FolderSweeper {
         folders: coding.clone(),
         records: None,
         sessions: None,
+        hidden: Vec::new(),
+        scratch: None,
+        launcher: None,
     };
     FolderSweeper {
         store: world.store.clone(),

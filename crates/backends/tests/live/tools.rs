@@ -21,13 +21,21 @@ fn mcp(world: &World) -> Arc<McpServers> {
         egress: Egress::new(Reach::Public, Arc::new(SystemLookup)),
         environment: BTreeMap::new(),
         clock: Arc::clone(&world.clock) as _,
+        launcher: None,
+        homes: std::env::temp_dir(),
     };
     let way = McpWay::Command {
         program: env!("CARGO_BIN_EXE_fake-mcp").to_owned(),
         arguments: Vec::new(),
         environment: BTreeMap::new(),
     };
-    let server = McpServer { name: "fake".to_owned(), way, required_scopes: Vec::new() };
+    let server = McpServer {
+        name: "fake".to_owned(),
+        way,
+        required_scopes: Vec::new(),
+        read: Vec::new(),
+        write: Vec::new(),
+    };
     Arc::new(McpServers::new(vec![server], &surroundings))
 }
 

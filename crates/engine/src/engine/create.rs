@@ -72,6 +72,7 @@ impl Engine {
                 return Err(EngineError::UnknownChild { node, workflow });
             }
         }
+        inner.directory.admit_models(&order.configurable)?;
         let host = inner.options.limits;
         let limits = entry.plan.admit(&order.inputs, &order.configurable, host)?;
         let budget = RunBudget::admit(&order.configurable, &host, None)?;

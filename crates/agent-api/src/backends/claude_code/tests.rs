@@ -33,6 +33,14 @@ fn grants_name_the_tools() {
 }
 
 #[test]
+fn what_is_hidden_is_denied_by_its_path() {
+    let hidden = ["/data", "no/path", "/with a space"].map(PathBuf::from);
+    let rules = "Read(//data),Edit(//data),Read(//data/**),Edit(//data/**)";
+    assert_eq!(denials(&hidden), ["--disallowedTools", rules]);
+    assert_eq!(denials(&hidden[1..]), [""; 0]);
+}
+
+#[test]
 fn permissions_are_never_skipped_by_grants() {
     let line = line(&ClaudeCode, &RunOptions::default(), &Grant::ALL);
     assert!(!line.contains("bypass") && !line.contains("dangerously"), "{line}");

@@ -30,6 +30,7 @@ use crate::args::{ApiKey, Connection};
 use crate::exit::{CommandError, Exit};
 
 pub(crate) use keys::Made;
+pub(crate) use secrets::Bounds;
 
 /// What the protocol leaves to the host lives under this prefix.
 const EXTENSION: &str = "/v1/host/callboard";

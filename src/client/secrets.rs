@@ -8,6 +8,12 @@ use callboard_core::SecretText;
 use super::{Client, EXTENSION, or_not_found, segment};
 use crate::exit::CommandError;
 
+/// Where a secret may go, and until when.
+pub(crate) struct Bounds<'a> {
+    pub(crate) audiences: &'a [String],
+    pub(crate) expires_at: Option<&'a str>,
+}
+
 /// What became of a stored secret.
 pub(crate) struct Stored {
     pub(crate) is_new: bool,
@@ -20,8 +26,15 @@ impl Client {
         &self,
         name: &str,
         value: &SecretText,
+        bounds: &Bounds<'_>,
     ) -> Result<Stored, CommandError> {
-        let body = json!({ "value": value.reveal() });
+        let mut body = json!({ "value": value.reveal() });
+        if !bounds.audiences.is_empty() {
+            body["audiences"] = json!(bounds.audiences);
+        }
+        if let Some(expires_at) = bounds.expires_at {
+            body["expiresAt"] = json!(expires_at);
+        }
         let response = self.send(self.request(Method::PUT, &path(name)).json(&body)).await?;
         let is_new = response.status() == StatusCode::CREATED;
         Ok(Stored { is_new, answer: self.read(response).await? })

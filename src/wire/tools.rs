@@ -8,7 +8,9 @@ use callboard_backends::{
     Egress, MOST_FETCHED, McpServers, McpSurroundings, Reach, SystemLookup, built_in,
 };
 use callboard_engine::{KeyMode, Scope, SystemClock};
-use callboard_protocol::{HttpClientCapability, ToolSource};
+use callboard_protocol::{
+    EgressDecision, EgressPolicyCapability, HttpClientCapability, Supported, ToolSource,
+};
 use callboard_server::Tools;
 
 use super::sandbox::{self, Places};
@@ -81,5 +83,10 @@ fn http_client(config: &Config, egress: &Egress) -> Option<HttpClientCapability>
         max_response_body_bytes: MOST_FETCHED as u64,
         request_timeout_ms: config.limits.tool_timeout_ms,
         methods: vec!["GET".to_owned(), "HEAD".to_owned()],
+        safe_fetch: Supported { supported: true },
+        egress_policy: EgressPolicyCapability {
+            supported: true,
+            decisions: vec![EgressDecision::Allowed, EgressDecision::Denied],
+        },
     })
 }

@@ -14,6 +14,7 @@ mod memory;
 mod models;
 mod observations;
 mod orchestras;
+mod platform;
 mod questions;
 mod refusals;
 mod requests;
@@ -87,6 +88,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         memory::check(&mut session).await?;
         files::check(&mut session).await?;
         orchestras::check(&mut session).await?;
+        platform::check(&mut session).await?;
         models::check(&mut session).await?;
         streams::check(&mut session).await?;
         requests::check(&mut session).await?;

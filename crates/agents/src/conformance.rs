@@ -23,12 +23,16 @@ macro_rules! pack {
     };
 }
 
-const PACKS: [&[(&str, &str)]; 4] = [
+const PACKS: [&[(&str, &str)]; 5] = [
     pack!("examples", "pack.json", "schemas/task.json", "schemas/result.json"),
     pack!("installed", "pack.json"),
     pack!("channel", "pack.json"),
     pack!("degraded", "pack.json"),
+    pack!("fetcher", "pack.json"),
 ];
+
+/// The agent that fetches for whoever asks at a door.
+pub const FETCHER: &str = "core.conformance.fetcher.agent";
 
 /// The agent of the handoff fixture, which takes one more input than its task has.
 const PROBED: &str = "core.openwop.agent-examples.structured-fixture";

@@ -72,8 +72,8 @@ pub use registry::{Fetch, FetchError, FolderRegistry, Registry};
 pub use signature::{Signature, Sri};
 pub use structured::{MockAi, MockEntry, MockText, StructuredOutput};
 pub use tool::{
-    AdmittedCall, FixedTools, Granted, Grants, HookRefusal, NotAdmitted, RatePolicy, Tool,
-    ToolDescriptor, ToolFault, ToolHooks, ToolInvocation, ToolOffer, ToolOutput, ToolSurface,
+    AdmittedCall, Credentials, FixedTools, Granted, Grants, HookRefusal, NotAdmitted, RatePolicy,
+    Tool, ToolDescriptor, ToolFault, ToolHooks, ToolInvocation, ToolOffer, ToolOutput, ToolSurface,
     ToolUse, Toolbox, Toolboxes, WorkflowTools, args_hash, file_tools, memory_tools, run_folder,
     untrusted,
 };

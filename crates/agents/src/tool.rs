@@ -1,6 +1,7 @@
 //! The port to tools: what one is, what a call of it carries, and how a call fails.
 
 mod arguments;
+mod credentials;
 mod declared;
 mod files;
 mod folder;
@@ -31,6 +32,7 @@ use crate::memory::Notebook;
 use crate::pack::Schema;
 
 pub use arguments::args_hash;
+pub use credentials::Credentials;
 pub(crate) use declared::declared_tools;
 pub use files::file_tools;
 pub use folder::run_folder;
@@ -106,6 +108,8 @@ pub struct ToolInvocation<'a> {
     pub effect: &'a EffectId,
     /// The memory of the agent that calls; none where no agent does.
     pub notebook: Option<Notebook<'a>>,
+    /// What the run may send along; none where no run calls.
+    pub credentials: Option<&'a Credentials<'a>>,
     pub arguments: Object,
     /// The caller's place in a trace; none where no run calls.
     pub trace: Option<&'a TraceContext>,

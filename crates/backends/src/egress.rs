@@ -150,6 +150,13 @@ impl Egress {
     }
 }
 
+/// The host that a URL leads to, with its port where that is unusual: all that may be told of it.
+pub(crate) fn authority(url: &str) -> Option<String> {
+    let url = reqwest::Url::parse(url).ok()?;
+    let host = url.host_str()?;
+    Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+}
+
 fn read_headers(response: &Response) -> BTreeMap<String, String> {
     let text = |(name, value): (&HeaderName, &HeaderValue)| {
         Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use callboard_core::{Outcome, RetryClass, SecretText};
-use callboard_engine::{Activity, Call, Put, Scope, Secrets, StoreError, StoredSecret, Stumble};
+use callboard_engine::{
+    Activity, Call, HeldSecret, Put, Scope, Secrets, StoreError, StoredSecret, Stumble,
+};
 use callboard_protocol::{Failure, Object, SecretName, Timestamp, hex};
 
 /// What the protocol's fixtures ask for. Everybody may know these values; they must not come out all the same.
@@ -64,20 +66,20 @@ impl Secrets for SeededSecrets {
         &self,
         place: &Scope,
         name: &SecretName,
-    ) -> Result<Option<SecretText>, StoreError> {
+    ) -> Result<Option<HeldSecret>, StoreError> {
         let own = self.own.resolve_secret(place, name).await?;
         let seed = || SEEDS.iter().find(|(seed, _)| *seed == name.as_str());
-        Ok(own.or_else(|| seed().map(|(_, value)| SecretText::new((*value).to_owned()))))
+        Ok(own.or_else(|| seed().map(|(_, value)| SecretText::new((*value).to_owned()).into())))
     }
 
     async fn put_secret(
         &self,
         place: &Scope,
         name: &SecretName,
-        value: SecretText,
+        secret: HeldSecret,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
-        self.own.put_secret(place, name, value, at).await
+        self.own.put_secret(place, name, secret, at).await
     }
 
     async fn secrets(&self, place: &Scope) -> Result<Vec<StoredSecret>, StoreError> {

@@ -122,6 +122,7 @@ async fn traced(
         workspace,
         effect,
         notebook,
+        credentials: None,
         arguments,
         trace,
         within,

@@ -65,6 +65,7 @@ impl Given {
             workspace: &self.folder.path().join("run"),
             effect: &effect,
             notebook: None,
+            credentials: None,
             arguments: admitted.arguments,
             trace: None,
             within: Duration::from_secs(5),

@@ -9,6 +9,7 @@ mod channel;
 mod child;
 mod confidence;
 mod diff;
+mod egress;
 mod expression;
 mod graph;
 mod head;
@@ -39,6 +40,7 @@ pub use budget::{OnExhaustion, Overdrawn, Ruling, RunBudget, day_begins, day_of}
 pub use child::MemoryScope;
 pub use confidence::{Confidence, escalation_threshold, falls_short};
 pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};
+pub use egress::{MOST_AUDIENCES, Provenance, decide_egress};
 pub use head::Head;
 pub use interrupt::{CastVote, Question};
 pub use node::{STATEMENT, UPKEEP, required_capability};

@@ -33,7 +33,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use callboard_core::SecretText;
 use callboard_protocol::{
     AgentId, Annotation, EffectiveBudget, KeyId, PromptTemplate, RunId, ScheduleId, SecretName,
     Tenant, Timestamp, WorkflowId,
@@ -49,7 +48,7 @@ use crate::org_chart::StoredChart;
 use crate::registry::{Made, StoredKey, StoredWorkflow};
 use crate::roster::StoredMember;
 use crate::schedules::Schedule;
-use crate::secrets::StoredSecret;
+use crate::secrets::{HeldSecret, StoredSecret};
 use crate::store::{Digest, KeyMode, Outcome, Realm, Scope, StoreError};
 use budget::SetAside;
 use effects::StoredEffect;
@@ -131,7 +130,7 @@ struct Tables {
     aside: Vec<SetAside>,
     /// What days' ceilings were raised to.
     raised: BTreeMap<(Purse, i64), EffectiveBudget>,
-    secrets: BTreeMap<(Scope, SecretName), (StoredSecret, SecretText)>,
+    secrets: BTreeMap<(Scope, SecretName), (StoredSecret, HeldSecret)>,
     coding_sessions: BTreeMap<(RunId, String), String>,
 }
 

@@ -96,7 +96,7 @@ pub use schedules::{
     ScheduleChange, ScheduleFilter, ScheduleState, Scheduler, Schedules, Timing, TurnOutcome,
     declared_schedules,
 };
-pub use secrets::{HostSecrets, SecretError, Secrets, StoredSecret};
+pub use secrets::{HeldSecret, HostSecrets, SecretError, Secrets, StoredSecret};
 pub use store::{
     Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,
     InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun, Opened, Outcome, Page, Realm, Recorded,

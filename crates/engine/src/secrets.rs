@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use callboard_core::{Redactor, RetryClass, SecretText};
-use callboard_protocol::{Failure, SecretName, Timestamp};
+use callboard_core::{Provenance, Redactor, RetryClass, SecretText, decide_egress};
+use callboard_protocol::{EgressDecided, EgressDecision, Failure, SecretName, Timestamp};
 
 use crate::activity::{Call, PastTask};
 use crate::once::Stumble;
@@ -23,18 +23,19 @@ pub trait Secrets: fmt::Debug + Send + Sync {
     fn of_host(&self) -> Redactor {
         Redactor::default()
     }
-    /// The value. Only [`Call::secret`] hands it on, so that whatever a run has seen is known to its redactor.
+    /// The value and where it may go. Only [`Call`] hands it on, so that whatever a run has seen is known to its
+    /// redactor.
     async fn resolve_secret(
         &self,
         place: &Scope,
         name: &SecretName,
-    ) -> Result<Option<SecretText>, StoreError>;
+    ) -> Result<Option<HeldSecret>, StoreError>;
     /// Answers whether the name was new.
     async fn put_secret(
         &self,
         place: &Scope,
         name: &SecretName,
-        value: SecretText,
+        secret: HeldSecret,
         at: Timestamp,
     ) -> Result<Put, StoreError>;
     /// In the order of their names, without their values.
@@ -66,7 +67,7 @@ impl Secrets for HostSecrets {
         &self,
         place: &Scope,
         name: &SecretName,
-    ) -> Result<Option<SecretText>, StoreError> {
+    ) -> Result<Option<HeldSecret>, StoreError> {
         self.tenants.resolve_secret(place, name).await
     }
 
@@ -74,10 +75,10 @@ impl Secrets for HostSecrets {
         &self,
         place: &Scope,
         name: &SecretName,
-        value: SecretText,
+        secret: HeldSecret,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
-        self.tenants.put_secret(place, name, value, at).await
+        self.tenants.put_secret(place, name, secret, at).await
     }
 
     async fn secrets(&self, place: &Scope) -> Result<Vec<StoredSecret>, StoreError> {
@@ -89,10 +90,25 @@ impl Secrets for HostSecrets {
     }
 }
 
+/// A value, with where it may go.
+#[derive(Debug, Clone)]
+pub struct HeldSecret {
+    pub value: SecretText,
+    /// None: it was stored for the host's own use, such as asking a model, and no tool sends it anywhere.
+    pub provenance: Option<Provenance>,
+}
+
+impl From<SecretText> for HeldSecret {
+    fn from(value: SecretText) -> Self {
+        Self { value, provenance: None }
+    }
+}
+
 /// A secret without its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSecret {
     pub name: SecretName,
+    pub provenance: Option<Provenance>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -106,6 +122,9 @@ pub enum SecretError {
     /// It may be read later.
     #[error("the secret {0} cannot be read now")]
     Unavailable(SecretName),
+    /// It goes to its audiences alone, and this is none.
+    #[error("the secret {0} is bound to its audiences; store one without for this")]
+    Bound(SecretName),
 }
 
 impl From<SecretError> for Stumble {
@@ -113,18 +132,41 @@ impl From<SecretError> for Stumble {
         let (code, class) = match error {
             SecretError::NotFound(_) => ("credential_not_found", RetryClass::Final),
             SecretError::Unavailable(_) => ("credential_unavailable", RetryClass::Retryable),
+            SecretError::Bound(_) => ("credential_forbidden", RetryClass::Final),
         };
         Self { failure: Failure::new(code, error.to_string()), class }
     }
 }
 
 impl Call {
-    /// The value of a secret that the run can see. From here on nothing that this run tells can hold it.
+    /// The value of a secret that the run can see, for the host's own use. From here on nothing that this run tells can
+    /// hold it.
     pub async fn secret(&self, name: &SecretName) -> Result<SecretText, SecretError> {
+        match self.held(name).await? {
+            HeldSecret { value, provenance: None } => Ok(value),
+            HeldSecret { provenance: Some(_), .. } => Err(SecretError::Bound(name.clone())),
+        }
+    }
+
+    /// The value of a secret for one destination, if it may go there, and what was decided. Nobody else hands a
+    /// credential to a tool.
+    pub async fn credential(
+        &self,
+        name: &SecretName,
+        destination: &str,
+    ) -> (EgressDecided, Option<SecretText>) {
+        let held = self.held(name).await.ok();
+        let provenance = held.as_ref().and_then(|held| held.provenance.as_ref());
+        let decided = decide_egress(name, provenance, destination, self.now());
+        let is_allowed = decided.decision == EgressDecision::Allowed;
+        (decided, held.filter(|_| is_allowed).map(|held| held.value))
+    }
+
+    async fn held(&self, name: &SecretName) -> Result<HeldSecret, SecretError> {
         match seen_secret(&*self.secrets, &self.scope(), name).await {
-            Ok(Some(value)) => {
-                self.resolved.known().learn(name.as_str(), &value);
-                Ok(value)
+            Ok(Some(held)) => {
+                self.resolved.known().learn(name.as_str(), &held.value);
+                Ok(held)
             }
             Ok(None) => Err(SecretError::NotFound(name.clone())),
             Err(error) => {
@@ -159,7 +201,7 @@ async fn seen_secret(
     secrets: &dyn Secrets,
     scope: &Scope,
     name: &SecretName,
-) -> Result<Option<SecretText>, StoreError> {
+) -> Result<Option<HeldSecret>, StoreError> {
     for place in scope.shelves() {
         if let Some(value) = secrets.resolve_secret(&place, name).await? {
             return Ok(Some(value));

@@ -41,6 +41,7 @@ pub struct Capabilities {
     pub idempotency: IdempotencyCapability,
     pub rest_transport: RestTransport,
     pub production: Production,
+    pub discovery: DiscoveryCapability,
     pub compliance: Compliance,
     pub debug_bundle: Supported,
     pub feedback: Feedback,
@@ -63,6 +64,8 @@ pub struct Capabilities {
     /// Absent where requests may reach private addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_client: Option<HttpClientCapability>,
+    pub authorization: AuthorizationCapability,
+    pub interrupt: InterruptCapability,
     pub prompts: PromptsCapability,
     pub envelopes: EnvelopesCapability,
     pub model_capabilities: ModelCapabilities,
@@ -143,7 +146,34 @@ pub struct RestTransport {
 pub struct Production {
     pub supported: bool,
     pub backpressure: Backpressure,
+    pub retention: RetentionCapability,
     pub debug_bundle: BundleCapability,
+}
+
+/// How long logs are kept, at least. Closed in the protocol's schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RetentionCapability {
+    pub supported: bool,
+    /// None where it is less than the protocol lets anybody claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_window_seconds: Option<u64>,
+}
+
+/// RFC 0011: where callers see what of this is theirs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DiscoveryCapability {
+    pub auth_scoped: ScopedDiscovery,
+}
+
+/// Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ScopedDiscovery {
+    pub supported: bool,
+    pub mode: String,
+    pub endpoint_path: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

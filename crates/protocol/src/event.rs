@@ -15,6 +15,7 @@ mod limit;
 mod memory;
 mod node;
 mod orchestration;
+mod policy;
 mod replay;
 mod roster;
 mod run;
@@ -36,6 +37,7 @@ pub use limit::*;
 pub use memory::*;
 pub use node::*;
 pub use orchestration::*;
+pub use policy::*;
 pub use replay::*;
 pub use roster::*;
 pub use run::*;
@@ -167,6 +169,8 @@ events! {
     AgentReasoningDelta(AgentReasoningDelta) = "agent.reasoning.delta", Debug;
     AgentToolCalled(AgentToolCalled) = "agent.toolCalled", Debug;
     AgentToolReturned(AgentToolReturned) = "agent.toolReturned", Debug;
+    EgressDecided(EgressDecided) = "egress.decided", Debug;
+    AuthorizationDecided(AuthorizationDecided) = "authorization.decided", Debug;
     EnvelopeTruncated(EnvelopeTruncated) = "envelope.truncated", Debug;
     EnvelopeRetryAttempted(EnvelopeRetryAttempted) = "envelope.retry.attempted", Debug;
     EnvelopeRetryExhausted(EnvelopeRetryExhausted) = "envelope.retry.exhausted", Debug;
@@ -230,6 +234,8 @@ impl Event {
             Self::AgentReasoningDelta(payload) => payload.node_id.as_ref(),
             Self::AgentToolCalled(payload) => payload.node_id.as_ref(),
             Self::AgentToolReturned(payload) => payload.node_id.as_ref(),
+            Self::EgressDecided(payload) => payload.node_id.as_ref(),
+            Self::AuthorizationDecided(payload) => payload.node_id.as_ref(),
             Self::EnvelopeTruncated(payload) => Some(&payload.node_id),
             Self::EnvelopeRetryAttempted(payload) => Some(&payload.node_id),
             Self::EnvelopeRetryExhausted(payload) => Some(&payload.node_id),
@@ -295,6 +301,8 @@ impl Event {
             Self::AgentReasoningDelta(payload) => payload.node_id = node,
             Self::AgentToolCalled(payload) => payload.node_id = node,
             Self::AgentToolReturned(payload) => payload.node_id = node,
+            Self::EgressDecided(payload) => payload.node_id = node,
+            Self::AuthorizationDecided(payload) => payload.node_id = node,
             Self::AgentReasoned(payload) => payload.node_id = node,
             Self::AgentDecided(payload) => payload.node_id = node,
             Self::AgentHandoff(payload) => payload.node_id = node,

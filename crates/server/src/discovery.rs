@@ -1,5 +1,7 @@
 //! What this host says of itself. Everything here is enforced somewhere; nothing is a plan.
 
+mod scoped;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
@@ -10,20 +12,20 @@ use callboard_engine::{
     MIN_INTERVAL, TOKENIZER,
 };
 use callboard_protocol::{
-    AgentsCapability, Backpressure, BundleCapability, Capabilities, CompletionCapability,
-    Compliance, ConformanceCapability, CrossHostCausation, DeadLetterCapability,
-    DispatchCapability, DrainPolicy, ENGINE_VERSION, EVENT_LOG_SCHEMA_VERSION, EngineVersionRange,
-    EnvelopesCapability, ExecutionModel, Feedback, ForkMode, HeartbeatCapability,
-    IdempotencyCapability, IngestionCapability, InterruptKind, LONGEST_PROMPT, Limits,
-    MemoryAttribution, MemoryCapability, MemoryCompaction, MemoryDistillation, MemoryRetention,
-    MemorySearch, ModelCapabilities, MultiAgentCapability, Object, Observability,
-    OrchestratorCapability, OtelCapability, PROTOCOL_VERSION, PROTOCOL_VERSIONS, PauseResume,
-    Production, PromptKind, PromptSource, PromptsCapability, ReliabilityCapability,
-    ReplayCapability, ReplayDeterminism, RestTransport, RetryPolicy, RunsCapability,
-    SchedulingCapability, SeamCapability, SecretsCapability, SubWorkflowCapability,
-    SubscriptionState, Supported, Testing, ToolCatalogCapability, TriggerBridgeCapability,
-    TriggerDeadLetterCapability, TriggerSource, UsageCapability, WebhooksCapability, WorkflowId,
-    WorkspaceCapability,
+    AgentsCapability, ApproverRouting, AuthorizationCapability, Backpressure, BundleCapability,
+    Capabilities, CompletionCapability, Compliance, ConformanceCapability, CrossHostCausation,
+    DeadLetterCapability, DiscoveryCapability, DispatchCapability, DrainPolicy, ENGINE_VERSION,
+    EVENT_LOG_SCHEMA_VERSION, EngineVersionRange, EnvelopesCapability, ExecutionModel, Feedback,
+    ForkMode, HeartbeatCapability, IdempotencyCapability, IngestionCapability, InterruptCapability,
+    InterruptKind, LONGEST_PROMPT, Limits, MemoryAttribution, MemoryCapability, MemoryCompaction,
+    MemoryDistillation, MemoryRetention, MemorySearch, ModelCapabilities, MultiAgentCapability,
+    Object, Observability, OrchestratorCapability, OtelCapability, PROTOCOL_VERSION,
+    PROTOCOL_VERSIONS, PauseResume, Production, PromptKind, PromptSource, PromptsCapability,
+    ReliabilityCapability, ReplayCapability, ReplayDeterminism, RestTransport, RetentionCapability,
+    RetryPolicy, RoleCapability, RunsCapability, SchedulingCapability, ScopedDiscovery,
+    SeamCapability, SecretsCapability, SubWorkflowCapability, SubscriptionState, Supported,
+    Testing, ToolCatalogCapability, TriggerBridgeCapability, TriggerDeadLetterCapability,
+    TriggerSource, UsageCapability, WebhooksCapability, WorkflowId, WorkspaceCapability,
 };
 use serde_json::{Value, json};
 
@@ -33,6 +35,7 @@ use crate::idempotency::RETENTION_SECONDS;
 use crate::keys::TEST_PREFIX;
 use crate::page::PageSize;
 use crate::problem::Problem;
+use crate::scopes::ROLES;
 use crate::seams::TestSeams;
 
 /// The versions that a test may ask to have stamped: one below and one above this build's.
@@ -47,6 +50,8 @@ pub(crate) const ENVELOPES_PER_TURN: u32 = 5;
 /// How long outcomes of outward calls are kept, at least, as long as their run is there: they go with it.
 const EFFECT_RETENTION_DAYS: u32 = 14;
 const SECONDS_PER_DAY: u64 = 86_400;
+/// The least that the protocol's production profile lets a host claim for logs.
+const LEAST_RETENTION_DAYS: u32 = 7;
 
 /// The document, made again when the fixtures change.
 #[derive(Debug, Default)]
@@ -138,6 +143,13 @@ pub(crate) fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities
             content_encodings: texts(&["gzip"]),
         },
         production: production(host),
+        discovery: DiscoveryCapability {
+            auth_scoped: ScopedDiscovery {
+                supported: true,
+                mode: "extension-endpoint".to_owned(),
+                endpoint_path: "/v1/host/callboard/capabilities".to_owned(),
+            },
+        },
         compliance: Compliance { default_mode: "mask".to_owned() },
         debug_bundle: Supported { supported: true },
         feedback: Feedback {
@@ -184,6 +196,15 @@ pub(crate) fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities
         },
         tool_hooks: host.app.config.tool_hooks,
         http_client: host.app.tools.http_client.clone(),
+        authorization: authorization(),
+        // There are no groups here, and nobody is told of an approval but through webhooks and the inbox.
+        interrupt: InterruptCapability {
+            approver_routing: ApproverRouting {
+                supported: true,
+                ref_kinds: texts(&["role"]),
+                audience: false,
+            },
+        },
         agents: agents(host),
         orchestrator: OrchestratorCapability { supported: true, fan_out_supported: true },
         dispatch: dispatch(),
@@ -272,6 +293,16 @@ fn agents(host: &Host) -> Option<AgentsCapability> {
     Some(AgentsCapability { reasoning: said.reasoning.or(reasoning), ..said })
 }
 
+/// Whoever holds no key that counts holds nothing.
+fn authorization() -> AuthorizationCapability {
+    let role = |(role, scopes): (&str, &[&str])| RoleCapability {
+        role: role.to_owned(),
+        scopes: texts(scopes),
+    };
+    let roles = ROLES.into_iter().map(role).collect();
+    AuthorizationCapability { supported: true, fail_closed: true, roles }
+}
+
 fn dispatch() -> DispatchCapability {
     DispatchCapability {
         supported: true,
@@ -282,6 +313,7 @@ fn dispatch() -> DispatchCapability {
         on_child_failure_modes: texts(&["collect", "fail-fast", "absorb"]),
         max_fan_out: MAX_FAN_OUT,
         ask_user_routings: texts(&["conversation", "clarification", "auto"]),
+        per_item_input: true,
     }
 }
 
@@ -436,6 +468,9 @@ fn configurable(host: &Host) -> Object {
 
 fn production(host: &Host) -> Production {
     let config = &host.app.config;
+    // What is kept for ever is kept for the least that may be claimed.
+    let days = config.runs_kept_days.unwrap_or(LEAST_RETENTION_DAYS);
+    let window = (days >= LEAST_RETENTION_DAYS).then(|| u64::from(days) * SECONDS_PER_DAY);
     Production {
         supported: false,
         backpressure: Backpressure {
@@ -443,6 +478,7 @@ fn production(host: &Host) -> Production {
             inflight_cap: config.inflight.max(1) as u64,
             retry_after_seconds: config.retry_after_seconds,
         },
+        retention: RetentionCapability { supported: window.is_some(), min_window_seconds: window },
         debug_bundle: BundleCapability { supported: true, truncation_metadata: true },
     }
 }

@@ -18,6 +18,7 @@ use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
 use crate::problem::{Code, Problem};
+use crate::scopes::{OF_A_ROLE, scopes_of};
 
 pub use configured::{StaticKey, StaticKeyError};
 pub use text::KeyText;
@@ -316,6 +317,12 @@ impl Table {
 impl Caller {
     pub(crate) fn may(&self, scope: &str) -> bool {
         self.scopes.as_ref().is_none_or(|scopes| scopes.contains(scope))
+    }
+
+    /// Whether the key holds all that a role stands for; `role:approver` and `approver` are the same.
+    pub(crate) fn has_role(&self, name: &str) -> bool {
+        let meant = scopes_of(name.strip_prefix(OF_A_ROLE).unwrap_or(name));
+        meant.is_some_and(|scopes| scopes.iter().all(|scope| self.may(scope)))
     }
 
     /// Whether the key that let the caller in counts no more.

@@ -42,6 +42,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationId {
     ReadDiscovery,
+    ReadScopedDiscovery,
     ReadOpenApi,
     CheckHealth,
     CheckReadiness,
@@ -92,6 +93,7 @@ pub enum OperationId {
     SeamDispatch,
     SeamLiveInvoke,
     SeamFanOut,
+    SeamPerItem,
     SeamInstallGate,
     SeamReset,
     SeamToggle,
@@ -106,6 +108,9 @@ pub enum OperationId {
     SeamDeployment,
     SeamToolHooks,
     SeamSafeFetch,
+    SeamSafeFetchRun,
+    SeamEgress,
+    SeamAuthorize,
     ListPrompts,
     CreatePrompt,
     ReadPrompt,

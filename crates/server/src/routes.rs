@@ -85,6 +85,7 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
     let method = operation.method.filter();
     match operation.id {
         OperationId::ReadDiscovery => on(method, status::discovery),
+        OperationId::ReadScopedDiscovery => on(method, status::scoped_discovery),
         OperationId::ReadOpenApi => on(method, status::openapi),
         OperationId::CheckHealth => on(method, status::health),
         OperationId::CheckReadiness => on(method, status::readiness),
@@ -130,6 +131,7 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::RevokeKey => on(method, keys::revoke),
         OperationId::RotateKey => on(method, keys::rotate),
         OperationId::SeamFanOut => on(method, seams::fan_out),
+        OperationId::SeamPerItem => on(method, seams::per_item),
         OperationId::ListSecrets => on(method, secrets::list),
         OperationId::PutSecret => on(method, secrets::put),
         OperationId::RemoveSecret => on(method, secrets::remove),
@@ -150,6 +152,9 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::SeamDeployment => on(method, seams::deployment),
         OperationId::SeamToolHooks => on(method, seams::tool_hooks),
         OperationId::SeamSafeFetch => on(method, seams::safe_fetch),
+        OperationId::SeamSafeFetchRun => on(method, seams::safe_fetch_run),
+        OperationId::SeamEgress => on(method, seams::decide),
+        OperationId::SeamAuthorize => on(method, seams::authorize),
         OperationId::ListPrompts => on(method, prompts::list),
         OperationId::CreatePrompt => on(method, prompts::create),
         OperationId::ReadPrompt => on(method, prompts::read),

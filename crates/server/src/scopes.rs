@@ -34,6 +34,58 @@ pub const SCOPES: [&str; 22] = [
     "triggers:write",
 ];
 
+/// The protocol's roles (RFC 0049): each stands for its scopes, all of them written out. A key that is made for a role
+/// holds those scopes, and whoever holds them has the role.
+pub(crate) const ROLES: [(&str, &[&str]); 5] = [
+    ("viewer", &["manifest:read", "runs:read", "artifacts:read", "workspace:read"]),
+    ("approver", &["manifest:read", "runs:read", "artifacts:read", "approvals:respond"]),
+    (
+        "operator",
+        &[
+            "manifest:read",
+            "runs:read",
+            "artifacts:read",
+            "workspace:read",
+            "runs:create",
+            "runs:cancel",
+            "workspace:write",
+            "triggers:write",
+            "webhooks:manage",
+        ],
+    ),
+    (
+        "author",
+        &[
+            "manifest:read",
+            "runs:read",
+            "artifacts:read",
+            "workspace:read",
+            "runs:create",
+            "workflows:write",
+            "roster:write",
+        ],
+    ),
+    (
+        "deployer",
+        &[
+            "manifest:read",
+            "runs:read",
+            "packs:install",
+            "deploy:promote",
+            "deploy:rollback",
+            "deploy:pause",
+        ],
+    ),
+];
+
+/// Among the scopes of a key that is being made: `role:viewer`.
+pub(crate) const OF_A_ROLE: &str = "role:";
+
+/// What a role stands for; a role that nobody knows stands for nothing.
+pub(crate) fn scopes_of(role: &str) -> Option<&'static [&'static str]> {
+    ROLES.iter().find(|(name, _)| *name == role).map(|(_, scopes)| *scopes)
+}
+
 /// Beside the list, whatever an operator asks for before a tool may be called: `tools:github`.
 const OF_TOOLS: &str = "tools:";
 
@@ -44,21 +96,57 @@ fn is_of_a_tool(name: &str) -> bool {
 
 /// Whether a key could hold this scope.
 pub fn is_scope(name: &str) -> bool {
-    known([name]).is_ok()
+    SCOPES.contains(&name) || is_of_a_tool(name)
 }
 
 /// A name that is no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown scope {0:?}; known are {known}, and {OF_TOOLS}NAME", known = SCOPES.join(", "))]
+#[error(
+    "unknown scope {0:?}; known are {known}, {OF_TOOLS}NAME, and {OF_A_ROLE} with {roles}",
+    known = SCOPES.join(", "), roles = ROLES.map(|(name, _)| name).join(", "),
+)]
 pub(crate) struct UnknownScope(pub(crate) String);
 
-/// Checks every name against the list.
+/// Checks every name against the list, and puts its scopes in the place of a role.
 pub(crate) fn known<'a>(
     names: impl IntoIterator<Item = &'a str>,
 ) -> Result<BTreeSet<String>, UnknownScope> {
-    let check = |name: &str| match SCOPES.contains(&name) || is_of_a_tool(name) {
-        true => Ok(name.to_owned()),
-        false => Err(UnknownScope(name.to_owned())),
-    };
-    names.into_iter().map(check).collect()
+    let mut scopes = BTreeSet::new();
+    for name in names {
+        let unknown = || UnknownScope(name.to_owned());
+        match name.strip_prefix(OF_A_ROLE) {
+            Some(role) => {
+                let meant = scopes_of(role).ok_or_else(unknown)?;
+                scopes.extend(meant.iter().map(|scope| (*scope).to_owned()));
+            }
+            None if is_scope(name) => {
+                scopes.insert(name.to_owned());
+            }
+            None => return Err(unknown()),
+        }
+    }
+    Ok(scopes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_stands_for_scopes_that_there_are() {
+        for (role, scopes) in ROLES {
+            let meant = known([format!("role:{role}").as_str()]).map(|meant| meant.len());
+            assert_eq!(meant, Ok(scopes.len()), "{role}");
+            assert!(known(scopes.iter().copied()).is_ok(), "{role}");
+            assert!(!scopes.contains(&"admin") && !scopes.contains(&DELEGATE), "{role}");
+        }
+    }
+
+    #[test]
+    fn a_role_that_nobody_knows_is_refused_and_stands_for_nothing() {
+        for role in ["role:owner", "role:", "role:admin", "role:Viewer"] {
+            assert_eq!(known([role]), Err(UnknownScope(role.to_owned())));
+        }
+        assert_eq!(scopes_of("owner"), None);
+    }
 }

@@ -362,5 +362,6 @@ contract! {
     secrets:
         a_secret_is_kept_replaced_and_removed
         a_secret_is_its_tenants_own
-        a_secret_is_its_places_own;
+        a_secret_is_its_places_own
+        where_a_secret_may_go_is_kept_with_it;
 }

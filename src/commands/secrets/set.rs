@@ -7,7 +7,7 @@ use clap::Args;
 use callboard_core::SecretText;
 
 use crate::args::Connection;
-use crate::client::Client;
+use crate::client::{Bounds, Client};
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
 use crate::watch::prompt;
@@ -17,6 +17,7 @@ use crate::watch::prompt;
   callboard secrets set openai
   callboard secrets set openai < key.txt
   pass show openai | callboard secrets set openai --json
+  callboard secrets set crm --audience api.crm.example
 
 The value is asked for without showing it, or read from standard input, where one line break
 at its end does not belong to it. Other processes can see arguments, so it is none.")]
@@ -24,6 +25,12 @@ pub(crate) struct SetArgs {
     /// Name that runs refer to it by: letters, digits, dots, dashes, underscores
     #[arg(value_name = "NAME")]
     name: String,
+    /// Host that tools of agents may send it to; may be repeated
+    #[arg(long = "audience", value_name = "HOST")]
+    audiences: Vec<String>,
+    /// When it ends for them, such as 2027-01-31T00:00:00Z
+    #[arg(long, value_name = "TIME", requires = "audiences")]
+    expires_at: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -34,7 +41,8 @@ pub(crate) struct SetArgs {
 pub(super) async fn run(args: SetArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
     let value = read(&args.name)?;
-    let stored = client.put_secret(&args.name, &value).await?;
+    let bounds = Bounds { audiences: &args.audiences, expires_at: args.expires_at.as_deref() };
+    let stored = client.put_secret(&args.name, &value, &bounds).await?;
     if !value.is_redactable() {
         output::note(
             "it has fewer than 8 characters: too short to be blotted out where a run repeats it",

@@ -7,16 +7,21 @@ use serde_json::{Value, json};
 
 use callboard_core::{AgentFact, Outcome, RetryClass, ToolCalled, ToolReturned};
 use callboard_engine::{Call, Effect, OnUnknown, Once, OnceError, Stumble};
-use callboard_protocol::{Failure, Object, Principal, ToolStatus};
+use callboard_protocol::{
+    AuthorizationDecided, EgressDecided, Failure, Object, Principal, ToolStatus,
+};
 
 use super::again::tell_again;
 use super::{End, LiveAgents, Work};
 use crate::memory::{AgentMemory, Notebook};
 use crate::model::{ToolSpec, WantedCall};
 use crate::tool::{
-    AdmittedCall, HookRefusal, ToolDescriptor, ToolInvocation, ToolOffer, ToolOutput, ToolSurface,
-    ToolUse, args_hash, run_folder, untrusted,
+    AdmittedCall, Credentials, HookRefusal, ToolDescriptor, ToolInvocation, ToolOffer, ToolOutput,
+    ToolSurface, ToolUse, args_hash, run_folder, untrusted,
 };
+
+/// Who calls where nobody is known to have started the run.
+const ANONYMOUS: &str = "anonymous";
 
 /// The tools of an invocation, as a model is told of them.
 pub(super) fn specs(surface: &ToolSurface) -> Vec<ToolSpec> {
@@ -40,6 +45,9 @@ struct Kept {
     result: Option<ToolOutput>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fault: Option<Failure>,
+    /// What was decided of credentials on the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    egress: Vec<EgressDecided>,
 }
 
 impl Work<'_> {
@@ -67,7 +75,11 @@ impl Work<'_> {
             Err(end) => return Err(self.returned_nothing(tool, call_id, end)),
         };
         let content = kept.for_model();
-        let Kept { status, duration_ms, result, fault } = kept;
+        let Kept { status, duration_ms, result, fault, egress } = kept;
+        egress.into_iter().for_each(|decided| self.tale.note(AgentFact::Egress(decided)));
+        if status == ToolStatus::Forbidden {
+            self.tale.note(AgentFact::Authorized(self.denied(descriptor)));
+        }
         let result = match (result, fault) {
             (Some(result), _) => Ok(result.value),
             (None, Some(fault)) => Err(fault),
@@ -92,6 +104,19 @@ impl Work<'_> {
         let returned = ToolReturned { tool, call_id, result, status, duration_ms };
         self.tale.note(AgentFact::ToolReturned(returned));
         end
+    }
+
+    /// That the run's principal lacks what a tool takes.
+    fn denied(&self, tool: &ToolDescriptor) -> AuthorizationDecided {
+        let principal = self.call.principal.as_ref();
+        AuthorizationDecided {
+            node_id: None,
+            principal: principal.map_or_else(|| ANONYMOUS.to_owned(), ToString::to_string),
+            action: tool.required_scopes.join(" "),
+            resource: tool.id.clone(),
+            allowed: false,
+            reason: "the run's principal does not hold what this tool needs".to_owned(),
+        }
     }
 
     /// The gate and the call are one effect: what was decided about a call stays decided.
@@ -131,7 +156,7 @@ impl Work<'_> {
 
 impl LiveAgents {
     async fn may_use(&self, call: &Call, tool: &ToolDescriptor) -> Result<(), HookRefusal> {
-        let nobody = Principal::from("anonymous");
+        let nobody = Principal::from(ANONYMOUS);
         let principal = call.principal.as_ref().unwrap_or(&nobody);
         let granted = self.grants.granted(&call.tenant, principal, call.now()).await;
         let granted = granted.within(call.principal_scope.as_deref());
@@ -154,6 +179,7 @@ impl LiveAgents {
     ) -> Kept {
         let began = call.now();
         let workspace = run_folder(&self.settings.workspaces, &call.tenant, &call.run);
+        let credentials = Credentials::of(call);
         let made = admitted.tool.invoke(ToolInvocation {
             tenant: &call.tenant,
             run: &call.run,
@@ -161,26 +187,27 @@ impl LiveAgents {
             workspace: &workspace,
             effect: &once.id,
             notebook: Some(notebook),
+            credentials: Some(&credentials),
             arguments: admitted.arguments.clone(),
             trace: Some(&call.trace),
             within: self.settings.tool_timeout,
         });
         let made = made.await;
+        let egress = credentials.into_decided();
         let took = call.now().since(began);
         let duration_ms = Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         match made {
-            Ok(value) => Kept {
-                status: ToolStatus::Ok,
-                duration_ms,
-                result: Some(ToolOutput::bounded(value, self.settings.tool_result_bytes)),
-                fault: None,
-            },
-            Err(fault) => Kept {
-                status: ToolStatus::Error,
-                duration_ms,
-                result: None,
-                fault: Some(fault.failure()),
-            },
+            Ok(mut value) => {
+                // Whoever was sent a credential may send it back.
+                call.redact(&mut value);
+                let result = ToolOutput::bounded(value, self.settings.tool_result_bytes);
+                let result = Some(result);
+                Kept { status: ToolStatus::Ok, duration_ms, result, fault: None, egress }
+            }
+            Err(fault) => {
+                let fault = Some(fault.failure());
+                Kept { status: ToolStatus::Error, duration_ms, result: None, fault, egress }
+            }
         }
     }
 }
@@ -202,7 +229,8 @@ impl Kept {
             details.insert("requiredScopes".to_owned(), required_scopes.clone().into());
         }
         let fault = Failure::new(refusal.code(), refusal.to_string()).with_details(details);
-        Self { status, duration_ms: None, result: None, fault: Some(fault) }
+        let (result, egress) = (None, Vec::new());
+        Self { status, duration_ms: None, result, fault: Some(fault), egress }
     }
 
     fn for_model(&self) -> String {

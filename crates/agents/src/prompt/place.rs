@@ -34,7 +34,9 @@ impl Place<'_> {
             Holder::Call(call) => match call.secret(&name.into()).await {
                 Ok(value) => Ok(Some(Binding::secret(name, value.reveal()))),
                 Err(SecretError::NotFound(_)) => Ok(None),
-                Err(error @ SecretError::Unavailable(_)) => Err(error.into()),
+                Err(error @ (SecretError::Unavailable(_) | SecretError::Bound(_))) => {
+                    Err(error.into())
+                }
             },
             Holder::Past(past) => {
                 Ok(past.has_secret(&name.into()).await.then(|| Binding::secret(name, "")))

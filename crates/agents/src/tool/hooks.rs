@@ -26,7 +26,7 @@ pub enum Granted {
 }
 
 impl Granted {
-    fn holds(&self, scope: &str) -> bool {
+    pub fn holds(&self, scope: &str) -> bool {
         match self {
             Self::Everything => true,
             Self::Only(scopes) => scopes.contains(scope),

@@ -28,7 +28,7 @@ async fn run(configurable: Value) -> Vec<Recorded> {
     let key = SecretText::new(KEY.to_owned());
     let name = "team-key".into();
     let place = Scope { tenant: "default".into(), workspace: None, mode: KeyMode::Live };
-    world.store.put_secret(&place, &name, key, Timestamp::default()).await.unwrap();
+    world.store.put_secret(&place, &name, key.into(), Timestamp::default()).await.unwrap();
     world.run(task(), configurable).await
 }
 

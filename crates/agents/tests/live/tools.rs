@@ -114,6 +114,10 @@ async fn a_tool_whose_scope_nobody_holds_is_forbidden_and_not_called() {
     assert_eq!(returned["error"]["details"]["requiredScopes"], json!(["doors:open"]));
     assert_eq!(told(&log, "agent.toolCalled")[0]["toolName"], SECRET_DOOR);
     assert_eq!(world.made.lock().unwrap().len(), 0);
+    // RFC 0049: what a principal was not allowed stands in the log.
+    let decided = &told(&log, "authorization.decided")[0];
+    assert_eq!((&decided["allowed"], &decided["action"]), (&json!(false), &json!("doors:open")));
+    assert_eq!(decided["resource"], SECRET_DOOR);
 }
 
 #[tokio::test(start_paused = true)]

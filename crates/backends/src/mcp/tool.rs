@@ -8,10 +8,14 @@ use rmcp::service::ServiceError;
 use serde_json::Value;
 
 use callboard_agents::{Schema, Tool, ToolDescriptor, ToolFault, ToolInvocation};
-use callboard_protocol::{SafetyTier, ToolEgress, ToolReplay, ToolSource, ToolTransport};
+use callboard_protocol::{
+    EgressDecided, EgressDecision, EgressReason, SafetyTier, ToolEgress, ToolReplay, ToolSource,
+    ToolTransport,
+};
 
 use super::server::Server;
 use super::{McpServer, McpWay, outcome};
+use crate::egress::authority;
 
 /// Under this name a server finds the key that makes two calls one.
 const EFFECT: &str = "callboard/effectId";
@@ -47,6 +51,9 @@ impl Tool for McpTool {
             |why: String| ToolFault::Unavailable(format!("the MCP server is not there: {why}"));
         let server = self.server.upgrade().ok_or_else(|| gone("the host stops".to_owned()))?;
         let session = server.session().await.map_err(|error| gone(error.to_string()))?;
+        if let Some((held, decided)) = call.credentials.zip(credential(&server.settings)) {
+            held.note(decided);
+        }
         let mut params =
             CallToolRequestParams::new(self.name.clone()).with_arguments(call.arguments);
         let mut meta = MetaObject::default();
@@ -68,6 +75,19 @@ impl Tool for McpTool {
             Err(_) => Err(ToolFault::Unanswered("no answer in time".to_owned())),
         }
     }
+}
+
+/// That the operator's headers go along, to the address that the operator gave them for and never on: the client
+/// follows nobody.
+fn credential(server: &McpServer) -> Option<EgressDecided> {
+    let McpWay::Url { url, headers } = &server.way else { return None };
+    Some(EgressDecided {
+        node_id: None,
+        decision: EgressDecision::Allowed,
+        destination: authority(url).filter(|_| !headers.is_empty())?,
+        credential_id: Some(format!("mcp:{}", server.name)),
+        reason: EgressReason::Ok,
+    })
 }
 
 /// What a server says of a tool, if it is something that can be offered to a model.
@@ -124,5 +144,31 @@ fn explain(error: &ServiceError) -> ToolFault {
             ToolFault::Failed("the server answered something else".to_owned())
         }
         _ => ToolFault::Unanswered("the connection to the MCP server broke off".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn server(way: McpWay) -> McpServer {
+        McpServer { name: "crm".to_owned(), way, required_scopes: Vec::new() }
+    }
+
+    /// RFC 0079: the log names the host, and nothing of the path or the header.
+    #[test]
+    fn the_operators_headers_go_to_the_operators_address() {
+        let url = "https://mcp.example:8443/x?token=1".to_owned();
+        let headers = BTreeMap::from([("authorization".to_owned(), "Bearer x".to_owned())]);
+        let decided = credential(&server(McpWay::Url { url: url.clone(), headers }));
+        let decided = decided.map(|it| (it.destination, it.credential_id, it.decision));
+        let expected = ("mcp.example:8443".to_owned(), Some("mcp:crm".to_owned()));
+        assert_eq!(decided, Some((expected.0, expected.1, EgressDecision::Allowed)));
+        assert_eq!(credential(&server(McpWay::Url { url, headers: BTreeMap::new() })), None);
+        let (program, arguments) = ("x".to_owned(), Vec::new());
+        let way = McpWay::Command { program, arguments, environment: BTreeMap::new() };
+        assert_eq!(credential(&server(way)), None);
     }
 }

@@ -7,10 +7,10 @@ use reqwest::Url;
 use serde_json::{Value, json};
 
 use callboard_agents::{Tool, ToolDescriptor, ToolFault, ToolInvocation};
-use callboard_protocol::{Object, SafetyTier, ToolEgress, ToolTransport};
+use callboard_protocol::{Object, SafetyTier, SecretName, ToolEgress, ToolTransport};
 
 use super::{Card, text};
-use crate::egress::{Answer, Egress, EgressError, Method, Outgoing};
+use crate::egress::{Answer, Egress, EgressError, Method, Outgoing, authority};
 
 /// What a model can take in of a page, several times over.
 pub(super) const MOST_BODY: usize = 1 << 20;
@@ -23,7 +23,7 @@ const SHOWN_HEADERS: [&str; 5] =
 pub(super) static FETCH: Card = Card {
     id: "openwop:core.openwop.http.fetch",
     title: "Fetch a page",
-    description: "Reads one address of the public internet over https. Returns { url, status, headers, body, truncated }; JSON comes parsed, other text as text, anything else as null.",
+    description: "Reads one address of the public internet over https. With the name of a stored credential, that goes along as a bearer token, to the hosts that it is meant for. Returns { url, status, headers, body, truncated }; JSON comes parsed, other text as text, anything else as null.",
     input: r#"{"type":"object","required":["url"],"properties":{
         "url":{"type":"string","minLength":1,"maxLength":2048},
         "method":{"type":"string","enum":["GET","HEAD"],"default":"GET"},
@@ -32,7 +32,8 @@ pub(super) static FETCH: Card = Card {
             "accept-language":{"type":"string","maxLength":200},
             "if-none-match":{"type":"string","maxLength":200},
             "if-modified-since":{"type":"string","maxLength":200}
-        },"additionalProperties":false}
+        },"additionalProperties":false},
+        "credential":{"type":"string","minLength":1,"maxLength":128}
     },"additionalProperties":false}"#,
     tier: SafetyTier::Read,
     transport: ToolTransport::Http,
@@ -53,37 +54,56 @@ impl Tool for Fetch {
 
     async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
         let fetched = tokio::time::timeout(call.within, self.follow(&call)).await;
-        let (url, answer) = fetched
-            .map_err(|_| ToolFault::Unanswered("no answer in time".to_owned()))?
-            .map_err(explain)?;
+        let (url, answer) =
+            fetched.map_err(|_| ToolFault::Unanswered("no answer in time".to_owned()))??;
         Ok(show(&url, &answer))
     }
 }
 
 impl Fetch {
-    async fn follow(&self, call: &ToolInvocation<'_>) -> Result<(String, Answer), EgressError> {
+    async fn follow(&self, call: &ToolInvocation<'_>) -> Result<(String, Answer), ToolFault> {
         let method = match text(&call.arguments, "method") {
             Some("HEAD") => Method::Head,
             _ => Method::Get,
         };
         let mut url = text(&call.arguments, "url").unwrap_or_default().to_owned();
         for _ in 0..=MOST_REDIRECTS {
+            let mut headers = headers(&call.arguments);
+            // Asked for at every step: where a redirect leads it may not be meant for.
+            headers.extend(credential(call, &url).await?);
             let outgoing = Outgoing {
                 method,
                 url: url.clone(),
-                headers: headers(&call.arguments),
+                headers,
                 body: Vec::new(),
                 within: call.within,
                 most: MOST_BODY,
             };
-            let answer = self.egress.send(outgoing).await?;
-            match next(&url, &answer)? {
+            let answer = self.egress.send(outgoing).await;
+            if let (Err(EgressError::Refused(_)), Some(held)) = (&answer, call.credentials) {
+                held.blocked();
+            }
+            let answer = answer.map_err(explain)?;
+            match next(&url, &answer).map_err(explain)? {
                 Some(elsewhere) => url = elsewhere,
                 None => return Ok((url, answer)),
             }
         }
-        Err(EgressError::Refused("the address leads around in circles".to_owned()))
+        Err(ToolFault::refused("the address leads around in circles"))
     }
+}
+
+/// The header that carries what the caller named, if it may go where this address leads.
+async fn credential(
+    call: &ToolInvocation<'_>,
+    url: &str,
+) -> Result<Option<(String, String)>, ToolFault> {
+    let Some(name) = text(&call.arguments, "credential") else { return Ok(None) };
+    let held = call.credentials;
+    let held = held.ok_or_else(|| ToolFault::refused("there are no credentials here"))?;
+    let destination = authority(url).ok_or_else(|| ToolFault::refused("the address is no URL"))?;
+    let value = held.release(&SecretName::from(name), &destination).await?;
+    Ok(Some(("authorization".to_owned(), format!("Bearer {}", value.reveal()))))
 }
 
 /// Where a redirect leads, if it is one. The guard judges it when it is sent to.

@@ -14,6 +14,8 @@ pub(crate) struct Approver {
     pub(crate) name: String,
     /// Who said it for them.
     pub(crate) delegate: Option<String>,
+    /// The role that the host knows them to have, among those that the question names.
+    role: Option<String>,
 }
 
 impl Approver {
@@ -22,7 +24,11 @@ impl Approver {
         let by = resolution.by.as_ref();
         let caller = by.map_or_else(|| "anonymous".to_owned(), ToString::to_string);
         let Some(named) = voter.filter(|named| *named != caller) else {
-            return Ok(Self { name: caller, delegate: None });
+            let role = match &resolution.via {
+                Via::Holder { role } => Some(role.clone()),
+                Via::Key | Via::Delegate | Via::Token { .. } => None,
+            };
+            return Ok(Self { name: caller, delegate: None, role });
         };
         let node = resolution.node.clone();
         if resolution.via != Via::Delegate {
@@ -32,7 +38,12 @@ impl Approver {
             let why = "voter: names of keys and links are those of their holders".into();
             return Err(Refusal::InvalidAnswer { node, why });
         }
-        Ok(Self { name: named.to_owned(), delegate: Some(caller) })
+        Ok(Self { name: named.to_owned(), delegate: Some(caller), role: None })
+    }
+
+    /// Whether their answer counts.
+    pub(crate) fn may_decide(&self, data: &Value) -> bool {
+        may_decide(data, &self.name, |role| self.role.as_deref() == Some(role))
     }
 
     /// What the log calls them. Nobody can be mistaken for somebody whom the host knows itself.
@@ -44,10 +55,12 @@ impl Approver {
     }
 }
 
-/// Whether this person is among those who may decide; an empty list admits everybody.
-pub(crate) fn may_decide(data: &Value, voter: &str) -> bool {
-    let approvers = data.get("approversList").and_then(Value::as_array);
-    approvers.is_none_or(Vec::is_empty) || is_named(data, voter)
+/// Whether this person is among those who may decide, by name or by a role; where nobody is named, everybody may.
+pub(crate) fn may_decide(data: &Value, voter: &str, holds: impl Fn(&str) -> bool) -> bool {
+    let listed = |name: &str| data.get(name).and_then(Value::as_array).into_iter().flatten();
+    let mut roles = listed("approverRoleRefs");
+    let is_open = listed("approversList").chain(roles.clone()).next().is_none();
+    is_open || is_named(data, voter) || roles.any(|role| role.as_str().is_some_and(&holds))
 }
 
 /// Whether the list of those who may decide has this name.

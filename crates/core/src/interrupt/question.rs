@@ -18,6 +18,18 @@ const CONVERSATION: [InterruptKind; 3] = [
     InterruptKind::ConversationClose,
 ];
 
+/// What the question of an approval says as its node has it.
+const SHOWN: [&str; 8] = [
+    "description",
+    "artifactData",
+    "requiredApprovals",
+    "approversList",
+    "approverGroupRefs",
+    "approverRoleRefs",
+    "audience",
+    "rejectionPolicy",
+];
+
 /// What a node asks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
@@ -128,9 +140,7 @@ fn approval_data(node: &WorkflowNode) -> Result<Value, Failure> {
         "title": text("title", &node.name),
         "actions": actions,
     });
-    for key in
-        ["description", "artifactData", "requiredApprovals", "approversList", "rejectionPolicy"]
-    {
+    for key in SHOWN {
         if let Some(value) = config.get(key) {
             data[key] = value.clone();
         }
@@ -146,6 +156,14 @@ fn approval_data(node: &WorkflowNode) -> Result<Value, Failure> {
         None | Some(Some("single-veto" | "majority"))
     ) {
         return Err(invalid("config.rejectionPolicy must be single-veto or majority"));
+    }
+    let texts = |listed: &Value| {
+        listed.as_array().is_some_and(|listed| listed.iter().all(Value::is_string))
+    };
+    for key in ["approverGroupRefs", "approverRoleRefs"] {
+        if !data.get(key).is_none_or(texts) {
+            return Err(invalid(&format!("config.{key} must be a list of texts")));
+        }
     }
     Ok(data)
 }

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use callboard_protocol::{
     AgentDecided, AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved,
     AgentReasoned, AgentReasoningDelta, AgentSession, AgentToolCalled, AgentToolReturned,
-    CapBreached, CapKind, EnvelopeNlToFormatEngaged, EnvelopeRecoveryApplied, EnvelopeRefusal,
-    EnvelopeRetryAttempted, EnvelopeRetryExhausted, EnvelopeTruncated, Event, Failure,
-    InvocationOutcome, InvocationSource, LogAppended, ModelCapabilityInsufficient,
-    ModelCapabilitySubstituted, ModelFallback, NodeId, Object, OutputChunk, PromptComposed,
-    PromptKind, PromptLayer, ProviderUsage, RunId, ToolStatus,
+    AuthorizationDecided, CapBreached, CapKind, EgressDecided, EnvelopeNlToFormatEngaged,
+    EnvelopeRecoveryApplied, EnvelopeRefusal, EnvelopeRetryAttempted, EnvelopeRetryExhausted,
+    EnvelopeTruncated, Event, Failure, InvocationOutcome, InvocationSource, LogAppended,
+    ModelCapabilityInsufficient, ModelCapabilitySubstituted, ModelFallback, NodeId, Object,
+    OutputChunk, PromptComposed, PromptKind, PromptLayer, ProviderUsage, RunId, ToolStatus,
 };
 use serde_json::Value;
 
@@ -61,6 +61,8 @@ pub enum AgentFact {
     },
     ToolCalled(ToolCalled),
     ToolReturned(ToolReturned),
+    Egress(EgressDecided),
+    Authorized(AuthorizationDecided),
     Decided {
         decision: Value,
         confidence: Option<f64>,
@@ -335,6 +337,12 @@ impl Teller<'_> {
             }
             AgentFact::ToolCalled(called) => self.called(agent_id?, called),
             AgentFact::ToolReturned(returned) => self.returned(agent_id?, returned),
+            AgentFact::Egress(decided) => {
+                Event::EgressDecided(EgressDecided { node_id, ..decided })
+            }
+            AgentFact::Authorized(decided) => {
+                Event::AuthorizationDecided(AuthorizationDecided { node_id, ..decided })
+            }
             AgentFact::Decided { decision, confidence } => Event::AgentDecided(AgentDecided {
                 node_id,
                 agent_id: agent_id?,

@@ -118,6 +118,8 @@ impl Run {
             | Event::AgentReasoned(_)
             | Event::AgentToolCalled(_)
             | Event::AgentToolReturned(_)
+            | Event::EgressDecided(_)
+            | Event::AuthorizationDecided(_)
             | Event::AgentDecided(_)
             | Event::AgentSession(_)
             | Event::EnvelopeTruncated(_)

@@ -27,6 +27,8 @@ const TIMEOUT: &str = "timeout";
 pub enum Via {
     /// A caller with a key of its own, who answers for nobody else.
     Key,
+    /// The same, with a role that the question names.
+    Holder { role: String },
     /// A caller whose key may answer for people, whom it names.
     Delegate,
     /// Somebody who holds a signed link to this one interrupt.
@@ -61,8 +63,8 @@ pub struct InterruptView {
 
 impl InterruptView {
     /// Whether an answer under this name would count.
-    pub fn may_decide(&self, voter: &str) -> bool {
-        may_decide(&self.data, voter)
+    pub fn may_decide(&self, voter: &str, holds: impl Fn(&str) -> bool) -> bool {
+        may_decide(&self.data, voter, holds)
     }
 
     /// Whether its list of approvers has exactly this name.
@@ -335,7 +337,7 @@ impl Run {
         at: Timestamp,
     ) -> Result<Vec<Event>, Refusal> {
         let node_id = self.node_id(index);
-        if !may_decide(&open.question.data, &approver.name) {
+        if !approver.may_decide(&open.question.data) {
             return Err(Refusal::NotAnApprover { node: node_id });
         }
         if answer.action == "ask" {

@@ -126,7 +126,9 @@ impl Redactor {
             | AgentFact::Recovered { .. }
             | AgentFact::Substituted(_)
             | AgentFact::Insufficient(_)
-            | AgentFact::FellBack(_) => {}
+            | AgentFact::FellBack(_)
+            | AgentFact::Egress(_)
+            | AgentFact::Authorized(_) => {}
         }
     }
 }

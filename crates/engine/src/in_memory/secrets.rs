@@ -2,12 +2,11 @@
 
 use async_trait::async_trait;
 
-use callboard_core::SecretText;
 use callboard_protocol::{SecretName, Timestamp};
 
 use super::InMemoryStore;
 use crate::registry::Put;
-use crate::secrets::{Secrets, StoredSecret};
+use crate::secrets::{HeldSecret, Secrets, StoredSecret};
 use crate::store::{Scope, StoreError};
 
 #[async_trait]
@@ -16,25 +15,26 @@ impl Secrets for InMemoryStore {
         &self,
         place: &Scope,
         name: &SecretName,
-    ) -> Result<Option<SecretText>, StoreError> {
+    ) -> Result<Option<HeldSecret>, StoreError> {
         let tables = self.tables();
         let found = tables.secrets.get(&(place.clone(), name.clone()));
-        Ok(found.map(|(_, value)| value.clone()))
+        Ok(found.map(|(_, secret)| secret.clone()))
     }
 
     async fn put_secret(
         &self,
         place: &Scope,
         name: &SecretName,
-        value: SecretText,
+        secret: HeldSecret,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
         let mut tables = self.tables();
         let key = (place.clone(), name.clone());
         let before = tables.secrets.get(&key).map(|(stored, _)| stored.created_at);
         let created_at = before.unwrap_or(at);
-        let stored = StoredSecret { name: name.clone(), created_at, updated_at: at };
-        tables.secrets.insert(key, (stored, value));
+        let (name, provenance) = (name.clone(), secret.provenance.clone());
+        let stored = StoredSecret { name, provenance, created_at, updated_at: at };
+        tables.secrets.insert(key, (stored, secret));
         Ok(if before.is_none() { Put::Created } else { Put::Replaced })
     }
 

@@ -115,7 +115,8 @@ async fn a_secret_that_the_run_resolved_is_not_kept() {
     writes["config"]["secret"] = json!("crm");
     let world = World::filing(&[workflow("leak", &[writes]), workflow("look", &[filer("a", &[])])]);
     let value = SecretText::new("plain-words-nobody-would-guess".to_owned());
-    world.shared.put_secret(&scope(), &"crm".into(), value, Default::default()).await.unwrap();
+    let (name, at) = ("crm".into(), Default::default());
+    world.shared.put_secret(&scope(), &name, value.into(), at).await.unwrap();
     let (engine, _) = world.host("host", Fate::Live);
     let run = start(&engine, "leak").await;
     ended(&world.shared, &run).await;

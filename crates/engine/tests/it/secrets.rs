@@ -100,7 +100,7 @@ async fn world(way: &str, secret: &str) -> World {
         let end = if name == "of-default" { "" } else { "!" };
         let (value, at) = (SecretText::new(format!("{VALUE}{end}")), Default::default());
         let place = Scope { tenant: tenant.into(), workspace: None, mode };
-        store.put_secret(&place, &name.into(), value, at).await.unwrap();
+        store.put_secret(&place, &name.into(), value.into(), at).await.unwrap();
     }
     let definition = json!({
         "id": "gossip", "name": "gossip", "version": "1.0", "edges": [], "triggers": [],

@@ -21,6 +21,8 @@ pub struct DispatchCapability {
     pub on_child_failure_modes: Vec<String>,
     pub max_fan_out: u32,
     pub ask_user_routings: Vec<String>,
+    /// RFC 0126: a decision can give each worker its own input.
+    pub per_item_input: bool,
 }
 
 /// Closed in the protocol's schema.

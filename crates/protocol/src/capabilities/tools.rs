@@ -1,8 +1,9 @@
-//! What this host says of tools.
+//! What this host says of tools, and of who may do what.
 
 use serde::{Deserialize, Serialize};
 
-use crate::ToolSource;
+use super::Supported;
+use crate::{EgressDecision, ToolSource};
 
 /// RFC 0078: which tools there are. Closed in the protocol's schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,4 +32,50 @@ pub struct HttpClientCapability {
     pub max_response_body_bytes: u64,
     pub request_timeout_ms: u64,
     pub methods: Vec<String>,
+    /// RFC 0076: agents of packs fetch through the guard, and every fetch of theirs is told.
+    pub safe_fetch: Supported,
+    /// RFC 0079: a tenant's credential goes to its audiences alone, and every decision about one is told.
+    pub egress_policy: EgressPolicyCapability,
+}
+
+/// Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EgressPolicyCapability {
+    pub supported: bool,
+    pub decisions: Vec<EgressDecision>,
+}
+
+/// RFC 0049: what roles stand for. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AuthorizationCapability {
+    pub supported: bool,
+    pub fail_closed: bool,
+    pub roles: Vec<RoleCapability>,
+}
+
+/// Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoleCapability {
+    pub role: String,
+    pub scopes: Vec<String>,
+}
+
+/// RFC 0104: whom approvals are for. Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct InterruptCapability {
+    pub approver_routing: ApproverRouting,
+}
+
+/// Closed in the protocol's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApproverRouting {
+    pub supported: bool,
+    /// What the host finds people by.
+    pub ref_kinds: Vec<String>,
+    pub audience: bool,
 }

@@ -2,9 +2,10 @@
 
 use callboard_protocol::{
     AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved, AgentReasoningDelta,
-    AgentToolCalled, AgentToolReturned, EnvelopeNlToFormatEngaged, EnvelopeRecoveryApplied,
-    EnvelopeRefusal, EnvelopeRetryAttempted, EnvelopeRetryExhausted, EnvelopeTruncated, Event,
-    Failure, InvocationOutcome, InvocationSource, LogAppended, ModelCapabilityInsufficient,
+    AgentToolCalled, AgentToolReturned, AuthorizationDecided, EgressDecided, EgressDecision,
+    EgressReason, EnvelopeNlToFormatEngaged, EnvelopeRecoveryApplied, EnvelopeRefusal,
+    EnvelopeRetryAttempted, EnvelopeRetryExhausted, EnvelopeTruncated, Event, Failure,
+    InvocationOutcome, InvocationSource, LogAppended, ModelCapabilityInsufficient,
     ModelCapabilitySubstituted, ModelFallback, Object, PromptComposed, PromptKind, PromptLayer,
     ToolStatus,
 };
@@ -191,6 +192,21 @@ fn answers() -> Vec<Event> {
             fallback_provider: "q".into(),
             fallback_model: "o".into(),
             reason: "service_unavailable".into(),
+        }),
+        Event::EgressDecided(EgressDecided {
+            node_id: None,
+            decision: EgressDecision::Denied,
+            destination: "api.example.com:8443".into(),
+            credential_id: Some("crm".into()),
+            reason: EgressReason::OutOfAudience,
+        }),
+        Event::AuthorizationDecided(AuthorizationDecided {
+            node_id: None,
+            principal: "key:1".into(),
+            action: "tools:mail".into(),
+            resource: "mcp:mail.send".into(),
+            allowed: false,
+            reason: "it does not hold this".into(),
         }),
         Event::EnvelopeRecoveryApplied(EnvelopeRecoveryApplied {
             node_id: "n".into(),

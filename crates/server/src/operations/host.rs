@@ -2,7 +2,7 @@
 
 use super::OperationId::{
     CheckHealth, CheckReadiness, CreateKey, ListKeys, ListSecrets, PutSecret, ReadDiscovery,
-    ReadKey, ReadMetrics, ReadOpenApi, RemoveSecret, RevokeKey, RotateKey,
+    ReadKey, ReadMetrics, ReadOpenApi, ReadScopedDiscovery, RemoveSecret, RevokeKey, RotateKey,
 };
 use super::queries::REVOKE_QUERY;
 use super::{CREATED, Gives, NO_CONTENT, OK, Operation, delete, get, post, put};
@@ -10,6 +10,13 @@ use super::{CREATED, Gives, NO_CONTENT, OK, Operation, delete, get, post, put};
 pub(super) const HOST: &[Operation] = &[
     get(ReadDiscovery, "GET /.well-known/openwop", "What this host offers")
         .gives(OK, Gives::Json("Capabilities")),
+    get(
+        ReadScopedDiscovery,
+        "GET /v1/host/callboard/capabilities",
+        "What this host offers to the caller's key",
+    )
+    .needs("manifest:read")
+    .gives(OK, Gives::Json("Capabilities")),
     get(ReadOpenApi, "GET /v1/openapi.json", "This document").gives(OK, Gives::Json("Object")),
     get(CheckHealth, "GET /healthz", "Whether the process lives").gives(OK, Gives::Json("Health")),
     get(CheckReadiness, "GET /readyz", "Whether the host can work")

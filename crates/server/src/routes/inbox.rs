@@ -68,16 +68,17 @@ pub(super) async fn list(
     };
     let mut items = host.app.engine.store().inbox(&caller.scope, &filter).await?;
     let next_cursor = size.cut(&mut items).map(|last| cursor_of(&last.place()));
-    // A key that the list names decides for itself, any other as whom it votes.
-    let names = [caller.principal(), caller.voter()];
-    let interrupts = items.into_iter().map(|item| asked(item, &names)).collect();
+    let interrupts = items.into_iter().map(|item| asked(item, &caller)).collect();
     Ok(Answer::of(StatusCode::OK, &Inbox { interrupts, next_cursor }))
 }
 
-fn asked(item: InboxItem, names: &[Principal]) -> Asked {
+fn asked(item: InboxItem, caller: &Caller) -> Asked {
     let interrupt = item.interrupt;
+    // A key that the list names decides for itself, any other as whom it votes.
+    let names = [caller.principal(), caller.voter()];
+    let may = |name: &Principal| interrupt.may_decide(name.as_str(), |role| caller.has_role(role));
     Asked {
-        may_decide: names.iter().any(|name| interrupt.may_decide(name.as_str())),
+        may_decide: names.iter().any(may),
         run_id: item.run,
         workflow_id: item.workflow,
         node_id: interrupt.node,

@@ -63,12 +63,13 @@ pub(super) async fn resolve(
 ) -> Result<Response, Problem> {
     let (run, node) = (RunId::from(place.run), NodeId::from(place.node));
     let value = answer_of(body)?;
-    let resolution = Resolution {
-        node: node.clone(),
-        value,
-        by: Some(voter(&host, &caller, &run, &node).await?),
-        via: if caller.may(DELEGATE) { Via::Delegate } else { Via::Key },
+    let open = open_question(&host, &caller, &run, &node).await?;
+    let via = match value.get("voter") {
+        Some(_) if caller.may(DELEGATE) => Via::Delegate,
+        _ => via(&caller, open.as_ref()),
     };
+    let by = Some(voter(&caller, open.as_ref()));
+    let resolution = Resolution { node: node.clone(), value, by, via };
     let engine = &host.app.engine;
     let describe = move |done: &callboard_engine::Done| answered(&done.run, &node, done.status);
     let settled = settle(keyed.as_ref(), describe, |remember| {
@@ -82,27 +83,35 @@ pub(super) async fn resolve(
     }
 }
 
-/// In whose name an answer counts. A key that a key made votes as its maker, so that nobody gets more votes by making
-/// keys; only a question that names the key itself among its approvers takes it for somebody.
-async fn voter(
+/// What a node asks, if it asks. Of a run that is not there the answer itself will be told.
+async fn open_question(
     host: &Host,
     caller: &Caller,
     run: &RunId,
     node: &NodeId,
-) -> Result<Principal, Problem> {
-    let (own, voter) = (caller.principal(), caller.voter());
-    if own == voter {
-        return Ok(own);
+) -> Result<Option<InterruptView>, Problem> {
+    match host.app.engine.interrupts(&caller.scope, run).await {
+        Ok(open) => Ok(open.into_iter().find(|open| open.node == *node)),
+        Err(EngineError::UnknownRun(_)) => Ok(None),
+        Err(error) => Err(error.into()),
     }
-    let open = match host.app.engine.interrupts(&caller.scope, run).await {
-        Ok(open) => open,
-        // The answer itself will be told why.
-        Err(EngineError::UnknownRun(_)) => return Ok(own),
-        Err(error) => return Err(error.into()),
-    };
-    let counts = |open: &&InterruptView| open.node == *node && open.kind == InterruptKind::Approval;
-    let as_maker = open.iter().find(counts).is_some_and(|open| !open.names(own.as_str()));
-    Ok(if as_maker { voter } else { own })
+}
+
+/// In whose name an answer counts. A key that a key made votes as its maker, so that nobody gets more votes by making
+/// keys; only a question that names the key itself among its approvers takes it for somebody.
+fn voter(caller: &Caller, open: Option<&InterruptView>) -> Principal {
+    let own = caller.principal();
+    let counts = |open: &&InterruptView| open.kind == InterruptKind::Approval;
+    let as_maker = open.filter(counts).is_some_and(|open| !open.names(own.as_str()));
+    if as_maker { caller.voter() } else { own }
+}
+
+/// As whom a caller answers who speaks for nobody else: with a role that the question names, or with its key alone.
+fn via(caller: &Caller, open: Option<&InterruptView>) -> Via {
+    let refs = open.and_then(|open| open.data["approverRoleRefs"].as_array());
+    let mut held = refs.into_iter().flatten().filter_map(Value::as_str);
+    let held = held.find(|role| caller.has_role(role));
+    held.map_or(Via::Key, |role| Via::Holder { role: role.to_owned() })
 }
 
 pub(super) async fn inspect(

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use callboard_core::SecretText;
-use callboard_engine::{Put, StoredSecret};
+use callboard_core::{Provenance, SecretText};
+use callboard_engine::{HeldSecret, Put, StoredSecret};
 use callboard_protocol::{SecretName, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -23,9 +23,26 @@ use crate::query::Parameters;
 const LONGEST_VALUE: usize = 64 * 1024;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct PutSecret {
     value: SecretText,
+    /// Hosts that tools of runs may send it to.
+    audiences: Option<Vec<String>>,
+    expires_at: Option<Timestamp>,
+}
+
+impl PutSecret {
+    fn provenance(&self) -> Result<Option<Provenance>, Problem> {
+        let Some(audiences) = self.audiences.clone() else {
+            return match self.expires_at {
+                Some(_) => Err(Problem::invalid_at("expiresAt", "is for secrets with audiences")),
+                None => Ok(None),
+            };
+        };
+        let provenance = Provenance { audiences, expires_at: self.expires_at };
+        provenance.check().map_err(|why| Problem::invalid_at("audiences", &why))?;
+        Ok(Some(provenance))
+    }
 }
 
 #[derive(Serialize)]
@@ -39,12 +56,14 @@ struct SecretLine {
     name: SecretName,
     created_at: Timestamp,
     updated_at: Timestamp,
+    #[serde(flatten)]
+    provenance: Option<Provenance>,
 }
 
 impl From<StoredSecret> for SecretLine {
     fn from(stored: StoredSecret) -> Self {
-        let StoredSecret { name, created_at, updated_at } = stored;
-        Self { name, created_at, updated_at }
+        let StoredSecret { name, created_at, updated_at, provenance } = stored;
+        Self { name, created_at, updated_at, provenance }
     }
 }
 
@@ -76,7 +95,9 @@ pub(super) async fn put(
     Sent(body): Sent,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    let PutSecret { value } = read(&body)?;
+    let asked = read(&body)?;
+    let provenance = asked.provenance()?;
+    let value = asked.value;
     if !name.is_valid() {
         let what = "must have 1 to 128 letters, digits, dots, dashes or underscores, and begin with a letter or a digit";
         return Err(Problem::invalid_at("name", what));
@@ -85,7 +106,8 @@ pub(super) async fn put(
         return Err(Problem::invalid_at("value", "must have 1 to 65536 bytes"));
     }
     let at = host.now();
-    let put = host.app.engine.secrets().put_secret(&caller.scope, &name, value, at);
+    let secret = HeldSecret { value, provenance };
+    let put = host.app.engine.secrets().put_secret(&caller.scope, &name, secret, at);
     let status = match put.await? {
         Put::Created => StatusCode::CREATED,
         Put::Replaced => StatusCode::OK,

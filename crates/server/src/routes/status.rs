@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::answer::Answer;
 use crate::app::{Host, NotReady};
 use crate::conditional;
+use crate::keys::Caller;
 use crate::problem::Problem;
 
 /// A database that answers later than this is away.
@@ -31,6 +32,14 @@ pub(super) async fn discovery(
         headers.insert(HeaderName::from_static("capabilities-etag"), tag);
     }
     Ok(response)
+}
+
+/// What of it the caller can use.
+pub(super) async fn scoped_discovery(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+) -> Result<Answer, Problem> {
+    Answer::json(StatusCode::OK, &host.discovery.document(&host)?.scoped(&caller)?)
 }
 
 pub(super) async fn openapi(State(host): State<Arc<Host>>) -> Response {

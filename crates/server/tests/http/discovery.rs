@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::given::{Setup, TestHost, workflow};
 
-async fn discovery(host: &TestHost) -> Value {
+pub(crate) async fn discovery(host: &TestHost) -> Value {
     let reply = host.get("/.well-known/openwop").anonymous().send().await;
     assert_eq!(reply.status, 200);
     reply.json
@@ -80,6 +80,67 @@ async fn r1_the_document_as_a_whole() {
         "subRunAttestation": true,
         "supported": true
       },
+      "authorization": {
+        "failClosed": true,
+        "roles": [
+          {
+            "role": "viewer",
+            "scopes": [
+              "manifest:read",
+              "runs:read",
+              "artifacts:read",
+              "workspace:read"
+            ]
+          },
+          {
+            "role": "approver",
+            "scopes": [
+              "manifest:read",
+              "runs:read",
+              "artifacts:read",
+              "approvals:respond"
+            ]
+          },
+          {
+            "role": "operator",
+            "scopes": [
+              "manifest:read",
+              "runs:read",
+              "artifacts:read",
+              "workspace:read",
+              "runs:create",
+              "runs:cancel",
+              "workspace:write",
+              "triggers:write",
+              "webhooks:manage"
+            ]
+          },
+          {
+            "role": "author",
+            "scopes": [
+              "manifest:read",
+              "runs:read",
+              "artifacts:read",
+              "workspace:read",
+              "runs:create",
+              "workflows:write",
+              "roster:write"
+            ]
+          },
+          {
+            "role": "deployer",
+            "scopes": [
+              "manifest:read",
+              "runs:read",
+              "packs:install",
+              "deploy:promote",
+              "deploy:rollback",
+              "deploy:pause"
+            ]
+          }
+        ],
+        "supported": true
+      },
       "workspace": {
         "maxFileBytes": 262144,
         "maxFiles": 200,
@@ -130,6 +191,13 @@ async fn r1_the_document_as_a_whole() {
       "debugBundle": {
         "supported": true
       },
+      "discovery": {
+        "authScoped": {
+          "endpointPath": "/v1/host/callboard/capabilities",
+          "mode": "extension-endpoint",
+          "supported": true
+        }
+      },
       "dispatch": {
         "askUserRoutings": [
           "conversation",
@@ -157,6 +225,7 @@ async fn r1_the_document_as_a_whole() {
           "fail-fast",
           "absorb"
         ],
+        "perItemInput": true,
         "supported": true
       },
       "engineVersion": 1,
@@ -255,6 +324,15 @@ async fn r1_the_document_as_a_whole() {
         "name": "callboard",
         "vendor": "callboard",
         "version": "[version]"
+      },
+      "interrupt": {
+        "approverRouting": {
+          "audience": false,
+          "refKinds": [
+            "role"
+          ],
+          "supported": true
+        }
       },
       "limits": {
         "clarificationRounds": 3,
@@ -356,6 +434,10 @@ async fn r1_the_document_as_a_whole() {
         "debugBundle": {
           "supported": true,
           "truncationMetadata": true
+        },
+        "retention": {
+          "minWindowSeconds": 604800,
+          "supported": true
         },
         "supported": false
       },

@@ -6,6 +6,7 @@
 
 mod agents;
 mod annotations;
+mod approvers;
 mod artifacts;
 mod auth;
 mod budgets;
@@ -14,6 +15,7 @@ mod callbacks;
 mod channels;
 mod chat;
 mod children;
+mod claims;
 mod create;
 mod deployments;
 mod diff;
@@ -44,6 +46,8 @@ mod org_chart;
 mod ownership;
 mod packs;
 mod pause;
+mod per_item;
+mod policy;
 mod prompt_packs;
 mod prompt_replays;
 mod prompts;

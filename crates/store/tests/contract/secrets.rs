@@ -1,7 +1,7 @@
 //! Secrets: kept under names, per tenant and kind of key, and given to those who resolve them.
 
-use callboard_core::SecretText;
-use callboard_engine::{KeyMode, Put, Scope, Secrets, StoredSecret};
+use callboard_core::{Provenance, SecretText};
+use callboard_engine::{HeldSecret, KeyMode, Put, Scope, Secrets, StoredSecret};
 use callboard_protocol::SecretName;
 
 use crate::Subject;
@@ -11,8 +11,8 @@ fn of(tenant: &str) -> Scope {
     Scope { tenant: tenant.into(), workspace: None, mode: KeyMode::Live }
 }
 
-fn secret(text: &str) -> SecretText {
-    SecretText::new(text.to_owned())
+fn secret(text: &str) -> HeldSecret {
+    SecretText::new(text.to_owned()).into()
 }
 
 async fn value<S: Secrets + ?Sized>(
@@ -21,7 +21,7 @@ async fn value<S: Secrets + ?Sized>(
     name: &str,
 ) -> anyhow::Result<Option<String>> {
     let found = store.resolve_secret(&of(tenant), &name.into()).await?;
-    Ok(found.map(|found| found.reveal().to_owned()))
+    Ok(found.map(|found| found.value.reveal().to_owned()))
 }
 
 pub(crate) async fn a_secret_is_kept_replaced_and_removed(
@@ -48,6 +48,7 @@ pub(crate) async fn a_secret_is_kept_replaced_and_removed(
     assert_eq!(value(store, "acme", "github").await?.as_deref(), Some("ö\n"));
     let line = |name: &str, created, updated| StoredSecret {
         name: name.into(),
+        provenance: None,
         created_at: at(created),
         updated_at: at(updated),
     };
@@ -91,10 +92,31 @@ pub(crate) async fn a_secret_is_its_places_own(mut subject: Subject) -> anyhow::
     let store = subject.ports()?;
     for (place, kept) in [(&acme, "acme"), (&north, "north"), (&test, "test"), (&both, "both")] {
         let found = store.resolve_secret(place, &name).await?;
-        assert_eq!(found.as_ref().map(SecretText::reveal), Some(kept));
+        assert_eq!(found.as_ref().map(|found| found.value.reveal()), Some(kept));
         assert_eq!(store.secrets(place).await?.len(), 1);
     }
     assert!(store.remove_secret(&north, &name).await?);
     assert_eq!(value(store, "acme", "openai").await?.as_deref(), Some("acme"));
+    Ok(())
+}
+
+pub(crate) async fn where_a_secret_may_go_is_kept_with_it(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let (acme, name): (_, SecretName) = (of("acme"), "stripe".into());
+    let provenance =
+        Provenance { audiences: vec!["api.stripe.com".to_owned()], expires_at: Some(at(9)) };
+    let bound = HeldSecret { provenance: Some(provenance.clone()), ..secret("one") };
+    let store = subject.ports()?;
+    store.put_secret(&acme, &name, bound, at(1)).await?;
+    subject.restart()?;
+    let store = subject.ports()?;
+    let found = store.resolve_secret(&acme, &name).await?;
+    assert_eq!(found.and_then(|found| found.provenance), Some(provenance.clone()));
+    assert_eq!(store.secrets(&acme).await?[0].provenance, Some(provenance));
+    // A new value goes where it was stored for, not where the old one went.
+    store.put_secret(&acme, &name, secret("two"), at(2)).await?;
+    let found = store.resolve_secret(&acme, &name).await?;
+    assert!(found.is_some_and(|found| found.provenance.is_none()));
     Ok(())
 }

@@ -5,12 +5,12 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use callboard_core::{Entry, SecretText};
+use callboard_core::Entry;
 use callboard_engine::{
     Annotated, Annotations, Append, Begun, Claim, ClaimRequest, Claimed, Commitment, Crowd,
     DeadLetter, DeploymentChange, Deployments, Digest, DueSchedules, EffectClaim, EffectId, Filter,
-    Found, InMemoryStore, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, Made, Memory,
-    MemoryQuery, MemoryRecord, MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put, Realm,
+    Found, HeldSecret, InMemoryStore, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, Made,
+    Memory, MemoryQuery, MemoryRecord, MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put, Realm,
     Schedule, ScheduleFilter, Schedules, Scope, Secret, Secrets, Settlement, Store, StoreError,
     StoredDeployment, StoredKey, StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned,
     Webhook, Webhooks, Workflows,
@@ -406,7 +406,7 @@ impl Secrets for FlakyStore {
         &self,
         place: &Scope,
         name: &SecretName,
-    ) -> Result<Option<SecretText>, StoreError> {
+    ) -> Result<Option<HeldSecret>, StoreError> {
         self.write()?;
         self.inner.resolve_secret(place, name).await
     }
@@ -414,11 +414,11 @@ impl Secrets for FlakyStore {
         &self,
         place: &Scope,
         name: &SecretName,
-        value: SecretText,
+        secret: HeldSecret,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
         self.write()?;
-        self.inner.put_secret(place, name, value, at).await
+        self.inner.put_secret(place, name, secret, at).await
     }
     async fn secrets(&self, place: &Scope) -> Result<Vec<StoredSecret>, StoreError> {
         self.inner.secrets(place).await

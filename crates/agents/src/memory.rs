@@ -1,10 +1,10 @@
 //! What an agent remembers from run to run, and the ways in which it gets at it.
 
 use callboard_engine::{
-    Call, FileAccess, Lifetime, MAX_MEMORY_BYTES, MemoryAccess, MemoryDraft, MemoryError,
+    Call, Due, FileAccess, Lifetime, MAX_MEMORY_BYTES, MemoryAccess, MemoryDraft, MemoryError,
     StoreError, Wanted,
 };
-use callboard_protocol::{AgentManifest, MemoryEntry, Timestamp};
+use callboard_protocol::{AgentManifest, MemoryEntry};
 use serde_json::Value;
 
 use crate::tool::untrusted;
@@ -64,13 +64,13 @@ impl AgentMemory {
         ordinal: u32,
         content: &str,
         tags: Vec<String>,
-        (lifetime, due_at): (Lifetime, Option<Timestamp>),
+        (lifetime, due): (Lifetime, Option<Due>),
     ) -> Result<MemoryEntry, MemoryError> {
         let mut draft = MemoryDraft::new(&self.memory_ref, content);
         draft.tags = tags;
         draft.tags.push(SAVED_BY_AGENT.to_owned());
         draft.lifetime = lifetime;
-        draft.due_at = due_at;
+        draft.due = due;
         self.access.put(ordinal, draft).await
     }
 
@@ -135,6 +135,8 @@ fn cut(text: &str, most: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use callboard_protocol::Timestamp;
+
     use super::*;
 
     fn entry(content: &str) -> MemoryEntry {

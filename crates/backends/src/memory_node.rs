@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use callboard_core::{Outcome, RetryClass, UPKEEP};
 use callboard_engine::{
-    Activity, Call, Lifetime, MAX_TOKEN_BUDGET, MemoryDraft, MemoryError, Stumble, Upkeep,
+    Activity, Call, Due, Lifetime, MAX_TOKEN_BUDGET, MemoryDraft, MemoryError, Stumble, Upkeep,
     UpkeepError, Wanted, unreached,
 };
 use callboard_protocol::{
@@ -175,15 +175,17 @@ fn draft(call: &Call) -> Result<MemoryDraft, Outcome> {
             Lifetime::Millis(seconds.saturating_mul(1_000))
         }
     };
-    let due_at = match given("dueAt") {
-        None => None,
-        Some(due) => {
+    let due = match (given("dueAt"), given("dueOn").and_then(Value::as_str)) {
+        (None, None) => None,
+        (None, Some(heartbeat)) => Some(Due::On(heartbeat.into())),
+        (Some(due), None) => {
             let due = due.as_str().and_then(|due| due.parse().ok());
-            Some(due.ok_or_else(|| invalid("dueAt is a time as RFC 3339 writes it"))?)
+            Some(Due::At(due.ok_or_else(|| invalid("dueAt is a time as RFC 3339 writes it"))?))
         }
+        (Some(_), Some(_)) => return Err(invalid("dueAt or dueOn, not both")),
     };
     Ok(MemoryDraft {
-        due_at,
+        due,
         tags: tags.filter_map(Value::as_str).map(str::to_owned).collect(),
         lifetime,
         ..MemoryDraft::new(&memory_ref(call), &content)

@@ -77,10 +77,10 @@ pub use heartbeats::{
 pub use in_memory::InMemoryStore;
 pub use logs::{Logs, Window};
 pub use memory::{
-    CONVERSATIONS, Commitment, Crowd, Keeper, Lifetime, MAX_MEMORY_BYTES, MAX_TOKEN_BUDGET, Memory,
-    MemoryAccess, MemoryAuthor, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord, MemoryRow,
-    Place, Seen as MemorySeen, TOKENIZER, Upkeep, UpkeepError, Wanted, next_expiry, unreached,
-    words,
+    CONVERSATIONS, Commitment, Crowd, Due, Keeper, Lifetime, MAX_MEMORY_BYTES, MAX_TOKEN_BUDGET,
+    Memory, MemoryAccess, MemoryAuthor, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord,
+    MemoryRow, Place, Seen as MemorySeen, TOKENIZER, Upkeep, UpkeepError, Wanted, next_expiry,
+    unreached, words,
 };
 pub use observe::Ended;
 pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};

@@ -12,12 +12,14 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use callboard_core::MemoryView;
-use callboard_protocol::{MemoryEntry, MemoryId, NodeId, Principal, Remembered, RunId, Timestamp};
+use callboard_protocol::{
+    HeartbeatId, MemoryEntry, MemoryId, NodeId, Principal, Remembered, RunId, Timestamp,
+};
 
 use crate::store::{Scope, StoreError};
 
 pub(crate) use draft::check_memory_ref;
-pub use draft::{Lifetime, MAX_MEMORY_BYTES, MemoryDraft, MemoryError, unreached};
+pub use draft::{Due, Lifetime, MAX_MEMORY_BYTES, MemoryDraft, MemoryError, unreached};
 pub use keeper::Keeper;
 pub use recall::{MemoryAccess, Wanted};
 pub(crate) use recall::{Shared, rows_of};
@@ -68,6 +70,14 @@ pub trait Memory: fmt::Debug + Send + Sync {
         limit: usize,
     ) -> Result<Vec<Commitment>, StoreError>;
 
+    /// A heartbeat of this owner has seen a change: what waits for that is due.
+    async fn commitments_come_due(
+        &self,
+        owner: &Scope,
+        heartbeat: &HeartbeatId,
+        at: Timestamp,
+    ) -> Result<(), StoreError>;
+
     /// Nobody need be reminded of a commitment any more.
     async fn settle_commitment(&self, commitment: &Commitment) -> Result<(), StoreError>;
 }
@@ -80,6 +90,8 @@ pub struct Commitment {
     pub version: u64,
     pub memory_ref: String,
     pub due_at: Timestamp,
+    /// The heartbeat that it waited for.
+    pub due_on: Option<HeartbeatId>,
     pub expires_at: Option<Timestamp>,
     pub position: u64,
 }
@@ -118,7 +130,7 @@ pub struct MemoryRow {
     /// The entries that this one was made from.
     pub sources: Vec<MemoryId>,
     /// When somebody is to be reminded of it. A later version that says nothing takes that back.
-    pub due_at: Option<Timestamp>,
+    pub due: Option<Due>,
     /// Versions of other entries that this one stands for from now on. [`StoreError::Moved`] where one of them is not
     /// the newest of its entry any more.
     pub absorbs: Vec<Remembered>,

@@ -202,7 +202,7 @@ impl Default for ServerConfig {
                 memory_backends: vec!["long-term".to_owned()],
                 commitments: Some(CommitmentsCapability {
                     supported: true,
-                    fire_conditions: vec!["time".to_owned()],
+                    fire_conditions: vec!["time".to_owned(), "predicate".to_owned()],
                 }),
                 memory_consolidation: Some(MemoryConsolidation {
                     supported: true,

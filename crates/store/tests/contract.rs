@@ -311,7 +311,8 @@ contract! {
         nothing_is_absorbed_that_has_moved_on
         a_crowd_is_counted_where_entries_last
         what_stood_at_an_anchor_has_not_expired
-        a_commitment_is_due_until_it_is_settled_or_taken_back;
+        a_commitment_is_due_until_it_is_settled_or_taken_back
+        a_commitment_waits_for_the_heartbeat_of_its_owner;
     files:
         what_a_run_writes_is_kept_with_its_log
         a_person_writes_together_with_a_run

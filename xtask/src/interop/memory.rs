@@ -243,13 +243,15 @@ async fn consolidated(session: &mut Session) -> Result<()> {
 }
 
 async fn promised(session: &mut Session) -> Result<()> {
-    let body = json!({ "memoryRef": "mem://interop/promises", "condition": "time",
-        "includeIntentionCanary": true });
-    let path = "/v1/host/sample/commitment/fire";
-    let shown = session.expect(200, Request::post(path, &body)).await?;
-    let canary = shown["intentionCanary"].as_str().context("no canary")?.to_owned();
-    ensure!(!shown["event"].to_string().contains(&canary), "{shown}");
-    ensure!(shown["fireCount"] == 1 && shown["event"]["condition"] == "time", "{shown}");
+    for condition in ["time", "predicate"] {
+        let body = json!({ "memoryRef": "mem://interop/promises", "condition": condition,
+            "includeIntentionCanary": true });
+        let path = "/v1/host/sample/commitment/fire";
+        let shown = session.expect(200, Request::post(path, &body)).await?;
+        let canary = shown["intentionCanary"].as_str().context("no canary")?.to_owned();
+        ensure!(!shown["event"].to_string().contains(&canary), "{shown}");
+        ensure!(shown["fireCount"] == 1 && shown["event"]["condition"] == condition, "{shown}");
+    }
     Ok(())
 }
 

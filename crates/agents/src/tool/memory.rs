@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use callboard_engine::{Lifetime, MemoryError, StoreError};
+use callboard_engine::{Due, Lifetime, MemoryError, StoreError};
 use callboard_protocol::{Object, SafetyTier, ToolEgress, ToolReplay, ToolSource, ToolTransport};
 
 use super::{FixedTools, Tool, ToolDescriptor, ToolFault, ToolInvocation};
@@ -30,12 +30,13 @@ const SEARCH: Card = Card {
 const SAVE: Card = Card {
     id: "openwop:core.memory.save",
     title: "Remember",
-    description: "Saves a note that you will see in later runs. With dueAt it is a commitment, which is told of at that time. Returns { id, createdAt }.",
+    description: "Saves a note that you will see in later runs. With dueAt it is a commitment, which is told of at that time; with dueOn, the id of a heartbeat, when that sees its next change. Returns { id, createdAt }.",
     input: r#"{"type":"object","required":["content"],"properties":{
         "content":{"type":"string","minLength":1,"maxLength":65536},
         "tags":{"type":"array","maxItems":31,"items":{"type":"string","minLength":1,"maxLength":256}},
         "ttlSeconds":{"type":"integer","minimum":1,"maximum":315360000},
-        "dueAt":{"type":"string","format":"date-time"}
+        "dueAt":{"type":"string","format":"date-time"},
+        "dueOn":{"type":"string","minLength":1,"maxLength":128}
     },"additionalProperties":false}"#,
     tier: SafetyTier::Write,
     // A call that is made again writes the entry that is there.
@@ -117,12 +118,15 @@ impl Tool for SaveMemory {
         let tags = tags.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
         let seconds = call.arguments.get("ttlSeconds").and_then(Value::as_u64);
         let lifetime = seconds.map_or(Lifetime::Unset, |it| Lifetime::Millis(it * 1_000));
-        let due_at = match text(&call.arguments, "dueAt").map(str::parse) {
-            None => None,
-            Some(Ok(due_at)) => Some(due_at),
-            Some(Err(_)) => return Err(ToolFault::refused("dueAt is no time of RFC 3339")),
+        let at = text(&call.arguments, "dueAt").map(str::parse);
+        let due = match (at, text(&call.arguments, "dueOn")) {
+            (None, None) => None,
+            (None, Some(heartbeat)) => Some(Due::On(heartbeat.into())),
+            (Some(Ok(due_at)), None) => Some(Due::At(due_at)),
+            (Some(Err(_)), _) => return Err(ToolFault::refused("dueAt is no time of RFC 3339")),
+            (Some(Ok(_)), Some(_)) => return Err(ToolFault::refused("dueAt or dueOn, not both")),
         };
-        let when = (lifetime, due_at);
+        let when = (lifetime, due);
         let saved = memory.save(ordinal, content, tags.collect(), when).await;
         match saved {
             Ok(entry) => Ok(json!({ "id": entry.id, "createdAt": entry.created_at })),

@@ -149,6 +149,11 @@ impl Pulse {
         heartbeat.state.changed_at = is_changed.then_some(at).or(heartbeat.state.changed_at);
         let evaluated =
             HeartbeatEvaluated { heartbeat_id: heartbeat.id.clone(), status, changed: is_changed };
+        if is_changed {
+            // Before the change is kept: whoever dies in between sees it again, and what is due stays due.
+            let memory = &self.inner.engine.inner.memory;
+            memory.commitments_come_due(&heartbeat.place, &heartbeat.id, at).await?;
+        }
         let asked = match is_changed {
             true => Some(self.run_of(&heartbeat).await?),
             false => None,

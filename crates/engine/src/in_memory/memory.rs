@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 
-use callboard_protocol::{MemoryId, Remembered, RunId, Timestamp};
+use callboard_protocol::{HeartbeatId, MemoryId, Remembered, RunId, Timestamp};
 
 use super::InMemoryStore;
 use crate::memory::{
-    CONVERSATIONS, Commitment, Crowd, Memory, MemoryQuery, MemoryRecord, MemoryRow, Seen,
+    CONVERSATIONS, Commitment, Crowd, Due, Memory, MemoryQuery, MemoryRecord, MemoryRow, Seen,
     next_expiry,
 };
 use crate::store::{Scope, StoreError};
@@ -21,6 +21,8 @@ pub(super) struct Journal {
     position: u64,
     /// Positions of commitments that nobody has settled, with when they are due.
     due: BTreeMap<u64, Timestamp>,
+    /// Of those that wait for a heartbeat, which.
+    waiting: BTreeMap<u64, HeartbeatId>,
     /// Runs whose view of memory was let go of.
     expired: BTreeSet<RunId>,
 }
@@ -79,9 +81,12 @@ impl Journal {
         };
         if let Some(before) = &before {
             self.due.remove(&before.position);
+            self.waiting.remove(&before.position);
         }
-        if let Some(due_at) = row.due_at {
-            self.due.insert(self.position, due_at);
+        match row.due {
+            Some(Due::At(due_at)) => drop(self.due.insert(self.position, due_at)),
+            Some(Due::On(heartbeat)) => drop(self.waiting.insert(self.position, heartbeat)),
+            None => {}
         }
         let replaced = before
             .iter()
@@ -232,6 +237,7 @@ impl Memory for InMemoryStore {
                     version: record.version,
                     memory_ref: record.memory_ref.clone(),
                     due_at,
+                    due_on: journal.waiting.get(&record.position).cloned(),
                     expires_at: record.expires_at,
                     position: record.position,
                 })
@@ -242,8 +248,26 @@ impl Memory for InMemoryStore {
         Ok(due)
     }
 
+    async fn commitments_come_due(
+        &self,
+        owner: &Scope,
+        heartbeat: &HeartbeatId,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        let Journal { rows, due, waiting, .. } = &mut tables.journal;
+        for (whose, record) in rows.iter() {
+            if whose == owner && waiting.get(&record.position) == Some(heartbeat) {
+                due.entry(record.position).or_insert(at);
+            }
+        }
+        Ok(())
+    }
+
     async fn settle_commitment(&self, commitment: &Commitment) -> Result<(), StoreError> {
-        self.tables().journal.due.remove(&commitment.position);
+        let mut tables = self.tables();
+        tables.journal.due.remove(&commitment.position);
+        tables.journal.waiting.remove(&commitment.position);
         Ok(())
     }
 }

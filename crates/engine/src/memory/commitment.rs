@@ -77,7 +77,7 @@ fn telling(commitment: &Commitment) -> Telling {
         "commitmentId": format!("commitment:{}", commitment.id),
         "memoryRef": commitment.memory_ref,
         "memoryId": commitment.id,
-        "condition": "time",
+        "condition": if commitment.due_on.is_some() { "predicate" } else { "time" },
     });
     let definition = json!({
         "id": WORKFLOW, "name": "Commitment", "version": "1.0",

@@ -1,7 +1,7 @@
 //! What somebody wants to remember, before it is checked.
 
 use callboard_core::{Outcome, Redactor, RetryClass, redact_text, respell_marks};
-use callboard_protocol::{Failure, MemoryId, Object, Remembered, Timestamp};
+use callboard_protocol::{Failure, HeartbeatId, MemoryId, Object, Remembered, Timestamp};
 
 use crate::activity::Superseded;
 use crate::store::StoreError;
@@ -28,9 +28,17 @@ pub struct MemoryDraft {
     /// The version that this one takes the place of.
     pub replaces: Option<Remembered>,
     /// When somebody is to be reminded of it.
-    pub due_at: Option<Timestamp>,
+    pub due: Option<Due>,
     /// Versions of other entries that this one is made from and stands for.
     pub absorbs: Vec<Remembered>,
+}
+
+/// What somebody waits for to be reminded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Due {
+    At(Timestamp),
+    /// The next change that this heartbeat of the same owner sees.
+    On(HeartbeatId),
 }
 
 /// How long something is remembered.
@@ -98,7 +106,7 @@ impl MemoryDraft {
             tags: Vec::new(),
             lifetime: Lifetime::Unset,
             replaces: None,
-            due_at: None,
+            due: None,
             absorbs: Vec::new(),
         }
     }
@@ -118,7 +126,7 @@ impl MemoryDraft {
             return refuse(format!("an entry holds at most {MAX_MEMORY_BYTES} bytes"));
         }
         self.tags.retain(|tag| !tag.is_empty());
-        if self.due_at.is_some() && !self.tags.iter().any(|tag| tag == COMMITMENT) {
+        if self.due.is_some() && !self.tags.iter().any(|tag| tag == COMMITMENT) {
             self.tags.push(COMMITMENT.to_owned());
         }
         if self.tags.len() > MAX_TAGS {

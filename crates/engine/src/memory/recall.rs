@@ -276,7 +276,7 @@ pub(crate) fn rows_of(
                 principal: None,
             },
             sources: draft.absorbs.iter().map(|absorbed| absorbed.id.clone()).collect(),
-            due_at: draft.due_at,
+            due: draft.due.clone(),
             absorbs: draft.absorbs.clone(),
         })
     };

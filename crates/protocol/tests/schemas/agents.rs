@@ -78,6 +78,7 @@ pub(super) fn live_events() -> Vec<Event> {
     events.extend(brackets());
     events.extend(returns());
     events.extend(answers());
+    events.extend(decisions());
     events
 }
 
@@ -193,21 +194,6 @@ fn answers() -> Vec<Event> {
             fallback_model: "o".into(),
             reason: "service_unavailable".into(),
         }),
-        Event::EgressDecided(EgressDecided {
-            node_id: None,
-            decision: EgressDecision::Denied,
-            destination: "api.example.com:8443".into(),
-            credential_id: Some("crm".into()),
-            reason: EgressReason::OutOfAudience,
-        }),
-        Event::AuthorizationDecided(AuthorizationDecided {
-            node_id: None,
-            principal: "key:1".into(),
-            action: "tools:mail".into(),
-            resource: "mcp:mail.send".into(),
-            allowed: false,
-            reason: "it does not hold this".into(),
-        }),
         Event::EnvelopeRecoveryApplied(EnvelopeRecoveryApplied {
             node_id: "n".into(),
             path: "markdown-fence".into(),
@@ -251,4 +237,24 @@ fn a_bracket_without_its_source_or_with_a_made_up_outcome_is_none() {
         check(&validator, kind, &good);
         assert!(bad.iter().all(|payload| !validator.is_valid(payload)), "{kind}");
     }
+}
+
+fn decisions() -> [Event; 2] {
+    [
+        Event::EgressDecided(EgressDecided {
+            node_id: None,
+            decision: EgressDecision::Denied,
+            destination: "api.example.com:8443".into(),
+            credential_id: Some("crm".into()),
+            reason: EgressReason::OutOfAudience,
+        }),
+        Event::AuthorizationDecided(AuthorizationDecided {
+            node_id: None,
+            principal: "key:1".into(),
+            action: "tools:mail".into(),
+            resource: "mcp:mail.send".into(),
+            allowed: false,
+            reason: "it does not hold this".into(),
+        }),
+    ]
 }

@@ -117,7 +117,7 @@ pub(super) async fn restore(
         expires_at: None,
         author: MemoryAuthor { principal: Some(caller.principal()), ..MemoryAuthor::default() },
         sources: old.sources,
-        due_at: None,
+        due: None,
         absorbs: Vec::new(),
     };
     match host.app.engine.memory().amend(&caller.scope, row).await {

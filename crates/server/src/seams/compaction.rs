@@ -70,5 +70,5 @@ pub(crate) async fn compact_memory(
 }
 
 fn play(memory_ref: &str, notes: Vec<Note>, action: serde_json::Value) -> Play<'_> {
-    Play { memory_ref, notes, action, configurable: Object::new(), scope_id: None, due_at: None }
+    Play { memory_ref, notes, action, configurable: Object::new(), scope_id: None, due: None }
 }

@@ -54,7 +54,7 @@ pub(crate) async fn heartbeat(
 }
 
 /// A heartbeat that the loop itself never looks at.
-async fn known(
+pub(super) async fn known(
     host: &Host,
     caller: &Caller,
     id: HeartbeatId,

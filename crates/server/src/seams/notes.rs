@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use callboard_engine::{Order, Target};
-use callboard_protocol::{Object, RunId, Timestamp};
+use callboard_engine::{Due, Order, Target};
+use callboard_protocol::{Object, RunId};
 use serde_json::{Value, json};
 
 use super::stage::{definition, ended, node};
@@ -24,18 +24,18 @@ pub(super) struct Play<'a> {
     pub(super) action: Value,
     pub(super) configurable: Object,
     pub(super) scope_id: Option<String>,
-    pub(super) due_at: Option<Timestamp>,
+    pub(super) due: Option<Due>,
 }
 
 impl Play<'_> {
-    /// The same with notes that are due at once; answers what was told of the first.
+    /// The same with notes that somebody is to be reminded of; answers what was told of the first.
     pub(super) async fn due(
         mut self,
         host: &Host,
         caller: &Caller,
-        at: Timestamp,
+        due: Due,
     ) -> Result<(RunId, Value), Problem> {
-        self.due_at = Some(at);
+        self.due = Some(due);
         self.run(host, caller, "memory.written").await
     }
 
@@ -78,8 +78,10 @@ impl Play<'_> {
         let write = |(place, note): (usize, &Note)| {
             let mut config =
                 json!({ "memoryAction": "write", "content": note.content, "tags": note.tags });
-            if let Some(due_at) = self.due_at {
-                config["dueAt"] = json!(due_at);
+            match &self.due {
+                Some(Due::At(at)) => config["dueAt"] = json!(at),
+                Some(Due::On(heartbeat)) => config["dueOn"] = json!(heartbeat),
+                None => {}
             }
             node(&format!("write-{place}"), config)
         };

@@ -4,20 +4,23 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use callboard_engine::{Filter, Keeper, MemoryQuery, Place};
-use callboard_protocol::{Object, hex};
+use callboard_engine::{Due, Filter, Keeper, MemoryQuery, Place};
+use callboard_protocol::{HeartbeatId, Object, hex};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::heartbeats::known;
 use super::notes::{Note, PATIENCE, Play, entry};
-use super::stage::ended;
+use super::stage::{ended, idle, with_workflows};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Shaped;
 use crate::keys::Caller;
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 
+/// What that heartbeat starts; it is gone when the promise is kept.
+const WATCHER: &str = "callboard-sample-watcher";
 /// What is there to be distilled where the suite brings nothing.
 const NOTES: [&str; 3] = [
     "Customers ask for the invoice before they ask for the parcel.",
@@ -72,7 +75,7 @@ pub(crate) async fn distill(
             .collect(),
         // A memory of its own, so that the same sources are the same entries.
         scope_id: Some(uuid::Uuid::now_v7().to_string()),
-        due_at: None,
+        due: None,
     };
     let (run, told) = play.run(&host, &caller, "memory.compacted").await?;
     let content = entry(&host, &caller, &told["outputId"]).await?;
@@ -108,7 +111,7 @@ pub(crate) async fn consolidate(
         action: json!({ "memoryAction": "consolidate" }),
         configurable: Object::new(),
         scope_id: None,
-        due_at: None,
+        due: None,
     };
     let (run, told) = play.run(&host, &caller, "agent.memory.consolidated").await?;
     let left = memory.recall(&caller.scope, &query).await?;
@@ -121,25 +124,25 @@ pub(crate) async fn consolidate(
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct FireCommitment {
     memory_ref: String,
-    condition: String,
+    condition: Condition,
     #[serde(default)]
     include_intention_canary: bool,
 }
 
-/// Promises something for now, and lets the host look twice: once is when it must fire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Condition {
+    Time,
+    Predicate,
+}
+
+/// Promises something for now or for what a heartbeat is about to see, and lets the host look twice: once is when it
+/// must fire.
 pub(crate) async fn fire_commitment(
     State(host): State<Arc<Host>>,
     caller: Caller,
     Shaped(body): Shaped<FireCommitment>,
 ) -> Result<Answer, Problem> {
-    match body.condition.as_str() {
-        "time" => {}
-        "predicate" => {
-            let message = "commitments of this host wait for a time, and for nothing else";
-            return Err(Problem::new(Code::CapabilityNotProvided, message));
-        }
-        _ => return Err(Problem::invalid_at("condition", "must be time or predicate")),
-    }
     let now = host.now();
     let promise = format!("call back at {now}: {INTENTION}");
     let play = Play {
@@ -148,9 +151,19 @@ pub(crate) async fn fire_commitment(
         action: json!({ "memoryAction": "list" }),
         configurable: Object::new(),
         scope_id: None,
-        due_at: None,
+        due: None,
     };
-    let (_, written) = play.due(&host, &caller, now).await?;
+    // A heartbeat of its own, so that nothing but this play can change what it sees.
+    let heartbeat = HeartbeatId::from(format!("conformance-{}", uuid::Uuid::now_v7()).as_str());
+    let due = match body.condition {
+        Condition::Time => Due::At(now),
+        Condition::Predicate => Due::On(heartbeat.clone()),
+    };
+    let (_, written) = play.due(&host, &caller, due).await?;
+    if body.condition == Condition::Predicate {
+        let change = Box::pin(change(&host, &caller, heartbeat));
+        with_workflows(&host, &caller, &[idle(WATCHER)], change).await?;
+    }
     let keeper = Keeper::new(host.app.engine.clone());
     for _ in 0..2 {
         keeper.keep_promises(host.now()).await?;
@@ -172,6 +185,17 @@ pub(crate) async fn fire_commitment(
         shown["intentionCanary"] = json!(INTENTION);
     }
     Answer::json(StatusCode::OK, &shown)
+}
+
+/// Lets a heartbeat see one thing and then another.
+async fn change(host: &Host, caller: &Caller, heartbeat: HeartbeatId) -> Result<(), Problem> {
+    for seen in ["draft", "signed"] {
+        let watched = known(host, caller, heartbeat.clone(), Some(WATCHER.to_owned())).await?;
+        let state = Object::from_iter([("contract".to_owned(), seen.into())]);
+        host.app.pulse.beat(watched, async move { Ok(state) }).await?;
+    }
+    host.app.pulse.remove(&caller.scope, &heartbeat).await?;
+    Ok(())
 }
 
 /// What is promised, and must be in no event.

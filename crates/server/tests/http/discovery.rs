@@ -39,7 +39,8 @@ async fn r1_the_document_as_a_whole() {
       "agents": {
         "commitments": {
           "fireConditions": [
-            "time"
+            "time",
+            "predicate"
           ],
           "supported": true
         },

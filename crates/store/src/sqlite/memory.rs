@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use callboard_engine::{
     Commitment, Crowd, Memory, MemoryQuery, MemoryRecord, MemoryRow, Scope, StoreError, next_expiry,
 };
-use callboard_protocol::{MemoryId, Remembered, RunId, Timestamp};
+use callboard_protocol::{HeartbeatId, MemoryId, Remembered, RunId, Timestamp};
 
 use super::SqliteStore;
 use super::fault::Fault;
@@ -130,6 +130,16 @@ impl Memory for SqliteStore {
         limit: usize,
     ) -> Result<Vec<Commitment>, StoreError> {
         self.readers.read(move |db| commitments::due(db, at, limit)).await
+    }
+
+    async fn commitments_come_due(
+        &self,
+        owner: &Scope,
+        heartbeat: &HeartbeatId,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (owner, heartbeat) = (owner.clone(), heartbeat.clone());
+        self.writer.write(move |db| commitments::come_due(db, &owner, &heartbeat, at)).await
     }
 
     async fn settle_commitment(&self, commitment: &Commitment) -> Result<(), StoreError> {
@@ -289,9 +299,8 @@ fn supersede(
             execute(db, sql, params![before.position])?;
         }
     }
-    if let Some(due_at) = row.due_at {
-        let sql = "INSERT INTO commitments (position, due_at) VALUES (?1, ?2)";
-        execute(db, sql, params![position, due_at.as_millis()])?;
+    if let Some(due) = &row.due {
+        commitments::insert(db, position, due)?;
     }
     for absorbed in &row.absorbs {
         let version = signed(absorbed.version);

@@ -3,8 +3,8 @@
 use anyhow::Context as _;
 use callboard_core::MemoryView;
 use callboard_engine::{
-    Append, KeyMode, MemoryAuthor, MemoryQuery, MemoryRecord, MemoryRow, MemorySeen, NewRun, Place,
-    Scope, StoreError,
+    Append, Due, KeyMode, MemoryAuthor, MemoryQuery, MemoryRecord, MemoryRow, MemorySeen, NewRun,
+    Place, Scope, StoreError,
 };
 use callboard_protocol::{Remembered, RunId};
 
@@ -25,7 +25,7 @@ fn note(id: &str, content: &str) -> MemoryRow {
         expires_at: None,
         author: MemoryAuthor { run_id: Some("r1".into()), ..MemoryAuthor::default() },
         sources: Vec::new(),
-        due_at: None,
+        due: None,
         absorbs: Vec::new(),
     }
 }
@@ -464,12 +464,40 @@ pub(crate) async fn what_stood_at_an_anchor_has_not_expired(
     Ok(())
 }
 
+pub(crate) async fn a_commitment_waits_for_the_heartbeat_of_its_owner(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    let promise = |id: &str, on: &str| MemoryRow { due: Some(Due::On(on.into())), ..note(id, "x") };
+    write(store, "r1", 0, vec![promise("m1", "signed"), promise("m2", "paid")]).await?;
+    subject.restart()?;
+    let store = subject.ports()?;
+    let stranger = Scope { tenant: "globex".into(), ..acme() };
+    let test = Scope { mode: KeyMode::Test, ..acme() };
+    for elsewhere in [stranger, test] {
+        store.commitments_come_due(&elsewhere, &"signed".into(), at(3_000)).await?;
+    }
+    assert!(store.due_commitments(at(i64::MAX - 1), 9).await?.is_empty());
+    for seen in [4_000, 5_000] {
+        store.commitments_come_due(&acme(), &"signed".into(), at(seen)).await?;
+    }
+    let due = store.due_commitments(at(4_000), 9).await?;
+    let told: Vec<_> =
+        due.iter().map(|it| (it.id.as_str(), it.due_at, it.due_on.clone())).collect();
+    assert_eq!(told, [("m1", at(4_000), Some("signed".into()))]);
+    store.settle_commitment(&due[0]).await?;
+    store.commitments_come_due(&acme(), &"signed".into(), at(6_000)).await?;
+    assert!(store.due_commitments(at(9_000), 9).await?.is_empty(), "once is enough");
+    Ok(())
+}
+
 pub(crate) async fn a_commitment_is_due_until_it_is_settled_or_taken_back(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
     let store = subject.ports()?;
     store.create(new_run("r1")).await?;
-    let promise = |id: &str, due: i64| MemoryRow { due_at: Some(at(due)), ..note(id, "x") };
+    let promise = |id: &str, due: i64| MemoryRow { due: Some(Due::At(at(due))), ..note(id, "x") };
     let rows =
         vec![promise("m1", 5_000), promise("m2", 4_000), promise("m3", 4_500), note("m4", "x")];
     write(store, "r1", 0, rows).await?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use callboard_core::Outcome;
 use callboard_engine::{
-    Activities, Activity, Append, Call, Clock as _, Filter, Keeper, Memory, MemoryAuthor,
+    Activities, Activity, Append, Call, Clock as _, Due, Filter, Keeper, Memory, MemoryAuthor,
     MemoryDraft, MemoryQuery, MemoryRecord, MemoryRow, Place, Recorded, Store, Upkeep,
 };
 use callboard_protocol::{CompactionTrigger, ConsolidationTrigger, RunId, Timestamp};
@@ -129,8 +129,8 @@ pub(super) struct Promise;
 #[async_trait]
 impl Activity for Promise {
     async fn perform(&self, call: Call) -> Outcome {
-        let due_at = Some(call.now().plus_millis(30_000));
-        let draft = MemoryDraft { due_at, ..MemoryDraft::new(NOTES, "call back") };
+        let due = Some(Due::At(call.now().plus_millis(30_000)));
+        let draft = MemoryDraft { due, ..MemoryDraft::new(NOTES, "call back") };
         call.memory.put(0, draft).await.unwrap();
         done(json!({}))
     }
@@ -239,7 +239,7 @@ fn row(place: usize, number: usize) -> MemoryRow {
         expires_at: None,
         author: MemoryAuthor::default(),
         sources: Vec::new(),
-        due_at: None,
+        due: None,
         absorbs: Vec::new(),
     }
 }

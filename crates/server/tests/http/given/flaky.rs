@@ -16,8 +16,8 @@ use callboard_engine::{
     Webhook, Webhooks, Workflows,
 };
 use callboard_protocol::{
-    AgentId, Annotation, KeyId, MemoryId, RunId, RunStatus, ScheduleId, SecretName, Tenant,
-    Timestamp, WebhookId, WorkflowId,
+    AgentId, Annotation, HeartbeatId, KeyId, MemoryId, RunId, RunStatus, ScheduleId, SecretName,
+    Tenant, Timestamp, WebhookId, WorkflowId,
 };
 
 /// What goes wrong with writes.
@@ -264,6 +264,15 @@ impl Memory for FlakyStore {
         limit: usize,
     ) -> Result<Vec<Commitment>, StoreError> {
         self.inner.due_commitments(at, limit).await
+    }
+    async fn commitments_come_due(
+        &self,
+        owner: &Scope,
+        heartbeat: &HeartbeatId,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.write()?;
+        self.inner.commitments_come_due(owner, heartbeat, at).await
     }
     async fn settle_commitment(&self, commitment: &Commitment) -> Result<(), StoreError> {
         self.write()?;

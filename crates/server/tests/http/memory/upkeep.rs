@@ -166,13 +166,30 @@ async fn s29_a_commitment_fires_once() {
     assert_eq!(told(&host.end_of(&replay).await, "commitment.fired"), event);
     let theirs = host.get("/v1/host/callboard/runs").key(RIVAL).send().await.json;
     assert_eq!(theirs["runs"], json!([]));
-    for (condition, status) in [("predicate", 501), ("weather", 400)] {
-        let other = json!({ "memoryRef": "desk", "condition": condition });
-        assert_eq!(host.post(path, &other).send().await.status, status, "{condition}");
+    let other = json!({ "memoryRef": "desk", "condition": "weather" });
+    assert_eq!(host.post(path, &other).send().await.status, 400);
+    for (id, odd) in [
+        ("odd", json!({ "memoryAction": "write", "dueAt": "soon" })),
+        ("both", json!({ "memoryAction": "write", "dueAt": "2031-01-01T00:00:00Z", "dueOn": "x" })),
+    ] {
+        let events = play(&host, id, odd).await;
+        assert_eq!(told(&events, "node.failed")["error"]["code"], "validation_error");
     }
-    let odd = json!({ "memoryAction": "write", "dueAt": "soon" });
-    let events = play(&host, "odd", odd).await;
-    assert_eq!(told(&events, "node.failed")["error"]["code"], "validation_error");
+}
+
+/// RFC 0068 §D: what waits for a heartbeat is told of once, when that sees a change.
+#[tokio::test(start_paused = true)]
+async fn s29_a_commitment_fires_when_a_heartbeat_sees_a_change() {
+    let host = seams().await;
+    let path = "/v1/host/sample/commitment/fire";
+    let body =
+        json!({ "memoryRef": "desk", "condition": "predicate", "includeIntentionCanary": true });
+    let reply = host.post(path, &body).send().await;
+    assert_eq!((reply.status, &reply.json["fireCount"]), (200, &json!(1)), "{reply:?}");
+    let event = &reply.json["event"];
+    assert_eq!((&event["memoryRef"], &event["condition"]), (&json!("desk"), &json!("predicate")));
+    let canary = reply.json["intentionCanary"].as_str().expect("a canary");
+    assert!(!event.to_string().contains(canary), "{event}");
 }
 
 /// S-29: what a memory is called is its owner's business.

@@ -36,10 +36,10 @@ impl<'a> Script<'a> {
     fn value(&self, schema: &Value, name: &str, depth: usize) -> Value {
         let schema = self.resolve(schema, depth);
         let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
         if depth > DEEPEST || left == 0 {
             return Value::Null;
         }
-        self.left.set(left - 1);
         if let Some(value) = schema.get("const").or_else(|| schema.get("default")) {
             return value.clone();
         }

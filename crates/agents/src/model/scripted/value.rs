@@ -47,10 +47,10 @@ impl Filler<'_> {
     /// `turn` tells items of one list apart.
     fn fill(&self, schema: &Value, depth: usize, turn: u64) -> Value {
         let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
         let Some(source) = schema.as_object().filter(|_| depth < DEEPEST && left > 0) else {
             return Value::Null;
         };
-        self.left.set(left - 1);
         if let Some(place) = source.get("$ref").and_then(Value::as_str) {
             let found = place.strip_prefix('#').and_then(|place| self.root.pointer(place));
             return found.map_or(Value::Null, |found| self.fill(found, depth + 1, turn));

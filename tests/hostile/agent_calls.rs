@@ -177,3 +177,28 @@ async fn a_turn_that_was_under_way_at_the_kill_is_told_as_sent_again() -> Result
     assert_eq!(fields["idempotencyKey"], keys[0].as_str());
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_run_wishes_of_its_model_is_what_the_provider_gets() -> Result<()> {
+    let stage = Stage::new()?;
+    let host = stage.host()?;
+    let api = Api::of(host.url())?;
+    let mut body = order();
+    body["configurable"] = json!({ "model": "small", "temperature": 0.25, "maxTokens": 321 });
+    let run = api.create(&body, "wishes").await?;
+    assert_eq!(api.finish(&run).await?, "completed", "{}", api.log(&run).await?);
+    let turns = stage.outside.turns();
+    assert_eq!(turns.len(), 3);
+    for turn in turns {
+        assert_eq!((&turn["model"], &turn["temperature"]), (&json!("small"), &json!(0.25)));
+        let most = turn.get("max_tokens").or_else(|| turn.get("max_completion_tokens"));
+        assert_eq!(most, Some(&json!(321)), "{turn}");
+    }
+    let log = events(&api, &run).await?;
+    assert!(told(&log, "provider.usage").iter().all(|used| used["model"] == "small"));
+    let found: Value = serde_json::from_str(&api.get("/.well-known/openwop").await?)?;
+    for key in ["model", "temperature", "maxTokens"] {
+        ensure!(found["configurable"].get(key).is_some(), "{key} is not listed");
+    }
+    Ok(())
+}

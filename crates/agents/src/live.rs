@@ -35,7 +35,9 @@ use callboard_protocol::{Failure, InterruptKind, InvocationOutcome, Object, Secr
 use crate::coding::{Admitted, CODING_PROVIDER, CodingAgents, CodingError};
 use crate::inventory::{AgentRegistry, InstalledAgent};
 use crate::memory::{AgentMemory, bind};
-use crate::model::{Message, Model, ModelRef, ModelRequest, ModelTable, PriceTable, ResolvedModel};
+use crate::model::{
+    CallOptions, Message, Model, ModelRef, ModelRequest, ModelTable, PriceTable, ResolvedModel,
+};
 use crate::prompt::PromptDesk;
 use crate::tool::{Grants, ToolHooks, ToolSurface, Toolbox, declared_tools, untrusted};
 
@@ -284,14 +286,15 @@ impl Work<'_> {
         let mut messages = self.said_before(&text).await?;
         messages.push(Message::User { text });
         prepared.facts.into_iter().for_each(|fact| self.tale.note(fact));
+        let (options, settings) = (CallOptions::of(&self.call.configurable), &self.host.settings);
         Ok(ModelRequest {
             model: model.model,
             system: (!system.is_empty()).then_some(system),
             messages,
             tools: tools::specs(&self.surface),
             response_schema: self.contract.asked.clone(),
-            max_output_tokens: self.host.settings.max_output_tokens,
-            temperature: None,
+            max_output_tokens: options.budget(settings.max_output_tokens, settings.output_ceiling),
+            temperature: options.temperature,
             top_p: None,
             seed: None,
             stop: Vec::new(),

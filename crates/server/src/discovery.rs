@@ -455,6 +455,30 @@ fn configurable(host: &Host) -> Object {
             "type": "object",
             "description": "What the run may use: maxTokens, maxCostUsd, maxToolCalls, maxRetries, modelAllow, modelDeny, thresholdPercent, onExhaustion.",
         },
+        "model": {
+            "type": "string",
+            "description": "The model of every call: a name that the usual provider knows, or provider/model. ai.model goes before it.",
+        },
+        "temperature": {
+            "type": "number", "min": 0, "max": 2,
+            "description": "Sent with every call of a model. Coding agents have none.",
+        },
+        "maxTokens": {
+            "type": "integer", "min": 1,
+            "description": "The longest answer of a call of a model, in tokens; more than the host's ceiling counts as that.",
+        },
+        "ai": {
+            "type": "object",
+            "description": "provider, model and credentialRef of every call of a model.",
+        },
+        "promptOverrides": {
+            "type": "object",
+            "description": "Prompts that go before those of the nodes: kind to reference.",
+        },
+        "reasoningVerbosity": {
+            "type": "string",
+            "description": "How much is told of what an agent thinks: summary, full or off.",
+        },
         "escalationThreshold": {
             "type": "number", "min": 0, "max": 1,
             "description": "How sure an agent must be to go on without asking.",

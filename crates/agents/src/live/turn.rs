@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use callboard_core::{AgentFact, Fact, Outcome, RetryClass};
+use callboard_core::{AgentFact, Fact, Outcome, RetryClass, redact_text};
 use callboard_engine::{Call, Effect, OnUnknown, Once, Stumble};
 use callboard_protocol::{EnvelopeRefusal, EnvelopeTruncated, Failure, ModelFallback, SecretName};
 
@@ -12,9 +12,9 @@ use super::again::tell_again;
 use super::speech::Speech;
 use super::{End, Work};
 use crate::model::{
-    Exhausted, ExhaustedReason, Fault, Message, Model, ModelError, ModelRef, ModelRequest,
-    PriceTable, Recovery, RetryAdvice, StopReason, TokenUsage, ToolReply, Tries, Turn, Verdict,
-    judge,
+    CallOptions, Exhausted, ExhaustedReason, Fault, Message, Model, ModelError, ModelRef,
+    ModelRequest, PriceTable, Recovery, RetryAdvice, StopReason, TokenUsage, ToolReply, Tries,
+    Turn, Verdict, judge,
 };
 
 /// How often a provider that is in trouble is called for one turn.
@@ -28,7 +28,8 @@ impl Work<'_> {
     /// Asks, has tools called, asks again: until there is an answer that can be taken.
     pub(super) async fn converse(&mut self, mut request: ModelRequest) -> Result<Value, End> {
         let settings = &self.host.settings;
-        let (most, ceiling) = (settings.schema_rounds, settings.output_ceiling);
+        let options = CallOptions::of(&self.call.configurable);
+        let (most, ceiling) = (settings.schema_rounds, options.ceiling(settings.output_ceiling));
         let (mut made, mut repairs, mut rounds) = (0, 0, 0);
         loop {
             made += 1;
@@ -312,7 +313,9 @@ impl Asking<'_> {
     /// Whoever brought a key of their own learns that it was that one.
     fn failure_of(&self, error: &ModelError) -> Failure {
         let whose = match (&self.credential, error.fault) {
-            (Some(name), Fault::Forbidden) => format!("; it is the secret {name}"),
+            (Some(name), Fault::Forbidden) => {
+                format!("; it is the secret {}", redact_text(name.as_str()))
+            }
             _ => String::new(),
         };
         Failure::new(error.code(), format!("{error}{whose}"))

@@ -155,8 +155,18 @@ impl ModelTable {
         configurable: &Object,
     ) -> Result<ResolvedModel, NoModel> {
         let mut model = self.of(class);
-        let wanted = wish(configurable, "model")?;
-        let provider = wish(configurable, "provider")?;
+        let mut wanted = wish(configurable, "model")?;
+        let mut provider = wish(configurable, "provider")?;
+        // The protocol's own key may name the provider too. What stands under `ai` goes before it.
+        if let Some(named) = configurable.get("model").and_then(Value::as_str)
+            && wanted.is_none()
+        {
+            let whole = named.parse().ok().filter(|named| self.can_ask(named));
+            (provider, wanted) = match whole.filter(|_| provider.is_none()) {
+                Some(ModelRef { provider, model }) => (Some(provider), Some(model)),
+                None => (provider, Some(named.to_owned())),
+            };
+        }
         let is_wish = wanted.is_some() || provider.is_some();
         if let Some(provider) = provider
             && provider != model.provider
@@ -273,6 +283,19 @@ mod tests {
         assert_eq!(table().of(ModelClass::Coding), model("cli/claude-code"));
         assert_eq!(table().of(ModelClass::Writing), model("anthropic/claude-sonnet-4-5"));
         assert_eq!(ModelTable::default().of(ModelClass::Writing), ModelRef::scripted());
+    }
+
+    #[test]
+    fn the_protocols_own_key_names_a_model_or_a_provider_with_it() {
+        let check = |configurable: Value, expected: &str| {
+            let found = resolved(ModelClass::General, &configurable);
+            assert_eq!(found.as_deref(), Ok(expected), "{configurable}");
+        };
+        check(json!({ "model": "claude-opus-4-5" }), "anthropic/claude-opus-4-5");
+        check(json!({ "model": "openai/gpt-5" }), "openai/gpt-5");
+        check(json!({ "model": "qwen/qwen3" }), "anthropic/qwen/qwen3");
+        check(json!({ "model": "a", "ai": { "model": "b" } }), "anthropic/b");
+        check(json!({ "model": "gpt-5", "ai": { "provider": "openai" } }), "openai/gpt-5");
     }
 
     ///

@@ -13,8 +13,8 @@ use super::{Stop, StructuredOutput};
 use crate::live::again::tell_again;
 use crate::live::tale::Tale;
 use crate::model::{
-    Exhausted, ExhaustedReason, Message, Model, ModelRequest, RetryAdvice, SCHEMA_ROUNDS,
-    StopReason, TokenUsage, Tries, Turn, Verdict, judge,
+    CallOptions, Exhausted, ExhaustedReason, Message, Model, ModelRequest, RetryAdvice,
+    SCHEMA_ROUNDS, StopReason, TokenUsage, Tries, Turn, Verdict, judge,
 };
 use crate::tool::untrusted;
 
@@ -130,7 +130,8 @@ impl<'a> Ask<'a> {
     fn tries(&self, max_output_tokens: u32) -> Tries {
         // As many repairs as there are rounds.
         let (made, repairs) = (self.calls, 0);
-        Tries { made, most: SCHEMA_ROUNDS, repairs, max_output_tokens, ceiling: CEILING }
+        let ceiling = CallOptions::of(&self.call.configurable).ceiling(CEILING);
+        Tries { made, most: SCHEMA_ROUNDS, repairs, max_output_tokens, ceiling }
     }
 
     /// Makes the next turn, or learns what came of it before.

@@ -7,7 +7,7 @@ use callboard_protocol::{Failure, Object};
 use serde_json::Value;
 
 use super::text;
-use crate::model::{Message, ModelRef, ModelRequest};
+use crate::model::{CallOptions, Message, ModelRef, ModelRequest};
 use crate::pack::Schema;
 use crate::prompt::Prepared;
 use crate::tool::untrusted;
@@ -98,14 +98,15 @@ impl Settings {
             let text = quoted(Value::Object(call.inputs.clone()).to_string());
             messages.push(Message::User { text });
         }
+        let options = CallOptions::of(&call.configurable);
         Ok(ModelRequest {
             model: model.clone(),
             system: (!system.is_empty()).then(|| system.join("\n\n")),
             messages,
             tools: Vec::new(),
             response_schema: Some(Arc::clone(&self.schema.source)),
-            max_output_tokens: self.max_tokens,
-            temperature: self.temperature,
+            max_output_tokens: options.budget(self.max_tokens, CEILING),
+            temperature: options.temperature.or(self.temperature),
             top_p: None,
             seed: self.seed,
             stop: Vec::new(),

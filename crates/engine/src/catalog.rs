@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use callboard_core::{AgentPin, ConformanceNodes, Inadmissible, Plan, PlanError};
-use callboard_protocol::{NodeId, Owner, Timestamp, TypeId, WorkflowId, hex};
+use callboard_protocol::{NodeId, Object, Owner, Timestamp, TypeId, WorkflowId, hex};
 
 use crate::directory;
 use crate::registry::{Put, Workflows};
@@ -210,7 +211,10 @@ impl Catalog {
             let calls_nobody = nodes.iter().any(|node| {
                 node.type_id.as_str() == "core.ai.callPrompt" && node.config.contains_key("mcp")
             });
+            let lacks_its_seams = self.conformance == ConformanceNodes::Off
+                && nodes.iter().any(|node| needs_seams(&node.config));
             tags.iter().any(|tag| tag == "conformance")
+                && !lacks_its_seams
                 && !leads_nowhere
                 && !calls_nobody
                 && self.admit_types(&entry.plan, &BTreeMap::new()).is_ok()
@@ -267,4 +271,11 @@ impl Catalog {
 
 pub(crate) fn digest(source: &str) -> String {
     hex(Sha256::digest(source.as_bytes()))
+}
+
+/// Whether only a host with the doors of the test suite can perform a node: it asks the suite's model, or probes what
+/// memory must not do.
+fn needs_seams(config: &Object) -> bool {
+    let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
+    text("provider") == "mock" || text("memoryAction").ends_with("-probe")
 }

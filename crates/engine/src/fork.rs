@@ -5,7 +5,8 @@ mod prompts;
 use std::sync::Arc;
 
 use callboard_core::{
-    Birth, Entry, Fork, MemoryView, ModelTurn, Plan, RefusalDivergence, Run, RunBudget, model_turns,
+    Birth, Entry, Fork, MemoryView, ModelTurn, Plan, RefusalDivergence, Run, RunBudget,
+    model_turns, redact_text,
 };
 use callboard_protocol::{ENGINE_VERSION, ForkMode, NodeId, Object, Owner, RunId};
 
@@ -216,7 +217,10 @@ impl ForkOrder {
         Birth {
             owner: Owner { workspace, ..self.owner },
             test: self.key_mode == KeyMode::Test,
-            tags: self.overlay.tags.unwrap_or_else(|| source.tags.clone()),
+            tags: self.overlay.tags.map_or_else(
+                || source.tags.clone(),
+                |tags| tags.iter().map(|tag| redact_text(tag)).collect(),
+            ),
             metadata: self.overlay.metadata.or_else(|| source.metadata.clone()),
             scope_id: None,
             // Whoever is asked by the source did not ask for this.

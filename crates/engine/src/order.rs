@@ -1,6 +1,6 @@
 //! What somebody wants run, and the birth record that it becomes.
 
-use callboard_core::{Birth, MemoryBirth, RunBudget, RunLimits, TraceContext};
+use callboard_core::{Birth, MemoryBirth, RunBudget, RunLimits, TraceContext, redact_text};
 use callboard_protocol::{ENGINE_VERSION, Object, Owner, RunId, Timestamp, WorkflowId};
 
 use crate::directory::Cast;
@@ -37,6 +37,8 @@ pub enum Target {
     Agent(String),
     /// The same, because somebody mentioned it.
     Mentioned(String),
+    /// The same, as a node of a workflow that has no other.
+    Node(String),
 }
 
 impl Order {
@@ -85,7 +87,8 @@ impl Order {
             test: self.mode == KeyMode::Test,
             inputs: self.inputs,
             configurable: self.configurable,
-            tags: self.tags,
+            // Tags are for lists, which many read and no node.
+            tags: self.tags.iter().map(|tag| redact_text(tag)).collect(),
             metadata: self.metadata,
             scope_id: self.scope_id,
             callback_url: self.callback_url,

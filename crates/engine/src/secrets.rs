@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use callboard_core::{Provenance, Redactor, RetryClass, SecretText, decide_egress};
+use callboard_core::{
+    Provenance, Redactor, RetryClass, SecretText, decide_egress, redact_text,
+};
 use callboard_protocol::{EgressDecided, EgressDecision, Failure, SecretName, Timestamp};
 
 use crate::activity::{Call, PastTask};
@@ -117,13 +119,13 @@ pub struct StoredSecret {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
     /// Somebody must store it, or name another.
-    #[error("there is no secret {0}")]
+    #[error("there is no secret {}", redact_text(.0.as_str()))]
     NotFound(SecretName),
     /// It may be read later.
-    #[error("the secret {0} cannot be read now")]
+    #[error("the secret {} cannot be read now", redact_text(.0.as_str()))]
     Unavailable(SecretName),
     /// It goes to its audiences alone, and this is none.
-    #[error("the secret {0} is bound to its audiences; store one without for this")]
+    #[error("the secret {} is bound to its audiences; store one without for this", redact_text(.0.as_str()))]
     Bound(SecretName),
 }
 

@@ -324,7 +324,11 @@ impl Event {
     pub fn is_untrusted(kind: &str) -> bool {
         matches!(
             kind,
-            "agent.reasoned" | "agent.decided" | "agent.reasoning.delta" | "agent.toolReturned"
+            "agent.reasoned"
+                | "agent.decided"
+                | "agent.reasoning.delta"
+                | "agent.toolReturned"
+                | "output.chunk"
         )
     }
 

@@ -49,10 +49,16 @@ impl Contract {
         if is_number(&schema.source["properties"][THEIR_FIELD]) {
             return plain(Stated::InResult);
         }
-        match with_confidence(&schema.source) {
-            Some(extended) => Self {
-                asked: Some(Arc::clone(&extended.source)),
-                judged: Some(extended),
+        let share = json!({
+            "type": "number", "minimum": 0, "maximum": 1,
+            "description": "How sure you are of this answer, from 0 to 1.",
+        });
+        // What is no share is no signal, and no reason to refuse what was answered.
+        let both = with_field(&schema.source, share).zip(with_field(&schema.source, json!({})));
+        match both {
+            Some((asked, judged)) => Self {
+                asked: Some(asked.source),
+                judged: Some(judged),
                 promised: Some(Arc::clone(&schema.source)),
                 stated: Stated::Beside,
             },
@@ -85,15 +91,12 @@ fn is_number(schema: &Value) -> bool {
 }
 
 /// The schema with a place for confidence; none where it is no plain object that could have one.
-fn with_confidence(source: &Value) -> Option<Schema> {
+fn with_field(source: &Value, confidence: Value) -> Option<Schema> {
     if source["type"] != json!("object") || !source["properties"].is_object() {
         return None;
     }
     let mut extended = source.clone();
-    extended["properties"][OWN_FIELD] = json!({
-        "type": "number", "minimum": 0, "maximum": 1,
-        "description": "How sure you are of this answer, from 0 to 1.",
-    });
+    extended["properties"][OWN_FIELD] = confidence;
     Schema::compile(extended.to_string().as_bytes()).ok()
 }
 
@@ -153,7 +156,9 @@ mod tests {
     fn whatever_is_no_share_is_no_signal() {
         let contract = contract(json!({ "type": "object", "properties": {} }));
         for said in [json!(1.5), json!(-1), json!("0.2"), json!(null)] {
-            let (_, confidence) = contract.take_apart(json!({ "_confidence": said }));
+            let answer = json!({ "_confidence": said });
+            assert_eq!(contract.judged.as_ref().unwrap().violations(&answer), [""; 0], "{said}");
+            let (_, confidence) = contract.take_apart(answer);
             assert_eq!(confidence, None, "{said}");
         }
     }

@@ -36,6 +36,18 @@ fn own_key() -> Value {
     json!({ "ai": { "credentialRef": "team-key" } })
 }
 
+/// Somebody takes the name of a secret for the secret.
+#[tokio::test(start_paused = true)]
+async fn a_key_in_the_place_of_its_name_is_repeated_by_no_error() {
+    let key = format!("sk-{}", "CANARY0aB8mYjPpQe7oai9Lt7Nw2QrZ");
+    let log = run(json!({ "ai": { "credentialRef": key } })).await;
+    let end = log.last().map(crate::given::payload).unwrap();
+    assert_eq!(end["error"]["code"], "credential_not_found");
+    for event in &log {
+        assert!(!event.payload.contains("CANARY"), "{}: {}", event.kind, event.payload);
+    }
+}
+
 ///
 #[tokio::test(start_paused = true)]
 async fn a_key_that_a_model_repeats_is_in_no_event_however_it_comes() {

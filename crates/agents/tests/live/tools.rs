@@ -36,6 +36,8 @@ async fn a_call_and_its_return_are_a_pair() {
     let doc = serde_json::to_value(returned).unwrap();
     assert_eq!(doc["causationId"], EventId::of(&called.run, called.sequence).as_str());
     assert_eq!(doc["contentTrust"], "untrusted");
+    let said = log.iter().find(|event| event.kind == "output.chunk").expect("the model speaks");
+    assert_eq!(serde_json::to_value(said).unwrap()["contentTrust"], "untrusted");
     let (called, returned) = (payload(called), payload(returned));
     assert_eq!(called["callId"], returned["callId"]);
     assert_eq!(called["toolName"], COUNT);

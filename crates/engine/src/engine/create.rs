@@ -52,7 +52,7 @@ impl Engine {
                 let entry = inner.catalog.find(&scope, id).await?;
                 (id.clone(), entry.ok_or_else(|| EngineError::UnknownWorkflow(id.clone()))?)
             }
-            Target::Agent(agent) | Target::Mentioned(agent) => {
+            Target::Agent(agent) | Target::Mentioned(agent) | Target::Node(agent) => {
                 // A name that no workflow could hold is nobody's.
                 let entry = inner.catalog.of_agent(agent);
                 let entry = entry.map_err(|_| EngineError::UnknownAgent(agent.clone()))?;
@@ -64,6 +64,7 @@ impl Engine {
             Target::Workflow(_) => {}
             Target::Agent(agent) => cast.play_alone(agent, InvocationSource::RunApi)?,
             Target::Mentioned(agent) => cast.play_alone(agent, InvocationSource::ChatMention)?,
+            Target::Node(agent) => cast.play_alone(agent, InvocationSource::WorkflowNode)?,
         }
         inner.catalog.admit_types(&entry.plan, &cast.pins)?;
         for (node, workflow) in entry.plan.children() {

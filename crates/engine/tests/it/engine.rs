@@ -6,9 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use callboard_core::{Outcome, Refusal, RetryClass};
+use callboard_core::{ConformanceNodes, Outcome, Refusal, RetryClass};
 use callboard_engine::{
-    Activities, Activity, Call, Engine, EngineError, InMemoryStore, Recorded, Store, VersionError,
+    Activities, Activity, Call, Catalog, Engine, EngineError, Filter, InMemoryStore, Order,
+    Recorded, Store, VersionError,
 };
 use callboard_protocol::{DrainPolicy, Failure, Object, RunId, RunStatus};
 
@@ -287,6 +288,41 @@ async fn an_unknown_type_is_refused_when_the_run_is_created() {
     assert_eq!(refusal.code, "capability_required");
     assert_eq!(refusal.details["offendingTypeId"], json!("core.ai.structuredOutput"));
     assert!(world.engine.catalog().fixtures().is_empty());
+}
+
+/// What only the doors of the test suite can perform is no fixture of a host without them.
+#[tokio::test(start_paused = true)]
+async fn a_fixture_that_needs_the_suites_doors_is_not_listed_without_them() {
+    let tagged = |id: &str, config: Value| {
+        let nodes = json!([node("only", "core.identity", config)]);
+        let mut definition: Value = serde_json::from_str(&workflow(id, nodes, json!([]))).unwrap();
+        definition["metadata"]["tags"] = json!(["conformance"]);
+        definition.to_string()
+    };
+    let definitions =
+        [tagged("plain", json!({})), tagged("asks-the-suite", json!({ "provider": "mock" }))];
+    let store = Arc::new(InMemoryStore::default());
+    for (doors, expected) in [
+        (ConformanceNodes::Off, vec!["plain"]),
+        (ConformanceNodes::On, vec!["asks-the-suite", "plain"]),
+    ] {
+        let mut catalog = Catalog::new(store.clone(), doors);
+        definitions.iter().for_each(|text| drop(catalog.load(text).unwrap()));
+        let listed: Vec<String> = catalog.fixtures().iter().map(ToString::to_string).collect();
+        assert_eq!(listed, expected, "{doors:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tag_keeps_no_credential() {
+    let world = world(&[sleeper()]);
+    let tags = vec!["blue".to_owned(), format!("with-sk-{}", "CANARY0aB8mYjPpQe7oai9Lt7Nw2QrZ")];
+    let order = Order { tags, ..order("sleeper", Object::new(), Object::new()) };
+    world.engine.create(order, None).await.unwrap();
+    let filter = Filter { limit: 10, ..Filter::default() };
+    let listed = world.store.list(&scope(), &filter).await.unwrap();
+    assert_eq!(listed[0].tags[0], "blue");
+    assert!(!listed[0].tags[1].contains("CANARY"), "{:?}", listed[0].tags);
 }
 
 /// R73: a run that a newer build started is neither read nor driven, and a stranger still learns nothing of it.

@@ -55,10 +55,7 @@ pub(crate) async fn live_invoke(
     let target = match body.source {
         None | Some(InvocationSource::RunApi) => Target::Agent(agent.to_string()),
         Some(InvocationSource::ChatMention) => Target::Mentioned(agent.to_string()),
-        Some(InvocationSource::WorkflowNode) => {
-            let message = "a workflow node is invoked by a run of its workflow";
-            return Err(Problem::new(Code::ValidationError, message));
-        }
+        Some(InvocationSource::WorkflowNode) => Target::Node(agent.to_string()),
     };
     let order = Order {
         inputs: task,

@@ -79,6 +79,18 @@ async fn s07_one_invocation_is_bracketed_and_its_brackets_are_silent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn s07_an_invocation_comes_from_where_the_suite_says() {
+    let host = host().await;
+    for source in ["run-api", "chat-mention", "workflow-node"] {
+        let (report, events) = invoked(&host, json!({ "source": source })).await;
+        assert_eq!(report["outcome"], "completed", "{source}");
+        let started = of(&events, "agent.invocation.started");
+        assert_eq!(started.len(), 1, "{source}");
+        assert_eq!(started[0]["payload"]["source"], source);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn s08_a_result_that_breaks_its_schema_fails() {
     let host = host().await;
     let body =

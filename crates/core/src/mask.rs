@@ -60,7 +60,7 @@ pub(crate) struct Sensitive {
 
 impl Sensitive {
     pub(crate) fn of(birth: &Birth) -> Self {
-        let given = [Some(&birth.inputs), birth.metadata.as_ref()];
+        let given = [Some(&birth.inputs), birth.metadata.as_ref(), Some(&birth.configurable)];
         let credentials = credentials_in(given.into_iter().flatten(), &birth.tags);
         Self { texts: BTreeSet::new(), credentials }
     }

@@ -175,8 +175,9 @@ impl Run {
             error: error.map(|error| self.masked_failure(&error)),
             event_log_schema_version: EVENT_LOG_SCHEMA_VERSION,
             tags: birth.tags.clone(),
-            metadata: birth.metadata.clone(),
-            configurable: (!birth.configurable.is_empty()).then(|| birth.configurable.clone()),
+            metadata: birth.metadata.clone().map(|bag| self.blotted(bag)),
+            configurable: (!birth.configurable.is_empty())
+                .then(|| self.blotted(birth.configurable.clone())),
             workspace: birth.files.clone(),
             metrics: self.cost.clone().map(|openwop_cost| RunMetrics { openwop_cost }),
             last_sequence: self.version.checked_sub(1),
@@ -247,9 +248,20 @@ impl Run {
         Some(self.swept(bag))
     }
 
+    /// What a caller gave beside the inputs, which no definition marks.
+    fn blotted(&self, bag: Object) -> Object {
+        let mut value = Value::Object(bag);
+        self.mask().blot(&mut value);
+        match value {
+            Value::Object(bag) => bag,
+            _ => Object::new(),
+        }
+    }
+
     fn swept(&self, bag: Object) -> Object {
         let mut value = Value::Object(bag);
         self.mask().sweep(&mut value);
+        self.mask().blot(&mut value);
         match value {
             Value::Object(bag) => bag,
             _ => Object::new(),

@@ -191,7 +191,10 @@ fn no_event_repeats_a_credential_of_the_inputs() {
         "the birth record of a reader"
     );
     let shown = serde_json::to_value(played.snapshot()).expect("a snapshot");
-    assert_eq!(shown["variables"]["note"], format!("call it with {credential} please"));
+    assert_eq!(shown["variables"]["note"], "call it with [REDACTED] please");
+    assert!(!shown.to_string().contains("CANARY"), "{shown}");
+    // The run itself works with what it was given (F4).
+    assert_eq!(played.run.birth().inputs["note"], format!("call it with {credential} please"));
 }
 
 /// Nobody needs them there, and the log is read by many.

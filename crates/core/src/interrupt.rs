@@ -2,6 +2,7 @@
 
 mod approver;
 mod question;
+mod resolution;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use callboard_protocol::{
 pub(crate) use approver::{Approver, is_named, may_decide};
 pub use question::Question;
 pub(crate) use question::question_schemas;
+pub use resolution::{Resolution, Via};
 
 use crate::schema::Compiler;
 use crate::secrets::{redact_fields, redact_text};

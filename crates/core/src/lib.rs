@@ -42,15 +42,15 @@ pub use confidence::{Confidence, escalation_threshold, falls_short};
 pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};
 pub use egress::{MOST_AUDIENCES, Provenance, decide_egress};
 pub use head::Head;
-pub use interrupt::{CastVote, Question};
+pub use interrupt::{CastVote, Question, Resolution, Via};
 pub use node::{STATEMENT, UPKEEP, required_capability};
 pub use orchestrate::{DecisionKind, MAX_FAN_OUT, OrchestratorDecision};
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use run::{
     AgentFact, Answered, Attempt, Cause, ChildNews, ChildOrder, Command, Entry, Fact,
     InterruptView, Invoked, KeptModels, LiveChild, MemoryView, ModelName, ModelTurn, Outcome,
-    OutcomesTold, OutsideWrite, PromptComparison, Refusal, RefusalDivergence, Resolution,
-    RetryClass, Run, Task, ToolCalled, ToolReturned, Via, model_turns, status_for_parent,
+    OutcomesTold, OutsideWrite, PromptComparison, Refusal, RefusalDivergence, RetryClass, Run,
+    Task, ToolCalled, ToolReturned, model_turns, status_for_parent,
 };
 pub use schedule::{Cron, HORIZON, HORIZON_TEXT, ScheduleError, within_horizon};
 pub use schema::Schema;

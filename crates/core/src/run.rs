@@ -56,7 +56,7 @@ pub use cause::Cause;
 pub use child::{ChildNews, ChildOrder, LiveChild, status_for_parent};
 pub use command::{Command, Fact, Outcome, Refusal, RetryClass};
 pub use fact::{AgentFact, Invoked, ToolCalled, ToolReturned};
-pub use interrupt::{InterruptView, Resolution, Via};
+pub use interrupt::InterruptView;
 pub use memory::MemoryView;
 pub use models::{KeptModels, ModelName};
 pub use outcomes::OutcomesTold;

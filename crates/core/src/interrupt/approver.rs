@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::run::{Refusal, Resolution, Via};
+use super::{Resolution, Via};
+use crate::run::Refusal;
 
 /// What begins the names that only the host gives: those of keys, those of links.
 const GIVEN_BY_THE_HOST: [&str; 2] = ["key:", "link:"];

@@ -9,14 +9,13 @@ use callboard_protocol::{
 
 use super::child::ChildNews;
 use super::fact::AgentFact;
-use super::interrupt::Resolution;
 use super::view::Attempt;
 use super::write::OutsideWrite;
 use super::{Phase, Run, Stage};
 use crate::bounds::{weigh, weigh_fields};
 use crate::budget::Overdrawn;
 use crate::graph::NodeIndex;
-use crate::interrupt::Question;
+use crate::interrupt::{Question, Resolution};
 use crate::node::NodeKind;
 use crate::secrets::redact_text;
 

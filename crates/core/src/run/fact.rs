@@ -5,6 +5,8 @@
 //! while somebody is asked has no place, because nobody is asked for the same answer twice: pieces of text and of
 //! thinking, and what a coding agent does on its own.
 
+mod said;
+
 use std::collections::BTreeMap;
 
 use callboard_protocol::{
@@ -12,11 +14,13 @@ use callboard_protocol::{
     AgentReasoned, AgentReasoningDelta, AgentSession, AgentToolCalled, AgentToolReturned,
     AuthorizationDecided, CapBreached, CapKind, EgressDecided, EnvelopeNlToFormatEngaged,
     EnvelopeRecoveryApplied, EnvelopeRefusal, EnvelopeRetryAttempted, EnvelopeRetryExhausted,
-    EnvelopeTruncated, Event, Failure, InvocationOutcome, InvocationSource, LogAppended,
-    ModelCapabilityInsufficient, ModelCapabilitySubstituted, ModelFallback, NodeId, Object,
-    OutputChunk, PromptComposed, PromptKind, PromptLayer, ProviderUsage, RunId, ToolStatus,
+    EnvelopeTruncated, Event, Failure, InvocationOutcome, LogAppended, ModelCapabilityInsufficient,
+    ModelCapabilitySubstituted, ModelFallback, NodeId, Object, OutputChunk, PromptComposed,
+    PromptKind, PromptLayer, ProviderUsage, RunId, ToolStatus,
 };
 use serde_json::Value;
+
+pub use said::{Invoked, ToolCalled, ToolReturned};
 
 use super::models::KeptModels;
 use super::outcomes::OutcomesTold;
@@ -101,41 +105,6 @@ pub enum AgentFact {
         message: String,
         fields: Object,
     },
-}
-
-/// An agent begins to work.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Invoked {
-    pub source: InvocationSource,
-    pub model_class: String,
-    /// None where no model could be found.
-    pub model: Option<(String, String)>,
-    pub version: String,
-    pub channel: Option<String>,
-    pub tools: usize,
-    pub memory: bool,
-}
-
-/// A tool is about to be used.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolCalled {
-    pub tool: String,
-    pub call_id: String,
-    /// None where only the coding agent knows, whose tool it is.
-    pub inputs: Option<Value>,
-    pub args_hash: Option<String>,
-    pub principal: Option<String>,
-    pub transport: String,
-}
-
-/// A tool was used, or was not allowed to be.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolReturned {
-    pub tool: String,
-    pub call_id: String,
-    pub result: Result<Value, Failure>,
-    pub status: ToolStatus,
-    pub duration_ms: Option<u64>,
 }
 
 /// What the agents of one node have told in its current visit.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use callboard_protocol::{
     ApprovalReceived, ApprovalRequested, Ask, ClarificationRequested, ClarificationResolved, Event,
     Failure, InterruptKind, InterruptRequested, InterruptResolved, NodeId, NodeResumed,
-    NodeSuspended, Object, Principal, RunStatus, Timestamp, Vote,
+    NodeSuspended, Object, RunStatus, Timestamp, Vote,
 };
 
 use super::command::Refusal;
@@ -15,34 +15,12 @@ use crate::bounds::weigh;
 use crate::budget::is_budget_question;
 use crate::graph::NodeIndex;
 use crate::interrupt::{
-    Answer, ApprovalAnswer, Approver, CastVote, Decision, OpenInterrupt, Question, Unfit, is_named,
-    key_of, may_decide,
+    Answer, ApprovalAnswer, Approver, CastVote, Decision, OpenInterrupt, Question, Resolution,
+    Unfit, Via, is_named, key_of, may_decide,
 };
 
 /// The reason of a question that nobody answered in time.
 const TIMEOUT: &str = "timeout";
-
-/// How an answer reached us.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Via {
-    /// A caller with a key of its own, who answers for nobody else.
-    Key,
-    /// The same, with a role that the question names.
-    Holder { role: String },
-    /// A caller whose key may answer for people, whom it names.
-    Delegate,
-    /// Somebody who holds a signed link to this one interrupt.
-    Token { interrupt_id: String },
-}
-
-/// An answer to a node's question.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Resolution {
-    pub node: NodeId,
-    pub value: Value,
-    pub by: Option<Principal>,
-    pub via: Via,
-}
 
 /// An open question, for readers.
 #[derive(Debug, Clone, PartialEq)]

@@ -64,7 +64,7 @@ async fn a_role_that_nobody_knows_admits_nobody_and_names_still_count() {
     assert_eq!(answer(&host, &run, crate::given::LIVE).await, 403, "whatever else it may do");
 
     let listed = json!({
-        "title": "Pay?", "approverRoleRefs": ["controller"], "approversList": ["key:static-2"],
+        "title": "Pay?", "approverRoleRefs": ["controller"], "approversList": ["key:static-2a56af3a"],
     });
     let run = waiting(&host, listed).await;
     assert_eq!(answer(&host, &run, ANSWERS).await, 403);

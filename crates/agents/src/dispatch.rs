@@ -80,11 +80,11 @@ pub struct WithModels {
 impl Directory for WithModels {
     async fn pin(
         &self,
-        tenant: &Tenant,
+        realm: &Realm,
         agent: &AgentRef,
         run: &RunId,
     ) -> Result<Option<AgentPin>, EngineError> {
-        self.directory.pin(tenant, agent, run).await
+        self.directory.pin(realm, agent, run).await
     }
 
     fn admit_models(&self, configurable: &Object) -> Result<(), Inadmissible> {

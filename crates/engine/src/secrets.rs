@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use callboard_core::{
-    Provenance, Redactor, RetryClass, SecretText, decide_egress, redact_text,
-};
+use callboard_core::{Provenance, Redactor, RetryClass, SecretText, decide_egress, redact_text};
 use callboard_protocol::{EgressDecided, EgressDecision, Failure, SecretName, Timestamp};
 
 use crate::activity::{Call, PastTask};

@@ -74,6 +74,8 @@ fn key(id: &str, byte: u8) -> StoredKey {
         created_at: Timestamp::default(),
         expires_at: None,
         revoked_at: None,
+        made_by: None,
+        votes_as: None,
     }
 }
 

@@ -22,3 +22,5 @@ mod packs;
 mod schemas;
 #[path = "hostile/streams.rs"]
 mod streams;
+#[path = "hostile/stuck.rs"]
+mod stuck;

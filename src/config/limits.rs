@@ -32,6 +32,12 @@ pub(crate) struct Limits {
     pub(crate) max_family_runs: u64,
     /// How long one call of a tool may take.
     pub(crate) tool_timeout_ms: u64,
+    /// How long one decision about a run may take.
+    pub(crate) decision_timeout_ms: u64,
+    /// Runs that are driven at once; the others wait for their turn.
+    pub(crate) max_driven_runs: u64,
+    /// What those may hold together.
+    pub(crate) max_driven_bytes: u64,
 }
 
 impl Default for Limits {
@@ -55,12 +61,15 @@ impl Default for Limits {
             max_loop_iterations: 100,
             max_family_runs: 5000,
             tool_timeout_ms: 60_000,
+            decision_timeout_ms: 10_000,
+            max_driven_runs: 4096,
+            max_driven_bytes: 256 * 1024 * 1024,
         }
     }
 }
 
 impl Limits {
-    const KEYS: [&str; 15] = [
+    const KEYS: [&str; 18] = [
         "max_node_executions",
         "max_body_bytes",
         "inflight",
@@ -76,6 +85,9 @@ impl Limits {
         "max_loop_iterations",
         "max_family_runs",
         "tool_timeout_ms",
+        "decision_timeout_ms",
+        "max_driven_runs",
+        "max_driven_bytes",
     ];
 
     /// The field of a key, with the values that make sense for it.
@@ -103,6 +115,11 @@ impl Limits {
             "max_loop_iterations" => (&mut self.max_loop_iterations, 1..=MOST),
             "max_family_runs" => (&mut self.max_family_runs, 1..=MOST),
             "tool_timeout_ms" => (&mut self.tool_timeout_ms, 1..=MOST),
+            // Shorter ones would give up runs on a busy machine.
+            "decision_timeout_ms" => (&mut self.decision_timeout_ms, 500..=600_000),
+            "max_driven_runs" => (&mut self.max_driven_runs, 1..=1_000_000),
+            // The largest run must fit.
+            "max_driven_bytes" => (&mut self.max_driven_bytes, 64 << 20..=1 << 40),
             _ => return None,
         })
     }

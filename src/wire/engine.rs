@@ -1,15 +1,16 @@
 //! The engine of a host, with everything that performs nodes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use callboard_agents::{AgentDirectory, AgentRegistry, WithModels, conformance};
 use callboard_backends::{
     CallPrompt, FILES, FilesNode, MemoryNode, MemoryProbes, SecretEcho, SeededSecrets, SideEffect,
 };
-use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
+use callboard_core::{ConformanceNodes, HostLimits, Run, UPKEEP};
 use callboard_engine::{
-    Activities, Catalog, Clock, Deployments, Engine, HostSecrets, Options, Parts, RandomIds,
-    Secrets, SystemClock,
+    Activities, Catalog, Clock, Deployments, DrivingLimits, Engine, HostSecrets, Options, Parts,
+    RandomIds, Secrets, SystemClock,
 };
 use callboard_protocol::HostId;
 use callboard_store::SqliteStore;
@@ -20,6 +21,16 @@ use super::folder::{self, Candidate};
 use super::known;
 use super::models::Minds;
 use crate::process;
+
+/// A node over which no decision ever ends: the tests' stand-in for whatever a host does not know to bound.
+const SPIN: &str = "core.conformance.spin";
+
+fn spin(run: &Run) {
+    let spins = run.plan().definition().nodes.iter().any(|node| node.type_id.as_str() == SPIN);
+    while spins {
+        std::hint::spin_loop();
+    }
+}
 
 pub(super) fn build(
     settings: &Settings,
@@ -46,7 +57,8 @@ pub(super) fn build(
         activities = activities
             .with("core.identity", Arc::new(MemoryProbes))
             .with("core.conformance.side-effect", Arc::new(SideEffect))
-            .with("conformance.secret.echo", Arc::new(SecretEcho));
+            .with("conformance.secret.echo", Arc::new(SecretEcho))
+            .with(SPIN, Arc::new(SideEffect));
         secrets = Arc::new(SeededSecrets::over(secrets));
     }
     // Only the bracket of a live agent says which version a channel led to.
@@ -75,6 +87,12 @@ pub(super) fn build(
             host: host_id(),
             lease: settings.lease,
             heartbeat: settings.heartbeat,
+            driving: DrivingLimits {
+                decision: Duration::from_millis(limits.decision_timeout_ms),
+                most_runs: usize::try_from(limits.max_driven_runs).unwrap_or(usize::MAX),
+                most_bytes: usize::try_from(limits.max_driven_bytes).unwrap_or(usize::MAX),
+                before_decision: settings.test_seams.then_some(spin as fn(&Run)),
+            },
             limits: HostLimits {
                 max_node_executions: limits.max_node_executions,
                 max_run_duration_ms: limits.max_run_duration_ms,

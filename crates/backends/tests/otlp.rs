@@ -8,8 +8,8 @@ use std::time::Duration;
 use callboard_backends::{Exporter, OtlpProtocol, OtlpSettings};
 use callboard_core::{ConformanceNodes, HostLimits, TraceContext};
 use callboard_engine::{
-    Activities, Catalog, Engine, InMemoryStore, KeyMode, NoAgents, Options, Order, Parts,
-    RandomIds, SystemClock, Target,
+    Activities, Catalog, DrivingLimits, Engine, InMemoryStore, KeyMode, NoAgents, Options, Order,
+    Parts, RandomIds, SystemClock, Target,
 };
 use callboard_protocol::{Object, Owner};
 use serde_json::{Value, json};
@@ -42,6 +42,7 @@ fn engine() -> Engine {
             host: "here".into(),
             lease: Duration::from_secs(30),
             heartbeat: Duration::from_secs(10),
+            driving: DrivingLimits::default(),
             limits: HostLimits { max_node_executions: 10, ..HostLimits::default() },
         },
     });

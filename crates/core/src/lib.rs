@@ -28,6 +28,7 @@ mod secrets;
 pub mod stream;
 mod talk;
 mod trace;
+mod unfolded;
 mod version;
 mod work;
 
@@ -58,5 +59,6 @@ pub use secrets::{Redactor, SecretText, redact, redact_fields, redact_text, resp
 pub use trace::{
     Span, SpanCode, SpanContext, SpanEvent, SpanKind, SpanStatus, TraceContext, spans,
 };
+pub use unfolded::{UNPROCESSABLE, cancelled_unfolded, unfolded_snapshot, unprocessable};
 pub use version::{Pin, pin_version};
 pub use work::MOST_WORK;

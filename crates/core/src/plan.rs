@@ -2,6 +2,7 @@
 
 mod channel_trigger;
 mod compile;
+mod plain;
 
 use std::collections::{BTreeMap, BTreeSet};
 

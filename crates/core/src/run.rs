@@ -113,6 +113,8 @@ pub struct Run {
     executions: u64,
     /// What all values weigh that were ever taken: at least what the run holds.
     taken: usize,
+    /// What the values weigh that it began with, which the birth record holds besides.
+    given: usize,
     pins: BTreeMap<String, i64>,
     drain: Option<PauseRequested>,
     cancel: Option<CancelRequested>,
@@ -268,7 +270,20 @@ enum Turn {
 impl Run {
     /// A run before its first event.
     pub fn new(birth: Arc<Birth>, plan: Arc<Plan>) -> Self {
-        let mut run = Self {
+        let mut run = Self::unopened(birth, plan);
+        run.open_variables();
+        run.given = run.taken;
+        run
+    }
+
+    /// Something small to leave in a run's place while the run itself is elsewhere. It holds nothing, and is not to be
+    /// looked at.
+    pub fn stand_in(&self) -> Self {
+        Self::unopened(self.birth.clone(), self.plan.clone())
+    }
+
+    fn unopened(birth: Arc<Birth>, plan: Arc<Plan>) -> Self {
+        Self {
             version: 0,
             // A fork's time begins with the history that it takes over.
             updated_at: birth.fork.as_ref().map_or(birth.created_at, |_| Timestamp::default()),
@@ -285,6 +300,7 @@ impl Run {
             channels: BTreeMap::new(),
             executions: 0,
             taken: 0,
+            given: 0,
             pins: BTreeMap::new(),
             drain: None,
             cancel: None,
@@ -313,9 +329,7 @@ impl Run {
             decided: 0,
             birth,
             plan,
-        };
-        run.open_variables();
-        run
+        }
     }
 
     /// Folds a whole log.

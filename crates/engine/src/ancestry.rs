@@ -18,10 +18,10 @@ pub struct Ancestry {
 
 impl Engine {
     pub async fn ancestry(&self, scope: &Scope, run: &RunId) -> Result<Ancestry, EngineError> {
-        let mut birth = self.open_visible(scope, run).await?.birth().clone();
+        let mut birth = self.birth_of(scope, run).await?;
         let mut runs = Vec::new();
         while let Some(parent) = birth.parent.clone() {
-            birth = self.open_visible(scope, &parent.run_id).await?.birth().clone();
+            birth = self.birth_of(scope, &parent.run_id).await?;
             runs.push((parent.run_id, parent.cause));
         }
         Ok(Ancestry { runs, delivery: delivery(&birth), member: birth.attribution.clone() })

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use callboard_core::{AgentPin, ConformanceNodes, Inadmissible, Plan, PlanError};
 use callboard_protocol::{NodeId, Object, Owner, Timestamp, TypeId, WorkflowId, hex};
 
+use crate::decisions::{Decisions, Lane, Undecided};
 use crate::directory;
 use crate::registry::{Put, Workflows};
 use crate::schedules::{DeclaredError, declared_schedules};
@@ -32,6 +33,38 @@ pub struct Catalog {
     conformance: ConformanceNodes,
     /// Agents whose channels lead somewhere for every tenant.
     deployed: Vec<String>,
+    /// Where definitions are compiled that were sent or stored.
+    decisions: Decisions,
+}
+
+/// Why there is no plan of a definition.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Uncompiled {
+    #[error(transparent)]
+    Invalid(#[from] PlanError),
+    #[error(transparent)]
+    Undecided(#[from] Undecided),
+}
+
+impl From<Uncompiled> for RegisterError {
+    fn from(error: Uncompiled) -> Self {
+        match error {
+            Uncompiled::Invalid(error) => error.into(),
+            Uncompiled::Undecided(error) => error.into(),
+        }
+    }
+}
+
+impl From<Uncompiled> for StoreError {
+    /// A definition that was stored was good once: somebody must look.
+    fn from(error: Uncompiled) -> Self {
+        match error {
+            Uncompiled::Undecided(why @ Undecided::NoThreads) => Self::Unavailable(why.to_string()),
+            error => {
+                Self::Unreadable { what: "a stored definition".into(), why: error.to_string() }
+            }
+        }
+    }
 }
 
 /// Plans by the digest of their definition.
@@ -76,6 +109,9 @@ pub enum Origin {
 pub enum RegisterError {
     #[error(transparent)]
     Invalid(#[from] PlanError),
+    /// It could not be compiled in time.
+    #[error(transparent)]
+    Undecided(#[from] Undecided),
     #[error(transparent)]
     Inadmissible(#[from] Inadmissible),
     /// It declares a schedule that cannot be.
@@ -97,13 +133,17 @@ impl Catalog {
             performed: Vec::new(),
             conformance,
             deployed: Vec::new(),
+            decisions: Decisions::default(),
         }
     }
 
     /// Adds a definition for every tenant; answers its id. Loading the same text twice changes nothing.
     pub fn load(&mut self, source: &str) -> Result<WorkflowId, PlanError> {
         let digest = digest(source);
-        let plan = self.compile(&digest, source)?;
+        let plan = match self.known(&digest) {
+            Some(plan) => plan,
+            None => self.keep(&digest, source, Plan::reopen(source.as_bytes())?),
+        };
         plan.check_schemas()?;
         let id = plan.id().clone();
         self.loaded.insert(
@@ -121,6 +161,11 @@ impl Catalog {
     /// Says which node types activities perform; the engine does so when it is built.
     pub(crate) fn set_performed(&mut self, types: impl Iterator<Item = TypeId>) {
         self.performed = types.collect();
+    }
+
+    /// Says where definitions are compiled; the engine does so when it is built.
+    pub(crate) fn set_decisions(&mut self, decisions: Decisions) {
+        self.decisions = decisions;
     }
 
     /// The workflow that a run of this scope gets: a workspace's own stands before the whole tenant's.
@@ -147,7 +192,10 @@ impl Catalog {
             return Ok(Some(entry.clone()));
         }
         let stored = self.store.workflow(place, id).await?;
-        stored.map(|stored| self.registered(stored.digest, stored.source)).transpose()
+        match stored {
+            Some(stored) => self.registered(stored.digest, stored.source).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// All workflows that can be run in a scope, by id.
@@ -157,7 +205,7 @@ impl Catalog {
             for stored in self.store.workflows(&place).await? {
                 // What the host loaded stands for everybody; a stored one of the same id is from before.
                 if let Entry::Vacant(vacant) = entries.entry(stored.id) {
-                    vacant.insert(self.registered(stored.digest, stored.source)?);
+                    vacant.insert(self.registered(stored.digest, stored.source).await?);
                 }
             }
         }
@@ -175,7 +223,7 @@ impl Catalog {
     ) -> Result<(WorkflowId, Put), RegisterError> {
         let text = std::str::from_utf8(source)
             .map_err(|error| PlanError { path: "definition".into(), message: error.to_string() })?;
-        let plan = self.compile(&digest(text), text)?;
+        let plan = self.compile(&digest(text), text).await?;
         plan.check_schemas()?;
         self.admit_types(&plan, &BTreeMap::new())?;
         let id = plan.id().clone();
@@ -232,40 +280,59 @@ impl Catalog {
     }
 
     /// The workflow of a run that is an agent's alone.
-    pub(crate) fn of_agent(&self, agent: &str) -> Result<CatalogEntry, StoreError> {
+    pub(crate) async fn of_agent(&self, agent: &str) -> Result<CatalogEntry, StoreError> {
         let source = directory::definition_of(agent);
-        self.registered(digest(&source), source)
+        self.registered(digest(&source), source).await
     }
 
     /// The plan of a definition that a run was born with.
-    pub(crate) fn plan(&self, digest: &str, source: &str) -> Result<Arc<Plan>, StoreError> {
-        self.compile(digest, source).map_err(|error| StoreError::Unreadable {
-            what: format!("definition {digest}"),
-            why: error.to_string(),
-        })
+    pub(crate) async fn plan(&self, digest: &str, source: &str) -> Result<Arc<Plan>, Uncompiled> {
+        self.compile(digest, source).await
     }
 
-    /// The plan of a definition that the host wrote itself, with its digest.
+    /// The plan of a definition that the host wrote itself, with its digest. Those are short.
     pub(crate) fn plan_of(&self, source: &str) -> Result<(String, Arc<Plan>), StoreError> {
         let digest = digest(source);
-        let plan = self.plan(&digest, source)?;
+        if let Some(plan) = self.known(&digest) {
+            return Ok((digest, plan));
+        }
+        let parsed = Plan::reopen(source.as_bytes()).map_err(Uncompiled::from)?;
+        let plan = self.keep(&digest, source, parsed);
         Ok((digest, plan))
     }
 
-    fn registered(&self, digest: String, source: Arc<str>) -> Result<CatalogEntry, StoreError> {
-        let plan = self.plan(&digest, &source)?;
+    async fn registered(
+        &self,
+        digest: String,
+        source: Arc<str>,
+    ) -> Result<CatalogEntry, StoreError> {
+        let plan = self.plan(&digest, &source).await?;
         Ok(CatalogEntry { source, digest, plan, origin: Origin::Registered })
     }
 
-    fn compile(&self, digest: &str, source: &str) -> Result<Arc<Plan>, PlanError> {
-        // A panic elsewhere cannot leave this map half-changed.
-        let lock = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(plan) = lock().compiled.get(digest) {
-            return Ok(plan.clone());
+    /// On a thread: what a definition costs is known only afterwards.
+    async fn compile(&self, digest: &str, source: &str) -> Result<Arc<Plan>, Uncompiled> {
+        if let Some(plan) = self.known(digest) {
+            return Ok(plan);
         }
-        let plan = Arc::new(Plan::reopen(source.as_bytes())?);
-        lock().keep(digest, source, plan.clone());
-        Ok(plan)
+        let text = source.to_owned();
+        let parsed = self.decisions.make(Lane::Read, move || Plan::reopen(text.as_bytes())).await?;
+        Ok(self.keep(digest, source, parsed?))
+    }
+
+    fn known(&self, digest: &str) -> Option<Arc<Plan>> {
+        self.plans().compiled.get(digest).cloned()
+    }
+
+    fn keep(&self, digest: &str, source: &str, plan: Plan) -> Arc<Plan> {
+        let plan = Arc::new(plan);
+        self.plans().keep(digest, source, plan.clone());
+        plan
+    }
+
+    fn plans(&self) -> MutexGuard<'_, Plans> {
+        // A panic elsewhere cannot leave this map half-changed.
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

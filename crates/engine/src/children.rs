@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callboard_core::{
     Birth, ChildNews, ChildOrder, Command, Inadmissible, LiveChild, MemoryBirth, MemoryScope,
-    Parent, Refusal, Run, RunBudget, TraceContext, status_for_parent,
+    Parent, Refusal, Run, RunBudget, TraceContext, UNPROCESSABLE, status_for_parent,
 };
 use callboard_protocol::{ENGINE_VERSION, Failure, FileVersion, NodeId, RunId, RunStatus};
 
@@ -112,7 +112,7 @@ impl Engine {
             trace: Some(TraceContext::below(above, &attempt.node, attempt.visit)),
         };
         let run = Run::new(Arc::new(birth), entry.plan.clone());
-        Ok(Ok(self.newborn(run, entry.source.clone(), at)))
+        Ok(Ok(self.newborn(run, entry.source.clone())))
     }
 
     /// What a child sees of memory: its parent's, or one of its own that begins empty.
@@ -178,7 +178,15 @@ impl Engine {
         parent: &Run,
         child: &LiveChild,
     ) -> Result<Option<ChildNews>, EngineError> {
-        let Some(run) = self.open(&child.run).await? else { return Ok(None) };
+        let run = match self.open(&child.run).await {
+            Ok(Some(run)) => run,
+            Ok(None) => return Ok(None),
+            // Its own holder gives it up; what its parent must know then is that it ended, and how.
+            Err(EngineError::Unprocessable { why, .. }) => {
+                return self.news_unfolded(child, &why.to_string()).await;
+            }
+            Err(error) => return Err(error),
+        };
         let status = status_for_parent(run.status());
         if status == child.status {
             return Ok(None);
@@ -201,6 +209,28 @@ impl Engine {
             false => Default::default(),
         };
         Ok(Some(ChildNews { run: child.run.clone(), status, outputs, error, memory, files, used }))
+    }
+}
+
+impl Engine {
+    /// What a parent does not know yet of a child that cannot be folded.
+    async fn news_unfolded(
+        &self,
+        child: &LiveChild,
+        why: &str,
+    ) -> Result<Option<ChildNews>, EngineError> {
+        let statuses = self.inner.store.statuses(std::slice::from_ref(&child.run)).await?;
+        let ended = statuses.first().copied().flatten().filter(|status| status.is_terminal());
+        let news = |status| ChildNews {
+            run: child.run.clone(),
+            status: if status == RunStatus::Completed { RunStatus::Failed } else { status },
+            outputs: Default::default(),
+            error: Some(Failure::new(UNPROCESSABLE, why)),
+            memory: Vec::new(),
+            files: Vec::new(),
+            used: Default::default(),
+        };
+        Ok(ended.filter(|status| *status != child.status).map(news))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Finds due runs and keeps the claims of those that are being driven.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use callboard_protocol::{RunId, Timestamp};
@@ -25,6 +26,16 @@ pub(crate) struct Driving(Mutex<BTreeMap<RunId, Held>>);
 struct Held {
     claim: Claim,
     lost: CancellationToken,
+    called: Arc<Notify>,
+}
+
+/// What reaches the holder of a run from outside.
+#[derive(Debug, Clone)]
+pub(crate) struct Signals {
+    /// The claim was found lost.
+    pub(crate) lost: CancellationToken,
+    /// A child has something to tell. What is told while nobody listens is kept.
+    pub(crate) called: Arc<Notify>,
 }
 
 /// A claim is renewed as long as its holder has this. A holder that panics drops it, too, and the claim runs out.
@@ -45,11 +56,19 @@ impl Drop for Hold<'_> {
 }
 
 impl Driving {
-    /// Notes a claim; the token is cancelled when the claim is found lost.
-    pub(crate) fn hold<'a>(&'a self, claim: &'a Claim) -> (Hold<'a>, CancellationToken) {
-        let lost = CancellationToken::new();
-        self.lock().insert(claim.run.clone(), Held { claim: claim.clone(), lost: lost.clone() });
-        (Hold { driving: self, claim }, lost)
+    /// Notes a claim, and answers how its holder is reached.
+    pub(crate) fn hold<'a>(&'a self, claim: &'a Claim) -> (Hold<'a>, Signals) {
+        let (lost, called) = (CancellationToken::new(), Arc::new(Notify::new()));
+        let signals = Signals { lost: lost.clone(), called: called.clone() };
+        self.lock().insert(claim.run.clone(), Held { claim: claim.clone(), lost, called });
+        (Hold { driving: self, claim }, signals)
+    }
+
+    /// Tells the holder of a run, if it is here, that a child has something to tell.
+    pub(crate) fn call(&self, run: &RunId) {
+        if let Some(held) = self.lock().get(run) {
+            held.called.notify_one();
+        }
     }
 
     fn claims(&self) -> Vec<Claim> {
@@ -72,8 +91,15 @@ impl Driving {
 }
 
 impl Engine {
+    /// Says that a run has something to hear: to its holder here, or to whoever claims it.
+    pub(crate) fn wake(&self, run: &RunId) {
+        self.inner.driving.call(run);
+        self.inner.nudge.notify_one();
+    }
+
     /// Scans for due work until told to stop.
     pub(crate) async fn scan_until_stopped(self) {
+        self.learn_struck().await;
         let wake = &self.inner.nudge;
         let pace = Pace { what: "due runs", wake, longest_sleep: LONGEST_SLEEP };
         self.tick_until_stopped(pace, |now| self.claim_due(now)).await;
@@ -82,16 +108,23 @@ impl Engine {
     /// Claims what is due and drives it; answers when something becomes due next.
     pub(crate) async fn claim_due(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         loop {
+            let mut places = self.inner.places.take_some(BATCH);
+            if places.is_empty() {
+                return Ok(None);
+            }
             let request = ClaimRequest {
                 host: self.inner.options.host.clone(),
                 at: now,
-                until: now.plus(self.inner.options.lease),
-                most: BATCH,
+                lapsed_at: self.inner.clock.counted(),
+                until: self.inner.lease_end(),
+                most: places.len(),
             };
             let claimed = self.inner.store.claim(&request).await?;
-            let is_last = claimed.claims.len() < BATCH;
+            let is_last = claimed.claims.len() < request.most;
             for claim in claimed.claims {
-                self.spawn_driver(claim);
+                if let Some(place) = places.pop() {
+                    self.spawn_driver(claim, place);
+                }
             }
             if is_last {
                 return Ok(claimed.next);
@@ -104,16 +137,16 @@ impl Engine {
         loop {
             let next = self.inner.clock.now().plus(self.inner.options.heartbeat);
             self.inner.clock.sleep_until(next).await;
-            self.renew(self.inner.clock.now()).await;
+            self.renew().await;
         }
     }
 
-    pub(crate) async fn renew(&self, now: Timestamp) {
+    pub(crate) async fn renew(&self) {
         let claims = self.inner.driving.claims();
         if claims.is_empty() {
             return;
         }
-        match self.inner.store.renew(&claims, now.plus(self.inner.options.lease)).await {
+        match self.inner.store.renew(&claims, self.inner.lease_end()).await {
             Ok(lost) => {
                 for run in lost {
                     self.inner.driving.lose(&run);

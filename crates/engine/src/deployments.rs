@@ -86,6 +86,6 @@ impl Engine {
         let limits = plan.admit(&order.inputs, &order.configurable, self.limits())?;
         let run = self.inner.ids.run_id();
         let birth = order.birth(run, workflow, digest, Cast::default(), (limits, None), at);
-        Ok(self.newborn(Run::new(Arc::new(birth), plan), definition, at))
+        Ok(self.newborn(Run::new(Arc::new(birth), plan), definition))
     }
 }

@@ -1,34 +1,37 @@
 //! Drives one claimed run: performs what it owes, records what comes of it, and lets go when it rests.
 
+mod decide;
 mod tend;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
-use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
     Attempt, Command, Entry, Outcome, RetryClass, Run, SpanContext, Task, TraceContext,
 };
 use callboard_protocol::{Event, Failure, Timestamp};
 
-use crate::activity::{Call, Kept, Superseded, Teller, Told, Untold};
+use crate::activity::{Call, Superseded, Teller, Told, Untold};
 use crate::budget::Payers;
+use crate::claim::Signals;
+use crate::decisions::Undecided;
 use crate::engine::{Engine, EngineError, Newborn};
-use crate::files::{FileAccess, file_rows_of};
-use crate::memory::{MemoryAccess, Shared, rows_of};
-use crate::record::append_of;
+use crate::files::FileAccess;
+use crate::memory::{MemoryAccess, Shared};
+use crate::places::Place;
 use crate::secrets::Resolved;
-use crate::store::{Claim, ClaimOrigin, Fence, KeyMode, StoreError, Then};
+use crate::store::{Claim, ClaimOrigin, KeyMode, StoreError};
+use crate::unprocessable::{Fate, Trial};
+use decide::is_at_rest;
 
-/// Waits up to this long are sat out with claim and state in memory; longer ones release the run.
-const LONGEST_HELD_WAIT: Duration = Duration::from_secs(60);
-/// How often a holder that has other things to do looks for news of its run's children. A run that has
-/// nothing else to do rests, and its children wake it.
-const CHILDREN_HEARD_EVERY: Duration = Duration::from_millis(500);
+/// How often a holder looks for news of its run's children by itself: those that other hosts drive cannot call it.
+const CHILDREN_HEARD_EVERY: Duration = Duration::from_secs(2);
+/// How long a run rests that needs a thread where none is left.
+const WITHOUT_THREADS: Duration = Duration::from_secs(60);
 /// Facts that activities of one run may have under way. They wait for the disk anyway.
 const TOLD_IN_FLIGHT: usize = 16;
 
@@ -43,7 +46,7 @@ enum Left {
     Lost,
 }
 
-struct Driver {
+struct Driver<'a> {
     engine: Engine,
     claim: Claim,
     run: Box<Run>,
@@ -56,6 +59,12 @@ struct Driver {
     is_tending: bool,
     /// What attempts see of memory.
     memory: Shared,
+    /// The first decision is the one that the last holder may not have survived.
+    trial: Option<Trial>,
+    /// Speaks when a child has something to tell.
+    called: Arc<Notify>,
+    /// Knows what the run weighs.
+    place: &'a mut Place,
 }
 
 /// Something to be decided, with the run that begins if it is.
@@ -90,35 +99,92 @@ impl Voices {
 
 impl Engine {
     /// Drives a claimed run on a task of its own.
-    pub(crate) fn spawn_driver(&self, claim: Claim) {
+    pub(crate) fn spawn_driver(&self, claim: Claim, place: Place) {
         let engine = self.clone();
-        self.inner.tasks.spawn(async move { engine.drive_held(claim, None).await });
+        self.inner.tasks.spawn(async move { engine.drive_held(claim, place, None).await });
     }
 
     /// Drives a claimed run to its rest. One that was just created comes with its state.
-    pub(crate) async fn drive_held(&self, claim: Claim, run: Option<Box<Run>>) {
-        let (_held, lost) = self.inner.driving.hold(&claim);
-        self.drive(&claim, run, lost).await;
+    pub(crate) async fn drive_held(&self, claim: Claim, mut place: Place, run: Option<Box<Run>>) {
+        let (_held, signals) = self.inner.driving.hold(&claim);
+        self.drive(&claim, &mut place, run, signals).await;
+        drop(place);
+        if self.inner.places.was_wanted() {
+            self.inner.nudge.notify_one();
+        }
     }
 
     #[tracing::instrument(name = "run.drive", skip_all, fields(
         openwop.run_id = %claim.run, epoch = claim.epoch, openwop.tenant_id, trace_id
     ))]
-    async fn drive(&self, claim: &Claim, run: Option<Box<Run>>, lost: CancellationToken) {
+    async fn drive(
+        &self,
+        claim: &Claim,
+        place: &mut Place,
+        run: Option<Box<Run>>,
+        signals: Signals,
+    ) {
+        let (mut claim, mut run) = (claim.clone(), run);
+        loop {
+            let trial = if run.is_none() { self.try_out(&claim).await } else { None };
+            if self.give_up_if_fatal(&claim, trial.as_ref()).await == Fate::GivenUp {
+                return;
+            }
+            let counted = trial.as_ref().map(|trial| trial.strikes);
+            match self.drive_until_left(&claim, place, run.take(), trial, &signals).await {
+                Ok(left) => return tracing::debug!(?left, "run left"),
+                Err(EngineError::Unprocessable { why: why @ Undecided::NoThreads, .. }) => {
+                    tracing::error!(%why, "run not driven now");
+                    let later = self.inner.clock.now().plus(WITHOUT_THREADS);
+                    return self.let_go(&claim, None, Some(later)).await;
+                }
+                Err(EngineError::Unprocessable { why, .. }) => {
+                    if self.judge(&claim, &why, counted).await == Fate::GivenUp {
+                        return;
+                    }
+                    // What was being performed ended with the driver.
+                    claim.origin = ClaimOrigin::Lost;
+                }
+                Err(error) => {
+                    // The claim runs out by itself, and whoever takes the run next reads the truth.
+                    return tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "run not driven further by this holder"
+                    );
+                }
+            }
+        }
+    }
+
+    async fn drive_until_left(
+        &self,
+        claim: &Claim,
+        place: &mut Place,
+        run: Option<Box<Run>>,
+        trial: Option<Trial>,
+        signals: &Signals,
+    ) -> Result<Left, EngineError> {
+        let mut room = None;
         let run = match run {
             Some(run) => Ok(Some(run)),
-            None => Box::pin(self.open(&claim.run)).await.map(|run| run.map(Box::new)),
+            None => {
+                room = self.inner.places.room().await;
+                Box::pin(self.open(&claim.run)).await
+            }
         };
         let run = match run {
             Ok(Some(run)) => run,
-            Ok(None) => return,
+            Ok(None) => return Ok(Left::Released),
+            Err(error @ EngineError::Unprocessable { .. }) => return Err(error),
             Err(error) => {
                 // Nobody here can drive it, now or later: leave it alone until somebody looks.
                 tracing::error!(error = &error as &dyn std::error::Error, "run cannot be driven");
                 self.let_go(claim, None, None).await;
-                return;
+                return Ok(Left::Released);
             }
         };
+        place.weigh(run.weight());
+        drop(room);
         let said = tracing::Span::current();
         if !said.is_disabled() {
             said.record("openwop.tenant_id", run.birth().owner.tenant.as_str());
@@ -134,27 +200,27 @@ impl Engine {
             voices: None,
             is_tending: false,
             memory: Shared::default(),
+            trial,
+            called: signals.called.clone(),
+            place,
         };
         // Large, and wrapped several times: only its address is moved.
-        match lost.run_until_cancelled(Box::pin(driver.go())).await {
-            Some(Ok(left)) => tracing::debug!(?left, "run left"),
-            Some(Err(error)) => {
-                // The claim runs out by itself, and whoever takes the run next reads the truth.
-                tracing::error!(
-                    error = &error as &dyn std::error::Error,
-                    "run not driven further by this holder"
-                );
+        match signals.lost.run_until_cancelled(Box::pin(driver.go())).await {
+            Some(outcome) => outcome,
+            None => {
+                tracing::warn!("claim lost; the run goes on elsewhere");
+                Ok(Left::Lost)
             }
-            None => tracing::warn!("claim lost; the run goes on elsewhere"),
         }
     }
 
     /// A child that was just written is driven at once; a scan would find it too.
     fn drive_child(&self, child: Newborn) {
         self.run_created(child.run.birth());
-        if let Some(claim) = child.claim {
+        if let Some((claim, place)) = child.claim {
             let engine = self.clone();
-            self.inner.tasks.spawn(async move { engine.drive_held(claim, Some(child.run)).await });
+            let run = Some(child.run);
+            self.inner.tasks.spawn(async move { engine.drive_held(claim, place, run).await });
         }
     }
 
@@ -167,13 +233,17 @@ impl Engine {
     }
 }
 
-impl Driver {
+impl Driver<'_> {
     async fn go(mut self) -> Result<Left, EngineError> {
         let first = self.first_command();
         self.memory.set(self.run.memory_view());
         // Children may have moved before this claim: the run must not rest before they were heard.
         self.is_tending = !self.run.live_children().is_empty();
-        match self.record(first).await? {
+        let left = self.record(first).await?;
+        if self.trial.take().is_some() {
+            self.engine.absolve(&self.claim.run).await;
+        }
+        match left {
             Some(left) => Ok(left),
             // Many runs end with their first step; those need not carry room for the others.
             None => Box::pin(self.go_on()).await,
@@ -217,12 +287,15 @@ impl Driver {
         if !self.run.live_children().is_empty() {
             wakes_at = wakes_at.min(clock.now().plus(CHILDREN_HEARD_EVERY));
         }
+        let called = self.called.clone();
         // Each branch either owns what it yields or is a hint: losing one loses nothing.
         tokio::select! {
             biased;
             Some(joined) = self.attempts.join_next() => self.join(joined).await,
             Some(told) = Voices::next(&mut self.voices) => self.tell(told).await,
             () = stop.cancelled() => self.stop().await,
+            // Children are heard before anything else is waited for.
+            () = called.notified() => Ok(None),
             () = store.changed(&run, self.run.version()) => self.catch_up().await,
             () = clock.sleep_until(wakes_at) => self.record(Command::Continue).await,
         }
@@ -273,86 +346,14 @@ impl Driver {
         Ok(left)
     }
 
-    async fn record(&mut self, command: Command) -> Result<Option<Left>, EngineError> {
-        self.record_all(vec![command.into()], Kept::default()).await
-    }
-
-    /// Records commands under this claim, one after the other in one append, with what belongs to them. A refusal
-    /// means that the run has moved on without us. What an activity says is cleaned here, before anything is made of it.
-    async fn record_all(
-        &mut self,
-        mut steps: Vec<Step>,
-        mut kept: Kept,
-    ) -> Result<Option<Left>, EngineError> {
-        {
-            let known = self.resolved.known();
-            steps.iter_mut().for_each(|step| known.redact_command(&mut step.command));
-            kept.memory.iter_mut().for_each(|(_, draft)| draft.redact(&known));
-            kept.files.iter_mut().for_each(|row| row.redact(&known));
-        }
-        loop {
-            let now = self.engine.inner.clock.now();
-            let entries = self.decide(&steps, now);
-            if entries.is_empty() {
-                return self.rest(now).await;
-            }
-            let then = self.then(now);
-            let fence = Fence { claim: self.claim.clone(), then };
-            let mut append = append_of(&self.run, &entries, Some(fence));
-            let begun = steps.iter().filter_map(|step| step.child.as_ref());
-            let begun = begun.filter(|child| self.run.has_started(child.run.id()));
-            append.children = begun.map(|child| (*child.record).clone()).collect();
-            append.memory = rows_of(&self.run, &entries, &kept.memory);
-            append.files = file_rows_of(&entries, &kept.files);
-            let (wakes, calls) = (append.wakes.is_some(), !append.callbacks.is_empty());
-            match self.engine.inner.store.append(append).await {
-                Ok(()) => {
-                    self.engine.observe(&self.run, &entries);
-                    if wakes {
-                        self.engine.inner.nudge.notify_one();
-                    }
-                    let begun = steps.into_iter().filter_map(|step| step.child);
-                    for child in begun.filter(|child| self.run.has_started(child.run.id())) {
-                        self.engine.drive_child(child);
-                    }
-                    if calls {
-                        self.engine.inner.asked.notify_one();
-                    }
-                    self.engine.inner.log_grew();
-                    self.share_memory(&entries);
-                    self.stop_superseded();
-                    return Ok((then == Then::Release).then_some(Left::Released));
-                }
-                Err(StoreError::Conflict { .. }) => self.read_again().await?,
-                Err(StoreError::LeaseLost { .. }) => return Ok(Some(Left::Lost)),
-                Err(error @ (StoreError::Full | StoreError::Unavailable(_))) => {
-                    tracing::warn!(%error, "not recorded; trying again");
-                    self.read_again_later().await?;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// What commands come to, one after the other.
-    fn decide(&mut self, steps: &[Step], now: Timestamp) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        for step in steps {
-            match self.run.decide(&step.command, now) {
-                Ok(decided) if entries.is_empty() => entries = decided,
-                Ok(decided) => entries.extend(decided),
-                Err(refusal) => tracing::debug!(%refusal, "command refused"),
-            }
-        }
-        entries
-    }
-
     /// Somebody else appended: cancel, pause, an answer.
     async fn catch_up(&mut self) -> Result<Option<Left>, EngineError> {
         let entries = self.engine.inner.store.tail(self.run.id(), self.run.version()).await?;
-        for entry in &entries {
-            self.run.apply(entry);
-        }
+        let fold = move |run: &mut Run| {
+            entries.iter().for_each(|entry| run.apply(entry));
+            entries
+        };
+        let entries = self.with_run(fold).await?;
         self.share_memory(&entries);
         self.stop_superseded();
         if self.run.status().is_terminal() {
@@ -364,7 +365,7 @@ impl Driver {
     async fn read_again(&mut self) -> Result<(), EngineError> {
         let id = self.run.id().clone();
         if let Some(run) = self.engine.open(&id).await? {
-            *self.run = run;
+            self.run = run;
             self.memory.set(self.run.memory_view());
         }
         self.stop_superseded();
@@ -383,24 +384,9 @@ impl Driver {
         }
     }
 
-    /// Whether the claim is kept after this append.
-    fn then(&self, now: Timestamp) -> Then {
-        if self.is_at_rest(now) {
-            Then::Release
-        } else {
-            Then::Hold { until: now.plus(self.engine.inner.options.lease) }
-        }
-    }
-
-    fn is_at_rest(&self, now: Timestamp) -> bool {
-        let waits_long = self.run.wakes_at().is_none_or(|at| at > now.plus(LONGEST_HELD_WAIT));
-        let is_idle = self.run.attempts().next().is_none() && !self.run.owes_children();
-        self.run.status().is_terminal() || (waits_long && is_idle && !self.is_tending)
-    }
-
     /// Nothing to record: stay, or give the run back.
     async fn rest(&mut self, now: Timestamp) -> Result<Option<Left>, EngineError> {
-        if !self.is_at_rest(now) {
+        if !is_at_rest(&self.run, now, self.is_tending) {
             return Ok(None);
         }
         self.let_go().await;

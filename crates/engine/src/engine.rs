@@ -9,26 +9,31 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
-    Command, HostLimits, Inadmissible, InterruptView, Parent, Refusal, Resolution,
+    Command, HostLimits, Inadmissible, InterruptView, Parent, Refusal, Resolution, Run,
+    unfolded_snapshot,
 };
 use callboard_protocol::{
-    DrainPolicy, ENGINE_VERSION, HostId, NodeId, Principal, RunId, RunStatus, Timestamp, WorkflowId,
+    DrainPolicy, ENGINE_VERSION, HostId, NodeId, Principal, RunId, RunSnapshot, RunStatus,
+    Timestamp, WorkflowId,
 };
 
 use crate::activity::Activities;
 use crate::catalog::Catalog;
 use crate::claim::Driving;
 use crate::clock::{Clock, Ids};
+use crate::decisions::{DEFAULT_LIMIT, Decisions, Lane, Undecided};
 use crate::directory::Directory;
 use crate::family::Families;
 use crate::files::Files;
 use crate::memory::Memory;
 use crate::observe::Ended;
+use crate::places::Places;
 use crate::roster::Roster;
 use crate::secrets::Secrets;
 use crate::store::{Outcome, Scope, Store, StoreError};
 use crate::tallies::Tallies;
 use crate::tasks::Tasks;
+use crate::unprocessable::Struck;
 
 pub(crate) use create::{Newborn, only_once};
 
@@ -67,6 +72,9 @@ pub(crate) struct Inner {
     pub(crate) tasks: Tasks,
     pub(crate) tallies: Tallies,
     pub(crate) families: Families,
+    pub(crate) decisions: Decisions,
+    pub(crate) places: Places,
+    pub(crate) struck: Struck,
     /// When this process began to count runs.
     pub(crate) since: Timestamp,
     /// Who wants to hear of ended runs.
@@ -97,6 +105,31 @@ pub struct Options {
     /// How often claims are renewed; at most half the lease.
     pub heartbeat: Duration,
     pub limits: HostLimits,
+    pub driving: DrivingLimits,
+}
+
+/// What the runs that are being driven may take.
+#[derive(Debug, Clone)]
+pub struct DrivingLimits {
+    /// How long one decision about a run may take.
+    pub decision: Duration,
+    /// How many runs are driven at once; the others wait for their turn.
+    pub most_runs: usize,
+    /// What those may hold together, as values are weighed: no other is taken up while they hold more.
+    pub most_bytes: usize,
+    /// Called with a run before it is folded or decided on a thread: tests make it never return.
+    pub before_decision: Option<fn(&Run)>,
+}
+
+impl Default for DrivingLimits {
+    fn default() -> Self {
+        Self {
+            decision: DEFAULT_LIMIT,
+            most_runs: 4096,
+            most_bytes: 256 << 20,
+            before_decision: None,
+        }
+    }
 }
 
 /// What was done, for the answer to the caller.
@@ -139,6 +172,9 @@ pub enum EngineError {
     /// A newer build started the run.
     #[error("run {run} was started by engine version {persisted}; this host is version {current}")]
     FutureVersion { run: RunId, persisted: u32, current: u32 },
+    /// Nothing can be decided about the run.
+    #[error("run {run}: {why}")]
+    Unprocessable { run: RunId, why: Undecided },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -162,10 +198,21 @@ pub struct Seen {
     pub json: String,
 }
 
+impl Inner {
+    /// When a lease ends that is granted now.
+    pub(crate) fn lease_end(&self) -> Timestamp {
+        self.clock.counted().plus(self.options.lease)
+    }
+}
+
 impl Engine {
     pub fn new(mut parts: Parts) -> Self {
+        let decisions = Decisions::new(parts.options.driving.decision);
         parts.catalog.set_performed(parts.activities.types().cloned());
+        parts.catalog.set_decisions(decisions.clone());
         let since = parts.clock.now();
+        let driving = &parts.options.driving;
+        let places = Places::new(driving.most_runs, driving.most_bytes);
         Self {
             inner: Arc::new(Inner {
                 since,
@@ -190,6 +237,9 @@ impl Engine {
                 tasks: Tasks::default(),
                 tallies: Tallies::default(),
                 families: Families::default(),
+                decisions,
+                places,
+                struck: Struck::default(),
                 ended: OnceLock::new(),
             }),
         }
@@ -300,13 +350,13 @@ impl Engine {
 
     /// Whose run this is, for those whose right to it is not a key but a signed link.
     pub async fn scope_of(&self, run: &RunId) -> Result<Option<Scope>, EngineError> {
-        let opened = self.open(run).await?;
-        Ok(opened.map(|run| Scope::of(run.birth())))
+        let opened = self.inner.store.open(run).await?;
+        Ok(opened.map(|opened| Scope::of(&opened.birth)))
     }
 
     /// The run that started this one, if another did.
     pub async fn parent(&self, scope: &Scope, run: &RunId) -> Result<Option<Parent>, EngineError> {
-        Ok(self.open_visible(scope, run).await?.birth().parent.clone())
+        Ok(self.birth_of(scope, run).await?.parent)
     }
 
     /// The questions of a run that wait for an answer.
@@ -331,13 +381,35 @@ impl Engine {
         if let Some(json) = found.snapshot {
             return Ok(Some(Seen { version: found.head.version, status: found.head.status, json }));
         }
-        let state = self.open_visible(scope, run).await?;
-        let json =
-            serde_json::to_string(&state.snapshot()).map_err(|error| StoreError::Unreadable {
+        let seen = |version, status, shown: &RunSnapshot| {
+            let unreadable = |error: serde_json::Error| StoreError::Unreadable {
                 what: format!("the snapshot of {run}"),
                 why: error.to_string(),
-            })?;
-        Ok(Some(Seen { version: state.version(), status: state.status(), json }))
+            };
+            let json = serde_json::to_string(shown).map_err(unreadable)?;
+            Ok(Some(Seen { version, status, json }))
+        };
+        match self.folded_snapshot(scope, run).await {
+            Ok((version, status, shown)) => seen(version, status, &shown),
+            // What nobody can fold can still be looked at.
+            Err(EngineError::Unprocessable { .. }) => {
+                let birth = self.birth_of(scope, run).await?;
+                let head = found.head;
+                let shown = unfolded_snapshot(&birth, head.status, head.version, None);
+                seen(head.version, head.status, &shown)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn folded_snapshot(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+    ) -> Result<(u64, RunStatus, RunSnapshot), EngineError> {
+        let state = self.open_visible(scope, run).await?;
+        let look = |state: Box<Run>| (state.version(), state.status(), state.snapshot());
+        self.with_run(Lane::Read, state, look).await
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {

@@ -11,6 +11,7 @@ use callboard_core::{
 use callboard_protocol::{ENGINE_VERSION, ForkMode, NodeId, Object, Owner, RunId};
 
 use crate::activity::Past;
+use crate::decisions::Lane;
 use crate::engine::{Done, Engine, EngineError, Remember, SnapshotLoss};
 use crate::memory::{MemoryQuery, Place, Seen};
 use crate::store::{KeyMode, Opened, Scope, StoreError};
@@ -63,7 +64,8 @@ impl Engine {
             return Err(EngineError::NoSuchEvent { run: order.source, from: order.from, until });
         }
         self.refuse_without_memory(scope, &order, source).await?;
-        let plan = inner.catalog.plan(&source.definition, &opened.definition)?;
+        let plan = inner.catalog.plan(&source.definition, &opened.definition).await;
+        let plan = plan.map_err(StoreError::from)?;
         let mut configurable = source.configurable.clone();
         configurable.extend(order.overlay.configurable.clone());
         let (limits, budget) = match order.mode {
@@ -78,7 +80,7 @@ impl Engine {
         };
         let (from, mode, at) = (order.from, order.mode, inner.clock.now());
         let from = usize::try_from(from).unwrap_or(usize::MAX);
-        let (history, rest) = opened.entries.split_at(from.min(opened.entries.len()));
+        let from = from.min(opened.entries.len());
         let mut birth = Birth {
             run_id: inner.ids.run_id(),
             configurable,
@@ -89,20 +91,37 @@ impl Engine {
         };
         match mode {
             ForkMode::Branch => {
-                let left_at = history.last().map_or(source.created_at, |last| last.at);
+                let last = opened.entries[..from].last();
+                let left_at = last.map_or(source.created_at, |last| last.at);
                 birth.memory.anchors.push(left_at);
             }
             ForkMode::Replay => {
                 self.compare(source, &mut birth, &plan, &opened.entries, from).await;
             }
         }
-        let mut run = Run::new(Arc::new(birth), plan);
-        if mode == ForkMode::Replay {
-            run = run.with_source(rest);
-        }
-        history.iter().for_each(|entry| run.apply(entry));
-        let newborn = self.newborn(run, opened.definition, at);
+        let run = Run::new(Arc::new(birth), plan);
+        let run = self.fold_fork(run, opened.entries, from, mode).await?;
+        let newborn = self.newborn(*run, opened.definition);
         self.bring_up(newborn, remember).await
+    }
+
+    /// Gives a fork its history, and a replay what it goes through again.
+    async fn fold_fork(
+        &self,
+        run: Run,
+        entries: Vec<Entry>,
+        from: usize,
+        mode: ForkMode,
+    ) -> Result<Box<Run>, EngineError> {
+        let fold = move |mut run: Box<Run>| {
+            let (history, rest) = entries.split_at(from);
+            if mode == ForkMode::Replay {
+                *run = run.with_source(rest);
+            }
+            history.iter().for_each(|entry| run.apply(entry));
+            run
+        };
+        self.with_run(Lane::Read, Box::new(run), fold).await
     }
 
     /// Finds out where a replay leaves its source.

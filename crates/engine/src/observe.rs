@@ -6,11 +6,12 @@ use tokio::sync::mpsc;
 
 use callboard_core::{Birth, Entry, Run, Span, SpanContext, TraceContext, spans};
 use callboard_protocol::{
-    CapBreached, ENGINE_VERSION, Event, InterruptResolved, NodeId, RunId, Timestamp, TypeId,
+    CapBreached, ENGINE_VERSION, Event, InterruptResolved, NodeId, RunId, RunStatus, Timestamp,
+    TypeId,
 };
 
 use crate::engine::{Engine, EngineError};
-use crate::store::Scope;
+use crate::store::{Scope, StoreError};
 
 /// Ended runs that wait for whoever reads them. A reader that is further behind misses some; runs never wait for it.
 const ENDED_IN_FLIGHT: usize = 1024;
@@ -52,7 +53,8 @@ impl Engine {
                 current: ENGINE_VERSION,
             });
         }
-        let plan = self.inner.catalog.plan(&opened.birth.definition, &opened.definition)?;
+        let plan = self.inner.catalog.plan(&opened.birth.definition, &opened.definition).await;
+        let plan = plan.map_err(StoreError::from)?;
         let links: Vec<SpanContext> = match &opened.birth.fork {
             Some(fork) => {
                 let source = self.inner.store.open(&fork.source).await?;
@@ -79,16 +81,15 @@ impl Engine {
                 Event::RunStarted(_) => self.run_started(run.birth(), entry.at),
                 Event::CapBreached(breach) => cap_exceeded(run, breach),
                 Event::RunCompleted(_) | Event::RunFailed(_) | Event::RunCancelled(_) => {
-                    self.run_ended(run, entry.at);
+                    self.run_ended(run.birth(), run.status(), entry.at);
                 }
                 _ => {}
             }
         }
     }
 
-    fn run_ended(&self, run: &Run, at: Timestamp) {
-        let birth = run.birth();
-        let status = run.status().as_str();
+    pub(crate) fn run_ended(&self, birth: &Birth, status: RunStatus, at: Timestamp) {
+        let status = status.as_str();
         let duration = at.since(birth.created_at);
         let tallies = &self.inner.tallies;
         tallies.ended(birth, status).increment(1);

@@ -3,16 +3,18 @@
 
 use std::sync::Arc;
 
-use callboard_core::{Birth, Command, Entry, Run};
-use callboard_protocol::{ENGINE_VERSION, Event, ForkMode, RunId};
+use callboard_core::{Birth, Command, Entry, Refusal, Run};
+use callboard_protocol::{CancelRequested, ENGINE_VERSION, Event, ForkMode, RunId};
 
+use crate::catalog::Uncompiled;
+use crate::decisions::{Decisions, Lane, Undecided};
 use crate::engine::{Done, Engine, EngineError, Remember};
-use crate::store::{Append, Fence, Row, Scope, StoreError};
+use crate::store::{Append, Fence, Opened, Row, Scope, StoreError};
 use crate::webhooks::callbacks;
 
 /// How often one command is decided anew because somebody else was faster. A run has one driver and few
 /// callers; whoever loses this often is told to come back.
-const MAX_CONFLICTS: usize = 32;
+pub(crate) const MAX_CONFLICTS: usize = 32;
 
 /// Builds the append that records what was decided.
 pub(crate) fn append_of(run: &Run, entries: &[Entry], fence: Option<Fence>) -> Append {
@@ -73,9 +75,9 @@ fn row_of(run: &Run, entry: &Entry) -> Row {
 }
 
 impl Engine {
-    /// Reads and folds a run.
-    pub(crate) async fn open(&self, run: &RunId) -> Result<Option<Run>, EngineError> {
-        self.open_if(run, |_| true).await
+    /// Reads and folds a run for whoever holds it.
+    pub(crate) async fn open(&self, run: &RunId) -> Result<Option<Box<Run>>, EngineError> {
+        self.open_if(Lane::Drive, run, |_| true).await
     }
 
     /// Opens a run that the caller may see; any other does not exist, whatever else is wrong with it.
@@ -83,37 +85,92 @@ impl Engine {
         &self,
         scope: &Scope,
         run: &RunId,
-    ) -> Result<Run, EngineError> {
-        let opened = self.open_if(run, |birth| scope.sees(birth)).await?;
-        opened.ok_or_else(|| EngineError::UnknownRun(run.clone()))
+    ) -> Result<Box<Run>, EngineError> {
+        self.open_on(Lane::Read, scope, run).await
+    }
+
+    async fn open_on(
+        &self,
+        lane: Lane,
+        scope: &Scope,
+        run: &RunId,
+    ) -> Result<Box<Run>, EngineError> {
+        self.refuse_struck(run)?;
+        let opened = self.open_if(lane, run, |birth| scope.sees(birth)).await;
+        if let Err(EngineError::Unprocessable { .. }) = &opened {
+            self.unread(run);
+        }
+        opened?.ok_or_else(|| EngineError::UnknownRun(run.clone()))
+    }
+
+    /// The birth record of a run that the caller may see. Nothing is folded for it.
+    pub(crate) async fn birth_of(&self, scope: &Scope, run: &RunId) -> Result<Birth, EngineError> {
+        let opened = self.inner.store.open(run).await?;
+        let opened = opened.filter(|opened| scope.sees(&opened.birth));
+        Ok(opened.ok_or_else(|| EngineError::UnknownRun(run.clone()))?.birth)
     }
 
     async fn open_if(
         &self,
+        lane: Lane,
         run: &RunId,
         may_see: impl Fn(&Birth) -> bool,
-    ) -> Result<Option<Run>, EngineError> {
+    ) -> Result<Option<Box<Run>>, EngineError> {
         let opened = self.inner.store.open(run).await?;
         let Some(opened) = opened.filter(|opened| may_see(&opened.birth)) else { return Ok(None) };
-        if opened.birth.is_from_the_future() {
+        let Opened { birth, definition, entries } = opened;
+        if birth.is_from_the_future() {
             return Err(EngineError::FutureVersion {
                 run: run.clone(),
-                persisted: opened.birth.engine_version,
+                persisted: birth.engine_version,
                 current: ENGINE_VERSION,
             });
         }
-        let plan = self.inner.catalog.plan(&opened.birth.definition, &opened.definition)?;
-        let mut run = Run::new(Arc::new(opened.birth), plan);
-        if let Some(fork) = run.birth().fork.clone().filter(|fork| fork.mode == ForkMode::Replay) {
-            let mut source = self.inner.store.tail(&fork.source, fork.from).await?;
+        let plan = self.inner.catalog.plan(&birth.definition, &definition).await;
+        let plan = plan.map_err(|uncompiled| match uncompiled {
+            Uncompiled::Undecided(why) => EngineError::Unprocessable { run: run.clone(), why },
+            Uncompiled::Invalid(error) => {
+                let why = Undecided::Unusable(error.to_string());
+                EngineError::Unprocessable { run: run.clone(), why }
+            }
+        })?;
+        let state = Box::new(Run::new(Arc::new(birth), plan));
+        let mut source = Vec::new();
+        let replays = state.birth().fork.clone().filter(|fork| fork.mode == ForkMode::Replay);
+        if let Some(fork) = &replays {
+            source = self.inner.store.tail(&fork.source, fork.from).await?;
             // What the source recorded after the fork is no part of the replay.
             source.truncate(usize::try_from(fork.until - fork.from).unwrap_or(usize::MAX));
-            run = run.with_source(&source);
         }
-        for entry in &opened.entries {
-            run.apply(entry);
-        }
-        Ok(Some(run))
+        let fold = move |mut state: Box<Run>| {
+            if replays.is_some() {
+                *state = state.with_source(&source);
+            }
+            entries.iter().for_each(|entry| state.apply(entry));
+            state
+        };
+        self.with_run(lane, state, fold).await.map(Some)
+    }
+
+    /// Does something with a run: on the spot where that is short by construction, else on a thread of the lane.
+    pub(crate) async fn with_run<T: Send + 'static>(
+        &self,
+        lane: Lane,
+        state: Box<Run>,
+        work: impl FnOnce(Box<Run>) -> T + Send + 'static,
+    ) -> Result<T, EngineError> {
+        let run = state.id().clone();
+        let done = if state.is_light() {
+            Decisions::at_once(move || work(state))
+        } else {
+            let before = self.inner.options.driving.before_decision;
+            let work = move || {
+                before.into_iter().for_each(|before| before(&state));
+                work(state)
+            };
+            self.inner.decisions.make(lane, work).await
+        };
+        done.map_err(|why| EngineError::Unprocessable { run, why })
     }
 
     /// Records a command that comes from outside a claim.
@@ -124,22 +181,52 @@ impl Engine {
         command: &Command,
         remember: Option<&Remember>,
     ) -> Result<Done, EngineError> {
+        match (self.record_folded(scope, run, command, remember).await, command) {
+            // What nobody can fold can still be ended.
+            (Err(EngineError::Unprocessable { .. }), Command::Cancel { reason, by, parent }) => {
+                let request = CancelRequested {
+                    reason: reason.clone(),
+                    cancelled_by: by.clone(),
+                    parent_run_id: parent.clone(),
+                };
+                self.cancel_unfolded(scope, run, &request, remember).await
+            }
+            (recorded, _) => recorded,
+        }
+    }
+
+    async fn record_folded(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+        command: &Command,
+        remember: Option<&Remember>,
+    ) -> Result<Done, EngineError> {
         for _ in 0..MAX_CONFLICTS {
-            let mut state = self.open_visible(scope, run).await?;
+            let state = self.open_on(Lane::Control, scope, run).await?;
             let at = self.inner.clock.now();
-            let entries = state.decide(command, at)?;
+            let command = command.clone();
+            let decide = move |mut state: Box<Run>| {
+                let entries = state.decide(&command, at)?;
+                let append = append_of(&state, &entries, None);
+                Ok::<_, Refusal>((state, entries, append))
+            };
+            let (state, entries, mut append) =
+                self.with_run(Lane::Control, state, decide).await??;
             let done = Done {
                 run: run.clone(),
                 status: state.status(),
                 at: entries.last().map_or(at, |last| last.at),
             };
-            let mut append = append_of(&state, &entries, None);
             append.outcome = remember.map(|remember| remember(&done));
-            let calls = !append.callbacks.is_empty();
+            let (wakes, calls) = (append.wakes.clone(), !append.callbacks.is_empty());
             match self.inner.store.append(append).await {
                 Ok(()) => {
                     self.observe(&state, &entries);
                     self.inner.nudge.notify_one();
+                    if let Some(parent) = &wakes {
+                        self.wake(parent);
+                    }
                     if calls {
                         self.inner.asked.notify_one();
                     }

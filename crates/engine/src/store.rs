@@ -57,7 +57,8 @@ pub trait Store: fmt::Debug + Send + Sync {
         filter: &InboxFilter,
     ) -> Result<Vec<InboxItem>, StoreError>;
 
-    /// Takes up to `most` due runs that nobody holds. Two callers never get the same one.
+    /// Takes up to `most` due runs that nobody holds. Two callers never get the same one, and where
+    /// more are due than that, tenants take turns.
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError>;
 
     /// Extends the given claims; answers those that are no longer held.
@@ -71,6 +72,15 @@ pub trait Store: fmt::Debug + Send + Sync {
         seen: Option<u64>,
         wake_at: Option<Timestamp>,
     ) -> Result<bool, StoreError>;
+
+    /// Counts one more decision about the run that did not come to its end; answers how many there are now.
+    async fn strike(&self, run: &RunId) -> Result<u32, StoreError>;
+
+    /// Takes one of those back.
+    async fn absolve(&self, run: &RunId) -> Result<(), StoreError>;
+
+    /// The runs of which decisions are counted, with how many.
+    async fn struck(&self) -> Result<Vec<(RunId, u32)>, StoreError>;
 
     /// Returns when the run's log may have grown beyond `version`. A hint: it may come early, or for nothing.
     async fn changed(&self, run: &RunId, version: u64);
@@ -223,6 +233,8 @@ impl Claim {
 pub struct ClaimRequest {
     pub host: HostId,
     pub at: Timestamp,
+    /// What shows which leases have ended: leases go by a clock that nobody puts forward.
+    pub lapsed_at: Timestamp,
     pub until: Timestamp,
     pub most: usize,
 }

@@ -1,19 +1,23 @@
 //! A reader's own fold of a run, for streams that show its state.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use callboard_core::{Entry, Run};
 use callboard_protocol::{RunId, RunSnapshot};
 
+use crate::decisions::Lane;
 use crate::engine::{Engine, EngineError};
-use crate::store::{Scope, Store, StoreError};
+use crate::store::Scope;
 
 /// Folds a run's log step by step.
 #[derive(Debug)]
 pub struct Watcher {
-    store: Arc<dyn Store>,
-    run: Run,
+    engine: Engine,
+    id: RunId,
+    /// None while a thread has it, and for good where it did not come back.
+    run: Option<Box<Run>>,
+    /// How many events the fold has seen.
+    version: u64,
     /// Read and not folded yet.
     ahead: VecDeque<Entry>,
 }
@@ -22,10 +26,13 @@ impl Engine {
     /// A fold that a reader advances at its own pace.
     pub async fn watch(&self, scope: &Scope, run: &RunId) -> Result<Option<Watcher>, EngineError> {
         match self.open_visible(scope, run).await {
-            Ok(state) => {
-                let run = Run::new(state.birth().clone(), state.plan().clone());
-                Ok(Some(Watcher { store: self.inner.store.clone(), run, ahead: VecDeque::new() }))
-            }
+            Ok(state) => Ok(Some(Watcher {
+                engine: self.clone(),
+                id: run.clone(),
+                run: Some(Box::new(Run::new(state.birth().clone(), state.plan().clone()))),
+                version: 0,
+                ahead: VecDeque::new(),
+            })),
             Err(EngineError::UnknownRun(_)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -34,16 +41,23 @@ impl Engine {
 
 impl Watcher {
     /// The run as it was when its log held `version` events; going back is not possible.
-    pub async fn advance_to(&mut self, version: u64) -> Result<RunSnapshot, StoreError> {
-        let known = self.run.version() + self.ahead.len() as u64;
+    pub async fn advance_to(&mut self, version: u64) -> Result<RunSnapshot, EngineError> {
+        let known = self.version + self.ahead.len() as u64;
         if known < version {
-            self.ahead.extend(self.store.tail(self.run.id(), known).await?);
+            self.ahead.extend(self.engine.inner.store.tail(&self.id, known).await?);
         }
-        while self.run.version() < version
-            && let Some(entry) = self.ahead.pop_front()
-        {
-            self.run.apply(&entry);
-        }
-        Ok(self.run.snapshot())
+        let unknown = || EngineError::UnknownRun(self.id.clone());
+        let run = self.run.take().ok_or_else(unknown)?;
+        let missing = usize::try_from(version.saturating_sub(self.version)).unwrap_or(usize::MAX);
+        let next: Vec<Entry> = self.ahead.drain(..missing.min(self.ahead.len())).collect();
+        let fold = move |mut run: Box<Run>| {
+            next.iter().for_each(|entry| run.apply(entry));
+            let seen = run.snapshot();
+            (run, seen)
+        };
+        let (run, seen) = self.engine.with_run(Lane::Read, run, fold).await?;
+        self.version = run.version();
+        self.run = Some(run);
+        Ok(seen)
     }
 }

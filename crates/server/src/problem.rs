@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use callboard_agents::{DeploymentRefusal, InstallError, PackError};
 use callboard_core::{Inadmissible, Refusal, redact_fields, redact_text};
 use callboard_engine::{
-    EngineError, FileError, MAX_FILE_BYTES, MAX_FILES, SnapshotLoss, StoreError,
+    EngineError, FileError, MAX_FILE_BYTES, MAX_FILES, SnapshotLoss, StoreError, Undecided,
 };
 use callboard_protocol::{ErrorEnvelope, Object, RunStatus, ShapeError};
 use serde_json::{Value, json};
@@ -93,6 +93,7 @@ codes! {
     InterruptExpired = "interrupt_expired", GONE, "The link's time is over.";
     InterruptGone = "interrupt_gone", GONE, "The run was cancelled with its parent, and its questions with it.";
     AgentNotFound = "agent_not_found", NOT_FOUND, "There is no such agent, or none that the caller may see.";
+    RunUnprocessable = "run_unprocessable", UNPROCESSABLE_ENTITY, "The host could not decide what comes next in the run in time, twice, or its code broke over it. Such a run is given up and has failed with this code; it can still be looked at and cancelled.";
     InvalidFromSeq = "invalid_from_seq", UNPROCESSABLE_ENTITY, "The run has no event with this sequence to fork at.";
     ReplayMemorySnapshotUnavailable = "replay_memory_snapshot_unavailable", UNPROCESSABLE_ENTITY, "What the run saw of memory is not there any more, so it cannot be forked.";
     TokenBudgetExceeded = "token_budget_exceeded", UNPROCESSABLE_ENTITY, "Distilling would take more tokens than the budget; nothing was changed.";
@@ -148,6 +149,9 @@ codes! {
 
 /// The pause that a caller is told when the store is away. Short: stores come back or stay away.
 const RETRY_SOON_SECONDS: u64 = 1;
+
+/// The pause where only a new start of the host helps.
+const RETRY_LATER_SECONDS: u64 = 60;
 
 /// One answer that is not a success.
 #[derive(Debug, Clone, PartialEq)]
@@ -410,7 +414,24 @@ impl From<EngineError> for Problem {
                     .with("persistedVersion", persisted)
                     .with("currentVersion", current)
             }
+            EngineError::Unprocessable { run, why } => Self::from(why).with("runId", run.as_str()),
             EngineError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<Undecided> for Problem {
+    fn from(why: Undecided) -> Self {
+        match why {
+            Undecided::NoThreads => Self::unavailable(&why.to_string(), RETRY_LATER_SECONDS),
+            // What broke is for the operator, and was told there.
+            Undecided::Broke(_) => Self::new(
+                Code::RunUnprocessable,
+                "deciding what comes next broke the host's own code",
+            ),
+            Undecided::Overran { .. } | Undecided::Unusable(_) => {
+                Self::new(Code::RunUnprocessable, why.to_string())
+            }
         }
     }
 }

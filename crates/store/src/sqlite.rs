@@ -40,6 +40,7 @@ mod roster;
 mod rows;
 mod schedules;
 mod secrets;
+mod strikes;
 mod triggers;
 mod webhooks;
 mod work;
@@ -246,6 +247,20 @@ impl Store for SqliteStore {
     ) -> Result<bool, StoreError> {
         let claim = claim.clone();
         self.writer.write(move |db| claim::release(db, &claim, seen, wake_at)).await
+    }
+
+    async fn strike(&self, run: &RunId) -> Result<u32, StoreError> {
+        let run = run.clone();
+        self.writer.write(move |db| strikes::strike(db, &run)).await
+    }
+
+    async fn absolve(&self, run: &RunId) -> Result<(), StoreError> {
+        let run = run.clone();
+        self.writer.write(move |db| strikes::absolve(db, &run)).await
+    }
+
+    async fn struck(&self) -> Result<Vec<(RunId, u32)>, StoreError> {
+        self.readers.read(strikes::struck).await
     }
 
     async fn changed(&self, run: &RunId, version: u64) {

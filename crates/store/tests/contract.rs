@@ -201,7 +201,10 @@ contract! {
         a_renewed_lease_lasts_longer
         a_claim_can_be_given_back_without_an_append
         what_a_holder_has_not_seen_is_looked_at_when_the_run_is_given_back
-        a_new_process_finds_every_lease_void;
+        a_new_process_finds_every_lease_void
+        decisions_that_came_to_nothing_are_counted_over_a_restart
+        a_clock_that_was_put_forward_ends_no_lease
+        tenants_take_turns_where_more_is_due_than_can_be_taken;
     outcomes:
         a_repeated_create_gets_the_first_outcome
         parallel_creates_with_one_key_make_one_run

@@ -17,8 +17,8 @@ use callboard_agents::{
 };
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
-    Activities, Catalog, Engine, InMemoryStore, Options, Order, PackOwner, Parts, Recorded, Store,
-    Target,
+    Activities, Catalog, DrivingLimits, Engine, InMemoryStore, Options, Order, PackOwner, Parts,
+    Recorded, Store, Target,
 };
 use callboard_protocol::{
     Object, Owner, Principal, RunId, SafetyTier, Tenant, Timestamp, ToolEgress, ToolReplay,
@@ -326,6 +326,7 @@ impl World {
                 host: name.into(),
                 lease: LEASE,
                 heartbeat: LEASE / 3,
+                driving: DrivingLimits::default(),
                 limits: self.limits,
             },
         });

@@ -48,7 +48,27 @@ pub struct Task {
     pub has_called_tools: bool,
 }
 
+/// What a run may hold whose steps are short: copying so much takes microseconds.
+const LIGHT_BYTES: usize = 64 << 10;
+/// How long the log of such a run may be.
+const LIGHT_EVENTS: u64 = 4096;
+
 impl Run {
+    /// Whether whatever happens to this run next is short by construction: its plan is plain, nobody else's outcomes
+    /// reach it, and what it holds is small.
+    pub fn is_light(&self) -> bool {
+        self.weight() <= LIGHT_BYTES
+            && self.version <= LIGHT_EVENTS
+            && self.birth.agents.is_empty()
+            && self.birth.fork.is_none()
+            && self.plan.is_plain()
+    }
+
+    /// What the run holds at most, as its values are weighed: what it was given counts twice, since it is kept as it was.
+    pub fn weight(&self) -> usize {
+        self.taken.saturating_add(self.given)
+    }
+
     /// The attempts that somebody must perform. Derived from the state alone, so that starting, recovery and takeover
     /// are the same code.
     pub fn attempts(&self) -> impl Iterator<Item = Attempt> + '_ {

@@ -9,7 +9,7 @@ use crate::engine::EngineError;
 /// How many children are started, or heard, in one append: enough to share a commit, few enough not to hold it up.
 const MOST_AT_ONCE: usize = 64;
 
-impl Driver {
+impl Driver<'_> {
     /// Starts the children that are owed, ends those that must end, and records what is new of the others.
     pub(super) async fn tend_children(&mut self) -> Result<Option<Left>, EngineError> {
         self.is_tending = true;

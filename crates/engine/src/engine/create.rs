@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use callboard_core::{Birth, Run, RunBudget};
-use callboard_protocol::{InvocationSource, RunStatus, Timestamp};
+use callboard_core::{Birth, HostLimits, Inadmissible, Plan, Run, RunBudget, RunLimits};
+use callboard_protocol::{InvocationSource, Object, RunStatus, Timestamp};
 
 use super::{Done, Engine, EngineError, Remember};
+use crate::decisions::{Lane, Undecided};
 use crate::directory::workflow_of;
 use crate::order::{Order, Target};
+use crate::places::Place;
 use crate::store::{Claim, ClaimOrigin, Digest, Lease, NewRun, Outcome, Scope, StoreError};
 
 /// A run before it is written, with the claim that its creator takes. Record and state are large and pass through
@@ -17,7 +19,7 @@ use crate::store::{Claim, ClaimOrigin, Digest, Lease, NewRun, Outcome, Scope, St
 #[derive(Debug)]
 pub(crate) struct Newborn {
     pub(crate) record: Box<NewRun>,
-    pub(crate) claim: Option<Claim>,
+    pub(crate) claim: Option<(Claim, Place)>,
     pub(crate) run: Box<Run>,
 }
 
@@ -54,7 +56,7 @@ impl Engine {
             }
             Target::Agent(agent) | Target::Mentioned(agent) | Target::Node(agent) => {
                 // A name that no workflow could hold is nobody's.
-                let entry = inner.catalog.of_agent(agent);
+                let entry = inner.catalog.of_agent(agent).await;
                 let entry = entry.map_err(|_| EngineError::UnknownAgent(agent.clone()))?;
                 (workflow_of(agent), entry)
             }
@@ -75,7 +77,7 @@ impl Engine {
         }
         inner.directory.admit_models(&order.configurable)?;
         let host = inner.options.limits;
-        let limits = entry.plan.admit(&order.inputs, &order.configurable, host)?;
+        let limits = self.admit(&entry.plan, &order, host).await?;
         let budget = RunBudget::admit(&order.configurable, &host, None)?;
         // Before the clock: whatever the run sees was written before it says that it began.
         let as_of = inner.memory.memory_position().await?;
@@ -88,21 +90,47 @@ impl Engine {
         birth.files = files;
         complete(&mut birth);
         let run = Run::new(Arc::new(birth), entry.plan);
-        let mut newborn = self.newborn(run, entry.source, at);
+        let mut newborn = self.newborn(run, entry.source);
         newborn.record.exclusive = exclusive;
         Ok(newborn)
     }
 
-    /// A run that is about to be written. Its creator drives it too, unless it is about to stop.
-    pub(crate) fn newborn(&self, run: Run, definition: Arc<str>, at: Timestamp) -> Newborn {
+    /// Checks what a run is started with. A schema of the definition's may take long over it.
+    async fn admit(
+        &self,
+        plan: &Arc<Plan>,
+        order: &Order,
+        host: HostLimits,
+    ) -> Result<RunLimits, EngineError> {
+        if plan.definition().configurable_schema.is_none() {
+            return Ok(plan.admit(&order.inputs, &order.configurable, host)?);
+        }
+        let (plan, inputs) = (Arc::clone(plan), order.inputs.clone());
+        let configurable = order.configurable.clone();
+        let admit = move || plan.admit(&inputs, &configurable, host);
+        Ok(self.inner.decisions.make(Lane::Read, admit).await.map_err(unadmitted)??)
+    }
+
+    /// A run that is about to be written. Its creator drives it too, unless it is about to stop or drives as many as
+    /// it may: then the run is taken up when it has its turn.
+    pub(crate) fn newborn(&self, run: Run, definition: Arc<str>) -> Newborn {
         let options = &self.inner.options;
-        let lease = (!self.inner.stop.is_cancelled())
-            .then(|| Lease { host: options.host.clone(), until: at.plus(options.lease) });
-        let claim = lease.as_ref().map(|lease| Claim {
-            run: run.id().clone(),
-            host: lease.host.clone(),
-            epoch: Claim::FIRST_EPOCH,
-            origin: ClaimOrigin::Free,
+        let place = match self.inner.stop.is_cancelled() {
+            true => None,
+            false if run.birth().parent.is_some() => Some(self.inner.places.take_anyway()),
+            false => self.inner.places.take(),
+        };
+        let lease = place
+            .as_ref()
+            .map(|_| Lease { host: options.host.clone(), until: self.inner.lease_end() });
+        let claim = place.map(|place| {
+            let claim = Claim {
+                run: run.id().clone(),
+                host: options.host.clone(),
+                epoch: Claim::FIRST_EPOCH,
+                origin: ClaimOrigin::Free,
+            };
+            (claim, place)
         });
         let record = NewRun {
             birth: Birth::clone(run.birth()),
@@ -154,12 +182,28 @@ impl Engine {
             }
             // The caller may be gone; the run is not.
             let _gone = sender.send(outcome);
-            if let Some(claim) = claim.filter(|_| is_created) {
-                engine.drive_held(claim, Some(run)).await;
+            match claim.filter(|_| is_created) {
+                Some((claim, place)) => engine.drive_held(claim, place, Some(run)).await,
+                // It has its turn when there is a place.
+                None if is_created => engine.inner.nudge.notify_one(),
+                None => {}
             }
         });
         let stopping = |_| Err(StoreError::Unavailable("the host is stopping".into()));
         written.await.unwrap_or_else(stopping).map(|()| done)
+    }
+}
+
+/// Options that take too long to check are as wrong as those that do not pass.
+fn unadmitted(why: Undecided) -> EngineError {
+    match why {
+        Undecided::NoThreads => StoreError::Unavailable(why.to_string()).into(),
+        why => EngineError::Inadmissible(Inadmissible {
+            code: "validation_error",
+            path: "configurable".to_owned(),
+            message: format!("cannot be checked against configurableSchema: {why}"),
+            details: Object::new(),
+        }),
     }
 }
 

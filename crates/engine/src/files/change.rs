@@ -134,7 +134,8 @@ impl Engine {
         let unknown = || EngineError::UnknownRun(run.clone());
         let opened = self.inner.store.open(run).await?;
         let opened = opened.filter(|opened| scope.sees(&opened.birth)).ok_or_else(unknown)?;
-        let plan = self.inner.catalog.plan(&opened.birth.definition, &opened.definition)?;
+        let plan = self.inner.catalog.plan(&opened.birth.definition, &opened.definition).await;
+        let plan = plan.map_err(StoreError::from)?;
         let until = usize::try_from(version).unwrap_or(usize::MAX).min(opened.entries.len());
         let then = Run::replay(Arc::new(opened.birth), plan, &opened.entries[..until]);
         Ok(then.files_seen())

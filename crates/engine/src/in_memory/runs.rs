@@ -1,9 +1,11 @@
 //! Runs: made, appended to, listed, claimed.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 
 use callboard_core::{Birth, Entry, Head};
-use callboard_protocol::{RunId, RunStatus, Timestamp};
+use callboard_protocol::{RunId, RunStatus, Tenant, Timestamp};
 
 use super::{InMemoryStore, StoredRun, Tables, index, unknown};
 use crate::effects::{Begun, EffectClaim, EffectId};
@@ -116,6 +118,26 @@ impl Store for InMemoryStore {
         Ok(run.head.wake_at == Some(Timestamp::default()))
     }
 
+    async fn strike(&self, run: &RunId) -> Result<u32, StoreError> {
+        let mut tables = self.tables();
+        let run = tables.runs.get_mut(run).ok_or_else(|| unknown(run))?;
+        run.strikes += 1;
+        Ok(run.strikes)
+    }
+
+    async fn absolve(&self, run: &RunId) -> Result<(), StoreError> {
+        if let Some(run) = self.tables().runs.get_mut(run) {
+            run.strikes = run.strikes.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    async fn struck(&self) -> Result<Vec<(RunId, u32)>, StoreError> {
+        let tables = self.tables();
+        let struck = tables.runs.iter().filter(|(_, run)| run.strikes > 0);
+        Ok(struck.map(|(id, run)| (id.clone(), run.strikes)).collect())
+    }
+
     async fn changed(&self, run: &RunId, version: u64) {
         let mut listener = self.changes.listen(run);
         let stored = self.tables().runs.get(run).map_or(0, |run| run.head.version);
@@ -207,6 +229,7 @@ impl Tables {
             lease_until: None,
             epoch: 0,
             is_poked: false,
+            strikes: 0,
             snapshot: None,
             interrupts: Vec::new(),
         };
@@ -305,9 +328,21 @@ impl Tables {
             .filter_map(|run| run.head.wake_at)
             .filter(|wake_at| *wake_at > request.at)
             .min();
-        let mut due: Vec<&mut StoredRun> =
-            self.runs.values_mut().filter(|run| run.is_claimable(request.at)).collect();
+        let mut due: Vec<&mut StoredRun> = self
+            .runs
+            .values_mut()
+            .filter(|run| run.is_claimable(request.at, request.lapsed_at))
+            .collect();
         due.sort_by_key(|run| (run.head.wake_at, run.ordinal));
+        if due.len() > request.most {
+            // In turn between tenants, so that one with many runs does not keep the others waiting.
+            let mut turns: BTreeMap<Tenant, usize> = BTreeMap::new();
+            due.sort_by_cached_key(|run| {
+                let turn = turns.entry(run.birth.owner.tenant.clone()).or_default();
+                *turn += 1;
+                (*turn, run.head.wake_at, run.ordinal)
+            });
+        }
         let claims = due.into_iter().take(request.most).map(|run| {
             run.epoch += 1;
             let origin = if run.holder.is_some() { ClaimOrigin::Lost } else { ClaimOrigin::Free };

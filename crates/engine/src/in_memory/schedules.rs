@@ -114,6 +114,8 @@ impl Schedules for InMemoryStore {
             let run_id = run.birth.run_id.clone();
             tables.create(run)?;
             tables.fires.insert((id, slot), run_id);
+        } else if let Some(next) = schedule.state.next_slot {
+            tables.fires.retain(|(fired, slot), _| *fired != id || *slot < next);
         }
         tables.replace(schedule, expected)
     }

@@ -19,6 +19,8 @@ pub(super) struct StoredRun {
     pub(super) epoch: u64,
     /// Somebody appended what this run waits for, and nobody has looked since.
     pub(super) is_poked: bool,
+    /// Decisions about it that did not come to their end.
+    pub(super) strikes: u32,
     /// The fold, and the version that it has seen.
     pub(super) snapshot: Option<(u64, String)>,
     /// What the run asks.
@@ -32,9 +34,9 @@ impl StoredRun {
             && self.holder.as_ref() == Some(&claim.host)
     }
 
-    pub(super) fn is_claimable(&self, at: Timestamp) -> bool {
+    pub(super) fn is_claimable(&self, at: Timestamp, lapsed_at: Timestamp) -> bool {
         self.head.wake_at.is_some_and(|wake_at| wake_at <= at)
-            && self.lease_until.is_none_or(|until| until <= at)
+            && self.lease_until.is_none_or(|until| until <= lapsed_at)
     }
 
     /// Makes the run due at once, or as soon as its holder gives it back.

@@ -79,7 +79,7 @@ impl Keeper {
         let mut birth =
             order.birth(run, WORKFLOW.into(), digest, Cast::default(), (limits, None), now);
         birth.memory.as_of = inner.memory.memory_position().await?;
-        let newborn = engine.newborn(Run::new(Arc::new(birth), plan), definition, now);
+        let newborn = engine.newborn(Run::new(Arc::new(birth), plan), definition);
         let once = only_once(key_of(crowd), now.plus(TRIED_AGAIN_AFTER));
         engine.bring_up(newborn, Some(once)).await
     }

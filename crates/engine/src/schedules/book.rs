@@ -72,7 +72,7 @@ impl Scheduler {
             return Err(BookError::UnknownWorkflow(new.workflow));
         }
         self.check_member(&place, new.roster_id.as_ref(), &new.workflow).await?;
-        let now = engine.clock().now();
+        let now = engine.clock().wall();
         let next = first_slot(&new.timing, now)?;
         let state = ScheduleState {
             timing: new.timing,
@@ -137,7 +137,7 @@ impl Scheduler {
         if let Some(Some(member)) = &change.roster_id {
             self.check_member(&schedule.place, Some(member), &schedule.workflow).await?;
         }
-        let (expected, now) = (schedule.version, self.inner.engine.clock().now());
+        let (expected, now) = (schedule.version, self.inner.engine.clock().wall());
         let state = &mut schedule.state;
         let is_resumed = change.enabled == Some(true) && !state.enabled;
         state.timing = change.timing.unwrap_or_else(|| state.timing.clone());
@@ -211,7 +211,7 @@ impl Scheduler {
         schedule: &Schedule,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
-        let slot = Slot { at: self.inner.engine.clock().now(), is_catch_up: false };
+        let slot = Slot { at: self.inner.engine.clock().wall(), is_catch_up: false };
         let mut order = order(schedule, slot);
         // Somebody asks for the run itself, so a pause of the member does not forbid it.
         order.acting = match self.fire_of(schedule, TriggerSource::Manual).await? {

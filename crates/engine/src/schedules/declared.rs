@@ -158,7 +158,7 @@ impl Scheduler {
         entry: &CatalogEntry,
         tenant: &Tenant,
     ) -> Result<(), StoreError> {
-        let (id, now) = (entry.plan.id(), self.inner.engine.clock().now());
+        let (id, now) = (entry.plan.id(), self.inner.engine.clock().wall());
         let owner = Owner { tenant: tenant.clone(), ..host.owner.clone() };
         let mut declared = Vec::new();
         if self.tenants_of(host, entry).await?.contains(tenant) {

@@ -176,7 +176,11 @@ impl Scheduler {
         Ok(Some(id))
     }
 
-    async fn keep(&self, schedule: Schedule, now: Timestamp) -> Result<Option<RunId>, EngineError> {
+    pub(super) async fn keep(
+        &self,
+        schedule: Schedule,
+        now: Timestamp,
+    ) -> Result<Option<RunId>, EngineError> {
         let expected = schedule.version;
         let schedule = rested(schedule, now);
         self.inner.schedules.advance_schedule(schedule, expected, None).await?;

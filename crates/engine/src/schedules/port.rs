@@ -41,7 +41,8 @@ pub trait Schedules: fmt::Debug + Send + Sync {
     async fn due_schedules(&self, at: Timestamp, most: usize) -> Result<DueSchedules, StoreError>;
 
     /// Keeps a schedule's next state, the slot that it fired and that slot's run, or none of them. A schedule that no
-    /// longer has the version `expected`, and a slot that has fired, are [`StoreError::Moved`].
+    /// longer has the version `expected`, and a slot that has fired, are [`StoreError::Moved`]. Where no slot fired, those
+    /// from the next one on count as not fired: a clock that was put back comes to them again.
     async fn advance_schedule(
         &self,
         schedule: Schedule,

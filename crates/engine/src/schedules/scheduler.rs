@@ -6,11 +6,13 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use tokio::sync::Notify;
 
+use callboard_core::HORIZON;
 use callboard_protocol::Timestamp;
 
 use super::declared::HostOwner;
 use super::port::Schedules;
-use crate::engine::Engine;
+use super::turn::before_set_back;
+use crate::engine::{Engine, EngineError};
 use crate::pace::Pace;
 use crate::store::StoreError;
 
@@ -23,6 +25,8 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// A look that comes later than this after the last one finds a machine that slept, or was hopelessly busy: what was due
 /// meanwhile is caught up with once instead of slot by slot.
 const LOST_TOUCH: Duration = Duration::from_secs(10);
+/// More schedules than a host can have.
+const EVERY: usize = u32::MAX as usize;
 
 /// Starts runs when schedules say so. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -71,7 +75,13 @@ impl Scheduler {
         self.inner.engine.inner.tasks.spawn(async move {
             let inner = &this.inner;
             let pace = Pace { what: "schedules", wake: &inner.wake, longest_sleep: LONGEST_SLEEP };
-            inner.engine.tick_until_stopped(pace, |now| this.tick(now)).await;
+            // People mean the time on the wall, whatever time this process has kept.
+            let tick = async |now: Timestamp| {
+                let wall = inner.engine.clock().wall();
+                let next = this.tick(wall).await?;
+                Ok(next.map(|next| now.plus(next.since(wall))))
+            };
+            inner.engine.tick_until_stopped(pace, tick).await;
         });
     }
 
@@ -82,7 +92,10 @@ impl Scheduler {
 
     /// Fires every slot that is due; answers when the next one is.
     pub async fn tick(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let awake_since = self.pay_attention(now);
+        let (awake_since, may_be_set_back) = self.pay_attention(now);
+        if may_be_set_back {
+            self.find_slots_again(now).await?;
+        }
         loop {
             let due = self.inner.schedules.due_schedules(now, BATCH).await?;
             if due.schedules.is_empty() {
@@ -109,14 +122,34 @@ impl Scheduler {
         *self.inner.attention.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    fn pay_attention(&self, now: Timestamp) -> Timestamp {
+    /// Slots that a clock found which was put back since lie too far ahead: nobody would hear of them for that long.
+    async fn find_slots_again(&self, now: Timestamp) -> Result<(), StoreError> {
+        let all = self.inner.schedules.due_schedules(now.plus(HORIZON * 2), EVERY).await?;
+        for mut schedule in all.schedules {
+            let Some(next) = before_set_back(&schedule, now) else { continue };
+            tracing::warn!(schedule = %schedule.id, %next, "the clock was put back; the next slot is found again");
+            schedule.state.next_slot = Some(next);
+            match self.keep(schedule, now).await {
+                // Another host was faster, and that is as good.
+                Ok(_) | Err(EngineError::Store(StoreError::Moved { .. })) => {}
+                Err(EngineError::Store(error)) => return Err(error),
+                Err(error) => tracing::warn!(%error, "schedule not set back"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Since when this process has looked without a pause, and whether the clock may have been put back since the last
+    /// look. At the first nobody knows.
+    fn pay_attention(&self, now: Timestamp) -> (Timestamp, bool) {
         // Two times are read and written whole; a panic elsewhere cannot leave them half-changed.
         let mut attention = self.inner.attention.lock().unwrap_or_else(PoisonError::into_inner);
+        let may_be_set_back = attention.is_none_or(|before| before.last > now.plus(LOST_TOUCH));
         let since = match *attention {
             Some(before) if now.since(before.last) <= LOST_TOUCH => before.since.min(now),
             Some(_) | None => now,
         };
         *attention = Some(Attention { since, last: now });
-        since
+        (since, may_be_set_back)
     }
 }

@@ -61,6 +61,20 @@ pub(super) fn turn(
     Ok(Turn::Missed { last, next })
 }
 
+/// A schedule that moved later than this was moved by a clock that has been put back since. Smaller corrections are
+/// none of its business: a slot that has just fired must not come again.
+const AHEAD: Duration = Duration::from_secs(10);
+
+/// The next slot by a clock that was put back, where the one that is kept was found before that and lies beyond it.
+pub(super) fn before_set_back(schedule: &Schedule, now: Timestamp) -> Option<Timestamp> {
+    let state = &schedule.state;
+    let moved_at = state.last_turn.as_ref().map_or(state.updated_at, |last| last.at);
+    let next = state.next_slot.filter(|_| moved_at.max(state.updated_at) > now.plus(AHEAD))?;
+    let Timing::Cron { cron, timezone } = &state.timing else { return None };
+    let first = Cron::read(cron, timezone).ok()?.next_after(now)?;
+    (first < next).then_some(first)
+}
+
 #[cfg(test)]
 mod tests {
     use callboard_protocol::Object;
@@ -131,5 +145,20 @@ mod tests {
         let schedule = hourly(MissedFire::Skip, "09:00:00");
         let looked = turn(&schedule, at("09:00:01"), at("09:00:01")).unwrap();
         assert_eq!(looked, fire("09:00:00", false, "10:00:00"));
+    }
+
+    #[test]
+    fn only_a_clock_that_was_put_back_finds_slots_again() {
+        let mut schedule = hourly(MissedFire::Skip, "09:00:00");
+        schedule.state.updated_at = at("08:30:00");
+        for (now, found) in [("08:30:00", None), ("08:29:55", None), ("08:40:00", None)] {
+            assert_eq!(before_set_back(&schedule, at(now)), found, "{now}");
+        }
+        assert_eq!(before_set_back(&schedule, at("04:30:00")), Some(at("05:00:00")));
+        assert_eq!(
+            before_set_back(&schedule, at("08:10:00")),
+            None,
+            "it is the next one all the same"
+        );
     }
 }

@@ -368,3 +368,27 @@ async fn r55_a_replay_survives_a_crash_at_any_write_and_calls_nobody() {
         assert_eq!(tell(&log), tell(&told), "{fate:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_child_wakes_a_parent_that_is_held_at_the_same_instant() {
+    let node = |id: &str, kind: &str, config: Value| {
+        json!({ "id": id, "typeId": kind, "name": id,
+        "position": { "x": 0, "y": 0 }, "config": config, "inputs": {} })
+    };
+    let mut parent = crate::world::workflow(
+        "parent",
+        &[node("below", "core.subWorkflow", json!({ "workflowId": "child" }))],
+    );
+    // Shorter than what a holder sits out: the parent does not rest.
+    parent["settings"] = json!({ "timeout": 30_000 });
+    let wait = node("wait", "core.delay", json!({ "delayMs": 1_234 }));
+    let stage = Stage::new(&[parent, crate::world::workflow("child", &[wait])], OnUnknown::Repeat);
+    let (engine, _store) = stage.host("first", Fate::Live);
+    let run = crate::world::start(&engine, "parent").await;
+    let log = ended(&stage.shared, &run).await;
+    let logs = stage.logs().await;
+    let of_child = |(_, log): &&(String, Vec<Recorded>)| log.iter().all(|event| event.run != run);
+    let child = logs.iter().find(of_child).unwrap();
+    assert_eq!(log.last().unwrap().kind, "run.completed");
+    assert_eq!(log.last().unwrap().at, child.1.last().unwrap().at);
+}

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod clocks;
+mod crowd;
 mod deployments;
 mod engine;
 mod errands;
@@ -19,6 +21,7 @@ mod schedules;
 mod secrets;
 mod sim;
 mod simulation;
+mod stuck;
 mod triggers;
 mod webhooks;
 mod work;

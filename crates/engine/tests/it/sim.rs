@@ -1,7 +1,7 @@
 //! A world in memory: simulated time, scripted activities, and a store that dies on command.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use tokio::sync::Notify;
 use callboard_core::{ConformanceNodes, Entry, Fact, HostLimits, Outcome as Performed};
 use callboard_engine::{
     Activities, Activity, Append, Begun, Call, Catalog, Claim, ClaimRequest, Claimed, Clock,
-    Digest, EffectClaim, EffectId, Engine, Filter, Found, Ids, InMemoryStore, InboxFilter,
-    InboxItem, KeyMode, Listed, NewRun, NoAgents, Opened, Options, Order, Outcome, Page, Parts,
-    Recorded, Scope, Store, StoreError, Target,
+    Digest, DrivingLimits, EffectClaim, EffectId, Engine, Filter, Found, Ids, InMemoryStore,
+    InboxFilter, InboxItem, KeyMode, Listed, NewRun, NoAgents, Opened, Options, Order, Outcome,
+    Page, Parts, Recorded, Scope, Steady, Store, StoreError, Target,
 };
 use callboard_protocol::{Object, Owner, RunId, RunStatus, Timestamp};
 
@@ -25,11 +25,20 @@ pub(crate) const LEASE: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(crate) struct SimClock {
     start: tokio::time::Instant,
+    steady: Steady,
+    /// How far the clock on the wall was put forward or back, in milliseconds.
+    stepped: AtomicI64,
 }
 
 impl SimClock {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { start: tokio::time::Instant::now() })
+        let start = tokio::time::Instant::now();
+        Arc::new(Self { start, steady: Steady::new(), stepped: AtomicI64::new(0) })
+    }
+
+    /// Puts the clock on the wall forward or back.
+    pub(crate) fn step(&self, by_ms: i64) {
+        self.stepped.fetch_add(by_ms, Ordering::Relaxed);
     }
 }
 
@@ -39,7 +48,16 @@ const EPOCH_MS: i64 = 1_700_000_000_000;
 #[async_trait]
 impl Clock for SimClock {
     fn now(&self) -> Timestamp {
+        self.steady.read(self.wall(), self.start.elapsed())
+    }
+
+    fn counted(&self) -> Timestamp {
         Timestamp::from_millis(EPOCH_MS).plus(self.start.elapsed())
+    }
+
+    fn wall(&self) -> Timestamp {
+        let stepped = EPOCH_MS + self.stepped.load(Ordering::Relaxed);
+        Timestamp::from_millis(stepped).plus(self.start.elapsed())
     }
 
     async fn sleep_until(&self, at: Timestamp) {
@@ -230,6 +248,21 @@ impl Store for DoomedStore {
         self.inner.release(claim, seen, wake_at).await
     }
 
+    async fn strike(&self, run: &RunId) -> Result<u32, StoreError> {
+        self.live().await;
+        self.inner.strike(run).await
+    }
+
+    async fn absolve(&self, run: &RunId) -> Result<(), StoreError> {
+        self.live().await;
+        self.inner.absolve(run).await
+    }
+
+    async fn struck(&self) -> Result<Vec<(RunId, u32)>, StoreError> {
+        self.live().await;
+        self.inner.struck().await
+    }
+
     async fn changed(&self, run: &RunId, version: u64) {
         self.live().await;
         self.inner.changed(run, version).await;
@@ -310,6 +343,20 @@ pub(crate) fn host_with(
     definitions: &[String],
     activities: Activities,
 ) -> Engine {
+    let driving = DrivingLimits::default();
+    host_limited(name, store, workflows, clock, definitions, activities, driving)
+}
+
+/// The same with limits of its own.
+pub(crate) fn host_limited(
+    name: &str,
+    store: Arc<dyn Store>,
+    workflows: Arc<InMemoryStore>,
+    clock: Arc<SimClock>,
+    definitions: &[String],
+    activities: Activities,
+    driving: DrivingLimits,
+) -> Engine {
     let memory = Arc::clone(&workflows);
     let files = workflows.clone();
     let roster = workflows.clone();
@@ -333,6 +380,7 @@ pub(crate) fn host_with(
             host: name.into(),
             lease: LEASE,
             heartbeat: LEASE / 3,
+            driving,
             limits: HostLimits { max_run_duration_ms: 86_400_000, ..HostLimits::default() },
         },
     });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use callboard_engine::{CatalogEntry, DeclaredError, Origin, Put, RegisterError};
+use callboard_engine::{CatalogEntry, DeclaredError, Origin, Put, RegisterError, Undecided};
 use callboard_protocol::WorkflowId;
 use serde::Serialize;
 use serde_json::Value;
@@ -139,6 +139,10 @@ fn problem(error: RegisterError) -> Problem {
         RegisterError::Inadmissible(error) => error.into(),
         RegisterError::Declared(DeclaredError { path, why }) => unfit(&why, &path, &path),
         RegisterError::Reserved(_) => reserved(),
+        RegisterError::Undecided(why @ Undecided::NoThreads) => why.into(),
+        RegisterError::Undecided(_) => Problem::invalid(
+            "definition: checking it takes too long; make its schemas and expressions simpler",
+        ),
         RegisterError::Store(error) => error.into(),
     }
 }

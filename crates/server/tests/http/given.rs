@@ -24,8 +24,8 @@ use callboard_backends::{
 };
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
-    Activities, Activity, Bridge, Catalog, Courier, Engine, InMemoryStore, KeyMode, Options, Parts,
-    Pulse, Queues, RandomIds, Scheduler,
+    Activities, Activity, Bridge, Catalog, Courier, DrivingLimits, Engine, InMemoryStore, KeyMode,
+    Options, Parts, Pulse, Queues, RandomIds, Scheduler,
 };
 use callboard_protocol::{Owner, Principal, Tenant, Timestamp};
 use callboard_server::{
@@ -359,6 +359,7 @@ fn engine(
             host: "test-host".into(),
             lease: Duration::from_secs(30),
             heartbeat: Duration::from_secs(10),
+            driving: DrivingLimits::default(),
             limits,
         },
     })

@@ -10,8 +10,18 @@ use super::rows::{execute, millis, signed, unsigned};
 
 /// What is due and held by nobody alive, the longest overdue first.
 pub(super) const DUE: &str = "SELECT id, run_id, epoch, holder IS NOT NULL FROM runs
-     WHERE wake_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?1)
+     WHERE wake_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?3)
      ORDER BY wake_at, id LIMIT ?2";
+
+/// The same where more is due than can be taken: in turn between tenants, so that one with many runs does not keep the
+/// others waiting. So many are looked at; with more, those that came first go first.
+pub(super) const DUE_IN_TURN: &str = "SELECT id, run_id, epoch, is_lost FROM (
+         SELECT id, run_id, epoch, holder IS NOT NULL AS is_lost, wake_at,
+             row_number() OVER (PARTITION BY tenant ORDER BY wake_at, id) AS turn
+         FROM (SELECT * FROM runs
+             WHERE wake_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?3)
+             ORDER BY wake_at, id LIMIT 65536))
+     ORDER BY turn, wake_at, id LIMIT ?2";
 
 pub(super) const NEXT: &str = "SELECT min(wake_at) FROM runs WHERE wake_at > ?1";
 
@@ -35,8 +45,22 @@ pub(super) fn claim(db: &Connection, request: &ClaimRequest) -> Result<Claimed, 
 }
 
 fn due(db: &Connection, request: &ClaimRequest) -> Result<Vec<(i64, Claim)>, Fault> {
-    let mut select = db.prepare_cached(DUE)?;
-    let mut rows = select.query(params![request.at.as_millis(), signed(request.most as u64)])?;
+    let found = select_due(db, request, DUE, request.most + 1)?;
+    match found.len() > request.most {
+        true => select_due(db, request, DUE_IN_TURN, request.most),
+        false => Ok(found),
+    }
+}
+
+fn select_due(
+    db: &Connection,
+    request: &ClaimRequest,
+    sql: &str,
+    most: usize,
+) -> Result<Vec<(i64, Claim)>, Fault> {
+    let mut select = db.prepare_cached(sql)?;
+    let (at, lapsed_at) = (request.at.as_millis(), request.lapsed_at.as_millis());
+    let mut rows = select.query(params![at, signed(most as u64), lapsed_at])?;
     let mut due = Vec::new();
     while let Some(row) = rows.next()? {
         let claim = Claim {

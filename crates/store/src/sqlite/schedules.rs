@@ -118,7 +118,10 @@ impl Schedules for SqliteStore {
             StoreError::Unavailable(format!("schedule {what} cannot be written: {error}"))
         })?;
         let Some((slot, run)) = fired else {
-            let write = move |db: &Connection| advance(db, &schedule, &state, expected).map(drop);
+            let write = move |db: &Connection| {
+                let row = advance(db, &schedule, &state, expected)?;
+                forget_from(db, row, schedule.state.next_slot)
+            };
             return self.writer.write(write).await;
         };
         let run = SealedRun::seal(run, &self.seal)?;
@@ -213,6 +216,14 @@ fn advance(db: &Connection, schedule: &Schedule, state: &str, expected: u64) -> 
     // The statement has done its work only when it was read to its end.
     while rows.next()?.is_some() {}
     Ok(row)
+}
+
+/// What lies ahead has not fired, whatever a clock said that was put back since.
+fn forget_from(db: &Connection, schedule: i64, next: Option<Timestamp>) -> Result<(), Fault> {
+    let Some(next) = next else { return Ok(()) };
+    let sql = "DELETE FROM schedule_fires WHERE schedule = ?1 AND slot >= ?2";
+    execute(db, sql, params![schedule, next.as_millis()])?;
+    Ok(())
 }
 
 fn mark_fired(

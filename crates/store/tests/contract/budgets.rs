@@ -148,7 +148,15 @@ pub(crate) async fn what_is_set_aside_ends_with_its_run_and_with_its_holder(
     }
     assert_eq!(before().await?, times(1), "a lost holder may still be at it");
     let (until, most) = (at(19_000), 10);
-    store.claim(&ClaimRequest { host: "h2".into(), at: at(9_000), until, most }).await?;
+    store
+        .claim(&ClaimRequest {
+            host: "h2".into(),
+            at: at(9_000),
+            lapsed_at: at(9_000),
+            until,
+            most,
+        })
+        .await?;
     assert_eq!(before().await?, Spent::default(), "who has taken over asks for itself");
     Ok(())
 }

@@ -23,7 +23,13 @@ async fn claim_some(
     most: usize,
 ) -> Result<Claimed, StoreError> {
     store
-        .claim(&ClaimRequest { host: host.into(), at: at(now), until: at(now + 10_000), most })
+        .claim(&ClaimRequest {
+            host: host.into(),
+            at: at(now),
+            lapsed_at: at(now),
+            until: at(now + 10_000),
+            most,
+        })
         .await
 }
 
@@ -299,5 +305,61 @@ pub(crate) async fn a_new_process_finds_every_lease_void(
         claimed,
         Claimed { claims: vec![lost("held"), lost("touched")], next: Some(at(80_000)) }
     );
+    Ok(())
+}
+
+pub(crate) async fn decisions_that_came_to_nothing_are_counted_over_a_restart(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    for run in ["r1", "r2"] {
+        store.create(new_run(run)).await?;
+        assert_eq!(store.strike(&run.into()).await?, 1);
+    }
+    assert_eq!(store.strike(&"r1".into()).await?, 2);
+    store.absolve(&"r2".into()).await?;
+    store.absolve(&"nobody".into()).await?;
+    assert!(store.strike(&"nobody".into()).await.is_err());
+    subject.restart()?;
+    let store = subject.ports()?;
+    assert_eq!(store.struck().await?, [("r1".into(), 2)]);
+    store.absolve(&"r1".into()).await?;
+    assert_eq!(store.struck().await?, [("r1".into(), 1)]);
+    Ok(())
+}
+
+pub(crate) async fn a_clock_that_was_put_forward_ends_no_lease(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    store.create(new_run("r1")).await?;
+    claim_at(store, "h1", 1_000).await?;
+    let mut request = ClaimRequest {
+        host: "h1".into(),
+        at: at(90_000),
+        lapsed_at: at(1_500),
+        until: at(11_500),
+        most: 10,
+    };
+    assert_eq!(store.claim(&request).await?.claims, []);
+    request.lapsed_at = at(11_000);
+    let lost = Claim { origin: ClaimOrigin::Lost, ..claim("r1", "h1", 2) };
+    assert_eq!(store.claim(&request).await?.claims, [lost]);
+    Ok(())
+}
+
+pub(crate) async fn tenants_take_turns_where_more_is_due_than_can_be_taken(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    for number in 0..6 {
+        store.create(due_at(&format!("many-{number}"), 1_000)).await?;
+    }
+    let mut few = due_at("few", 2_000);
+    few.birth.owner.tenant = "other".into();
+    store.create(few).await?;
+    assert_eq!(names(&claim_some(store, "h1", 3_000, 2).await?), ["many-0", "few"]);
+    let rest = claim_some(store, "h1", 3_000, 9).await?;
+    assert_eq!(names(&rest), ["many-1", "many-2", "many-3", "many-4", "many-5"]);
     Ok(())
 }

@@ -9,7 +9,13 @@ use crate::{Ports, Subject};
 
 async fn held(store: &dyn Ports) -> anyhow::Result<Claim> {
     store.create(new_run("r1")).await?;
-    let request = ClaimRequest { host: "h1".into(), at: at(1_000), until: at(9_000), most: 1 };
+    let request = ClaimRequest {
+        host: "h1".into(),
+        at: at(1_000),
+        lapsed_at: at(1_000),
+        until: at(9_000),
+        most: 1,
+    };
     Ok(store.claim(&request).await?.claims.remove(0))
 }
 
@@ -42,7 +48,13 @@ pub(crate) async fn an_outcome_is_kept_before_it_is_used(
     store.settle_effect(&call.id, "{\"sent\":2}".to_owned()).await?;
     subject.restart()?;
     let store = subject.ports()?;
-    let request = ClaimRequest { host: "h2".into(), at: at(20_000), until: at(30_000), most: 1 };
+    let request = ClaimRequest {
+        host: "h2".into(),
+        at: at(20_000),
+        lapsed_at: at(20_000),
+        until: at(30_000),
+        most: 1,
+    };
     let claim = store.claim(&request).await?.claims.remove(0);
     let known = Begun::Known("{\"sent\":1}".to_owned());
     assert_eq!(store.find_effect(&call.id).await?.as_deref(), Some("{\"sent\":1}"));
@@ -75,7 +87,13 @@ pub(crate) async fn only_the_holder_of_a_run_makes_its_calls(
 ) -> anyhow::Result<()> {
     let store = subject.ports()?;
     let claim = held(store).await?;
-    let request = ClaimRequest { host: "h2".into(), at: at(9_000), until: at(19_000), most: 1 };
+    let request = ClaimRequest {
+        host: "h2".into(),
+        at: at(9_000),
+        lapsed_at: at(9_000),
+        until: at(19_000),
+        most: 1,
+    };
     let successor = store.claim(&request).await?.claims.remove(0);
     let late = store.begin_effect(&effect(0, &claim)).await;
     assert!(matches!(late, Err(StoreError::LeaseLost { .. })), "{late:?}");

@@ -8,7 +8,13 @@ use crate::given::{acme, append, at, head, new_run, row};
 use crate::{Ports, Subject};
 
 async fn due(store: &dyn Ports, now: i64) -> Result<Vec<String>, StoreError> {
-    let request = ClaimRequest { host: "h".into(), at: at(now), until: at(now + 10_000), most: 10 };
+    let request = ClaimRequest {
+        host: "h".into(),
+        at: at(now),
+        lapsed_at: at(now),
+        until: at(now + 10_000),
+        most: 10,
+    };
     let claimed = store.claim(&request).await?;
     Ok(claimed.claims.iter().map(|claim| claim.run.to_string()).collect())
 }
@@ -61,7 +67,13 @@ pub(crate) async fn a_wake_during_a_claim_counts_when_the_run_is_given_back(
     for gives_back_with_append in [true, false] {
         let id = format!("parent-{gives_back_with_append}");
         store.create(new_run(&id)).await?;
-        let request = ClaimRequest { host: "h".into(), at: at(2_000), until: at(99_000), most: 1 };
+        let request = ClaimRequest {
+            host: "h".into(),
+            at: at(2_000),
+            lapsed_at: at(2_000),
+            until: at(99_000),
+            most: 1,
+        };
         let claim = store.claim(&request).await?.claims.remove(0);
         let version = store.find(&acme(), &"child".into()).await?.map_or(0, |f| f.head.version);
         let wakes = Some(id.as_str().into());
@@ -74,7 +86,13 @@ pub(crate) async fn a_wake_during_a_claim_counts_when_the_run_is_given_back(
             store.release(&claim, None, None).await?;
         }
         assert_eq!(due(store, 50_000).await?, [id.as_str()]);
-        let again = ClaimRequest { host: "h".into(), at: at(90_000), until: at(99_000), most: 9 };
+        let again = ClaimRequest {
+            host: "h".into(),
+            at: at(90_000),
+            lapsed_at: at(90_000),
+            until: at(99_000),
+            most: 9,
+        };
         let claim = store.claim(&again).await?.claims.remove(0);
         store.release(&claim, None, None).await?;
         assert_eq!(due(store, 99_999).await?, [""; 0], "a wake counts once");

@@ -19,7 +19,7 @@ use crate::sim::{DoomedStore, Fate, SimClock, host_with, scope};
 
 pub(super) struct World {
     pub(super) store: Arc<InMemoryStore>,
-    clock: Arc<SimClock>,
+    pub(super) clock: Arc<SimClock>,
     /// A scheduler whose loop does not run.
     pub(super) quiet: Scheduler,
 }

@@ -125,6 +125,18 @@ impl Store for FlakyStore {
     ) -> Result<bool, StoreError> {
         self.inner.release(claim, seen, wake_at).await
     }
+    async fn strike(&self, run: &RunId) -> Result<u32, StoreError> {
+        self.inner.strike(run).await
+    }
+
+    async fn absolve(&self, run: &RunId) -> Result<(), StoreError> {
+        self.inner.absolve(run).await
+    }
+
+    async fn struck(&self) -> Result<Vec<(RunId, u32)>, StoreError> {
+        self.inner.struck().await
+    }
+
     async fn changed(&self, run: &RunId, version: u64) {
         self.inner.changed(run, version).await;
     }

@@ -67,7 +67,7 @@ impl Host {
 
     /// Sends a signal that is not meant to end it.
     pub(crate) fn signal(&self, signal: &str) -> Result<()> {
-        signal_process(self.child.id(), signal)
+        signal_process(self.id(), signal)
     }
 
     /// Sends the signal and waits for the end.

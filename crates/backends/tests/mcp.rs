@@ -295,12 +295,13 @@ fn is_running(pid: rustix::process::Pid) -> bool {
 async fn stopping_ends_the_servers() {
     let given = program();
     given.servers.tick().await;
-    assert!(!given.servers.list(&given.scope()).await.is_empty());
+    let scope = given.scope();
+    assert!(!given.servers.list(&scope).await.is_empty());
     let stop = tokio_util::sync::CancellationToken::new();
     stop.cancel();
     let servers = Arc::new(given.servers);
     Arc::clone(&servers).run(stop).await;
-    assert!(servers.list(&given.scope()).await.is_empty());
+    assert!(servers.list(&scope).await.is_empty());
 }
 
 /// The same dialogue over streamable HTTP, each answer as plain JSON.

@@ -21,7 +21,7 @@ pub(super) struct Code {
 }
 
 /// Statuses by the names that the table uses.
-const STATUSES: [(&str, u16); 19] = [
+const STATUSES: [(&str, u16); 20] = [
     ("BAD_REQUEST", 400),
     ("UNAUTHORIZED", 401),
     ("FORBIDDEN", 403),
@@ -33,6 +33,7 @@ const STATUSES: [(&str, u16); 19] = [
     ("GONE", 410),
     ("PAYLOAD_TOO_LARGE", 413),
     ("UNSUPPORTED_MEDIA_TYPE", 415),
+    ("MISDIRECTED_REQUEST", 421),
     ("UNPROCESSABLE_ENTITY", 422),
     ("UPGRADE_REQUIRED", 426),
     ("TOO_MANY_REQUESTS", 429),

@@ -154,7 +154,14 @@ mod tests {
     use super::*;
 
     fn server(way: McpWay) -> McpServer {
-        McpServer { name: "crm".to_owned(), way, required_scopes: Vec::new() }
+        let required_scopes = Vec::new();
+        McpServer {
+            name: "crm".to_owned(),
+            way,
+            required_scopes,
+            read: Vec::new(),
+            write: Vec::new(),
+        }
     }
 
     /// RFC 0079: the log names the host, and nothing of the path or the header.

@@ -279,11 +279,14 @@ mod tests {
     fn check(jobs: Vec<(Box<dyn Job>, Answer)>) -> anyhow::Result<(Vec<String>, Vec<i64>)> {
         let db = Connection::open_in_memory()?;
         db.execute_batch(
-            "CREATE TABLE numbers (number INTEGER PRIMARY KEY,
+            "CREATE TABLE events (position INTEGER PRIMARY KEY);
+             CREATE TABLE numbers (number INTEGER PRIMARY KEY,
                  parent INTEGER REFERENCES numbers (number) DEFERRABLE INITIALLY DEFERRED)",
         )?;
+        let folder = tempfile::tempdir()?;
+        let mut mark = Mark::open(folder.path(), &db)?;
         let (mut batch, mut answers): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
-        commit_and_answer(&db, &mut batch);
+        commit_and_answer(&db, &mut mark, &mut batch);
         let told = answers.iter_mut().map(|answer| {
             Ok(answer.try_recv()?.map_or_else(|e| e.to_string(), |()| "done".into()))
         });

@@ -152,6 +152,10 @@ async fn r1_the_document_as_a_whole() {
         "defaultMode": "mask"
       },
       "configurable": {
+        "ai": {
+          "description": "provider, model and credentialRef of every call of a model.",
+          "type": "object"
+        },
         "budget": {
           "description": "What the run may use: maxTokens, maxCostUsd, maxToolCalls, maxRetries, modelAllow, modelDeny, thresholdPercent, onExhaustion.",
           "type": "object"
@@ -168,9 +172,26 @@ async fn r1_the_document_as_a_whole() {
           "min": 1,
           "type": "integer"
         },
+        "maxTokens": {
+          "description": "The longest answer of a call of a model, in tokens; more than the host's ceiling counts as that.",
+          "min": 1,
+          "type": "integer"
+        },
         "mockProvider": {
           "description": "Answers AI calls from a script; test keys only.",
           "type": "object"
+        },
+        "model": {
+          "description": "The model of every call: a name that the usual provider knows, or provider/model. ai.model goes before it.",
+          "type": "string"
+        },
+        "promptOverrides": {
+          "description": "Prompts that go before those of the nodes: kind to reference.",
+          "type": "object"
+        },
+        "reasoningVerbosity": {
+          "description": "How much is told of what an agent thinks: summary, full or off.",
+          "type": "string"
         },
         "recursionLimit": {
           "description": "Node executions after which the run fails; more than the maximum counts as the maximum.",
@@ -183,6 +204,12 @@ async fn r1_the_document_as_a_whole() {
           "max": 31536000000,
           "min": 1,
           "type": "integer"
+        },
+        "temperature": {
+          "description": "Sent with every call of a model. Coding agents have none.",
+          "max": 2,
+          "min": 0,
+          "type": "number"
         }
       },
       "conversationPrimitive": true,

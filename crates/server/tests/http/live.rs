@@ -86,7 +86,7 @@ async fn s07_an_invocation_comes_from_where_the_suite_says() {
         assert_eq!(report["outcome"], "completed", "{source}");
         let started = of(&events, "agent.invocation.started");
         assert_eq!(started.len(), 1, "{source}");
-        assert_eq!(started[0]["payload"]["source"], source);
+        assert_eq!(started[0]["source"], source);
     }
 }
 

@@ -98,7 +98,7 @@ impl Stage {
 
     /// A host that is told everything by its file, in an environment that says nothing.
     pub(crate) fn host_by_file(&self, text: &str) -> Result<Host> {
-        fs::write(self.path("callboard.toml"), text)?;
+        fs::write(self.path("callboard.toml"), enable_all(text))?;
         Host::start(&self.path("data"), &["--packs", &self.text("pack")?])
     }
 

@@ -42,7 +42,9 @@ pub(super) fn open(
             .hint(format!("let this user read {}", records.display())));
         }
     }
-    private_folder(&places.scratch).map_err(|error| {
+    // Made when it is needed, and not used where somebody else was faster.
+    let ours = if places.scratch.exists() { private_folder(&places.scratch) } else { Ok(()) };
+    ours.map_err(|error| {
         let place = places.scratch.display();
         CommandError::failed(format!("coding agents cannot use {place}: {error}"))
             .hint("remove it, or name another temporary folder with TMPDIR")

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use callboard_agents::ModelTable;
-use callboard_backends::Launcher;
+use callboard_backends::{Launcher, McpServer, McpWay};
 
 use crate::config::Config;
 use crate::handover;
@@ -82,9 +82,15 @@ pub(crate) fn coding_launcher(config: &Config, places: &Places) -> Launcher {
     launcher
 }
 
+/// Whether the host has children at all.
+pub(crate) fn starts_programs(config: &Config, table: &ModelTable) -> bool {
+    let is_program = |server: &McpServer| matches!(server.way, McpWay::Command { .. });
+    config.mcp.iter().any(is_program) || !table.coding.is_empty()
+}
+
 /// Says once at the start what the kernel does not do for an operator who starts programs.
 pub(crate) fn warn(config: &Config, table: &ModelTable) {
-    if config.mcp.is_empty() && table.coding.is_empty() {
+    if !starts_programs(config, table) {
         return;
     }
     if sandbox::look() == Walls::None {

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::support::host::{Host, serve};
 
 /// Nobody is asked what the outside looks like: the host refuses to go there.
-const OUTSIDE: (&str, &str) = ("https://status.example.com", "http://127.0.0.1:9");
+const OUTSIDE: (&str, &str) = ("https://status.example.com", "https://status.invalid");
 
 /// A page's commands, one after the other, and the flags of the host that it begins with.
 struct Guide {

@@ -3,13 +3,14 @@
 use super::{Check, State};
 use crate::config::Config;
 use crate::sandbox::{Walls, look};
+use crate::wire::sandbox::starts_programs;
 
 /// Where the host starts no programs, there is nobody to lock in.
 pub(super) fn check(config: &Config, variable: impl Fn(&str) -> Option<String>) -> Option<Check> {
     // What is wrong with the models is said where they are checked.
     let providers = config.provider_settings(&variable).unwrap_or_default();
     let table = config.model_table(&providers, &variable).unwrap_or_default();
-    if config.mcp.is_empty() && table.coding.is_empty() {
+    if !starts_programs(config, &table) {
         return None;
     }
     let name = "sandbox";

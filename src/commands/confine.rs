@@ -33,6 +33,9 @@ pub(crate) struct ConfineArgs {
     /// What it sees in none of them; repeatable
     #[arg(long, value_name = "PATH")]
     hide: Vec<PathBuf>,
+    /// The program locks in what it starts by itself, which takes mounts: hide nothing from it, and leave it its powers
+    #[arg(long)]
+    own_walls: bool,
     /// Whom it runs as, where this process may choose
     #[arg(long, value_name = "UID:GID")]
     user: Option<User>,
@@ -75,6 +78,9 @@ fn lock_in(args: &ConfineArgs, program: &Path) -> io::Result<Command> {
             let_pass(folder)?;
         }
         command.uid(user.uid).gid(user.gid);
+    }
+    if args.own_walls {
+        return Ok(command);
     }
     sandbox::enter(&Folders {
         sight: if args.strict { Sight::Given } else { Sight::Open },

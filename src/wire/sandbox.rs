@@ -65,7 +65,7 @@ pub(crate) fn launcher(config: &Config, places: &Places) -> Launcher {
     if let Some(user) = config.sandbox.user {
         command.extend(["--user".to_owned(), user.to_string()]);
     }
-    Launcher { command, folder: "--own".to_owned() }
+    Launcher { command, folder: "--own".to_owned(), own_walls: "--own-walls".to_owned() }
 }
 
 /// The same for coding agents, with what the operator gives them.

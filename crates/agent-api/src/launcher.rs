@@ -14,9 +14,18 @@ pub struct Launcher {
     pub command: Vec<String>,
     /// The argument before each folder that is the child's to write in.
     pub folder: String,
+    /// The argument for a program that locks in what it starts by itself, and could not within other walls.
+    pub own_walls: String,
 }
 
 impl Launcher {
+    /// The same for a program with walls of its own.
+    #[must_use]
+    pub fn with_own_walls(mut self) -> Self {
+        self.command.push(self.own_walls.clone());
+        self
+    }
+
     /// What is started in the place of a program.
     #[must_use]
     pub fn wrap(&self, program: &Path, args: &[String], folders: &[&Path]) -> Vec<String> {
@@ -64,10 +73,18 @@ mod tests {
 
     #[test]
     fn the_agents_own_words_come_last_and_are_nobodys_options() {
-        let launcher =
-            Launcher { command: vec!["lock".into(), "in".into()], folder: "--own".into() };
-        let words = launcher.wrap(Path::new("/bin/a"), &["--own".into()], &[Path::new("/work")]);
-        assert_eq!(words, ["lock", "in", "--own", "/work", "--", "/bin/a", "--own"]);
+        let launcher = Launcher {
+            command: vec!["lock".into(), "in".into()],
+            folder: "--own".into(),
+            own_walls: "--walled".into(),
+        };
+        let wrap = |launcher: &Launcher| {
+            launcher.wrap(Path::new("/bin/a"), &["--own".into()], &[Path::new("/work")])
+        };
+        let rest = ["--own", "/work", "--", "/bin/a", "--own"];
+        assert_eq!(wrap(&launcher), [&["lock", "in"][..], &rest].concat());
+        let walled = launcher.with_own_walls();
+        assert_eq!(wrap(&walled), [&["lock", "in", "--walled"][..], &rest].concat());
     }
 
     #[test]

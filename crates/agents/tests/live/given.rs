@@ -255,9 +255,7 @@ impl World {
             table: ModelTable {
                 default: Some("puppet/one".parse::<ModelRef>().unwrap()),
                 providers: ["puppet".to_owned()].into(),
-                coding: ["claude-code", "codex", "gemini-cli", "opencode", "aider"]
-                    .map(str::to_owned)
-                    .into(),
+                coding: ["named", "nameless", "loose", "asking"].map(str::to_owned).into(),
                 ..ModelTable::default()
             },
             definitions: vec![

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_agent_api::backends::acp::AcpProgram;
 use callboard_agent_api::{
-    AgentBackend, AgentKind, CliBackend, CliConfig, Grant, backends, capability,
+    AgentBackend, AgentKind, CliBackend, CliConfig, Grant, Launcher, backends, capability,
 };
 
 use super::{CliSettings, grants};
@@ -23,6 +23,15 @@ pub struct CodingKind {
     make: fn(CliConfig) -> CliBackend,
     /// How it is made to ask before it leaves its sandbox, where it can.
     asking: Option<fn(CliConfig) -> CliBackend>,
+    walls: Walls,
+}
+
+/// Who locks in what an agent starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Walls {
+    Host,
+    /// It mounts folders for each command, which nobody can who is locked in.
+    Own,
 }
 
 /// In the order in which people are told of them.
@@ -34,6 +43,7 @@ pub const CODING_KINDS: [CodingKind; 5] = [
         sessions: &[".claude/projects"],
         make: backends::claude_code::backend,
         asking: None,
+        walls: Walls::Host,
     },
     CodingKind {
         name: "codex",
@@ -42,6 +52,7 @@ pub const CODING_KINDS: [CodingKind; 5] = [
         sessions: &[".codex/sessions"],
         make: backends::codex::backend,
         asking: Some(backends::codex::app_server),
+        walls: Walls::Own,
     },
     CodingKind {
         name: "gemini-cli",
@@ -51,6 +62,7 @@ pub const CODING_KINDS: [CodingKind; 5] = [
         sessions: &[".gemini/tmp/*/chats"],
         make: backends::gemini_cli::backend,
         asking: None,
+        walls: Walls::Host,
     },
     CodingKind {
         name: "opencode",
@@ -60,6 +72,7 @@ pub const CODING_KINDS: [CodingKind; 5] = [
         sessions: &[".local/share/opencode/opencode.db", ".local/share/opencode/opencode.db-wal"],
         make: backends::opencode::backend,
         asking: None,
+        walls: Walls::Host,
     },
     CodingKind {
         name: "aider",
@@ -68,6 +81,7 @@ pub const CODING_KINDS: [CodingKind; 5] = [
         sessions: &[],
         make: backends::aider::backend,
         asking: None,
+        walls: Walls::Host,
     },
 ];
 
@@ -147,7 +161,10 @@ impl KindFacts {
 }
 
 impl CodingKind {
-    pub(super) fn backend(&self, config: CliConfig, approvals: bool) -> CliBackend {
+    pub(super) fn backend(&self, mut config: CliConfig, approvals: bool) -> CliBackend {
+        if self.walls == Walls::Own {
+            config.launcher = config.launcher.map(Launcher::with_own_walls);
+        }
         match self.asking.filter(|_| approvals) {
             Some(asking) => asking(config),
             None => (self.make)(config),

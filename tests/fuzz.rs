@@ -44,6 +44,10 @@ fn bodies() -> Result<()> {
     fuzz("body", targets::body, generate::bodies().boxed())
 }
 
+#[expect(
+    clippy::print_stderr,
+    reason = "how much a long run has tried is what one wants to know of it"
+)]
 fn fuzz(name: &str, target: Target, made: BoxedStrategy<Vec<u8>>) -> Result<()> {
     let corpus = corpus(name)?;
     for input in &corpus {

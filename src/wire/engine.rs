@@ -26,9 +26,11 @@ use crate::process;
 const SPIN: &str = "core.conformance.spin";
 
 fn spin(run: &Run) {
-    let spins = run.plan().definition().nodes.iter().any(|node| node.type_id.as_str() == SPIN);
-    while spins {
-        std::hint::spin_loop();
+    let mut nodes = run.plan().definition().nodes.iter();
+    if nodes.any(|node| node.type_id.as_str() == SPIN) {
+        loop {
+            std::hint::spin_loop();
+        }
     }
 }
 
@@ -44,7 +46,6 @@ pub(super) fn build(
         if settings.test_seams { ConformanceNodes::On } else { ConformanceNodes::Off };
     let mut catalog = Catalog::new(store.clone(), conformance);
     folder::load(definitions, &mut catalog);
-    let limits = &settings.config.limits;
     let mut activities = Activities::default()
         .with("core.ai.callPrompt", Arc::new(CallPrompt))
         .with("core.identity", Arc::new(MemoryNode))
@@ -83,30 +84,35 @@ pub(super) fn build(
         secrets,
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
-        options: Options {
-            host: host_id(),
-            lease: settings.lease,
-            heartbeat: settings.heartbeat,
-            driving: DrivingLimits {
-                decision: Duration::from_millis(limits.decision_timeout_ms),
-                most_runs: usize::try_from(limits.max_driven_runs).unwrap_or(usize::MAX),
-                most_bytes: usize::try_from(limits.max_driven_bytes).unwrap_or(usize::MAX),
-                before_decision: settings.test_seams.then_some(spin as fn(&Run)),
-            },
-            limits: HostLimits {
-                max_node_executions: limits.max_node_executions,
-                max_run_duration_ms: limits.max_run_duration_ms,
-                max_loop_iterations: limits.max_loop_iterations,
-                max_family_runs: limits.max_family_runs,
-                confidence_floor: settings.config.orchestration.confidence_floor,
-                run_budget: settings.config.budgets.run,
-                member_day: settings.config.budgets.member_day,
-                tenant_day: settings.config.budgets.tenant_day,
-                execution_model: settings.config.orchestration.execution_model,
-                transcript_window: settings.config.orchestration.transcript_window,
-            },
-        },
+        options: options(settings),
     })
+}
+
+fn options(settings: &Settings) -> Options {
+    let limits = &settings.config.limits;
+    Options {
+        host: host_id(),
+        lease: settings.lease,
+        heartbeat: settings.heartbeat,
+        driving: DrivingLimits {
+            decision: Duration::from_millis(limits.decision_timeout_ms),
+            most_runs: usize::try_from(limits.max_driven_runs).unwrap_or(usize::MAX),
+            most_bytes: usize::try_from(limits.max_driven_bytes).unwrap_or(usize::MAX),
+            before_decision: settings.test_seams.then_some(spin as fn(&Run)),
+        },
+        limits: HostLimits {
+            max_node_executions: limits.max_node_executions,
+            max_run_duration_ms: limits.max_run_duration_ms,
+            max_loop_iterations: limits.max_loop_iterations,
+            max_family_runs: limits.max_family_runs,
+            confidence_floor: settings.config.orchestration.confidence_floor,
+            run_budget: settings.config.budgets.run,
+            member_day: settings.config.budgets.member_day,
+            tenant_day: settings.config.budgets.tenant_day,
+            execution_model: settings.config.orchestration.execution_model,
+            transcript_window: settings.config.orchestration.transcript_window,
+        },
+    }
 }
 
 pub(super) fn deployments(settings: &Settings, store: &Arc<SqliteStore>) -> Arc<dyn Deployments> {

@@ -177,7 +177,9 @@ fn give(folder: &Path, user: u32) -> Result<()> {
 fn has_landlock(host: &Host) -> bool {
     let has_it = !host.log().contains("has no Landlock");
     if !has_it {
-        eprintln!("skipped: this kernel has no Landlock, so nothing keeps children from the files");
+        let note =
+            b"skipped: this kernel has no Landlock, so nothing keeps children from the files\n";
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), note);
     }
     has_it
 }
@@ -206,7 +208,10 @@ async fn children_find_nothing_of_the_host() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn children_of_a_plain_user_find_nothing_of_the_host() -> Result<()> {
     if !is_root()? {
-        eprintln!("skipped: only the superuser can start a host as somebody else");
+        let _ = std::io::Write::write_all(
+            &mut std::io::stderr(),
+            b"skipped: only the superuser can start a host as somebody else",
+        );
         return Ok(());
     }
     let scene = Scene::new()?;
@@ -224,7 +229,10 @@ async fn children_of_a_plain_user_find_nothing_of_the_host() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn children_of_the_superuser_run_as_whom_the_operator_names() -> Result<()> {
     if !is_root()? {
-        eprintln!("skipped: only the superuser can start a program as somebody else");
+        let _ = std::io::Write::write_all(
+            &mut std::io::stderr(),
+            b"skipped: only the superuser can start a program as somebody else",
+        );
         return Ok(());
     }
     let scene = Scene::new()?;

@@ -58,7 +58,7 @@ impl<'w> Purse<'w> {
         let once = self.work.spent() - before;
         let items = match (name, first.as_str()) {
             // Each sign is compared with all that are to be cut off.
-            ("trim", Some(text)) => text.len() as u64,
+            ("trim", Some(text)) => text.len().max(1) as u64,
             (_, Some(_)) => 1,
             (_, None) => first.len().unwrap_or(1).max(1) as u64,
         };

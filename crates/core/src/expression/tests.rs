@@ -131,6 +131,9 @@ const MEANT: &[&str] = &[
     "list|chain([1])|list",
     "'2'|int + 1",
     "t|title",
+    "''|trim('a')",
+    "[]|sort|unique|list",
+    "{}|dictsort",
 ];
 
 /// What minijinja itself makes of an expression is what it comes to here, one step at a time.

@@ -235,6 +235,8 @@ impl TestHost {
             if reply.json["isTerminal"] == json!(true) {
                 return events;
             }
+            // An answer that is there at once, as for that cursor, leaves nobody else a turn.
+            tokio::task::yield_now().await;
         }
     }
 
@@ -296,7 +298,7 @@ fn performers(
         registry: Arc::clone(agents),
         models: Arc::new(Models::default()),
         coders: Arc::new(NoCodingAgents),
-        table: ModelTable::default(),
+        table: ModelTable { coding: ["claude-code".to_owned()].into(), ..ModelTable::default() },
         prices: PriceTable::default(),
         toolbox: Arc::clone(&tools.toolbox),
         hooks: Arc::clone(&tools.hooks),

@@ -88,5 +88,6 @@ async fn a_tenant_with_many_runs_keeps_no_other_waiting() {
     let began = tokio::time::Instant::now();
     let few = engine.create(of_tenant("default", "busy"), None).await.unwrap().run;
     ended(&shared, &few).await;
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    // Three at a time and a second each: behind the others it would be over a minute.
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
 }

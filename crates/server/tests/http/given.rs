@@ -13,10 +13,10 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use callboard_agents::conformance::{self, Parrot, Probing};
 use callboard_agents::{
-    AgentDirectory, AgentDispatch, AgentRegistry, CODING_PROVIDER, Contracts, Fetch,
-    FolderRegistry, Granted, Grants, Installed, LiveAgents, LiveSettings, MockAi, ModelTable,
-    Models, NoCodingAgents, Observability, Policy, PriceTable, PromptDesk, PromptLibrary,
-    SigningKey, StructuredOutput, TrustedKey, TrustedKeys, built_in_prompts,
+    AgentDirectory, AgentDispatch, AgentRegistry, Contracts, Fetch, FolderRegistry, Granted,
+    Grants, Installed, LiveAgents, LiveSettings, MockAi, ModelTable, Models, NoCodingAgents,
+    Observability, Policy, PriceTable, PromptDesk, PromptLibrary, SigningKey, StructuredOutput,
+    TrustedKey, TrustedKeys, built_in_prompts,
 };
 use callboard_backends::{
     CallPrompt, Egress, FILES, FilesNode, MemoryNode, MemoryProbes, Reach, SecretEcho, SideEffect,
@@ -298,7 +298,7 @@ fn performers(
         registry: Arc::clone(agents),
         models: Arc::new(Models::default()),
         coders: Arc::new(NoCodingAgents),
-        table: ModelTable { coding: ["claude-code".to_owned()].into(), ..ModelTable::default() },
+        table: ModelTable::default(),
         prices: PriceTable::default(),
         toolbox: Arc::clone(&tools.toolbox),
         hooks: Arc::clone(&tools.hooks),
@@ -321,7 +321,8 @@ fn engine(
     let mut table = ModelTable::default();
     if let Some(mock) = mock {
         models = models.with(MockAi::PROVIDER, Arc::new(mock.clone()));
-        table.providers.extend([MockAi::PROVIDER, CODING_PROVIDER].map(str::to_owned));
+        table.providers.insert(MockAi::PROVIDER.to_owned());
+        table.coding.insert("claude-code".to_owned());
     }
     let asks = StructuredOutput {
         models: Arc::new(models),

@@ -176,9 +176,9 @@ async fn a_scope_that_is_missing_or_unknown_forbids_the_call() {
     for body in [
         asked("conformance-unprivileged", None),
         asked("conformance-unprivileged", Some(&[])),
-        asked("key:static-94f65d24", None),
+        asked("key:static-5e826265", None),
         // A key of another tenant, and one that does not exist.
-        asked("key:static-e3dea561", None),
+        asked("key:static-94f65d24", None),
         asked("key:static-9", None),
     ] {
         let (_, told) = ask(&host, body).await;
@@ -193,7 +193,7 @@ async fn a_scope_that_is_missing_or_unknown_forbids_the_call() {
     for body in [
         asked("anybody", Some(&["tools:mail"])),
         asked("key:static-9a08bb59", None),
-        asked("key:static-f4d030b4", None),
+        asked("key:static-b3aa2eb6", None),
     ] {
         let (status, told) = ask(&host, body).await;
         assert_eq!((status, &told["toolReturned"]["status"]), (200, &json!("ok")));

@@ -154,6 +154,7 @@ pub(crate) async fn declared_schedules_follow_their_definition(
 ) -> anyhow::Result<()> {
     let store = subject.ports()?;
     let declared = |id: &str, wake_at| Schedule {
+        place: acme(),
         trigger: Some("nightly".to_owned()),
         ..schedule(id, Some(wake_at))
     };

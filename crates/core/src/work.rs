@@ -16,7 +16,7 @@ pub(crate) const DECISION: u64 = 1 << 27;
 /// For all that folding the log of a run evaluates, since every new holder folds it from its beginning: 16 of the
 /// heaviest steps, or ten thousand that read 200 kilobytes each.
 const RUN: u64 = 1 << 31;
-/// The most that one decide can come to: it stops after [`DECISION`], and the last event was asked for and is folded.
+/// The most that one decide can come to: it stops after `DECISION`, and the last event was asked for and is folded.
 pub const MOST_WORK: u64 = DECISION + 2 * STEP;
 
 /// The code of a failure for too much of it.

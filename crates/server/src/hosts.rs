@@ -9,7 +9,8 @@ use axum::http::header;
 
 use crate::problem::{Code, Problem};
 
-/// Which names in `Host` are taken. Addresses and `localhost` always are: nobody can make those lead elsewhere.
+/// Which names in `Host` are taken. Addresses, `localhost` and names without a dot always are: nobody who has a site on the
+/// internet can make those lead elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum HostNames {
     /// Whatever the network lets through.
@@ -54,11 +55,12 @@ fn misdirected() -> Problem {
         .with("hint", "start it with --host NAME to reach it by another name than localhost")
 }
 
-/// `localhost`, what ends with it, or an address, with or without a port.
+/// A name of one word, what ends with `.localhost`, or an address, with or without a port.
 fn is_address(host: &str) -> bool {
     let name = name_of(host);
     let address = name.trim_matches(['[', ']']);
-    name == "localhost" || name.ends_with(".localhost") || address.parse::<IpAddr>().is_ok()
+    let is_one_word = !name.is_empty() && !name.contains('.');
+    is_one_word || name.ends_with(".localhost") || address.parse::<IpAddr>().is_ok()
 }
 
 /// Without its port. The colons of an address stand in brackets.
@@ -93,6 +95,7 @@ mod tests {
             "localhost:8787",
             "LocalHost.:8787",
             "app.localhost:1",
+            "callboard:8787",
             "127.0.0.1",
             "127.0.0.1:8787",
             "[::1]",

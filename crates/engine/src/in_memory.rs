@@ -17,7 +17,7 @@ mod logs;
 mod memory;
 mod org_chart;
 mod packs;
-mod prompts;
+mod records;
 mod registry;
 mod retention;
 mod roster;
@@ -34,8 +34,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_protocol::{
-    AgentId, Annotation, EffectiveBudget, KeyId, PromptTemplate, RunId, ScheduleId, SecretName,
-    Tenant, Timestamp, WorkflowId,
+    AgentId, Annotation, EffectiveBudget, KeyId, RunId, ScheduleId, SecretName, Tenant, Timestamp,
+    WorkflowId,
 };
 
 use crate::budget::Purse;
@@ -97,6 +97,7 @@ impl InMemoryStore {
 
 #[derive(Default)]
 struct Tables {
+    records: records::Records,
     runs: BTreeMap<RunId, StoredRun>,
     definitions: BTreeMap<String, Arc<str>>,
     outcomes: BTreeMap<Digest, Outcome>,
@@ -111,7 +112,6 @@ struct Tables {
     annotations: BTreeMap<RunId, Vec<Annotation>>,
     packs: KeptPacks,
     deployments: BTreeMap<(Realm, AgentId), StoredDeployment>,
-    prompts: BTreeMap<(Scope, String), Vec<PromptTemplate>>,
     envelopes: BTreeMap<EnvelopeId, KeptEnvelope>,
     projected: BTreeMap<(Tenant, RunId), Vec<ProjectedEvent>>,
     journal: Journal,

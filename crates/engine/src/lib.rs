@@ -38,6 +38,7 @@ mod packs;
 mod places;
 mod prompts;
 mod record;
+mod records;
 mod registry;
 mod retention;
 mod roster;
@@ -94,6 +95,10 @@ pub use order::{Order, Target};
 pub use org_chart::{OrgCharts, StoredChart};
 pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
 pub use prompts::Prompts;
+pub use records::{
+    DueRecords, Expected, IndexEntry, Key, KeyOrder, Kind, Record, RecordChange, RecordQuery,
+    RecordWrite, Within,
+};
 pub use registry::{Keys, LinkSecrets, Made, Put, StoredKey, StoredWorkflow, Workflows};
 pub use retention::{Retention, Sweeper};
 pub use roster::{Roster, Spent, StoredMember, USAGE};
@@ -104,9 +109,9 @@ pub use schedules::{
 };
 pub use secrets::{HeldSecret, HostSecrets, SecretError, Secrets, StoredSecret};
 pub use store::{
-    Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found, InboxFilter,
-    InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun, Opened, Outcome, Page, Realm, Recorded,
-    Row, Scope, Store, StoreError, Then,
+    Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found,
+    InboxFilter, InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun, Opened, Outcome, Page,
+    Realm, Recorded, Row, Scope, Store, StoreError, Then,
 };
 pub use triggers::{
     Arrival, ArrivalState, Bridge, BridgeError, DeadReason, DueArrivals, Incoming, Kept,

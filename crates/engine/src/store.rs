@@ -15,16 +15,31 @@ use callboard_protocol::{
 use crate::effects::{Begun, EffectClaim, EffectId};
 use crate::files::FileRow;
 use crate::memory::MemoryRow;
+use crate::records::{DueRecords, Key, Kind, Record, RecordChange, RecordQuery};
 use crate::webhooks::Callback;
 
 /// Everything that runs need from a database. One contract suite holds for every implementation.
 #[async_trait]
 pub trait Store: fmt::Debug + Send + Sync {
+    /// Writes all of it or nothing. Every expectation is checked in the same transaction, before anything is written.
+    async fn commit(&self, batch: Batch) -> Result<(), StoreError>;
+
+    async fn get(&self, kind: Kind, key: &Key) -> Result<Option<Record>, StoreError>;
+
+    async fn scan(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError>;
+
+    /// Reads up to `most` records of a kind that somebody should look at by now, the longest due first.
+    async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError>;
+
     /// Writes the birth record and the head, or nothing. A claim that the new run asks for is granted with it.
-    async fn create(&self, run: NewRun) -> Result<(), StoreError>;
+    async fn create(&self, run: NewRun) -> Result<(), StoreError> {
+        self.commit(Batch { births: vec![run], ..Batch::default() }).await
+    }
 
     /// Appends to one log: events, head, snapshot and whatever goes with them, all or nothing.
-    async fn append(&self, append: Append) -> Result<(), StoreError>;
+    async fn append(&self, append: Append) -> Result<(), StoreError> {
+        self.commit(Batch { appends: vec![append], ..Batch::default() }).await
+    }
 
     /// Reads a run for folding, with sealed values opened. Only the engine may see what this returns.
     async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError>;
@@ -101,7 +116,9 @@ pub trait Store: fmt::Debug + Send + Sync {
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError>;
 
     /// Keeps the outcome of a request that wrote nothing else, unless one that has not expired at `at` is there.
-    async fn remember(&self, outcome: Outcome, at: Timestamp) -> Result<(), StoreError>;
+    async fn remember(&self, outcome: Outcome, at: Timestamp) -> Result<(), StoreError> {
+        self.commit(Batch { outcome: Some((outcome, at)), ..Batch::default() }).await
+    }
 }
 
 /// What a caller may see: nothing outside its tenant, its workspace and its kind of key. Every read asks for it.
@@ -176,6 +193,30 @@ impl Scope {
         self.tenant == place.tenant
             && self.mode == place.mode
             && (self.workspace.is_none() || self.workspace == place.workspace)
+    }
+}
+
+/// What is written together.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    /// Runs that begin.
+    pub births: Vec<NewRun>,
+    pub appends: Vec<Append>,
+    pub records: Vec<RecordChange>,
+    /// What the idempotent request came to that this batch is for, and the time by which an earlier outcome must have
+    /// expired.
+    pub outcome: Option<(Outcome, Timestamp)>,
+}
+
+impl Batch {
+    pub fn of_records(records: impl IntoIterator<Item = RecordChange>) -> Self {
+        Self { records: records.into_iter().collect(), ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn with_birth(mut self, run: NewRun) -> Self {
+        self.births.push(run);
+        self
     }
 }
 

@@ -9,6 +9,7 @@ mod arrivals;
 mod budget;
 mod claim;
 mod coding_sessions;
+mod commit;
 mod create;
 mod deliveries;
 mod deployments;
@@ -30,10 +31,10 @@ mod outcome;
 mod packs;
 #[cfg(test)]
 mod plans;
-mod prompts;
 mod read;
 mod readers;
 mod recent;
+mod records;
 mod registry;
 mod retention;
 mod roster;
@@ -58,19 +59,17 @@ use rusqlite::Connection;
 
 use callboard_core::Entry;
 use callboard_engine::{
-    Append, Begun, Changes, Claim, ClaimRequest, Claimed, Digest, EffectClaim, EffectId, Filter,
-    Found, InboxFilter, InboxItem, KeyMode, Keys, LinkSecrets, Listed, Made, NewRun, Opened,
-    Outcome, Page, Put, Realm, Schedule, Scope, SigningSecrets, Store, StoreError, StoredKey,
-    StoredMember, StoredWorkflow, Subscription, Workflows,
+    Batch, Begun, Changes, Claim, ClaimRequest, Claimed, Digest, DueRecords, EffectClaim, EffectId,
+    Filter, Found, InboxFilter, InboxItem, Key, KeyMode, Keys, Kind, LinkSecrets, Listed, Made,
+    Opened, Outcome, Page, Put, Realm, Record, RecordQuery, Schedule, Scope, SigningSecrets, Store,
+    StoreError, StoredKey, StoredMember, StoredWorkflow, Subscription, Workflows,
 };
 use callboard_protocol::{KeyId, RunId, RunStatus, Tenant, Timestamp, WorkflowId, hex};
 
 use crate::seal::Seal;
-use append::{SealedAppend, Written};
-use create::SealedRun;
 use known::Known;
 use readers::Readers;
-use recent::{HeldLog, Recent};
+use recent::Recent;
 use schedules::SealedSchedule;
 use writer::Writer;
 
@@ -86,6 +85,7 @@ pub struct SqliteStore {
     seal: Arc<Seal>,
     changes: Arc<Changes>,
     recent: Arc<Recent>,
+    records: Arc<Known<RecordRead, Vec<Record>>>,
     definitions: Arc<Known<Name, StoredWorkflow>>,
     subscriptions: Arc<Known<String, (Subscription, SigningSecrets)>>,
     roster: Arc<Known<roster::Asked, Vec<StoredMember>>>,
@@ -138,6 +138,46 @@ impl SqliteStore {
     }
 }
 
+/// What of the records was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum RecordRead {
+    One(Kind, Key),
+    Many(RecordQuery),
+}
+
+impl RecordRead {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::One(kind, _) => *kind,
+            Self::Many(query) => query.kind,
+        }
+    }
+}
+
+impl SqliteStore {
+    /// What is read much more often than it changes is answered from memory until it does.
+    async fn read_records(&self, read: RecordRead) -> Result<Vec<Record>, StoreError> {
+        let seal = Arc::clone(&self.seal);
+        let asked = read.clone();
+        let from_disk = self.readers.read(move |db| match &asked {
+            RecordRead::One(kind, key) => Ok(Vec::from_iter(records::get(db, &seal, *kind, key)?)),
+            RecordRead::Many(query) => records::scan(db, &seal, query),
+        });
+        if !read.kind().is_cached() {
+            return from_disk.await;
+        }
+        let since = match self.records.find(&read) {
+            Ok(records) => return Ok(records),
+            Err(since) => since,
+        };
+        let records = from_disk.await?;
+        if records.iter().map(|record| record.body.len()).sum::<usize>() <= LONGEST_KNOWN {
+            self.records.keep(since, read, records.clone());
+        }
+        Ok(records)
+    }
+}
+
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         // The writer must close last: only a connection that may write can put the database in order.
@@ -147,38 +187,21 @@ impl Drop for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn create(&self, run: NewRun) -> Result<(), StoreError> {
-        let run = SealedRun::seal(run, &self.seal)?;
-        let (changes, recent) = (Arc::clone(&self.changes), Arc::clone(&self.recent));
-        // Whoever waits for the first event need not ask the database whether there is one.
-        let announce = move |run: SealedRun, ()| {
-            recent.begin(&run.birth, run.head.status);
-            changes.announce(&run.birth.run_id, 0);
-        };
-        self.writer.write_then(run, create::create, announce).await
+    async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
+        self.commit_batch(batch).await
     }
 
-    async fn append(&self, append: Append) -> Result<(), StoreError> {
-        let sealed = SealedAppend::seal(append, &self.seal)?;
-        let (changes, recent) = (Arc::clone(&self.changes), Arc::clone(&self.recent));
-        let (position, any_files) = (self.memory.clone(), self.files.clone());
-        let write = move |db: &Connection, sealed: &SealedAppend| {
-            let written = append::append(db, sealed)?;
-            Ok((written, recent.hold(&sealed.append.run)))
-        };
-        let announce = move |SealedAppend { append, .. },
-                             (Written { version, memory, files }, log): (
-            Written,
-            Option<HeldLog>,
-        )| {
-            position.reach(memory);
-            any_files.learn(files);
-            if let Some(mut log) = log {
-                log.extend(append.rows, append.head.status);
-            }
-            changes.announce(&append.run, version);
-        };
-        self.writer.write_then(sealed, write, announce).await
+    async fn get(&self, kind: Kind, key: &Key) -> Result<Option<Record>, StoreError> {
+        Ok(self.read_records(RecordRead::One(kind, key.clone())).await?.pop())
+    }
+
+    async fn scan(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
+        self.read_records(RecordRead::Many(query.clone())).await
+    }
+
+    async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError> {
+        let seal = Arc::clone(&self.seal);
+        self.readers.read(move |db| records::due(db, &seal, kind, at, most)).await
     }
 
     async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
@@ -304,10 +327,6 @@ impl Store for SqliteStore {
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
         let key = *key;
         self.readers.read(move |db| outcome::find(db, &key, at)).await
-    }
-
-    async fn remember(&self, outcome: Outcome, at: Timestamp) -> Result<(), StoreError> {
-        self.writer.write(move |db| outcome::keep(db, &outcome, at)).await
     }
 }
 

@@ -37,6 +37,8 @@ mod outcomes;
 mod packs;
 #[path = "contract/prompts.rs"]
 mod prompts;
+#[path = "contract/records.rs"]
+mod records;
 #[path = "contract/retention.rs"]
 mod retention;
 #[path = "contract/roster.rs"]
@@ -52,10 +54,12 @@ mod triggers;
 #[path = "contract/webhooks.rs"]
 mod webhooks;
 
+use std::sync::Arc;
+
 use callboard_engine::{
     Annotations, CodingSessions, Deployments, Envelopes, Files, Heartbeats, InMemoryStore, Keys,
-    LinkSecrets, Logs, Memory, Packs, Prompts, Retention, Roster, Schedules, Secrets, Store,
-    Triggers, Webhooks, Work, Workflows,
+    LinkSecrets, Logs, Memory, Packs, Retention, Roster, Schedules, Secrets, Store, Triggers,
+    Webhooks, Work, Workflows,
 };
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
@@ -70,7 +74,6 @@ trait Ports:
     + Annotations
     + Packs
     + Deployments
-    + Prompts
     + Envelopes
     + Memory
     + Files
@@ -95,7 +98,6 @@ impl<T> Ports for T where
         + Annotations
         + Packs
         + Deployments
-        + Prompts
         + Envelopes
         + Memory
         + Files
@@ -113,27 +115,39 @@ impl<T> Ports for T where
 
 /// A store under test, which can lose its process.
 enum Subject {
-    InMemory(Box<InMemoryStore>),
-    Sqlite { store: Option<SqliteStore>, folder: TempDir },
+    InMemory(Arc<InMemoryStore>),
+    Sqlite { store: Option<Arc<SqliteStore>>, folder: TempDir },
 }
 
 impl Subject {
     fn in_memory() -> anyhow::Result<Self> {
-        Ok(Self::InMemory(Box::new(InMemoryStore::new())))
+        Ok(Self::InMemory(Arc::default()))
     }
 
     fn sqlite() -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
-        Ok(Self::Sqlite { store: Some(SqliteStore::open(folder.path())?), folder })
+        let store = Some(Arc::new(SqliteStore::open(folder.path())?));
+        Ok(Self::Sqlite { store, folder })
     }
 
     fn ports(&self) -> anyhow::Result<&dyn Ports> {
         match self {
             Self::InMemory(store) => Ok(&**store),
             Self::Sqlite { store, .. } => store
-                .as_ref()
+                .as_deref()
                 .map(|store| store as &dyn Ports)
                 .ok_or_else(|| anyhow::anyhow!("the store is closed")),
+        }
+    }
+
+    /// The one port, as features hold it. To be dropped before a restart.
+    fn store(&self) -> anyhow::Result<Arc<dyn Store>> {
+        match self {
+            Self::InMemory(store) => Ok(Arc::clone(store) as _),
+            Self::Sqlite { store, .. } => {
+                let store = store.as_ref().ok_or_else(|| anyhow::anyhow!("the store is closed"))?;
+                Ok(Arc::clone(store) as _)
+            }
         }
     }
 
@@ -143,7 +157,7 @@ impl Subject {
             Self::InMemory(store) => store.void_leases(),
             Self::Sqlite { store, folder } => {
                 drop(store.take());
-                *store = Some(SqliteStore::open(folder.path())?);
+                *store = Some(Arc::new(SqliteStore::open(folder.path())?));
             }
         }
         Ok(())
@@ -290,6 +304,12 @@ contract! {
         of_changes_at_once_one_is_kept
         a_deployment_is_its_tenants_own
         a_repeated_request_to_deploy_gets_its_first_outcome;
+    records:
+        a_record_moves_one_version_at_a_time
+        an_expectation_that_does_not_hold_leaves_everything_as_it_was
+        records_are_found_where_they_are_and_by_their_values
+        due_records_come_in_order_with_the_time_of_the_next
+        a_batch_is_written_whole_or_not_at_all;
     prompts:
         every_version_of_a_prompt_stays
         of_prompts_put_at_once_one_is_kept

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use callboard_engine::{Prompts, Realm, Scope, StoreError};
+use callboard_engine::{Prompts, Realm, Scope, Store, StoreError};
 use callboard_protocol::{
     PackVersion, PromptMeta, PromptOrigin, PromptRef, PromptTemplate, Timestamp,
 };
@@ -16,7 +16,7 @@ use crate::inventory::AgentRegistry;
 /// All templates of a host.
 #[derive(Debug, Clone)]
 pub struct PromptLibrary {
-    store: Arc<dyn Prompts>,
+    store: Prompts,
     /// Every version that the host brings along, by id, the oldest first.
     built_in: Arc<BTreeMap<String, Vec<PromptTemplate>>>,
     /// Who knows what came in packs.
@@ -58,10 +58,7 @@ pub enum LibraryError {
 
 impl PromptLibrary {
     /// A library with the host's own templates; the last of one id and version wins.
-    pub fn new(
-        store: Arc<dyn Prompts>,
-        built_in: impl IntoIterator<Item = PromptTemplate>,
-    ) -> Self {
+    pub fn new(store: Arc<dyn Store>, built_in: impl IntoIterator<Item = PromptTemplate>) -> Self {
         let mut shelves: BTreeMap<String, Vec<PromptTemplate>> = BTreeMap::new();
         for mut template in built_in {
             template.meta.get_or_insert_default().source = Some(PromptOrigin::Host);
@@ -70,7 +67,7 @@ impl PromptLibrary {
             versions.push(template);
             versions.sort_by(|a, b| a.version.cmp(&b.version));
         }
-        Self { store, built_in: Arc::new(shelves), packs: None }
+        Self { store: Prompts::new(store), built_in: Arc::new(shelves), packs: None }
     }
 
     /// The same library with what packs bring.
@@ -144,7 +141,7 @@ impl PromptLibrary {
             source: Some(PromptOrigin::User),
             ..PromptMeta::default()
         };
-        self.put(reader, template, meta, 0, at).await
+        self.put(reader, template, meta, 0).await
     }
 
     /// Adds a newer version. Older ones stay for those who name them.
@@ -164,7 +161,7 @@ impl PromptLibrary {
         }
         let first = newest.meta.clone().unwrap_or_default();
         let meta = PromptMeta { updated_at: Some(at.to_string()), ..first };
-        self.put(&shelf, template, meta, versions.len(), at).await
+        self.put(&shelf, template, meta, versions.len()).await
     }
 
     pub async fn remove(&self, reader: &Scope, id: &str) -> Result<(), LibraryError> {
@@ -183,10 +180,9 @@ impl PromptLibrary {
         template: PromptTemplate,
         meta: PromptMeta,
         expected: usize,
-        at: Timestamp,
     ) -> Result<PromptTemplate, LibraryError> {
         let template = PromptTemplate { meta: Some(meta), ..template };
-        self.store.put_prompt(shelf, template.clone(), expected, at).await?;
+        self.store.put_prompt(shelf, template.clone(), expected).await?;
         Ok(template)
     }
 

@@ -9,22 +9,31 @@ use callboard_protocol::{RunId, RunStatus, Tenant, Timestamp};
 
 use super::{InMemoryStore, StoredRun, Tables, index, unknown};
 use crate::effects::{Begun, EffectClaim, EffectId};
+use crate::records::{DueRecords, Key, Kind, Record, RecordQuery};
 use crate::store::{
-    Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Filter, Found, InboxFilter,
+    Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Filter, Found, InboxFilter,
     InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Row, Scope, Store, StoreError,
 };
 
 #[async_trait]
 impl Store for InMemoryStore {
-    async fn create(&self, run: NewRun) -> Result<(), StoreError> {
-        self.tables().create(run)
+    async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
+        for (run, version) in self.tables().commit(batch)? {
+            self.changes.announce(&run, version);
+        }
+        Ok(())
     }
 
-    async fn append(&self, append: Append) -> Result<(), StoreError> {
-        let run = append.run.clone();
-        let version = self.tables().append(append)?;
-        self.changes.announce(&run, version);
-        Ok(())
+    async fn get(&self, kind: Kind, key: &Key) -> Result<Option<Record>, StoreError> {
+        Ok(self.tables().records.get(kind, key).cloned())
+    }
+
+    async fn scan(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
+        Ok(self.tables().records.scan(query))
+    }
+
+    async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError> {
+        Ok(self.tables().records.due(kind, at, most))
     }
 
     async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
@@ -169,13 +178,6 @@ impl Store for InMemoryStore {
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
         Ok(self.tables().outcomes.get(key).filter(|outcome| outcome.expires_at > at).cloned())
     }
-
-    async fn remember(&self, outcome: Outcome, at: Timestamp) -> Result<(), StoreError> {
-        let mut tables = self.tables();
-        tables.refuse_repetition(Some(&outcome), at)?;
-        tables.keep(Some(outcome));
-        Ok(())
-    }
 }
 
 impl Tables {
@@ -209,15 +211,45 @@ impl Tables {
         self.outcomes.extend(outcome.map(|outcome| (outcome.key, outcome)));
     }
 
+    /// All of it or nothing: whatever could refuse is asked before anything is changed. Answers the runs whose logs
+    /// have grown, with how many events they hold now.
+    pub(super) fn commit(&mut self, batch: Batch) -> Result<Vec<(RunId, u64)>, StoreError> {
+        let Batch { births, appends, records, outcome } = batch;
+        if let Some((outcome, at)) = &outcome {
+            self.refuse_repetition(Some(outcome), *at)?;
+        }
+        births.iter().try_for_each(|new| self.check_birth(new))?;
+        appends.iter().try_for_each(|append| self.check_append(append))?;
+        self.records.check(&records)?;
+        births.into_iter().for_each(|new| self.bear(new));
+        let grown = appends.into_iter().map(|append| self.append(append)).collect();
+        self.records.apply(records);
+        self.keep(outcome.map(|(outcome, _)| outcome));
+        Ok(grown)
+    }
+
     pub(super) fn create(&mut self, new: NewRun) -> Result<(), StoreError> {
+        self.check_birth(&new)?;
+        self.bear(new);
+        Ok(())
+    }
+
+    fn check_birth(&self, new: &NewRun) -> Result<(), StoreError> {
         self.refuse_repetition(new.outcome.as_ref(), new.birth.created_at)?;
         if self.runs.contains_key(&new.birth.run_id) {
-            return Err(StoreError::Conflict { run: new.birth.run_id });
+            return Err(StoreError::Conflict { run: new.birth.run_id.clone() });
         }
         if new.exclusive {
             self.refuse_busy_scope(&new.birth)?;
         }
-        let rows = self.history(&new.birth)?;
+        match &new.birth.fork {
+            Some(fork) if !self.runs.contains_key(&fork.source) => Err(unknown(&fork.source)),
+            _ => Ok(()),
+        }
+    }
+
+    fn bear(&mut self, new: NewRun) {
+        let rows = self.history(&new.birth);
         self.definitions.entry(new.birth.definition.clone()).or_insert(new.definition);
         self.keep(new.outcome);
         let mut run = StoredRun {
@@ -238,72 +270,61 @@ impl Tables {
             run.hold(lease);
         }
         self.runs.insert(run.birth.run_id.clone(), run);
-        Ok(())
     }
 
     /// What a fork takes over. A database would share it; here it is copied.
-    fn history(&self, birth: &Birth) -> Result<Vec<Row>, StoreError> {
-        let Some(fork) = &birth.fork else { return Ok(Vec::new()) };
-        let source = self.runs.get(&fork.source).ok_or_else(|| unknown(&fork.source))?;
-        Ok(source.rows.iter().take(index(fork.from)).cloned().collect())
+    fn history(&self, birth: &Birth) -> Vec<Row> {
+        let fork = birth.fork.as_ref();
+        let source = fork.and_then(|fork| Some((self.runs.get(&fork.source)?, fork.from)));
+        source.map_or_else(Vec::new, |(source, from)| {
+            source.rows.iter().take(index(from)).cloned().collect()
+        })
     }
 
-    /// Answers the log's new version.
-    fn append(&mut self, append: Append) -> Result<u64, StoreError> {
-        let Append {
-            run: id,
-            expected,
-            fence,
-            rows,
-            head,
-            snapshot,
-            interrupts,
-            outcome,
-            memory,
-            files,
-            callbacks,
-            children,
-            wakes,
-        } = append;
+    fn check_append(&self, append: &Append) -> Result<(), StoreError> {
+        let Append { run: id, expected, fence, head, outcome, memory, files, children, .. } =
+            append;
         self.refuse_repetition(outcome.as_ref(), head.updated_at)?;
-        let run = self.runs.get_mut(&id).ok_or_else(|| unknown(&id))?;
+        let run = self.runs.get(id).ok_or_else(|| unknown(id))?;
         if fence.as_ref().is_some_and(|fence| !run.is_held_by(&fence.claim)) {
-            return Err(StoreError::LeaseLost { run: id });
+            return Err(StoreError::LeaseLost { run: id.clone() });
         }
-        if run.head.version != expected {
-            return Err(StoreError::Conflict { run: id });
+        if run.head.version != *expected {
+            return Err(StoreError::Conflict { run: id.clone() });
         }
         let owner = Scope::of(&run.birth);
-        self.journal.refuse_moved(&owner, &memory)?;
-        self.files.refuse_moved(&owner, &files)?;
-        // All or nothing: none is made before all of them can be.
-        let is_known = |child: &&NewRun| self.runs.contains_key(&child.birth.run_id);
-        if let Some(known) = children.iter().find(is_known) {
-            return Err(StoreError::Conflict { run: known.birth.run_id.clone() });
-        }
-        children.into_iter().try_for_each(|child| self.create(child))?;
-        let run = self.runs.get_mut(&id).ok_or_else(|| unknown(&id))?;
+        self.journal.refuse_moved(&owner, memory)?;
+        self.files.refuse_moved(&owner, files)?;
+        children.iter().try_for_each(|child| self.check_birth(child))
+    }
+
+    /// Appends what was checked; answers the log's new version.
+    fn append(&mut self, append: Append) -> (RunId, u64) {
+        let Append { run: id, expected, fence, rows, head, memory, files, .. } = append;
+        append.children.into_iter().for_each(|child| self.bear(child));
+        let Some(run) = self.runs.get_mut(&id) else { return (id, expected) };
+        let owner = Scope::of(&run.birth);
         for row in memory {
             self.journal.write(&owner, row);
         }
         self.files.write(&owner, &id, files);
         run.rows.extend(rows);
         let version = run.rows.len() as u64;
-        self.subscribed.call_back(callbacks, expected, self.log.len() as u64 + 1);
+        self.subscribed.call_back(append.callbacks, expected, self.log.len() as u64 + 1);
         self.log.extend((expected..version).map(|sequence| (id.clone(), sequence)));
         let before = std::mem::replace(&mut run.head, Head { version, ..head });
         run.pass_on(fence, &head, before.wake_at);
-        if let Some(snapshot) = snapshot {
+        if let Some(snapshot) = append.snapshot {
             run.snapshot = Some((version, snapshot));
         }
-        if let Some(interrupts) = interrupts {
+        if let Some(interrupts) = append.interrupts {
             run.interrupts = interrupts;
         }
-        self.keep(outcome);
-        if let Some(waiting) = wakes.and_then(|waiting| self.runs.get_mut(&waiting)) {
+        self.keep(append.outcome);
+        if let Some(waiting) = append.wakes.and_then(|waiting| self.runs.get_mut(&waiting)) {
             waiting.poke();
         }
-        Ok(version)
+        (id, version)
     }
 
     fn list(&self, scope: &Scope, filter: &Filter) -> Vec<Listed> {

@@ -11,10 +11,10 @@ use tokio::sync::Notify;
 
 use callboard_core::{ConformanceNodes, Entry, Fact, HostLimits, Outcome as Performed};
 use callboard_engine::{
-    Activities, Activity, Append, Begun, Call, Catalog, Claim, ClaimRequest, Claimed, Clock,
-    Digest, DrivingLimits, EffectClaim, EffectId, Engine, Filter, Found, Ids, InMemoryStore,
-    InboxFilter, InboxItem, KeyMode, Listed, NewRun, NoAgents, Opened, Options, Order, Outcome,
-    Page, Parts, Recorded, Scope, Steady, Store, StoreError, Target,
+    Activities, Activity, Batch, Begun, Call, Catalog, Claim, ClaimRequest, Claimed, Clock, Digest,
+    DrivingLimits, DueRecords, EffectClaim, EffectId, Engine, Filter, Found, Ids, InMemoryStore,
+    InboxFilter, InboxItem, Key, KeyMode, Kind, Listed, NoAgents, Opened, Options, Order, Outcome,
+    Page, Parts, Record, RecordQuery, Recorded, Scope, Steady, Store, StoreError, Target,
 };
 use callboard_protocol::{Object, Owner, RunId, RunStatus, Timestamp};
 
@@ -174,13 +174,27 @@ impl DoomedStore {
 
 #[async_trait]
 impl Store for DoomedStore {
-    async fn create(&self, run: NewRun) -> Result<(), StoreError> {
-        self.live().await;
-        self.inner.create(run).await
+    async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
+        if batch.appends.is_empty() && batch.records.is_empty() {
+            self.live().await;
+            return self.inner.commit(batch).await;
+        }
+        self.write(self.inner.commit(batch)).await
     }
 
-    async fn append(&self, append: Append) -> Result<(), StoreError> {
-        self.write(self.inner.append(append)).await
+    async fn get(&self, kind: Kind, key: &Key) -> Result<Option<Record>, StoreError> {
+        self.live().await;
+        self.inner.get(kind, key).await
+    }
+
+    async fn scan(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
+        self.live().await;
+        self.inner.scan(query).await
+    }
+
+    async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError> {
+        self.live().await;
+        self.inner.due(kind, at, most).await
     }
 
     async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
@@ -289,11 +303,6 @@ impl Store for DoomedStore {
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
         self.live().await;
         self.inner.outcome(key, at).await
-    }
-
-    async fn remember(&self, outcome: Outcome, at: Timestamp) -> Result<(), StoreError> {
-        self.live().await;
-        self.inner.remember(outcome, at).await
     }
 }
 

@@ -161,6 +161,7 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
         seal: Arc::new(seal),
         changes: Arc::new(Changes::default()),
         recent: Arc::new(Recent::default()),
+        records: Arc::default(),
         definitions: Arc::default(),
         subscriptions: Arc::default(),
         roster: Arc::default(),

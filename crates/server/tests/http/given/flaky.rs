@@ -7,13 +7,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_core::Entry;
 use callboard_engine::{
-    Annotated, Annotations, Append, Begun, Claim, ClaimRequest, Claimed, Commitment, Crowd,
-    DeadLetter, DeploymentChange, Deployments, Digest, DueSchedules, EffectClaim, EffectId, Filter,
-    Found, HeldSecret, InMemoryStore, InboxFilter, InboxItem, Keys, LinkSecrets, Listed, Made,
-    Memory, MemoryQuery, MemoryRecord, MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put, Realm,
-    Schedule, ScheduleFilter, Schedules, Scope, Secret, Secrets, Settlement, Store, StoreError,
-    StoredDeployment, StoredKey, StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned,
-    Webhook, Webhooks, Workflows,
+    Annotated, Annotations, Batch, Begun, Claim, ClaimRequest, Claimed, Commitment, Crowd,
+    DeadLetter, DeploymentChange, Deployments, Digest, DueRecords, DueSchedules, EffectClaim,
+    EffectId, Filter, Found, HeldSecret, InMemoryStore, InboxFilter, InboxItem, Key, Keys, Kind,
+    LinkSecrets, Listed, Made, Memory, MemoryQuery, MemoryRecord, MemoryRow, NewRun, Opened,
+    Outcome, Page, Plan, Put, Realm, Record, RecordQuery, Schedule, ScheduleFilter, Schedules,
+    Scope, Secret, Secrets, Settlement, Store, StoreError, StoredDeployment, StoredKey,
+    StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned, Webhook, Webhooks, Workflows,
 };
 use callboard_protocol::{
     AgentId, Annotation, HeartbeatId, KeyId, MemoryId, RunId, RunStatus, ScheduleId, SecretName,
@@ -69,16 +69,21 @@ impl FlakyStore {
 
 #[async_trait]
 impl Store for FlakyStore {
-    async fn create(&self, run: NewRun) -> Result<(), StoreError> {
+    async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         self.write()?;
-        self.inner.create(run).await
-    }
-    async fn append(&self, append: Append) -> Result<(), StoreError> {
-        self.write()?;
-        if self.fault() == Fault::Late {
+        if self.fault() == Fault::Late && !batch.appends.is_empty() {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        self.inner.append(append).await
+        self.inner.commit(batch).await
+    }
+    async fn get(&self, kind: Kind, key: &Key) -> Result<Option<Record>, StoreError> {
+        self.inner.get(kind, key).await
+    }
+    async fn scan(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
+        self.inner.scan(query).await
+    }
+    async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError> {
+        self.inner.due(kind, at, most).await
     }
     async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
         self.inner.open(run).await
@@ -160,10 +165,6 @@ impl Store for FlakyStore {
 
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
         self.inner.outcome(key, at).await
-    }
-    async fn remember(&self, outcome: Outcome, at: Timestamp) -> Result<(), StoreError> {
-        self.write()?;
-        self.inner.remember(outcome, at).await
     }
 }
 

@@ -1,0 +1,93 @@
+//! Records, in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callboard_protocol::Timestamp;
+
+use crate::records::{
+    DueRecords, IndexEntry, Key, KeyOrder, Kind, Record, RecordChange, RecordQuery, RecordWrite,
+};
+use crate::store::StoreError;
+
+#[derive(Default)]
+pub(super) struct Records {
+    stored: BTreeMap<(Kind, Key), Stored>,
+    /// The position of the record that was written last.
+    last: u64,
+}
+
+struct Stored {
+    record: Record,
+    indexed: Vec<IndexEntry>,
+}
+
+impl Records {
+    pub(super) fn check(&self, changes: &[RecordChange]) -> Result<(), StoreError> {
+        let moved = changes.iter().find(|change| {
+            !change.expected.holds(self.get(change.kind, &change.key).map(|record| record.version))
+        });
+        moved.map_or(Ok(()), |change| Err(change.moved()))
+    }
+
+    pub(super) fn apply(&mut self, changes: Vec<RecordChange>) {
+        for RecordChange { kind, key, write, .. } in changes {
+            match write {
+                RecordWrite::Nothing => {}
+                RecordWrite::Delete => {
+                    self.stored.remove(&(kind, key));
+                }
+                RecordWrite::Put { place, body, due_at, indexed } => {
+                    let before = self.get(kind, &key);
+                    let version = before.map_or(1, |record| record.version + 1);
+                    let position = before.map(|record| record.position).unwrap_or_else(|| {
+                        self.last += 1;
+                        self.last
+                    });
+                    let body = Arc::from(body);
+                    let record =
+                        Record { kind, key: key.clone(), place, version, position, due_at, body };
+                    self.stored.insert((kind, key), Stored { record, indexed });
+                }
+            }
+        }
+    }
+
+    pub(super) fn get(&self, kind: Kind, key: &Key) -> Option<&Record> {
+        self.stored.get(&(kind, key.clone())).map(|stored| &stored.record)
+    }
+
+    pub(super) fn scan(&self, query: &RecordQuery) -> Vec<Record> {
+        let mut found: Vec<&Record> = self
+            .of_kind(query.kind)
+            .filter(|stored| query.within.includes(&stored.record.place))
+            .filter(|stored| {
+                query.index.as_ref().is_none_or(|index| stored.indexed.contains(index))
+            })
+            .map(|stored| &stored.record)
+            .collect();
+        if query.order == KeyOrder::Descending {
+            found.reverse();
+        }
+        let is_after = |record: &&&Record| match (&query.after, query.order) {
+            (None, _) => true,
+            (Some(after), KeyOrder::Ascending) => record.key > *after,
+            (Some(after), KeyOrder::Descending) => record.key < *after,
+        };
+        found.iter().filter(is_after).take(query.limit).map(|record| (*record).clone()).collect()
+    }
+
+    pub(super) fn due(&self, kind: Kind, at: Timestamp, most: usize) -> DueRecords {
+        let times = self.of_kind(kind).filter_map(|stored| stored.record.due_at);
+        let next = times.filter(|due_at| *due_at > at).min();
+        let records = self.of_kind(kind).map(|stored| &stored.record);
+        let mut due: Vec<&Record> =
+            records.filter(|record| record.due_at.is_some_and(|due_at| due_at <= at)).collect();
+        due.sort_by_key(|record| (record.due_at, record.position));
+        DueRecords { records: due.into_iter().take(most).cloned().collect(), next }
+    }
+
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Stored> {
+        self.stored.iter().filter(move |((of, _), _)| *of == kind).map(|(_, stored)| stored)
+    }
+}

@@ -1,0 +1,298 @@
+//! Records: typed things at rest beside the runs (a member, a schedule, a subscription, a prompt, a key …).
+//!
+//! A store keeps and finds them and compares versions; it knows none of their rules. A kind's body is JSON, sealed at
+//! rest. An old reader ignores fields that it does not know, a new reader defaults those that an old body lacks, and an
+//! old writer drops new fields: one whose loss would do harm needs a kind of its own.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use callboard_protocol::Timestamp;
+
+use crate::store::{Realm, Scope, StoreError};
+
+/// What a record is. The name of a kind is stored, and is never given to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    Prompt,
+}
+
+impl Kind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+        }
+    }
+
+    /// Whether a store may answer reads of this kind from what it read before, as long as it has written none of it:
+    /// for what is read much more often than it changes.
+    pub const fn is_cached(self) -> bool {
+        match self {
+            Self::Prompt => true,
+        }
+    }
+}
+
+/// The name of a record, unique in its kind. Records are listed in the order of their keys.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(String);
+
+impl Key {
+    /// Joins the parts so that no two lists of parts give the same key, whatever the parts hold.
+    pub fn of<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
+        let escape = |part: &str| part.replace('~', "~0").replace('/', "~1");
+        Self(parts.into_iter().map(escape).collect::<Vec<_>>().join("/"))
+    }
+
+    /// The key of what all workspaces of a tenant share under such keys.
+    pub fn in_realm<'a>(realm: &'a Realm, parts: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::of([realm.tenant.as_str(), realm.mode.as_str()].into_iter().chain(parts))
+    }
+
+    /// The key of what stands in exactly one place.
+    pub fn in_place<'a>(place: &'a Scope, parts: impl IntoIterator<Item = &'a str>) -> Self {
+        let workspace = place.workspace.as_ref().map_or("", |workspace| workspace.as_str());
+        let place = [place.tenant.as_str(), place.mode.as_str(), workspace];
+        Self::of(place.into_iter().chain(parts))
+    }
+
+    /// A key as it was stored.
+    pub fn stored(text: String) -> Self {
+        Self(text)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One record as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    pub kind: Kind,
+    pub key: Key,
+    pub place: Scope,
+    /// Starts at one and grows by one with every change.
+    pub version: u64,
+    /// The order in which records were first written, over all kinds.
+    pub position: u64,
+    pub due_at: Option<Timestamp>,
+    /// JSON.
+    pub body: Arc<str>,
+}
+
+impl Record {
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, StoreError> {
+        serde_json::from_str(&self.body).map_err(|error| StoreError::Unreadable {
+            what: format!("{} {}", self.kind.as_str(), self.key),
+            why: error.to_string(),
+        })
+    }
+}
+
+/// What must be true of a record for a batch to be committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    Anything,
+    Absent,
+    Present,
+    Version(u64),
+}
+
+impl Expected {
+    /// The comparison that every store makes, with the version of the record that is there.
+    pub fn holds(self, version: Option<u64>) -> bool {
+        match self {
+            Self::Anything => true,
+            Self::Absent => version.is_none(),
+            Self::Present => version.is_some(),
+            Self::Version(expected) => version == Some(expected),
+        }
+    }
+}
+
+/// A value that records are found by. The name says which of a kind's values it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct IndexEntry {
+    pub name: &'static str,
+    pub value: String,
+}
+
+/// One change of a record, or only the expectation that it stands as it was read.
+#[derive(Debug, Clone)]
+pub struct RecordChange {
+    pub kind: Kind,
+    pub key: Key,
+    pub expected: Expected,
+    pub write: RecordWrite,
+}
+
+#[derive(Debug, Clone)]
+pub enum RecordWrite {
+    Nothing,
+    Put { place: Scope, body: String, due_at: Option<Timestamp>, indexed: Vec<IndexEntry> },
+    Delete,
+}
+
+impl RecordChange {
+    /// Writes the body, whatever was there; [`Self::expecting`] says otherwise.
+    pub fn put(
+        kind: Kind,
+        key: Key,
+        place: Scope,
+        body: &impl Serialize,
+    ) -> Result<Self, StoreError> {
+        let body = serde_json::to_string(body).map_err(|error| {
+            StoreError::Unavailable(format!("{} {key} cannot be written: {error}", kind.as_str()))
+        })?;
+        let write = RecordWrite::Put { place, body, due_at: None, indexed: Vec::new() };
+        Ok(Self { kind, key, expected: Expected::Anything, write })
+    }
+
+    pub fn delete(kind: Kind, key: Key) -> Self {
+        Self { kind, key, expected: Expected::Anything, write: RecordWrite::Delete }
+    }
+
+    /// Changes nothing; refuses the batch where the expectation does not hold.
+    pub fn check(kind: Kind, key: Key, expected: Expected) -> Self {
+        Self { kind, key, expected, write: RecordWrite::Nothing }
+    }
+
+    #[must_use]
+    pub fn expecting(mut self, expected: Expected) -> Self {
+        self.expected = expected;
+        self
+    }
+
+    /// When somebody should look at the record; only [`Self::put`] can say so.
+    #[must_use]
+    pub fn due(mut self, at: Option<Timestamp>) -> Self {
+        if let RecordWrite::Put { due_at, .. } = &mut self.write {
+            *due_at = at;
+        }
+        self
+    }
+
+    /// Makes the record found by a value; only [`Self::put`] can say so.
+    #[must_use]
+    pub fn indexed(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        if let RecordWrite::Put { indexed, .. } = &mut self.write {
+            indexed.push(IndexEntry { name, value: value.into() });
+        }
+        self
+    }
+
+    /// What a batch is refused with where the expectation does not hold.
+    pub fn moved(&self) -> StoreError {
+        StoreError::Moved { what: format!("{} {}", self.kind.as_str(), self.key) }
+    }
+}
+
+/// Where the records that a query asks for are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Within {
+    /// With every tenant: for the host itself.
+    Everywhere,
+    Realm(Realm),
+    /// What a caller with this scope may see.
+    VisibleTo(Scope),
+    /// In this place alone, and not in the workspaces below it.
+    Place(Scope),
+}
+
+impl Within {
+    pub fn includes(&self, place: &Scope) -> bool {
+        match self {
+            Self::Everywhere => true,
+            Self::Realm(realm) => place.realm() == *realm,
+            Self::VisibleTo(scope) => scope.includes(place),
+            Self::Place(exact) => place == exact,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyOrder {
+    Ascending,
+    Descending,
+}
+
+/// Records of one kind, in the order of their keys.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RecordQuery {
+    pub kind: Kind,
+    pub within: Within,
+    /// Only those with this value.
+    pub index: Option<IndexEntry>,
+    pub order: KeyOrder,
+    /// Only those that come after this key in the order.
+    pub after: Option<Key>,
+    pub limit: usize,
+}
+
+impl RecordQuery {
+    /// Everything of a kind within a place.
+    pub fn all(kind: Kind, within: Within) -> Self {
+        Self {
+            kind,
+            within,
+            index: None,
+            order: KeyOrder::Ascending,
+            after: None,
+            limit: usize::MAX,
+        }
+    }
+
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.index = Some(IndexEntry { name, value: value.into() });
+        self
+    }
+
+    #[must_use]
+    pub fn after(mut self, key: Option<Key>) -> Self {
+        self.after = key;
+        self
+    }
+
+    #[must_use]
+    pub fn descending(mut self) -> Self {
+        self.order = KeyOrder::Descending;
+        self
+    }
+
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+}
+
+/// Records that somebody should look at by now, the longest due first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DueRecords {
+    pub records: Vec<Record>,
+    /// When the next record that is not due yet becomes so.
+    pub next: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_different_parts_differ() {
+        assert_ne!(Key::of(["a/b", "c"]), Key::of(["a", "b/c"]));
+        assert_ne!(Key::of(["a~1b"]), Key::of(["a/b"]));
+        assert_eq!(Key::of(["acme", "live", "x"]).as_str(), "acme/live/x");
+    }
+}

@@ -1,0 +1,147 @@
+//! Records: versions compared and kept together with whatever else a batch holds.
+
+use callboard_engine::{
+    Batch, Expected, Key, Kind, Record, RecordChange, RecordQuery, Scope, StoreError, Within,
+};
+use serde_json::json;
+
+use crate::Subject;
+use crate::given::{acme, append, at, new_run};
+
+const KIND: Kind = Kind::Prompt;
+
+fn key(name: &str) -> Key {
+    Key::of([name])
+}
+
+fn put(name: &str, place: Scope, body: &str) -> anyhow::Result<RecordChange> {
+    Ok(RecordChange::put(KIND, key(name), place, &json!({ "text": body }))?)
+}
+
+fn keys(records: &[Record]) -> Vec<&str> {
+    records.iter().map(|record| record.key.as_str()).collect()
+}
+
+pub(crate) async fn a_record_moves_one_version_at_a_time(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.store()?;
+    store.commit(Batch::of_records([put("a", acme(), "one")?.expecting(Expected::Absent)])).await?;
+    let again = Batch::of_records([put("a", acme(), "two")?.expecting(Expected::Absent)]);
+    let again = store.commit(again).await;
+    assert!(matches!(again, Err(StoreError::Moved { .. })), "{again:?}");
+    let second = put("a", acme(), "two")?.expecting(Expected::Version(1)).due(Some(at(9)));
+    store.commit(Batch::of_records([second])).await?;
+    drop(store);
+    subject.restart()?;
+    let store = subject.store()?;
+    let record = store.get(KIND, &key("a")).await?.ok_or_else(|| anyhow::anyhow!("not kept"))?;
+    assert_eq!((record.version, record.due_at), (2, Some(at(9))));
+    assert_eq!(record.read::<serde_json::Value>()?, json!({ "text": "two" }));
+    store.commit(Batch::of_records([RecordChange::delete(KIND, key("a"))])).await?;
+    assert_eq!(store.get(KIND, &key("a")).await?, None);
+    store.commit(Batch::of_records([put("a", acme(), "three")?])).await?;
+    let anew = store.get(KIND, &key("a")).await?.ok_or_else(|| anyhow::anyhow!("not kept"))?;
+    assert_eq!(anew.version, 1);
+    assert!(anew.position > record.position, "no position is given twice");
+    Ok(())
+}
+
+pub(crate) async fn an_expectation_that_does_not_hold_leaves_everything_as_it_was(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.store()?;
+    store.commit(Batch::of_records([put("a", acme(), "one")?])).await?;
+    let unmet = [
+        RecordChange::check(KIND, key("a"), Expected::Absent),
+        RecordChange::check(KIND, key("a"), Expected::Version(2)),
+        RecordChange::check(KIND, key("none"), Expected::Present),
+        RecordChange::delete(KIND, key("none")).expecting(Expected::Version(1)),
+    ];
+    for unmet in unmet {
+        let batch = Batch::of_records([put("a", acme(), "two")?, put("b", acme(), "b")?, unmet]);
+        let refused = store.commit(batch).await;
+        assert!(matches!(refused, Err(StoreError::Moved { .. })), "{refused:?}");
+        assert_eq!(store.get(KIND, &key("a")).await?.map(|record| record.version), Some(1));
+        assert_eq!(store.get(KIND, &key("b")).await?, None);
+    }
+    let met = RecordChange::check(KIND, key("a"), Expected::Version(1));
+    store.commit(Batch::of_records([met, put("b", acme(), "b")?])).await?;
+    assert_eq!(store.get(KIND, &key("a")).await?.map(|record| record.version), Some(1));
+    Ok(())
+}
+
+pub(crate) async fn records_are_found_where_they_are_and_by_their_values(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.store()?;
+    let ops = Scope { workspace: Some("ops".into()), ..acme() };
+    let globex = Scope { tenant: "globex".into(), ..acme() };
+    store
+        .commit(Batch::of_records([
+            put("c", acme(), "c")?.indexed("colour", "red").indexed("size", "big"),
+            put("a", ops.clone(), "a")?.indexed("colour", "red"),
+            put("b", acme(), "b")?.indexed("colour", "blue"),
+            put("d", globex, "d")?.indexed("colour", "red"),
+        ]))
+        .await?;
+    let found = async |query: RecordQuery| store.scan(&query).await;
+    let all = |within| RecordQuery::all(KIND, within);
+    assert_eq!(keys(&found(all(Within::Everywhere)).await?), ["a", "b", "c", "d"]);
+    assert_eq!(keys(&found(all(Within::VisibleTo(acme()))).await?), ["a", "b", "c"]);
+    assert_eq!(keys(&found(all(Within::VisibleTo(ops.clone()))).await?), ["a"]);
+    assert_eq!(keys(&found(all(Within::Place(acme()))).await?), ["b", "c"]);
+    assert_eq!(keys(&found(all(Within::Realm(ops.realm()))).await?), ["a", "b", "c"]);
+    let red = || all(Within::Realm(acme().realm())).with("colour", "red");
+    assert_eq!(keys(&found(red()).await?), ["a", "c"]);
+    assert_eq!(keys(&found(red().descending().limit(1)).await?), ["c"]);
+    assert_eq!(keys(&found(red().after(Some(key("a")))).await?), ["c"]);
+    assert_eq!(keys(&found(red().descending().after(Some(key("c")))).await?), ["a"]);
+    store.commit(Batch::of_records([put("c", acme(), "c")?.indexed("colour", "blue")])).await?;
+    assert_eq!(keys(&found(red()).await?), ["a"]);
+    let big = all(Within::Everywhere).with("size", "big");
+    assert!(found(big).await?.is_empty(), "a record is found by what it was written with last");
+    Ok(())
+}
+
+pub(crate) async fn due_records_come_in_order_with_the_time_of_the_next(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.store()?;
+    store
+        .commit(Batch::of_records([
+            put("late", acme(), "")?.due(Some(at(30))),
+            put("first", acme(), "")?.due(Some(at(10))),
+            put("never", acme(), "")?,
+            put("second", acme(), "")?.due(Some(at(20))),
+        ]))
+        .await?;
+    let due = store.due(KIND, at(20), 10).await?;
+    assert_eq!((keys(&due.records), due.next), (vec!["first", "second"], Some(at(30))));
+    let due = store.due(KIND, at(20), 1).await?;
+    assert_eq!(keys(&due.records), ["first"]);
+    assert_eq!(store.due(KIND, at(30), 10).await?.next, None);
+    Ok(())
+}
+
+pub(crate) async fn a_batch_is_written_whole_or_not_at_all(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.store()?;
+    store.create(new_run("r1")).await?;
+    let batch = |expected| -> anyhow::Result<Batch> {
+        Ok(Batch {
+            births: vec![new_run("r2")],
+            appends: vec![append("r1", expected)],
+            records: vec![put("a", acme(), "one")?],
+            outcome: None,
+        })
+    };
+    let refused = store.commit(batch(7)?).await;
+    assert!(matches!(refused, Err(StoreError::Conflict { .. })), "{refused:?}");
+    assert!(store.find(&acme(), &"r2".into()).await?.is_none());
+    assert_eq!(store.get(KIND, &key("a")).await?, None);
+    store.commit(batch(0)?).await?;
+    assert!(store.find(&acme(), &"r2".into()).await?.is_some());
+    assert_eq!(store.find(&acme(), &"r1".into()).await?.map(|found| found.head.version), Some(1));
+    assert!(store.get(KIND, &key("a")).await?.is_some());
+    Ok(())
+}

@@ -97,7 +97,7 @@ pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
 pub use prompts::Prompts;
 pub use records::{
     DueRecords, Expected, IndexEntry, Key, KeyOrder, Kind, Record, RecordChange, RecordQuery,
-    RecordWrite, Within,
+    RecordWrite, RunLink, Within,
 };
 pub use registry::{Keys, LinkSecrets, Made, Put, StoredKey, StoredWorkflow, Workflows};
 pub use retention::{Retention, Sweeper};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use callboard_protocol::Timestamp;
+use callboard_protocol::{RunId, Timestamp};
 
 use crate::store::{Realm, Scope, StoreError};
 
@@ -139,8 +139,22 @@ pub struct RecordChange {
 #[derive(Debug, Clone)]
 pub enum RecordWrite {
     Nothing,
-    Put { place: Scope, body: String, due_at: Option<Timestamp>, indexed: Vec<IndexEntry> },
+    Put {
+        place: Scope,
+        body: String,
+        due_at: Option<Timestamp>,
+        indexed: Vec<IndexEntry>,
+        run: Option<RunLink>,
+    },
     Delete,
+}
+
+/// The run that a record is about. When retention removes the run, the record goes with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunLink {
+    pub run: RunId,
+    /// Whether the run must stay as long as this record is there.
+    pub retains: bool,
 }
 
 impl RecordChange {
@@ -154,7 +168,8 @@ impl RecordChange {
         let body = serde_json::to_string(body).map_err(|error| {
             StoreError::Unavailable(format!("{} {key} cannot be written: {error}", kind.as_str()))
         })?;
-        let write = RecordWrite::Put { place, body, due_at: None, indexed: Vec::new() };
+        let (due_at, indexed, run) = (None, Vec::new(), None);
+        let write = RecordWrite::Put { place, body, due_at, indexed, run };
         Ok(Self { kind, key, expected: Expected::Anything, write })
     }
 
@@ -187,6 +202,25 @@ impl RecordChange {
     pub fn indexed(mut self, name: &'static str, value: impl Into<String>) -> Self {
         if let RecordWrite::Put { indexed, .. } = &mut self.write {
             indexed.push(IndexEntry { name, value: value.into() });
+        }
+        self
+    }
+
+    /// Makes the record go when its run goes; only [`Self::put`] can say so.
+    #[must_use]
+    pub fn of_run(self, run: &RunId) -> Self {
+        self.linked(RunLink { run: run.clone(), retains: false })
+    }
+
+    /// Keeps the run as long as the record is there; only [`Self::put`] can say so.
+    #[must_use]
+    pub fn retaining_run(self, run: &RunId) -> Self {
+        self.linked(RunLink { run: run.clone(), retains: true })
+    }
+
+    fn linked(mut self, link: RunLink) -> Self {
+        if let RecordWrite::Put { run, .. } = &mut self.write {
+            *run = Some(link);
         }
         self
     }

@@ -9,9 +9,13 @@ CREATE TABLE records (
     version INTEGER NOT NULL,
     due_at INTEGER,
     body BLOB NOT NULL,
+    -- The run that the record goes with, and whether the run must stay as long as the record is there.
+    run TEXT,
+    retains INTEGER NOT NULL DEFAULT 0,
     UNIQUE (kind, key)
 );
 CREATE INDEX records_by_place ON records (kind, tenant, test, key);
+CREATE INDEX records_by_run ON records (run, retains) WHERE run IS NOT NULL;
 CREATE INDEX records_by_due ON records (kind, due_at) WHERE due_at IS NOT NULL;
 
 -- Values that records are found by.

@@ -363,6 +363,7 @@ contract! {
         old_arrivals_are_forgotten;
     retention:
         ended_runs_go_when_they_are_old_enough
+        a_record_goes_with_its_run_or_keeps_it
         what_a_run_had_goes_with_it
         families_stay_until_all_of_them_have_ended
         a_source_stays_as_long_as_its_forks;

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callboard_protocol::Timestamp;
+use callboard_protocol::{RunId, Timestamp};
 
 use crate::records::{
     DueRecords, IndexEntry, Key, KeyOrder, Kind, Record, RecordChange, RecordQuery, RecordWrite,
+    RunLink,
 };
 use crate::store::StoreError;
 
@@ -20,6 +21,7 @@ pub(super) struct Records {
 struct Stored {
     record: Record,
     indexed: Vec<IndexEntry>,
+    run: Option<RunLink>,
 }
 
 impl Records {
@@ -37,7 +39,7 @@ impl Records {
                 RecordWrite::Delete => {
                     self.stored.remove(&(kind, key));
                 }
-                RecordWrite::Put { place, body, due_at, indexed } => {
+                RecordWrite::Put { place, body, due_at, indexed, run } => {
                     let before = self.get(kind, &key);
                     let version = before.map_or(1, |record| record.version + 1);
                     let position = before.map(|record| record.position).unwrap_or_else(|| {
@@ -47,7 +49,7 @@ impl Records {
                     let body = Arc::from(body);
                     let record =
                         Record { kind, key: key.clone(), place, version, position, due_at, body };
-                    self.stored.insert((kind, key), Stored { record, indexed });
+                    self.stored.insert((kind, key), Stored { record, indexed, run });
                 }
             }
         }
@@ -85,6 +87,16 @@ impl Records {
             records.filter(|record| record.due_at.is_some_and(|due_at| due_at <= at)).collect();
         due.sort_by_key(|record| (record.due_at, record.position));
         DueRecords { records: due.into_iter().take(most).cloned().collect(), next }
+    }
+
+    /// Whether a record keeps this run from being removed.
+    pub(super) fn retain(&self, run: &RunId) -> bool {
+        let mut links = self.stored.values().filter_map(|stored| stored.run.as_ref());
+        links.any(|link| link.retains && link.run == *run)
+    }
+
+    pub(super) fn remove_of(&mut self, run: &RunId) {
+        self.stored.retain(|_, stored| stored.run.as_ref().is_none_or(|link| link.run != *run));
     }
 
     fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Stored> {

@@ -29,6 +29,7 @@ impl Tables {
         parent_is_over
             && !is_newest
             && !self.runs.values().any(is_needed)
+            && !self.records.retain(id)
             && !self.subscribed.waits_for(id, &self.log)
     }
 }
@@ -50,6 +51,7 @@ impl Retention for InMemoryStore {
         for run in &gone {
             tables.runs.remove(run);
             tables.annotations.remove(run);
+            tables.records.remove_of(run);
         }
         Ok(gone)
     }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use callboard_engine::{
     DueRecords, IndexEntry, Key, KeyMode, KeyOrder, Kind, Record, RecordChange, RecordQuery,
-    RecordWrite, Scope, StoreError, Within,
+    RecordWrite, RunLink, Scope, StoreError, Within,
 };
 use callboard_protocol::{Timestamp, Workspace};
 
@@ -69,8 +69,9 @@ pub(super) fn apply(db: &Connection, changes: &[SealedChange]) -> Result<(), Fau
                 let sql = "DELETE FROM records WHERE kind = ?1 AND key = ?2";
                 execute(db, sql, params![kind, key])?;
             }
-            RecordWrite::Put { place, due_at, indexed, .. } => {
-                let id = put(db, change, place, *due_at, body.as_deref().unwrap_or_default())?;
+            RecordWrite::Put { place, due_at, indexed, run, .. } => {
+                let body = body.as_deref().unwrap_or_default();
+                let id = put(db, change, place, *due_at, body, run.as_ref())?;
                 for IndexEntry { name, value } in indexed {
                     let sql = "INSERT OR IGNORE INTO record_index (kind, name, value, key, record)
                          VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -89,15 +90,19 @@ fn put(
     place: &Scope,
     due_at: Option<Timestamp>,
     body: &[u8],
+    run: Option<&RunLink>,
 ) -> Result<i64, Fault> {
     let (tenant, test, workspace) = scope_params(place);
     let due_at = millis(due_at);
+    let retains = run.is_some_and(|link| link.retains);
+    let run = run.map(|link| link.run.as_str());
     if let Some((id, version)) = standing(db, change)? {
         execute(
             db,
-            "UPDATE records SET tenant = ?2, test = ?3, workspace = ?4, version = ?5, due_at = ?6, body = ?7
+            "UPDATE records SET tenant = ?2, test = ?3, workspace = ?4, version = ?5, due_at = ?6, body = ?7,
+                 run = ?8, retains = ?9
              WHERE id = ?1",
-            params![id, tenant, test, workspace, signed(version + 1), due_at, body],
+            params![id, tenant, test, workspace, signed(version + 1), due_at, body, run, retains],
         )?;
         execute(db, "DELETE FROM record_index WHERE record = ?1", params![id])?;
         return Ok(id);
@@ -105,9 +110,9 @@ fn put(
     let (kind, key) = (change.kind.as_str(), change.key.as_str());
     execute(
         db,
-        "INSERT INTO records (kind, key, tenant, test, workspace, version, due_at, body)
-         VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7)",
-        params![kind, key, tenant, test, workspace, due_at, body],
+        "INSERT INTO records (kind, key, tenant, test, workspace, version, due_at, body, run, retains)
+         VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9)",
+        params![kind, key, tenant, test, workspace, due_at, body, run, retains],
     )?;
     Ok(db.last_insert_rowid())
 }

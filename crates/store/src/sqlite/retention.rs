@@ -34,6 +34,7 @@ pub(super) const REMOVABLE: &str = "SELECT runs.id, runs.run_id, births.definiti
          AND NOT EXISTS (
              SELECT 1 FROM events WHERE events.run = runs.id AND EXISTS (SELECT 1 FROM webhooks WHERE run IS NULL)
                  AND events.position > (SELECT position FROM webhook_cursor))
+         AND NOT EXISTS (SELECT 1 FROM records WHERE records.run = runs.run_id AND records.retains)
          AND runs.id IS NOT (SELECT run FROM events ORDER BY position DESC LIMIT 1)
      ORDER BY runs.updated_at LIMIT ?2";
 
@@ -51,10 +52,11 @@ impl Retention for SqliteStore {
         before: Timestamp,
         limit: usize,
     ) -> Result<Vec<RunId>, StoreError> {
-        let recent = Arc::clone(&self.recent);
+        let (recent, known) = (Arc::clone(&self.recent), Arc::clone(&self.records));
         let remove = move |db: &Connection, (): &()| remove(db, before, limit);
         let forget = move |(), gone: Vec<RunId>| {
             gone.iter().for_each(|run| recent.forget(run));
+            known.forget(|_| !gone.is_empty());
             gone
         };
         self.writer.write_then((), remove, forget).await
@@ -72,8 +74,9 @@ fn remove(db: &Connection, before: Timestamp, limit: usize) -> Result<Vec<RunId>
         found.push((row.get(0)?, row.get(1)?));
         definitions.insert(row.get(2)?);
     }
-    for (id, _) in &found {
+    for (id, run) in &found {
         execute(db, "DELETE FROM runs WHERE id = ?1", params![id])?;
+        execute(db, "DELETE FROM records WHERE run = ?1", params![run])?;
     }
     for definition in definitions {
         execute(db, UNUSED, params![definition])?;

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use callboard_core::{Fork, Parent};
-use callboard_engine::{Append, NewRun, Row, StoreError};
+use callboard_engine::{Append, Batch, Key, Kind, NewRun, RecordChange, Row, StoreError};
 use callboard_protocol::{ForkMode, RunId, RunStatus};
 
 use crate::given::{acme, append, at, head, new_run, row};
@@ -164,5 +164,28 @@ pub(crate) async fn a_source_stays_as_long_as_its_forks(subject: Subject) -> any
     for expected in ["again", "begun", "source"] {
         assert_eq!(removed(store, LATER).await?, [expected]);
     }
+    Ok(())
+}
+
+pub(crate) async fn a_record_goes_with_its_run_or_keeps_it(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    for run in ["r1", "r2"] {
+        store.create(new_run(run)).await?;
+        end(store, run, 0, 3_000).await?;
+    }
+    newest(store).await?;
+    let put = |name: &str| {
+        RecordChange::put(Kind::Prompt, Key::of([name]), acme(), &serde_json::json!({}))
+    };
+    let records =
+        [put("note")?.of_run(&"r1".into()), put("debt")?.retaining_run(&"r2".into()), put("own")?];
+    store.commit(Batch::of_records(records)).await?;
+    assert_eq!(removed(store, LATER).await?, ["r1"]);
+    let is_kept = async |name: &str| store.get(Kind::Prompt, &Key::of([name])).await;
+    assert!(is_kept("note").await?.is_none());
+    let settled = RecordChange::delete(Kind::Prompt, Key::of(["debt"]));
+    store.commit(Batch::of_records([settled])).await?;
+    assert_eq!(removed(store, LATER).await?, ["r2"]);
+    assert!(is_kept("own").await?.is_some());
     Ok(())
 }

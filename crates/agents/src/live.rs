@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use callboard_core::{
     AgentFact, AgentPin, Confidence, Invoked, Outcome, Question, RetryClass, escalation_threshold,
@@ -36,7 +36,8 @@ use crate::coding::{Admitted, CODING_PROVIDER, CodingAgents, CodingError};
 use crate::inventory::{AgentRegistry, InstalledAgent};
 use crate::memory::{AgentMemory, bind};
 use crate::model::{
-    CallOptions, Message, Model, ModelRef, ModelRequest, ModelTable, PriceTable, ResolvedModel,
+    CallOptions, Message, Model, ModelRef, ModelRequest, ModelTable, PriceTable, RequestBasis,
+    ResolvedModel,
 };
 use crate::prompt::PromptDesk;
 use crate::tool::{Grants, ToolHooks, ToolSurface, Toolbox, declared_tools, untrusted};
@@ -125,8 +126,10 @@ struct Work<'a> {
     conversation: Option<Conversation>,
     /// The secret that holds the run's own key for the model.
     credential: Option<SecretName>,
-    /// How many outward calls this visit has made so far.
+    /// How many places for outward calls this visit has used so far.
     calls: u32,
+    /// What the visit's requests are compared by, once the first is put together.
+    basis: Option<RequestBasis>,
     /// What the suite wants in place of the model's answer.
     forced: Option<Value>,
 }
@@ -193,6 +196,7 @@ impl LiveAgents {
             conversation: Conversation::bind(call, &agent.agent.manifest),
             credential: None,
             calls: 0,
+            basis: None,
             forced: probe.result,
         };
         let invoked = Invoked {
@@ -278,6 +282,7 @@ impl Work<'_> {
         let prepared = prepared?;
         let parts = [prepared.system(), remembered].into_iter().flatten();
         let system = parts.collect::<Vec<_>>().join("\n\n");
+        let sources = json!({ "prompts": prepared.references(), "task": task });
         let mut task = task.to_string();
         if self.call.from_outside {
             task = untrusted(&task);
@@ -287,7 +292,7 @@ impl Work<'_> {
         messages.push(Message::User { text });
         prepared.facts.into_iter().for_each(|fact| self.tale.note(fact));
         let (options, settings) = (CallOptions::of(&self.call.configurable), &self.host.settings);
-        Ok(ModelRequest {
+        let request = ModelRequest {
             model: model.model,
             system: (!system.is_empty()).then_some(system),
             messages,
@@ -301,7 +306,9 @@ impl Work<'_> {
             idempotency_key: String::new(),
             key: None,
             call_prefix: String::new(),
-        })
+        };
+        self.basis = Some(RequestBasis::new(sources, &request));
+        Ok(request)
     }
 
     /// Steps 7 and 8, or what stands in their place.

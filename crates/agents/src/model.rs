@@ -2,6 +2,7 @@
 
 mod answer;
 mod assembly;
+mod basis;
 mod cache_key;
 mod capability;
 mod error;
@@ -28,6 +29,7 @@ pub use answer::{
     Verdict, judge,
 };
 pub use assembly::{AssembledCall, Overflow, ToolCallAssembly};
+pub(crate) use basis::RequestBasis;
 pub use cache_key::{CacheRecipe, SemanticRequest};
 pub use capability::{Demands, Gate, MODEL_CAPABILITIES, Substitution, gate};
 pub use error::{Fault, ModelError, Phase, RetryAdvice};

@@ -111,7 +111,7 @@ impl StructuredOutput {
         }
         tale.tell().await?;
         let request = settings.request(call, &model, &prepared)?;
-        let mut ask = Ask::new(self, call, &settings, request, tale);
+        let mut ask = Ask::new(self, call, &settings, request, &prepared.references(), tale);
         ask.credential = credential_ref.map(|name| name.as_str().into());
         let value = ask.until_it_fits().await?;
         let mut outputs = Object::new();

@@ -13,6 +13,7 @@ use callboard_protocol::Object;
 const EFFECT: Effect<'static> = Effect {
     index: 0,
     provider: "conformance",
+    request: &Value::Null,
     on_unknown: OnUnknown::Ask(|said| said),
     is_told: false,
 };

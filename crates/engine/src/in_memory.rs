@@ -41,7 +41,7 @@ use callboard_protocol::{
 use crate::budget::Purse;
 use crate::changes::Changes;
 use crate::deployments::StoredDeployment;
-use crate::effects::EffectId;
+use crate::effects::EffectKey;
 use crate::envelopes::{EnvelopeId, KeptEnvelope, ProjectedEvent};
 use crate::heartbeats::Heartbeat;
 use crate::org_chart::StoredChart;
@@ -104,7 +104,7 @@ struct Tables {
     workflows: BTreeMap<(Scope, WorkflowId), StoredWorkflow>,
     keys: BTreeMap<KeyId, StoredKey>,
     makers: BTreeMap<(Realm, Made), KeyId>,
-    effects: BTreeMap<EffectId, StoredEffect>,
+    effects: BTreeMap<EffectKey, StoredEffect>,
     /// Every event of every run, in the order of appends.
     log: Vec<(RunId, u64)>,
     subscribed: Subscribed,

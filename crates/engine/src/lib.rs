@@ -65,7 +65,7 @@ pub use decisions::Undecided;
 pub use deliver::{Deliver, DeliverError, Parcel};
 pub use deployments::{DeploymentChange, Deployments, StoredDeployment, Telling};
 pub use directory::{Directory, NoAgents};
-pub use effects::{Begun, EffectClaim, EffectId};
+pub use effects::{Begun, EffectClaim, EffectId, EffectKey, RequestDigest, SettledEffect};
 pub use engine::{
     Done, DrivingLimits, Engine, EngineError, Options, Parts, Remember, Seen, SnapshotLoss,
 };

@@ -7,7 +7,7 @@ use callboard_core::{Outcome, Question, RetryClass};
 use callboard_protocol::{Failure, InterruptKind, RunId, Timestamp};
 
 use crate::activity::{Call, Superseded};
-use crate::effects::{Begun, EffectClaim, EffectId};
+use crate::effects::{Begun, EffectClaim, EffectId, EffectKey, RequestDigest};
 use crate::store::StoreError;
 
 /// One outward call of an attempt.
@@ -17,6 +17,8 @@ pub struct Effect<'a> {
     pub index: u32,
     /// Whom it reaches.
     pub provider: &'a str,
+    /// What is asked. Whoever comes to this place with another request has diverged from what was recorded.
+    pub request: &'a Value,
     pub on_unknown: OnUnknown,
     /// Whether the log tells already what came of it. Then it is made no more: a run that goes on with another's
     /// history takes the outcome from there.
@@ -86,29 +88,35 @@ impl Call {
     where
         F: Future<Output = Result<Value, Stumble>> + Send,
     {
-        let id = self.effect_id(effect);
-        let perhaps_made = match self.begin(&id, false).await? {
-            Begun::Known(outcome) => return kept(&outcome),
+        let placed = Placed {
+            effect,
+            id: self.effect_id(effect),
+            key: self.effect_key(&self.run, effect.index),
+            request: RequestDigest::of(effect.provider, effect.request),
+        };
+        let perhaps_made = match self.begin(&placed, false).await? {
+            Begun::Known(settled) => return kept(&settled.outcome),
             Begun::Fresh | Begun::Unknown { .. } if self.is_past(effect) => {
-                return self.inherit(effect, &id).await;
+                return self.inherit(&placed).await;
             }
             Begun::Fresh => None,
-            Begun::Unknown { since } => match self.on_unknown(effect, &id, since).await? {
-                Verdict::Make => match self.begin(&id, true).await? {
-                    Begun::Known(outcome) => return kept(&outcome),
+            Begun::Unknown { since, .. } => match self.on_unknown(&placed, since).await? {
+                Verdict::Make => match self.begin(&placed, true).await? {
+                    Begun::Known(settled) => return kept(&settled.outcome),
                     Begun::Fresh | Begun::Unknown { .. } => Some(since),
                 },
                 Verdict::Settled(outcome) => return outcome,
             },
         };
         let was_begun = perhaps_made.is_some() || !self.forebears.is_empty();
-        match make(Once { id: id.clone(), perhaps_made, was_begun }).await {
-            Ok(value) => self.settle(&id, Kept::Value(value)).await,
+        let Placed { id, key, .. } = placed;
+        match make(Once { id, perhaps_made, was_begun }).await {
+            Ok(value) => self.settle(&key, Kept::Value(value)).await,
             Err(Stumble { failure, class: RetryClass::Final }) => {
-                self.settle(&id, Kept::Failure(failure)).await
+                self.settle(&key, Kept::Failure(failure)).await
             }
             Err(Stumble { failure, class: class @ RetryClass::Retryable }) => {
-                self.store.abandon_effect(&id).await.map_err(|error| self.unstored(&error))?;
+                self.store.abandon_effect(&key).await.map_err(|error| self.unstored(&error))?;
                 Err(OnceError::Ended(Outcome::Failed { failure, class }))
             }
         }
@@ -116,11 +124,11 @@ impl Call {
 
     /// The identity of a call: the same for whoever makes this visit.
     pub fn effect_id(&self, effect: Effect<'_>) -> EffectId {
-        self.effect_of(&self.run, effect)
+        EffectId::new(&self.tenant, &self.run, &self.attempt, effect.index, effect.provider)
     }
 
-    fn effect_of(&self, run: &RunId, effect: Effect<'_>) -> EffectId {
-        EffectId::new(&self.tenant, run, &self.attempt, effect.index, effect.provider)
+    fn effect_key(&self, run: &RunId, index: u32) -> EffectKey {
+        EffectKey::new(&self.tenant, run, &self.attempt, index)
     }
 
     /// Whether a run made the call whose history this one goes on with.
@@ -129,13 +137,15 @@ impl Call {
     }
 
     /// Takes over what came of a call in the past of a branch. It becomes the branch's own, for those who branch again.
-    async fn inherit(&self, effect: Effect<'_>, id: &EffectId) -> Result<Value, OnceError> {
+    async fn inherit(&self, placed: &Placed<'_>) -> Result<Value, OnceError> {
+        let effect = placed.effect;
         for run in &self.forebears {
-            let found = self.store.find_effect(&self.effect_of(run, effect)).await;
-            if let Some(outcome) = found.map_err(|error| self.unstored(&error))? {
-                let settled = self.store.settle_effect(id, outcome.clone()).await;
-                settled.map_err(|error| self.unstored(&error))?;
-                return kept(&outcome);
+            let found = self.store.find_effect(&self.effect_key(run, effect.index)).await;
+            if let Some(settled) = found.map_err(|error| self.unstored(&error))? {
+                placed.compare(&settled.request)?;
+                let taken = self.store.settle_effect(&placed.key, settled.outcome.clone()).await;
+                taken.map_err(|error| self.unstored(&error))?;
+                return kept(&settled.outcome);
             }
         }
         let message = format!(
@@ -146,9 +156,32 @@ impl Call {
         Err(OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Final }))
     }
 
-    async fn begin(&self, id: &EffectId, repeat: bool) -> Result<Begun, OnceError> {
-        let at = self.clock.now();
-        let claim = EffectClaim { id: id.clone(), claim: self.claim.clone(), at, repeat };
+    /// Claims a place. One where something else was asked before is neither taken over nor asked again.
+    async fn begin(&self, placed: &Placed<'_>, repeat: bool) -> Result<Begun, OnceError> {
+        let begun = self.claim_effect(&placed.key, &placed.request, repeat, None).await?;
+        match &begun {
+            Begun::Fresh => {}
+            Begun::Known(settled) => placed.compare(&settled.request)?,
+            Begun::Unknown { request, .. } => placed.compare(request)?,
+        }
+        Ok(begun)
+    }
+
+    async fn claim_effect(
+        &self,
+        key: &EffectKey,
+        request: &RequestDigest,
+        repeat: bool,
+        outcome: Option<String>,
+    ) -> Result<Begun, OnceError> {
+        let claim = EffectClaim {
+            key: key.clone(),
+            request: request.clone(),
+            claim: self.claim.clone(),
+            at: self.clock.now(),
+            repeat,
+            outcome,
+        };
         match self.store.begin_effect(&claim).await {
             Ok(begun) => Ok(begun),
             Err(StoreError::LeaseLost { .. }) => Err(OnceError::Superseded),
@@ -157,7 +190,7 @@ impl Call {
     }
 
     /// What is kept is clean: who uses it after a crash has not resolved what it may repeat.
-    async fn settle(&self, id: &EffectId, mut outcome: Kept) -> Result<Value, OnceError> {
+    async fn settle(&self, key: &EffectKey, mut outcome: Kept) -> Result<Value, OnceError> {
         match &mut outcome {
             Kept::Value(value) => self.redact(value),
             Kept::Failure(failure) => self.resolved.known().redact_failure(failure),
@@ -166,21 +199,21 @@ impl Call {
             let failure = Failure::new("internal_error", error.to_string());
             OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Final })
         })?;
-        self.store.settle_effect(id, text).await.map_err(|error| self.unstored(&error))?;
+        self.store.settle_effect(key, text).await.map_err(|error| self.unstored(&error))?;
         opened(outcome)
     }
 
     async fn on_unknown(
         &self,
-        effect: Effect<'_>,
-        id: &EffectId,
+        placed: &Placed<'_>,
         since: Timestamp,
     ) -> Result<Verdict, OnceError> {
+        let Placed { effect, id, key, .. } = placed;
         match effect.on_unknown {
             OnUnknown::Repeat | OnUnknown::Verify => Ok(Verdict::Make),
             OnUnknown::Ask(said) => {
                 // An answer is for this claim alone: one that a later crash left open is asked about anew.
-                let subject = subject(effect, id, since);
+                let subject = subject(*effect, id, since);
                 let answer = self.answer.as_ref();
                 let answer = answer.filter(|answer| answer.data["payload"] == subject);
                 match answer.and_then(|answer| answer.value.as_ref()) {
@@ -189,12 +222,12 @@ impl Call {
                         Some("repeat") => Ok(Verdict::Make),
                         Some("done") => {
                             let outcome = Kept::Value(said(answer["result"].clone()));
-                            Ok(Verdict::Settled(self.settle(id, outcome).await))
+                            Ok(Verdict::Settled(self.settle(key, outcome).await))
                         }
                         _ => {
                             let message = format!("nobody knows what came of effect {id}");
                             let failure = Failure::new("outcome_unknown", message);
-                            Ok(Verdict::Settled(self.settle(id, Kept::Failure(failure)).await))
+                            Ok(Verdict::Settled(self.settle(key, Kept::Failure(failure)).await))
                         }
                     },
                 }
@@ -207,6 +240,30 @@ impl Call {
         tracing::warn!(%error, run = %self.run, node = %self.attempt.node, "effect not recorded");
         let failure = Failure::new("service_unavailable", "the outcome could not be recorded");
         OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Retryable })
+    }
+}
+
+/// A call, with all that it is known by.
+struct Placed<'a> {
+    effect: Effect<'a>,
+    id: EffectId,
+    key: EffectKey,
+    request: RequestDigest,
+}
+
+impl Placed<'_> {
+    /// Refuses to go on where the same place was used for another request.
+    fn compare(&self, recorded: &RequestDigest) -> Result<(), OnceError> {
+        if self.request.agrees(recorded) {
+            return Ok(());
+        }
+        let Effect { index, provider, .. } = self.effect;
+        let message = format!(
+            "outward call {index} of this visit was recorded for another request than the one that now goes to \
+             {provider}: it is neither made again nor is its outcome used"
+        );
+        let failure = Failure::new("request_diverged", message);
+        Err(OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Final }))
     }
 }
 

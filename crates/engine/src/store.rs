@@ -12,7 +12,7 @@ use callboard_protocol::{
     Timestamp, WorkflowId, Workspace,
 };
 
-use crate::effects::{Begun, EffectClaim, EffectId};
+use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
 use crate::files::FileRow;
 use crate::memory::MemoryRow;
 use crate::records::{DueRecords, Key, Kind, Record, RecordChange, RecordQuery};
@@ -101,16 +101,16 @@ pub trait Store: fmt::Debug + Send + Sync {
     async fn changed(&self, run: &RunId, version: u64);
 
     /// What came of an outward call, if anybody knows. For the engine alone, as `open`.
-    async fn find_effect(&self, id: &EffectId) -> Result<Option<String>, StoreError>;
+    async fn find_effect(&self, key: &EffectKey) -> Result<Option<SettledEffect>, StoreError>;
 
     /// Claims an outward call before it is made, or answers what is known of it. Only the holder of the run may.
     async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError>;
 
     /// Keeps what came of a claimed call; the first outcome stays.
-    async fn settle_effect(&self, id: &EffectId, outcome: String) -> Result<(), StoreError>;
+    async fn settle_effect(&self, key: &EffectKey, outcome: String) -> Result<(), StoreError>;
 
     /// Forgets the claim of a call that came to nothing and may be made again.
-    async fn abandon_effect(&self, id: &EffectId) -> Result<(), StoreError>;
+    async fn abandon_effect(&self, key: &EffectKey) -> Result<(), StoreError>;
 
     /// Finds what an idempotent request came to, unless that has expired.
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError>;

@@ -59,10 +59,11 @@ use rusqlite::Connection;
 
 use callboard_core::Entry;
 use callboard_engine::{
-    Batch, Begun, Changes, Claim, ClaimRequest, Claimed, Digest, DueRecords, EffectClaim, EffectId,
-    Filter, Found, InboxFilter, InboxItem, Key, KeyMode, Keys, Kind, LinkSecrets, Listed, Made,
-    Opened, Outcome, Page, Put, Realm, Record, RecordQuery, Schedule, Scope, SigningSecrets, Store,
-    StoreError, StoredKey, StoredMember, StoredWorkflow, Subscription, Workflows,
+    Batch, Begun, Changes, Claim, ClaimRequest, Claimed, Digest, DueRecords, EffectClaim,
+    EffectKey, Filter, Found, InboxFilter, InboxItem, Key, KeyMode, Keys, Kind, LinkSecrets,
+    Listed, Made, Opened, Outcome, Page, Put, Realm, Record, RecordQuery, Schedule, Scope,
+    SettledEffect, SigningSecrets, Store, StoreError, StoredKey, StoredMember, StoredWorkflow,
+    Subscription, Workflows,
 };
 use callboard_protocol::{KeyId, RunId, RunStatus, Tenant, Timestamp, WorkflowId, hex};
 
@@ -301,9 +302,9 @@ impl Store for SqliteStore {
         }
     }
 
-    async fn find_effect(&self, id: &EffectId) -> Result<Option<String>, StoreError> {
-        let (id, seal) = (id.clone(), Arc::clone(&self.seal));
-        self.readers.read(move |db| effects::find(db, &seal, &id)).await
+    async fn find_effect(&self, key: &EffectKey) -> Result<Option<SettledEffect>, StoreError> {
+        let (key, seal) = (key.clone(), Arc::clone(&self.seal));
+        self.readers.read(move |db| effects::find(db, &seal, &key)).await
     }
 
     async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
@@ -311,17 +312,19 @@ impl Store for SqliteStore {
         self.writer.write(move |db| effects::begin(db, &seal, &effect)).await
     }
 
-    async fn settle_effect(&self, id: &EffectId, outcome: String) -> Result<(), StoreError> {
-        let sealed = self.seal.seal(&effects::place(id), &outcome).map_err(|error| {
-            StoreError::Unavailable(format!("the outcome of effect {id} cannot be sealed: {error}"))
+    async fn settle_effect(&self, key: &EffectKey, outcome: String) -> Result<(), StoreError> {
+        let sealed = self.seal.seal(&effects::place(key), &outcome).map_err(|error| {
+            StoreError::Unavailable(format!(
+                "the outcome of effect {key} cannot be sealed: {error}"
+            ))
         })?;
-        let id = id.clone();
-        self.writer.write(move |db| effects::settle(db, &id, &sealed)).await
+        let key = key.clone();
+        self.writer.write(move |db| effects::settle(db, &key, &sealed)).await
     }
 
-    async fn abandon_effect(&self, id: &EffectId) -> Result<(), StoreError> {
-        let id = id.clone();
-        self.writer.write(move |db| effects::abandon(db, &id)).await
+    async fn abandon_effect(&self, key: &EffectKey) -> Result<(), StoreError> {
+        let key = key.clone();
+        self.writer.write(move |db| effects::abandon(db, &key)).await
     }
 
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {

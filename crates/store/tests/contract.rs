@@ -250,6 +250,7 @@ contract! {
         of_many_claims_one_is_fresh
         an_outcome_is_kept_before_it_is_used
         a_claim_that_came_to_nothing_can_be_made_again
+        a_claim_may_bring_its_outcome
         only_the_holder_of_a_run_makes_its_calls;
     isolation:
         a_run_is_visible_in_its_tenant_workspace_and_mode_only

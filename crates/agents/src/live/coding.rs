@@ -12,13 +12,17 @@ use super::{End, Work};
 use crate::coding::{
     Admitted, Begin, CODING_PROVIDER, CodingError, CodingFault, Decision, Errand, Report,
 };
-use crate::model::{Exhausted, Message, ModelRef, ModelRequest, Tries, Verdict, judge};
+use crate::model::{
+    Exhausted, Message, ModelRef, ModelRequest, RequestBasis, Tries, Verdict, judge,
+};
 
 /// One thing that the coding agent is asked for.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     model: &'a ModelRef,
     prompt: &'a str,
+    /// Whether the prompt is the task itself, and not about an answer to it.
+    is_first: bool,
     /// The report of the errand before, whose session goes on.
     before: Option<&'a Report>,
     /// What was decided about the question that it ended with.
@@ -26,6 +30,13 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
+    /// What later attempts are compared with. What was decided meanwhile is a person's word and no part of it.
+    fn compared(&self, basis: Option<&RequestBasis>) -> Value {
+        let repair = (!self.is_first).then_some(self.prompt);
+        let sources = basis.map(RequestBasis::sources);
+        json!({ "kind": self.model.model, "sources": sources, "repair": repair })
+    }
+
     /// What was allowed once may have been done before a host was lost, so it is allowed no more.
     fn decision(&self, once: &Once) -> Option<Decision<'a>> {
         let permission = self.before.and_then(|report| report.asks.as_ref());
@@ -46,7 +57,14 @@ impl Work<'_> {
         let mut prompt = brief(request);
         let mut before: Option<Report> = None;
         for made in 1.. {
-            let report = self.attend(&request.model, &prompt, before.as_ref(), admitted).await?;
+            let wanted = Wanted {
+                model: &request.model,
+                prompt: &prompt,
+                is_first: made == 1,
+                before: before.as_ref(),
+                is_allowed: None,
+            };
+            let report = self.attend(wanted, admitted).await?;
             let tries = Tries { made, most, repairs: made - 1, max_output_tokens: 0, ceiling: 0 };
             match judge(&report.turn(), self.contract.judged.as_ref(), tries) {
                 Verdict::Accepted { value, recovery } => {
@@ -71,21 +89,15 @@ impl Work<'_> {
     }
 
     /// Errands until one is done. Each ends where somebody has to be asked, and the next goes on with the answer.
-    async fn attend(
-        &mut self,
-        model: &ModelRef,
-        prompt: &str,
-        before: Option<&Report>,
-        admitted: &Admitted,
-    ) -> Result<Report, End> {
-        let wanted = Wanted { model, prompt, before, is_allowed: None };
+    async fn attend(&mut self, wanted: Wanted<'_>, admitted: &Admitted) -> Result<Report, End> {
+        let model = wanted.model;
         let (mut index, mut report) = self.send(wanted, admitted).await?;
         while let Some(permission) = &report.asks {
             let is_allowed = match self.ruling(index, &model.model, permission) {
                 None => return Err(self.suspend(index, &model.model, permission).await?),
                 ruled => ruled,
             };
-            let wanted = Wanted { model, prompt, before: Some(&report), is_allowed };
+            let wanted = Wanted { before: Some(&report), is_allowed, ..wanted };
             (index, report) = self.send(wanted, admitted).await?;
         }
         Ok(report)
@@ -111,7 +123,9 @@ impl Work<'_> {
             || !admitted.changes_things;
         let on_unknown = if is_safe { OnUnknown::Verify } else { OnUnknown::Ask(|said| said) };
         let is_told = self.tale.knows_answer();
-        let effect = Effect { index, provider: CODING_PROVIDER, on_unknown, is_told };
+        let asks = wanted.compared(self.basis.as_ref());
+        let effect =
+            Effect { index, provider: CODING_PROVIDER, request: &asks, on_unknown, is_told };
         let known = known.map(|session| session.session_id.as_str());
         let is_harmless = !admitted.changes_things && !call.has_called_tools;
         let (verbosity, credential) = (self.verbosity(), self.credential.clone());
@@ -144,10 +158,7 @@ impl Work<'_> {
             let worked = host.coders.work(errand, &mut watch).await;
             watch.end(worked.as_ref().is_ok_and(|report| report.asks.is_none())).await;
             let report = worked.map_err(|error| stumble(&error))?;
-            serde_json::to_value(report).map_err(|error| Stumble {
-                failure: Failure::new("internal_error", error.to_string()),
-                class: RetryClass::Final,
-            })
+            serde_json::to_value(report).map_err(|error| unkept(&error))
         });
         let report = self.read_report(wanted.model, made.await)?;
         if report.asks.is_none() {
@@ -269,6 +280,11 @@ fn decided(Decision { permission, is_allowed }: Decision<'_>, prompt: &str) -> S
 
 fn said(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn unkept(error: &serde_json::Error) -> Stumble {
+    let failure = Failure::new("internal_error", error.to_string());
+    Stumble { failure, class: RetryClass::Final }
 }
 
 /// The agent has tried again itself where that could help: the failure is the errand's outcome.

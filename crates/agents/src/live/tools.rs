@@ -53,6 +53,8 @@ struct Kept {
 impl Work<'_> {
     /// What the model reads in answer to one call. A call that may not be made is answered with the reason.
     pub(super) async fn use_tool(&mut self, wanted: &WantedCall) -> Result<String, End> {
+        // A call that is refused has its place too: what follows keeps its own, whoever judges the next attempt.
+        let index = self.next_call();
         let arguments = Value::Object(wanted.arguments.clone());
         let admitted = match self.surface.admit(&wanted.name, arguments) {
             Ok(admitted) => admitted,
@@ -70,7 +72,7 @@ impl Work<'_> {
             principal: self.call.principal.as_ref().map(ToString::to_string),
             transport: descriptor.transport.as_str().to_owned(),
         }));
-        let kept = match self.call_once(&admitted).await {
+        let kept = match self.call_once(index, &admitted).await {
             Ok(kept) => kept,
             Err(end) => return Err(self.returned_nothing(tool, call_id, end)),
         };
@@ -120,8 +122,7 @@ impl Work<'_> {
     }
 
     /// The gate and the call are one effect: what was decided about a call stays decided.
-    async fn call_once(&mut self, admitted: &AdmittedCall) -> Result<Kept, End> {
-        let index = self.next_call();
+    async fn call_once(&mut self, index: u32, admitted: &AdmittedCall) -> Result<Kept, End> {
         self.tale.tell().await?;
         let (call, host) = (self.call, self.host);
         let memory = AgentMemory::of(call, self.agent.agent.manifest.agent_id.as_str());
@@ -131,7 +132,8 @@ impl Work<'_> {
         let on_unknown =
             if descriptor.is_repeatable() { OnUnknown::Repeat } else { OnUnknown::Ask(Kept::said) };
         let is_told = self.tale.knows_return();
-        let effect = Effect { index, provider: &descriptor.id, on_unknown, is_told };
+        let (provider, asks) = (descriptor.id.as_str(), Value::Object(admitted.arguments.clone()));
+        let effect = Effect { index, provider, request: &asks, on_unknown, is_told };
         let made = call.once(effect, |once| async move {
             let kept = match host.may_use(call, descriptor).await {
                 Ok(()) => {

@@ -150,7 +150,8 @@ impl Work<'_> {
         let (verbosity, credential) = (self.verbosity(), self.credential.clone());
         let (has_next, pause) = (!self.fallbacks.is_empty(), self.host.settings.retry_pause);
         let (on_unknown, is_told) = (OnUnknown::Repeat, self.tale.knows_answer());
-        let effect = Effect { index, provider: &provider, on_unknown, is_told };
+        let asks = self.basis.as_ref().map(|basis| basis.compared(request)).unwrap_or_default();
+        let effect = Effect { index, provider: &provider, request: &asks, on_unknown, is_told };
         let mut wait = None;
         let asked = call.once(effect, |once| {
             let wait = &mut wait;

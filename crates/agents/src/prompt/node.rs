@@ -39,6 +39,11 @@ impl Prepared {
         self.joined([PromptKind::FewShot, PromptKind::User])
     }
 
+    /// The prompts that were chosen, each with its version.
+    pub(crate) fn references(&self) -> Vec<&str> {
+        self.parts.iter().map(|part| part.reference.as_str()).collect()
+    }
+
     fn joined(&self, kinds: [PromptKind; 2]) -> Option<String> {
         let of = |kind| self.parts.iter().filter(move |part| part.kind == kind);
         let texts: Vec<&str> =

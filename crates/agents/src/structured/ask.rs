@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use callboard_core::{AgentFact, Outcome, RetryClass};
 use callboard_engine::{Call, Effect, OnUnknown, OnceError, Stumble};
@@ -13,8 +13,8 @@ use super::{Stop, StructuredOutput};
 use crate::live::again::tell_again;
 use crate::live::tale::Tale;
 use crate::model::{
-    CallOptions, Exhausted, ExhaustedReason, Message, Model, ModelRequest, RetryAdvice,
-    SCHEMA_ROUNDS, StopReason, TokenUsage, Tries, Turn, Verdict, judge,
+    CallOptions, Exhausted, ExhaustedReason, Message, Model, ModelRequest, RequestBasis,
+    RetryAdvice, SCHEMA_ROUNDS, StopReason, TokenUsage, Tries, Turn, Verdict, judge,
 };
 use crate::tool::untrusted;
 
@@ -31,6 +31,8 @@ pub(super) struct Ask<'a> {
     settings: &'a Settings,
     /// Without any words about earlier answers.
     request: ModelRequest,
+    /// What the requests of the visit are compared by.
+    basis: RequestBasis,
     tale: Tale<'a>,
     /// The secret that holds the run's own key.
     pub(super) credential: Option<SecretName>,
@@ -44,9 +46,12 @@ impl<'a> Ask<'a> {
         call: &'a Call,
         settings: &'a Settings,
         request: ModelRequest,
+        prompts: &[&str],
         tale: Tale<'a>,
     ) -> Self {
-        Self { to, call, settings, request, tale, credential: None, calls: 0 }
+        let sources = json!({ "prompts": prompts, "config": call.config, "inputs": call.inputs });
+        let basis = RequestBasis::new(sources, &request);
+        Self { to, call, settings, request, basis, tale, credential: None, calls: 0 }
     }
 
     pub(super) async fn until_it_fits(mut self) -> Result<Value, Stop> {
@@ -140,9 +145,11 @@ impl<'a> Ask<'a> {
         let is_priced = self.to.prices.knows(model);
         self.call.admits_model(&model.provider, &model.model, is_priced).await?;
         self.tale.tell().await?;
+        let asks = self.basis.compared(request);
         let effect = Effect {
             index: self.calls,
             provider: &request.model.provider,
+            request: &asks,
             // A question asked twice is paid for twice and does no harm.
             on_unknown: OnUnknown::Repeat,
             is_told: self.tale.knows_answer(),

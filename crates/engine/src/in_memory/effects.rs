@@ -3,12 +3,20 @@
 use callboard_protocol::Timestamp;
 
 use super::{Tables, unknown};
-use crate::effects::{Begun, EffectClaim};
+use crate::effects::{Begun, EffectClaim, RequestDigest, SettledEffect};
 use crate::store::StoreError;
 
 pub(super) struct StoredEffect {
-    pub(super) claimed_at: Timestamp,
+    request: RequestDigest,
+    claimed_at: Timestamp,
     pub(super) outcome: Option<String>,
+}
+
+impl StoredEffect {
+    pub(super) fn settled(&self) -> Option<SettledEffect> {
+        let outcome = self.outcome.clone()?;
+        Some(SettledEffect { request: self.request.clone(), outcome })
+    }
 }
 
 impl Tables {
@@ -18,14 +26,15 @@ impl Tables {
         if !holder.is_held_by(&effect.claim) {
             return Err(StoreError::LeaseLost { run: run.clone() });
         }
-        match self.effects.get_mut(&effect.id) {
-            Some(StoredEffect { outcome: Some(outcome), .. }) => Ok(Begun::Known(outcome.clone())),
-            Some(open) if !effect.repeat => Ok(Begun::Unknown { since: open.claimed_at }),
-            Some(_) | None => {
-                let claimed = StoredEffect { claimed_at: effect.at, outcome: None };
-                self.effects.insert(effect.id.clone(), claimed);
-                Ok(Begun::Fresh)
-            }
+        let known = self.effects.get(&effect.key);
+        if let Some(settled) = known.and_then(StoredEffect::settled) {
+            return Ok(Begun::Known(settled));
         }
+        if let Some(open) = known.filter(|_| !effect.repeat) {
+            return Ok(Begun::Unknown { request: open.request.clone(), since: open.claimed_at });
+        }
+        let EffectClaim { key, request, at, outcome, .. } = effect.clone();
+        self.effects.insert(key, StoredEffect { request, claimed_at: at, outcome });
+        Ok(Begun::Fresh)
     }
 }

@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use callboard_core::{Birth, Entry, Head};
 use callboard_protocol::{RunId, RunStatus, Tenant, Timestamp};
 
+use super::effects::StoredEffect;
 use super::{InMemoryStore, StoredRun, Tables, index, unknown};
-use crate::effects::{Begun, EffectClaim, EffectId};
+use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery};
 use crate::store::{
     Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Filter, Found, InboxFilter,
@@ -155,23 +156,23 @@ impl Store for InMemoryStore {
         }
     }
 
-    async fn find_effect(&self, id: &EffectId) -> Result<Option<String>, StoreError> {
-        Ok(self.tables().effects.get(id).and_then(|effect| effect.outcome.clone()))
+    async fn find_effect(&self, key: &EffectKey) -> Result<Option<SettledEffect>, StoreError> {
+        Ok(self.tables().effects.get(key).and_then(StoredEffect::settled))
     }
 
     async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
         self.tables().begin_effect(effect)
     }
 
-    async fn settle_effect(&self, id: &EffectId, outcome: String) -> Result<(), StoreError> {
-        if let Some(effect) = self.tables().effects.get_mut(id) {
+    async fn settle_effect(&self, key: &EffectKey, outcome: String) -> Result<(), StoreError> {
+        if let Some(effect) = self.tables().effects.get_mut(key) {
             effect.outcome.get_or_insert(outcome);
         }
         Ok(())
     }
 
-    async fn abandon_effect(&self, id: &EffectId) -> Result<(), StoreError> {
-        self.tables().effects.retain(|known, effect| known != id || effect.outcome.is_some());
+    async fn abandon_effect(&self, key: &EffectKey) -> Result<(), StoreError> {
+        self.tables().effects.retain(|known, effect| known != key || effect.outcome.is_some());
         Ok(())
     }
 

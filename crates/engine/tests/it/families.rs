@@ -31,8 +31,13 @@ impl Activity for Caller {
     async fn perform(&self, call: Call) -> Outcome {
         let mut sent = Vec::new();
         for index in 0..2 {
-            let effect =
-                Effect { index, provider: "mail", on_unknown: self.on_unknown, is_told: false };
+            let effect = Effect {
+                index,
+                provider: "mail",
+                request: &json!(index),
+                on_unknown: self.on_unknown,
+                is_told: false,
+            };
             let made = self.made.clone();
             let outcome = call.once(effect, |once: Once| async move {
                 let mut made = made.lock().unwrap();

@@ -5,6 +5,7 @@
 mod clocks;
 mod crowd;
 mod deployments;
+mod divergence;
 mod engine;
 mod errands;
 mod families;

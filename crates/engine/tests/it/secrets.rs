@@ -72,6 +72,7 @@ impl Activity for Gossip {
                 let effect = Effect {
                     index: 0,
                     provider: "acme",
+                    request: &Value::Null,
                     on_unknown: OnUnknown::Repeat,
                     is_told: false,
                 };

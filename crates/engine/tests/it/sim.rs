@@ -12,9 +12,10 @@ use tokio::sync::Notify;
 use callboard_core::{ConformanceNodes, Entry, Fact, HostLimits, Outcome as Performed};
 use callboard_engine::{
     Activities, Activity, Batch, Begun, Call, Catalog, Claim, ClaimRequest, Claimed, Clock, Digest,
-    DrivingLimits, DueRecords, EffectClaim, EffectId, Engine, Filter, Found, Ids, InMemoryStore,
+    DrivingLimits, DueRecords, EffectClaim, EffectKey, Engine, Filter, Found, Ids, InMemoryStore,
     InboxFilter, InboxItem, Key, KeyMode, Kind, Listed, NoAgents, Opened, Options, Order, Outcome,
-    Page, Parts, Record, RecordQuery, Recorded, Scope, Steady, Store, StoreError, Target,
+    Page, Parts, Record, RecordQuery, Recorded, Scope, SettledEffect, Steady, Store, StoreError,
+    Target,
 };
 use callboard_protocol::{Object, Owner, RunId, RunStatus, Timestamp};
 
@@ -282,22 +283,22 @@ impl Store for DoomedStore {
         self.inner.changed(run, version).await;
     }
 
-    async fn find_effect(&self, id: &EffectId) -> Result<Option<String>, StoreError> {
+    async fn find_effect(&self, key: &EffectKey) -> Result<Option<SettledEffect>, StoreError> {
         self.live().await;
-        self.inner.find_effect(id).await
+        self.inner.find_effect(key).await
     }
 
     async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
         self.write(self.inner.begin_effect(effect)).await
     }
 
-    async fn settle_effect(&self, id: &EffectId, outcome: String) -> Result<(), StoreError> {
-        self.write(self.inner.settle_effect(id, outcome)).await
+    async fn settle_effect(&self, key: &EffectKey, outcome: String) -> Result<(), StoreError> {
+        self.write(self.inner.settle_effect(key, outcome)).await
     }
 
-    async fn abandon_effect(&self, id: &EffectId) -> Result<(), StoreError> {
+    async fn abandon_effect(&self, key: &EffectKey) -> Result<(), StoreError> {
         self.live().await;
-        self.inner.abandon_effect(id).await
+        self.inner.abandon_effect(key).await
     }
 
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use callboard_engine::{Begun, EffectClaim, EffectId, StoreError};
+use callboard_engine::{Begun, EffectClaim, EffectKey, RequestDigest, SettledEffect, StoreError};
 use callboard_protocol::Timestamp;
 
 use super::append::Stored;
@@ -11,22 +11,56 @@ use super::rows::execute;
 use crate::seal::Seal;
 
 /// Where an outcome stands, for its seal.
-pub(super) fn place(id: &EffectId) -> String {
-    format!("effect/{id}")
+pub(super) fn place(key: &EffectKey) -> String {
+    format!("effect/{key}")
 }
 
-pub(super) fn find(db: &Connection, seal: &Seal, id: &EffectId) -> Result<Option<String>, Fault> {
-    let sealed: Option<Vec<u8>> = db
-        .prepare_cached("SELECT result FROM effects WHERE effect_id = ?1")?
-        .query_row([id.as_str()], |row| row.get(0))
-        .optional()?
-        .flatten();
-    sealed.map(|sealed| opened(seal, id, &sealed)).transpose()
+/// Where the digest of a request stands, for its seal: nobody is to try words against it.
+fn request_place(key: &EffectKey) -> String {
+    format!("effect-request/{key}")
 }
 
-fn opened(seal: &Seal, id: &EffectId, sealed: &[u8]) -> Result<String, Fault> {
-    let outcome = seal.open(&place(id), sealed);
-    outcome.map_err(|error| Fault::unreadable(format!("the outcome of effect {id}"), error))
+/// A call as it stands.
+struct StoredEffect {
+    request: RequestDigest,
+    claimed_at: Timestamp,
+    outcome: Option<String>,
+}
+
+impl StoredEffect {
+    fn read(db: &Connection, seal: &Seal, key: &EffectKey) -> Result<Option<Self>, Fault> {
+        type Row = (i64, Option<Vec<u8>>, Option<Vec<u8>>);
+        let row: Option<Row> = db
+            .prepare_cached("SELECT claimed_at, request, result FROM effects WHERE effect_id = ?1")?
+            .query_row([key.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .optional()?;
+        let Some((claimed_at, request, result)) = row else { return Ok(None) };
+        let open = |place: String, sealed: Vec<u8>| {
+            let opened = seal.open(&place, &sealed);
+            opened.map_err(|error| Fault::unreadable(format!("effect {key}"), error))
+        };
+        let request = request.map(|sealed| open(request_place(key), sealed)).transpose()?;
+        Ok(Some(Self {
+            request: RequestDigest::stored(request.unwrap_or_default()),
+            claimed_at: Timestamp::from_millis(claimed_at),
+            outcome: result.map(|sealed| open(place(key), sealed)).transpose()?,
+        }))
+    }
+
+    fn settled(self) -> Result<SettledEffect, Self> {
+        match self.outcome {
+            Some(outcome) => Ok(SettledEffect { request: self.request, outcome }),
+            None => Err(self),
+        }
+    }
+}
+
+pub(super) fn find(
+    db: &Connection,
+    seal: &Seal,
+    key: &EffectKey,
+) -> Result<Option<SettledEffect>, Fault> {
+    Ok(StoredEffect::read(db, seal, key)?.and_then(|stored| stored.settled().ok()))
 }
 
 pub(super) fn begin(db: &Connection, seal: &Seal, effect: &EffectClaim) -> Result<Begun, Fault> {
@@ -35,35 +69,42 @@ pub(super) fn begin(db: &Connection, seal: &Seal, effect: &EffectClaim) -> Resul
     if !holder.is_held_by(&effect.claim) {
         return Err(StoreError::LeaseLost { run: run.clone() }.into());
     }
-    let known: Option<(i64, Option<Vec<u8>>)> = db
-        .prepare_cached("SELECT claimed_at, result FROM effects WHERE effect_id = ?1")?
-        .query_row([effect.id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    match known {
-        Some((_, Some(sealed))) => Ok(Begun::Known(opened(seal, &effect.id, &sealed)?)),
-        Some((since, None)) if !effect.repeat => {
-            Ok(Begun::Unknown { since: Timestamp::from_millis(since) })
+    let key = &effect.key;
+    match StoredEffect::read(db, seal, key)?.map(StoredEffect::settled) {
+        Some(Ok(settled)) => return Ok(Begun::Known(settled)),
+        Some(Err(StoredEffect { request, claimed_at, .. })) if !effect.repeat => {
+            return Ok(Begun::Unknown { request, since: claimed_at });
         }
-        Some((_, None)) | None => {
-            execute(
-                db,
-                "INSERT INTO effects (effect_id, run, claimed_at) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (effect_id) DO UPDATE SET claimed_at = excluded.claimed_at",
-                params![effect.id.as_str(), holder.id, effect.at.as_millis()],
-            )?;
-            Ok(Begun::Fresh)
-        }
+        Some(Err(_)) | None => {}
     }
+    let close = |place: String, text: &str| {
+        let sealed = seal.seal(&place, text);
+        sealed.map_err(|error| {
+            StoreError::Unavailable(format!("effect {key} cannot be sealed: {error}"))
+        })
+    };
+    let request = close(request_place(key), effect.request.as_str())?;
+    let outcome = effect.outcome.as_deref();
+    let outcome = outcome.map(|outcome| close(place(key), outcome)).transpose()?;
+    execute(
+        db,
+        "INSERT INTO effects (effect_id, run, claimed_at, request, result)
+         VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (effect_id) DO UPDATE SET
+             claimed_at = excluded.claimed_at, request = excluded.request, result = excluded.result",
+        params![key.as_str(), holder.id, effect.at.as_millis(), request, outcome],
+    )?;
+    Ok(Begun::Fresh)
 }
 
-pub(super) fn settle(db: &Connection, id: &EffectId, sealed: &[u8]) -> Result<(), Fault> {
+pub(super) fn settle(db: &Connection, key: &EffectKey, sealed: &[u8]) -> Result<(), Fault> {
     let sql = "UPDATE effects SET result = ?2 WHERE effect_id = ?1 AND result IS NULL";
-    execute(db, sql, params![id.as_str(), sealed])?;
+    execute(db, sql, params![key.as_str(), sealed])?;
     Ok(())
 }
 
-pub(super) fn abandon(db: &Connection, id: &EffectId) -> Result<(), Fault> {
+pub(super) fn abandon(db: &Connection, key: &EffectKey) -> Result<(), Fault> {
     let sql = "DELETE FROM effects WHERE effect_id = ?1 AND result IS NULL";
-    execute(db, sql, params![id.as_str()])?;
+    execute(db, sql, params![key.as_str()])?;
     Ok(())
 }

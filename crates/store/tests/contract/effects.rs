@@ -1,8 +1,11 @@
 //! R65: outward calls that are made once, whoever claims them.
 
 use callboard_core::Attempt;
-use callboard_engine::{Begun, Claim, ClaimRequest, EffectClaim, EffectId, StoreError};
+use callboard_engine::{
+    Begun, Claim, ClaimRequest, EffectClaim, EffectKey, RequestDigest, SettledEffect, StoreError,
+};
 use futures_util::future::join_all;
+use serde_json::json;
 
 use crate::given::{at, new_run};
 use crate::{Ports, Subject};
@@ -21,8 +24,23 @@ async fn held(store: &dyn Ports) -> anyhow::Result<Claim> {
 
 fn effect(index: u32, claim: &Claim) -> EffectClaim {
     let attempt = Attempt { node: "n".into(), visit: 0, number: 0 };
-    let id = EffectId::new(&"acme".into(), &"r1".into(), &attempt, index, "mail");
-    EffectClaim { id, claim: claim.clone(), at: at(2_000), repeat: false }
+    EffectClaim {
+        key: EffectKey::new(&"acme".into(), &"r1".into(), &attempt, index),
+        request: request(index),
+        claim: claim.clone(),
+        at: at(2_000),
+        repeat: false,
+        outcome: None,
+    }
+}
+
+fn request(index: u32) -> RequestDigest {
+    RequestDigest::of("mail", &json!({ "to": index }))
+}
+
+/// What the first call came to.
+fn settled(outcome: &str) -> SettledEffect {
+    SettledEffect { request: request(0), outcome: outcome.to_owned() }
 }
 
 pub(crate) async fn of_many_claims_one_is_fresh(subject: Subject) -> anyhow::Result<()> {
@@ -32,7 +50,7 @@ pub(crate) async fn of_many_claims_one_is_fresh(subject: Subject) -> anyhow::Res
     let begun = join_all((0..8).map(|_| store.begin_effect(&call))).await;
     let fresh = begun.iter().filter(|begun| matches!(begun, Ok(Begun::Fresh))).count();
     assert_eq!(fresh, 1, "{begun:?}");
-    let unknown = Begun::Unknown { since: at(2_000) };
+    let unknown = Begun::Unknown { request: request(0), since: at(2_000) };
     assert!(begun.iter().flatten().all(|begun| *begun == Begun::Fresh || *begun == unknown));
     Ok(())
 }
@@ -44,8 +62,8 @@ pub(crate) async fn an_outcome_is_kept_before_it_is_used(
     let claim = held(store).await?;
     let call = effect(0, &claim);
     assert_eq!(store.begin_effect(&call).await?, Begun::Fresh);
-    store.settle_effect(&call.id, "{\"sent\":1}".to_owned()).await?;
-    store.settle_effect(&call.id, "{\"sent\":2}".to_owned()).await?;
+    store.settle_effect(&call.key, "{\"sent\":1}".to_owned()).await?;
+    store.settle_effect(&call.key, "{\"sent\":2}".to_owned()).await?;
     subject.restart()?;
     let store = subject.ports()?;
     let request = ClaimRequest {
@@ -56,9 +74,9 @@ pub(crate) async fn an_outcome_is_kept_before_it_is_used(
         most: 1,
     };
     let claim = store.claim(&request).await?.claims.remove(0);
-    let known = Begun::Known("{\"sent\":1}".to_owned());
-    assert_eq!(store.find_effect(&call.id).await?.as_deref(), Some("{\"sent\":1}"));
-    assert_eq!(store.find_effect(&effect(1, &claim).id).await?, None, "nobody has made that one");
+    let known = Begun::Known(settled("{\"sent\":1}"));
+    assert_eq!(store.find_effect(&call.key).await?, Some(settled("{\"sent\":1}")));
+    assert_eq!(store.find_effect(&effect(1, &claim).key).await?, None, "nobody has made that one");
     assert_eq!(store.begin_effect(&effect(0, &claim)).await?, known, "the first outcome stays");
     assert_eq!(store.begin_effect(&effect(1, &claim)).await?, Begun::Fresh, "another call");
     Ok(())
@@ -71,14 +89,31 @@ pub(crate) async fn a_claim_that_came_to_nothing_can_be_made_again(
     let claim = held(store).await?;
     let call = effect(0, &claim);
     store.begin_effect(&call).await?;
-    store.abandon_effect(&call.id).await?;
+    store.abandon_effect(&call.key).await?;
     assert_eq!(store.begin_effect(&call).await?, Begun::Fresh);
-    let again = EffectClaim { repeat: true, at: at(3_000), ..call.clone() };
+    let other = request(7);
+    let again = EffectClaim { repeat: true, at: at(3_000), request: other.clone(), ..call.clone() };
     assert_eq!(store.begin_effect(&again).await?, Begun::Fresh, "told to repeat it");
-    assert_eq!(store.begin_effect(&call).await?, Begun::Unknown { since: at(3_000) });
-    store.settle_effect(&call.id, "1".to_owned()).await?;
-    store.abandon_effect(&call.id).await?;
-    assert_eq!(store.begin_effect(&again).await?, Begun::Known("1".to_owned()), "known is known");
+    assert_eq!(
+        store.begin_effect(&call).await?,
+        Begun::Unknown { request: other.clone(), since: at(3_000) }
+    );
+    store.settle_effect(&call.key, "1".to_owned()).await?;
+    store.abandon_effect(&call.key).await?;
+    let known = Begun::Known(SettledEffect { request: other, outcome: "1".to_owned() });
+    assert_eq!(store.begin_effect(&again).await?, known, "known is known");
+    Ok(())
+}
+
+/// What is no call is known as soon as it is claimed, and the first stays.
+pub(crate) async fn a_claim_may_bring_its_outcome(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.ports()?;
+    let claim = held(store).await?;
+    let with =
+        |outcome: &str| EffectClaim { outcome: Some(outcome.to_owned()), ..effect(0, &claim) };
+    assert_eq!(store.begin_effect(&with("1")).await?, Begun::Fresh);
+    assert_eq!(store.begin_effect(&with("2")).await?, Begun::Known(settled("1")));
+    assert_eq!(store.find_effect(&with("3").key).await?, Some(settled("1")));
     Ok(())
 }
 

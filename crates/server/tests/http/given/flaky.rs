@@ -9,11 +9,12 @@ use callboard_core::Entry;
 use callboard_engine::{
     Annotated, Annotations, Batch, Begun, Claim, ClaimRequest, Claimed, Commitment, Crowd,
     DeadLetter, DeploymentChange, Deployments, Digest, DueRecords, DueSchedules, EffectClaim,
-    EffectId, Filter, Found, HeldSecret, InMemoryStore, InboxFilter, InboxItem, Key, Keys, Kind,
+    EffectKey, Filter, Found, HeldSecret, InMemoryStore, InboxFilter, InboxItem, Key, Keys, Kind,
     LinkSecrets, Listed, Made, Memory, MemoryQuery, MemoryRecord, MemoryRow, NewRun, Opened,
     Outcome, Page, Plan, Put, Realm, Record, RecordQuery, Schedule, ScheduleFilter, Schedules,
-    Scope, Secret, Secrets, Settlement, Store, StoreError, StoredDeployment, StoredKey,
-    StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned, Webhook, Webhooks, Workflows,
+    Scope, Secret, Secrets, SettledEffect, Settlement, Store, StoreError, StoredDeployment,
+    StoredKey, StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned, Webhook, Webhooks,
+    Workflows,
 };
 use callboard_protocol::{
     AgentId, Annotation, HeartbeatId, KeyId, MemoryId, RunId, RunStatus, ScheduleId, SecretName,
@@ -145,22 +146,22 @@ impl Store for FlakyStore {
     async fn changed(&self, run: &RunId, version: u64) {
         self.inner.changed(run, version).await;
     }
-    async fn find_effect(&self, id: &EffectId) -> Result<Option<String>, StoreError> {
-        self.inner.find_effect(id).await
+    async fn find_effect(&self, key: &EffectKey) -> Result<Option<SettledEffect>, StoreError> {
+        self.inner.find_effect(key).await
     }
     async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
         self.write()?;
         self.inner.begin_effect(effect).await
     }
 
-    async fn settle_effect(&self, id: &EffectId, outcome: String) -> Result<(), StoreError> {
+    async fn settle_effect(&self, key: &EffectKey, outcome: String) -> Result<(), StoreError> {
         self.write()?;
-        self.inner.settle_effect(id, outcome).await
+        self.inner.settle_effect(key, outcome).await
     }
 
-    async fn abandon_effect(&self, id: &EffectId) -> Result<(), StoreError> {
+    async fn abandon_effect(&self, key: &EffectKey) -> Result<(), StoreError> {
         self.write()?;
-        self.inner.abandon_effect(id).await
+        self.inner.abandon_effect(key).await
     }
 
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {

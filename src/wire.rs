@@ -108,7 +108,7 @@ impl Host {
         let exporter =
             exporter(settings.variable).map_err(|error| CommandError::usage(error.to_string()))?;
         let definitions = folder::read(&settings.workflows)?;
-        let policy = settings.config.packs.policy()?;
+        let policy = settings.config.packs.policy();
         let server = server_config(&settings.config)?;
         let packs = packs::find(&settings.packs)?;
         cli::check(&settings.config.cli, &settings.data)?;

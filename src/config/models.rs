@@ -1,54 +1,151 @@
 //! `[models]`: what a manifest's model class means here.
 
-use std::collections::BTreeMap;
+use serde::Deserialize;
+use serde::de::Deserializer;
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
 
 use callboard_agents::{CODING_PROVIDER, ModelRef, ModelTable, Scripted};
 use callboard_backends::{CODING_KINDS, ProviderSettings};
 use callboard_protocol::ModelClass;
 
 use super::Config;
-use super::source::{Source, Value};
+use super::explain::Fault;
+use super::values::checked;
 use crate::exit::CommandError;
 
 /// The section as it was read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Models {
-    default: Option<Named>,
-    classes: BTreeMap<ModelClass, Named>,
+    default: Option<Spanned<Model>>,
     /// Who is asked when a model is in trouble, where its class does not say.
-    fallback: Vec<Named>,
-    fallbacks: BTreeMap<ModelClass, Vec<Named>>,
+    #[serde(deserialize_with = "listed")]
+    fallback: Listed,
+    #[serde(deserialize_with = "listed")]
+    reasoning: Listed,
+    #[serde(deserialize_with = "listed")]
+    writing: Listed,
+    #[serde(deserialize_with = "listed")]
+    coding: Listed,
+    #[serde(deserialize_with = "listed")]
+    research: Listed,
+    #[serde(deserialize_with = "listed")]
+    classification: Listed,
+    #[serde(deserialize_with = "listed")]
+    general: Listed,
 }
 
-/// A model, and where the file names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
-    pub(super) model: ModelRef,
-    pub(super) place: String,
-    pub(super) path: String,
+/// A model as the file writes it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "String")]
+struct Model(ModelRef);
+
+impl TryFrom<String> for Model {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|_| {
+            format!("must be provider/model, not {text:?}\nwrite it like \"anthropic/claude-sonnet-4-5\"")
+        })
+    }
+}
+
+/// The models of a key, in the order in which they are asked.
+type Listed = Vec<Spanned<Model>>;
+
+fn listed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Listed, D::Error> {
+    let admit = |models: Listed| (!models.is_empty()).then_some(models);
+    checked(deserializer, "a model or a list of models", admit)
+}
+
+/// Makes a list of a model that stands alone, so that there is one form to read.
+pub(super) fn list_models(file: &mut DeTable<'_>) {
+    let Some(DeValue::Table(models)) = file.get_mut("models").map(Spanned::get_mut) else { return };
+    for (key, value) in models.iter_mut() {
+        if key.get_ref() != "default" && !value.get_ref().is_array() {
+            let mut list = DeArray::new();
+            list.push(value.clone());
+            *value.get_mut() = DeValue::Array(list);
+        }
+    }
 }
 
 impl Models {
-    pub(super) fn named(&self) -> impl Iterator<Item = &Named> {
-        let first = self.default.iter().chain(self.classes.values());
-        first.chain(&self.fallback).chain(self.fallbacks.values().flatten())
+    fn of(&self, class: ModelClass) -> &Listed {
+        match class {
+            ModelClass::Reasoning => &self.reasoning,
+            ModelClass::Writing => &self.writing,
+            ModelClass::Coding => &self.coding,
+            ModelClass::Research => &self.research,
+            ModelClass::Classification => &self.classification,
+            ModelClass::General => &self.general,
+        }
+    }
+
+    fn named(&self) -> impl Iterator<Item = &Spanned<Model>> {
+        let classes = ModelTable::CLASSES.into_iter().flat_map(|class| self.of(class).iter());
+        self.default.iter().chain(self.fallback.iter()).chain(classes)
+    }
+
+    /// In a list, whoever comes later must be able to go on with what the earlier ones have begun.
+    fn check_lists(&self) -> Result<(), Fault> {
+        let classes = ModelTable::CLASSES.map(|class| self.of(class));
+        let lists = classes.into_iter().filter(|models| models.len() > 1).chain([&self.fallback]);
+        let mut listed = lists.flatten();
+        match listed.find(|named| named.get_ref().0.provider == CODING_PROVIDER) {
+            None => Ok(()),
+            Some(named) => Err(Fault {
+                span: named.span(),
+                message: "lists a coding agent among models\n\
+                          what it has begun nobody else can go on with; name it alone"
+                    .to_owned(),
+            }),
+        }
     }
 }
 
 impl Config {
+    /// Every model of the file has a provider that could answer.
+    pub(super) fn check_models(&self) -> Result<(), Fault> {
+        self.models.check_lists()?;
+        for named in self.models.named() {
+            let Model(model) = named.get_ref();
+            let provider = model.provider.as_str();
+            let (why, hint) = match self.unknown_agent(model) {
+                Some(unknown) => unknown,
+                None if self.knows_provider(provider) => continue,
+                None => (
+                    format!("no provider {provider} is configured"),
+                    format!("add a section [providers.{provider}] with kind and base_url"),
+                ),
+            };
+            let message = format!("names {model}, and {why}\n{hint}");
+            return Err(Fault { span: named.span(), message });
+        }
+        Ok(())
+    }
+
     /// The models of every class, with the environment over the file.
     pub(crate) fn model_table(
         &self,
         providers: &[ProviderSettings],
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<ModelTable, CommandError> {
-        let classes = self.models.classes.iter();
-        let fallbacks = self.models.fallbacks.iter();
+        let models = |named: &[Spanned<Model>]| -> Vec<ModelRef> {
+            named.iter().map(|named| named.get_ref().0.clone()).collect()
+        };
+        let classes = ModelTable::CLASSES.map(|class| (class, models(self.models.of(class))));
+        let first =
+            |(class, models): &(ModelClass, Vec<ModelRef>)| Some((*class, models.first()?.clone()));
+        let later = |(class, models): &(ModelClass, Vec<ModelRef>)| {
+            models.get(1..).filter(|later| !later.is_empty()).map(|later| (*class, later.to_vec()))
+        };
         let table = ModelTable {
-            default: self.models.default.as_ref().map(|named| named.model.clone()),
-            classes: classes.map(|(class, named)| (*class, named.model.clone())).collect(),
+            default: self.models.default.as_ref().map(|named| named.get_ref().0.clone()),
+            classes: classes.iter().filter_map(first).collect(),
             fallback: models(&self.models.fallback),
-            fallbacks: fallbacks.map(|(class, named)| (*class, models(named))).collect(),
+            fallbacks: classes.iter().filter_map(later).collect(),
             providers: providers.iter().map(|it| it.name.clone()).collect(),
             offered: self.offered_models(),
             coding: self.cli.agents.keys().cloned().collect(),
@@ -57,7 +154,7 @@ impl Config {
             CommandError::usage(format!("{name}: {error}"))
                 .hint("write it like anthropic/claude-sonnet-4-5, or scripted")
         })?;
-        let file = self.models.named().map(|named| &named.model);
+        let file = self.models.named().map(|named| &named.get_ref().0);
         let named = file.chain(&table.default).chain(table.classes.values());
         let coding = named.filter(|model| model.provider == CODING_PROVIDER);
         let coding: Vec<String> = coding.map(|model| model.model.clone()).collect();
@@ -114,172 +211,7 @@ impl Config {
     }
 }
 
-impl Source<'_> {
-    pub(super) fn models(&self, value: &Value<'_>) -> Result<Models, CommandError> {
-        let table = self.section(value, "models")?;
-        let mut models = Models::default();
-        for (key, value) in table {
-            let name = key.get_ref().as_ref();
-            let path = format!("models.{name}");
-            let class = ModelTable::CLASSES.into_iter().find(|class| class.as_str() == name);
-            match (class, name) {
-                (Some(class), _) => {
-                    let named = self.succession(value, &path)?;
-                    if named.len() > 1 {
-                        self.models_only(&named, &path)?;
-                    }
-                    let mut named = named.into_iter();
-                    if let Some(first) = named.next() {
-                        models.classes.insert(class, first);
-                    }
-                    if named.len() > 0 {
-                        models.fallbacks.insert(class, named.collect());
-                    }
-                }
-                (None, "default") => models.default = Some(self.named(value, &path)?),
-                (None, "fallback") => {
-                    models.fallback = self.succession(value, &path)?;
-                    self.models_only(&models.fallback, &path)?;
-                }
-                (None, _) => {
-                    let classes = ModelTable::CLASSES.map(ModelClass::as_str);
-                    let known: Vec<&str> =
-                        ["default", "fallback"].into_iter().chain(classes).collect();
-                    return Err(self.unknown(key.span().start, &path, name, &known));
-                }
-            }
-        }
-        Ok(models)
-    }
-
-    /// One model, or several in the order in which they are asked.
-    fn succession(&self, value: &Value<'_>, path: &str) -> Result<Vec<Named>, CommandError> {
-        match value.get_ref().as_array() {
-            None => Ok(vec![self.named(value, path)?]),
-            Some(listed) if listed.is_empty() => {
-                Err(self.wrong(value, path, "a model or a list of models"))
-            }
-            Some(listed) => listed.iter().map(|value| self.named(value, path)).collect(),
-        }
-    }
-
-    /// A succession in which whoever comes later can go on with what the earlier ones have begun.
-    fn models_only(&self, named: &[Named], path: &str) -> Result<(), CommandError> {
-        match named.iter().find(|named| named.model.provider == CODING_PROVIDER) {
-            Some(Named { place, .. }) => {
-                let what = format!("{place}: {path}: a coding agent is in no list of models");
-                Err(CommandError::usage(what)
-                    .hint("what it has begun nobody else can go on with; name it alone"))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn named(&self, value: &Value<'_>, path: &str) -> Result<Named, CommandError> {
-        let place = self.place(value.span().start);
-        let text = self.text(value, path)?;
-        let model: ModelRef = text.parse().map_err(|error| {
-            CommandError::usage(format!("{place}: {path}: {error}"))
-                .hint("write it like \"anthropic/claude-sonnet-4-5\"")
-        })?;
-        Ok(Named { model, place, path: path.to_owned() })
-    }
-}
-
-fn models(named: &[Named]) -> Vec<ModelRef> {
-    named.iter().map(|named| named.model.clone()).collect()
-}
-
 /// Whether a model can name the provider without a section of its own.
 pub(super) fn is_built_in(provider: &str) -> bool {
     provider == Scripted::PROVIDER || provider == CODING_PROVIDER
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Result<Config, (String, Option<String>)> {
-        Config::parse("c.toml", text).map_err(|error| (error.what, error.hint))
-    }
-
-    #[test]
-    fn classes_are_read_and_the_environment_is_over_them() {
-        let text = "[models]\ndefault = \"anthropic/claude-sonnet-4-5\"\ncoding = \"cli/codex\"\n";
-        let config = read(text).unwrap();
-        let file = config.model_table(&[], |_| None).unwrap();
-        assert_eq!(file.of(ModelClass::Coding).to_string(), "cli/codex");
-        assert_eq!(file.of(ModelClass::Writing).to_string(), "anthropic/claude-sonnet-4-5");
-        let scripted = |name: &str| (name == "CALLBOARD_MODEL").then(|| "scripted".to_owned());
-        let over = config.model_table(&[], scripted).unwrap();
-        assert_eq!(over.of(ModelClass::Coding), ModelRef::scripted());
-        let wrong = |name: &str| (name == "CALLBOARD_MODEL_CODING").then(|| "gpt".to_owned());
-        let error = config.model_table(&[], wrong).unwrap_err();
-        assert_eq!(error.what, "CALLBOARD_MODEL_CODING: \"gpt\" must be provider/model");
-        let keyless =
-            |name: &str| (name == "CALLBOARD_MODEL_CODING").then(|| "openai/gpt".to_owned());
-        let error = config.model_table(&[], keyless).unwrap_err();
-        let what = "CALLBOARD_MODEL_CODING is openai/gpt, and no provider openai is configured";
-        assert_eq!(error.what, what);
-        let hint = "set OPENAI_API_KEY, or add a section [providers.openai]";
-        assert_eq!(error.hint.as_deref(), Some(hint));
-        let nobody = |name: &str| (name == "CALLBOARD_MODEL").then(|| "cli/claude".to_owned());
-        let error = config.model_table(&[], nobody).unwrap_err();
-        assert_eq!(error.what, "CALLBOARD_MODEL: no coding agent is called claude");
-    }
-
-    #[test]
-    fn a_list_is_a_model_and_those_that_come_after_it() {
-        let text = "[models]\ndefault = \"scripted\"\nfallback = \"local/a\"\n\
-                    coding = [\"local/b\", \"local/c\", \"scripted\"]\n\
-                    [providers.local]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:1/v1\"\n";
-        let config = read(text).unwrap();
-        let providers = config.provider_settings(|_| None).unwrap();
-        let table = config.model_table(&providers, |_| None).unwrap();
-        let after = |class| {
-            let found = table.resolve(class, &callboard_protocol::Object::new()).unwrap();
-            let all = [found.model].into_iter().chain(found.fallbacks);
-            all.map(|model| model.to_string()).collect::<Vec<_>>()
-        };
-        assert_eq!(after(ModelClass::Coding), ["local/b", "local/c", "scripted/scripted"]);
-        assert_eq!(after(ModelClass::Writing), ["scripted/scripted", "local/a"]);
-    }
-
-    #[test]
-    fn mistakes_name_their_line() {
-        for (text, what) in [
-            ("[models]\nwritting = \"a/b\"", "c.toml:2: unknown key models.writting"),
-            ("[models]\ndefault = 3", "c.toml:2: models.default must be text, not an integer"),
-            (
-                "[models]\ndefault = \"gpt\"",
-                "c.toml:2: models.default: \"gpt\" must be provider/model",
-            ),
-            (
-                "[models]\ncoding = \"cli/claude\"",
-                "c.toml:2: models.coding: no coding agent is called claude",
-            ),
-            ("\n[models]\ndefault = \"acme/m\"", "c.toml:3: no provider acme is configured"),
-            (
-                "[models]\nfallback = [\"scripted\",\n\"acme/m\"]",
-                "c.toml:3: no provider acme is configured",
-            ),
-            (
-                "[models]\ncoding = [\"cli/codex\", \"scripted\"]",
-                "c.toml:2: models.coding: a coding agent is in no list of models",
-            ),
-            (
-                "[models]\ncoding = []",
-                "c.toml:2: models.coding must be a model or a list of models, not an array",
-            ),
-            ("models = 1", "c.toml:1: models must be a section, not an integer"),
-        ] {
-            assert_eq!(
-                read(text).map(|_| ()).map_err(|(what, _)| what),
-                Err(what.to_owned()),
-                "{text}"
-            );
-        }
-        let (_, hint) = read("[models]\nwritting = \"a/b\"").unwrap_err();
-        assert_eq!(hint.as_deref(), Some("did you mean writing?"));
-    }
 }

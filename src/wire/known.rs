@@ -41,7 +41,7 @@ pub(super) fn secrets(settings: &Settings, providers: &[ProviderSettings]) -> Re
     settings.api_keys.iter().map(StaticKey::reveal).for_each(&mut learn);
     let variables = handover::variables();
     variables.iter().filter_map(|(name, value)| secret_in(name, value)).for_each(&mut learn);
-    settings.config.mcp.iter().flat_map(of_server).for_each(&mut learn);
+    settings.config.mcp.servers.values().flat_map(of_server).for_each(&mut learn);
     known
 }
 

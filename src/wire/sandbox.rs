@@ -85,7 +85,7 @@ pub(crate) fn coding_launcher(config: &Config, places: &Places) -> Launcher {
 /// Whether the host has children at all.
 pub(crate) fn starts_programs(config: &Config, table: &ModelTable) -> bool {
     let is_program = |server: &McpServer| matches!(server.way, McpWay::Command { .. });
-    config.mcp.iter().any(is_program) || !table.coding.is_empty()
+    config.mcp.servers.values().any(is_program) || !table.coding.is_empty()
 }
 
 /// Says once at the start what the kernel does not do for an operator who starts programs.

@@ -72,7 +72,7 @@ pub(crate) fn servers(config: &Config, egress: &Egress, places: &Places) -> McpS
         launcher: Some(sandbox::launcher(config, places)),
         homes: places.homes.clone(),
     };
-    McpServers::new(config.mcp.clone(), &surroundings)
+    McpServers::new(config.mcp.servers.values().cloned().collect(), &surroundings)
 }
 
 /// A guard that lets private addresses through is none.

@@ -20,6 +20,7 @@ mod pack;
 mod prompt;
 mod proof;
 mod registry;
+mod setup;
 mod signature;
 mod structured;
 mod tool;

@@ -40,6 +40,7 @@ use crate::model::{
     ResolvedModel,
 };
 use crate::prompt::PromptDesk;
+use crate::setup::Setup;
 use crate::tool::{Grants, ToolHooks, ToolSurface, Toolbox, declared_tools, untrusted};
 
 use contract::Contract;
@@ -115,6 +116,8 @@ struct Work<'a> {
     agent: &'a InstalledAgent,
     contract: Arc<Contract>,
     tale: Tale<'a>,
+    /// What an earlier attempt recorded, if there was one.
+    setup: Option<Setup>,
     surface: ToolSurface,
     /// What a coding agent may use, where one does the work.
     coder: Option<Result<Admitted, CodingError>>,
@@ -177,10 +180,14 @@ impl LiveAgents {
         let allowed = allowed(agent.agent.tools(), declared.as_ref().ok().and_then(Option::as_ref));
         let coder = model.as_ref().ok().filter(|it| it.model.provider == CODING_PROVIDER);
         let coder = coder.map(|it| self.coders.admit(&it.model.model, &allowed));
+        let setup = Setup::recorded(call).await?;
         let surface = match &coder {
             // It has tools of its own and none of ours.
             Some(_) => ToolSurface::default(),
-            None => ToolSurface::assemble(&*self.toolbox, &call.scope(), &allowed).await,
+            None => match &setup {
+                Some(setup) => setup.surface(&*self.toolbox, &call.scope()).await?,
+                None => ToolSurface::assemble(&*self.toolbox, &call.scope(), &allowed).await,
+            },
         };
         let tools = tool_count(coder.as_ref(), &surface);
         let mut work = Work {
@@ -189,6 +196,7 @@ impl LiveAgents {
             agent,
             contract: self.contracts.of(pin, agent.agent.result.as_ref()),
             tale: Tale::new(call),
+            setup,
             surface,
             coder,
             memory: bind(call, &agent.agent.manifest),
@@ -278,8 +286,13 @@ impl Work<'_> {
         task: &Value,
         remembered: Option<String>,
     ) -> Result<ModelRequest, End> {
-        let prepared = self.host.desk.prepare_agent(self.call, self.agent).await;
-        let prepared = prepared?;
+        let pinned = self.setup.as_ref().map(|setup| &setup.templates);
+        let prepared = self.host.desk.prepare_agent(self.call, self.agent, pinned).await;
+        let mut prepared = prepared?;
+        if self.setup.is_none() {
+            let templates = std::mem::take(&mut prepared.templates);
+            Setup::record(self.call, &self.surface, templates).await?;
+        }
         let parts = [prepared.system(), remembered].into_iter().flatten();
         let system = parts.collect::<Vec<_>>().join("\n\n");
         let sources = json!({ "prompts": prepared.references(), "task": task });

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use callboard_core::{AgentFact, Outcome, RetryClass};
-use callboard_engine::{Activity, Call, Past, PastTask, Stumble, Superseded};
+use callboard_engine::{Activity, Call, OnceError, Past, PastTask, Stumble, Superseded};
 use callboard_protocol::{EnvelopeKind, Failure, ModelClass, Object};
 
 use crate::coding::CODING_PROVIDER;
@@ -20,6 +20,8 @@ use crate::model::{
     Demands, Gate, Model, ModelTable, PriceTable, ResolvedModel, StopReason, Substitution, gate,
 };
 use crate::prompt::PromptDesk;
+use crate::setup::Setup;
+use crate::tool::ToolSurface;
 use ask::Ask;
 use settings::Settings;
 
@@ -46,6 +48,15 @@ pub(super) enum Stop {
 impl From<Superseded> for Stop {
     fn from(_: Superseded) -> Self {
         Self::Superseded
+    }
+}
+
+impl From<OnceError> for Stop {
+    fn from(error: OnceError) -> Self {
+        match error {
+            OnceError::Superseded => Self::Superseded,
+            OnceError::Ended(outcome) => Self::Ended(outcome),
+        }
     }
 }
 
@@ -98,9 +109,16 @@ impl StructuredOutput {
         let mut tale = Tale::new(call);
         let ResolvedModel { model, credential_ref, .. } =
             self.model(call, &settings, &mut tale).await?;
-        let prepared = self.desk.prepare(call).await;
-        let prepared = match prepared {
-            Ok(prepared) => prepared,
+        let setup = Setup::recorded(call).await?;
+        let pinned = setup.as_ref().map(|setup| &setup.templates);
+        let prepared = match self.desk.prepare(call, pinned).await {
+            Ok(mut prepared) => {
+                if setup.is_none() {
+                    let templates = std::mem::take(&mut prepared.templates);
+                    Setup::record(call, &ToolSurface::default(), templates).await?;
+                }
+                prepared
+            }
             Err(Stumble { failure, class }) => {
                 tale.tell().await?;
                 return Err(Stop::Ended(Outcome::Failed { failure, class }));

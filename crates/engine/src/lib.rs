@@ -44,6 +44,7 @@ mod retention;
 mod roster;
 mod schedules;
 mod secrets;
+mod setup;
 mod store;
 mod tallies;
 mod tasks;

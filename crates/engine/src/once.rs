@@ -127,7 +127,7 @@ impl Call {
         EffectId::new(&self.tenant, &self.run, &self.attempt, effect.index, effect.provider)
     }
 
-    fn effect_key(&self, run: &RunId, index: u32) -> EffectKey {
+    pub(crate) fn effect_key(&self, run: &RunId, index: u32) -> EffectKey {
         EffectKey::new(&self.tenant, run, &self.attempt, index)
     }
 
@@ -167,7 +167,7 @@ impl Call {
         Ok(begun)
     }
 
-    async fn claim_effect(
+    pub(crate) async fn claim_effect(
         &self,
         key: &EffectKey,
         request: &RequestDigest,
@@ -236,7 +236,7 @@ impl Call {
     }
 
     /// A store that cannot write now may do so later.
-    fn unstored(&self, error: &StoreError) -> OnceError {
+    pub(crate) fn unstored(&self, error: &StoreError) -> OnceError {
         tracing::warn!(%error, run = %self.run, node = %self.attempt.node, "effect not recorded");
         let failure = Failure::new("service_unavailable", "the outcome could not be recorded");
         OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Retryable })

@@ -61,7 +61,7 @@ pub struct Parrot {
 impl Activity for Parrot {
     async fn perform(&self, call: Call) -> Outcome {
         let mut tale = Tale::new(&call);
-        let prepared = match self.desk.prepare(&call).await {
+        let prepared = match self.desk.prepare(&call, None).await {
             Ok(prepared) => prepared,
             Err(Stumble { failure, class }) => return Outcome::Failed { failure, class },
         };

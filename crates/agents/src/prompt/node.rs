@@ -12,6 +12,7 @@ use super::{
     Resolution, Trust, compose, resolve, told_of,
 };
 use crate::inventory::{AgentRegistry, InstalledAgent};
+use crate::setup::Templates;
 
 /// What prompts of nodes are made from.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub struct PromptDesk {
 pub struct Prepared {
     pub facts: Vec<AgentFact>,
     pub parts: Vec<Composed>,
+    /// What they were composed from, by the refs that named it.
+    pub(crate) templates: Templates,
 }
 
 impl Prepared {
@@ -57,10 +60,15 @@ const INLINE: [(PromptKind, &str); 2] =
     [(PromptKind::System, "systemPrompt"), (PromptKind::User, "userPrompt")];
 
 impl PromptDesk {
-    /// Prepares the prompts of every kind that is named anywhere. An error is what the node fails with.
-    pub async fn prepare(&self, call: &Call) -> Result<Prepared, Stumble> {
+    /// Prepares the prompts of every kind that is named anywhere, from the templates that earlier attempts were made
+    /// with. An error is what the node fails with.
+    pub(crate) async fn prepare(
+        &self,
+        call: &Call,
+        pinned: Option<&Templates>,
+    ) -> Result<Prepared, Stumble> {
         let mut prepared = Prepared::default();
-        self.prepare_node(&Place::from(call), &mut prepared).await?;
+        self.prepare_node(&Place { pinned, ..call.into() }, &mut prepared).await?;
         Ok(prepared)
     }
 
@@ -69,10 +77,12 @@ impl PromptDesk {
         &self,
         call: &Call,
         agent: &InstalledAgent,
+        pinned: Option<&Templates>,
     ) -> Result<Prepared, Stumble> {
         let mut prepared = Prepared::default();
         let named = Some(agent.agent.id().as_str());
-        self.fill(&Place::from(call), named, Some(agent), &mut prepared).await?;
+        let place = Place { pinned, ..call.into() };
+        self.fill(&place, named, Some(agent), &mut prepared).await?;
         Ok(prepared)
     }
 
@@ -208,8 +218,12 @@ impl PromptDesk {
                 Composed::verbatim(kind, reference, "")
             }
             (Some(Chosen::Template(reference)), _) => {
-                let template =
-                    self.library.find(&place.scope, &reference).await.map_err(missing)?;
+                let name = reference.as_text();
+                let template = match place.pinned.and_then(|pinned| pinned.get(&name)) {
+                    Some(pinned) => pinned.clone(),
+                    None => self.library.find(&place.scope, &reference).await.map_err(missing)?,
+                };
+                prepared.templates.insert(name, template.clone());
                 let mut bindings = bindings(place);
                 self.secrets(place, &template, &mut bindings).await?;
                 for (name, value) in &reference.overrides {

@@ -4,6 +4,7 @@ use callboard_engine::{Call, PastTask, Scope, SecretError, Stumble};
 use callboard_protocol::{NodeId, Object, RunId};
 
 use super::Binding;
+use crate::setup::Templates;
 
 /// All that prompts of a node are made from.
 pub(super) struct Place<'a> {
@@ -17,11 +18,13 @@ pub(super) struct Place<'a> {
     pub(super) prompt_defaults: Option<&'a Object>,
     /// Whether strangers' words may be among the inputs.
     pub(super) from_outside: bool,
-    holder: Holder<'a>,
+    /// The templates that earlier attempts were made with.
+    pub(super) pinned: Option<&'a Templates>,
+    pub(super) holder: Holder<'a>,
 }
 
 /// Who knows of secrets.
-enum Holder<'a> {
+pub(super) enum Holder<'a> {
     Call(&'a Call),
     Past(PastTask<'a>),
 }
@@ -56,6 +59,7 @@ impl<'a> From<&'a Call> for Place<'a> {
             configurable: &call.configurable,
             prompt_defaults: call.prompt_defaults.as_ref(),
             from_outside: call.from_outside,
+            pinned: None,
             holder: Holder::Call(call),
         }
     }
@@ -73,6 +77,7 @@ impl<'a> From<PastTask<'a>> for Place<'a> {
             configurable: &birth.configurable,
             prompt_defaults: past.prompt_defaults,
             from_outside: birth.from_outside,
+            pinned: None,
             holder: Holder::Past(past),
         }
     }

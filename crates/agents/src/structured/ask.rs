@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use callboard_core::{AgentFact, Outcome, RetryClass};
-use callboard_engine::{Call, Effect, OnUnknown, OnceError, Stumble};
+use callboard_engine::{Call, Effect, OnUnknown, Stumble};
 use callboard_protocol::{EnvelopeRefusal, EnvelopeTruncated, Failure, SecretName};
 
 use super::settings::{CEILING, Settings};
@@ -175,12 +175,7 @@ impl<'a> Ask<'a> {
             let until = call.now().plus(wait);
             return Err(Stop::Ended(Outcome::Later { until, failure }));
         }
-        let turn = match made {
-            Ok(turn) => turn,
-            Err(OnceError::Superseded) => return Err(Stop::Superseded),
-            Err(OnceError::Ended(outcome)) => return Err(Stop::Ended(outcome)),
-        };
-        let mut turn: Turn = serde_json::from_value(turn).map_err(|error| {
+        let mut turn: Turn = serde_json::from_value(made?).map_err(|error| {
             Failure::new("internal_error", format!("a turn that was kept: {error}"))
         })?;
         if turn.stop == StopReason::ToolCalls {

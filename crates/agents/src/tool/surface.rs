@@ -9,7 +9,7 @@ use callboard_engine::Scope;
 use callboard_protocol::Object;
 
 use super::name::provider_names;
-use super::{Tool, ToolDescriptor, Toolbox};
+use super::{RecordedTool, Tool, ToolDescriptor, Toolbox};
 
 /// What a model may call, under names that its provider accepts.
 #[derive(Debug, Clone, Default)]
@@ -61,6 +61,26 @@ impl ToolSurface {
         let by_name =
             names.into_iter().filter_map(|(name, id)| Some((name, found.remove(id)?))).collect();
         Self { by_name, unresolved }
+    }
+
+    /// The surface that an invocation began with. A tool that is gone keeps its name, and says so when it is called.
+    pub(crate) async fn restore(
+        toolbox: &dyn Toolbox,
+        scope: &Scope,
+        tools: &[RecordedTool],
+        unresolved: &[String],
+    ) -> Result<Self, String> {
+        let mut by_name = BTreeMap::new();
+        for tool in tools {
+            let now = toolbox.find(scope, &tool.id).await;
+            by_name.insert(tool.name.clone(), tool.restore(now)?);
+        }
+        Ok(Self { by_name, unresolved: unresolved.to_vec() })
+    }
+
+    /// The tools as a later attempt needs them.
+    pub(crate) fn recorded(&self) -> Vec<RecordedTool> {
+        self.offers().map(RecordedTool::from).collect()
     }
 
     /// What the model is told that it has, in a stable order.

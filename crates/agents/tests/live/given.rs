@@ -271,6 +271,11 @@ impl World {
         }
     }
 
+    /// A tool that counts, of whatever name.
+    pub(crate) fn counter(&self, id: &str) -> Arc<dyn Tool> {
+        Arc::new(tool(id, SafetyTier::Read, &[], &self.made))
+    }
+
     pub(crate) fn host(&self, name: &str, store: Arc<dyn Store>) -> Engine {
         let tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(tool(COUNT, SafetyTier::Read, &[], &self.made)),

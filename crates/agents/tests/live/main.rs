@@ -23,5 +23,6 @@ mod secrets;
 #[path = "../../../engine/tests/it/sim.rs"]
 mod sim;
 mod strangers;
+mod surface;
 mod tools;
 mod unknown;

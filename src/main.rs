@@ -29,7 +29,7 @@ use commands::{
 use exit::{CommandError, Exit};
 use screen::output;
 
-// docs/decisions/0009: what a run makes is small and freed by other threads.
+// docs/background/decisions/0009: what a run makes is small and freed by other threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

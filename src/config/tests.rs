@@ -37,10 +37,10 @@ fn a_file_that_is_not_toml_names_its_line() {
 #[test]
 fn the_files_that_the_guides_show_are_read() {
     let pages = [
-        ("configuration.md", include_str!("../../docs/configuration.md")),
-        ("cli-agents.md", include_str!("../../docs/cli-agents.md")),
-        ("models.md", include_str!("../../docs/models.md")),
-        ("tools.md", include_str!("../../docs/tools.md")),
+        ("configuration.md", include_str!("../../docs/reference/configuration.md")),
+        ("cli-agents.md", include_str!("../../docs/guides/cli-agents.md")),
+        ("models.md", include_str!("../../docs/guides/models.md")),
+        ("tools.md", include_str!("../../docs/guides/tools.md")),
     ];
     for (name, page) in pages {
         let blocks = page.split("```toml\n").skip(1).filter_map(|it| it.split("```").next());

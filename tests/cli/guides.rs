@@ -88,7 +88,7 @@ fn paste(folder: &TempDir, host: &Host, commands: &str) -> Result<String> {
 
 #[test]
 fn a_member_is_hired_works_through_a_night_and_is_answered() -> Result<()> {
-    let shown = follow("roster.md")?;
+    let shown = follow("guides/roster.md")?;
     ensure!(shown.contains("look answered; the run is"), "{shown}");
     let page = shown.split("persona    Sally").nth(1).context("her page")?;
     for line in ["owns       desk, triage-desk", "triage-desk, At 09:00"] {
@@ -99,14 +99,14 @@ fn a_member_is_hired_works_through_a_night_and_is_answered() -> Result<()> {
 
 #[test]
 fn a_schedule_is_made_looked_at_and_paused() -> Result<()> {
-    let shown = follow("schedules.md")?;
+    let shown = follow("guides/schedules.md")?;
     ensure!(shown.contains("Monday, Tuesday, Wednesday, Thursday, and Friday"), "{shown}");
     Ok(())
 }
 
 #[test]
 fn something_comes_in_over_a_queue_and_over_a_signed_post() -> Result<()> {
-    let shown = follow("triggers.md")?;
+    let shown = follow("guides/triggers.md")?;
     ensure!(shown.contains(r#"{"outcome":"delivered","runId":"#), "{shown}");
     Ok(())
 }

@@ -47,7 +47,7 @@ fn the_guide_leads_to_an_agent_with_a_key_of_ones_own() -> Result<()> {
     let provider = provider()?;
     let folder = fresh_folder()?;
     std::fs::write(folder.path().join("team.key"), TEAM)?;
-    let page = blocks("agents.md", "sh")?;
+    let page = blocks("start/agents.md", "sh")?;
     ensure!(page.contains(WRITTEN), "the guide names no key");
     let page = page.replace(WRITTEN, OWN).replace("set team-key", "set team-key < team.key");
     let (shown, said) = type_in(&page, &folder, provider.address())?;
@@ -76,7 +76,7 @@ fn the_guide_leads_to_an_agent_with_a_key_of_ones_own() -> Result<()> {
 /// As the guide says: another model in place of the first two lines. What needs a key of its own is left out.
 #[test]
 fn the_guide_works_without_a_key() -> Result<()> {
-    let page = blocks("agents.md", "sh")?;
+    let page = blocks("start/agents.md", "sh")?;
     let (_, rest) = page.split_once("\ncallboard serve ").context("a host")?;
     let (rest, _) = rest.split_once("callboard secrets set").context("a secret")?;
     let page = format!("export CALLBOARD_MODEL=scripted\ncallboard serve {rest}");
@@ -257,7 +257,7 @@ fn a_run_that_a_provider_turns_away_says_what_to_do() -> Result<()> {
 fn the_file_of_the_guide_to_models_is_one_that_a_host_runs_with() -> Result<()> {
     let provider = provider()?;
     let terminal = Terminal::new()?;
-    let file = blocks("models.md", "toml")?;
+    let file = blocks("guides/models.md", "toml")?;
     ensure!(file.contains("https://api.anthropic.com"), "{file}");
     terminal
         .write("callboard.toml", &file.replace("https://api.anthropic.com", provider.address()))?;

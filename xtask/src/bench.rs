@@ -24,7 +24,7 @@ pub(crate) struct Options {
     /// Measure less of everything, in a few minutes
     #[arg(long)]
     quick: bool,
-    /// Put the figures into docs/performance.md
+    /// Put the figures into docs/background/performance.md
     #[arg(long)]
     write: bool,
     /// The binary to measure; built in the release profile when not given

@@ -25,7 +25,7 @@ struct Arguments {
 enum Task {
     /// Check file sizes, headers, crate walls, links and the page of error codes
     Tidy,
-    /// Write docs/errors.md from the server's table of error codes
+    /// Write docs/reference/errors.md from the server's table of error codes
     Errors,
     /// Run the protocol's fixtures and schemas against the built binary
     Interop(interop::Options),

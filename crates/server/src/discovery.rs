@@ -348,7 +348,7 @@ fn extensions(host: &Host) -> Object {
         "callboard": {
             "basePath": "/v1/host/callboard",
             "durableWebhooks": "on-request",
-            // The protocol has no seat for these; docs/schedules.md says what each means.
+            // The protocol has no seat for these; docs/guides/schedules.md says what each means.
             "schedules": {
                 "fields": [5, 6],
                 "timezones": "iana",

@@ -13,7 +13,7 @@ use super::load::{Sample, percentile};
 use super::measure::{CALLERS, Figures};
 use super::together::Together;
 
-pub(crate) const PAGE: &str = "docs/performance.md";
+pub(crate) const PAGE: &str = "docs/background/performance.md";
 
 const BEGIN: &str = "<!-- begin: cargo xtask bench --write -->";
 const END: &str = "<!-- end -->";

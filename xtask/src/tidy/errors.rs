@@ -6,7 +6,7 @@ use super::Finding;
 use crate::source::Source;
 use crate::workspace::TextFile;
 
-pub(super) const PAGE: &str = "docs/errors.md";
+pub(super) const PAGE: &str = "docs/reference/errors.md";
 
 /// The file whose `codes!` table is the only place that names codes: the type of a problem's code is made from it.
 const TABLE: &str = "crates/server/src/problem.rs";
@@ -90,6 +90,7 @@ pub(super) fn page(codes: &[Code]) -> String {
     let mut page = format!(
         "<!-- Written by `cargo xtask errors` from {TABLE}. -->\n\
          # Error codes\n\n\
+         For programmers who call the host: every code that it answers with, and what it means.\n\n\
          Every answer that is not a success has the body `{{\"error\": code, \"message\": text, \"details\"?: object}}`.\n\
          Programs branch on `error`; the message is for people and may change.\n\n\
          | status | code | meaning |\n|---|---|---|\n",

@@ -1,4 +1,4 @@
-//! The pages that people read: the ones that must exist, and links that lead somewhere.
+//! The pages that people read: the ones that must exist, whom each helps, and links that lead somewhere.
 
 use super::Finding;
 use crate::workspace::TextFile;
@@ -8,10 +8,13 @@ const PAGES: [&str; 7] = [
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
-    "docs/configuration.md",
-    "docs/operating.md",
-    "docs/performance.md",
+    "docs/reference/configuration.md",
+    "docs/guides/operating.md",
+    "docs/background/performance.md",
 ];
+
+/// As readers look for pages: to learn, to get something done, to look something up, to understand.
+const SHELVES: [&str; 4] = ["start", "guides", "reference", "background"];
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     let missing = PAGES
@@ -22,7 +25,21 @@ pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
         .iter()
         .filter(|file| file.path.ends_with(".md"))
         .flat_map(|page| broken_links(page, files));
-    missing.chain(broken).collect()
+    missing.chain(broken).chain(files.iter().filter_map(addressed_to_nobody)).collect()
+}
+
+/// Every page on a shelf says in its first line whom it helps to do what. Decisions have a form of their own.
+fn addressed_to_nobody(page: &TextFile) -> Option<Finding> {
+    let (shelf, name) = page.path.strip_prefix("docs/")?.split_once('/')?;
+    if !SHELVES.contains(&shelf) || name.contains('/') {
+        return None;
+    }
+    let is_text = |line: &&str| !line.is_empty() && !line.starts_with(['#', '<']);
+    let first = page.text.lines().find(is_text).unwrap_or_default();
+    (!first.starts_with("For ")).then(|| {
+        let what = "does not begin with whom it helps to do what (\"For operators: …\")";
+        Finding::fault(&page.path, what)
+    })
 }
 
 fn broken_links(page: &TextFile, files: &[TextFile]) -> Vec<Finding> {
@@ -66,7 +83,7 @@ fn resolve(page: &str, link: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::broken_links;
+    use super::{addressed_to_nobody, broken_links};
     use crate::workspace::TextFile;
 
     #[test]
@@ -79,5 +96,17 @@ mod tests {
         let found = broken_links(&page, &[file("docs/b.md", ""), file("README.md", "")]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].what.starts_with("gone.md"));
+    }
+
+    #[test]
+    fn a_page_on_a_shelf_says_whom_it_helps() {
+        let is_fault = |path: &str, text: &str| {
+            addressed_to_nobody(&TextFile { path: path.into(), text: text.into() }).is_some()
+        };
+        assert!(is_fault("docs/guides/a.md", "# A\n\nA is for operators.\n"));
+        assert!(is_fault("docs/start/a.md", "# A\n"));
+        assert!(!is_fault("docs/guides/a.md", "<!-- made -->\n# A\n\nFor operators: a.\n"));
+        assert!(!is_fault("docs/background/decisions/1.md", "# A\n\nWhy.\n"));
+        assert!(!is_fault("README.md", "# A\n\nWhat.\n"));
     }
 }

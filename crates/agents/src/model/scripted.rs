@@ -17,7 +17,7 @@ use directive::{Directive, Times};
 
 /// Answers from the shape of the question. What it writes says that it is scripted.
 ///
-/// A task may steer it with directives in double brackets: see `docs/models.md`.
+/// A task may steer it with directives in double brackets: see `docs/guides/models.md`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Scripted;
 

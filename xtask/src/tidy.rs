@@ -1,6 +1,7 @@
 //! The architecture test: what the compiler and clippy cannot hold, checked on manifests and text.
 
 mod errors;
+mod names;
 mod pages;
 mod proofs;
 mod rules;
@@ -76,6 +77,7 @@ fn check(root: &Path) -> Result<Vec<Finding>> {
     let mut findings = walls::check(&workspace::members(root)?);
     findings.extend(rules::check(&files));
     findings.extend(pages::check(&files));
+    findings.extend(names::check(&files));
     findings.extend(proofs::check(&files));
     findings.extend(errors::check(&files));
     Ok(findings)

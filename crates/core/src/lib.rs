@@ -51,7 +51,7 @@ pub use run::{
     AgentFact, Answered, Attempt, Cause, ChildNews, ChildOrder, Command, Entry, Fact,
     InterruptView, Invoked, KeptModels, LiveChild, MemoryView, ModelName, ModelTurn, Outcome,
     OutcomesTold, OutsideWrite, PromptComparison, Refusal, RefusalDivergence, RetryClass, Run,
-    Task, ToolCalled, ToolReturned, model_turns, status_for_parent,
+    Task, ToolCalled, ToolReturned, Unreadable, model_turns, status_for_parent,
 };
 pub use schedule::{Cron, HORIZON, HORIZON_TEXT, ScheduleError, within_horizon};
 pub use schema::Schema;

@@ -38,6 +38,7 @@ mod refusal;
 mod replay;
 mod supervise;
 mod talk;
+mod unreadable;
 mod view;
 mod write;
 
@@ -62,6 +63,7 @@ pub use models::{KeptModels, ModelName};
 pub use outcomes::OutcomesTold;
 pub use prompts::PromptComparison;
 pub use refusal::{ModelTurn, RefusalDivergence, model_turns};
+pub use unreadable::Unreadable;
 pub use view::{Attempt, Task};
 pub use write::OutsideWrite;
 
@@ -121,6 +123,8 @@ pub struct Run {
     breach: Option<CapBreached>,
     /// A fold that cannot go on: the run fails with this.
     fault: Option<Failure>,
+    /// The first event that this build cannot read: nothing is decided any more.
+    unreadable: Option<Unreadable>,
     /// The runs that nodes of this one have started, in their order.
     children: Vec<child::Child>,
     /// Questions that have been asked and not settled.
@@ -306,6 +310,7 @@ impl Run {
             cancel: None,
             breach: None,
             fault: None,
+            unreadable: None,
             children: Vec::new(),
             interrupts: BTreeMap::new(),
             has_asked: false,
@@ -345,6 +350,9 @@ impl Run {
     ///
     /// A refusal leaves the run as it was. When the returned entries cannot be appended, drop the value.
     pub fn decide(&mut self, command: &Command, now: Timestamp) -> Result<Vec<Entry>, Refusal> {
+        if let Some(unreadable) = &self.unreadable {
+            return Err(Refusal::Unreadable(unreadable.clone()));
+        }
         // A clock that jumped back must not make the log do so.
         let at = now.max(self.updated_at);
         let mut batch = Vec::new();

@@ -8,6 +8,7 @@ use callboard_core::{
 };
 use callboard_protocol::{ENGINE_VERSION, Failure, FileVersion, NodeId, RunId, RunStatus};
 
+use crate::decisions::Undecided;
 use crate::engine::{Engine, EngineError, Newborn};
 use crate::store::{KeyMode, Scope};
 
@@ -183,7 +184,7 @@ impl Engine {
             Ok(None) => return Ok(None),
             // Its own holder gives it up; what its parent must know then is that it ended, and how.
             Err(EngineError::Unprocessable { why, .. }) => {
-                return self.news_unfolded(child, &why.to_string()).await;
+                return self.news_unfolded(child, &why).await;
             }
             Err(error) => return Err(error),
         };
@@ -217,7 +218,7 @@ impl Engine {
     async fn news_unfolded(
         &self,
         child: &LiveChild,
-        why: &str,
+        why: &Undecided,
     ) -> Result<Option<ChildNews>, EngineError> {
         let statuses = self.inner.store.statuses(std::slice::from_ref(&child.run)).await?;
         let ended = statuses.first().copied().flatten().filter(|status| status.is_terminal());
@@ -225,12 +226,16 @@ impl Engine {
             run: child.run.clone(),
             status: if status == RunStatus::Completed { RunStatus::Failed } else { status },
             outputs: Default::default(),
-            error: Some(Failure::new(UNPROCESSABLE, why)),
+            error: Some(Failure::new(UNPROCESSABLE, why.to_string())),
             memory: Vec::new(),
             files: Vec::new(),
             used: Default::default(),
         };
-        Ok(ended.filter(|status| *status != child.status).map(news))
+        // What a child came to that completed is in its log, for a build that can read it.
+        let waits = |status: RunStatus| {
+            status == RunStatus::Completed && matches!(why, Undecided::Unreadable(_))
+        };
+        Ok(ended.filter(|status| *status != child.status && !waits(*status)).map(news))
     }
 }
 

@@ -40,6 +40,9 @@ pub enum Undecided {
     /// What was stored of the run's workflow is refused today.
     #[error("its definition cannot be used any more: {0}")]
     Unusable(String),
+    /// Its log holds an event which this build cannot read; another may be able to.
+    #[error("{0}; it waits for a build that can read it")]
+    Unreadable(callboard_core::Unreadable),
     /// It was not tried.
     #[error(
         "too many decisions have outlived their limit, and no thread is left for another; start the host anew"

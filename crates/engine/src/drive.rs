@@ -23,6 +23,7 @@ use crate::engine::{Engine, EngineError, Newborn};
 use crate::files::FileAccess;
 use crate::memory::{MemoryAccess, Shared};
 use crate::places::Place;
+use crate::record::refuse_unreadable;
 use crate::secrets::Resolved;
 use crate::store::{Claim, ClaimOrigin, KeyMode, StoreError};
 use crate::unprocessable::{Fate, Trial};
@@ -30,8 +31,9 @@ use decide::is_at_rest;
 
 /// How often a holder looks for news of its run's children by itself: those that other hosts drive cannot call it.
 const CHILDREN_HEARD_EVERY: Duration = Duration::from_secs(2);
-/// How long a run rests that needs a thread where none is left.
-const WITHOUT_THREADS: Duration = Duration::from_secs(60);
+/// How long a run rests that this host cannot drive now: no thread is left, or nobody here can read it. Another host or
+/// the next build may be able to.
+pub(crate) const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// Facts that activities of one run may have under way. They wait for the disk anyway.
 const TOLD_IN_FLIGHT: usize = 16;
 
@@ -44,6 +46,8 @@ enum Left {
     Stopping,
     /// Another holder has the run.
     Lost,
+    /// What is stored of the run could not be had.
+    Unopened(EngineError),
 }
 
 struct Driver<'a> {
@@ -132,11 +136,15 @@ impl Engine {
             }
             let counted = trial.as_ref().map(|trial| trial.strikes);
             match self.drive_until_left(&claim, place, run.take(), trial, &signals).await {
+                Ok(Left::Unopened(error)) => return self.park(&claim, counted, &error).await,
                 Ok(left) => return tracing::debug!(?left, "run left"),
                 Err(EngineError::Unprocessable { why: why @ Undecided::NoThreads, .. }) => {
                     tracing::error!(%why, "run not driven now");
-                    let later = self.inner.clock.now().plus(WITHOUT_THREADS);
+                    let later = self.inner.clock.now().plus(TRIED_AGAIN_AFTER);
                     return self.let_go(&claim, None, Some(later)).await;
+                }
+                Err(error @ EngineError::Unprocessable { why: Undecided::Unreadable(_), .. }) => {
+                    return self.park(&claim, counted, &error).await;
                 }
                 Err(EngineError::Unprocessable { why, .. }) => {
                     if self.judge(&claim, &why, counted).await == Fate::GivenUp {
@@ -176,13 +184,9 @@ impl Engine {
             Ok(Some(run)) => run,
             Ok(None) => return Ok(Left::Released),
             Err(error @ EngineError::Unprocessable { .. }) => return Err(error),
-            Err(error) => {
-                // Nobody here can drive it, now or later: leave it alone until somebody looks.
-                tracing::error!(error = &error as &dyn std::error::Error, "run cannot be driven");
-                self.let_go(claim, None, None).await;
-                return Ok(Left::Released);
-            }
+            Err(error) => return Ok(Left::Unopened(error)),
         };
+        self.inner.parked.forget(&claim.run);
         place.weigh(run.weight());
         drop(room);
         let said = tracing::Span::current();
@@ -221,14 +225,6 @@ impl Engine {
             let engine = self.clone();
             let run = Some(child.run);
             self.inner.tasks.spawn(async move { engine.drive_held(claim, place, run).await });
-        }
-    }
-
-    async fn let_go(&self, claim: &Claim, seen: Option<u64>, wake_at: Option<Timestamp>) {
-        match self.inner.store.release(claim, seen, wake_at).await {
-            Ok(true) => self.inner.nudge.notify_one(),
-            Ok(false) => {}
-            Err(error) => tracing::warn!(%error, "claim not released; it will run out"),
         }
     }
 }
@@ -349,6 +345,7 @@ impl Driver<'_> {
     /// Somebody else appended: cancel, pause, an answer.
     async fn catch_up(&mut self) -> Result<Option<Left>, EngineError> {
         let entries = self.engine.inner.store.tail(self.run.id(), self.run.version()).await?;
+        refuse_unreadable(self.run.id(), &entries)?;
         let fold = move |run: &mut Run| {
             entries.iter().for_each(|entry| run.apply(entry));
             entries

@@ -27,6 +27,7 @@ use crate::family::Families;
 use crate::files::Files;
 use crate::memory::Memory;
 use crate::observe::Ended;
+use crate::park::Parked;
 use crate::places::Places;
 use crate::roster::Roster;
 use crate::secrets::Secrets;
@@ -75,6 +76,7 @@ pub(crate) struct Inner {
     pub(crate) decisions: Decisions,
     pub(crate) places: Places,
     pub(crate) struck: Struck,
+    pub(crate) parked: Parked,
     /// When this process began to count runs.
     pub(crate) since: Timestamp,
     /// Who wants to hear of ended runs.
@@ -240,6 +242,7 @@ impl Engine {
                 decisions,
                 places,
                 struck: Struck::default(),
+                parked: Parked::default(),
                 ended: OnceLock::new(),
             }),
         }

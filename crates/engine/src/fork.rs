@@ -14,6 +14,7 @@ use crate::activity::Past;
 use crate::decisions::Lane;
 use crate::engine::{Done, Engine, EngineError, Remember, SnapshotLoss};
 use crate::memory::{MemoryQuery, Place, Seen};
+use crate::record::refuse_unreadable;
 use crate::store::{KeyMode, Opened, Scope, StoreError};
 
 /// A fork to be made.
@@ -59,6 +60,7 @@ impl Engine {
                 current: ENGINE_VERSION,
             });
         }
+        refuse_unreadable(&order.source, &opened.entries)?;
         let until = opened.entries.len() as u64;
         if order.from >= until.max(1) {
             return Err(EngineError::NoSuchEvent { run: order.source, from: order.from, until });

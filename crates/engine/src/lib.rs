@@ -35,6 +35,7 @@ mod org_chart;
 mod outside;
 mod pace;
 mod packs;
+mod park;
 mod places;
 mod prompts;
 mod record;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use callboard_core::{Birth, Command, Entry, Refusal, Run};
+use callboard_core::{Birth, Command, Entry, Refusal, Run, Unreadable};
 use callboard_protocol::{CancelRequested, ENGINE_VERSION, Event, ForkMode, RunId};
 
 use crate::catalog::Uncompiled;
@@ -74,6 +74,12 @@ fn row_of(run: &Run, entry: &Entry) -> Row {
     }
 }
 
+/// Refuses a log that holds an event which this build cannot read: what follows from such a log is not known.
+pub(crate) fn refuse_unreadable(run: &RunId, entries: &[Entry]) -> Result<(), EngineError> {
+    let Some(unreadable) = Unreadable::find(entries) else { return Ok(()) };
+    Err(EngineError::Unprocessable { run: run.clone(), why: Undecided::Unreadable(unreadable) })
+}
+
 impl Engine {
     /// Reads and folds a run for whoever holds it.
     pub(crate) async fn open(&self, run: &RunId) -> Result<Option<Box<Run>>, EngineError> {
@@ -97,7 +103,9 @@ impl Engine {
     ) -> Result<Box<Run>, EngineError> {
         self.refuse_struck(run)?;
         let opened = self.open_if(lane, run, |birth| scope.sees(birth)).await;
-        if let Err(EngineError::Unprocessable { .. }) = &opened {
+        if let Err(EngineError::Unprocessable { why, .. }) = &opened
+            && !matches!(why, Undecided::Unreadable(_))
+        {
             self.unread(run);
         }
         opened?.ok_or_else(|| EngineError::UnknownRun(run.clone()))
@@ -126,6 +134,7 @@ impl Engine {
                 current: ENGINE_VERSION,
             });
         }
+        refuse_unreadable(run, &entries)?;
         let plan = self.inner.catalog.plan(&birth.definition, &definition).await;
         let plan = plan.map_err(|uncompiled| match uncompiled {
             Uncompiled::Undecided(why) => EngineError::Unprocessable { run: run.clone(), why },
@@ -135,21 +144,26 @@ impl Engine {
             }
         })?;
         let state = Box::new(Run::new(Arc::new(birth), plan));
-        let mut source = Vec::new();
-        let replays = state.birth().fork.clone().filter(|fork| fork.mode == ForkMode::Replay);
-        if let Some(fork) = &replays {
-            source = self.inner.store.tail(&fork.source, fork.from).await?;
-            // What the source recorded after the fork is no part of the replay.
-            source.truncate(usize::try_from(fork.until - fork.from).unwrap_or(usize::MAX));
-        }
+        let source = self.source_of(state.birth()).await?;
         let fold = move |mut state: Box<Run>| {
-            if replays.is_some() {
+            if !source.is_empty() {
                 *state = state.with_source(&source);
             }
             entries.iter().for_each(|entry| state.apply(entry));
             state
         };
         self.with_run(lane, state, fold).await.map(Some)
+    }
+
+    /// What a replay goes through again; nothing for any other run.
+    pub(crate) async fn source_of(&self, birth: &Birth) -> Result<Vec<Entry>, EngineError> {
+        let replay = birth.fork.as_ref().filter(|fork| fork.mode == ForkMode::Replay);
+        let Some(fork) = replay else { return Ok(Vec::new()) };
+        let mut source = self.inner.store.tail(&fork.source, fork.from).await?;
+        // What the source recorded after the fork is no part of the replay.
+        source.truncate(usize::try_from(fork.until - fork.from).unwrap_or(usize::MAX));
+        refuse_unreadable(&birth.run_id, &source)?;
+        Ok(source)
     }
 
     /// Does something with a run: on the spot where that is short by construction, else on a thread of the lane.

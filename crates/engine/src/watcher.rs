@@ -7,6 +7,7 @@ use callboard_protocol::{RunId, RunSnapshot};
 
 use crate::decisions::Lane;
 use crate::engine::{Engine, EngineError};
+use crate::record::refuse_unreadable;
 use crate::store::Scope;
 
 /// Folds a run's log step by step.
@@ -44,7 +45,9 @@ impl Watcher {
     pub async fn advance_to(&mut self, version: u64) -> Result<RunSnapshot, EngineError> {
         let known = self.version + self.ahead.len() as u64;
         if known < version {
-            self.ahead.extend(self.engine.inner.store.tail(&self.id, known).await?);
+            let tail = self.engine.inner.store.tail(&self.id, known).await?;
+            refuse_unreadable(&self.id, &tail)?;
+            self.ahead.extend(tail);
         }
         let unknown = || EngineError::UnknownRun(self.id.clone());
         let run = self.run.take().ok_or_else(unknown)?;

@@ -2,7 +2,8 @@
 //!
 //! Stored as `type` and `payload`. An old reader keeps an event kind that it does not know as
 //! [`Event::Other`] and skips it; a new reader defaults fields that an old payload lacks; nobody
-//! rewrites a stored event, so an old writer cannot lose what a new one said.
+//! rewrites a stored event, so an old writer cannot lose what a new one said. A payload that does
+//! not fit a known kind is [`Event::Unreadable`]: nobody may act on a log that holds one.
 
 mod agent;
 mod budget;
@@ -22,7 +23,6 @@ mod run;
 mod trigger;
 mod workspace;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -54,6 +54,16 @@ pub struct OtherEvent {
     pub payload: Value,
 }
 
+/// An event of a kind that this host knows, with a payload that it cannot read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnreadableEvent {
+    pub kind: String,
+    pub node_id: Option<NodeId>,
+    pub payload: Value,
+    /// What is wrong with the payload; repeats nothing of what it says.
+    pub why: String,
+}
+
 /// Which SSE modes show an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamTier {
@@ -74,6 +84,7 @@ macro_rules! events {
         pub enum Event {
             $($variant($payload),)*
             Other(OtherEvent),
+            Unreadable(UnreadableEvent),
         }
 
         impl Event {
@@ -85,6 +96,7 @@ macro_rules! events {
                 match self {
                     $(Self::$variant(_) => $kind,)*
                     Self::Other(other) => &other.kind,
+                    Self::Unreadable(unreadable) => &unreadable.kind,
                 }
             }
 
@@ -93,6 +105,7 @@ macro_rules! events {
                 match self {
                     $(Self::$variant(payload) => to_text(payload),)*
                     Self::Other(other) => other.payload.to_string(),
+                    Self::Unreadable(unreadable) => unreadable.payload.to_string(),
                 }
             }
 
@@ -101,18 +114,25 @@ macro_rules! events {
                 match self {
                     $(Self::$variant(payload) => to_value(payload),)*
                     Self::Other(other) => other.payload.clone(),
+                    Self::Unreadable(unreadable) => unreadable.payload.clone(),
                 }
             }
 
-            /// Reads a stored event. Total: what cannot be typed is kept as it stands.
+            /// Reads a stored event. Total: what cannot be typed is kept as it stands, with the reason where its
+            /// kind is known.
             pub fn read(kind: &str, node_id: Option<NodeId>, payload: Value) -> Self {
                 let typed = match kind {
-                    $($kind => typed::<$payload>(&payload).map(Self::$variant),)*
-                    _ => None,
+                    $($kind => $payload::deserialize(&payload).map(Self::$variant),)*
+                    _ => return Self::Other(OtherEvent { kind: kind.to_owned(), node_id, payload }),
                 };
                 match typed {
-                    Some(event) => event.placed(node_id),
-                    None => Self::Other(OtherEvent { kind: kind.to_owned(), node_id, payload }),
+                    Ok(event) => event.placed(node_id),
+                    Err(error) => Self::Unreadable(UnreadableEvent {
+                        kind: kind.to_owned(),
+                        node_id,
+                        payload,
+                        why: outline(&error),
+                    }),
                 }
             }
 
@@ -273,6 +293,7 @@ impl Event {
             Self::CapBreached(payload) => payload.node_id.as_ref(),
             Self::RunDeadLettered(payload) => payload.node_id.as_ref(),
             Self::Other(other) => other.node_id.as_ref(),
+            Self::Unreadable(unreadable) => unreadable.node_id.as_ref(),
             Self::RunStarted(_)
             | Self::RosterRunInitiated(_)
             | Self::TriggerDeliveryAttempted(_)
@@ -357,8 +378,16 @@ pub struct RunEvent {
     pub causation_id: Option<EventId>,
 }
 
-fn typed<T: DeserializeOwned>(payload: &Value) -> Option<T> {
-    T::deserialize(payload).ok()
+/// The kind of mistake in a payload. serde quotes what it found, which is for nobody's log.
+fn outline(error: &serde_json::Error) -> String {
+    const QUOTING: [&str; 5] =
+        ["invalid type", "invalid value", "invalid length", "unknown variant", "unknown field"];
+    let message = error.to_string();
+    if message.starts_with("missing field") {
+        return message;
+    }
+    let kind = QUOTING.iter().find(|kind| message.starts_with(**kind));
+    (*kind.unwrap_or(&"a value that does not fit")).to_owned()
 }
 
 /// Payload structs have string keys and no custom serialisers, so writing them cannot fail.
@@ -398,12 +427,18 @@ mod tests {
     }
 
     #[test]
-    fn a_known_kind_with_a_foreign_payload_is_kept_too() {
-        let event = Event::read("node.completed", None, json!("just text"));
-        assert!(
-            matches!(&event, Event::Other(other) if other.kind == "node.completed"),
-            "{event:?}"
-        );
+    fn a_known_kind_with_a_foreign_payload_is_kept_and_unreadable() {
+        for (payload, why) in [
+            (json!("4711, a secret"), "invalid type"),
+            (json!({ "nodeId": "n", "outputs": "4711, a secret" }), "invalid type"),
+            (json!({ "outputs": {} }), "missing field `nodeId`"),
+        ] {
+            let event = Event::read("node.completed", Some("n".into()), payload.clone());
+            let Event::Unreadable(unreadable) = &event else { panic!("{event:?}") };
+            assert_eq!(unreadable.why, why);
+            assert_eq!((event.kind(), event.payload()), ("node.completed", payload));
+            assert_eq!(event.node_id(), Some(&"n".into()));
+        }
     }
 
     #[test]

@@ -81,8 +81,8 @@ pub use event::{
     PromptComposed, PromptKind, PromptLayer, ReplayDiverged, ReplayDivergedAtRefusal,
     RosterRunInitiated, RunCancelled, RunCompleted, RunDeadLettered, RunEvent, RunFailed,
     RunOrchestratorDecided, RunPaused, RunResumed, RunStarted, StateReason, StreamTier, ToolStatus,
-    TriggerDeliveryAttempted, TriggerSubscriptionStateChanged, TurnRole, Usage, VariableChanged,
-    VersionPinned, Vote, WorkflowChained, WorkspaceUpdated,
+    TriggerDeliveryAttempted, TriggerSubscriptionStateChanged, TurnRole, UnreadableEvent, Usage,
+    VariableChanged, VersionPinned, Vote, WorkflowChained, WorkspaceUpdated,
 };
 pub use event_types::EVENT_TYPES;
 pub use heartbeat::{

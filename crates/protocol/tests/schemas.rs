@@ -4,6 +4,8 @@
 
 #[path = "schemas/agents.rs"]
 mod agents;
+#[path = "schemas/kept.rs"]
+mod kept;
 #[path = "schemas/tools.rs"]
 mod tools;
 #[path = "schemas/triggers.rs"]

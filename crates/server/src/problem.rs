@@ -93,7 +93,7 @@ codes! {
     InterruptExpired = "interrupt_expired", GONE, "The link's time is over.";
     InterruptGone = "interrupt_gone", GONE, "The run was cancelled with its parent, and its questions with it.";
     AgentNotFound = "agent_not_found", NOT_FOUND, "There is no such agent, or none that the caller may see.";
-    RunUnprocessable = "run_unprocessable", UNPROCESSABLE_ENTITY, "The host could not decide what comes next in the run in time, twice, or its code broke over it. Such a run is given up and has failed with this code; it can still be looked at and cancelled.";
+    RunUnprocessable = "run_unprocessable", UNPROCESSABLE_ENTITY, "The host could not decide what comes next in the run in time, twice, or its code broke over it. Such a run is given up and has failed with this code; it can still be looked at and cancelled. A run whose log holds an event that this build cannot read is not given up: it is left as it is and tried again.";
     InvalidFromSeq = "invalid_from_seq", UNPROCESSABLE_ENTITY, "The run has no event with this sequence to fork at.";
     ReplayMemorySnapshotUnavailable = "replay_memory_snapshot_unavailable", UNPROCESSABLE_ENTITY, "What the run saw of memory is not there any more, so it cannot be forked.";
     TokenBudgetExceeded = "token_budget_exceeded", UNPROCESSABLE_ENTITY, "Distilling would take more tokens than the budget; nothing was changed.";
@@ -429,7 +429,7 @@ impl From<Undecided> for Problem {
                 Code::RunUnprocessable,
                 "deciding what comes next broke the host's own code",
             ),
-            Undecided::Overran { .. } | Undecided::Unusable(_) => {
+            Undecided::Overran { .. } | Undecided::Unusable(_) | Undecided::Unreadable(_) => {
                 Self::new(Code::RunUnprocessable, why.to_string())
             }
         }
@@ -442,6 +442,7 @@ impl From<Refusal> for Problem {
             Self::new(code, refusal.to_string()).with("runStatus", status.as_str())
         };
         match &refusal {
+            Refusal::Unreadable(why) => Self::new(Code::RunUnprocessable, why.to_string()),
             Refusal::Ended { status } => conflict(Code::RunTerminal, *status),
             Refusal::NotPaused { status } | Refusal::PauseUnderWay { status } => {
                 conflict(Code::RunStateConflict, *status)

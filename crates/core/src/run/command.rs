@@ -9,6 +9,7 @@ use callboard_protocol::{
 
 use super::child::ChildNews;
 use super::fact::AgentFact;
+use super::unreadable::Unreadable;
 use super::view::Attempt;
 use super::write::OutsideWrite;
 use super::{Phase, Run, Stage};
@@ -137,6 +138,9 @@ pub enum Fact {
 /// Core's answer to a command that the state does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    /// What an event said is not known, so nothing that follows from it is.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
     #[error("the run has ended: {}", status.as_str())]
     Ended { status: RunStatus },
     #[error("the run has already started")]

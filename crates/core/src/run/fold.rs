@@ -141,6 +141,7 @@ impl Run {
             }
             Event::AgentHandoff(payload) => self.fold_handoff(payload),
             Event::Other(other) => self.fold_other(other),
+            Event::Unreadable(event) => self.fold_unreadable(event, entry.sequence),
             Event::ReplayDivergedAtRefusal(payload) => self.fold_diverged_at_refusal(payload),
             Event::Ask(_) | Event::ReplayDiverged(_) => {}
         }

@@ -274,6 +274,7 @@ impl Run {
             | Event::NodeResumed(_)
             | Event::LoopbackLimit(_)
             | Event::CapBreached(_)
+            | Event::Unreadable(_)
             | Event::ArtifactCreated(_)
             | Event::BudgetReserved(_)
             | Event::BudgetConsumed(_)

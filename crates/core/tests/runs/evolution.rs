@@ -107,7 +107,6 @@ fn f56_unknown_events_and_fields_are_tolerated() {
         payload["addedInVersion9"] = json!({ "deep": [1] });
         log.push((entry.at, entry.event.kind().to_owned(), payload));
         log.push((entry.at, "acme.canvas.published".to_owned(), json!({ "any": "thing" })));
-        log.push((entry.at, "node.completed".to_owned(), json!("not even an object")));
     }
     let entries: Vec<Entry> = log
         .into_iter()
@@ -124,6 +123,25 @@ fn f56_unknown_events_and_fields_are_tolerated() {
     assert_eq!(seen.last_sequence.take(), Some(entries.len() as u64 - 1));
     plain.last_sequence = None;
     assert_eq!(seen, plain);
+}
+
+/// A payload that this build cannot read may have said anything: a node that it ended must not run again.
+#[test]
+fn nothing_is_decided_on_a_log_that_cannot_be_read() {
+    let played = play(&given("n:ai"), &[(0, Do::Start), (3, Do::Done("n", json!({ "x": 1 })))]);
+    let is_end = |entry: &Entry| entry.event.kind() == "node.completed";
+    let place = played.log.iter().position(is_end).expect("an end");
+    let mut log = played.log[..=place].to_vec();
+    let payload = json!({ "node": "n", "result": { "x": 1 } });
+    log[place].event = Event::read("node.completed", Some("n".into()), payload);
+    let mut run = Run::replay(Arc::clone(played.run.birth()), Arc::clone(played.run.plan()), &log);
+    for command in [Command::Continue, Command::Adopt, Command::Start] {
+        let refused = run.decide(&command, at(9)).expect_err("refused").to_string();
+        let expected = format!(
+            "event {place} of its log, node.completed, cannot be read: missing field `nodeId`"
+        );
+        assert_eq!(refused, expected);
+    }
 }
 
 /// Events about nodes, loops and channels that the definition does not have are passed over.

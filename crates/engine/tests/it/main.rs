@@ -24,6 +24,7 @@ mod sim;
 mod simulation;
 mod stuck;
 mod triggers;
+mod unreadable;
 mod webhooks;
 mod work;
 mod world;

@@ -17,7 +17,7 @@ use callboard_engine::{
     Page, Parts, Record, RecordQuery, Recorded, Scope, SettledEffect, Steady, Store, StoreError,
     Target,
 };
-use callboard_protocol::{Object, Owner, RunId, RunStatus, Timestamp};
+use callboard_protocol::{Event, Object, Owner, RunId, RunStatus, Timestamp};
 
 /// Shorter than the fixtures' own time limits, so that a takeover does not make a run too late.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
@@ -112,6 +112,9 @@ pub(crate) struct DoomedStore {
     is_dead: AtomicBool,
     asleep_until: Mutex<Option<tokio::time::Instant>>,
     pub(crate) died: Notify,
+    /// The kind of event that this process cannot read, and how often it was asked to.
+    pub(crate) unreadable: Mutex<Option<&'static str>>,
+    pub(crate) unread: AtomicU64,
 }
 
 impl DoomedStore {
@@ -123,7 +126,21 @@ impl DoomedStore {
             is_dead: AtomicBool::new(false),
             asleep_until: Mutex::default(),
             died: Notify::new(),
+            unreadable: Mutex::default(),
+            unread: AtomicU64::new(0),
         })
+    }
+
+    /// Spoils what this process cannot read.
+    fn spoil(&self, entries: &mut [Entry]) {
+        let unreadable = self.unreadable.lock().ok().and_then(|kind| *kind);
+        let mut spoilt = 0;
+        for entry in entries.iter_mut().filter(|entry| Some(entry.event.kind()) == unreadable) {
+            let node = entry.event.node_id().cloned();
+            entry.event = Event::read(entry.event.kind(), node, Value::from("of another build"));
+            spoilt = 1;
+        }
+        self.unread.fetch_add(spoilt, Ordering::Relaxed);
     }
 
     pub(crate) fn appends(&self) -> u64 {
@@ -200,12 +217,16 @@ impl Store for DoomedStore {
 
     async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
         self.live().await;
-        self.inner.open(run).await
+        let mut opened = self.inner.open(run).await?;
+        opened.iter_mut().for_each(|opened| self.spoil(&mut opened.entries));
+        Ok(opened)
     }
 
     async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError> {
         self.live().await;
-        self.inner.tail(run, version).await
+        let mut tail = self.inner.tail(run, version).await?;
+        self.spoil(&mut tail);
+        Ok(tail)
     }
 
     async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<RunStatus>>, StoreError> {

@@ -26,17 +26,20 @@ pub struct Watcher {
 impl Engine {
     /// A fold that a reader advances at its own pace.
     pub async fn watch(&self, scope: &Scope, run: &RunId) -> Result<Option<Watcher>, EngineError> {
-        match self.open_visible(scope, run).await {
-            Ok(state) => Ok(Some(Watcher {
-                engine: self.clone(),
-                id: run.clone(),
-                run: Some(Box::new(Run::new(state.birth().clone(), state.plan().clone()))),
-                version: 0,
-                ahead: VecDeque::new(),
-            })),
-            Err(EngineError::UnknownRun(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let state = match self.open_visible(scope, run).await {
+            Ok(state) => state,
+            Err(EngineError::UnknownRun(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let fresh = Run::new(state.birth().clone(), state.plan().clone());
+        let source = self.source_of(state.birth()).await?;
+        Ok(Some(Watcher {
+            engine: self.clone(),
+            id: run.clone(),
+            run: Some(Box::new(fresh.with_source(&source))),
+            version: 0,
+            ahead: VecDeque::new(),
+        }))
     }
 }
 

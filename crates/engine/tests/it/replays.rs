@@ -160,6 +160,16 @@ impl World {
         let ended = tokio::time::timeout(PATIENCE, ended(&self.store, &fork)).await;
         ended.unwrap_or_else(|_| panic!("a replay of {source} from {from} is stuck"))
     }
+
+    /// Whoever follows a run's state sees in the end what its snapshot says.
+    async fn check_stream(&self, log: &[Recorded], what: &str) {
+        let run = &log[0].run;
+        let seen = self.engine.snapshot(&scope(), run).await.unwrap().unwrap();
+        let mut watcher = self.engine.watch(&scope(), run).await.unwrap().unwrap();
+        let streamed = watcher.advance_to(log.len() as u64).await.unwrap();
+        let seen: Value = serde_json::from_str(&seen.json).unwrap();
+        assert_eq!(serde_json::to_value(streamed).unwrap(), seen, "{what}");
+    }
 }
 
 fn answer_to(asked: &InterruptView) -> Value {
@@ -226,6 +236,9 @@ async fn replays_from_everywhere(definitions: &[String], fixture: &str, meanwhil
             }
             assert!(first.iter().all(|event| event.kind != "replay.diverged"), "{what}: {first:?}");
             assert!(first.last().is_some_and(|last| Event::is_terminal(&last.kind)), "{what}");
+            if meanwhile == Meanwhile::Branch {
+                world.check_stream(&first, &what).await;
+            }
         }
         assert_eq!(
             *log,

@@ -139,15 +139,40 @@ impl Birth {
         parent.root.as_ref().unwrap_or(&parent.run_id)
     }
 
-    /// Where the log tells of the delivery that started the run: right behind for whom it is and what it may use.
-    pub fn delivery_place(&self) -> u64 {
-        1 + u64::from(self.attribution.is_some()) + u64::from(self.budget.is_some())
+    /// The name that the delivery which starts the run gets with it: that of the event which is to tell of it. Once the
+    /// log is written, the log says.
+    pub fn delivery_id(&self) -> EventId {
+        let before = Opening::ALL.into_iter().take_while(|one| *one != Opening::Delivery);
+        let place = before.filter(|one| self.opens_with(*one)).count();
+        EventId::of(&self.run_id, place as u64)
     }
 
-    /// The name of that event, which is the delivery's own.
-    pub fn delivery_id(&self) -> EventId {
-        EventId::of(&self.run_id, self.delivery_place())
+    fn opens_with(&self, one: Opening) -> bool {
+        match one {
+            Opening::Start => true,
+            Opening::Attribution => self.attribution.is_some(),
+            Opening::Budget => self.budget.is_some(),
+            Opening::Delivery => self.delivery.is_some(),
+        }
     }
+}
+
+/// What a log begins with, once each, in the order of [`Opening::ALL`]: what is written and what is said of it before
+/// come from this one list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opening {
+    Start,
+    /// For whom the run is.
+    Attribution,
+    /// What it may use.
+    Budget,
+    /// What delivered it.
+    Delivery,
+}
+
+impl Opening {
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Start, Self::Attribution, Self::Budget, Self::Delivery];
 }
 
 /// An installed agent, as a run keeps it whatever is installed later.

@@ -1,10 +1,10 @@
 //! What a run came from: the runs above it, and what began the first of them.
 
-use callboard_core::Birth;
-use callboard_protocol::{OriginDelivery, RosterRunInitiated, RunId, TypeId};
+use callboard_core::{Birth, Entry};
+use callboard_protocol::{Event, EventId, OriginDelivery, RosterRunInitiated, RunId, TypeId};
 
 use crate::engine::{Engine, EngineError};
-use crate::store::Scope;
+use crate::store::{Opened, Scope};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ancestry {
@@ -18,20 +18,24 @@ pub struct Ancestry {
 
 impl Engine {
     pub async fn ancestry(&self, scope: &Scope, run: &RunId) -> Result<Ancestry, EngineError> {
-        let mut birth = self.birth_of(scope, run).await?;
+        let mut opened = self.unfolded(scope, run).await?;
         let mut runs = Vec::new();
-        while let Some(parent) = birth.parent.clone() {
-            birth = self.birth_of(scope, &parent.run_id).await?;
+        while let Some(parent) = opened.birth.parent.clone() {
+            opened = self.unfolded(scope, &parent.run_id).await?;
             runs.push((parent.run_id, parent.cause));
         }
-        Ok(Ancestry { runs, delivery: delivery(&birth), member: birth.attribution.clone() })
+        let Opened { birth, entries, .. } = opened;
+        let delivery = delivery(&birth, &entries);
+        Ok(Ancestry { runs, delivery, member: birth.attribution })
     }
 }
 
-fn delivery(birth: &Birth) -> Option<OriginDelivery> {
+fn delivery(birth: &Birth, log: &[Entry]) -> Option<OriginDelivery> {
     let delivered = birth.delivery.as_ref()?;
+    let is_told = |entry: &&Entry| matches!(entry.event, Event::TriggerDeliveryAttempted(_));
+    let told = log.iter().find(is_told).map(|entry| EventId::of(&birth.run_id, entry.sequence));
     Some(OriginDelivery {
-        delivery_id: birth.delivery_id(),
+        delivery_id: told.unwrap_or_else(|| birth.delivery_id()),
         subscription_id: delivered.subscription_id.clone(),
         dedup_key: delivered.dedup_key.clone(),
         attempt: delivered.attempt,

@@ -113,9 +113,14 @@ impl Engine {
 
     /// The birth record of a run that the caller may see. Nothing is folded for it.
     pub(crate) async fn birth_of(&self, scope: &Scope, run: &RunId) -> Result<Birth, EngineError> {
+        Ok(self.unfolded(scope, run).await?.birth)
+    }
+
+    /// What is stored of a run that the caller may see.
+    pub(crate) async fn unfolded(&self, scope: &Scope, run: &RunId) -> Result<Opened, EngineError> {
         let opened = self.inner.store.open(run).await?;
         let opened = opened.filter(|opened| scope.sees(&opened.birth));
-        Ok(opened.ok_or_else(|| EngineError::UnknownRun(run.clone()))?.birth)
+        opened.ok_or_else(|| EngineError::UnknownRun(run.clone()))
     }
 
     async fn open_if(

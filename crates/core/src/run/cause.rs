@@ -30,9 +30,7 @@ impl Run {
             Event::ClarificationRequested(payload) => self.ruling_at(Some(&payload.node_id)),
             Event::RunCompleted(_) => self.ruling_of(self.orchestra.ended_by?),
             // The delivery is told of in the same append, a few events further on.
-            Event::RunStarted(_) if self.birth.delivery.is_some() => {
-                Some(self.birth.delivery_place())
-            }
+            Event::RunStarted(_) if self.birth.delivery.is_some() => self.delivery_place(),
             _ => None,
         };
         answers.map(Cause::Event)

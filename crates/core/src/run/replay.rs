@@ -52,6 +52,10 @@ impl Script {
         Self { entries: source[..end].into(), next: 0, reported: None, is_whole, is_refuted: false }
     }
 
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     pub(super) fn current(&self) -> Option<&Entry> {
         self.entries.get(self.next)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callboard_core::{
-    AgentFact, Birth, ChildNews, Command, Delivered, Entry, Fact, HostLimits, OnExhaustion,
+    AgentFact, Birth, Cause, ChildNews, Command, Delivered, Entry, Fact, HostLimits, OnExhaustion,
     Outcome, Question, Resolution, Run, RunBudget, Via,
 };
 use callboard_protocol::{
@@ -73,12 +73,13 @@ fn it_is_told_behind_for_whom_the_run_is_and_before_what_delivered_it() {
         delivery: Some(delivery),
         ..flow.birth()
     };
-    assert_eq!(birth.delivery_place(), 3);
+    assert_eq!(birth.delivery_id().as_str(), "run-1-3");
     let mut run = Run::new(Arc::new(birth), Arc::new(flow.plan().expect("runs")));
     let log = run.decide(&Command::Start, at(0)).expect("it starts");
     let opening = ["run.started", "roster.run.initiated", "budget.reserved"];
     assert_eq!(lines(&log)[..3], opening);
     assert_eq!(lines(&log)[3], "trigger.delivery.attempted");
+    assert_eq!(log[0].cause, Some(Cause::Event(3)));
     let reserved = log[2].event.payload();
     assert_eq!(reserved, json!({ "effectiveBudget": { "maxTokens": 5 }, "scope": "run" }));
 }

@@ -4,13 +4,16 @@ mod given;
 
 use std::time::Duration;
 
-use callboard_engine::{ArrivalState, BridgeError, Store, TriggerDelivery, Triggers};
-use callboard_protocol::{SubscriptionState, Timestamp};
+use callboard_core::{Birth, Head};
+use callboard_engine::{
+    Activities, Append, ArrivalState, BridgeError, NewRun, Row, Store, TriggerDelivery, Triggers,
+};
+use callboard_protocol::{RunId, RunStatus, SubscriptionState, Timestamp};
 use serde_json::{Value, json};
 
 use given::{World, put, subscribe};
 
-use crate::sim::{Fate, ended, scope};
+use crate::sim::{DoomedStore, Fate, SimClock, ended, host_with, scope};
 
 #[tokio::test(start_paused = true)]
 async fn a_delivery_starts_one_run_that_its_log_and_its_cause_tell_of() {
@@ -42,6 +45,70 @@ async fn a_delivery_starts_one_run_that_its_log_and_its_cause_tell_of() {
     // The run itself can use what came in.
     let completed = told.iter().find(|event| event["type"] == "node.completed").unwrap();
     assert!(completed["payload"].to_string().contains("secret-text"));
+}
+
+/// The log says where it tells of its delivery, whatever other builds begin a log with.
+#[tokio::test(start_paused = true)]
+async fn a_delivery_is_found_where_the_log_tells_of_it() {
+    let world = World::new();
+    let host = world.host("one", Fate::Live);
+    let subscription = subscribe(&host, "quick", 3).await;
+    let first = put(&host, &subscription, "order-1", json!(1)).await;
+    let TriggerDelivery::Started(source) = first.unwrap() else { panic!("not started") };
+    ended(&world.store, &source).await;
+    let opened = world.store.open(&source).await.unwrap().unwrap();
+    let run: RunId = "of-another-build".into();
+    let entries = opened.entries.iter().take(2);
+    let mut rows: Vec<Row> = entries
+        .map(|entry| Row {
+            at: entry.at,
+            kind: entry.event.kind().to_owned(),
+            node: None,
+            payload: entry.event.payload_text(),
+            private: None,
+            cause: None,
+        })
+        .collect();
+    rows.insert(
+        1,
+        Row { kind: "acme.opening".to_owned(), payload: "{}".to_owned(), ..rows[0].clone() },
+    );
+    let head =
+        Head { status: RunStatus::Running, version: 3, wake_at: None, updated_at: rows[0].at };
+    world
+        .store
+        .create(NewRun {
+            birth: Birth { run_id: run.clone(), ..opened.birth },
+            masked_inputs: None,
+            definition: opened.definition,
+            head: Head { version: 0, ..head },
+            lease: None,
+            exclusive: false,
+            outcome: None,
+        })
+        .await
+        .unwrap();
+    let append = Append {
+        run: run.clone(),
+        expected: 0,
+        fence: None,
+        rows,
+        head,
+        snapshot: None,
+        interrupts: None,
+        outcome: None,
+        memory: Vec::new(),
+        files: Vec::new(),
+        callbacks: Vec::new(),
+        children: Vec::new(),
+        wakes: None,
+    };
+    world.store.append(append).await.unwrap();
+    let store = DoomedStore::new(world.store.clone(), Fate::Live);
+    let nothing = Activities::default();
+    let reader = host_with("two", store, world.store.clone(), SimClock::new(), &[], nothing);
+    let ancestry = reader.ancestry(&scope(), &run).await.unwrap();
+    assert_eq!(ancestry.delivery.unwrap().delivery_id.as_str(), "of-another-build-2");
 }
 
 /// Dies before or after each of its writes; the sender asks again until it has an answer, at either host.

@@ -26,6 +26,7 @@ mod fire;
 mod fork;
 mod heartbeats;
 mod in_memory;
+mod intercept;
 mod logs;
 mod memory;
 mod observe;
@@ -84,6 +85,7 @@ pub use heartbeats::{
     Heartbeats, MAX_RUNTIME, MIN_INTERVAL, NewHeartbeat, Observe, ObserveError, Probe, Pulse,
 };
 pub use in_memory::InMemoryStore;
+pub use intercept::{Access, Intercept, InterceptedStore, StoreCall};
 pub use logs::{Logs, Window};
 pub use memory::{
     CONVERSATIONS, Commitment, Crowd, Due, Keeper, Lifetime, MAX_MEMORY_BYTES, MAX_TOKEN_BUDGET,

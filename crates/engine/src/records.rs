@@ -21,6 +21,8 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub const ALL: &[Self] = &[Self::Prompt];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Prompt => "prompt",

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod clocks;
+mod crashes;
 mod crowd;
 mod deployments;
 mod divergence;

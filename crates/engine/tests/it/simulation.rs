@@ -125,7 +125,7 @@ const VARYING: [&str; 7] =
 
 /// The story without what a takeover may change: times, attempts, the marker itself, and the order in which
 /// branches that nobody ordered came to their ends.
-fn story(log: &[Recorded]) -> Vec<(String, Option<String>, Value)> {
+pub(crate) fn story(log: &[Recorded]) -> Vec<(String, Option<String>, Value)> {
     let told =
         log.iter().filter(|event| event.kind != "run.resumed" && event.kind != "node.started");
     let mut story: Vec<_> = told

@@ -1,0 +1,152 @@
+//! Runs: created once, claimed, renewed, given back, asked and answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use callboard_core::{Outcome, Resolution, RetryClass, Via};
+use callboard_engine::{
+    Activities, Activity, Call, Effect, Filter, InboxFilter, OnUnknown, Once, OnceError, Store,
+    Stumble,
+};
+use callboard_protocol::{Failure, Object};
+
+use super::scenario::{Host, Scenario, runs};
+use crate::sim::{order, scope};
+use crate::simulation::node;
+use crate::world::workflow;
+
+/// One that is driven for longer than a lease, one that waits so long that it is given back, one with a child, and one
+/// that a person answers.
+pub(super) struct Runs;
+
+#[async_trait(?Send)]
+impl Scenario for Runs {
+    fn definitions(&self) -> Vec<String> {
+        let all = [
+            workflow("short", &[node("a", "core.delay", json!({ "ms": 2_500 }))]),
+            workflow("long", &[node("a", "core.delay", json!({ "ms": 20_000 }))]),
+            workflow("parent", &[node("a", "core.subWorkflow", json!({ "workflowId": "short" }))]),
+            workflow("asks", &[node("a", "core.approvalGate", json!({ "title": "Ship it?" }))]),
+        ];
+        all.iter().map(Value::to_string).collect()
+    }
+
+    fn steps(&self) -> usize {
+        6
+    }
+
+    async fn act(&self, host: &Host, step: usize) {
+        let create = async |workflow: &str| {
+            let order = order(workflow, Object::new(), Object::new());
+            host.once(workflow, async |remember| host.engine.create(order, Some(remember)).await)
+                .await
+        };
+        match step {
+            0 => drop(create("short").await),
+            1 => drop(create("long").await),
+            2 => drop(create("parent").await),
+            3 => drop(create("asks").await),
+            4 => host.rest(1).await,
+            _ => answer(host).await,
+        }
+    }
+
+    fn settles_in(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    async fn observe(&self, store: Arc<dyn Store>) -> Value {
+        runs(&*store).await
+    }
+}
+
+/// Approves as soon as somebody is asked.
+async fn answer(host: &Host) {
+    let filter = Filter { workflow: Some("asks".into()), limit: 1, ..Filter::default() };
+    let run = host.store.list(&scope(), &filter).await.unwrap().remove(0).run_id;
+    loop {
+        let asked = InboxFilter { run: Some(run.clone()), limit: 1, ..InboxFilter::default() };
+        if !host.store.inbox(&scope(), &asked).await.unwrap().is_empty() {
+            break;
+        }
+        if host.store.find(&scope(), &run).await.unwrap().unwrap().head.status.is_terminal() {
+            return;
+        }
+        host.rest(1).await;
+    }
+    let value = json!({ "action": "accept" });
+    let resolution = Resolution { node: "a".into(), value, by: None, via: Via::Key };
+    host.once("approve", async |remember| {
+        host.engine.resolve(&scope(), &run, resolution, Some(remember)).await
+    })
+    .await;
+}
+
+/// Outward calls, of which the first comes to nothing and is made again.
+pub(super) struct OutwardCalls;
+
+#[derive(Debug)]
+struct Caller;
+
+#[async_trait]
+impl Activity for Caller {
+    async fn perform(&self, call: Call) -> Outcome {
+        let is_first = call.attempt.number < 2;
+        for index in 0..2 {
+            let effect = Effect {
+                index,
+                provider: "mail",
+                request: &json!(index),
+                on_unknown: OnUnknown::Repeat,
+                is_told: false,
+            };
+            let make = |_: Once| async {
+                match is_first && index == 1 {
+                    true => Err(Stumble {
+                        failure: Failure::new("busy", "not now"),
+                        class: RetryClass::Retryable,
+                    }),
+                    false => Ok(json!("sent")),
+                }
+            };
+            match call.once(effect, make).await {
+                Ok(_) | Err(OnceError::Superseded) => {}
+                Err(OnceError::Ended(outcome)) => return outcome,
+            }
+        }
+        Outcome::Done { outputs: Object::from_iter([("sent".to_owned(), json!(2))]) }
+    }
+}
+
+#[async_trait(?Send)]
+impl Scenario for OutwardCalls {
+    fn definitions(&self) -> Vec<String> {
+        let mut calls = workflow("calls", &[node("a", "test.caller", json!({}))]);
+        calls["settings"] = json!({ "maxRetries": 9 });
+        vec![calls.to_string()]
+    }
+
+    fn activities(&self) -> Activities {
+        Activities::default().with("test.caller", Arc::new(Caller))
+    }
+
+    fn steps(&self) -> usize {
+        1
+    }
+
+    async fn act(&self, host: &Host, _: usize) {
+        let order = order("calls", Object::new(), Object::new());
+        let create = async |remember| host.engine.create(order, Some(remember)).await;
+        host.once("calls", create).await;
+    }
+
+    async fn observe(&self, store: Arc<dyn Store>) -> Value {
+        // How often it was tried differs; what came of it does not.
+        let filter = Filter { limit: 9, ..Filter::default() };
+        let listed = store.list(&scope(), &filter).await.unwrap();
+        json!(listed.iter().map(|run| run.status).collect::<Vec<_>>())
+    }
+}

@@ -13,8 +13,9 @@ use callboard_protocol::{NodeId, Object, Owner, Timestamp, TypeId, WorkflowId, h
 
 use crate::decisions::{Decisions, Lane, Undecided};
 use crate::directory;
+use crate::records::Tries;
 use crate::registry::{Put, Workflows};
-use crate::schedules::{DeclaredError, declared_schedules};
+use crate::schedules::{DeclaredError, Schedules, declared_schedules};
 use crate::store::{KeyMode, Scope, StoreError};
 
 /// Bytes of definitions whose plans are kept compiled. A host that sees more different ones compiles again, which
@@ -232,13 +233,24 @@ impl Catalog {
         }
         let declared = declared_schedules(&plan, owner, mode, at)?;
         let place = Scope::of_owner(owner, mode);
-        let put = self.store.put_workflow(&place, &id, text.into(), declared, at).await?;
-        Ok((id, put))
+        let mut tries = Tries::default();
+        loop {
+            let records = self.schedules().declaring(&place, &id, declared.clone()).await?;
+            let put = self.store.put_workflow(&place, &id, text.into(), records, at).await;
+            if !tries.again(&put) {
+                return Ok((id, put?));
+            }
+        }
     }
 
     /// Answers whether it was registered in exactly this place.
     pub async fn remove(&self, place: &Scope, id: &WorkflowId) -> Result<bool, StoreError> {
-        self.store.delete_workflow(place, id).await
+        let records = self.schedules().declaring(place, id, Vec::new()).await?;
+        self.store.delete_workflow(place, id, records).await
+    }
+
+    fn schedules(&self) -> Schedules {
+        Schedules::new(Arc::clone(&self.store) as _)
     }
 
     /// What the host loaded for everybody.

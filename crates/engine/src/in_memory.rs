@@ -22,7 +22,6 @@ mod registry;
 mod retention;
 mod roster;
 mod runs;
-mod schedules;
 mod secrets;
 mod stored_run;
 mod triggers;
@@ -34,8 +33,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_protocol::{
-    AgentId, Annotation, EffectiveBudget, KeyId, RunId, ScheduleId, SecretName, Tenant, Timestamp,
-    WorkflowId,
+    AgentId, Annotation, EffectiveBudget, KeyId, RunId, SecretName, Tenant, Timestamp, WorkflowId,
 };
 
 use crate::budget::Purse;
@@ -47,7 +45,6 @@ use crate::heartbeats::Heartbeat;
 use crate::org_chart::StoredChart;
 use crate::registry::{Made, StoredKey, StoredWorkflow};
 use crate::roster::StoredMember;
-use crate::schedules::Schedule;
 use crate::secrets::{HeldSecret, StoredSecret};
 use crate::store::{Digest, KeyMode, Outcome, Realm, Scope, StoreError};
 use budget::SetAside;
@@ -116,9 +113,6 @@ struct Tables {
     projected: BTreeMap<(Tenant, RunId), Vec<ProjectedEvent>>,
     journal: Journal,
     files: Shelves,
-    schedules: BTreeMap<ScheduleId, Schedule>,
-    /// The slots that have fired.
-    fires: BTreeMap<(ScheduleId, Timestamp), RunId>,
     inbound: Inbound,
     roster: Vec<StoredMember>,
     work: Vec<KeptWork>,

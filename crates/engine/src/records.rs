@@ -18,6 +18,7 @@ use crate::store::{Realm, Scope, StoreError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Prompt,
+    Schedule,
 }
 
 impl Kind {
@@ -26,6 +27,7 @@ impl Kind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Prompt => "prompt",
+            Self::Schedule => "schedule",
         }
     }
 
@@ -34,6 +36,7 @@ impl Kind {
     pub const fn is_cached(self) -> bool {
         match self {
             Self::Prompt => true,
+            Self::Schedule => false,
         }
     }
 }
@@ -319,6 +322,21 @@ pub struct DueRecords {
     pub records: Vec<Record>,
     /// When the next record that is not due yet becomes so.
     pub next: Option<Timestamp>,
+}
+
+/// How often something is decided again because somebody else was faster.
+const MOST_TRIES: usize = 10;
+
+/// Counts how often something was read, decided and committed.
+#[derive(Debug, Default)]
+pub(crate) struct Tries(usize);
+
+impl Tries {
+    /// Whether it is to be decided again: somebody else was faster, and not too often yet.
+    pub(crate) fn again<T>(&mut self, outcome: &Result<T, StoreError>) -> bool {
+        self.0 += 1;
+        self.0 < MOST_TRIES && matches!(outcome, Err(StoreError::Moved { .. }))
+    }
 }
 
 #[cfg(test)]

@@ -11,29 +11,34 @@ use callboard_protocol::{
 };
 
 use crate::catalog;
-use crate::schedules::Schedule;
-use crate::store::{Digest, Realm, Scope, StoreError};
+use crate::records::RecordChange;
+use crate::store::{Digest, Realm, Scope, Store, StoreError};
 
 /// Registered workflow definitions, each in one place, with a version that grows with every change.
 #[async_trait]
-pub trait Workflows: fmt::Debug + Send + Sync {
+pub trait Workflows: Store {
     async fn workflow(
         &self,
         place: &Scope,
         id: &WorkflowId,
     ) -> Result<Option<StoredWorkflow>, StoreError>;
     async fn workflows(&self, place: &Scope) -> Result<Vec<StoredWorkflow>, StoreError>;
-    /// Stores the text verbatim, with the schedules that it declares; answers whether the id was new.
+    /// Stores the text verbatim, with the records that go with it; answers whether the id was new.
     async fn put_workflow(
         &self,
         place: &Scope,
         id: &WorkflowId,
         source: Arc<str>,
-        declared: Vec<Schedule>,
+        records: Vec<RecordChange>,
         at: Timestamp,
     ) -> Result<Put, StoreError>;
-    /// Forgets it with the schedules that it declares; answers whether there was one.
-    async fn delete_workflow(&self, place: &Scope, id: &WorkflowId) -> Result<bool, StoreError>;
+    /// Forgets it with the records that go with it; answers whether there was one.
+    async fn delete_workflow(
+        &self,
+        place: &Scope,
+        id: &WorkflowId,
+        records: Vec<RecordChange>,
+    ) -> Result<bool, StoreError>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -39,7 +39,6 @@ mod registry;
 mod retention;
 mod roster;
 mod rows;
-mod schedules;
 mod secrets;
 mod strikes;
 mod triggers;
@@ -61,7 +60,7 @@ use callboard_core::Entry;
 use callboard_engine::{
     Batch, Begun, Changes, Claim, ClaimRequest, Claimed, Digest, DueRecords, EffectClaim,
     EffectKey, Filter, Found, InboxFilter, InboxItem, Key, KeyMode, Keys, Kind, LinkSecrets,
-    Listed, Made, Opened, Outcome, Page, Put, Realm, Record, RecordQuery, Schedule, Scope,
+    Listed, Made, Opened, Outcome, Page, Put, Realm, Record, RecordChange, RecordQuery, Scope,
     SettledEffect, SigningSecrets, Store, StoreError, StoredKey, StoredMember, StoredWorkflow,
     Subscription, Workflows,
 };
@@ -71,7 +70,7 @@ use crate::seal::Seal;
 use known::Known;
 use readers::Readers;
 use recent::Recent;
-use schedules::SealedSchedule;
+use records::SealedChange;
 use writer::Writer;
 
 /// Longer definitions are read each time, so that all that are known stay below 16 MB.
@@ -363,13 +362,14 @@ impl Workflows for SqliteStore {
         place: &Scope,
         id: &WorkflowId,
         source: Arc<str>,
-        declared: Vec<Schedule>,
+        records: Vec<RecordChange>,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
-        let declared = SealedSchedule::seal_all(declared, &self.seal)?;
+        let sealed = SealedChange::seal_all(records, &self.seal)?;
         let (known, name) = (Arc::clone(&self.definitions), (place.clone(), id.clone()));
         let write = move |db: &Connection, (place, id): &Name| {
-            schedules::declare(db, place, id, &declared)?;
+            records::check(db, &sealed)?;
+            records::apply(db, &sealed)?;
             registry::put_workflow(db, place, id, &source, at)
         };
         let forget = move |name: Name, put| {
@@ -379,13 +379,22 @@ impl Workflows for SqliteStore {
         self.writer.write_then(name, write, forget).await
     }
 
-    async fn delete_workflow(&self, place: &Scope, id: &WorkflowId) -> Result<bool, StoreError> {
+    async fn delete_workflow(
+        &self,
+        place: &Scope,
+        id: &WorkflowId,
+        records: Vec<RecordChange>,
+    ) -> Result<bool, StoreError> {
+        let sealed = SealedChange::seal_all(records, &self.seal)?;
         let (known, name) = (Arc::clone(&self.definitions), (place.clone(), id.clone()));
-        let write =
-            |db: &Connection, (place, id): &Name| match registry::delete_workflow(db, place, id)? {
-                true => schedules::declare(db, place, id, &[]).map(|()| true),
-                false => Ok(false),
-            };
+        let write = move |db: &Connection, (place, id): &Name| {
+            records::check(db, &sealed)?;
+            let is_deleted = registry::delete_workflow(db, place, id)?;
+            if is_deleted {
+                records::apply(db, &sealed)?;
+            }
+            Ok(is_deleted)
+        };
         let forget = move |name: Name, deleted| {
             known.forget(|known| *known == name);
             deleted

@@ -58,8 +58,8 @@ use std::sync::Arc;
 
 use callboard_engine::{
     Annotations, CodingSessions, Deployments, Envelopes, Files, Heartbeats, InMemoryStore, Keys,
-    LinkSecrets, Logs, Memory, Packs, Retention, Roster, Schedules, Secrets, Store, Triggers,
-    Webhooks, Work, Workflows,
+    LinkSecrets, Logs, Memory, Packs, Retention, Roster, Secrets, Store, Triggers, Webhooks, Work,
+    Workflows,
 };
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
@@ -82,7 +82,6 @@ trait Ports:
     + Heartbeats
     + Work
     + Logs
-    + Schedules
     + Triggers
     + Secrets
     + CodingSessions
@@ -102,7 +101,6 @@ impl<T> Ports for T where
         + Memory
         + Files
         + Retention
-        + Schedules
         + Triggers
         + Roster
         + Heartbeats

@@ -55,6 +55,11 @@ impl Records {
         }
     }
 
+    /// Takes away everything of a kind that has a value.
+    pub(super) fn forget(&mut self, kind: Kind, index: &IndexEntry) {
+        self.stored.retain(|(of, _), stored| *of != kind || !stored.indexed.contains(index));
+    }
+
     pub(super) fn get(&self, kind: Kind, key: &Key) -> Option<&Record> {
         self.stored.get(&(kind, key.clone())).map(|stored| &stored.record)
     }

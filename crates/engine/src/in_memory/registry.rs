@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use callboard_protocol::{KeyId, Tenant, Timestamp, WorkflowId};
 
 use super::InMemoryStore;
+use crate::records::RecordChange;
 use crate::registry::{Keys, Made, Put, StoredKey, StoredWorkflow, Workflows};
-use crate::schedules::Schedule;
 use crate::store::{Realm, Scope, StoreError};
 
 #[async_trait]
@@ -36,21 +36,28 @@ impl Workflows for InMemoryStore {
         place: &Scope,
         id: &WorkflowId,
         source: Arc<str>,
-        declared: Vec<Schedule>,
+        records: Vec<RecordChange>,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
         let stored = StoredWorkflow::new(id.clone(), source, at);
         let mut tables = self.tables();
-        tables.declare(place, id, declared);
+        tables.records.check(&records)?;
+        tables.records.apply(records);
         let replaced = tables.workflows.insert((place.clone(), id.clone()), stored);
         Ok(if replaced.is_some() { Put::Replaced } else { Put::Created })
     }
 
-    async fn delete_workflow(&self, place: &Scope, id: &WorkflowId) -> Result<bool, StoreError> {
+    async fn delete_workflow(
+        &self,
+        place: &Scope,
+        id: &WorkflowId,
+        records: Vec<RecordChange>,
+    ) -> Result<bool, StoreError> {
         let mut tables = self.tables();
+        tables.records.check(&records)?;
         let removed = tables.workflows.remove(&(place.clone(), id.clone())).is_some();
         if removed {
-            tables.declare(place, id, Vec::new());
+            tables.records.apply(records);
         }
         Ok(removed)
     }

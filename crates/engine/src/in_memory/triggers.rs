@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use callboard_protocol::{RosterId, SubscriptionState, Timestamp};
 
 use super::{InMemoryStore, Tables};
+use crate::records::{IndexEntry, Key, Kind};
 use crate::store::{NewRun, Scope, StoreError};
 use crate::triggers::{
     Arrival, ArrivalState, DeadReason, DueArrivals, Kept, Settled, SigningSecrets, Subscription,
@@ -52,9 +53,8 @@ impl Tables {
     /// What fires for a member goes with it.
     pub(super) fn forget_triggers(&mut self, scope: &Scope, member: &RosterId) {
         let Scope { tenant, mode, .. } = scope;
-        self.schedules.retain(|_, schedule| {
-            schedule.place.tenant != *tenant || schedule.roster_id.as_ref() != Some(member)
-        });
+        let theirs = Key::in_realm(&scope.realm(), [member.as_str()]).as_str().to_owned();
+        self.records.forget(Kind::Schedule, &IndexEntry { name: "member", value: theirs });
         let queue = Subscription::work_queue_id(tenant, member, *mode);
         let inbound = &mut self.inbound;
         inbound.subscriptions.retain(|(known, _)| known.id != queue);

@@ -6,7 +6,7 @@ use callboard_protocol::{
 };
 
 use super::fire::order;
-use super::port::{MissedFire, Overlap, Schedule, ScheduleFilter, ScheduleState, Timing};
+use super::schedule::{MissedFire, Overlap, Schedule, ScheduleFilter, ScheduleState, Timing};
 use super::scheduler::Scheduler;
 use super::turn::Slot;
 use crate::engine::{Done, EngineError, Remember};
@@ -84,6 +84,7 @@ impl Scheduler {
             updated_at: now,
             next_slot: Some(next),
             queued: None,
+            fired_through: None,
             last_run: None,
             last_turn: None,
         };
@@ -137,7 +138,7 @@ impl Scheduler {
         if let Some(Some(member)) = &change.roster_id {
             self.check_member(&schedule.place, Some(member), &schedule.workflow).await?;
         }
-        let (expected, now) = (schedule.version, self.inner.engine.clock().wall());
+        let now = self.inner.engine.clock().wall();
         let state = &mut schedule.state;
         let is_resumed = change.enabled == Some(true) && !state.enabled;
         state.timing = change.timing.unwrap_or_else(|| state.timing.clone());
@@ -149,6 +150,7 @@ impl Scheduler {
             // A resumed one-shot whose time went by has nothing left to fire.
             let next = first_slot(&state.timing, now);
             state.next_slot = if is_timed_anew { Some(next?) } else { next.ok() };
+            state.reopen_slots_ahead();
         }
         if !state.enabled {
             state.queued = None;
@@ -156,8 +158,8 @@ impl Scheduler {
         schedule.wake_at = state.next_slot.filter(|_| state.enabled);
         schedule.roster_id = change.roster_id.unwrap_or(schedule.roster_id);
         schedule.inputs = change.inputs.unwrap_or(schedule.inputs);
+        self.inner.schedules.change_schedule(schedule.clone()).await?;
         schedule.version += 1;
-        self.inner.schedules.change_schedule(schedule.clone(), expected).await?;
         self.wake();
         Ok(schedule)
     }

@@ -9,7 +9,7 @@ use callboard_protocol::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::port::{MissedFire, Overlap, Schedule, ScheduleState, Timing};
+use super::schedule::{MissedFire, Overlap, Schedule, ScheduleState, Timing};
 use super::scheduler::Scheduler;
 use crate::catalog::{CatalogEntry, Origin};
 use crate::store::{KeyMode, Scope, StoreError};
@@ -83,6 +83,7 @@ fn declared(
         updated_at: now,
         next_slot: Some(next),
         queued: None,
+        fired_through: None,
         last_run: None,
         last_turn: None,
     };

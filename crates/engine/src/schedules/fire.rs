@@ -1,13 +1,12 @@
 //! One look at one schedule: fire, wait, pass, and move on.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 
 use callboard_protocol::{Object, RunId, Timestamp, TriggerSource};
 
-use super::port::{LastTurn, Overlap, Schedule, TurnOutcome};
+use super::schedule::{LastTurn, Overlap, Schedule, TurnOutcome};
 use super::scheduler::{Looked, Scheduler};
 use super::turn::{Slot, Turn, turn};
 use crate::engine::{EngineError, Newborn};
@@ -165,11 +164,10 @@ impl Scheduler {
         let id = newborn.run.id().clone();
         schedule.state.last_run = Some(id.clone());
         note(&mut schedule, slot.at, now, TurnOutcome::Fired { run: id.clone() });
-        let expected = schedule.version;
         let schedule = rested(schedule, now);
-        let schedules = Arc::clone(&self.inner.schedules);
+        let schedules = self.inner.schedules.clone();
         let write = move |record: Box<NewRun>| async move {
-            schedules.advance_schedule(schedule, expected, Some((slot.at, *record))).await
+            schedules.advance_schedule(schedule, Some((slot.at, *record))).await
         };
         self.inner.engine.bring_up_with(newborn, None, write).await?;
         metrics::counter!("callboard_schedule_fires_total").increment(1);
@@ -181,9 +179,7 @@ impl Scheduler {
         schedule: Schedule,
         now: Timestamp,
     ) -> Result<Option<RunId>, EngineError> {
-        let expected = schedule.version;
-        let schedule = rested(schedule, now);
-        self.inner.schedules.advance_schedule(schedule, expected, None).await?;
+        self.inner.schedules.advance_schedule(rested(schedule, now), None).await?;
         Ok(None)
     }
 
@@ -215,7 +211,6 @@ fn note(schedule: &mut Schedule, slot: Timestamp, at: Timestamp, outcome: TurnOu
 
 /// The schedule as it is kept until its next look.
 fn rested(mut schedule: Schedule, now: Timestamp) -> Schedule {
-    schedule.version += 1;
     let asks_again = schedule.state.queued.map(|_| now.plus(ASK_AGAIN));
     schedule.wake_at = schedule.state.next_slot.into_iter().chain(asks_again).min();
     schedule

@@ -10,11 +10,11 @@ use callboard_core::HORIZON;
 use callboard_protocol::Timestamp;
 
 use super::declared::HostOwner;
-use super::port::Schedules;
+use super::stored::Schedules;
 use super::turn::before_set_back;
 use crate::engine::{Engine, EngineError};
 use crate::pace::Pace;
-use crate::store::StoreError;
+use crate::store::{Store, StoreError};
 
 /// Schedules read at once: enough to fill commits, few enough to hold in memory with their inputs.
 const BATCH: usize = 256;
@@ -37,7 +37,7 @@ pub struct Scheduler {
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) engine: Engine,
-    pub(super) schedules: Arc<dyn Schedules>,
+    pub(super) schedules: Schedules,
     /// Says that there may be something to do.
     wake: Notify,
     attention: Mutex<Option<Attention>>,
@@ -65,7 +65,8 @@ pub(super) enum Looked {
 
 impl Scheduler {
     /// Runs on the engine's clock and tasks, and stops with it.
-    pub fn new(engine: Engine, schedules: Arc<dyn Schedules>) -> Self {
+    pub fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
+        let schedules = Schedules::new(store);
         let (wake, attention, host) = (Notify::new(), Mutex::default(), OnceLock::new());
         Self { inner: Arc::new(Inner { engine, schedules, wake, attention, host }) }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use callboard_core::{Cron, ScheduleError};
 use callboard_protocol::Timestamp;
 
-use super::port::{MissedFire, Schedule, Timing};
+use super::schedule::{MissedFire, Schedule, Timing};
 
 /// How late a slot may be and still count as on time for a host that has just come: another one may be about to fire it.
 const GRACE: Duration = Duration::from_secs(2);
@@ -109,6 +109,7 @@ mod tests {
                 updated_at: next,
                 next_slot: Some(next),
                 queued: None,
+                fired_through: None,
                 last_run: None,
                 last_turn: None,
             },

@@ -251,7 +251,8 @@ async fn a_trigger_that_the_definition_lost_on_another_host_is_forgotten_when_it
         "config": { "cron": "*/5 * * * * *" } })],
     );
     let declared = declared_schedules(&plan, &owner, scope().mode, world.now()).unwrap();
-    world.store.declare_schedules(&scope(), &"quick".into(), declared).await.unwrap();
+    let schedules = Schedules::new(world.store.clone());
+    schedules.declare_schedules(&scope(), &"quick".into(), declared).await.unwrap();
     // The definition that the hosts loaded under this name has no such trigger.
     let host = world.host("one", Fate::Live);
     nap(FIVE * 2).await;
@@ -297,7 +298,8 @@ async fn a_schedule_whose_definition_cannot_be_read_says_so_and_goes_on() {
 async fn what_could_not_be_written_is_one_turn_at_most() {
     let world = World::new();
     let host = world.host("one", Fate::FullFor(60));
-    host.add(every_five_seconds("quick")).await.unwrap();
+    world.quiet.add(every_five_seconds("quick")).await.unwrap();
+    host.wake();
     nap(Duration::from_secs(70)).await;
     let fired = world.fired().await;
     assert!((1..=3).contains(&fired.len()), "{} runs", fired.len());

@@ -29,11 +29,10 @@ impl SealedBatch {
         let Batch { births, appends, records, outcome } = batch;
         let births = births.into_iter().map(|run| SealedRun::seal(run, seal));
         let appends = appends.into_iter().map(|append| SealedAppend::seal(append, seal));
-        let records = records.into_iter().map(|change| SealedChange::seal(change, seal));
         Ok(Self {
             births: births.collect::<Result<_, _>>()?,
             appends: appends.collect::<Result<_, _>>()?,
-            records: records.collect::<Result<_, _>>()?,
+            records: SealedChange::seal_all(records, seal)?,
             outcome,
         })
     }

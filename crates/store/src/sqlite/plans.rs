@@ -9,7 +9,7 @@ use callboard_engine::{
 use callboard_protocol::Timestamp;
 
 use super::memory::{self, Where};
-use super::{claim, create, deliveries, inbox, list, migrate, retention, schedules, work};
+use super::{claim, create, deliveries, inbox, list, migrate, records, retention, work};
 
 /// How SQLite would go about a statement.
 fn plan(sql: &str) -> anyhow::Result<String> {
@@ -32,10 +32,10 @@ fn the_queue_is_read_by_its_index() -> anyhow::Result<()> {
 }
 
 #[test]
-fn due_schedules_are_read_by_their_index_however_many_wait() -> anyhow::Result<()> {
-    for sql in [schedules::due_statement(), schedules::NEXT.to_owned()] {
+fn due_records_are_read_by_their_index_however_many_wait() -> anyhow::Result<()> {
+    for sql in [records::due_statement(), records::NEXT.to_owned()] {
         let plan = plan(&sql)?;
-        assert!(plan.contains("INDEX schedules_due") && !plan.contains("TEMP B-TREE"), "{plan}");
+        assert!(plan.contains("INDEX records_by_due") && !plan.contains("TEMP B-TREE"), "{plan}");
     }
     Ok(())
 }

@@ -39,6 +39,13 @@ impl SealedChange {
         Ok(Self { change, body })
     }
 
+    pub(super) fn seal_all(
+        changes: Vec<RecordChange>,
+        seal: &Seal,
+    ) -> Result<Vec<Self>, StoreError> {
+        changes.into_iter().map(|change| Self::seal(change, seal)).collect()
+    }
+
     pub(super) fn kind(&self) -> Kind {
         self.change.kind
     }
@@ -200,6 +207,15 @@ fn within(within: &Within, sql: &mut String, values: &mut Vec<Value>) {
     }
 }
 
+/// The queue of due records. However many wait, a look reads those that are due.
+pub(super) fn due_statement() -> String {
+    let due = "kind = ?1 AND due_at IS NOT NULL AND due_at <= ?2 ORDER BY due_at, id LIMIT ?3";
+    [COLUMNS, " WHERE ", due].concat()
+}
+
+pub(super) const NEXT: &str =
+    "SELECT min(due_at) FROM records WHERE kind = ?1 AND due_at IS NOT NULL AND due_at > ?2";
+
 pub(super) fn due(
     db: &Connection,
     seal: &Seal,
@@ -207,18 +223,13 @@ pub(super) fn due(
     at: Timestamp,
     most: usize,
 ) -> Result<DueRecords, Fault> {
-    let sql = format!(
-        "{COLUMNS} WHERE kind = ?1 AND due_at IS NOT NULL AND due_at <= ?2 ORDER BY due_at, id LIMIT ?3"
-    );
-    let mut select = db.prepare_cached(&sql)?;
+    let mut select = db.prepare_cached(&due_statement())?;
     let mut rows = select.query(params![kind.as_str(), at.as_millis(), signed(most as u64)])?;
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
         records.push(record(row, seal, kind)?);
     }
-    let mut select = db.prepare_cached(
-        "SELECT min(due_at) FROM records WHERE kind = ?1 AND due_at IS NOT NULL AND due_at > ?2",
-    )?;
+    let mut select = db.prepare_cached(NEXT)?;
     let next: Option<Option<i64>> =
         select.query_row(params![kind.as_str(), at.as_millis()], |row| row.get(0)).optional()?;
     Ok(DueRecords { records, next: next.flatten().map(Timestamp::from_millis) })

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use callboard_engine::{
-    KeyMode, Roster, Scope, Spent, StoreError, StoredMember, Subscription, USAGE,
+    Key, KeyMode, Kind, Roster, Scope, Spent, StoreError, StoredMember, Subscription, USAGE,
 };
 use callboard_protocol::{AgentRosterEntry, RosterId, Tenant, Timestamp, WorkflowId};
 
@@ -276,8 +276,10 @@ fn dismiss(db: &Connection, scope: &Scope, id: &RosterId) -> Result<bool, Fault>
     org_chart::unplace(db, tenant, id)?;
     let sql = "DELETE FROM heartbeats WHERE tenant = ?1 AND roster_id = ?2";
     execute(db, sql, params![tenant.as_str(), id.as_str()])?;
-    let sql = "DELETE FROM schedules WHERE tenant = ?1 AND roster_id = ?2";
-    execute(db, sql, params![tenant.as_str(), id.as_str()])?;
+    let sql = "DELETE FROM records WHERE id IN
+         (SELECT record FROM record_index WHERE kind = ?1 AND name = 'member' AND value = ?2)";
+    let theirs = Key::in_realm(&scope.realm(), [id.as_str()]);
+    execute(db, sql, params![Kind::Schedule.as_str(), theirs.as_str()])?;
     let queue = Subscription::work_queue_id(tenant, id, scope.mode);
     let sql = "DELETE FROM trigger_subscriptions WHERE tenant = ?1 AND subscription_id = ?2";
     execute(db, sql, params![tenant.as_str(), queue])?;

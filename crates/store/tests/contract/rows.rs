@@ -40,8 +40,8 @@ pub(crate) async fn workflows_are_kept_per_tenant(subject: Subject) -> anyhow::R
         store.workflows(&acme).await?.into_iter().map(|workflow| workflow.id).collect();
     assert_eq!(ids, ["greet".into(), "part".into()]);
 
-    assert!(store.delete_workflow(&acme, &greet).await?);
-    assert!(!store.delete_workflow(&acme, &greet).await?);
+    assert!(store.delete_workflow(&acme, &greet, Vec::new()).await?);
+    assert!(!store.delete_workflow(&acme, &greet, Vec::new()).await?);
     assert_eq!(store.workflow(&acme, &greet).await?, None);
     assert_eq!(
         store.put_workflow(&acme, &greet, "{}".into(), Vec::new(), at(4)).await?,
@@ -65,8 +65,8 @@ pub(crate) async fn a_workflow_is_its_places_own(subject: Subject) -> anyhow::Re
         assert_eq!(there.as_deref(), Some(format!("{{\"v\": {count}}}").as_str()), "{place:?}");
         assert_eq!(store.workflows(place).await?.len(), 1, "{place:?}");
     }
-    assert!(store.delete_workflow(&north, &greet).await?);
-    assert!(!store.delete_workflow(&north, &greet).await?);
+    assert!(store.delete_workflow(&north, &greet, Vec::new()).await?);
+    assert!(!store.delete_workflow(&north, &greet, Vec::new()).await?);
     assert!(store.workflow(&of("acme"), &greet).await?.is_some());
     Ok(())
 }

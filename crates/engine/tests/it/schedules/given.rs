@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use callboard_core::{ConformanceNodes, Plan};
 use callboard_engine::{
-    Activities, Catalog, Clock, DueSchedules, Engine, Filter, InMemoryStore, MissedFire, NewRun,
-    NewSchedule, Overlap, Schedule, ScheduleFilter, Scheduler, Schedules, Scope, Store, StoreError,
-    Timing, Workflows,
+    Activities, Catalog, Clock, Engine, Filter, InMemoryStore, MissedFire, NewSchedule, Overlap,
+    Schedule, Scheduler, Scope, Store, Timing, Workflows,
 };
-use callboard_protocol::{Object, Owner, ScheduleId, Timestamp, WorkflowId};
+use callboard_protocol::{Object, Owner, Timestamp};
 
 use crate::sim::{DoomedStore, Fate, SimClock, host_with, scope};
 
@@ -99,10 +97,7 @@ impl World {
     pub(super) async fn spoil(&self, owner: &Owner, id: &str) {
         let place = Scope::of_owner(owner, scope().mode);
         let (id, now) = (id.into(), self.now());
-        let filter = ScheduleFilter { limit: 9, ..ScheduleFilter::default() };
-        let mut declared = self.store.schedules(&scope(), &filter).await.unwrap();
-        declared.retain(|schedule| schedule.trigger.is_some());
-        self.store.put_workflow(&place, &id, "{}".into(), declared, now).await.unwrap();
+        self.store.put_workflow(&place, &id, "{}".into(), Vec::new(), now).await.unwrap();
     }
 
     pub(super) fn plan(&self, id: &str, triggers: &[Value]) -> Plan {
@@ -158,64 +153,4 @@ fn definition(id: &str, kind: &str, triggers: &[Value]) -> String {
         "edges": [], "triggers": triggers, "variables": [], "metadata": {}, "settings": {},
     });
     definition.to_string()
-}
-
-#[async_trait]
-impl Schedules for DoomedStore {
-    async fn add_schedule(&self, schedule: Schedule) -> Result<(), StoreError> {
-        self.live().await;
-        self.inner.add_schedule(schedule).await
-    }
-
-    async fn change_schedule(&self, schedule: Schedule, expected: u64) -> Result<(), StoreError> {
-        self.live().await;
-        self.inner.change_schedule(schedule, expected).await
-    }
-
-    async fn remove_schedule(&self, scope: &Scope, id: &ScheduleId) -> Result<bool, StoreError> {
-        self.live().await;
-        self.inner.remove_schedule(scope, id).await
-    }
-
-    async fn schedule(
-        &self,
-        scope: &Scope,
-        id: &ScheduleId,
-    ) -> Result<Option<Schedule>, StoreError> {
-        self.live().await;
-        self.inner.schedule(scope, id).await
-    }
-
-    async fn schedules(
-        &self,
-        scope: &Scope,
-        filter: &ScheduleFilter,
-    ) -> Result<Vec<Schedule>, StoreError> {
-        self.live().await;
-        self.inner.schedules(scope, filter).await
-    }
-
-    async fn due_schedules(&self, at: Timestamp, most: usize) -> Result<DueSchedules, StoreError> {
-        self.live().await;
-        self.inner.due_schedules(at, most).await
-    }
-
-    async fn advance_schedule(
-        &self,
-        schedule: Schedule,
-        expected: u64,
-        fired: Option<(Timestamp, NewRun)>,
-    ) -> Result<(), StoreError> {
-        self.write(self.inner.advance_schedule(schedule, expected, fired)).await
-    }
-
-    async fn declare_schedules(
-        &self,
-        place: &Scope,
-        workflow: &WorkflowId,
-        declared: Vec<Schedule>,
-    ) -> Result<(), StoreError> {
-        self.live().await;
-        self.inner.declare_schedules(place, workflow, declared).await
-    }
 }

@@ -8,17 +8,16 @@ use async_trait::async_trait;
 use callboard_core::Entry;
 use callboard_engine::{
     Annotated, Annotations, Batch, Begun, Claim, ClaimRequest, Claimed, Commitment, Crowd,
-    DeadLetter, DeploymentChange, Deployments, Digest, DueRecords, DueSchedules, EffectClaim,
-    EffectKey, Filter, Found, HeldSecret, InMemoryStore, InboxFilter, InboxItem, Key, Keys, Kind,
-    LinkSecrets, Listed, Made, Memory, MemoryQuery, MemoryRecord, MemoryRow, NewRun, Opened,
-    Outcome, Page, Plan, Put, Realm, Record, RecordQuery, Schedule, ScheduleFilter, Schedules,
-    Scope, Secret, Secrets, SettledEffect, Settlement, Store, StoreError, StoredDeployment,
-    StoredKey, StoredSecret, StoredWorkflow, TakeRequest, Taken, Unplanned, Webhook, Webhooks,
-    Workflows,
+    DeadLetter, DeploymentChange, Deployments, Digest, DueRecords, EffectClaim, EffectKey, Filter,
+    Found, HeldSecret, InMemoryStore, InboxFilter, InboxItem, Key, Keys, Kind, LinkSecrets, Listed,
+    Made, Memory, MemoryQuery, MemoryRecord, MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put,
+    Realm, Record, RecordChange, RecordQuery, Scope, Secret, Secrets, SettledEffect, Settlement,
+    Store, StoreError, StoredDeployment, StoredKey, StoredSecret, StoredWorkflow, TakeRequest,
+    Taken, Unplanned, Webhook, Webhooks, Workflows,
 };
 use callboard_protocol::{
-    AgentId, Annotation, HeartbeatId, KeyId, MemoryId, RunId, RunStatus, ScheduleId, SecretName,
-    Tenant, Timestamp, WebhookId, WorkflowId,
+    AgentId, Annotation, HeartbeatId, KeyId, MemoryId, RunId, RunStatus, SecretName, Tenant,
+    Timestamp, WebhookId, WorkflowId,
 };
 
 /// What goes wrong with writes.
@@ -186,14 +185,19 @@ impl Workflows for FlakyStore {
         place: &Scope,
         id: &WorkflowId,
         source: Arc<str>,
-        declared: Vec<Schedule>,
+        records: Vec<RecordChange>,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
         self.write()?;
-        self.inner.put_workflow(place, id, source, declared, at).await
+        self.inner.put_workflow(place, id, source, records, at).await
     }
-    async fn delete_workflow(&self, place: &Scope, id: &WorkflowId) -> Result<bool, StoreError> {
-        self.inner.delete_workflow(place, id).await
+    async fn delete_workflow(
+        &self,
+        place: &Scope,
+        id: &WorkflowId,
+        records: Vec<RecordChange>,
+    ) -> Result<bool, StoreError> {
+        self.inner.delete_workflow(place, id, records).await
     }
 }
 
@@ -291,57 +295,6 @@ impl Memory for FlakyStore {
     async fn settle_commitment(&self, commitment: &Commitment) -> Result<(), StoreError> {
         self.write()?;
         self.inner.settle_commitment(commitment).await
-    }
-}
-
-#[async_trait]
-impl Schedules for FlakyStore {
-    async fn add_schedule(&self, schedule: Schedule) -> Result<(), StoreError> {
-        self.write()?;
-        self.inner.add_schedule(schedule).await
-    }
-    async fn change_schedule(&self, schedule: Schedule, expected: u64) -> Result<(), StoreError> {
-        self.write()?;
-        self.inner.change_schedule(schedule, expected).await
-    }
-    async fn remove_schedule(&self, scope: &Scope, id: &ScheduleId) -> Result<bool, StoreError> {
-        self.write()?;
-        self.inner.remove_schedule(scope, id).await
-    }
-    async fn schedule(
-        &self,
-        scope: &Scope,
-        id: &ScheduleId,
-    ) -> Result<Option<Schedule>, StoreError> {
-        self.inner.schedule(scope, id).await
-    }
-    async fn schedules(
-        &self,
-        scope: &Scope,
-        filter: &ScheduleFilter,
-    ) -> Result<Vec<Schedule>, StoreError> {
-        self.inner.schedules(scope, filter).await
-    }
-    async fn due_schedules(&self, at: Timestamp, most: usize) -> Result<DueSchedules, StoreError> {
-        self.inner.due_schedules(at, most).await
-    }
-    async fn advance_schedule(
-        &self,
-        schedule: Schedule,
-        expected: u64,
-        fired: Option<(Timestamp, NewRun)>,
-    ) -> Result<(), StoreError> {
-        self.write()?;
-        self.inner.advance_schedule(schedule, expected, fired).await
-    }
-    async fn declare_schedules(
-        &self,
-        place: &Scope,
-        workflow: &WorkflowId,
-        declared: Vec<Schedule>,
-    ) -> Result<(), StoreError> {
-        self.write()?;
-        self.inner.declare_schedules(place, workflow, declared).await
     }
 }
 

@@ -1,8 +1,5 @@
-//! The port to schedules.
+//! What a schedule is, and how its slots follow each other.
 
-use std::fmt;
-
-use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use callboard_core::{Cron, ScheduleError};
@@ -10,55 +7,7 @@ use callboard_protocol::{
     Object, Owner, Principal, RosterId, RunId, ScheduleId, Timestamp, WorkflowId,
 };
 
-use crate::store::{NewRun, Scope, StoreError};
-
-/// The schedules of all tenants. Every row has a version; who changes one says which he has read.
-#[async_trait]
-pub trait Schedules: fmt::Debug + Send + Sync {
-    /// Keeps a new schedule.
-    async fn add_schedule(&self, schedule: Schedule) -> Result<(), StoreError>;
-
-    /// Replaces a schedule that still has the version `expected`; otherwise [`StoreError::Moved`].
-    async fn change_schedule(&self, schedule: Schedule, expected: u64) -> Result<(), StoreError>;
-
-    /// Answers whether there was one that the caller may see.
-    async fn remove_schedule(&self, scope: &Scope, id: &ScheduleId) -> Result<bool, StoreError>;
-
-    async fn schedule(
-        &self,
-        scope: &Scope,
-        id: &ScheduleId,
-    ) -> Result<Option<Schedule>, StoreError>;
-
-    /// Lists schedules in the order of their ids.
-    async fn schedules(
-        &self,
-        scope: &Scope,
-        filter: &ScheduleFilter,
-    ) -> Result<Vec<Schedule>, StoreError>;
-
-    /// Reads up to `most` schedules that somebody should look at by now, the longest due first.
-    async fn due_schedules(&self, at: Timestamp, most: usize) -> Result<DueSchedules, StoreError>;
-
-    /// Keeps a schedule's next state, the slot that it fired and that slot's run, or none of them. A schedule that no
-    /// longer has the version `expected`, and a slot that has fired, are [`StoreError::Moved`]. Where no slot fired, those
-    /// from the next one on count as not fired: a clock that was put back comes to them again.
-    async fn advance_schedule(
-        &self,
-        schedule: Schedule,
-        expected: u64,
-        fired: Option<(Timestamp, NewRun)>,
-    ) -> Result<(), StoreError>;
-
-    /// Makes these the schedules that a workflow's definition declares in one place. Those that are there already stay
-    /// as they are.
-    async fn declare_schedules(
-        &self,
-        place: &Scope,
-        workflow: &WorkflowId,
-        declared: Vec<Schedule>,
-    ) -> Result<(), StoreError>;
-}
+use crate::store::Scope;
 
 /// One schedule.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,15 +22,14 @@ pub struct Schedule {
     pub trigger: Option<String>,
     /// What each run is started with. Sealed at rest: it may hold what only the run may see.
     pub inputs: Object,
-    /// Grows by one with every change.
+    /// The version that was read; it grows by one with every change.
     pub version: u64,
     /// When somebody should look at it next; none while it is paused or done.
     pub wake_at: Option<Timestamp>,
     pub state: ScheduleState,
 }
 
-/// What a schedule keeps as JSON. An old reader ignores fields that it does not know; a new reader defaults those that
-/// an old row lacks; an old writer drops new fields, so a field whose loss would fire twice needs a new column instead.
+/// What a schedule keeps besides what it is found by.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleState {
@@ -102,6 +50,9 @@ pub struct ScheduleState {
     /// A slot that waits for the last run to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued: Option<Timestamp>,
+    /// No slot up to this one fires, or fires again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fired_through: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<RunId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,6 +117,23 @@ pub struct ScheduleFilter {
     /// Only schedules that stand after this one in the list.
     pub after: Option<ScheduleId>,
     pub limit: usize,
+}
+
+impl ScheduleState {
+    /// Notes that a slot fires. Answers false where it has fired before, whoever set the schedule or the clock back.
+    pub(super) fn fire(&mut self, slot: Timestamp) -> bool {
+        let is_new = self.fired_through.is_none_or(|last| slot > last);
+        self.fired_through = self.fired_through.max(Some(slot));
+        is_new
+    }
+
+    /// What lies ahead has not fired, whatever a clock said that was put back since.
+    pub(super) fn reopen_slots_ahead(&mut self) {
+        let before_next = self.next_slot.map(|next| Timestamp::from_millis(next.as_millis() - 1));
+        if let Some(before_next) = before_next {
+            self.fired_through = self.fired_through.map(|last| last.min(before_next));
+        }
+    }
 }
 
 /// What a scan found.

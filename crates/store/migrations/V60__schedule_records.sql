@@ -1,0 +1,3 @@
+-- Schedules are records.
+DROP TABLE schedule_fires;
+DROP TABLE schedules;

@@ -5,7 +5,9 @@ use std::fmt;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
 
+use crate::client::Client;
 use crate::commands::{
     agents, chat, completions, confine, demo, doctor, heartbeats, inbox, keys, memory, org_chart,
     packs, roster, run, runs, schedules, secrets, serve, triggers, workflows,
@@ -148,6 +150,27 @@ pub(crate) struct Connection {
     key: Option<ApiKey>,
 }
 
+/// What a command has that asks a host and shows the answer.
+#[derive(Debug, Args)]
+pub(crate) struct HostArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl HostArgs {
+    pub(crate) fn client(&self, earlier: &Connection) -> Result<Client, CommandError> {
+        self.connection.client(earlier)
+    }
+
+    /// Shows the answer as it is to machines, and a line about it to people.
+    pub(crate) fn show<T: Serialize>(&self, answer: &T, line: &str) -> Result<Exit, CommandError> {
+        if self.json { output::document(answer) } else { output::done(line) }
+    }
+}
+
 /// A key that does not show itself when something is printed for debugging.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct ApiKey(String);
@@ -178,11 +201,15 @@ impl Connection {
 
     /// What is not said here is taken from what was said before the command.
     #[must_use]
-    pub(crate) fn or(self, earlier: &Self) -> Self {
+    pub(crate) fn or(&self, earlier: &Self) -> Self {
         Self {
-            url: self.url.or_else(|| earlier.url.clone()),
-            key: self.key.or_else(|| earlier.key.clone()),
+            url: self.url.clone().or_else(|| earlier.url.clone()),
+            key: self.key.clone().or_else(|| earlier.key.clone()),
         }
+    }
+
+    pub(crate) fn client(&self, earlier: &Self) -> Result<Client, CommandError> {
+        Client::new(&self.or(earlier))
     }
 
     pub(crate) fn is_given(&self) -> bool {

@@ -3,7 +3,6 @@
 use clap::Args;
 
 use crate::args::Connection;
-use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::watch::{Heading, watch};
 
@@ -26,7 +25,7 @@ pub(crate) struct ChatArgs {
 }
 
 pub(crate) async fn run(args: ChatArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.clone().or(earlier))?;
+    let client = args.connection.client(earlier)?;
     let run = client.chat(args.text.join(" ")).await?;
     watch(&client, &run, Heading::Run, None, args.json).await
 }

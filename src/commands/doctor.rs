@@ -15,8 +15,7 @@ use serde::Serialize;
 
 use callboard_backends::Reach;
 
-use crate::args::{Connection, environment};
-use crate::client::Client;
+use crate::args::{Connection, HostArgs, environment};
 use crate::commands::serve::only_embedded;
 use crate::config::Config;
 use crate::exit::{CommandError, Exit};
@@ -53,11 +52,8 @@ pub(crate) struct DoctorArgs {
     /// Call MCP servers at loopback and private addresses too, as a host with this flag would
     #[arg(long, env = "CALLBOARD_ALLOW_PRIVATE_EGRESS", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
     allow_private_egress: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 /// What one look found.
@@ -97,7 +93,7 @@ impl Check {
 }
 
 pub(crate) async fn run(args: DoctorArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.host.client(earlier)?;
     let mut checks = vec![
         local::configuration(args.config.as_deref()),
         local::data_folder(&args.data),
@@ -118,7 +114,7 @@ pub(crate) async fn run(args: DoctorArgs, earlier: &Connection) -> Result<Exit, 
     }
     checks.extend(host::check(&client).await);
     let has_failed = checks.iter().any(|check| check.state == State::Failed);
-    if args.json {
+    if args.host.json {
         output::json(&serde_json::json!({ "ok": !has_failed, "checks": checks }))?;
     } else {
         checks.iter().try_for_each(print)?;

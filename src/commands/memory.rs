@@ -1,19 +1,15 @@
 //! `callboard memory`: what agents and workflows remember.
 
-mod forget;
-mod get;
-mod history;
-mod list;
-mod restore;
-
 use clap::{Args, Subcommand};
+use comfy_table::Cell;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use callboard_protocol::Timestamp;
 
-use crate::args::Connection;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
+use crate::screen::listing::{Listing, given};
 use crate::screen::{output, words};
 
 #[derive(Debug, Args)]
@@ -32,24 +28,24 @@ pub(crate) struct MemoryArgs {
 #[derive(Debug, Subcommand)]
 enum MemoryCommand {
     /// List what is remembered, newest first
-    List(list::ListArgs),
+    List(ListArgs),
     /// Show one entry
-    Get(get::GetArgs),
+    Get(GetArgs),
     /// Show every version of an entry, and who wrote it
-    History(history::HistoryArgs),
+    History(HistoryArgs),
     /// Write an old version of an entry anew
-    Restore(restore::RestoreArgs),
+    Restore(RestoreArgs),
     /// Erase an entry with all of its versions
-    Forget(forget::ForgetArgs),
+    Forget(ForgetArgs),
 }
 
 pub(crate) async fn run(args: MemoryArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     match args.command {
-        MemoryCommand::List(args) => list::run(args, earlier).await,
-        MemoryCommand::Get(args) => get::run(args, earlier).await,
-        MemoryCommand::History(args) => history::run(args, earlier).await,
-        MemoryCommand::Restore(args) => restore::run(args, earlier).await,
-        MemoryCommand::Forget(args) => forget::run(args, earlier).await,
+        MemoryCommand::List(args) => list(args, earlier).await,
+        MemoryCommand::Get(args) => get(args, earlier).await,
+        MemoryCommand::History(args) => history(args, earlier).await,
+        MemoryCommand::Restore(args) => restore(args, earlier).await,
+        MemoryCommand::Forget(args) => forget(args, earlier).await,
     }
 }
 
@@ -123,4 +119,161 @@ impl Entry {
         output::line("")?;
         output::line(&words::plain(&self.content))
     }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard memory forget mem_q83vEjRW
+
+What is forgotten cannot be restored, and forks of old runs do not see it either.")]
+struct ForgetArgs {
+    /// Id of the entry
+    #[arg(value_name = "ENTRY")]
+    id: String,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+async fn forget(args: ForgetArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = args.connection.client(earlier)?;
+    client.forget_memory(&args.id).await?;
+    output::done(&format!("{} forgotten", args.id))
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard memory get mem_q83vEjRW --json")]
+struct GetArgs {
+    /// Id of the entry
+    #[arg(value_name = "ENTRY")]
+    id: String,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+async fn get(args: GetArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = args.host.client(earlier)?;
+    let found = client.memory_entry(&args.id).await?;
+    match args.host.json {
+        true => output::json(&found)?,
+        false => Entry::read(found)?.print()?,
+    }
+    Ok(Exit::Done)
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard memory history mem_q83vEjRW")]
+struct HistoryArgs {
+    /// Id of the entry
+    #[arg(value_name = "ENTRY")]
+    id: String,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+async fn history(args: HistoryArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let found = args.host.client(earlier)?.memory_history(&args.id).await?;
+    Listing::new("versions", ["version", "written", "by", "content"], "no versions").show(
+        found,
+        args.host.json,
+        |entry: Entry| {
+            [
+                Cell::new(entry.version),
+                Cell::new(words::moment(entry.written_at)),
+                Cell::new(entry.author()),
+                Cell::new(words::preview(&entry.content.clone().into())),
+            ]
+        },
+    )
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard memory list --text \"invoice Müller\"
+  callboard memory list --scope agent/vendor.acme.desk.triager --tag source:run --json")]
+struct ListArgs {
+    /// Only entries of this scope or reference
+    #[arg(long, value_name = "SCOPE")]
+    scope: Option<String>,
+    /// Only entries with this tag
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Only entries in which all of these words occur
+    #[arg(long, value_name = "WORDS")]
+    text: Option<String>,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
+    limit: u32,
+    /// Where the last page ended
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = args.host.client(earlier)?;
+    let found = client.memory(&query(&args)).await?;
+    let headers = ["entry", "version", "kept in", "written", "content"];
+    Listing::new("entries", headers, "nothing is remembered").show(
+        found,
+        args.host.json,
+        |entry: Entry| {
+            [
+                Cell::new(&entry.id),
+                Cell::new(entry.version),
+                Cell::new(entry.place()),
+                Cell::new(words::moment(entry.written_at)),
+                Cell::new(words::preview(&entry.content.clone().into())),
+            ]
+        },
+    )
+}
+
+fn query(args: &ListArgs) -> Vec<(&'static str, String)> {
+    given([
+        ("scopeId", args.scope.clone()),
+        ("tag", args.tag.clone()),
+        ("text", args.text.clone()),
+        ("limit", Some(args.limit.to_string())),
+        ("cursor", args.cursor.clone()),
+    ])
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard memory restore mem_q83vEjRW --version 1
+  callboard memory restore mem_q83vEjRW --version 1 --expected 3")]
+struct RestoreArgs {
+    /// Id of the entry
+    #[arg(value_name = "ENTRY")]
+    id: String,
+    /// The version whose content comes back
+    #[arg(long, value_name = "N")]
+    version: u64,
+    /// Refuse if another version than this is the current one
+    #[arg(long, value_name = "N")]
+    expected: Option<u64>,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+async fn restore(args: RestoreArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = args.host.client(earlier)?;
+    let mut body = json!({ "version": args.version });
+    if let Some(expected) = args.expected {
+        body["expectedVersion"] = expected.into();
+    }
+    let restored = client.restore_memory(&args.id, &body).await?;
+    if args.host.json {
+        return output::document(&restored);
+    }
+    let entry = Entry::read(restored)?;
+    let (id, version) = (&entry.id, entry.version);
+    output::line(&format!(
+        "{id} is back as it was in version {}; now version {version}",
+        args.version
+    ))?;
+    Ok(Exit::Done)
 }

@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 
 use callboard_protocol::AgentRosterEntry;
 
-use crate::args::Connection;
+use crate::args::{Connection, HostArgs};
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::screen::{output, words};
@@ -77,24 +77,21 @@ struct Target {
     /// Id of the member, or its name where only one is called so
     #[arg(value_name = "MEMBER")]
     member: String,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 impl Target {
     /// The way to the host, and the member's id there.
     async fn reach(&self, earlier: &Connection) -> Result<(Client, String), CommandError> {
-        let client = Client::new(&self.connection.clone().or(earlier))?;
+        let client = self.host.client(earlier)?;
         let id = client.member_id(&self.member).await?;
         Ok((client, id))
     }
 
     /// Shows a member that was changed.
     fn tell(&self, member: &AgentRosterEntry, what: &str) -> Result<Exit, CommandError> {
-        if self.json {
+        if self.host.json {
             output::json(member)?;
         } else {
             let persona = words::plain(&member.persona);

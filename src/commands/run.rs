@@ -55,7 +55,7 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) async fn run(args: RunArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.clone().or(earlier))?;
+    let client = args.connection.client(earlier)?;
     let mut body = order(&args)?;
     let definition = find_definition(&client, &args.name).await?;
     let key = args.idempotency_key.as_deref();

@@ -1,18 +1,16 @@
 //! `callboard triggers`: what starts workflows from outside.
 
-mod add;
-mod dead_letters;
-mod deliver;
-mod list;
-mod remove;
-mod replay;
-mod show;
-mod state;
-
 use clap::{Args, Subcommand};
+use comfy_table::{Cell, Color};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-use crate::args::Connection;
+use callboard_protocol::Timestamp;
+
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
+use crate::screen::listing::{Listing, given};
+use crate::screen::{output, words};
 
 #[derive(Debug, Args)]
 #[command(
@@ -30,35 +28,349 @@ pub(crate) struct TriggersArgs {
 #[derive(Debug, Subcommand)]
 enum TriggersCommand {
     /// List trigger subscriptions
-    List(list::ListArgs),
+    List(ListArgs),
     /// Let webhooks, a queue, forms or mail start a workflow
-    Add(add::AddArgs),
+    Add(AddArgs),
     /// Show one subscription: what it starts, and where things come in
-    Show(show::ShowArgs),
+    Show(ShowArgs),
     /// Remove a subscription; the runs that it started stay
-    Remove(remove::RemoveArgs),
+    Remove(RemoveArgs),
     /// Keep a subscription from taking anything
-    Pause(state::PauseArgs),
+    Pause(PauseArgs),
     /// Let a paused subscription take things again
-    Resume(state::ResumeArgs),
+    Resume(ResumeArgs),
     /// Put something into a queue
-    Deliver(deliver::DeliverArgs),
+    Deliver(DeliverArgs),
     /// Show what could not become a run
-    DeadLetters(dead_letters::DeadLettersArgs),
+    DeadLetters(DeadLettersArgs),
     /// Start a run of what was given up
-    Replay(replay::ReplayArgs),
+    Replay(ReplayArgs),
 }
 
 pub(crate) async fn run(args: TriggersArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     match args.command {
-        TriggersCommand::List(args) => list::run(args, earlier).await,
-        TriggersCommand::Add(args) => add::run(args, earlier).await,
-        TriggersCommand::Show(args) => show::run(args, earlier).await,
-        TriggersCommand::Remove(args) => remove::run(args, earlier).await,
-        TriggersCommand::Pause(args) => state::pause(args, earlier).await,
-        TriggersCommand::Resume(args) => state::resume(args, earlier).await,
-        TriggersCommand::Deliver(args) => deliver::run(args, earlier).await,
-        TriggersCommand::DeadLetters(args) => dead_letters::run(args, earlier).await,
-        TriggersCommand::Replay(args) => replay::run(args, earlier).await,
+        TriggersCommand::List(args) => list(args, earlier).await,
+        TriggersCommand::Add(args) => add(args, earlier).await,
+        TriggersCommand::Show(args) => show(args, earlier).await,
+        TriggersCommand::Remove(args) => remove(args, earlier).await,
+        TriggersCommand::Pause(args) => pause(args, earlier).await,
+        TriggersCommand::Resume(args) => resume(args, earlier).await,
+        TriggersCommand::Deliver(args) => deliver(args, earlier).await,
+        TriggersCommand::DeadLetters(args) => dead_letters(args, earlier).await,
+        TriggersCommand::Replay(args) => replay(args, earlier).await,
     }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  callboard triggers add nightly-report --source webhook
+  callboard triggers add orders --source queue --as host:sally-1a2b3c4d --max-attempts 3
+  callboard triggers add desk --source form --map message=form.fields.message
+
+A webhook's secret is shown once: posts are signed with it after Standard Webhooks.")]
+struct AddArgs {
+    /// Id of the workflow
+    #[arg(value_name = "WORKFLOW")]
+    workflow: String,
+    /// Where things come from: webhook, queue, form or email
+    #[arg(long, value_name = "SOURCE", value_parser = ["webhook", "queue", "form", "email"])]
+    source: String,
+    /// Member whose work it is, by its id or name
+    #[arg(long = "as", value_name = "MEMBER")]
+    roster: Option<String>,
+    /// Input of the workflow, and where in what comes in its value stands
+    #[arg(long = "map", value_name = "INPUT=PATH")]
+    mappings: Vec<String>,
+    /// How often a delivery is tried before it is given up
+    #[arg(long, value_name = "N")]
+    max_attempts: Option<u32>,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+async fn add(args: AddArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = args.host.client(earlier)?;
+    client.know_workflow(&args.workflow).await?;
+    let mut body = json!({ "workflowId": args.workflow, "source": args.source });
+    if let Some(member) = client.maybe_member_id(args.roster.as_deref()).await? {
+        body["rosterId"] = member.into();
+    }
+    if let Some(attempts) = args.max_attempts {
+        body["retryPolicy"] = json!({ "maxAttempts": attempts });
+    }
+    for mapping in &args.mappings {
+        let (input, path) = mapping.split_once('=').ok_or_else(|| {
+            CommandError::usage(format!("--map {mapping:?} has no `=`"))
+                .hint("write the input's name, `=`, and a path such as webhook.body.day")
+        })?;
+        body["inputMapping"][input] = path.into();
+    }
+    let mut made = client.subscribe(&body).await?;
+    with_addresses(&mut made, client.base());
+    if args.host.json {
+        return output::document(&made);
+    }
+    let id = made.pointer("/subscription/subscriptionId").and_then(Value::as_str);
+    output::line(id.unwrap_or_default())?;
+    let binding = made.get("binding").and_then(Value::as_object);
+    for (name, value) in binding.into_iter().flatten() {
+        output::note(&format!("{name}: {}", value.as_str().unwrap_or_default()));
+    }
+    Ok(Exit::Done)
+}
+
+/// What the host says as a path is an address here, for people and programs alike.
+fn with_addresses(found: &mut Value, base: &str) {
+    let Some(binding) = found.get_mut("binding").and_then(Value::as_object_mut) else { return };
+    for said in binding.values_mut() {
+        let path = said.as_str().filter(|said| said.starts_with('/'));
+        if let Some(address) = path.map(|path| format!("{base}{path}")) {
+            *said = address.into();
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard triggers dead-letters tsub_0199f2c4 --limit 10")]
+struct DeadLettersArgs {
+    /// Id of the subscription
+    #[arg(value_name = "SUBSCRIPTION_ID")]
+    id: String,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=200))]
+    limit: u16,
+    /// Where the last page ended
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DeadLetter {
+    attempt_event_id: String,
+    reason: String,
+    dead_lettered_at: Timestamp,
+}
+
+async fn dead_letters(args: DeadLettersArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = args.host.client(earlier)?;
+    let query = given([("limit", Some(args.limit.to_string())), ("cursor", args.cursor)]);
+    let found = client.trigger_dead_letters(&args.id, &query).await?;
+    Listing::new("deliveries", ["id", "reason", "when"], "no dead letters in the last 30 days")
+        .next("`callboard triggers replay ID DELIVERY` starts a run of one")
+        .show(found, args.host.json, |letter: DeadLetter| {
+            let when = words::moment(letter.dead_lettered_at);
+            [Cell::new(letter.attempt_event_id), Cell::new(letter.reason), Cell::new(when)]
+        })
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard triggers deliver tsub_0199f2c4 --id order-17 --payload '{\"n\": 17}'
+
+The same id again starts nothing and answers with the first run.")]
+struct DeliverArgs {
+    /// Id of the subscription
+    #[arg(value_name = "SUBSCRIPTION_ID")]
+    id: String,
+    /// Your own name for the thing
+    #[arg(long = "id", value_name = "ID")]
+    thing: String,
+    /// The thing, as JSON
+    #[arg(long, value_name = "JSON")]
+    payload: Option<String>,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+async fn deliver(args: DeliverArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = args.host.client(earlier)?;
+    let mut body = json!({ "id": args.thing });
+    if let Some(text) = &args.payload {
+        body["payload"] = serde_json::from_str(text).map_err(|error| {
+            CommandError::usage(format!("--payload is not JSON: {error}"))
+                .hint("a text is written as '\"text\"'")
+        })?;
+    }
+    let delivered = client.deliver(&args.id, &body).await?;
+    if args.host.json {
+        return output::document(&delivered);
+    }
+    let part = |name: &str| delivered.get(name).and_then(Value::as_str);
+    if let Some(run) = part("runId") {
+        output::line(run)?;
+    }
+    let outcome = part("outcome").unwrap_or_default();
+    output::note(&match part("message") {
+        Some(why) => format!("{outcome}: {why}"),
+        None => outcome.to_owned(),
+    });
+    if outcome == "dead-lettered" {
+        let id = &args.id;
+        output::hint(&format!(
+            "`callboard triggers replay {id} DELIVERY` starts a run of it once its workflow takes it; `callboard triggers dead-letters {id}` names it"
+        ));
+        return Ok(Exit::Failed);
+    }
+    Ok(Exit::Done)
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard triggers list --json")]
+struct ListArgs {
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    subscription_id: String,
+    source: String,
+    state: String,
+    workflow_id: String,
+    roster_id: Option<String>,
+}
+
+async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let found = args.host.client(earlier)?.subscriptions().await?;
+    Listing::new(
+        "subscriptions",
+        ["id", "source", "state", "workflow", "for"],
+        "no trigger subscriptions",
+    )
+    .remedy("`callboard triggers add` makes one")
+    .show(found, args.host.json, |line: Line| {
+        let state = Cell::new(&line.state);
+        let state = match line.state.as_str() {
+            "active" => state.fg(Color::Green),
+            "paused" => state.fg(Color::Yellow),
+            _ => state.fg(Color::Red),
+        };
+        [
+            Cell::new(line.subscription_id),
+            Cell::new(line.source),
+            state,
+            Cell::new(line.workflow_id),
+            Cell::new(line.roster_id.unwrap_or_default()),
+        ]
+    })
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard triggers remove tsub_0199f2c4
+
+Its address, its secret and its dead letters go too. The runs that it started stay.")]
+struct RemoveArgs {
+    /// Id of the subscription
+    #[arg(value_name = "SUBSCRIPTION_ID")]
+    id: String,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+async fn remove(args: RemoveArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    args.connection.client(earlier)?.remove_subscription(&args.id).await?;
+    output::done(&format!("{} removed", args.id))
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard triggers replay tsub_0199f2c4 dlv_0199f2c5")]
+struct ReplayArgs {
+    /// Id of the subscription
+    #[arg(value_name = "SUBSCRIPTION_ID")]
+    id: String,
+    /// Id of the dead letter
+    #[arg(value_name = "DELIVERY_ID")]
+    delivery: String,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+async fn replay(args: ReplayArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = args.host.client(earlier)?;
+    let started = client.replay_delivery(&args.id, &args.delivery).await?;
+    args.host.show(&started, started.get("runId").and_then(Value::as_str).unwrap_or_default())
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard triggers show tsub_0199f2c4")]
+struct ShowArgs {
+    /// Id of the subscription
+    #[arg(value_name = "SUBSCRIPTION_ID")]
+    id: String,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+async fn show(args: ShowArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = args.host.client(earlier)?;
+    let mut found = client.subscription(&args.id).await?;
+    with_addresses(&mut found, client.base());
+    if args.host.json {
+        return output::document(&found);
+    }
+    let part = |pointer: &str| found.pointer(pointer).and_then(Value::as_str);
+    output::field("trigger", &args.id)?;
+    for (name, pointer) in [
+        ("source", "/source"),
+        ("state", "/state"),
+        ("workflow", "/workflowId"),
+        ("for", "/rosterId"),
+        ("verifies", "/verification"),
+        ("secret", "/secretFingerprint"),
+    ] {
+        if let Some(value) = part(pointer) {
+            output::field(name, value)?;
+        }
+    }
+    for (_, address) in found["binding"].as_object().into_iter().flatten() {
+        output::field("address", address.as_str().unwrap_or_default())?;
+    }
+    for (input, from) in found["inputMapping"].as_object().into_iter().flatten() {
+        output::field("maps", &format!("{input}={}", from.as_str().unwrap_or_default()))?;
+    }
+    let retry = &found["retryPolicy"];
+    let backoff = retry["backoff"].as_str().unwrap_or_default();
+    output::field("tries", &format!("{}, backoff {backoff}", retry["maxAttempts"]))?;
+    Ok(Exit::Done)
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard triggers pause tsub_0199f2c4")]
+struct PauseArgs {
+    /// Id of the subscription
+    #[arg(value_name = "SUBSCRIPTION_ID")]
+    id: String,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard triggers resume tsub_0199f2c4")]
+struct ResumeArgs {
+    /// Id of the subscription
+    #[arg(value_name = "SUBSCRIPTION_ID")]
+    id: String,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+async fn pause(args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    args.connection.client(earlier)?.set_subscription(&args.id, "paused").await?;
+    output::done(&format!("{} paused", args.id))
+}
+
+async fn resume(args: ResumeArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    args.connection.client(earlier)?.set_subscription(&args.id, "active").await?;
+    output::done(&format!("{} resumed", args.id))
 }

@@ -8,7 +8,7 @@ use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Table, 
 use owo_colors::OwoColorize;
 use serde::Serialize;
 
-use crate::exit::CommandError;
+use crate::exit::{CommandError, Exit};
 use crate::screen::words;
 
 /// Writes one line to standard output.
@@ -28,6 +28,18 @@ pub(crate) fn text(text: &str) -> Result<(), CommandError> {
 /// Writes one JSON document for machines, indented so that people can read it too.
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), CommandError> {
     line(&words::pretty(value))
+}
+
+/// The end of a command whose answer is this document.
+pub(crate) fn document<T: Serialize>(value: &T) -> Result<Exit, CommandError> {
+    json(value)?;
+    Ok(Exit::Done)
+}
+
+/// The end of a command whose answer is this line.
+pub(crate) fn done(text: &str) -> Result<Exit, CommandError> {
+    line(text)?;
+    Ok(Exit::Done)
 }
 
 /// Writes one JSON document on one line, for streams of them.

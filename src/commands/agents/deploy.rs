@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 
 use callboard_protocol::{AgentDeployment, DeploymentTransition, PackVersion, Transition};
 
-use crate::args::Connection;
+use crate::args::{Connection, HostArgs};
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
@@ -69,11 +69,8 @@ struct Target {
     /// Which version of which agent
     #[arg(value_name = "AGENT@VERSION")]
     version: AgentVersion,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 #[derive(Debug, Clone)]
@@ -94,7 +91,7 @@ impl FromStr for AgentVersion {
 
 impl Target {
     fn client(&self, earlier: &Connection) -> Result<Client, CommandError> {
-        Client::new(&self.connection.clone().or(earlier))
+        self.host.client(earlier)
     }
 
     fn transition(&self, transition: Transition) -> DeploymentTransition {
@@ -108,14 +105,14 @@ impl Target {
         transition: &DeploymentTransition,
     ) -> Result<AgentDeployment, CommandError> {
         let record = client.deploy(&self.version.agent, transition).await?;
-        if !self.json {
+        if !self.host.json {
             output::line(&said(&record))?;
         }
         Ok(record)
     }
 
     fn finish(&self, record: &AgentDeployment) -> Result<Exit, CommandError> {
-        if self.json {
+        if self.host.json {
             output::json(record)?;
         }
         Ok(Exit::Done)

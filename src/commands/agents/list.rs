@@ -5,8 +5,7 @@ use comfy_table::Cell;
 
 use callboard_protocol::AgentInventoryEntry;
 
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::Listing;
 use crate::screen::words;
@@ -15,21 +14,18 @@ use crate::screen::words;
 #[command(after_help = "Example:
   callboard agents list --json")]
 pub(crate) struct ListArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.host.client(earlier)?;
     let found = client.agents().await?;
-    let unverified = if args.json { None } else { client.unverified_packs().await };
+    let unverified = if args.host.json { None } else { client.unverified_packs().await };
     let headers = ["id", "version", "verified", "model", "label", "degraded"];
     Listing::new("agents", headers, "no agents")
         .remedy("`callboard packs install PATH` brings some")
-        .show(found, args.json, |agent: AgentInventoryEntry| {
+        .show(found, args.host.json, |agent: AgentInventoryEntry| {
             let pack = format!("{} {}", agent.pack_name, agent.pack_version);
             let verified = unverified.as_ref().map(|unverified| !unverified.contains(&pack));
             [

@@ -4,8 +4,7 @@ use clap::Args;
 
 use callboard_protocol::AgentInventoryEntry;
 
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
 use crate::screen::{output, words};
 
@@ -16,19 +15,15 @@ pub(crate) struct ShowArgs {
     /// Id of the agent
     #[arg(value_name = "AGENT")]
     agent: String,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.host.client(earlier)?;
     let found = client.agent(&args.agent).await?;
-    if args.json {
-        output::json(&found)?;
-        return Ok(Exit::Done);
+    if args.host.json {
+        return output::document(&found);
     }
     let agent: AgentInventoryEntry =
         serde_json::from_value(found).map_err(|error| CommandError::unreadable(&error))?;

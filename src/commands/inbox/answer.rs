@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use callboard_protocol::RunStatus;
 
-use crate::args::Connection;
+use crate::args::{Connection, HostArgs};
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::inputs::parse_json;
@@ -52,15 +52,12 @@ pub(crate) struct AnswerArgs {
     /// In whose name, if the key may answer for people
     #[arg(long, value_name = "NAME", requires = "action")]
     voter: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 pub(super) async fn run(args: AnswerArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.clone().or(earlier))?;
+    let client = args.host.client(earlier)?;
     let (node, value) = match (&args.node, typed(&args)) {
         (Some(node), Some(value)) => {
             // The host says best what is wrong with an answer to what is not asked, so only what is there is checked.
@@ -84,7 +81,7 @@ pub(super) async fn run(args: AnswerArgs, earlier: &Connection) -> Result<Exit, 
         .answer(&args.run, &node, &value)
         .await
         .map_err(|error| if error.exit == Exit::NotFound { nothing_asked(&args) } else { error })?;
-    if args.json {
+    if args.host.json {
         output::json(&answered)?;
     } else {
         let status = answered.get("status").and_then(Value::as_str).unwrap_or("unknown");

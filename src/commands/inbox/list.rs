@@ -5,8 +5,7 @@ use comfy_table::Cell;
 
 use callboard_protocol::InterruptKind;
 
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::{Listing, given};
 use crate::screen::words;
@@ -33,20 +32,17 @@ pub(crate) struct ListArgs {
     /// Where the last page ended
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.clone().or(earlier))?;
+    let client = args.host.client(earlier)?;
     let found = client.inbox(&query(&args)).await?;
     let headers = ["run", "node", "kind", "asks", "asked", "until"];
     Listing::new("interrupts", headers, "nothing is asked")
         .next("`callboard inbox answer RUN` answers one")
-        .show(found, args.json, row)
+        .show(found, args.host.json, row)
 }
 
 fn row(question: Question) -> [Cell; 6] {

@@ -5,8 +5,7 @@ use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
 use super::read_archive;
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
 use crate::screen::{output, progress};
 
@@ -31,15 +30,12 @@ pub(crate) struct InstallArgs {
     /// Install, as unverified, although nobody known has signed it, or not all of it
     #[arg(long)]
     allow_unsigned: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 pub(super) async fn run(args: InstallArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.host.client(earlier)?;
     let installed = match args.registry {
         Some(url) => {
             let _shown = progress::waiting(&format!("the host fetches {}", args.pack));
@@ -54,9 +50,8 @@ pub(super) async fn run(args: InstallArgs, earlier: &Connection) -> Result<Exit,
             client.install_pack(archive, &query, bar).await?
         }
     };
-    if args.json {
-        output::json(&installed)?;
-        return Ok(Exit::Done);
+    if args.host.json {
+        return output::document(&installed);
     }
     let part = |name: &str| installed[name].as_str().unwrap_or_default();
     output::line(&format!("{} {} {} installed", "✓".green(), part("name"), part("version")))?;

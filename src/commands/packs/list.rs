@@ -4,8 +4,7 @@ use clap::Args;
 use comfy_table::Cell;
 use serde::Deserialize;
 
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::Listing;
 use crate::screen::words;
@@ -14,11 +13,8 @@ use crate::screen::words;
 #[command(after_help = "Example:
   callboard packs list --json")]
 pub(crate) struct ListArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 #[derive(Deserialize)]
@@ -33,10 +29,10 @@ struct Listed {
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let found = Client::new(&args.connection.or(earlier))?.packs().await?;
+    let found = args.host.client(earlier)?.packs().await?;
     Listing::new("packs", ["name", "version", "for", "verified", "signed by", "agents"], "no packs")
         .remedy("`callboard packs install PATH` installs one")
-        .show(found, args.json, |pack: Listed| {
+        .show(found, args.host.json, |pack: Listed| {
             [
                 Cell::new(pack.name),
                 Cell::new(pack.version),

@@ -4,7 +4,6 @@ use clap::Args;
 use owo_colors::OwoColorize;
 
 use crate::args::Connection;
-use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
 
@@ -24,8 +23,7 @@ pub(super) async fn run(args: RemoveArgs, earlier: &Connection) -> Result<Exit, 
         return Err(CommandError::usage(format!("{} names no version", args.pack))
             .hint("write it as NAME@VERSION; `callboard packs list` shows both"));
     };
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.connection.client(earlier)?;
     client.remove_pack(name, version).await?;
-    output::line(&format!("{} {name} {version} removed", "✓".green()))?;
-    Ok(Exit::Done)
+    output::done(&format!("{} {name} {version} removed", "✓".green()))
 }

@@ -3,7 +3,6 @@
 use clap::Args;
 
 use crate::args::Connection;
-use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
 
@@ -22,9 +21,8 @@ pub(crate) struct DismissArgs {
 }
 
 pub(super) async fn run(args: DismissArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.connection.client(earlier)?;
     let id = client.member_id(&args.member).await?;
     client.dismiss(&id).await?;
-    output::line(&format!("{id} is dismissed"))?;
-    Ok(Exit::Done)
+    output::done(&format!("{id} is dismissed"))
 }

@@ -36,8 +36,8 @@ pub(super) async fn run(args: FireArgs, earlier: &Connection) -> Result<Exit, Co
     };
     let fired = client.fire(&member, &body, None).await?;
     if !args.follow {
-        return announce(&fired, args.target.json);
+        return announce(&fired, args.target.host.json);
     }
     let definition = find_definition(&client, &args.workflow).await?;
-    watch(&client, &fired, Heading::Run, definition.as_deref(), args.target.json).await
+    watch(&client, &fired, Heading::Run, definition.as_deref(), args.target.host.json).await
 }

@@ -4,8 +4,7 @@ use clap::Args;
 
 use callboard_protocol::{HireMember, RosterAgentRef, WorkflowId};
 
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
 
@@ -40,15 +39,12 @@ pub(crate) struct HireArgs {
     /// Hire the member paused
     #[arg(long)]
     paused: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 pub(super) async fn run(args: HireArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.host.client(earlier)?;
     client.know_agent(&args.agent).await?;
     let member = client
         .hire(&HireMember {
@@ -64,9 +60,8 @@ pub(super) async fn run(args: HireArgs, earlier: &Connection) -> Result<Exit, Co
             description: args.description,
         })
         .await?;
-    if args.json {
-        output::json(&member)?;
-        return Ok(Exit::Done);
+    if args.host.json {
+        return output::document(&member);
     }
     output::line(member.roster_id.as_str())?;
     if output::is_terminal() {

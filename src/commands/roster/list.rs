@@ -6,8 +6,7 @@ use comfy_table::Cell;
 use callboard_protocol::AgentRosterEntry;
 
 use super::{agent_of, workflows_of};
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::Listing;
 use crate::screen::words;
@@ -16,18 +15,15 @@ use crate::screen::words;
 #[command(after_help = "Example:
   callboard roster list --json")]
 pub(crate) struct ListArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let found = Client::new(&args.connection.or(earlier))?.roster().await?;
+    let found = args.host.client(earlier)?.roster().await?;
     Listing::new("roster", ["member", "persona", "state", "agent", "owns"], "no members")
         .remedy("`callboard roster hire --persona NAME --agent AGENT` brings one")
-        .show(found, args.json, |member: AgentRosterEntry| {
+        .show(found, args.host.json, |member: AgentRosterEntry| {
             [
                 Cell::new(&member.roster_id),
                 Cell::new(words::plain(&member.persona)),

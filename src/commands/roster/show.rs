@@ -100,7 +100,7 @@ pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, Co
     let (client, member) = args.target.reach(earlier).await?;
     let found = client.activity(&member, &args.since.to_string()).await?;
     let work = client.work(&member).await?;
-    if args.target.json {
+    if args.target.host.json {
         output::json(&page(found, &work))?;
         return Ok(Exit::Done);
     }

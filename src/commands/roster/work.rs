@@ -72,7 +72,7 @@ async fn move_to(
 ) -> Result<Exit, CommandError> {
     let (client, member) = args.target.reach(earlier).await?;
     let moved = client.move_work(&member, &args.work, &MoveWork { state }).await?;
-    tell(&moved, args.target.json)
+    tell(&moved, args.target.host.json)
 }
 
 /// How an item stands after what was asked.

@@ -6,8 +6,7 @@ use serde_json::json;
 
 use callboard_protocol::{RunOrigin, RunSnapshot};
 
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
 
@@ -21,21 +20,18 @@ pub(crate) struct AncestryArgs {
     /// Id of the run
     #[arg(value_name = "RUN")]
     run: String,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 pub(super) async fn run(args: AncestryArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.host.client(earlier)?;
     let mut line_of_descent = vec![client.run(&args.run).await?.1];
     let origin = client.origin(&args.run).await?;
     for above in &origin.runs {
         line_of_descent.push(client.run(above.run_id.as_str()).await?.1);
     }
-    if args.json {
+    if args.host.json {
         let runs: Vec<_> = line_of_descent.iter().map(as_json).collect();
         let mut shown = json!({ "runs": runs });
         if let Some(delivery) = &origin.delivery {

@@ -6,7 +6,6 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::args::Connection;
-use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
 
@@ -31,7 +30,7 @@ pub(crate) struct BundleArgs {
 }
 
 pub(super) async fn run(args: BundleArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.connection.client(earlier)?;
     let bundle = client.bundle(&args.run).await?;
     let Some(path) = args.out.filter(|_| !args.json) else {
         output::json(&bundle)?;

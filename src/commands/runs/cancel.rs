@@ -4,7 +4,6 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::args::Connection;
-use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
 
@@ -27,7 +26,7 @@ pub(crate) struct CancelArgs {
 }
 
 pub(super) async fn run(args: CancelArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.connection.client(earlier)?;
     let mut exit = Exit::Done;
     for run in &args.runs {
         let answer = match client.cancel(run, args.reason.clone()).await {

@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use callboard_core::{EventDiff, EventOp, RunDiff};
 
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
 use crate::screen::{output, words};
 
@@ -25,22 +24,18 @@ pub(crate) struct DiffArgs {
     /// Id of the run to compare it with
     #[arg(value_name = "B")]
     b: String,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 /// Events shown to a person; `--json` has them all.
 const SHOWN: usize = 40;
 
 pub(super) async fn run(args: DiffArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.host.client(earlier)?;
     let (document, diff) = client.diff(&args.a, &args.b).await?;
-    if args.json {
-        output::json(&document)?;
-        return Ok(Exit::Done);
+    if args.host.json {
+        return output::document(&document);
     }
     output::field("a", diff.a.as_str())?;
     output::field("b", diff.b.as_str())?;

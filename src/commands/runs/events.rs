@@ -5,7 +5,6 @@ use clap::{Args, ValueEnum};
 use callboard_protocol::{Event, RunEvent, RunId, StreamTier};
 
 use crate::args::Connection;
-use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::watch::answers::Answers;
 use crate::watch::follow::{self, Audience, Ending};
@@ -69,7 +68,7 @@ impl Mode {
 
 pub(super) async fn run(args: EventsArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     check(&args)?;
-    let client = Client::new(&args.connection.clone().or(earlier))?;
+    let client = args.connection.client(earlier)?;
     let audience = if args.json { Audience::Machines } else { Audience::Experts };
     let definition = if args.json { None } else { definition_of_run(&client, &args.run).await? };
     if args.follow {

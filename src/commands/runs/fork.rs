@@ -6,7 +6,6 @@ use serde_json::Value;
 use callboard_protocol::{ForkMode, ForkRun, Object, RunOptions};
 
 use crate::args::Connection;
-use crate::client::Client;
 use crate::exit::{CommandError, Exit};
 use crate::inputs::parse_option;
 use crate::screen::output;
@@ -57,7 +56,7 @@ enum Mode {
 
 pub(super) async fn run(args: ForkArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     check(&args)?;
-    let client = Client::new(&args.connection.clone().or(earlier))?;
+    let client = args.connection.client(earlier)?;
     let forked = client.fork(&args.run, &order(&args)).await;
     let forked = forked.map_err(|error| match error.code.as_deref() {
         Some("invalid_from_seq") => error.hint(numbers_of(&args.run)),

@@ -6,8 +6,7 @@ use serde::Deserialize;
 
 use callboard_protocol::{RunId, RunMetrics, RunStatus, Timestamp, WorkflowId};
 
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::{Listing, given};
 use crate::screen::words;
@@ -50,11 +49,8 @@ pub(crate) struct ListArgs {
     /// Every run that fits, page after page
     #[arg(long, conflicts_with_all = ["limit", "cursor"])]
     all: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 #[derive(Deserialize)]
@@ -71,7 +67,7 @@ struct Listed {
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.clone().or(earlier))?;
+    let client = args.host.client(earlier)?;
     let member = client.maybe_member_id(args.member.as_deref()).await?;
     let query = query(&args, member);
     let found = match args.all {
@@ -79,7 +75,7 @@ pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, Co
         false => client.runs(&query).await?,
     };
     let headers = ["run", "workflow", "status", "created", "cost", "tags"];
-    Listing::new("runs", headers, "no runs").show(found, args.json, |run: Listed| {
+    Listing::new("runs", headers, "no runs").show(found, args.host.json, |run: Listed| {
         [
             Cell::new(run.run_id),
             Cell::new(run.workflow_id),

@@ -4,8 +4,7 @@ use clap::{Args, ValueEnum};
 
 use callboard_protocol::{DrainPolicy, PauseRun};
 
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
 
@@ -23,11 +22,8 @@ pub(crate) struct PauseArgs {
     /// Why, for the log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -39,7 +35,7 @@ enum Drain {
 }
 
 pub(super) async fn run(args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.host.client(earlier)?;
     let drain_policy = match args.drain {
         Drain::DrainCurrentNode => DrainPolicy::DrainCurrentNode,
         Drain::Immediate => DrainPolicy::Immediate,
@@ -47,9 +43,8 @@ pub(super) async fn run(args: PauseArgs, earlier: &Connection) -> Result<Exit, C
     let answer = client
         .pause(&args.run, &PauseRun { reason: args.reason, drain_policy: Some(drain_policy) })
         .await?;
-    if args.json {
-        output::json(&answer)?;
-        return Ok(Exit::Done);
+    if args.host.json {
+        return output::document(&answer);
     }
     match drain_policy {
         DrainPolicy::Immediate => output::line(&format!("{} paused", args.run))?,

@@ -2,10 +2,8 @@
 
 use clap::Args;
 
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
-use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -17,20 +15,12 @@ pub(crate) struct ResumeArgs {
     /// Why, for the log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 pub(super) async fn run(args: ResumeArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.host.client(earlier)?;
     let answer = client.resume(&args.run, args.reason).await?;
-    if args.json {
-        output::json(&answer)?;
-    } else {
-        output::line(&format!("{} goes on", args.run))?;
-    }
-    Ok(Exit::Done)
+    args.host.show(&answer, &format!("{} goes on", args.run))
 }

@@ -5,8 +5,7 @@ use comfy_table::Cell;
 
 use callboard_protocol::{ForkMode, Object, RunSnapshot};
 
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
 use crate::screen::{output, words};
 
@@ -17,17 +16,14 @@ pub(crate) struct ShowArgs {
     /// Id of the run
     #[arg(value_name = "RUN")]
     run: String,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.host.client(earlier)?;
     let (document, snapshot) = client.run(&args.run).await?;
-    if args.json {
+    if args.host.json {
         output::json(&document)?;
     } else {
         print(&snapshot)?;

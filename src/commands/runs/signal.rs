@@ -3,11 +3,9 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
 use crate::inputs::parse_json;
-use crate::screen::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -32,15 +30,12 @@ pub(crate) struct SignalArgs {
     /// Engine that writes
     #[arg(long, value_name = "ENGINE")]
     source_engine: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 pub(super) async fn run(args: SignalArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.host.client(earlier)?;
     let mut body = json!({ "value": args.value });
     for (key, name) in [("sourceRunId", args.source_run), ("sourceEngineId", args.source_engine)] {
         if let Some(name) = name {
@@ -48,10 +43,5 @@ pub(super) async fn run(args: SignalArgs, earlier: &Connection) -> Result<Exit, 
         }
     }
     let answer = client.write_channel(&args.run, &args.channel, &body).await?;
-    if args.json {
-        output::json(&answer)?;
-    } else {
-        output::line(&format!("{} has it in {}", args.run, args.channel))?;
-    }
-    Ok(Exit::Done)
+    args.host.show(&answer, &format!("{} has it in {}", args.run, args.channel))
 }

@@ -3,8 +3,7 @@
 use clap::Args;
 use comfy_table::Cell;
 
-use crate::args::Connection;
-use crate::client::Client;
+use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
 
@@ -15,19 +14,15 @@ pub(crate) struct ListArgs {
     /// Id of the agent
     #[arg(value_name = "AGENT")]
     agent: String,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    host: HostArgs,
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = Client::new(&args.connection.or(earlier))?;
+    let client = args.host.client(earlier)?;
     let records = client.deployments(&args.agent).await?;
-    if args.json {
-        output::json(&records)?;
-        return Ok(Exit::Done);
+    if args.host.json {
+        return output::document(&records);
     }
     let rows = records.into_iter().map(|record| {
         let share = record.canary_percent.map(|percent| format!("{percent} %"));

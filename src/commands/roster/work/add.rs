@@ -38,7 +38,7 @@ pub(super) async fn run(args: AddArgs, earlier: &Connection) -> Result<Exit, Com
         title: args.title,
     };
     let item = client.add_work(&member, &body).await?;
-    if args.target.json {
+    if args.target.host.json {
         output::json(&item)?;
         return Ok(Exit::Done);
     }

@@ -21,7 +21,7 @@ pub(crate) struct ListArgs {
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let (client, member) = args.target.reach(earlier).await?;
     let work = client.work(&member).await?;
-    if args.target.json {
+    if args.target.host.json {
         output::json(&json!({ "work": work }))?;
         return Ok(Exit::Done);
     }

@@ -1,16 +1,13 @@
 //! A host seen from the command line: one method per request, and every way it can go wrong as an exit code with a hint.
 
 mod agents;
-mod heartbeats;
 mod inbox;
-mod keys;
-mod memory;
+mod kinds;
 mod org_chart;
 mod packs;
 mod patience;
 mod roster;
 mod runs;
-mod schedules;
 mod secrets;
 mod triggers;
 mod upload;
@@ -29,7 +26,7 @@ use callboard_protocol::ErrorEnvelope;
 use crate::args::{ApiKey, Connection};
 use crate::exit::{CommandError, Exit};
 
-pub(crate) use keys::Made;
+pub(crate) use kinds::Kind;
 pub(crate) use secrets::Bounds;
 
 /// What the protocol leaves to the host lives under this prefix.

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use callboard_protocol::{RosterId, RunId};
 
-use crate::client::Client;
+use crate::client::{Client, Kind};
 use crate::exit::{CommandError, Exit};
 use crate::screen::mend::mend;
 use crate::screen::output;
@@ -66,7 +66,7 @@ pub(crate) async fn find_definition(
     let found = if RosterId::is_meant_by(name) {
         client.member(name).await.map(|_| None)
     } else if is_agent(name) {
-        client.agent(name).await.map(|_| None)
+        client.get::<serde_json::Value>(&Kind::AGENT, name, "").await.map(|_| None)
     } else {
         client.workflow(name).await.map(Some)
     };

@@ -1,26 +1,16 @@
 //! What the client asks about agents, with the deployments of their versions.
 
-use reqwest::Method;
 use serde_json::Value;
 
 use callboard_protocol::{AgentDeployment, DeploymentTransition};
 
-use super::{Client, or_not_found, segment};
+use super::{Client, Kind};
 use crate::exit::{CommandError, Exit};
 
 impl Client {
-    pub(crate) async fn agents(&self) -> Result<Value, CommandError> {
-        self.json(self.request(Method::GET, "/v1/agents")).await
-    }
-
-    pub(crate) async fn agent(&self, id: &str) -> Result<Value, CommandError> {
-        let found = self.json(self.request(Method::GET, &format!("/v1/agents/{}", segment(id))));
-        found.await.map_err(|error| no_agent(error, id))
-    }
-
     /// Refuses a name that nobody here has. A key that may not read agents leaves that to the host.
     pub(crate) async fn know_agent(&self, id: &str) -> Result<(), CommandError> {
-        match self.agent(id).await {
+        match self.get::<Value>(&Kind::AGENT, id, "").await {
             Err(error) if error.exit != Exit::Refused => Err(error),
             Ok(_) | Err(_) => Ok(()),
         }
@@ -31,8 +21,7 @@ impl Client {
         &self,
         agent: &str,
     ) -> Result<Vec<AgentDeployment>, CommandError> {
-        let found = self.json(self.request(Method::GET, &deployments_of(agent)));
-        found.await.map_err(|error| no_agent(error, agent))
+        self.get(&Kind::AGENT, agent, "/deployments").await
     }
 
     /// Answers the version's record afterwards.
@@ -41,9 +30,7 @@ impl Client {
         agent: &str,
         transition: &DeploymentTransition,
     ) -> Result<AgentDeployment, CommandError> {
-        let changed =
-            self.json(self.request(Method::POST, &deployments_of(agent)).json(transition));
-        let changed = changed.await.map_err(|error| no_agent(error, agent));
+        let changed = self.post(&Kind::AGENT, agent, "/deployments", Some(transition)).await;
         let Err(error) = changed else { return changed };
         let version = &transition.version;
         let is_installed = match error.exit {
@@ -56,13 +43,4 @@ impl Client {
         Err(CommandError::new(Exit::NotFound, format!("{agent} {version} is not installed"))
             .hint(format!("`callboard agents deploy list {agent}` shows its versions")))
     }
-}
-
-fn deployments_of(agent: &str) -> String {
-    format!("/v1/agents/{}/deployments", segment(agent))
-}
-
-fn no_agent(error: CommandError, agent: &str) -> CommandError {
-    let hint = "`callboard agents list` shows those that this key can see";
-    or_not_found(error, &format!("no agent {agent}"), hint)
 }

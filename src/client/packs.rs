@@ -7,18 +7,14 @@ use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Body, Method};
 use serde_json::Value;
 
-use super::{Client, EXTENSION, or_not_found, segment};
+use super::{Client, EXTENSION, Kind, segment};
 use crate::exit::{CommandError, Exit};
 use crate::screen::progress;
 
 impl Client {
-    pub(crate) async fn packs(&self) -> Result<Value, CommandError> {
-        self.json(self.request(Method::GET, &format!("{EXTENSION}/packs"))).await
-    }
-
     /// The versions whose contents nothing proves, as `name version`; none where this key may not list packs.
     pub(crate) async fn unverified_packs(&self) -> Option<BTreeSet<String>> {
-        let found = self.packs().await.ok()?;
+        let found = self.list(&Kind::PACK, &[]).await.ok()?;
         let packs = found["packs"].as_array()?.iter().filter(|pack| pack["verified"] == false);
         let part = |pack: &Value, name: &str| pack[name].as_str().unwrap_or_default().to_owned();
         Some(
@@ -34,7 +30,7 @@ impl Client {
         bar: ProgressBar,
     ) -> Result<Value, CommandError> {
         let request = self
-            .request_with(Method::POST, &format!("{EXTENSION}/packs"), query)?
+            .request_with(Method::POST, Kind::PACK.path, query)?
             .header(CONTENT_TYPE, "application/gzip")
             // A body in pieces has no length that anybody could know, so it is said.
             .header(CONTENT_LENGTH, archive.len());
@@ -50,13 +46,7 @@ impl Client {
     pub(crate) async fn remove_pack(&self, name: &str, version: &str) -> Result<(), CommandError> {
         let path = format!("{EXTENSION}/packs/{}/{}", segment(name), segment(version));
         let removed = self.send(self.request(Method::DELETE, &path)).await;
-        removed.map(drop).map_err(|error| {
-            or_not_found(
-                error,
-                &format!("no pack {name} {version}"),
-                "`callboard packs list` shows those that this key can see",
-            )
-        })
+        removed.map(drop).map_err(|error| Kind::PACK.missing(error, &format!("{name} {version}")))
     }
 }
 

@@ -1,8 +1,6 @@
 //! What the client asks about standing members.
 
 use reqwest::Method;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use callboard_protocol::{
@@ -10,7 +8,8 @@ use callboard_protocol::{
     RunId, WorkItem,
 };
 
-use super::{Client, EXTENSION, once, or_not_found, segment, without_nulls};
+use super::kinds::NOTHING;
+use super::{Client, EXTENSION, Kind, once, or_not_found, segment, without_nulls};
 use crate::exit::{CommandError, Exit};
 
 const SEEN: &str = "`callboard roster list` shows those that this key can see";
@@ -22,17 +21,13 @@ struct Fired {
 }
 
 impl Client {
-    pub(crate) async fn roster(&self) -> Result<Value, CommandError> {
-        self.json(self.request(Method::GET, &format!("{EXTENSION}/roster"))).await
-    }
-
     /// The id of a member that is named by it or, where only one is called so, by its persona.
     pub(crate) async fn member_id(&self, named: &str) -> Result<String, CommandError> {
         if RosterId::is_meant_by(named) {
             return Ok(named.to_owned());
         }
-        let path = format!("{EXTENSION}/roster");
-        let AgentRoster { roster, .. } = self.json(self.request(Method::GET, &path)).await?;
+        let AgentRoster { roster, .. } =
+            self.json(self.request(Method::GET, Kind::MEMBER.path)).await?;
         let is_called =
             |entry: &AgentRosterEntry| entry.persona.to_lowercase() == named.to_lowercase();
         let ids: Vec<String> =
@@ -63,25 +58,12 @@ impl Client {
     }
 
     pub(crate) async fn hire(&self, body: &HireMember) -> Result<AgentRosterEntry, CommandError> {
-        let request = self.request(Method::POST, &format!("{EXTENSION}/roster"));
+        let request = self.request(Method::POST, Kind::MEMBER.path);
         self.json(request.json(&without_nulls(body))).await
     }
 
     pub(crate) async fn member(&self, id: &str) -> Result<AgentRosterEntry, CommandError> {
-        self.of_member(Method::GET, id, "", None::<&()>).await
-    }
-
-    pub(crate) async fn change_member(
-        &self,
-        id: &str,
-        change: &Value,
-    ) -> Result<AgentRosterEntry, CommandError> {
-        self.of_member(Method::PATCH, id, "", Some(change)).await
-    }
-
-    pub(crate) async fn dismiss(&self, id: &str) -> Result<(), CommandError> {
-        let request = self.request(Method::DELETE, &path(id, ""));
-        self.send(request).await.map(drop).map_err(|error| no_member(error, id))
+        self.get(&Kind::MEMBER, id, "").await
     }
 
     /// Runs a workflow of a member for it.
@@ -91,13 +73,13 @@ impl Client {
         body: &FireMember,
         key: Option<&str>,
     ) -> Result<RunId, CommandError> {
-        let request = self.request(Method::POST, &path(id, "/fire")).json(body);
+        let request = self.request(Method::POST, &Kind::MEMBER.at(id, "/fire")).json(body);
         let fired: Result<Fired, CommandError> = self.json(once(request, key)).await;
         fired.map(|fired| fired.run_id).map_err(|error| match error.code.as_deref() {
             Some("member_paused") => {
                 error.hint(format!("`callboard roster resume {id}` lets it work again"))
             }
-            _ => no_member(error, id),
+            _ => Kind::MEMBER.missing(error, id),
         })
     }
 
@@ -113,11 +95,11 @@ impl Client {
 
     pub(crate) async fn activity(&self, id: &str, since: &str) -> Result<Value, CommandError> {
         let since = format!("/activity?since={}", segment(since));
-        self.of_member(Method::GET, id, &since, None::<&()>).await
+        self.get(&Kind::MEMBER, id, &since).await
     }
 
     pub(crate) async fn budget(&self, id: &str) -> Result<Value, CommandError> {
-        self.of_member(Method::GET, id, "/budget", None::<&()>).await
+        self.get(&Kind::MEMBER, id, "/budget").await
     }
 
     pub(crate) async fn set_budget(
@@ -125,11 +107,11 @@ impl Client {
         id: &str,
         allowance: &Value,
     ) -> Result<Value, CommandError> {
-        self.of_member(Method::PUT, id, "/budget", Some(allowance)).await
+        self.of(Method::PUT, &Kind::MEMBER, id, "/budget", Some(allowance)).await
     }
 
     pub(crate) async fn reset_budget(&self, id: &str) -> Result<Value, CommandError> {
-        self.of_member(Method::DELETE, id, "/budget", None::<&()>).await
+        self.of(Method::DELETE, &Kind::MEMBER, id, "/budget", NOTHING).await
     }
 
     pub(crate) async fn work(&self, id: &str) -> Result<Vec<WorkItem>, CommandError> {
@@ -137,7 +119,7 @@ impl Client {
         struct WorkList {
             work: Vec<WorkItem>,
         }
-        let list: WorkList = self.of_member(Method::GET, id, "/work", None::<&()>).await?;
+        let list: WorkList = self.get(&Kind::MEMBER, id, "/work").await?;
         Ok(list.work)
     }
 
@@ -146,7 +128,7 @@ impl Client {
         id: &str,
         body: &AddWork,
     ) -> Result<WorkItem, CommandError> {
-        self.of_member(Method::POST, id, "/work", Some(body)).await
+        self.of(Method::POST, &Kind::MEMBER, id, "/work", Some(body)).await
     }
 
     pub(crate) async fn move_work(
@@ -155,33 +137,11 @@ impl Client {
         work: &str,
         body: &MoveWork,
     ) -> Result<WorkItem, CommandError> {
-        let item = format!("{}/{}", path(id, "/work"), segment(work));
+        let item = format!("{}/{}", Kind::MEMBER.at(id, "/work"), segment(work));
         let moved = self.json(self.request(Method::PATCH, &item).json(body)).await;
         moved.map_err(|error| {
             let hint = format!("`callboard roster work list {id}` shows what there is");
             or_not_found(error, &format!("no work item {work} of {id}"), &hint)
         })
     }
-
-    async fn of_member<B: Serialize, T: DeserializeOwned>(
-        &self,
-        method: Method,
-        id: &str,
-        suffix: &str,
-        body: Option<&B>,
-    ) -> Result<T, CommandError> {
-        let mut request = self.request(method, &path(id, suffix));
-        if let Some(body) = body {
-            request = request.json(body);
-        }
-        self.json(request).await.map_err(|error| no_member(error, id))
-    }
-}
-
-fn path(id: &str, suffix: &str) -> String {
-    format!("{EXTENSION}/roster/{}{suffix}", segment(id))
-}
-
-fn no_member(error: CommandError, id: &str) -> CommandError {
-    or_not_found(error, &format!("no member {id}"), SEEN)
 }

@@ -1,8 +1,6 @@
 //! What the client asks about runs.
 
 use reqwest::{Method, Response};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use callboard_core::RunDiff;
@@ -11,7 +9,7 @@ use callboard_protocol::{
     RunSnapshot,
 };
 
-use super::{Client, EXTENSION, once, or_not_found, segment, without_nulls};
+use super::{Client, EXTENSION, Kind, once, segment, without_nulls};
 use crate::exit::CommandError;
 
 impl Client {
@@ -24,37 +22,9 @@ impl Client {
         self.json(once(request, key)).await
     }
 
-    pub(crate) async fn runs(&self, query: &[(&str, String)]) -> Result<Value, CommandError> {
-        self.json(self.request_with(Method::GET, &format!("{EXTENSION}/runs"), query)?).await
-    }
-
-    /// Every page of a list as one.
-    pub(crate) async fn all_runs(
-        &self,
-        mut query: Vec<(&'static str, String)>,
-    ) -> Result<Value, CommandError> {
-        let mut all = self.runs(&query).await?;
-        let mut cursor = all["nextCursor"].take();
-        while let Some(next) = cursor.as_str() {
-            query.retain(|(name, _)| *name != "cursor");
-            query.push(("cursor", next.to_owned()));
-            let mut page = self.runs(&query).await?;
-            cursor = page["nextCursor"].take();
-            if let (Some(all), Value::Array(runs)) =
-                (all["runs"].as_array_mut(), page["runs"].take())
-            {
-                all.extend(runs);
-            }
-        }
-        if let Some(fields) = all.as_object_mut() {
-            fields.remove("nextCursor");
-        }
-        Ok(all)
-    }
-
     /// The snapshot as the host wrote it, and as we understand it.
     pub(crate) async fn run(&self, id: &str) -> Result<(Value, RunSnapshot), CommandError> {
-        let value: Value = self.run_request(Method::GET, id, "", None::<&()>).await?;
+        let value: Value = self.get(&Kind::RUN, id, "").await?;
         let snapshot = self.understand(&value)?;
         Ok((value, snapshot))
     }
@@ -65,8 +35,7 @@ impl Client {
         struct Polled {
             events: Vec<RunEvent>,
         }
-        let polled: Polled =
-            self.run_request(Method::GET, id, "/events/poll?timeout=1", None::<&()>).await?;
+        let polled: Polled = self.get(&Kind::RUN, id, "/events/poll?timeout=1").await?;
         Ok(polled.events)
     }
 
@@ -74,15 +43,15 @@ impl Client {
     pub(crate) async fn diff(&self, a: &str, b: &str) -> Result<(Value, RunDiff), CommandError> {
         let against = format!(":diff?against={}", segment(b));
         let value: Value = self
-            .run_request(Method::GET, a, &against, None::<&()>)
+            .get(&Kind::RUN, a, &against)
             .await
-            .map_err(|error| no_run(error, &format!("{a} or {b}")))?;
+            .map_err(|error| Kind::RUN.missing(error, &format!("{a} or {b}")))?;
         let diff = self.understand(&value)?;
         Ok((value, diff))
     }
 
     pub(crate) async fn bundle(&self, id: &str) -> Result<Value, CommandError> {
-        self.run_request(Method::GET, id, "/debug-bundle", None::<&()>).await
+        self.get(&Kind::RUN, id, "/debug-bundle").await
     }
 
     /// Opens the live stream behind the given sequence.
@@ -99,7 +68,7 @@ impl Client {
             request = request.header("Last-Event-ID", sequence.to_string());
         }
         // Whoever follows a run comes back by itself.
-        self.answered(request.send().await).await.map_err(|error| no_run(error, id))
+        self.answered(request.send().await).await.map_err(|error| Kind::RUN.missing(error, id))
     }
 
     pub(crate) async fn cancel(
@@ -107,12 +76,11 @@ impl Client {
         id: &str,
         reason: Option<String>,
     ) -> Result<Value, CommandError> {
-        self.run_request(Method::POST, id, "/cancel", Some(&without_nulls(&CancelRun { reason })))
-            .await
+        self.post(&Kind::RUN, id, "/cancel", Some(&without_nulls(&CancelRun { reason }))).await
     }
 
     pub(crate) async fn pause(&self, id: &str, body: &PauseRun) -> Result<Value, CommandError> {
-        self.run_request(Method::POST, id, ":pause", Some(&without_nulls(body))).await
+        self.post(&Kind::RUN, id, ":pause", Some(&without_nulls(body))).await
     }
 
     pub(crate) async fn resume(
@@ -120,12 +88,11 @@ impl Client {
         id: &str,
         reason: Option<String>,
     ) -> Result<Value, CommandError> {
-        self.run_request(Method::POST, id, ":resume", Some(&without_nulls(&ResumeRun { reason })))
-            .await
+        self.post(&Kind::RUN, id, ":resume", Some(&without_nulls(&ResumeRun { reason }))).await
     }
 
     pub(crate) async fn fork(&self, id: &str, body: &ForkRun) -> Result<ForkedRun, CommandError> {
-        self.run_request(Method::POST, id, ":fork", Some(&without_nulls(body))).await
+        self.post(&Kind::RUN, id, ":fork", Some(&without_nulls(body))).await
     }
 
     /// What a run came from, up to what began it.
@@ -144,30 +111,8 @@ impl Client {
         let path = format!("{EXTENSION}/runs/{}/channels/{}", segment(run), segment(channel));
         let written = self.json(self.request(Method::POST, &path).json(body)).await;
         written.map_err(|error| match error.what.starts_with("no such run") {
-            true => no_run(error, run),
+            true => Kind::RUN.missing(error, run),
             false => error,
         })
     }
-
-    async fn run_request<B: Serialize, T: DeserializeOwned>(
-        &self,
-        method: Method,
-        id: &str,
-        suffix: &str,
-        body: Option<&B>,
-    ) -> Result<T, CommandError> {
-        let mut request = self.request(method, &format!("/v1/runs/{}{suffix}", segment(id)));
-        if let Some(body) = body {
-            request = request.json(body);
-        }
-        self.json(request).await.map_err(|error| no_run(error, id))
-    }
-}
-
-fn no_run(error: CommandError, id: &str) -> CommandError {
-    or_not_found(
-        error,
-        &format!("no run {id}"),
-        "`callboard runs list` shows those that this key can see",
-    )
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use callboard_core::SecretText;
 
-use super::{Client, EXTENSION, or_not_found, segment};
+use super::{Client, Kind};
 use crate::exit::CommandError;
 
 /// Where a secret may go, and until when.
@@ -35,24 +35,9 @@ impl Client {
         if let Some(expires_at) = bounds.expires_at {
             body["expiresAt"] = json!(expires_at);
         }
-        let response = self.send(self.request(Method::PUT, &path(name)).json(&body)).await?;
+        let response =
+            self.send(self.request(Method::PUT, &Kind::SECRET.at(name, "")).json(&body)).await?;
         let is_new = response.status() == StatusCode::CREATED;
         Ok(Stored { is_new, answer: self.read(response).await? })
     }
-
-    pub(crate) async fn secrets(&self) -> Result<Value, CommandError> {
-        self.json(self.request(Method::GET, &format!("{EXTENSION}/secrets"))).await
-    }
-
-    pub(crate) async fn remove_secret(&self, name: &str) -> Result<(), CommandError> {
-        let removed = self.send(self.request(Method::DELETE, &path(name))).await;
-        removed.map(drop).map_err(|error| {
-            let hint = "`callboard secrets list` shows those of this tenant";
-            or_not_found(error, &format!("no secret {name}"), hint)
-        })
-    }
-}
-
-fn path(name: &str) -> String {
-    format!("{EXTENSION}/secrets/{}", segment(name))
 }

@@ -4,7 +4,7 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use super::{Client, EXTENSION, or_not_found, segment};
+use super::{Client, Kind, segment};
 use crate::exit::{CommandError, Exit};
 
 impl Client {
@@ -12,13 +12,7 @@ impl Client {
     pub(crate) async fn workflow(&self, id: &str) -> Result<String, CommandError> {
         let response =
             self.send(self.request(Method::GET, &format!("/v1/workflows/{}", segment(id)))).await;
-        let response = response.map_err(|error| {
-            or_not_found(
-                error,
-                &format!("no workflow {id}"),
-                "`callboard workflows list` shows those that this key can see",
-            )
-        })?;
+        let response = response.map_err(|error| Kind::WORKFLOW.missing(error, id))?;
         self.text(response).await
     }
 
@@ -32,8 +26,8 @@ impl Client {
 
     /// Adds something that starts the workflow of `workflowId`. Where it is refused because there is none, that is
     /// what is said, as `run` says it.
-    pub(super) async fn add(&self, path: &str, body: &Value) -> Result<Value, CommandError> {
-        let added = self.json(self.request(Method::POST, path).json(body)).await;
+    pub(crate) async fn add(&self, kind: &Kind, body: &Value) -> Result<Value, CommandError> {
+        let added = self.create(kind, body).await;
         let Err(error) = added else { return added };
         let id = body["workflowId"].as_str().unwrap_or_default();
         match (error.exit, self.workflow(id).await) {
@@ -44,24 +38,13 @@ impl Client {
         }
     }
 
-    pub(crate) async fn workflows(&self) -> Result<Value, CommandError> {
-        self.json(self.request(Method::GET, &format!("{EXTENSION}/workflows"))).await
-    }
-
-    pub(crate) async fn remove_workflow(&self, id: &str) -> Result<(), CommandError> {
-        let path = format!("{EXTENSION}/workflows/{}", segment(id));
-        let removed = self.send(self.request(Method::DELETE, &path)).await;
-        let hint = "`callboard workflows list` shows those that this key can see";
-        removed.map(drop).map_err(|error| or_not_found(error, &format!("no workflow {id}"), hint))
-    }
-
     /// Registers or replaces a definition; answers whether it was new.
     pub(crate) async fn put_workflow(
         &self,
         id: &str,
         definition: Vec<u8>,
     ) -> Result<bool, CommandError> {
-        let request = self.request(Method::PUT, &format!("{EXTENSION}/workflows/{}", segment(id)));
+        let request = self.request(Method::PUT, &Kind::WORKFLOW.at(id, ""));
         let request = request.header(CONTENT_TYPE, "application/json").body(definition);
         Ok(self.send(request).await?.status() == StatusCode::CREATED)
     }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use callboard_protocol::{AgentRosterEntry, HireMember, RosterAgentRef, RunId};
 
 use crate::args::{ApiKey, Connection};
-use crate::client::Client;
+use crate::client::{Client, Kind};
 use crate::config::{Agents, Config};
 use crate::exit::{CommandError, Exit};
 use crate::process::{LogFormat, OnHangup, Stop, start_logging};
@@ -159,16 +159,20 @@ async fn set_up(client: &Client) -> Result<AgentRosterEntry, CommandError> {
 /// Lets a message come in through a queue of the member; answers the queue and the run.
 async fn fire(client: &Client, member: &AgentRosterEntry) -> Result<(String, RunId), CommandError> {
     let made = client
-        .subscribe(&json!({
-            "source": "queue",
-            "workflowId": WORKFLOW_ID,
-            "rosterId": member.roster_id,
-            "inputMapping": { "message": "queue.message" },
-        }))
+        .add(
+            &Kind::SUBSCRIPTION,
+            &json!({
+                "source": "queue",
+                "workflowId": WORKFLOW_ID,
+                "rosterId": member.roster_id,
+                "inputMapping": { "message": "queue.message" },
+            }),
+        )
         .await?;
     let queue = text_at(&made, "/subscription/subscriptionId")?.to_owned();
     let letter = json!({ "id": "letter-1", "payload": { "message": MESSAGE } });
-    let delivered = client.deliver(&queue, &letter).await?;
+    let delivered: Value =
+        client.post(&Kind::SUBSCRIPTION, &queue, "/deliver", Some(&letter)).await?;
     let run = RunId::from(text_at(&delivered, "/runId")?);
     say("fired", &format!("{WORKFLOW_ID}, by a message in {PERSONA}'s queue {queue}:"))?;
     output::line(&format!("{:12}{}", "", MESSAGE.italic()))?;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use callboard_protocol::Timestamp;
 
 use crate::args::{Connection, HostArgs};
+use crate::client::Kind;
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::Listing;
 use crate::screen::{output, words};
@@ -86,7 +87,7 @@ async fn add(args: AddArgs, earlier: &Connection) -> Result<Exit, CommandError> 
     if let Some(member) = client.maybe_member_id(args.roster.as_deref()).await? {
         body["rosterId"] = member.into();
     }
-    let made = client.add_heartbeat(&body).await?;
+    let made = client.add(&Kind::HEARTBEAT, &body).await?;
     if args.host.json {
         return output::document(&made);
     }
@@ -127,7 +128,7 @@ struct Look {
 
 async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
-    let found = client.heartbeats().await?;
+    let found = client.list(&Kind::HEARTBEAT, &[]).await?;
     let headers = ["id", "workflow", "every", "last", "changed", "address"];
     Listing::new("heartbeats", headers, "no heartbeats")
         .remedy("`callboard heartbeats add` makes one")
@@ -184,7 +185,8 @@ struct ResumeArgs {
 
 async fn pause(args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
-    let changed = client.enable_heartbeat(&args.id, false).await?;
+    let disabled = json!({ "enabled": false });
+    let changed: Value = client.change(&Kind::HEARTBEAT, &args.id, &disabled).await?;
     match args.host.json {
         true => output::json(&changed)?,
         false => output::line(&format!("{} paused", args.id))?,
@@ -194,7 +196,8 @@ async fn pause(args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandErr
 
 async fn resume(args: ResumeArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
-    let changed = client.enable_heartbeat(&args.id, true).await?;
+    let enabled = json!({ "enabled": true });
+    let changed: Value = client.change(&Kind::HEARTBEAT, &args.id, &enabled).await?;
     match args.host.json {
         true => output::json(&changed)?,
         false => output::line(&format!("{} resumed", args.id))?,
@@ -215,6 +218,6 @@ struct RemoveArgs {
 
 async fn remove(args: RemoveArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.connection.client(earlier)?;
-    client.remove_heartbeat(&args.id).await?;
+    client.remove(&Kind::HEARTBEAT, &args.id).await?;
     output::done(&format!("{} removed", args.id))
 }

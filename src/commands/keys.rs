@@ -9,7 +9,7 @@ use callboard_engine::{Clock, SystemClock};
 use callboard_protocol::Timestamp;
 
 use crate::args::{Connection, HostArgs};
-use crate::client::Made;
+use crate::client::Kind;
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::Listing;
 use crate::screen::{output, words};
@@ -92,7 +92,7 @@ async fn create(args: CreateArgs, earlier: &Connection) -> Result<Exit, CommandE
     if let Some(at) = args.expires_at {
         body["expiresAt"] = at.to_string().into();
     }
-    show_new(&client.create_key(&body).await?, args.host.json)
+    show_new(&client.create(&Kind::KEY, &body).await?, args.host.json)
 }
 
 #[derive(Debug, Args)]
@@ -114,7 +114,7 @@ struct Key {
 }
 
 async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let found = args.host.client(earlier)?.keys().await?;
+    let found = args.host.client(earlier)?.list(&Kind::KEY, &[]).await?;
     Listing::new("keys", ["id", "name", "state", "scopes"], "no keys")
         .remedy("`callboard keys create --name NAME` makes one")
         .show(found, args.host.json, |key: Key| {
@@ -154,9 +154,9 @@ struct RevokeArgs {
 async fn revoke(args: RevokeArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.connection.client(earlier)?;
     // Looked at before: a key may revoke itself.
-    let made = client.key(&args.id).await?;
-    let then = if args.cascade { Made::Stops } else { Made::GoesOn };
-    client.revoke_key(&args.id, then).await?;
+    let made: Value = client.get(&Kind::KEY, &args.id, "").await?;
+    let query = if args.cascade { "?cascade=1" } else { "" };
+    client.remove_with(&Kind::KEY, &args.id, query).await?;
     output::line(&format!("{} revoked", args.id))?;
     let mut is_any = false;
     let verb = if args.cascade { "stopped" } else { "goes on" };
@@ -188,7 +188,7 @@ struct RotateArgs {
 
 async fn rotate(args: RotateArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
-    show_new(&client.rotate_key(&args.id).await?, args.host.json)
+    show_new(&client.post(&Kind::KEY, &args.id, "/rotate", None::<&()>).await?, args.host.json)
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use callboard_protocol::Timestamp;
 
 use crate::args::{Connection, HostArgs};
+use crate::client::Kind;
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::{Listing, given};
 use crate::screen::{output, words};
@@ -136,7 +137,7 @@ struct ForgetArgs {
 
 async fn forget(args: ForgetArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.connection.client(earlier)?;
-    client.forget_memory(&args.id).await?;
+    client.remove(&Kind::MEMORY, &args.id).await?;
     output::done(&format!("{} forgotten", args.id))
 }
 
@@ -153,7 +154,7 @@ struct GetArgs {
 
 async fn get(args: GetArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
-    let found = client.memory_entry(&args.id).await?;
+    let found: Value = client.get(&Kind::MEMORY, &args.id, "").await?;
     match args.host.json {
         true => output::json(&found)?,
         false => Entry::read(found)?.print()?,
@@ -173,7 +174,7 @@ struct HistoryArgs {
 }
 
 async fn history(args: HistoryArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let found = args.host.client(earlier)?.memory_history(&args.id).await?;
+    let found = args.host.client(earlier)?.get(&Kind::MEMORY, &args.id, "/history").await?;
     Listing::new("versions", ["version", "written", "by", "content"], "no versions").show(
         found,
         args.host.json,
@@ -214,7 +215,7 @@ struct ListArgs {
 
 async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
-    let found = client.memory(&query(&args)).await?;
+    let found = client.list(&Kind::MEMORY, &query(&args)).await?;
     let headers = ["entry", "version", "kept in", "written", "content"];
     Listing::new("entries", headers, "nothing is remembered").show(
         found,
@@ -265,7 +266,7 @@ async fn restore(args: RestoreArgs, earlier: &Connection) -> Result<Exit, Comman
     if let Some(expected) = args.expected {
         body["expectedVersion"] = expected.into();
     }
-    let restored = client.restore_memory(&args.id, &body).await?;
+    let restored: Value = client.post(&Kind::MEMORY, &args.id, "/restore", Some(&body)).await?;
     if args.host.json {
         return output::document(&restored);
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use callboard_protocol::Timestamp;
 
 use crate::args::{Connection, HostArgs};
+use crate::client::Kind;
 use crate::exit::{CommandError, Exit};
 use crate::inputs::read_inputs;
 use crate::screen::listing::{Listing, given};
@@ -122,7 +123,7 @@ async fn add(args: AddArgs, earlier: &Connection) -> Result<Exit, CommandError> 
     if args.paused {
         body["enabled"] = false.into();
     }
-    let made = client.add_schedule(&body).await?;
+    let made = client.add(&Kind::SCHEDULE, &body).await?;
     if args.host.json {
         return output::document(&made);
     }
@@ -170,8 +171,9 @@ struct LastFire {
 async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
     let member = client.maybe_member_id(args.roster.as_deref()).await?;
-    let query = given([("workflowId", args.workflow), ("rosterId", member)]);
-    let found = json!({ "schedules": client.schedules(&query).await? });
+    let limit = Some("200".to_owned());
+    let query = given([("limit", limit), ("workflowId", args.workflow), ("rosterId", member)]);
+    let found = client.list_all(&Kind::SCHEDULE, "schedules", &query).await?;
     Listing::new("schedules", ["id", "workflow", "next", "last", "when"], "no schedules")
         .remedy("`callboard schedules add` makes one")
         .show(found, args.host.json, |line: Line| {
@@ -222,7 +224,8 @@ struct NextArgs {
 
 async fn next(args: NextArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
-    let found = client.next_fires(&args.id, args.count).await?;
+    let rest = format!("/next?count={}", args.count);
+    let found: Value = client.get(&Kind::SCHEDULE, &args.id, &rest).await?;
     if args.host.json {
         return output::document(&found);
     }
@@ -260,13 +263,15 @@ struct ResumeArgs {
 
 async fn pause(args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.connection.client(earlier)?;
-    client.change_schedule(&args.id, &json!({ "enabled": false })).await?;
+    let disabled = json!({ "enabled": false });
+    client.change::<Value>(&Kind::SCHEDULE, &args.id, &disabled).await?;
     output::done(&format!("{} paused", args.id))
 }
 
 async fn resume(args: ResumeArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.connection.client(earlier)?;
-    let resumed = client.change_schedule(&args.id, &json!({ "enabled": true })).await?;
+    let enabled = json!({ "enabled": true });
+    let resumed: Value = client.change(&Kind::SCHEDULE, &args.id, &enabled).await?;
     output::line(&format!("{} resumed", args.id))?;
     let next = text_of(&resumed, "nextFireAt");
     output::note(&if next.is_empty() {
@@ -290,7 +295,7 @@ struct RemoveArgs {
 
 async fn remove(args: RemoveArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.connection.client(earlier)?;
-    client.remove_schedule(&args.id).await?;
+    client.remove(&Kind::SCHEDULE, &args.id).await?;
     output::done(&format!("{} removed", args.id))
 }
 
@@ -307,6 +312,6 @@ struct RunNowArgs {
 
 async fn run_now(args: RunNowArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
-    let started = client.run_schedule(&args.id).await?;
+    let started: Value = client.post(&Kind::SCHEDULE, &args.id, "/run-now", None::<&()>).await?;
     args.host.show(&started, &text_of(&started, "runId"))
 }

@@ -12,6 +12,7 @@ use callboard_protocol::Timestamp;
 
 use crate::args::{Connection, HostArgs};
 use crate::client::Bounds;
+use crate::client::Kind;
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::Listing;
 use crate::screen::{output, words};
@@ -69,7 +70,7 @@ struct Secret {
 }
 
 async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let found = args.host.client(earlier)?.secrets().await?;
+    let found = args.host.client(earlier)?.list(&Kind::SECRET, &[]).await?;
     Listing::new("secrets", ["name", "created", "updated"], "no secrets")
         .remedy("`callboard secrets set NAME` stores one")
         .show(found, args.host.json, |secret: Secret| {
@@ -96,7 +97,7 @@ struct RemoveArgs {
 
 async fn remove(args: RemoveArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
-    client.remove_secret(&args.name).await?;
+    client.remove(&Kind::SECRET, &args.name).await?;
     args.host.show(&json!({ "removed": args.name }), &format!("{} removed", args.name))
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use callboard_protocol::Timestamp;
 
 use crate::args::{Connection, HostArgs};
+use crate::client::Kind;
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::{Listing, given};
 use crate::screen::{output, words};
@@ -105,7 +106,7 @@ async fn add(args: AddArgs, earlier: &Connection) -> Result<Exit, CommandError> 
         })?;
         body["inputMapping"][input] = path.into();
     }
-    let mut made = client.subscribe(&body).await?;
+    let mut made = client.add(&Kind::SUBSCRIPTION, &body).await?;
     with_addresses(&mut made, client.base());
     if args.host.json {
         return output::document(&made);
@@ -195,7 +196,8 @@ async fn deliver(args: DeliverArgs, earlier: &Connection) -> Result<Exit, Comman
                 .hint("a text is written as '\"text\"'")
         })?;
     }
-    let delivered = client.deliver(&args.id, &body).await?;
+    let delivered: Value =
+        client.post(&Kind::SUBSCRIPTION, &args.id, "/deliver", Some(&body)).await?;
     if args.host.json {
         return output::document(&delivered);
     }
@@ -237,7 +239,7 @@ struct Line {
 }
 
 async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let found = args.host.client(earlier)?.subscriptions().await?;
+    let found = args.host.client(earlier)?.list(&Kind::SUBSCRIPTION, &[]).await?;
     Listing::new(
         "subscriptions",
         ["id", "source", "state", "workflow", "for"],
@@ -275,7 +277,7 @@ struct RemoveArgs {
 }
 
 async fn remove(args: RemoveArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    args.connection.client(earlier)?.remove_subscription(&args.id).await?;
+    args.connection.client(earlier)?.remove(&Kind::SUBSCRIPTION, &args.id).await?;
     output::done(&format!("{} removed", args.id))
 }
 
@@ -312,7 +314,7 @@ struct ShowArgs {
 
 async fn show(args: ShowArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
-    let mut found = client.subscription(&args.id).await?;
+    let mut found: Value = client.get(&Kind::SUBSCRIPTION, &args.id, "").await?;
     with_addresses(&mut found, client.base());
     if args.host.json {
         return output::document(&found);
@@ -366,11 +368,15 @@ struct ResumeArgs {
 }
 
 async fn pause(args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    args.connection.client(earlier)?.set_subscription(&args.id, "paused").await?;
+    let paused = json!({ "state": "paused" });
+    let client = args.connection.client(earlier)?;
+    client.change::<Value>(&Kind::SUBSCRIPTION, &args.id, &paused).await?;
     output::done(&format!("{} paused", args.id))
 }
 
 async fn resume(args: ResumeArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    args.connection.client(earlier)?.set_subscription(&args.id, "active").await?;
+    let active = json!({ "state": "active" });
+    let client = args.connection.client(earlier)?;
+    client.change::<Value>(&Kind::SUBSCRIPTION, &args.id, &active).await?;
     output::done(&format!("{} resumed", args.id))
 }

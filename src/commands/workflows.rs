@@ -11,6 +11,7 @@ use serde_json::json;
 use callboard_core::{Plan, PlanError};
 
 use crate::args::{Connection, HostArgs};
+use crate::client::Kind;
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::Listing;
 use crate::screen::{output, words};
@@ -146,7 +147,7 @@ struct Listed {
 }
 
 async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let found = args.host.client(earlier)?.workflows().await?;
+    let found = args.host.client(earlier)?.list(&Kind::WORKFLOW, &[]).await?;
     Listing::new("workflows", ["id", "name", "version", "origin"], "no workflows")
         .remedy("`callboard workflows apply FILE` registers one")
         .show(found, args.host.json, |workflow: Listed| {
@@ -174,7 +175,7 @@ struct RemoveArgs {
 }
 
 async fn remove(args: RemoveArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    args.connection.client(earlier)?.remove_workflow(&args.workflow).await?;
+    args.connection.client(earlier)?.remove(&Kind::WORKFLOW, &args.workflow).await?;
     output::done(&format!("{} removed", args.workflow))
 }
 

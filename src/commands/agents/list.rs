@@ -6,6 +6,7 @@ use comfy_table::Cell;
 use callboard_protocol::AgentInventoryEntry;
 
 use crate::args::{Connection, HostArgs};
+use crate::client::Kind;
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::Listing;
 use crate::screen::words;
@@ -20,7 +21,7 @@ pub(crate) struct ListArgs {
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
-    let found = client.agents().await?;
+    let found = client.list(&Kind::AGENT, &[]).await?;
     let unverified = if args.host.json { None } else { client.unverified_packs().await };
     let headers = ["id", "version", "verified", "model", "label", "degraded"];
     Listing::new("agents", headers, "no agents")

@@ -1,10 +1,12 @@
 //! `callboard agents show`: one entry of the inventory.
 
 use clap::Args;
+use serde_json::Value;
 
 use callboard_protocol::AgentInventoryEntry;
 
 use crate::args::{Connection, HostArgs};
+use crate::client::Kind;
 use crate::exit::{CommandError, Exit};
 use crate::screen::{output, words};
 
@@ -21,7 +23,7 @@ pub(crate) struct ShowArgs {
 
 pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
-    let found = client.agent(&args.agent).await?;
+    let found: Value = client.get(&Kind::AGENT, &args.agent, "").await?;
     if args.host.json {
         return output::document(&found);
     }

@@ -8,7 +8,7 @@ use callboard_engine::{Clock, SystemClock};
 use callboard_protocol::Timestamp;
 
 use super::{Check, State};
-use crate::client::Client;
+use crate::client::{Client, Kind};
 use crate::exit::{CommandError, Exit};
 use crate::screen::words;
 
@@ -52,7 +52,7 @@ async fn key(client: &Client) -> Check {
         return Check::new(name, State::Warning, "none given")
             .hint("set CALLBOARD_API_KEY or pass --api-key");
     }
-    match client.runs(&[("limit", "1".to_owned())]).await {
+    match client.list(&Kind::LISTED_RUN, &[("limit", "1".to_owned())]).await {
         Ok(_) => Check::new(name, State::Ok, "accepted"),
         // Known, but not for this: that is for whoever made the key to judge.
         Err(error) if error.code.as_deref() == Some("forbidden") => {

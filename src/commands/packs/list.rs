@@ -5,6 +5,7 @@ use comfy_table::Cell;
 use serde::Deserialize;
 
 use crate::args::{Connection, HostArgs};
+use crate::client::Kind;
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::Listing;
 use crate::screen::words;
@@ -29,7 +30,7 @@ struct Listed {
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let found = args.host.client(earlier)?.packs().await?;
+    let found = args.host.client(earlier)?.list(&Kind::PACK, &[]).await?;
     Listing::new("packs", ["name", "version", "for", "verified", "signed by", "agents"], "no packs")
         .remedy("`callboard packs install PATH` installs one")
         .show(found, args.host.json, |pack: Listed| {

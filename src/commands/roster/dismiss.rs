@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::args::Connection;
+use crate::client::Kind;
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
 
@@ -23,6 +24,6 @@ pub(crate) struct DismissArgs {
 pub(super) async fn run(args: DismissArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.connection.client(earlier)?;
     let id = client.member_id(&args.member).await?;
-    client.dismiss(&id).await?;
+    client.remove(&Kind::MEMBER, &id).await?;
     output::done(&format!("{id} is dismissed"))
 }

@@ -7,6 +7,7 @@ use callboard_protocol::AgentRosterEntry;
 
 use super::{agent_of, workflows_of};
 use crate::args::{Connection, HostArgs};
+use crate::client::Kind;
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::Listing;
 use crate::screen::words;
@@ -20,7 +21,7 @@ pub(crate) struct ListArgs {
 }
 
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let found = args.host.client(earlier)?.roster().await?;
+    let found = args.host.client(earlier)?.list(&Kind::MEMBER, &[]).await?;
     Listing::new("roster", ["member", "persona", "state", "agent", "owns"], "no members")
         .remedy("`callboard roster hire --persona NAME --agent AGENT` brings one")
         .show(found, args.host.json, |member: AgentRosterEntry| {

@@ -3,8 +3,11 @@
 use clap::Args;
 use serde_json::json;
 
+use callboard_protocol::AgentRosterEntry;
+
 use super::Target;
 use crate::args::Connection;
+use crate::client::Kind;
 use crate::exit::{CommandError, Exit};
 
 #[derive(Debug, Args)]
@@ -22,13 +25,13 @@ pub(crate) struct PauseArgs {
 pub(super) async fn pause(args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let change = json!({ "enabled": false });
     let (client, id) = args.target.reach(earlier).await?;
-    let member = client.change_member(&id, &change).await?;
+    let member: AgentRosterEntry = client.change(&Kind::MEMBER, &id, &change).await?;
     args.target.tell(&member, "is paused")
 }
 
 pub(super) async fn resume(args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let change = json!({ "enabled": true });
     let (client, id) = args.target.reach(earlier).await?;
-    let member = client.change_member(&id, &change).await?;
+    let member: AgentRosterEntry = client.change(&Kind::MEMBER, &id, &change).await?;
     args.target.tell(&member, "works")
 }

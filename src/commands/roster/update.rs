@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Target;
 use crate::args::Connection;
-use crate::client::Client;
+use crate::client::{Client, Kind};
 use crate::exit::{CommandError, Exit};
 
 #[derive(Debug, Args)]
@@ -78,7 +78,7 @@ pub(super) async fn run(args: UpdateArgs, earlier: &Connection) -> Result<Exit, 
     }
     let member = match changes_nothing {
         true => client.member(&id).await?,
-        false => client.change_member(&id, &change).await?,
+        false => client.change(&Kind::MEMBER, &id, &change).await?,
     };
     args.target.tell(&member, "is changed")
 }

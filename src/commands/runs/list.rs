@@ -7,6 +7,7 @@ use serde::Deserialize;
 use callboard_protocol::{RunId, RunMetrics, RunStatus, Timestamp, WorkflowId};
 
 use crate::args::{Connection, HostArgs};
+use crate::client::Kind;
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::{Listing, given};
 use crate::screen::words;
@@ -71,8 +72,8 @@ pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, Co
     let member = client.maybe_member_id(args.member.as_deref()).await?;
     let query = query(&args, member);
     let found = match args.all {
-        true => client.all_runs(query).await?,
-        false => client.runs(&query).await?,
+        true => client.list_all(&Kind::LISTED_RUN, "runs", &query).await?,
+        false => client.list(&Kind::LISTED_RUN, &query).await?,
     };
     let headers = ["run", "workflow", "status", "created", "cost", "tags"];
     Listing::new("runs", headers, "no runs").show(found, args.host.json, |run: Listed| {

@@ -22,7 +22,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: &[Self] = &[Self::Prompt];
+    pub const ALL: &[Self] = &[Self::Prompt, Self::Schedule];
 
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,10 +1,12 @@
 //! Every feature that writes, with processes that die before and after each of its writes: once and twice in a row, with
 //! one process and with two. Whoever got no answer asks again, and readers see what they see undisturbed.
 
+mod careless;
 mod process;
 mod prompts;
 mod runs;
 mod scenario;
+mod schedules;
 
 use std::collections::BTreeSet;
 
@@ -32,6 +34,7 @@ features! {
     outward_calls: runs::OutwardCalls,
     prompts: prompts::PromptVersions,
     runs: runs::Runs,
+    schedules: schedules::FiringSchedules,
 }
 
 /// Kinds of records that no scenario writes, with the reason.

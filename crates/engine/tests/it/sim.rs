@@ -44,7 +44,7 @@ impl SimClock {
 }
 
 /// The first instant of every simulation.
-const EPOCH_MS: i64 = 1_700_000_000_000;
+pub(crate) const EPOCH_MS: i64 = 1_700_000_000_000;
 
 #[async_trait]
 impl Clock for SimClock {

@@ -11,16 +11,19 @@ use callboard_engine::{
     Activities, Done, Engine, EngineError, Filter, InMemoryStore, InterceptedStore, Outcome,
     Remember, Store, StoreError,
 };
-use callboard_protocol::Timestamp;
+use callboard_protocol::{Owner, Timestamp};
 
 use super::process::{Death, Process};
 use crate::roster::noop;
-use crate::sim::{SimClock, host_with, scope};
+use crate::sim::{EPOCH_MS, SimClock, host_with, scope};
 use crate::simulation::story;
 
 /// One feature: what is asked for, step by step, and what is seen of it afterwards.
 #[async_trait(?Send)]
 pub(super) trait Scenario {
+    /// Begins anew what outlives processes beside the store.
+    fn reset(&self) {}
+
     fn definitions(&self) -> Vec<String> {
         vec![noop()]
     }
@@ -61,6 +64,11 @@ impl Host {
     /// Lets simulated time pass.
     pub(super) async fn rest(&self, seconds: u64) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+
+    /// Waits until so much time has passed since the beginning.
+    pub(super) async fn wait_until(&self, since_start: u64) {
+        self.engine.clock().sleep_until(seconds(since_start)).await;
     }
 
     /// Makes a request under an idempotency key as the server does, and answers what it came to.
@@ -134,6 +142,7 @@ pub(super) struct Seen {
 
 /// Makes every request and lets everything settle; each process dies as it is told, and the next takes its place.
 async fn simulate(scenario: &dyn Scenario, deaths: &[Death], hosts: Hosts) -> Seen {
+    scenario.reset();
     let mut world = World::new(scenario);
     let mut deaths = deaths.iter().copied();
     let mut host = world.host(deaths.next());
@@ -201,6 +210,15 @@ fn worth_dying_at(writes: &[&str]) -> Vec<usize> {
         writes[index] == "claim" && writes.get(index + 1).is_none_or(|next| *next == "claim")
     };
     (0..writes.len()).filter(|index| !is_idle(*index)).map(|index| index + 1).collect()
+}
+
+/// So long after the beginning.
+pub(super) fn seconds(since_start: u64) -> Timestamp {
+    Timestamp::from_millis(EPOCH_MS).plus(Duration::from_secs(since_start))
+}
+
+pub(super) fn owner() -> Owner {
+    Owner { tenant: scope().tenant, workspace: None, principal: Some("key_1".into()) }
 }
 
 /// Every run with what its log says.

@@ -74,8 +74,6 @@ pub(super) fn build(
     let directory = AgentDirectory { registry: agents, deployments };
     let directory = Arc::new(WithModels { directory, table: minds.table.clone() });
     Engine::new(Parts {
-        memory: store.clone(),
-        files: store.clone(),
         roster: store.clone(),
         store,
         catalog,

@@ -51,7 +51,7 @@ impl Standing {
             queues: Queues::new(engine.clone(), store.clone()),
             pulse: Pulse::new(engine.clone(), store.clone(), egress.clone()),
             keeper: Keeper::new(engine.clone()),
-            sweeper: keep.map(|keep| Sweeper::new(engine.clone(), store.clone(), keep)),
+            sweeper: keep.map(|keep| Sweeper::new(engine.clone(), keep)),
         })
     }
 

@@ -28,8 +28,6 @@ fn engine() -> Engine {
     });
     catalog.load(&definition.to_string()).expect("a definition");
     let engine = Engine::new(Parts {
-        memory: store.clone(),
-        files: store.clone(),
         roster: store.clone(),
         secrets: store.clone(),
         store,

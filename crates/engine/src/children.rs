@@ -129,7 +129,7 @@ impl Engine {
                 parent.memory_handed_on()
             }
             MemoryScope::Inherit => MemoryBirth {
-                as_of: self.inner.memory.memory_position().await?,
+                as_of: self.inner.memory.position().await?,
                 ..parent.memory_handed_on()
             },
             MemoryScope::Isolated => MemoryBirth {

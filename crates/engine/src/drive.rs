@@ -466,7 +466,7 @@ impl Driver<'_> {
             None => self.memory.clone(),
         };
         let attempt = task.attempt.clone();
-        let files = Arc::clone(&inner.files);
+        let files = inner.files.clone();
         let files = FileAccess::new(&self.run, attempt.clone(), files, teller.clone());
         let way = (teller.clone(), shared);
         let (journal, clock) = (inner.memory.clone(), inner.clock.clone());

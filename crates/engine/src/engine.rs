@@ -50,8 +50,8 @@ pub(crate) struct Inner {
     pub(crate) catalog: Catalog,
     pub(crate) activities: Activities,
     pub(crate) directory: Arc<dyn Directory>,
-    pub(crate) memory: Arc<dyn Memory>,
-    pub(crate) files: Arc<dyn Files>,
+    pub(crate) memory: Memory,
+    pub(crate) files: Files,
     pub(crate) roster: Arc<dyn Roster>,
     pub(crate) secrets: Arc<dyn Secrets>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -90,8 +90,6 @@ pub struct Parts {
     pub catalog: Catalog,
     pub activities: Activities,
     pub directory: Arc<dyn Directory>,
-    pub memory: Arc<dyn Memory>,
-    pub files: Arc<dyn Files>,
     pub roster: Arc<dyn Roster>,
     pub secrets: Arc<dyn Secrets>,
     pub clock: Arc<dyn Clock>,
@@ -218,12 +216,12 @@ impl Engine {
         Self {
             inner: Arc::new(Inner {
                 since,
+                memory: Memory::new(Arc::clone(&parts.store)),
+                files: Files::new(Arc::clone(&parts.store)),
                 store: parts.store,
                 catalog: parts.catalog,
                 activities: parts.activities,
                 directory: parts.directory,
-                memory: parts.memory,
-                files: parts.files,
                 roster: parts.roster,
                 secrets: parts.secrets,
                 clock: parts.clock,
@@ -419,7 +417,7 @@ impl Engine {
         &self.inner.store
     }
 
-    pub fn memory(&self) -> &Arc<dyn Memory> {
+    pub fn memory(&self) -> &Memory {
         &self.inner.memory
     }
 

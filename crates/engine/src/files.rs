@@ -1,54 +1,23 @@
-//! The port to the files of workspaces: what agents and people hold to be true, in versions that nobody overwrites.
+//! The files of workspaces: what agents and people hold to be true, in versions that nobody overwrites. An owner is
+//! exact: whoever belongs to no workspace has files of their own, and sees no others.
 
 mod access;
 mod change;
 mod draft;
-
-use std::fmt;
-
-use async_trait::async_trait;
+mod store;
 
 use callboard_core::{Entry, Redactor};
-use callboard_protocol::{Event, FileVersion, RunId, Timestamp, WorkspaceFile};
-
-use crate::store::{NewRun, Scope, StoreError};
+use callboard_protocol::{Event, FileVersion, Timestamp, WorkspaceFile};
 
 pub use access::FileAccess;
 pub use change::FileChange;
 pub use draft::{Condition, FileDraft, FileError, MAX_FILE_BYTES, check_path};
+pub use store::Files;
 
 /// How many files a workspace holds: what one begins every run with is read by agents, not searched.
 pub const MAX_FILES: usize = 200;
 
-/// Files, by owner. An owner is exact: whoever belongs to no workspace has a workspace of their own, and sees no
-/// other. Runs write through [`crate::Append`] alone, so that a row and the event that tells of it are committed
-/// together.
-#[async_trait]
-pub trait Files: fmt::Debug + Send + Sync {
-    /// The files that stand there now and whose path begins so, by path, without what stands in them.
-    async fn list_files(&self, owner: &Scope, prefix: &str) -> Result<Vec<FileRecord>, StoreError>;
-
-    /// One version of a file; the newest where none is named, also if that one says that the file was removed.
-    async fn find_file(
-        &self,
-        owner: &Scope,
-        path: &str,
-        version: Option<u64>,
-    ) -> Result<Option<FileRecord>, StoreError>;
-
-    /// What a run's write of this name came to.
-    async fn file_of_write(
-        &self,
-        run: &RunId,
-        name: &str,
-    ) -> Result<Option<FileVersion>, StoreError>;
-
-    /// Writes a version for somebody outside of runs, with the run that tells of it, or neither.
-    /// [`StoreError::Moved`] as for an append.
-    async fn put_file(&self, row: FileRow, run: NewRun) -> Result<(), StoreError>;
-}
-
-/// One version of a file, as it is written. [`StoreError::Moved`] where the file is not at the version that this was
+/// One version of a file, as it is written. [`crate::StoreError::Moved`] where the file is not at the version that this was
 /// decided on, or where it is new and there is no room for it any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRow {

@@ -9,7 +9,6 @@ mod coding_sessions;
 mod deployments;
 mod effects;
 mod envelopes;
-mod files;
 mod heartbeats;
 mod inbox;
 mod links;
@@ -49,7 +48,6 @@ use crate::secrets::{HeldSecret, StoredSecret};
 use crate::store::{Digest, KeyMode, Outcome, Realm, Scope, StoreError};
 use budget::SetAside;
 use effects::StoredEffect;
-use files::Shelves;
 use memory::Journal;
 use packs::KeptPacks;
 use stored_run::StoredRun;
@@ -112,7 +110,6 @@ struct Tables {
     envelopes: BTreeMap<EnvelopeId, KeptEnvelope>,
     projected: BTreeMap<(Tenant, RunId), Vec<ProjectedEvent>>,
     journal: Journal,
-    files: Shelves,
     inbound: Inbound,
     roster: Vec<StoredMember>,
     work: Vec<KeptWork>,

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use callboard_core::Entry;
-use callboard_protocol::{RunId, RunStatus, Timestamp};
+use callboard_protocol::{MemoryId, RunId, RunStatus, Timestamp};
 
 use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
+use crate::memory::{Crowd, MemoryQuery, MemoryRecord};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery};
 use crate::store::{
     Batch, Claim, ClaimRequest, Claimed, Digest, Filter, Found, InboxFilter, InboxItem, Listed,
@@ -194,6 +195,39 @@ impl Store for InterceptedStore {
 
     async fn abandon_effect(&self, key: &EffectKey) -> Result<(), StoreError> {
         self.around(StoreCall::write("abandon_effect"), self.inner.abandon_effect(key)).await
+    }
+
+    async fn memory_position(&self) -> Result<u64, StoreError> {
+        self.around(StoreCall::read("memory_position"), self.inner.memory_position()).await
+    }
+
+    async fn recall(
+        &self,
+        scope: &Scope,
+        query: &MemoryQuery,
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        self.around(StoreCall::read("recall"), self.inner.recall(scope, query)).await
+    }
+
+    async fn memory_history(
+        &self,
+        scope: &Scope,
+        id: &MemoryId,
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        self.around(StoreCall::read("memory_history"), self.inner.memory_history(scope, id)).await
+    }
+
+    async fn crowded_memory(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
+        self.around(StoreCall::read("crowded_memory"), self.inner.crowded_memory(most)).await
+    }
+
+    async fn remove_ended(
+        &self,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RunId>, StoreError> {
+        let remove = self.inner.remove_ended(before, limit);
+        self.around(StoreCall::write("remove_ended"), remove).await
     }
 
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {

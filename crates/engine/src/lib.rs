@@ -90,8 +90,8 @@ pub use logs::{Logs, Window};
 pub use memory::{
     CONVERSATIONS, Commitment, Crowd, Due, Keeper, Lifetime, MAX_MEMORY_BYTES, MAX_TOKEN_BUDGET,
     Memory, MemoryAccess, MemoryAuthor, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord,
-    MemoryRow, Place, Seen as MemorySeen, TOKENIZER, Upkeep, UpkeepError, Wanted, next_expiry,
-    unreached, words,
+    MemoryRow, MemoryWrite, Place, Seen as MemorySeen, TOKENIZER, Upkeep, UpkeepError, Wanted,
+    add_memory, next_expiry, unreached, words,
 };
 pub use observe::Ended;
 pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};
@@ -104,7 +104,7 @@ pub use records::{
     RecordWrite, RunLink, Within,
 };
 pub use registry::{Keys, LinkSecrets, Made, Put, StoredKey, StoredWorkflow, Workflows};
-pub use retention::{Retention, Sweeper};
+pub use retention::Sweeper;
 pub use roster::{Roster, Spent, StoredMember, USAGE};
 pub use schedules::{
     BookError, DeclaredError, DueSchedules, LastTurn, MissedFire, NewSchedule, Overlap, Schedule,

@@ -1,4 +1,4 @@
-//! The port to what a tenant remembers: a journal of versions, in which nothing is overwritten.
+//! What a tenant remembers: a journal of versions, in which nothing is overwritten.
 
 mod commitment;
 mod draft;
@@ -6,9 +6,8 @@ mod keeper;
 mod recall;
 mod upkeep;
 
-use std::fmt;
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use callboard_core::MemoryView;
@@ -16,7 +15,8 @@ use callboard_protocol::{
     HeartbeatId, MemoryEntry, MemoryId, NodeId, Principal, Remembered, RunId, Timestamp,
 };
 
-use crate::store::{Scope, StoreError};
+use crate::records::{Key, Kind, RecordChange};
+use crate::store::{Batch, Scope, Store, StoreError};
 
 pub(crate) use draft::check_memory_ref;
 pub use draft::{Due, Lifetime, MAX_MEMORY_BYTES, MemoryDraft, MemoryError, unreached};
@@ -25,61 +25,124 @@ pub use recall::{MemoryAccess, Wanted};
 pub(crate) use recall::{Shared, rows_of};
 pub use upkeep::{MAX_TOKEN_BUDGET, TOKENIZER, Upkeep, UpkeepError};
 
-/// What is remembered, per tenant. Runs write to it through [`crate::Append`] alone, so that a row and the event
-/// that tells of it are committed together.
-#[async_trait]
-pub trait Memory: fmt::Debug + Send + Sync {
+/// What is remembered, per tenant. Runs write to it together with the events that tell of it.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    store: Arc<dyn Store>,
+}
+
+/// One change of what is remembered, as a part of a [`crate::Batch`].
+#[derive(Debug, Clone)]
+pub enum MemoryWrite {
+    Entry {
+        owner: Scope,
+        row: MemoryRow,
+    },
+    /// Erases every version of an entry that the scope may see, also for forks of the past.
+    Forget {
+        scope: Scope,
+        id: MemoryId,
+    },
+}
+
+impl Memory {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
     /// How far the journal has come. Every later row stands behind this.
-    async fn memory_position(&self) -> Result<u64, StoreError>;
+    pub async fn position(&self) -> Result<u64, StoreError> {
+        self.store.memory_position().await
+    }
 
     /// Finds entries that the caller may see and that have not expired, as `query` orders them.
-    async fn recall(
+    pub async fn recall(
         &self,
         scope: &Scope,
         query: &MemoryQuery,
-    ) -> Result<Vec<MemoryRecord>, StoreError>;
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        self.store.recall(scope, query).await
+    }
 
     /// Every version of an entry, newest first; none for an entry that the caller may not see.
-    async fn memory_history(
+    pub async fn history(
         &self,
         scope: &Scope,
         id: &MemoryId,
-    ) -> Result<Vec<MemoryRecord>, StoreError>;
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        self.store.memory_history(scope, id).await
+    }
+
+    /// Places of every tenant in which more than `most` entries stand that never expire.
+    pub async fn crowded(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
+        self.store.crowded_memory(most).await
+    }
 
     /// Writes a version of an entry that exists, from outside a run. [`StoreError::Moved`] where the entry is not at
     /// the version that this was decided on.
-    async fn amend(&self, scope: &Scope, row: MemoryRow) -> Result<MemoryRecord, StoreError>;
+    pub async fn amend(&self, scope: &Scope, row: MemoryRow) -> Result<MemoryRecord, StoreError> {
+        let moved = || StoreError::Moved { what: format!("entry {}", row.id) };
+        let newest = self.newest(scope, &row.id).await?;
+        let owner = newest.filter(|newest| newest.version == row.expected).ok_or_else(moved)?.owner;
+        let records = vec![commitment::change(&owner, &row)?];
+        let written = MemoryWrite::Entry { owner, row: row.clone() };
+        self.store.commit(Batch { memory: vec![written], records, ..Batch::default() }).await?;
+        let written = self.history(scope, &row.id).await?.into_iter();
+        // Somebody may have forgotten it at once; that is theirs to say.
+        let mut written = written.filter(|version| version.version == row.expected + 1);
+        written.next().ok_or_else(moved)
+    }
 
     /// Erases every version of an entry, also for forks of the past. Answers whether there was one.
-    async fn forget(&self, scope: &Scope, id: &MemoryId) -> Result<bool, StoreError>;
+    pub async fn forget(&self, scope: &Scope, id: &MemoryId) -> Result<bool, StoreError> {
+        let Some(newest) = self.newest(scope, id).await? else { return Ok(false) };
+        let records = vec![commitment::withdraw(&newest.owner, id)];
+        let forget = MemoryWrite::Forget { scope: scope.clone(), id: id.clone() };
+        self.store.commit(Batch { memory: vec![forget], records, ..Batch::default() }).await?;
+        Ok(true)
+    }
 
     /// Lets go of what a run saw of memory: it cannot be forked any more. Answers whether there is such a run.
-    async fn expire_snapshot(&self, scope: &Scope, run: &RunId) -> Result<bool, StoreError>;
+    pub async fn expire_snapshot(&self, scope: &Scope, run: &RunId) -> Result<bool, StoreError> {
+        if self.store.find(scope, run).await?.is_none() {
+            return Ok(false);
+        }
+        let expired = RecordChange::put(
+            Kind::ExpiredMemorySnapshot,
+            Key::of([run.as_str()]),
+            scope.clone(),
+            &(),
+        )?;
+        self.store.commit(Batch::of_records([expired.of_run(run)])).await?;
+        Ok(true)
+    }
 
     /// Whether what a run saw of memory can still be told.
-    async fn has_snapshot(&self, run: &RunId) -> Result<bool, StoreError>;
+    pub async fn has_snapshot(&self, run: &RunId) -> Result<bool, StoreError> {
+        let key = Key::of([run.as_str()]);
+        Ok(self.store.get(Kind::ExpiredMemorySnapshot, &key).await?.is_none())
+    }
 
-    /// Places of every tenant in which more than `most` entries stand that never expire. Those under
-    /// [`CONVERSATIONS`] are not looked at.
-    async fn crowded(&self, most: u64) -> Result<Vec<Crowd>, StoreError>;
-
-    /// Commitments of every tenant that are due and not settled, those that waited longest first.
-    async fn due_commitments(
+    async fn newest(
         &self,
-        at: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Commitment>, StoreError>;
+        scope: &Scope,
+        id: &MemoryId,
+    ) -> Result<Option<MemoryRecord>, StoreError> {
+        Ok(self.history(scope, id).await?.into_iter().next())
+    }
+}
 
-    /// A heartbeat of this owner has seen a change: what waits for that is due.
-    async fn commitments_come_due(
-        &self,
-        owner: &Scope,
-        heartbeat: &HeartbeatId,
-        at: Timestamp,
-    ) -> Result<(), StoreError>;
-
-    /// Nobody need be reminded of a commitment any more.
-    async fn settle_commitment(&self, commitment: &Commitment) -> Result<(), StoreError>;
+/// What is written with the events that tell of rows which a run remembers.
+pub fn add_memory(
+    batch: &mut Batch,
+    owner: &Scope,
+    rows: Vec<MemoryRow>,
+) -> Result<(), StoreError> {
+    for row in rows {
+        batch.records.push(commitment::change(owner, &row)?);
+        batch.memory.push(MemoryWrite::Entry { owner: owner.clone(), row });
+    }
+    Ok(())
 }
 
 /// Something that is remembered until its time has come.
@@ -93,7 +156,8 @@ pub struct Commitment {
     /// The heartbeat that it waited for.
     pub due_on: Option<HeartbeatId>,
     pub expires_at: Option<Timestamp>,
-    pub position: u64,
+    /// The version of its record.
+    pub(crate) standing: u64,
 }
 
 /// What agents say within a run is remembered under such names. It is the run's own, and nobody else's to tidy.
@@ -159,6 +223,8 @@ pub struct MemoryAuthor {
 #[serde(rename_all = "camelCase")]
 pub struct MemoryRecord {
     pub id: MemoryId,
+    #[serde(skip)]
+    pub owner: Scope,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub scope_id: String,
     pub memory_ref: String,

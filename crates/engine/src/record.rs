@@ -9,7 +9,9 @@ use callboard_protocol::{CancelRequested, ENGINE_VERSION, Event, ForkMode, RunId
 use crate::catalog::Uncompiled;
 use crate::decisions::{Decisions, Lane, Undecided};
 use crate::engine::{Done, Engine, EngineError, Remember};
-use crate::store::{Append, Fence, Opened, Row, Scope, StoreError};
+use crate::files::FileRow;
+use crate::memory::{self, MemoryRow};
+use crate::store::{Append, Batch, Fence, Opened, Row, Scope, StoreError};
 use crate::webhooks::callbacks;
 
 /// How often one command is decided anew because somebody else was faster. A run has one driver and few
@@ -32,8 +34,6 @@ pub(crate) fn append_of(run: &Run, entries: &[Entry], fence: Option<Fence>) -> A
         snapshot,
         interrupts: run.questions_after(entries),
         outcome: None,
-        memory: Vec::new(),
-        files: Vec::new(),
         callbacks: callbacks(run.birth(), entries),
         children: Vec::new(),
         wakes: waiting_parent(run, entries),
@@ -80,7 +80,43 @@ pub(crate) fn refuse_unreadable(run: &RunId, entries: &[Entry]) -> Result<(), En
     Err(EngineError::Unprocessable { run: run.clone(), why: Undecided::Unreadable(unreadable) })
 }
 
+/// What a run writes beside its log, with the events that tell of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rows {
+    pub(crate) memory: Vec<MemoryRow>,
+    pub(crate) files: Vec<FileRow>,
+}
+
 impl Engine {
+    /// Writes what was decided with all that belongs to it, and wakes whoever waits for it.
+    pub(crate) async fn commit(
+        &self,
+        run: &Run,
+        entries: &[Entry],
+        append: Append,
+        rows: Rows,
+    ) -> Result<(), StoreError> {
+        let (wakes, calls) = (append.wakes.clone(), !append.callbacks.is_empty());
+        let mut batch = Batch::of_append(append);
+        if !rows.memory.is_empty() {
+            memory::add_memory(&mut batch, &Scope::of(run.birth()), rows.memory)?;
+        }
+        if !rows.files.is_empty() {
+            let owner = Scope::of(run.birth());
+            batch.records.extend(self.inner.files.changes(&owner, run.id(), rows.files).await?);
+        }
+        self.inner.store.commit(batch).await?;
+        self.observe(run, entries);
+        if let Some(parent) = &wakes {
+            self.wake(parent);
+        }
+        if calls {
+            self.inner.asked.notify_one();
+        }
+        self.inner.log_grew();
+        Ok(())
+    }
+
     /// Reads and folds a run for whoever holds it.
     pub(crate) async fn open(&self, run: &RunId) -> Result<Option<Box<Run>>, EngineError> {
         self.open_if(Lane::Drive, run, |_| true).await
@@ -238,18 +274,9 @@ impl Engine {
                 at: entries.last().map_or(at, |last| last.at),
             };
             append.outcome = remember.map(|remember| remember(&done));
-            let (wakes, calls) = (append.wakes.clone(), !append.callbacks.is_empty());
-            match self.inner.store.append(append).await {
+            match self.commit(&state, &entries, append, Rows::default()).await {
                 Ok(()) => {
-                    self.observe(&state, &entries);
                     self.inner.nudge.notify_one();
-                    if let Some(parent) = &wakes {
-                        self.wake(parent);
-                    }
-                    if calls {
-                        self.inner.asked.notify_one();
-                    }
-                    self.inner.log_grew();
                     return Ok(done);
                 }
                 Err(StoreError::Conflict { .. }) => {}

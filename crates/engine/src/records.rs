@@ -17,15 +17,37 @@ use crate::store::{Realm, Scope, StoreError};
 /// What a record is. The name of a kind is stored, and is never given to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
+    Commitment,
+    ExpiredMemorySnapshot,
+    /// The newest version of a path, without its content.
+    File,
+    FileCount,
+    FileVersion,
+    FileWrite,
     Prompt,
     Schedule,
 }
 
 impl Kind {
-    pub const ALL: &[Self] = &[Self::Prompt, Self::Schedule];
+    pub const ALL: &[Self] = &[
+        Self::Commitment,
+        Self::ExpiredMemorySnapshot,
+        Self::File,
+        Self::FileCount,
+        Self::FileVersion,
+        Self::FileWrite,
+        Self::Prompt,
+        Self::Schedule,
+    ];
 
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Commitment => "commitment",
+            Self::ExpiredMemorySnapshot => "expired-memory-snapshot",
+            Self::File => "file",
+            Self::FileCount => "file-count",
+            Self::FileVersion => "file-version",
+            Self::FileWrite => "file-write",
             Self::Prompt => "prompt",
             Self::Schedule => "schedule",
         }
@@ -34,10 +56,7 @@ impl Kind {
     /// Whether a store may answer reads of this kind from what it read before, as long as it has written none of it:
     /// for what is read much more often than it changes.
     pub const fn is_cached(self) -> bool {
-        match self {
-            Self::Prompt => true,
-            Self::Schedule => false,
-        }
+        matches!(self, Self::File | Self::Prompt)
     }
 }
 

@@ -1,12 +1,8 @@
-//! How long ended runs are kept: the port, and the loop that lets go of those whose time is over.
+//! How long ended runs are kept: the loop that removes those whose time is over.
 
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-
-use callboard_protocol::{RunId, Timestamp};
+use callboard_protocol::Timestamp;
 
 use crate::engine::Engine;
 use crate::store::StoreError;
@@ -16,21 +12,10 @@ const BATCH: usize = 16;
 /// Nobody waits for it.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Lets go of whole runs.
-#[async_trait]
-pub trait Retention: fmt::Debug + Send + Sync {
-    /// Removes ended runs that have not moved since `before`, with all that is theirs alone, at most `limit` of them,
-    /// the oldest first; answers which. A run stays while something may need it: a run above or below it that has not
-    /// ended, a fork of it, a webhook that has not been told of it or could not be.
-    async fn remove_ended(&self, before: Timestamp, limit: usize)
-    -> Result<Vec<RunId>, StoreError>;
-}
-
 /// Removes runs that ended long enough ago. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Sweeper {
     engine: Engine,
-    runs: Arc<dyn Retention>,
     keep: Duration,
 }
 
@@ -40,8 +25,8 @@ impl Sweeper {
     pub const SHORTEST: Duration = Duration::from_secs(7 * 86_400);
 
     /// Runs on the engine's clock and tasks, and stops with it. A shorter time than [`Self::SHORTEST`] is that.
-    pub fn new(engine: Engine, runs: Arc<dyn Retention>, keep: Duration) -> Self {
-        Self { engine, runs, keep: keep.max(Self::SHORTEST) }
+    pub fn new(engine: Engine, keep: Duration) -> Self {
+        Self { engine, keep: keep.max(Self::SHORTEST) }
     }
 
     pub fn start(&self) {
@@ -54,7 +39,7 @@ impl Sweeper {
         let before = Timestamp::from_millis(now.as_millis().saturating_sub(keep));
         let mut gone = 0;
         loop {
-            let removed = self.runs.remove_ended(before, BATCH).await?;
+            let removed = self.engine.inner.store.remove_ended(before, BATCH).await?;
             gone += removed.len();
             if removed.len() < BATCH || self.engine.inner.stop.is_cancelled() {
                 return Ok(gone);

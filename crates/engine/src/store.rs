@@ -8,13 +8,12 @@ use serde::Serialize;
 
 use callboard_core::{Birth, Cause, Entry, Head, InterruptView};
 use callboard_protocol::{
-    HostId, InterruptKind, NodeId, Owner, RosterId, RunId, RunMetrics, RunStatus, Tenant,
+    HostId, InterruptKind, MemoryId, NodeId, Owner, RosterId, RunId, RunMetrics, RunStatus, Tenant,
     Timestamp, WorkflowId, Workspace,
 };
 
 use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
-use crate::files::FileRow;
-use crate::memory::MemoryRow;
+use crate::memory::{Crowd, MemoryQuery, MemoryRecord, MemoryWrite};
 use crate::records::{DueRecords, Key, Kind, Record, RecordChange, RecordQuery};
 use crate::webhooks::Callback;
 
@@ -112,6 +111,33 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Forgets the claim of a call that came to nothing and may be made again.
     async fn abandon_effect(&self, key: &EffectKey) -> Result<(), StoreError>;
 
+    /// How far the journal of memory has come. Every later row stands behind this.
+    async fn memory_position(&self) -> Result<u64, StoreError>;
+
+    /// Finds entries of memory that the caller may see and that have not expired, as `query` orders them.
+    async fn recall(
+        &self,
+        scope: &Scope,
+        query: &MemoryQuery,
+    ) -> Result<Vec<MemoryRecord>, StoreError>;
+
+    /// Every version of an entry, newest first; none for an entry that the caller may not see.
+    async fn memory_history(
+        &self,
+        scope: &Scope,
+        id: &MemoryId,
+    ) -> Result<Vec<MemoryRecord>, StoreError>;
+
+    /// Places of every tenant in which more than `most` entries stand that never expire. Those under
+    /// [`crate::CONVERSATIONS`] are not looked at.
+    async fn crowded_memory(&self, most: u64) -> Result<Vec<Crowd>, StoreError>;
+
+    /// Removes ended runs that have not moved since `before`, with all that is theirs alone, at most `limit` of them,
+    /// the oldest first; answers which. A run stays while something may need it: a run above or below it that has not
+    /// ended, a fork of it, a webhook that has not been told of it or could not be, a record that retains it.
+    async fn remove_ended(&self, before: Timestamp, limit: usize)
+    -> Result<Vec<RunId>, StoreError>;
+
     /// Finds what an idempotent request came to, unless that has expired.
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError>;
 
@@ -203,12 +229,17 @@ pub struct Batch {
     pub births: Vec<NewRun>,
     pub appends: Vec<Append>,
     pub records: Vec<RecordChange>,
+    pub memory: Vec<MemoryWrite>,
     /// What the idempotent request came to that this batch is for, and the time by which an earlier outcome must have
     /// expired.
     pub outcome: Option<(Outcome, Timestamp)>,
 }
 
 impl Batch {
+    pub fn of_append(append: Append) -> Self {
+        Self { appends: vec![append], ..Self::default() }
+    }
+
     pub fn of_records(records: impl IntoIterator<Item = RecordChange>) -> Self {
         Self { records: records.into_iter().collect(), ..Self::default() }
     }
@@ -303,10 +334,6 @@ pub struct Append {
     /// Every question that the run asks after this append, as readers may see it; none leaves them as they were.
     pub interrupts: Option<Vec<InterruptView>>,
     pub outcome: Option<Outcome>,
-    /// What the run remembers with this append.
-    pub memory: Vec<MemoryRow>,
-    /// The files that the run writes with this append.
-    pub files: Vec<FileRow>,
     /// The questions of this append that are to be brought to the run's own address.
     pub callbacks: Vec<Callback>,
     /// Runs that begin with this append.

@@ -269,8 +269,6 @@ impl Ending<'_> {
             snapshot: serde_json::to_string(&seen).ok(),
             interrupts: Some(Vec::new()),
             outcome: None,
-            memory: Vec::new(),
-            files: Vec::new(),
             callbacks: Vec::new(),
             children: Vec::new(),
             wakes: self.birth.parent.as_ref().map(|parent| parent.run_id.clone()),

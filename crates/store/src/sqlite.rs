@@ -16,7 +16,6 @@ mod deployments;
 mod effects;
 mod envelopes;
 mod fault;
-mod files;
 mod heartbeats;
 mod inbox;
 mod known;
@@ -58,13 +57,13 @@ use rusqlite::Connection;
 
 use callboard_core::Entry;
 use callboard_engine::{
-    Batch, Begun, Changes, Claim, ClaimRequest, Claimed, Digest, DueRecords, EffectClaim,
+    Batch, Begun, Changes, Claim, ClaimRequest, Claimed, Crowd, Digest, DueRecords, EffectClaim,
     EffectKey, Filter, Found, InboxFilter, InboxItem, Key, KeyMode, Keys, Kind, LinkSecrets,
-    Listed, Made, Opened, Outcome, Page, Put, Realm, Record, RecordChange, RecordQuery, Scope,
-    SettledEffect, SigningSecrets, Store, StoreError, StoredKey, StoredMember, StoredWorkflow,
-    Subscription, Workflows,
+    Listed, Made, MemoryQuery, MemoryRecord, Opened, Outcome, Page, Put, Realm, Record,
+    RecordChange, RecordQuery, Scope, SettledEffect, SigningSecrets, Store, StoreError, StoredKey,
+    StoredMember, StoredWorkflow, Subscription, Workflows,
 };
-use callboard_protocol::{KeyId, RunId, RunStatus, Tenant, Timestamp, WorkflowId, hex};
+use callboard_protocol::{KeyId, MemoryId, RunId, RunStatus, Tenant, Timestamp, WorkflowId, hex};
 
 use crate::seal::Seal;
 use known::Known;
@@ -86,11 +85,11 @@ pub struct SqliteStore {
     changes: Arc<Changes>,
     recent: Arc<Recent>,
     records: Arc<Known<RecordRead, Vec<Record>>>,
+    kinds: Arc<records::Kinds>,
     definitions: Arc<Known<Name, StoredWorkflow>>,
     subscriptions: Arc<Known<String, (Subscription, SigningSecrets)>>,
     roster: Arc<Known<roster::Asked, Vec<StoredMember>>>,
     memory: memory::Position,
-    files: files::Any,
     readers: Readers,
     writer: Writer,
     /// Freed last, when nothing of ours touches the folder any more.
@@ -157,6 +156,9 @@ impl RecordRead {
 impl SqliteStore {
     /// What is read much more often than it changes is answered from memory until it does.
     async fn read_records(&self, read: RecordRead) -> Result<Vec<Record>, StoreError> {
+        if !self.kinds.has(read.kind()) {
+            return Ok(Vec::new());
+        }
         let seal = Arc::clone(&self.seal);
         let asked = read.clone();
         let from_disk = self.readers.read(move |db| match &asked {
@@ -200,6 +202,9 @@ impl Store for SqliteStore {
     }
 
     async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError> {
+        if !self.kinds.has(kind) {
+            return Ok(DueRecords::default());
+        }
         let seal = Arc::clone(&self.seal);
         self.readers.read(move |db| records::due(db, &seal, kind, at, most)).await
     }
@@ -324,6 +329,47 @@ impl Store for SqliteStore {
     async fn abandon_effect(&self, key: &EffectKey) -> Result<(), StoreError> {
         let key = key.clone();
         self.writer.write(move |db| effects::abandon(db, &key)).await
+    }
+
+    async fn memory_position(&self) -> Result<u64, StoreError> {
+        Ok(self.memory.get())
+    }
+
+    async fn recall(
+        &self,
+        scope: &Scope,
+        query: &MemoryQuery,
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        let (scope, query) = (scope.clone(), query.clone());
+        self.readers.read(move |db| memory::recall(db, &scope, &query)).await
+    }
+
+    async fn memory_history(
+        &self,
+        scope: &Scope,
+        id: &MemoryId,
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        let (scope, id) = (scope.clone(), id.clone());
+        self.readers.read(move |db| memory::history(db, &scope, &id)).await
+    }
+
+    async fn crowded_memory(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
+        self.readers.read(move |db| memory::crowded(db, most)).await
+    }
+
+    async fn remove_ended(
+        &self,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RunId>, StoreError> {
+        let (recent, known) = (Arc::clone(&self.recent), Arc::clone(&self.records));
+        let remove = move |db: &Connection, (): &()| retention::remove(db, before, limit);
+        let forget = move |(), gone: Vec<RunId>| {
+            gone.iter().for_each(|run| recent.forget(run));
+            known.forget(|_| !gone.is_empty());
+            gone
+        };
+        self.writer.write_then((), remove, forget).await
     }
 
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {

@@ -57,9 +57,8 @@ mod webhooks;
 use std::sync::Arc;
 
 use callboard_engine::{
-    Annotations, CodingSessions, Deployments, Envelopes, Files, Heartbeats, InMemoryStore, Keys,
-    LinkSecrets, Logs, Memory, Packs, Retention, Roster, Secrets, Store, Triggers, Webhooks, Work,
-    Workflows,
+    Annotations, CodingSessions, Deployments, Envelopes, Heartbeats, InMemoryStore, Keys,
+    LinkSecrets, Logs, Packs, Roster, Secrets, Store, Triggers, Webhooks, Work, Workflows,
 };
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
@@ -75,9 +74,6 @@ trait Ports:
     + Packs
     + Deployments
     + Envelopes
-    + Memory
-    + Files
-    + Retention
     + Roster
     + Heartbeats
     + Work
@@ -98,9 +94,6 @@ impl<T> Ports for T where
         + Packs
         + Deployments
         + Envelopes
-        + Memory
-        + Files
-        + Retention
         + Triggers
         + Roster
         + Heartbeats

@@ -11,8 +11,7 @@ use std::path::Path;
 
 use callboard_core::Delivered;
 use callboard_engine::{
-    Append, Care, Circuit, EventFilter, LogPosition, Retention, Secret, Store, StoreError, Webhook,
-    Webhooks,
+    Append, Care, Circuit, EventFilter, LogPosition, Secret, Store, StoreError, Webhook, Webhooks,
 };
 use callboard_protocol::{Object, RunStatus, Timestamp};
 use callboard_store::{OpenError, SqliteStore};

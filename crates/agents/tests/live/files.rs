@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callboard_engine::{Files as _, KeyMode, Scope};
+use callboard_engine::{Files, KeyMode, Scope};
 use serde_json::{Value, json};
 
 use crate::given::{Script, World, agent_order, calls, offered, results, says, task, told};
@@ -60,7 +60,11 @@ async fn a_crash_at_any_append_writes_the_file_once() {
             let world = World::with(writing(), working).await;
             let (log, _) = world.survive(agent_order(task(), json!({})), fate).await;
             assert_eq!(told(&log, "workspace.updated").len(), 1, "{fate:?}");
-            let file = world.store.find_file(&owner(), "PLAN.md", None).await.unwrap().unwrap();
+            let file = Files::new(world.store.clone())
+                .find_file(&owner(), "PLAN.md", None)
+                .await
+                .unwrap()
+                .unwrap();
             assert_eq!(file.version, 1, "{fate:?}");
         }
     }

@@ -321,8 +321,6 @@ impl World {
             }),
             roster: Arc::clone(&self.store) as _,
             secrets: Arc::clone(&self.store) as _,
-            memory: Arc::clone(&self.store) as _,
-            files: Arc::clone(&self.store) as _,
             clock: Arc::clone(&self.clock) as _,
             ids: CountedIds::new(name),
             options: Options {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use callboard_engine::{
-    Engine, KeyMode, Memory as _, MemoryQuery, MemoryRecord, Order, Place, Recorded, Scope,
-    Store as _,
+    Engine, KeyMode, MemoryQuery, MemoryRecord, Order, Place, Recorded, Scope, Store as _,
 };
 use callboard_protocol::Timestamp;
 use serde_json::{Value, json};

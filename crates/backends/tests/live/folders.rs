@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use callboard_backends::{CliAgents, CliSettings, CliSurroundings, FolderSweeper, RunFolders};
-use callboard_engine::{Clock as _, Retention as _};
+use callboard_engine::{Clock as _, Store as _};
 use callboard_protocol::{Object, RunId, Tenant};
 use serde_json::json;
 

@@ -11,7 +11,7 @@ use crate::decisions::{Decisions, Lane};
 use crate::engine::EngineError;
 use crate::files::file_rows_of;
 use crate::memory::rows_of;
-use crate::record::append_of;
+use crate::record::{Rows, append_of};
 use crate::store::{Append, Claim, Fence, StoreError, Then};
 
 /// Waits up to this long are sat out with claim and state in memory; longer ones release the run.
@@ -25,6 +25,7 @@ const HEAVY: usize = 1 << 20;
 struct Decided {
     entries: Vec<Entry>,
     append: Append,
+    rows: Rows,
     then: Then,
 }
 
@@ -66,9 +67,11 @@ fn decide(run: &mut Run, steps: &[Step], kept: &Kept, terms: Terms) -> Option<De
     let begun = steps.iter().filter_map(|step| step.child.as_ref());
     let begun = begun.filter(|child| run.has_started(child.run.id()));
     append.children = begun.map(|child| (*child.record).clone()).collect();
-    append.memory = rows_of(run, &entries, &kept.memory);
-    append.files = file_rows_of(&entries, &kept.files);
-    Some(Decided { entries, append, then })
+    let rows = Rows {
+        memory: rows_of(run, &entries, &kept.memory),
+        files: file_rows_of(&entries, &kept.files),
+    };
+    Some(Decided { entries, append, rows, then })
 }
 
 impl Driver<'_> {
@@ -104,24 +107,15 @@ impl Driver<'_> {
             let (decided, these, theirs) = decided.await?;
             (steps, kept) = (these, theirs);
             self.place.weigh(self.run.weight());
-            let Some(Decided { entries, append, then }) = decided else {
+            let Some(Decided { entries, append, rows, then }) = decided else {
                 return self.rest(now).await;
             };
-            let (wakes, calls) = (append.wakes.clone(), !append.callbacks.is_empty());
-            match self.engine.inner.store.append(append).await {
+            match self.engine.commit(&self.run, &entries, append, rows).await {
                 Ok(()) => {
-                    self.engine.observe(&self.run, &entries);
-                    if let Some(parent) = &wakes {
-                        self.engine.wake(parent);
-                    }
                     let begun = steps.into_iter().filter_map(|step| step.child);
                     for child in begun.filter(|child| self.run.has_started(child.run.id())) {
                         self.engine.drive_child(child);
                     }
-                    if calls {
-                        self.engine.inner.asked.notify_one();
-                    }
-                    self.engine.inner.log_grew();
                     self.share_memory(&entries);
                     self.stop_superseded();
                     return Ok((then == Then::Release).then_some(Left::Released));

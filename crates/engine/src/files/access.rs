@@ -15,7 +15,7 @@ const TRIES: usize = 8;
 /// Reads and writes the files of a workspace for one attempt.
 #[derive(Debug, Clone)]
 pub struct FileAccess {
-    files: Arc<dyn Files>,
+    files: Files,
     teller: Teller,
     owner: Scope,
     /// What the run saw when the attempt began. It does not change while the attempt lasts.
@@ -28,7 +28,7 @@ pub struct FileAccess {
 }
 
 impl FileAccess {
-    pub(crate) fn new(run: &Run, attempt: Attempt, files: Arc<dyn Files>, teller: Teller) -> Self {
+    pub(crate) fn new(run: &Run, attempt: Attempt, files: Files, teller: Teller) -> Self {
         let birth = run.birth();
         Self {
             files,
@@ -94,7 +94,7 @@ impl FileAccess {
             write,
         };
         for _ in 0..TRIES {
-            row.expected = condition.judge(&*self.files, &self.owner, &row.path).await?;
+            row.expected = condition.judge(&self.files, &self.owner, &row.path).await?;
             let (file, kept) = (row.version(), Kept::file(row.clone()));
             let facts = vec![Fact::File(file.clone())];
             match self.teller.tell(self.attempt.clone(), facts, kept).await {

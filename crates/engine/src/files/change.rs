@@ -56,7 +56,7 @@ impl FileChange {
 }
 
 impl Engine {
-    pub fn files(&self) -> &Arc<dyn Files> {
+    pub fn files(&self) -> &Files {
         &self.inner.files
     }
 
@@ -69,7 +69,7 @@ impl Engine {
     ) -> Result<FileChange, FileError> {
         let FileDraft { path, content, content_type } = draft.checked()?;
         let scope = scope_of(&owner, mode);
-        let expected = condition.judge(&*self.inner.files, &scope, &path).await?;
+        let expected = condition.judge(&self.inner.files, &scope, &path).await?;
         let (content, at) = (Some(content), self.inner.clock.now());
         let row = FileRow { path, expected, content, content_type, at, write: WRITE.to_owned() };
         Ok(FileChange { owner, mode, row })
@@ -108,7 +108,7 @@ impl Engine {
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
         let newborn = self.telling(change.telling(), change.row.at)?;
-        let (files, row) = (Arc::clone(&self.inner.files), change.row);
+        let (files, row) = (self.inner.files.clone(), change.row);
         let write = move |record: Box<NewRun>| async move { files.put_file(row, *record).await };
         Ok(self.bring_up_with(newborn, remember, write).await?)
     }

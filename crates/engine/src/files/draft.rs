@@ -124,7 +124,7 @@ impl Condition {
     /// The version that a write of this path is decided on.
     pub(super) async fn judge(
         &self,
-        files: &dyn Files,
+        files: &Files,
         owner: &Scope,
         path: &str,
     ) -> Result<u64, FileError> {

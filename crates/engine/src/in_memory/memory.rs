@@ -2,14 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use async_trait::async_trait;
+use callboard_protocol::{MemoryId, Remembered};
 
-use callboard_protocol::{HeartbeatId, MemoryId, Remembered, RunId, Timestamp};
-
-use super::InMemoryStore;
 use crate::memory::{
-    CONVERSATIONS, Commitment, Crowd, Due, Memory, MemoryQuery, MemoryRecord, MemoryRow, Seen,
-    next_expiry,
+    CONVERSATIONS, Crowd, MemoryQuery, MemoryRecord, MemoryRow, MemoryWrite, Seen, next_expiry,
 };
 use crate::store::{Scope, StoreError};
 
@@ -19,12 +15,6 @@ pub(super) struct Journal {
     rows: Vec<(Scope, MemoryRecord)>,
     /// Positions are never given twice, also when what stood there was forgotten.
     position: u64,
-    /// Positions of commitments that nobody has settled, with when they are due.
-    due: BTreeMap<u64, Timestamp>,
-    /// Of those that wait for a heartbeat, which.
-    waiting: BTreeMap<u64, HeartbeatId>,
-    /// Runs whose view of memory was let go of.
-    expired: BTreeSet<RunId>,
 }
 
 impl Journal {
@@ -35,7 +25,7 @@ impl Journal {
         rows.map(|(_, record)| record)
     }
 
-    pub(super) fn refuse_moved(&self, owner: &Scope, rows: &[MemoryRow]) -> Result<(), StoreError> {
+    fn refuse_moved(&self, owner: &Scope, rows: &[&MemoryRow]) -> Result<(), StoreError> {
         let mut written: BTreeMap<&MemoryId, u64> = BTreeMap::new();
         for row in rows {
             let stored = || self.versions(owner, &row.id).last().map_or(0, |last| last.version);
@@ -58,11 +48,34 @@ impl Journal {
         Ok(())
     }
 
-    pub(super) fn write(&mut self, owner: &Scope, row: MemoryRow) -> MemoryRecord {
+    /// Checks all writes of a batch before one of them is made.
+    pub(super) fn check(&self, writes: &[MemoryWrite]) -> Result<(), StoreError> {
+        let mut rows: BTreeMap<&Scope, Vec<&MemoryRow>> = BTreeMap::new();
+        for write in writes {
+            if let MemoryWrite::Entry { owner, row } = write {
+                rows.entry(owner).or_default().push(row);
+            }
+        }
+        rows.into_iter().try_for_each(|(owner, rows)| self.refuse_moved(owner, &rows))
+    }
+
+    pub(super) fn apply(&mut self, writes: Vec<MemoryWrite>) {
+        for write in writes {
+            match write {
+                MemoryWrite::Entry { owner, row } => self.write(&owner, row),
+                MemoryWrite::Forget { scope, id } => {
+                    self.rows.retain(|(owner, record)| !scope.includes(owner) || record.id != id);
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, owner: &Scope, row: MemoryRow) {
         let before = self.versions(owner, &row.id).last().cloned();
         self.position += 1;
         let record = MemoryRecord {
             id: row.id,
+            owner: owner.clone(),
             scope_id: row.scope_id,
             memory_ref: row.memory_ref,
             content: row.content,
@@ -79,15 +92,6 @@ impl Journal {
             superseded_by: None,
             first: before.as_ref().map_or(self.position, |before| before.first),
         };
-        if let Some(before) = &before {
-            self.due.remove(&before.position);
-            self.waiting.remove(&before.position);
-        }
-        match row.due {
-            Some(Due::At(due_at)) => drop(self.due.insert(self.position, due_at)),
-            Some(Due::On(heartbeat)) => drop(self.waiting.insert(self.position, heartbeat)),
-            None => {}
-        }
         let replaced = before
             .iter()
             .map(|before| Remembered { id: before.id.clone(), version: before.version });
@@ -99,11 +103,10 @@ impl Journal {
                 row.superseded_by = Some(self.position);
             }
         }
-        self.rows.push((owner.clone(), record.clone()));
-        record
+        self.rows.push((owner.clone(), record));
     }
 
-    fn recall(&self, scope: &Scope, query: &MemoryQuery) -> Vec<MemoryRecord> {
+    pub(super) fn recall(&self, scope: &Scope, query: &MemoryQuery) -> Vec<MemoryRecord> {
         let shown = |record: &MemoryRecord| query.seen.as_ref().is_none_or(|it| it.shows(record));
         let visible =
             || self.rows.iter().filter(|(owner, record)| scope.includes(owner) && shown(record));
@@ -120,6 +123,37 @@ impl Journal {
         found.truncate(query.limit);
         found
     }
+
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    pub(super) fn history(&self, scope: &Scope, id: &MemoryId) -> Vec<MemoryRecord> {
+        let rows = self.rows.iter().rev();
+        let visible = rows.filter(|(owner, record)| scope.includes(owner) && record.id == *id);
+        visible.map(|(_, record)| record.clone()).collect()
+    }
+
+    pub(super) fn crowded(&self, most: u64) -> Vec<Crowd> {
+        let mut places: BTreeMap<(&Scope, &str, &str), (u64, u64)> = BTreeMap::new();
+        for (owner, record) in &self.rows {
+            let is_anyones = !record.memory_ref.starts_with(CONVERSATIONS);
+            if record.superseded_by.is_none() && record.expires_at.is_none() && is_anyones {
+                let place = (owner, record.scope_id.as_str(), record.memory_ref.as_str());
+                let (count, newest) = places.entry(place).or_default();
+                (*count, *newest) = (*count + 1, record.position);
+            }
+        }
+        let crowded = places.into_iter().filter(|(_, (count, _))| *count > most);
+        let crowd =
+            |((owner, scope_id, memory_ref), (_, newest)): ((&Scope, &str, &str), _)| Crowd {
+                owner: owner.clone(),
+                scope_id: scope_id.to_owned(),
+                memory_ref: memory_ref.to_owned(),
+                newest,
+            };
+        crowded.map(crowd).collect()
+    }
 }
 
 impl Seen {
@@ -127,147 +161,5 @@ impl Seen {
         let named = Remembered { id: record.id.clone(), version: record.version };
         let is_relative = self.family.is_some() && record.family == self.family;
         (record.position <= self.view.as_of && !is_relative) || self.view.also.contains(&named)
-    }
-}
-
-#[async_trait]
-impl Memory for InMemoryStore {
-    async fn memory_position(&self) -> Result<u64, StoreError> {
-        Ok(self.tables().journal.position)
-    }
-
-    async fn recall(
-        &self,
-        scope: &Scope,
-        query: &MemoryQuery,
-    ) -> Result<Vec<MemoryRecord>, StoreError> {
-        Ok(self.tables().journal.recall(scope, query))
-    }
-
-    async fn memory_history(
-        &self,
-        scope: &Scope,
-        id: &MemoryId,
-    ) -> Result<Vec<MemoryRecord>, StoreError> {
-        let tables = self.tables();
-        let rows = tables.journal.rows.iter().rev();
-        let visible = rows.filter(|(owner, record)| scope.includes(owner) && record.id == *id);
-        Ok(visible.map(|(_, record)| record.clone()).collect())
-    }
-
-    async fn amend(&self, scope: &Scope, row: MemoryRow) -> Result<MemoryRecord, StoreError> {
-        let mut tables = self.tables();
-        let journal = &mut tables.journal;
-        let mut rows = journal.rows.iter().rev();
-        let owner = rows.find(|(owner, record)| scope.includes(owner) && record.id == row.id);
-        let Some(owner) = owner.map(|(owner, _)| owner.clone()) else {
-            return Err(StoreError::Moved { what: format!("entry {}", row.id) });
-        };
-        journal.refuse_moved(&owner, std::slice::from_ref(&row))?;
-        Ok(journal.write(&owner, row))
-    }
-
-    async fn forget(&self, scope: &Scope, id: &MemoryId) -> Result<bool, StoreError> {
-        let journal = &mut self.tables().journal;
-        let before = journal.rows.len();
-        journal.rows.retain(|(owner, record)| !scope.includes(owner) || record.id != *id);
-        Ok(journal.rows.len() < before)
-    }
-
-    async fn expire_snapshot(&self, scope: &Scope, run: &RunId) -> Result<bool, StoreError> {
-        let mut tables = self.tables();
-        let is_known = tables.visible(scope, run).is_some();
-        if is_known {
-            tables.journal.expired.insert(run.clone());
-        }
-        Ok(is_known)
-    }
-
-    async fn has_snapshot(&self, run: &RunId) -> Result<bool, StoreError> {
-        Ok(!self.tables().journal.expired.contains(run))
-    }
-
-    async fn crowded(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
-        let tables = self.tables();
-        let mut crowds: Vec<(Crowd, u64)> = Vec::new();
-        for (owner, record) in &tables.journal.rows {
-            let is_anyones = !record.memory_ref.starts_with(CONVERSATIONS);
-            if record.superseded_by.is_some() || record.expires_at.is_some() || !is_anyones {
-                continue;
-            }
-            let is_place = |(crowd, _): &&mut (Crowd, u64)| {
-                crowd.owner == *owner
-                    && crowd.scope_id == record.scope_id
-                    && crowd.memory_ref == record.memory_ref
-            };
-            match crowds.iter_mut().find(is_place) {
-                Some((crowd, count)) => {
-                    (crowd.newest, *count) = (record.position, *count + 1);
-                }
-                None => crowds.push((
-                    Crowd {
-                        owner: owner.clone(),
-                        scope_id: record.scope_id.clone(),
-                        memory_ref: record.memory_ref.clone(),
-                        newest: record.position,
-                    },
-                    1,
-                )),
-            }
-        }
-        let crowded = crowds.into_iter().filter(|(_, count)| *count > most);
-        Ok(crowded.map(|(crowd, _)| crowd).collect())
-    }
-
-    async fn due_commitments(
-        &self,
-        at: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Commitment>, StoreError> {
-        let tables = self.tables();
-        let journal = &tables.journal;
-        let mut due: Vec<Commitment> = journal
-            .rows
-            .iter()
-            .filter_map(|(owner, record)| {
-                let due_at = *journal.due.get(&record.position).filter(|due_at| **due_at <= at)?;
-                Some(Commitment {
-                    owner: owner.clone(),
-                    id: record.id.clone(),
-                    version: record.version,
-                    memory_ref: record.memory_ref.clone(),
-                    due_at,
-                    due_on: journal.waiting.get(&record.position).cloned(),
-                    expires_at: record.expires_at,
-                    position: record.position,
-                })
-            })
-            .collect();
-        due.sort_by_key(|commitment| (commitment.due_at, commitment.position));
-        due.truncate(limit);
-        Ok(due)
-    }
-
-    async fn commitments_come_due(
-        &self,
-        owner: &Scope,
-        heartbeat: &HeartbeatId,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let mut tables = self.tables();
-        let Journal { rows, due, waiting, .. } = &mut tables.journal;
-        for (whose, record) in rows.iter() {
-            if whose == owner && waiting.get(&record.position) == Some(heartbeat) {
-                due.entry(record.position).or_insert(at);
-            }
-        }
-        Ok(())
-    }
-
-    async fn settle_commitment(&self, commitment: &Commitment) -> Result<(), StoreError> {
-        let mut tables = self.tables();
-        tables.journal.due.remove(&commitment.position);
-        tables.journal.waiting.remove(&commitment.position);
-        Ok(())
     }
 }

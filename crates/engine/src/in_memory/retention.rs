@@ -1,14 +1,25 @@
 //! Which runs may go, in memory.
 
-use async_trait::async_trait;
-
 use callboard_protocol::{RunId, Timestamp};
 
-use super::{InMemoryStore, StoredRun, Tables};
-use crate::retention::Retention;
-use crate::store::StoreError;
+use super::{StoredRun, Tables};
 
 impl Tables {
+    pub(super) fn remove_ended(&mut self, before: Timestamp, limit: usize) -> Vec<RunId> {
+        let is_old =
+            |run: &&StoredRun| run.head.status.is_terminal() && run.head.updated_at < before;
+        let mut old: Vec<&StoredRun> =
+            self.runs.values().filter(is_old).filter(|run| self.may_go(run)).collect();
+        old.sort_by_key(|run| (run.head.updated_at, run.ordinal));
+        let gone: Vec<RunId> = old.iter().take(limit).map(|run| run.birth.run_id.clone()).collect();
+        for run in &gone {
+            self.runs.remove(run);
+            self.annotations.remove(run);
+            self.records.remove_of(run);
+        }
+        gone
+    }
+
     fn is_over(&self, run: &RunId) -> bool {
         self.runs.get(run).is_none_or(|run| run.head.status.is_terminal())
     }
@@ -31,28 +42,5 @@ impl Tables {
             && !self.runs.values().any(is_needed)
             && !self.records.retain(id)
             && !self.subscribed.waits_for(id, &self.log)
-    }
-}
-
-#[async_trait]
-impl Retention for InMemoryStore {
-    async fn remove_ended(
-        &self,
-        before: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<RunId>, StoreError> {
-        let mut tables = self.tables();
-        let is_old =
-            |run: &&StoredRun| run.head.status.is_terminal() && run.head.updated_at < before;
-        let mut old: Vec<&StoredRun> =
-            tables.runs.values().filter(is_old).filter(|run| tables.may_go(run)).collect();
-        old.sort_by_key(|run| (run.head.updated_at, run.ordinal));
-        let gone: Vec<RunId> = old.iter().take(limit).map(|run| run.birth.run_id.clone()).collect();
-        for run in &gone {
-            tables.runs.remove(run);
-            tables.annotations.remove(run);
-            tables.records.remove_of(run);
-        }
-        Ok(gone)
     }
 }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use callboard_core::{Birth, Entry, Head};
-use callboard_protocol::{RunId, RunStatus, Tenant, Timestamp};
+use callboard_protocol::{MemoryId, RunId, RunStatus, Tenant, Timestamp};
 
 use super::effects::StoredEffect;
 use super::{InMemoryStore, StoredRun, Tables, index, unknown};
 use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
+use crate::memory::{Crowd, MemoryQuery, MemoryRecord};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery};
 use crate::store::{
     Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Filter, Found, InboxFilter,
@@ -176,6 +177,38 @@ impl Store for InMemoryStore {
         Ok(())
     }
 
+    async fn memory_position(&self) -> Result<u64, StoreError> {
+        Ok(self.tables().journal.position())
+    }
+
+    async fn recall(
+        &self,
+        scope: &Scope,
+        query: &MemoryQuery,
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        Ok(self.tables().journal.recall(scope, query))
+    }
+
+    async fn memory_history(
+        &self,
+        scope: &Scope,
+        id: &MemoryId,
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        Ok(self.tables().journal.history(scope, id))
+    }
+
+    async fn crowded_memory(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
+        Ok(self.tables().journal.crowded(most))
+    }
+
+    async fn remove_ended(
+        &self,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RunId>, StoreError> {
+        Ok(self.tables().remove_ended(before, limit))
+    }
+
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
         Ok(self.tables().outcomes.get(key).filter(|outcome| outcome.expires_at > at).cloned())
     }
@@ -215,16 +248,18 @@ impl Tables {
     /// All of it or nothing: whatever could refuse is asked before anything is changed. Answers the runs whose logs
     /// have grown, with how many events they hold now.
     pub(super) fn commit(&mut self, batch: Batch) -> Result<Vec<(RunId, u64)>, StoreError> {
-        let Batch { births, appends, records, outcome } = batch;
+        let Batch { births, appends, records, memory, outcome } = batch;
         if let Some((outcome, at)) = &outcome {
             self.refuse_repetition(Some(outcome), *at)?;
         }
         births.iter().try_for_each(|new| self.check_birth(new))?;
         appends.iter().try_for_each(|append| self.check_append(append))?;
         self.records.check(&records)?;
+        self.journal.check(&memory)?;
         births.into_iter().for_each(|new| self.bear(new));
         let grown = appends.into_iter().map(|append| self.append(append)).collect();
         self.records.apply(records);
+        self.journal.apply(memory);
         self.keep(outcome.map(|(outcome, _)| outcome));
         Ok(grown)
     }
@@ -283,8 +318,7 @@ impl Tables {
     }
 
     fn check_append(&self, append: &Append) -> Result<(), StoreError> {
-        let Append { run: id, expected, fence, head, outcome, memory, files, children, .. } =
-            append;
+        let Append { run: id, expected, fence, head, outcome, children, .. } = append;
         self.refuse_repetition(outcome.as_ref(), head.updated_at)?;
         let run = self.runs.get(id).ok_or_else(|| unknown(id))?;
         if fence.as_ref().is_some_and(|fence| !run.is_held_by(&fence.claim)) {
@@ -293,22 +327,14 @@ impl Tables {
         if run.head.version != *expected {
             return Err(StoreError::Conflict { run: id.clone() });
         }
-        let owner = Scope::of(&run.birth);
-        self.journal.refuse_moved(&owner, memory)?;
-        self.files.refuse_moved(&owner, files)?;
         children.iter().try_for_each(|child| self.check_birth(child))
     }
 
     /// Appends what was checked; answers the log's new version.
     fn append(&mut self, append: Append) -> (RunId, u64) {
-        let Append { run: id, expected, fence, rows, head, memory, files, .. } = append;
+        let Append { run: id, expected, fence, rows, head, .. } = append;
         append.children.into_iter().for_each(|child| self.bear(child));
         let Some(run) = self.runs.get_mut(&id) else { return (id, expected) };
-        let owner = Scope::of(&run.birth);
-        for row in memory {
-            self.journal.write(&owner, row);
-        }
-        self.files.write(&owner, &id, files);
         run.rows.extend(rows);
         let version = run.rows.len() as u64;
         self.subscribed.call_back(append.callbacks, expected, self.log.len() as u64 + 1);

@@ -78,7 +78,7 @@ impl Keeper {
         let run = inner.ids.run_id();
         let mut birth =
             order.birth(run, WORKFLOW.into(), digest, Cast::default(), (limits, None), now);
-        birth.memory.as_of = inner.memory.memory_position().await?;
+        birth.memory.as_of = inner.memory.position().await?;
         let newborn = engine.newborn(Run::new(Arc::new(birth), plan), definition);
         let once = only_once(key_of(crowd), now.plus(TRIED_AGAIN_AFTER));
         engine.bring_up(newborn, Some(once)).await

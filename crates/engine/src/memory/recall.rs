@@ -48,7 +48,7 @@ impl Shared {
 /// Reads and writes memory for one attempt.
 #[derive(Debug, Clone)]
 pub struct MemoryAccess {
-    journal: Arc<dyn Memory>,
+    journal: Memory,
     clock: Arc<dyn Clock>,
     teller: Teller,
     shared: Shared,
@@ -76,7 +76,7 @@ impl MemoryAccess {
         run: &Run,
         attempt: Attempt,
         agent: Option<String>,
-        journal: Arc<dyn Memory>,
+        journal: Memory,
         clock: Arc<dyn Clock>,
         (teller, shared): (Teller, Shared),
     ) -> Self {

@@ -280,6 +280,11 @@ mod tests {
     fn entry(id: &str, content: &str) -> MemoryRecord {
         let at = Timestamp::from_millis(0);
         MemoryRecord {
+            owner: crate::store::Scope {
+                tenant: "acme".into(),
+                workspace: None,
+                mode: crate::store::KeyMode::Live,
+            },
             id: id.into(),
             scope_id: String::new(),
             memory_ref: "desk".to_owned(),

@@ -38,7 +38,14 @@ features! {
 }
 
 /// Kinds of records that no scenario writes, with the reason.
-const UNCOVERED: [(Kind, &str); 0] = [];
+const UNCOVERED: &[(Kind, &str)] = &[
+    (Kind::Commitment, "memory/upkeep.rs crashes at each of its writes"),
+    (Kind::ExpiredMemorySnapshot, "one put without a condition"),
+    (Kind::File, "files.rs crashes at each of its writes"),
+    (Kind::FileCount, "files.rs crashes at each of its writes"),
+    (Kind::FileVersion, "files.rs crashes at each of its writes"),
+    (Kind::FileWrite, "files.rs crashes at each of its writes"),
+];
 
 /// Calls of the store that write something else than a batch.
 const OTHER_WRITES: [&str; 6] =

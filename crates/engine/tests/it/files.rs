@@ -55,8 +55,12 @@ impl World {
     /// Every file as it stands, with its version and content.
     async fn standing(&self) -> Vec<String> {
         let mut standing = Vec::new();
-        for file in self.shared.list_files(&scope(), "").await.unwrap() {
-            let found = self.shared.find_file(&scope(), &file.path, None).await.unwrap().unwrap();
+        for file in Files::new(self.shared.clone()).list_files(&scope(), "").await.unwrap() {
+            let found = Files::new(self.shared.clone())
+                .find_file(&scope(), &file.path, None)
+                .await
+                .unwrap()
+                .unwrap();
             standing.push(format!("{}@{}: {}", file.path, file.version, found.content.unwrap()));
         }
         standing

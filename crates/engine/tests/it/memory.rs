@@ -407,7 +407,7 @@ async fn a_fork_without_its_memory_is_refused() {
     let run = start(&engine, "notes").await;
     let log = ended(&world.shared, &run).await;
     assert!(engine.fork(&scope(), fork(&run, 0, ForkMode::Replay), None).await.is_ok());
-    assert!(world.shared.expire_snapshot(&scope(), &run).await.unwrap());
+    assert!(Memory::new(world.shared.clone()).expire_snapshot(&scope(), &run).await.unwrap());
     for mode in [ForkMode::Replay, ForkMode::Branch] {
         let refused = engine.fork(&scope(), fork(&run, 1, mode), None).await.unwrap_err();
         assert!(

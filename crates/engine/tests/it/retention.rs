@@ -32,7 +32,7 @@ async fn a_run_goes_when_its_time_is_over_and_not_before() {
     let doomed = DoomedStore::new(store.clone(), Fate::Live);
     let engine = host("one", doomed, clock.clone(), &[definition.to_string()]);
     // Shorter than the protocol allows is as short as it allows.
-    let sweeper = Sweeper::new(engine.clone(), store.clone(), DAY);
+    let sweeper = Sweeper::new(engine.clone(), DAY);
     let old = play(&engine, &store).await;
     let now = clock.now();
     let young = play(&engine, &store).await;

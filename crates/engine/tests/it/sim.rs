@@ -11,13 +11,13 @@ use tokio::sync::Notify;
 
 use callboard_core::{ConformanceNodes, Entry, Fact, HostLimits, Outcome as Performed};
 use callboard_engine::{
-    Activities, Activity, Batch, Begun, Call, Catalog, Claim, ClaimRequest, Claimed, Clock, Digest,
-    DrivingLimits, DueRecords, EffectClaim, EffectKey, Engine, Filter, Found, Ids, InMemoryStore,
-    InboxFilter, InboxItem, Key, KeyMode, Kind, Listed, NoAgents, Opened, Options, Order, Outcome,
-    Page, Parts, Record, RecordQuery, Recorded, Scope, SettledEffect, Steady, Store, StoreError,
-    Target,
+    Activities, Activity, Batch, Begun, Call, Catalog, Claim, ClaimRequest, Claimed, Clock, Crowd,
+    Digest, DrivingLimits, DueRecords, EffectClaim, EffectKey, Engine, Filter, Found, Ids,
+    InMemoryStore, InboxFilter, InboxItem, Key, KeyMode, Kind, Listed, MemoryQuery, MemoryRecord,
+    NoAgents, Opened, Options, Order, Outcome, Page, Parts, Record, RecordQuery, Recorded, Scope,
+    SettledEffect, Steady, Store, StoreError, Target,
 };
-use callboard_protocol::{Event, Object, Owner, RunId, RunStatus, Timestamp};
+use callboard_protocol::{Event, MemoryId, Object, Owner, RunId, RunStatus, Timestamp};
 
 /// Shorter than the fixtures' own time limits, so that a takeover does not make a run too late.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
@@ -322,6 +322,38 @@ impl Store for DoomedStore {
         self.inner.abandon_effect(key).await
     }
 
+    async fn memory_position(&self) -> Result<u64, StoreError> {
+        self.live().await;
+        self.inner.memory_position().await
+    }
+    async fn recall(
+        &self,
+        scope: &Scope,
+        query: &MemoryQuery,
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        self.live().await;
+        self.inner.recall(scope, query).await
+    }
+    async fn memory_history(
+        &self,
+        scope: &Scope,
+        id: &MemoryId,
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        self.live().await;
+        self.inner.memory_history(scope, id).await
+    }
+    async fn crowded_memory(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
+        self.live().await;
+        self.inner.crowded_memory(most).await
+    }
+    async fn remove_ended(
+        &self,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RunId>, StoreError> {
+        self.live().await;
+        self.inner.remove_ended(before, limit).await
+    }
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
         self.live().await;
         self.inner.outcome(key, at).await
@@ -388,8 +420,6 @@ pub(crate) fn host_limited(
     activities: Activities,
     driving: DrivingLimits,
 ) -> Engine {
-    let memory = Arc::clone(&workflows);
-    let files = workflows.clone();
     let roster = workflows.clone();
     let secrets = workflows.clone();
     let mut catalog = Catalog::new(workflows, ConformanceNodes::On);
@@ -401,8 +431,6 @@ pub(crate) fn host_limited(
         catalog,
         activities,
         directory: Arc::new(NoAgents),
-        memory,
-        files,
         roster,
         secrets,
         clock,

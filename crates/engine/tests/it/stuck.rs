@@ -81,8 +81,6 @@ fn host(store: &Arc<InMemoryStore>, before_decision: fn(&Run)) -> Engine {
         catalog,
         activities: activities.with("test.fine", nothing).with("test.hang", Arc::new(Hangs)),
         directory: Arc::new(NoAgents),
-        memory: store.clone(),
-        files: store.clone(),
         roster: store.clone(),
         secrets: store.clone(),
         clock: Arc::new(SystemClock),

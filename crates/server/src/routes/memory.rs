@@ -142,7 +142,7 @@ pub(super) async fn forget(
 
 /// The versions of an entry that has not expired, newest first; at least one.
 async fn living(host: &Host, caller: &Caller, id: &MemoryId) -> Result<Vec<MemoryRecord>, Problem> {
-    let versions = host.app.engine.memory().memory_history(&caller.scope, id).await?;
+    let versions = host.app.engine.memory().history(&caller.scope, id).await?;
     match versions.first().is_some_and(|newest| newest.lives_at(host.now())) {
         true => Ok(versions),
         false => Err(Problem::no_such("memory entry")),

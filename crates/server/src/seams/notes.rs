@@ -121,7 +121,7 @@ impl From<&str> for Note {
 /// What an entry says now.
 pub(super) async fn entry(host: &Host, caller: &Caller, id: &Value) -> Result<String, Problem> {
     let id = id.as_str().unwrap_or_default().into();
-    let versions = host.app.engine.memory().memory_history(&caller.scope, &id).await?;
+    let versions = host.app.engine.memory().history(&caller.scope, &id).await?;
     let newest = versions.into_iter().next().ok_or_else(|| Problem::no_such("memory entry"))?;
     Ok(newest.content)
 }

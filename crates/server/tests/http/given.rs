@@ -352,8 +352,6 @@ fn engine(
             registry: Arc::clone(agents),
             deployments: Arc::clone(store) as _,
         }),
-        memory: Arc::clone(store) as _,
-        files: store.inner(),
         roster: store.inner(),
         secrets: Arc::clone(store) as _,
         clock: Arc::new(VirtualClock::new()),

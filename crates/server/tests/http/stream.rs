@@ -205,8 +205,6 @@ async fn append(host: &TestHost, run: &str, kind: &str) {
         snapshot: None,
         interrupts: None,
         outcome: None,
-        memory: Vec::new(),
-        files: Vec::new(),
         callbacks: Vec::new(),
         children: Vec::new(),
         wakes: None,

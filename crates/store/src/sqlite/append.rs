@@ -9,7 +9,7 @@ use callboard_protocol::RunId;
 use super::create::{self, SealedRun};
 use super::fault::Fault;
 use super::rows::{cause_text, execute, millis, signed};
-use super::{budget, files, inbox, memory, outcome, webhooks};
+use super::{budget, inbox, outcome, webhooks};
 use crate::seal::Seal;
 
 /// An append as it goes to the disk.
@@ -45,17 +45,8 @@ impl SealedAppend {
     }
 }
 
-/// What an append came to.
-pub(super) struct Written {
-    /// How many events the log holds now.
-    pub(super) version: u64,
-    /// The last position of what was remembered; zero where nothing was.
-    pub(super) memory: u64,
-    /// Whether a file was written.
-    pub(super) files: bool,
-}
-
-pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<Written, Fault> {
+/// Answers how many events the log holds now.
+pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Fault> {
     let SealedAppend { append, sealed, children } = sealed;
     if let Some(outcome) = &append.outcome {
         outcome::keep(db, outcome, append.head.updated_at)?;
@@ -66,11 +57,6 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<Written, 
     }
     if before.version != signed(append.expected) {
         return Err(StoreError::Conflict { run: append.run.clone() }.into());
-    }
-    memory::refuse_moved(db, before.id, &append.memory)?;
-    let files = !append.files.is_empty();
-    if files {
-        files::write(db, &memory::owner_of(db, before.id)?.into(), &append.run, &append.files)?;
     }
     let version = append.expected + append.rows.len() as u64;
     insert_events(db, before.id, append, sealed)?;
@@ -93,8 +79,7 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<Written, 
     if let Some(interrupts) = &append.interrupts {
         inbox::replace(db, before.id, interrupts)?;
     }
-    let memory = memory::write(db, before.id, &append.memory)?;
-    Ok(Written { version, memory, files })
+    Ok(version)
 }
 
 /// Makes a run due at once, or as soon as its holder gives it back.

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use callboard_engine::{Batch, Kind, Outcome, StoreError};
+use callboard_engine::{Batch, Kind, MemoryWrite, Outcome, StoreError};
 use callboard_protocol::Timestamp;
 
-use super::append::{self, SealedAppend, Written};
+use super::append::{self, SealedAppend};
 use super::create::{self, SealedRun};
 use super::fault::Fault;
 use super::recent::HeldLog;
 use super::records::{self, SealedChange};
-use super::{SqliteStore, outcome};
+use super::{SqliteStore, memory, outcome};
 use crate::seal::Seal;
 
 /// A batch as it goes to the disk.
@@ -21,35 +21,48 @@ struct SealedBatch {
     births: Vec<SealedRun>,
     appends: Vec<SealedAppend>,
     records: Vec<SealedChange>,
+    memory: Vec<MemoryWrite>,
     outcome: Option<(Outcome, Timestamp)>,
+}
+
+/// What a batch came to.
+struct Written {
+    /// How many events each log holds that was appended to.
+    versions: Vec<u64>,
+    /// Those logs, where their newest events are kept in memory.
+    logs: Vec<Option<HeldLog>>,
+    /// The last position of what was remembered; zero where nothing was.
+    memory: u64,
 }
 
 impl SealedBatch {
     fn seal(batch: Batch, seal: &Seal) -> Result<Self, StoreError> {
-        let Batch { births, appends, records, outcome } = batch;
+        let Batch { births, appends, records, memory, outcome } = batch;
         let births = births.into_iter().map(|run| SealedRun::seal(run, seal));
         let appends = appends.into_iter().map(|append| SealedAppend::seal(append, seal));
         Ok(Self {
             births: births.collect::<Result<_, _>>()?,
             appends: appends.collect::<Result<_, _>>()?,
             records: SealedChange::seal_all(records, seal)?,
+            memory,
             outcome,
         })
     }
 
     /// Records are compared first: most refusals then come before anything has changed, and cost nothing.
-    fn write(&self, db: &Connection) -> Result<Vec<Written>, Fault> {
+    fn write(&self, db: &Connection) -> Result<Written, Fault> {
         records::check(db, &self.records)?;
+        memory::check(db, &self.memory)?;
         if let Some((outcome, at)) = &self.outcome {
             outcome::keep(db, outcome, *at)?;
         }
         for run in &self.births {
             create::create(db, run)?;
         }
-        let written = self.appends.iter().map(|append| append::append(db, append));
-        let written = written.collect::<Result<_, _>>()?;
+        let versions = self.appends.iter().map(|append| append::append(db, append));
+        let versions = versions.collect::<Result<_, _>>()?;
         records::apply(db, &self.records)?;
-        Ok(written)
+        Ok(Written { versions, memory: memory::apply(db, &self.memory)?, logs: Vec::new() })
     }
 }
 
@@ -60,37 +73,36 @@ impl SqliteStore {
         let write = move |db: &Connection, sealed: &SealedBatch| {
             let written = sealed.write(db)?;
             let logs = sealed.appends.iter().map(|sealed| recent.hold(&sealed.append.run));
-            Ok(written.into_iter().zip(logs).collect::<Vec<_>>())
+            Ok(Written { logs: logs.collect(), ..written })
         };
         self.writer.write_then(sealed, write, self.announce()).await
     }
 
     /// What follows a commit, before its caller is answered: caches learn of it, and those who wait are woken.
-    fn announce(
-        &self,
-    ) -> impl FnOnce(SealedBatch, Vec<(Written, Option<HeldLog>)>) + Send + 'static {
+    fn announce(&self) -> impl FnOnce(SealedBatch, Written) + Send + 'static {
         let (changes, recent) = (Arc::clone(&self.changes), Arc::clone(&self.recent));
-        let (position, any_files) = (self.memory.clone(), self.files.clone());
-        let known = Arc::clone(&self.records);
+        let (position, known) = (self.memory.clone(), Arc::clone(&self.records));
+        let kinds = Arc::clone(&self.kinds);
         move |sealed, written| {
             let changed: BTreeSet<Kind> = sealed.records.iter().map(SealedChange::kind).collect();
             if !changed.is_empty() {
+                kinds.add(changed.iter().copied());
                 known.forget(|read| changed.contains(&read.kind()));
             }
+            position.reach(written.memory);
             // Whoever waits for the first event need not ask the database whether there is one.
             for run in sealed.births {
                 recent.begin(&run.birth, run.head.status);
                 changes.announce(&run.birth.run_id, 0);
             }
-            for (SealedAppend { append, .. }, (written, log)) in
-                sealed.appends.into_iter().zip(written)
+            let logs = written.versions.into_iter().zip(written.logs);
+            for (SealedAppend { append, .. }, (version, log)) in
+                sealed.appends.into_iter().zip(logs)
             {
-                position.reach(written.memory);
-                any_files.learn(written.files);
                 if let Some(mut log) = log {
                     log.extend(append.rows, append.head.status);
                 }
-                changes.announce(&append.run, written.version);
+                changes.announce(&append.run, version);
             }
         }
     }

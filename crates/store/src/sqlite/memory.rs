@@ -1,30 +1,22 @@
-//! What tenants remember: rows of a journal, written with the appends that tell of them.
+//! What tenants remember: rows of a journal, written with the events that tell of them.
 
-mod commitments;
 mod find;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use callboard_engine::{
-    Commitment, Crowd, Memory, MemoryQuery, MemoryRecord, MemoryRow, Scope, StoreError, next_expiry,
-};
-use callboard_protocol::{HeartbeatId, MemoryId, Remembered, RunId, Timestamp};
+use callboard_engine::{MemoryRow, MemoryWrite, Scope, StoreError, next_expiry};
+use callboard_protocol::{MemoryId, Remembered, Timestamp};
 
-use super::SqliteStore;
 use super::fault::Fault;
-use super::files;
-use super::read::visible;
 use super::rows::{execute, millis, scope_params, signed};
 
 #[cfg(test)]
-pub(super) use commitments::DUE;
-#[cfg(test)]
 pub(super) use find::{CROWDED, Where, statement, text_statement};
+pub(super) use find::{crowded, history, recall};
 
 /// How far the journal has come, as far as readers can see: moved after commits, never before.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +35,7 @@ impl Position {
         self.0.fetch_max(position, Ordering::AcqRel);
     }
 
-    fn get(&self) -> u64 {
+    pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 }
@@ -55,10 +47,10 @@ pub(super) struct Owner {
     test: bool,
 }
 
-impl From<Owner> for files::Owner {
-    fn from(owner: Owner) -> Self {
-        let Owner { tenant, workspace, test } = owner;
-        Self { tenant, test, workspace: workspace.unwrap_or_default() }
+impl From<&Scope> for Owner {
+    fn from(scope: &Scope) -> Self {
+        let (tenant, test, workspace) = scope_params(scope);
+        Self { tenant: tenant.to_owned(), workspace: workspace.map(str::to_owned), test }
     }
 }
 
@@ -71,104 +63,20 @@ struct Before {
     expires_at: Option<i64>,
 }
 
-#[async_trait]
-impl Memory for SqliteStore {
-    async fn memory_position(&self) -> Result<u64, StoreError> {
-        Ok(self.memory.get())
-    }
-
-    async fn recall(
-        &self,
-        scope: &Scope,
-        query: &MemoryQuery,
-    ) -> Result<Vec<MemoryRecord>, StoreError> {
-        let (scope, query) = (scope.clone(), query.clone());
-        self.readers.read(move |db| find::recall(db, &scope, &query)).await
-    }
-
-    async fn memory_history(
-        &self,
-        scope: &Scope,
-        id: &MemoryId,
-    ) -> Result<Vec<MemoryRecord>, StoreError> {
-        let (scope, id) = (scope.clone(), id.clone());
-        self.readers.read(move |db| find::history(db, &scope, &id)).await
-    }
-
-    async fn amend(&self, scope: &Scope, row: MemoryRow) -> Result<MemoryRecord, StoreError> {
-        let (scope, position) = (scope.clone(), self.memory.clone());
-        let write = move |db: &Connection, row: &MemoryRow| amend(db, &scope, row);
-        let announce = move |_, record: MemoryRecord| {
-            position.reach(record.position);
-            record
-        };
-        self.writer.write_then(row, write, announce).await
-    }
-
-    async fn forget(&self, scope: &Scope, id: &MemoryId) -> Result<bool, StoreError> {
-        let (scope, id) = (scope.clone(), id.clone());
-        self.writer.write(move |db| forget(db, &scope, &id)).await
-    }
-
-    async fn expire_snapshot(&self, scope: &Scope, run: &RunId) -> Result<bool, StoreError> {
-        let (scope, run) = (scope.clone(), run.clone());
-        self.writer.write(move |db| expire(db, &scope, &run)).await
-    }
-
-    async fn has_snapshot(&self, run: &RunId) -> Result<bool, StoreError> {
-        let run = run.clone();
-        self.readers.read(move |db| has_snapshot(db, &run)).await
-    }
-
-    async fn crowded(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
-        self.readers.read(move |db| find::crowded(db, most)).await
-    }
-
-    async fn due_commitments(
-        &self,
-        at: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Commitment>, StoreError> {
-        self.readers.read(move |db| commitments::due(db, at, limit)).await
-    }
-
-    async fn commitments_come_due(
-        &self,
-        owner: &Scope,
-        heartbeat: &HeartbeatId,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let (owner, heartbeat) = (owner.clone(), heartbeat.clone());
-        self.writer.write(move |db| commitments::come_due(db, &owner, &heartbeat, at)).await
-    }
-
-    async fn settle_commitment(&self, commitment: &Commitment) -> Result<(), StoreError> {
-        let position = signed(commitment.position);
-        let sql = "DELETE FROM commitments WHERE position = ?1";
-        let settle = move |db: &Connection| -> Result<(), Fault> {
-            execute(db, sql, params![position])?;
-            Ok(())
-        };
-        self.writer.write(settle).await
-    }
-}
-
 /// Refuses rows that were decided on another version than the one that stands there.
-pub(super) fn refuse_moved(db: &Connection, run: i64, rows: &[MemoryRow]) -> Result<(), Fault> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let owner = owner_of(db, run)?;
-    let mut written: BTreeMap<&MemoryId, i64> = BTreeMap::new();
-    for row in rows {
-        let version = match written.get(&row.id) {
+pub(super) fn check(db: &Connection, writes: &[MemoryWrite]) -> Result<(), Fault> {
+    let mut written: BTreeMap<(&Scope, &MemoryId), i64> = BTreeMap::new();
+    for write in writes {
+        let MemoryWrite::Entry { owner: scope, row } = write else { continue };
+        let owner = Owner::from(scope);
+        let version = match written.get(&(scope, &row.id)) {
             Some(version) => *version,
             None => before(db, &owner, &row.id)?.map_or(0, |before| before.version),
         };
         if version != signed(row.expected) {
             return Err(moved(&row.id));
         }
-        written.insert(&row.id, version + 1);
+        written.insert((scope, &row.id), version + 1);
         for absorbed in &row.absorbs {
             if !stands(db, &owner, absorbed)? {
                 return Err(moved(&absorbed.id));
@@ -188,23 +96,16 @@ fn stands(db: &Connection, owner: &Owner, version: &Remembered) -> Result<bool, 
     Ok(select.exists(version)?)
 }
 
-/// Writes what a run remembers; answers the last position.
-pub(super) fn write(db: &Connection, run: i64, rows: &[MemoryRow]) -> Result<u64, Fault> {
+/// Answers the last position that was written; zero where none was.
+pub(super) fn apply(db: &Connection, writes: &[MemoryWrite]) -> Result<u64, Fault> {
     let mut last = 0;
-    if !rows.is_empty() {
-        let owner = owner_of(db, run)?;
-        for row in rows {
-            last = insert(db, &owner, row)?;
+    for write in writes {
+        match write {
+            MemoryWrite::Entry { owner, row } => last = insert(db, &owner.into(), row)?,
+            MemoryWrite::Forget { scope, id } => forget(db, scope, id)?,
         }
     }
     Ok(u64::try_from(last).unwrap_or(0))
-}
-
-pub(super) fn owner_of(db: &Connection, run: i64) -> Result<Owner, Fault> {
-    let mut select = db.prepare_cached("SELECT tenant, workspace, test FROM runs WHERE id = ?1")?;
-    Ok(select.query_row([run], |row| {
-        Ok(Owner { tenant: row.get(0)?, workspace: row.get(1)?, test: row.get(2)? })
-    })?)
 }
 
 fn before(db: &Connection, owner: &Owner, id: &MemoryId) -> Result<Option<Before>, Fault> {
@@ -295,12 +196,7 @@ fn supersede(
                 "UPDATE memory SET superseded_by = ?2 WHERE position = ?1 AND superseded_by IS NULL",
                 params![before.position, position],
             )?;
-            let sql = "DELETE FROM commitments WHERE position = ?1";
-            execute(db, sql, params![before.position])?;
         }
-    }
-    if let Some(due) = &row.due {
-        commitments::insert(db, position, due)?;
     }
     for absorbed in &row.absorbs {
         let version = signed(absorbed.version);
@@ -314,32 +210,11 @@ fn supersede(
     Ok(())
 }
 
-fn amend(db: &Connection, scope: &Scope, row: &MemoryRow) -> Result<MemoryRecord, Fault> {
-    let (tenant, test, workspace) = scope_params(scope);
-    let mut select = db.prepare_cached(
-        "SELECT tenant, workspace, test, version FROM memory
-         WHERE tenant = ?1 AND test = ?2 AND (?3 IS NULL OR workspace = ?3) AND entry_id = ?4
-         ORDER BY version DESC LIMIT 1",
-    )?;
-    let expected = signed(row.expected);
-    let newest = select
-        .query_row(params![tenant, test, workspace, row.id.as_str()], |found| {
-            let owner =
-                Owner { tenant: found.get(0)?, workspace: found.get(1)?, test: found.get(2)? };
-            Ok((owner, found.get::<_, i64>(3)?))
-        })
-        .optional()?;
-    let newest = newest.filter(|(_, version)| *version == expected);
-    let (owner, _) = newest.ok_or_else(|| moved(&row.id))?;
-    let position = insert(db, &owner, row)?;
-    find::at(db, position)
-}
-
 fn moved(id: &MemoryId) -> Fault {
     StoreError::Moved { what: format!("entry {id}") }.into()
 }
 
-fn forget(db: &Connection, scope: &Scope, id: &MemoryId) -> Result<bool, Fault> {
+fn forget(db: &Connection, scope: &Scope, id: &MemoryId) -> Result<(), Fault> {
     let (tenant, test, workspace) = scope_params(scope);
     let mine = "tenant = ?1 AND test = ?2 AND (?3 IS NULL OR workspace = ?3) AND entry_id = ?4";
     let values = params![tenant, test, workspace, id.as_str()];
@@ -347,17 +222,6 @@ fn forget(db: &Connection, scope: &Scope, id: &MemoryId) -> Result<bool, Fault> 
         "DELETE FROM memory_text WHERE rowid IN (SELECT position FROM memory WHERE {mine})"
     );
     execute(db, &words, values)?;
-    Ok(execute(db, &format!("DELETE FROM memory WHERE {mine}"), values)? > 0)
-}
-
-fn expire(db: &Connection, scope: &Scope, run: &RunId) -> Result<bool, Fault> {
-    let Some(found) = visible(db, scope, run)? else { return Ok(false) };
-    execute(db, "UPDATE runs SET is_memory_expired = 1 WHERE id = ?1", params![found.id])?;
-    Ok(true)
-}
-
-fn has_snapshot(db: &Connection, run: &RunId) -> Result<bool, Fault> {
-    let mut select = db.prepare_cached("SELECT is_memory_expired FROM runs WHERE run_id = ?1")?;
-    let is_expired: Option<bool> = select.query_row([run.as_str()], |row| row.get(0)).optional()?;
-    Ok(is_expired == Some(false))
+    execute(db, &format!("DELETE FROM memory WHERE {mine}"), values)?;
+    Ok(())
 }

@@ -20,7 +20,7 @@ use super::mark::Mark;
 use super::readers::{READERS, Readers};
 use super::recent::Recent;
 use super::writer::Writer;
-use super::{SqliteStore, claim, deliveries, files, memory, migrate, read};
+use super::{SqliteStore, claim, deliveries, memory, migrate, read, records};
 use crate::seal::{self, Seal};
 
 const DATABASE: &str = "callboard.db";
@@ -151,7 +151,7 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
     let readers = readers.map_err(|error| OpenError::of_sqlite(&path, &error))?;
     let memory =
         memory::Position::read(&db).map_err(|error| OpenError::of_sqlite(&path, &error))?;
-    let files = files::Any::read(&db).map_err(|error| OpenError::of_sqlite(&path, &error))?;
+    let kinds = records::Kinds::read(&db).map_err(|error| OpenError::of_sqlite(&path, &error))?;
     let mark = Mark::open(folder, &db);
     let writer = mark
         .and_then(|mark| Writer::start(db, mark))
@@ -166,7 +166,7 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
         subscriptions: Arc::default(),
         roster: Arc::default(),
         memory,
-        files,
+        kinds: Arc::new(kinds),
         readers: Readers::new(readers),
         writer,
         _locks: lock,

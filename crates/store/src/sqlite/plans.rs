@@ -49,13 +49,6 @@ fn those_before_whom_work_waits_are_found_without_reading_what_waits() -> anyhow
 }
 
 #[test]
-fn due_commitments_are_read_by_their_index() -> anyhow::Result<()> {
-    let plan = plan(memory::DUE)?;
-    assert!(plan.contains("INDEX commitments_due") && !plan.contains("TEMP B-TREE"), "{plan}");
-    Ok(())
-}
-
-#[test]
 fn crowds_are_counted_in_their_index() -> anyhow::Result<()> {
     let plan = plan(memory::CROWDED)?;
     assert!(plan.contains("COVERING INDEX memory_crowds"), "{plan}");

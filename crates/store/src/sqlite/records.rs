@@ -1,6 +1,7 @@
 //! Records: a key, a version, a sealed body, values that they are found by, a time at which they are due.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
@@ -17,6 +18,37 @@ use crate::seal::Seal;
 
 const COLUMNS: &str = "SELECT records.id, records.key, records.tenant, records.test,
      records.workspace, records.version, records.due_at, records.body FROM records";
+
+/// The kinds of which there ever was a record: what is asked of the others costs nothing.
+#[derive(Debug, Default)]
+pub(super) struct Kinds(AtomicU64);
+
+impl Kinds {
+    pub(super) fn read(db: &Connection) -> Result<Self, rusqlite::Error> {
+        let mut exists = db.prepare("SELECT EXISTS (SELECT 1 FROM records WHERE kind = ?1)")?;
+        let kinds = Self::default();
+        for kind in Kind::ALL {
+            if exists.query_row([kind.as_str()], |row| row.get(0))? {
+                kinds.add([*kind]);
+            }
+        }
+        Ok(kinds)
+    }
+
+    pub(super) fn add(&self, kinds: impl IntoIterator<Item = Kind>) {
+        let bits = kinds.into_iter().fold(0, |bits, kind| bits | bit(kind));
+        self.0.fetch_or(bits, Ordering::AcqRel);
+    }
+
+    pub(super) fn has(&self, kind: Kind) -> bool {
+        self.0.load(Ordering::Acquire) & bit(kind) != 0
+    }
+}
+
+/// There are far fewer kinds than bits.
+const fn bit(kind: Kind) -> u64 {
+    1 << (kind as u32 % u64::BITS)
+}
 
 /// A change as it goes to the disk: its body, if it has one, is sealed.
 pub(super) struct SealedChange {

@@ -1,15 +1,11 @@
 //! Which runs may go, and everything that goes with them.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use async_trait::async_trait;
 use rusqlite::{Connection, params};
 
-use callboard_engine::{Retention, StoreError};
 use callboard_protocol::{RunId, Timestamp};
 
-use super::SqliteStore;
 use super::fault::Fault;
 use super::rows::execute;
 
@@ -45,26 +41,12 @@ pub(super) const UNUSED: &str = "DELETE FROM definitions WHERE id = ?1
 /// A megabyte each time: whoever writes meanwhile waits for it. What is left has its turn with the next sweep.
 const VACUUM: &str = "PRAGMA incremental_vacuum(256)";
 
-#[async_trait]
-impl Retention for SqliteStore {
-    async fn remove_ended(
-        &self,
-        before: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<RunId>, StoreError> {
-        let (recent, known) = (Arc::clone(&self.recent), Arc::clone(&self.records));
-        let remove = move |db: &Connection, (): &()| remove(db, before, limit);
-        let forget = move |(), gone: Vec<RunId>| {
-            gone.iter().for_each(|run| recent.forget(run));
-            known.forget(|_| !gone.is_empty());
-            gone
-        };
-        self.writer.write_then((), remove, forget).await
-    }
-}
-
 /// What belongs to a run goes with its row.
-fn remove(db: &Connection, before: Timestamp, limit: usize) -> Result<Vec<RunId>, Fault> {
+pub(super) fn remove(
+    db: &Connection,
+    before: Timestamp,
+    limit: usize,
+) -> Result<Vec<RunId>, Fault> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut select = db.prepare_cached(REMOVABLE)?;
     let mut rows = select.query(params![before.as_millis(), limit])?;

@@ -1,15 +1,17 @@
 //! What is remembered: written with the log or not at all, seen by those who may and when they may.
 
+use std::sync::Arc;
+
 use anyhow::Context as _;
 use callboard_core::MemoryView;
 use callboard_engine::{
-    Append, Due, KeyMode, MemoryAuthor, MemoryQuery, MemoryRecord, MemoryRow, MemorySeen, NewRun,
-    Place, Scope, StoreError,
+    Batch, Due, KeyMode, Memory, MemoryAuthor, MemoryQuery, MemoryRecord, MemoryRow, MemorySeen,
+    NewRun, Place, Scope, Store, StoreError, add_memory,
 };
 use callboard_protocol::{Remembered, RunId};
 
+use crate::Subject;
 use crate::given::{acme, append, at, new_run};
-use crate::{Ports, Subject};
 
 /// A new entry of `desk/notes`.
 fn note(id: &str, content: &str) -> MemoryRow {
@@ -60,24 +62,29 @@ fn lines(records: &[MemoryRecord]) -> Vec<String> {
     records.iter().map(|record| format!("{} {}", record.id, record.version)).collect()
 }
 
-async fn found(store: &dyn Ports, query: &MemoryQuery) -> anyhow::Result<Vec<String>> {
+async fn found(store: &Arc<dyn Store>, query: &MemoryQuery) -> anyhow::Result<Vec<String>> {
     Ok(lines(&store.recall(&acme(), query).await?))
 }
 
 /// Writes with the next append of a run.
 async fn write(
-    store: &dyn Ports,
+    store: &Arc<dyn Store>,
     run: &str,
     expected: u64,
     memory: Vec<MemoryRow>,
 ) -> Result<(), StoreError> {
-    store.append(Append { memory, ..append(run, expected) }).await
+    let opened = store.open(&run.into()).await?;
+    let owner = opened.map_or_else(acme, |run| Scope::of(&run.birth));
+    let mut batch = Batch::of_append(append(run, expected));
+    add_memory(&mut batch, &owner, memory)?;
+    store.commit(batch).await
 }
 
 pub(crate) async fn what_a_run_remembers_is_written_with_its_log(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let handle = subject.store()?;
+    let store = &handle;
     store.create(new_run("r1")).await?;
     assert_eq!(store.memory_position().await?, 0);
     let stale = write(store, "r1", 7, vec![note("m1", "lost")]).await;
@@ -86,8 +93,10 @@ pub(crate) async fn what_a_run_remembers_is_written_with_its_log(
     write(store, "r1", 0, vec![row.clone()]).await?;
     let position = store.memory_position().await?;
     assert_eq!(position, 1);
+    drop(handle);
     subject.restart()?;
-    let store = subject.ports()?;
+    let handle = subject.store()?;
+    let store = &handle;
     assert_eq!(store.memory_position().await?, position);
     let record = store.recall(&acme(), &notes()).await?.pop().context("an entry")?;
     assert_eq!((record.version, record.previous_version), (1, None));
@@ -100,7 +109,7 @@ pub(crate) async fn what_a_run_remembers_is_written_with_its_log(
 pub(crate) async fn a_version_that_has_moved_on_writes_nothing(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &subject.store()?;
     store.create(new_run("r1")).await?;
     write(store, "r1", 0, vec![note("m1", "one")]).await?;
     for expected in [0, 2] {
@@ -116,7 +125,7 @@ pub(crate) async fn a_version_that_has_moved_on_writes_nothing(
 }
 
 pub(crate) async fn a_list_shows_the_newest_entries_first(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &subject.store()?;
     store.create(new_run("r1")).await?;
     let rows =
         (0..5).map(|index| tagged(&format!("m{index}"), "x", &["even", "odd"][index % 2..][..1]));
@@ -138,7 +147,7 @@ pub(crate) async fn a_list_shows_the_newest_entries_first(subject: Subject) -> a
 }
 
 pub(crate) async fn text_is_found_by_its_words(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &subject.store()?;
     store.create(new_run("r1")).await?;
     let rows = vec![
         tagged("m1", "The invoice of Müller is paid", &["money"]),
@@ -160,7 +169,7 @@ pub(crate) async fn text_is_found_by_its_words(subject: Subject) -> anyhow::Resu
 }
 
 pub(crate) async fn what_has_expired_is_not_there(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &subject.store()?;
     store.create(new_run("r1")).await?;
     let short = MemoryRow { expires_at: Some(at(5_000)), ..tagged("m1", "tea", &["t"]) };
     let long = MemoryRow { expires_at: Some(at(5_001)), ..tagged("m2", "tea", &["t"]) };
@@ -185,7 +194,7 @@ pub(crate) async fn what_has_expired_is_not_there(subject: Subject) -> anyhow::R
 pub(crate) async fn a_run_sees_what_was_there_and_what_is_named(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &subject.store()?;
     store.create(new_run("r1")).await?;
     write(store, "r1", 0, vec![tagged("m1", "one", &["t"]), note("m2", "two")]).await?;
     let as_of = store.memory_position().await?;
@@ -204,7 +213,7 @@ pub(crate) async fn a_run_sees_what_was_there_and_what_is_named(
 }
 
 pub(crate) async fn relatives_are_seen_when_they_are_named(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &subject.store()?;
     store.create(new_run("r1")).await?;
     let of_family = |row: MemoryRow| MemoryRow { family: Some("root".into()), ..row };
     let rows =
@@ -220,7 +229,7 @@ pub(crate) async fn relatives_are_seen_when_they_are_named(subject: Subject) -> 
 pub(crate) async fn memory_stays_in_its_tenant_workspace_and_mode(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &subject.store()?;
     for (run, tenant, workspace, test) in [
         ("r1", "acme", Some("w1"), false),
         ("r2", "acme", Some("w2"), false),
@@ -261,8 +270,12 @@ pub(crate) async fn memory_stays_in_its_tenant_workspace_and_mode(
         let history = lines(&store.memory_history(&scope, &"m-r2".into()).await?);
         assert_eq!(history.is_empty(), !expected.contains(&"m-r2 1"), "{scope:?}");
         if !expected.contains(&"m-r2 1") {
-            assert!(!store.forget(&scope, &"m-r2".into()).await?, "{scope:?}");
-            let amended = store.amend(&scope, later("m-r2", 1, "mine")).await;
+            assert!(
+                !Memory::new(Arc::clone(store)).forget(&scope, &"m-r2".into()).await?,
+                "{scope:?}"
+            );
+            let amended =
+                Memory::new(Arc::clone(store)).amend(&scope, later("m-r2", 1, "mine")).await;
             assert!(matches!(amended, Err(StoreError::Moved { .. })), "{amended:?}");
         }
     }
@@ -270,7 +283,7 @@ pub(crate) async fn memory_stays_in_its_tenant_workspace_and_mode(
 }
 
 pub(crate) async fn a_name_finds_a_scope_or_a_reference(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &subject.store()?;
     store.create(new_run("r1")).await?;
     let rows = vec![
         MemoryRow { scope_id: "case-7".to_owned(), ..note("m1", "x") },
@@ -286,15 +299,16 @@ pub(crate) async fn a_name_finds_a_scope_or_a_reference(subject: Subject) -> any
 }
 
 pub(crate) async fn a_person_amends_what_has_not_moved(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &subject.store()?;
     store.create(new_run("r1")).await?;
     write(store, "r1", 0, vec![note("m1", "one")]).await?;
     let before = store.memory_position().await?;
-    let record = store.amend(&acme(), later("m1", 1, "two")).await?;
+    let record = Memory::new(Arc::clone(store)).amend(&acme(), later("m1", 1, "two")).await?;
     assert_eq!((record.version, record.previous_version), (2, Some(1)));
     assert_eq!(store.memory_position().await?, before + 1);
     for expected in [0, 1, 3] {
-        let late = store.amend(&acme(), later("m1", expected, "late")).await;
+        let late =
+            Memory::new(Arc::clone(store)).amend(&acme(), later("m1", expected, "late")).await;
         assert!(matches!(late, Err(StoreError::Moved { .. })), "{late:?}");
     }
     let history = store.memory_history(&acme(), &"m1".into()).await?;
@@ -304,14 +318,17 @@ pub(crate) async fn a_person_amends_what_has_not_moved(subject: Subject) -> anyh
 }
 
 pub(crate) async fn what_is_forgotten_is_nowhere(mut subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let handle = subject.store()?;
+    let store = &handle;
     store.create(new_run("r1")).await?;
     write(store, "r1", 0, vec![tagged("m1", "tea", &["t"]), note("m2", "tea")]).await?;
     write(store, "r1", 1, vec![later("m2", 1, "more tea")]).await?;
-    assert!(store.forget(&acme(), &"m2".into()).await?);
-    assert!(!store.forget(&acme(), &"m2".into()).await?);
+    assert!(Memory::new(Arc::clone(store)).forget(&acme(), &"m2".into()).await?);
+    assert!(!Memory::new(Arc::clone(store)).forget(&acme(), &"m2".into()).await?);
+    drop(handle);
     subject.restart()?;
-    let store = subject.ports()?;
+    let handle = subject.store()?;
+    let store = &handle;
     for query in [
         notes(),
         MemoryQuery { text: Some("tea".to_owned()), ..notes() },
@@ -329,19 +346,22 @@ pub(crate) async fn what_is_forgotten_is_nowhere(mut subject: Subject) -> anyhow
 pub(crate) async fn a_snapshot_is_let_go_of_by_its_owner(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let handle = subject.store()?;
+    let store = &handle;
     for run in ["r1", "r2"] {
         store.create(new_run(run)).await?;
     }
     let stranger = Scope { tenant: "globex".into(), ..acme() };
-    assert!(!store.expire_snapshot(&stranger, &"r1".into()).await?);
-    assert!(!store.expire_snapshot(&acme(), &"r9".into()).await?);
-    assert!(store.has_snapshot(&"r1".into()).await?);
-    assert!(store.expire_snapshot(&acme(), &"r1".into()).await?);
+    assert!(!Memory::new(Arc::clone(store)).expire_snapshot(&stranger, &"r1".into()).await?);
+    assert!(!Memory::new(Arc::clone(store)).expire_snapshot(&acme(), &"r9".into()).await?);
+    assert!(Memory::new(Arc::clone(store)).has_snapshot(&"r1".into()).await?);
+    assert!(Memory::new(Arc::clone(store)).expire_snapshot(&acme(), &"r1".into()).await?);
+    drop(handle);
     subject.restart()?;
-    let store = subject.ports()?;
-    assert!(!store.has_snapshot(&"r1".into()).await?);
-    assert!(store.has_snapshot(&"r2".into()).await?);
+    let handle = subject.store()?;
+    let store = &handle;
+    assert!(!Memory::new(Arc::clone(store)).has_snapshot(&"r1".into()).await?);
+    assert!(Memory::new(Arc::clone(store)).has_snapshot(&"r2".into()).await?);
     Ok(())
 }
 
@@ -356,15 +376,18 @@ fn merged(id: &str, expected: u64, absorbs: &[(&str, u64)]) -> MemoryRow {
 pub(crate) async fn what_was_absorbed_is_there_for_those_who_began_before(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let handle = subject.store()?;
+    let store = &handle;
     store.create(new_run("r1")).await?;
     let rows = vec![note("m1", "one"), note("m2", "two"), note("m3", "three")];
     write(store, "r1", 0, rows).await?;
     let before = store.memory_position().await?;
     write(store, "r1", 1, vec![merged("m4", 0, &[("m1", 1), ("m2", 1)])]).await?;
     let after = store.memory_position().await?;
+    drop(handle);
     subject.restart()?;
-    let store = subject.ports()?;
+    let handle = subject.store()?;
+    let store = &handle;
     assert_eq!(found(store, &notes()).await?, ["m4 1", "m3 1"]);
     assert_eq!(found(store, &seen(before, None, &[])).await?, ["m3 1", "m2 1", "m1 1"]);
     assert_eq!(found(store, &seen(after, None, &[])).await?, ["m4 1", "m3 1"]);
@@ -378,14 +401,14 @@ pub(crate) async fn what_was_absorbed_is_there_for_those_who_began_before(
     assert_eq!(record.sources, ["m1".into(), "m2".into()]);
     assert_eq!(lines(&store.memory_history(&acme(), &"m1".into()).await?), ["m1 1"]);
     // Written anew, it is there again, but not for those who began in between.
-    store.amend(&acme(), later("m1", 1, "one again")).await?;
+    Memory::new(Arc::clone(store)).amend(&acme(), later("m1", 1, "one again")).await?;
     assert_eq!(found(store, &notes()).await?, ["m4 1", "m3 1", "m1 2"]);
     assert_eq!(found(store, &seen(after, None, &[])).await?, ["m4 1", "m3 1"]);
     Ok(())
 }
 
 pub(crate) async fn nothing_is_absorbed_that_has_moved_on(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &subject.store()?;
     store.create(new_run("r1")).await?;
     write(store, "r1", 0, vec![note("m1", "one"), note("m2", "two")]).await?;
     write(store, "r1", 1, vec![later("m1", 1, "one, too")]).await?;
@@ -411,7 +434,7 @@ fn rivals(mut birth: callboard_core::Birth) -> callboard_core::Birth {
 }
 
 pub(crate) async fn a_crowd_is_counted_where_entries_last(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &subject.store()?;
     store.create(new_run("r1")).await?;
     let short = |id: &str| MemoryRow { expires_at: Some(at(9_000)), ..note(id, "x") };
     let elsewhere = MemoryRow { memory_ref: "desk/other".to_owned(), ..note("o1", "x") };
@@ -421,13 +444,13 @@ pub(crate) async fn a_crowd_is_counted_where_entries_last(subject: Subject) -> a
             .map(|id| MemoryRow { memory_ref: "conversation/agent".to_owned(), ..note(id, "x") }),
     );
     write(store, "r1", 0, rows).await?;
-    assert_eq!(store.crowded(2).await?, []);
-    let crowd = store.crowded(1).await?.pop().context("a crowd")?;
+    assert_eq!(store.crowded_memory(2).await?, []);
+    let crowd = store.crowded_memory(1).await?.pop().context("a crowd")?;
     assert_eq!((crowd.memory_ref.as_str(), crowd.newest), ("desk/notes", 2));
     assert_eq!((&crowd.owner, crowd.scope_id.as_str()), (&acme(), ""));
-    assert_eq!(store.crowded(0).await?.len(), 2);
+    assert_eq!(store.crowded_memory(0).await?.len(), 2);
     write(store, "r1", 1, vec![merged("m5", 0, &[("m1", 1), ("m2", 1)])]).await?;
-    assert_eq!(store.crowded(1).await?, []);
+    assert_eq!(store.crowded_memory(1).await?, []);
     Ok(())
 }
 
@@ -435,7 +458,7 @@ pub(crate) async fn a_crowd_is_counted_where_entries_last(subject: Subject) -> a
 pub(crate) async fn what_stood_at_an_anchor_has_not_expired(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &subject.store()?;
     store.create(new_run("r1")).await?;
     let until = |id: &str, wrote: i64, expires: i64| MemoryRow {
         at: at(wrote),
@@ -467,57 +490,72 @@ pub(crate) async fn what_stood_at_an_anchor_has_not_expired(
 pub(crate) async fn a_commitment_waits_for_the_heartbeat_of_its_owner(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let handle = subject.store()?;
+    let store = &handle;
     store.create(new_run("r1")).await?;
     let promise = |id: &str, on: &str| MemoryRow { due: Some(Due::On(on.into())), ..note(id, "x") };
     write(store, "r1", 0, vec![promise("m1", "signed"), promise("m2", "paid")]).await?;
+    drop(handle);
     subject.restart()?;
-    let store = subject.ports()?;
+    let handle = subject.store()?;
+    let store = &handle;
     let stranger = Scope { tenant: "globex".into(), ..acme() };
     let test = Scope { mode: KeyMode::Test, ..acme() };
     for elsewhere in [stranger, test] {
-        store.commitments_come_due(&elsewhere, &"signed".into(), at(3_000)).await?;
+        Memory::new(Arc::clone(store))
+            .commitments_come_due(&elsewhere, &"signed".into(), at(3_000))
+            .await?;
     }
-    assert!(store.due_commitments(at(i64::MAX - 1), 9).await?.is_empty());
+    assert!(Memory::new(Arc::clone(store)).due_commitments(at(i64::MAX - 1), 9).await?.is_empty());
     for seen in [4_000, 5_000] {
-        store.commitments_come_due(&acme(), &"signed".into(), at(seen)).await?;
+        Memory::new(Arc::clone(store))
+            .commitments_come_due(&acme(), &"signed".into(), at(seen))
+            .await?;
     }
-    let due = store.due_commitments(at(4_000), 9).await?;
+    let due = Memory::new(Arc::clone(store)).due_commitments(at(4_000), 9).await?;
     let told: Vec<_> =
         due.iter().map(|it| (it.id.as_str(), it.due_at, it.due_on.clone())).collect();
     assert_eq!(told, [("m1", at(4_000), Some("signed".into()))]);
-    store.settle_commitment(&due[0]).await?;
-    store.commitments_come_due(&acme(), &"signed".into(), at(6_000)).await?;
-    assert!(store.due_commitments(at(9_000), 9).await?.is_empty(), "once is enough");
+    Memory::new(Arc::clone(store)).settle_commitment(&due[0]).await?;
+    Memory::new(Arc::clone(store))
+        .commitments_come_due(&acme(), &"signed".into(), at(6_000))
+        .await?;
+    assert!(
+        Memory::new(Arc::clone(store)).due_commitments(at(9_000), 9).await?.is_empty(),
+        "once is enough"
+    );
     Ok(())
 }
 
 pub(crate) async fn a_commitment_is_due_until_it_is_settled_or_taken_back(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let handle = subject.store()?;
+    let store = &handle;
     store.create(new_run("r1")).await?;
     let promise = |id: &str, due: i64| MemoryRow { due: Some(Due::At(at(due))), ..note(id, "x") };
     let rows =
         vec![promise("m1", 5_000), promise("m2", 4_000), promise("m3", 4_500), note("m4", "x")];
     write(store, "r1", 0, rows).await?;
+    drop(handle);
     subject.restart()?;
-    let store = subject.ports()?;
+    let handle = subject.store()?;
+    let store = &handle;
     let due = async |now: i64, limit: usize| -> anyhow::Result<Vec<String>> {
-        let due = store.due_commitments(at(now), limit).await?;
+        let due = Memory::new(Arc::clone(store)).due_commitments(at(now), limit).await?;
         Ok(due.into_iter().map(|commitment| commitment.id.to_string()).collect())
     };
     assert_eq!(due(3_999, 9).await?, [""; 0]);
     assert_eq!(due(4_999, 9).await?, ["m2", "m3"]);
     assert_eq!(due(5_000, 2).await?, ["m2", "m3"]);
-    let first = store.due_commitments(at(5_000), 1).await?.remove(0);
+    let first = Memory::new(Arc::clone(store)).due_commitments(at(5_000), 1).await?.remove(0);
     assert_eq!((&first.owner, first.due_at, first.version), (&acme(), at(4_000), 1));
-    store.settle_commitment(&first).await?;
-    store.settle_commitment(&first).await?;
+    Memory::new(Arc::clone(store)).settle_commitment(&first).await?;
+    Memory::new(Arc::clone(store)).settle_commitment(&first).await?;
     assert_eq!(due(5_000, 9).await?, ["m3", "m1"]);
     // A later version without a time takes it back, and one that is forgotten is due to nobody.
     write(store, "r1", 1, vec![later("m3", 1, "never mind")]).await?;
-    assert!(store.forget(&acme(), &"m1".into()).await?);
+    assert!(Memory::new(Arc::clone(store)).forget(&acme(), &"m1".into()).await?);
     assert_eq!(due(9_000, 9).await?, [""; 0]);
     Ok(())
 }

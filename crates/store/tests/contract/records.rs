@@ -132,7 +132,7 @@ pub(crate) async fn a_batch_is_written_whole_or_not_at_all(subject: Subject) -> 
             births: vec![new_run("r2")],
             appends: vec![append("r1", expected)],
             records: vec![put("a", acme(), "one")?],
-            outcome: None,
+            ..Batch::default()
         })
     };
     let refused = store.commit(batch(7)?).await;

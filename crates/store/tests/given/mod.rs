@@ -89,8 +89,6 @@ pub(crate) fn append(run: &str, expected: u64) -> Append {
         snapshot: None,
         interrupts: None,
         outcome: None,
-        memory: Vec::new(),
-        files: Vec::new(),
         callbacks: Vec::new(),
         children: Vec::new(),
         wakes: None,

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use callboard_core::Outcome;
 use callboard_engine::{
-    Activities, Activity, Append, Call, Clock as _, Due, Filter, Keeper, Memory, MemoryAuthor,
-    MemoryDraft, MemoryQuery, MemoryRecord, MemoryRow, Place, Recorded, Store, Upkeep,
+    Activities, Activity, Append, Batch, Call, Clock as _, Due, Filter, Keeper, MemoryAuthor,
+    MemoryDraft, MemoryQuery, MemoryRecord, MemoryRow, Place, Recorded, Store, Upkeep, add_memory,
 };
 use callboard_protocol::{CompactionTrigger, ConsolidationTrigger, RunId, Timestamp};
 
@@ -107,15 +107,18 @@ async fn a_commitment_fires_once_whoever_dies() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         let now = world.clock.now();
         let promises = Keeper::new(first.clone());
-        let fired = promises.keep_promises(now).await.unwrap();
-        assert_eq!(fired.len(), 1, "{fate:?}");
         tokio::select! {
+            fired = promises.keep_promises(now) => assert_eq!(fired.unwrap().len(), 1, "{fate:?}"),
             () = doomed.died.notified() => first.kill(),
-            () = tokio::time::sleep(LEASE) => {}
         }
         let (second, _) = world.host("second", Fate::Live);
         assert_eq!(Keeper::new(second).keep_promises(now).await.unwrap(), [], "{fate:?}");
         tokio::time::sleep(LEASE * 6).await;
+        let all = Filter { limit: 100, ..Filter::default() };
+        let runs = world.shared.list(&scope(), &all).await.unwrap();
+        let told = runs.iter().filter(|run| run.workflow_id.as_str() == "callboard-commitment");
+        let fired: Vec<_> = told.map(|run| run.run_id.clone()).collect();
+        assert_eq!(fired.len(), 1, "{fate:?}");
         let log = ended(&world.shared, &fired[0]).await;
         assert_eq!(payloads(&log, "commitment.fired").len(), 1, "{fate:?}");
         first.kill();
@@ -210,13 +213,13 @@ async fn places_that_stay_crowded_do_not_keep_others_from_their_turn() {
         snapshot: None,
         interrupts: None,
         outcome: None,
-        memory: memory.collect(),
-        files: Vec::new(),
         callbacks: Vec::new(),
         children: Vec::new(),
         wakes: None,
     };
-    world.shared.append(append).await.unwrap();
+    let mut batch = Batch::of_append(append);
+    add_memory(&mut batch, &scope(), memory.collect()).unwrap();
+    world.shared.commit(batch).await.unwrap();
     let (store, clock) = (world.shared.clone(), world.clock.clone());
     let clumsy = host_with("clumsy", store.clone(), store, clock, &[], Activities::default());
     let keeper = Keeper::new(clumsy);

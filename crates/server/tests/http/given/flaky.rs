@@ -7,17 +7,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_core::Entry;
 use callboard_engine::{
-    Annotated, Annotations, Batch, Begun, Claim, ClaimRequest, Claimed, Commitment, Crowd,
-    DeadLetter, DeploymentChange, Deployments, Digest, DueRecords, EffectClaim, EffectKey, Filter,
-    Found, HeldSecret, InMemoryStore, InboxFilter, InboxItem, Key, Keys, Kind, LinkSecrets, Listed,
-    Made, Memory, MemoryQuery, MemoryRecord, MemoryRow, NewRun, Opened, Outcome, Page, Plan, Put,
-    Realm, Record, RecordChange, RecordQuery, Scope, Secret, Secrets, SettledEffect, Settlement,
-    Store, StoreError, StoredDeployment, StoredKey, StoredSecret, StoredWorkflow, TakeRequest,
-    Taken, Unplanned, Webhook, Webhooks, Workflows,
+    Annotated, Annotations, Batch, Begun, Claim, ClaimRequest, Claimed, Crowd, DeadLetter,
+    DeploymentChange, Deployments, Digest, DueRecords, EffectClaim, EffectKey, Filter, Found,
+    HeldSecret, InMemoryStore, InboxFilter, InboxItem, Key, Keys, Kind, LinkSecrets, Listed, Made,
+    MemoryQuery, MemoryRecord, NewRun, Opened, Outcome, Page, Plan, Put, Realm, Record,
+    RecordChange, RecordQuery, Scope, Secret, Secrets, SettledEffect, Settlement, Store,
+    StoreError, StoredDeployment, StoredKey, StoredSecret, StoredWorkflow, TakeRequest, Taken,
+    Unplanned, Webhook, Webhooks, Workflows,
 };
 use callboard_protocol::{
-    AgentId, Annotation, HeartbeatId, KeyId, MemoryId, RunId, RunStatus, SecretName, Tenant,
-    Timestamp, WebhookId, WorkflowId,
+    AgentId, Annotation, KeyId, MemoryId, RunId, RunStatus, SecretName, Tenant, Timestamp,
+    WebhookId, WorkflowId,
 };
 
 /// What goes wrong with writes.
@@ -77,6 +77,9 @@ impl Store for FlakyStore {
         self.inner.commit(batch).await
     }
     async fn get(&self, kind: Kind, key: &Key) -> Result<Option<Record>, StoreError> {
+        if self.fault() == Fault::Damaged {
+            self.write()?;
+        }
         self.inner.get(kind, key).await
     }
     async fn scan(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
@@ -163,6 +166,33 @@ impl Store for FlakyStore {
         self.inner.abandon_effect(key).await
     }
 
+    async fn memory_position(&self) -> Result<u64, StoreError> {
+        self.inner.memory_position().await
+    }
+    async fn recall(
+        &self,
+        scope: &Scope,
+        query: &MemoryQuery,
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        self.inner.recall(scope, query).await
+    }
+    async fn memory_history(
+        &self,
+        scope: &Scope,
+        id: &MemoryId,
+    ) -> Result<Vec<MemoryRecord>, StoreError> {
+        self.inner.memory_history(scope, id).await
+    }
+    async fn crowded_memory(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
+        self.inner.crowded_memory(most).await
+    }
+    async fn remove_ended(
+        &self,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RunId>, StoreError> {
+        self.inner.remove_ended(before, limit).await
+    }
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
         self.inner.outcome(key, at).await
     }
@@ -233,68 +263,6 @@ impl Deployments for FlakyStore {
     async fn deploy(&self, change: DeploymentChange, run: NewRun) -> Result<(), StoreError> {
         self.write()?;
         self.inner.deploy(change, run).await
-    }
-}
-
-#[async_trait]
-impl Memory for FlakyStore {
-    async fn memory_position(&self) -> Result<u64, StoreError> {
-        self.inner.memory_position().await
-    }
-    async fn recall(
-        &self,
-        scope: &Scope,
-        query: &MemoryQuery,
-    ) -> Result<Vec<MemoryRecord>, StoreError> {
-        self.inner.recall(scope, query).await
-    }
-    async fn memory_history(
-        &self,
-        scope: &Scope,
-        id: &MemoryId,
-    ) -> Result<Vec<MemoryRecord>, StoreError> {
-        self.inner.memory_history(scope, id).await
-    }
-    async fn amend(&self, scope: &Scope, row: MemoryRow) -> Result<MemoryRecord, StoreError> {
-        self.write()?;
-        self.inner.amend(scope, row).await
-    }
-    async fn forget(&self, scope: &Scope, id: &MemoryId) -> Result<bool, StoreError> {
-        self.write()?;
-        self.inner.forget(scope, id).await
-    }
-    async fn expire_snapshot(&self, scope: &Scope, run: &RunId) -> Result<bool, StoreError> {
-        self.write()?;
-        self.inner.expire_snapshot(scope, run).await
-    }
-    async fn has_snapshot(&self, run: &RunId) -> Result<bool, StoreError> {
-        if self.fault() == Fault::Damaged {
-            self.write()?;
-        }
-        self.inner.has_snapshot(run).await
-    }
-    async fn crowded(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
-        self.inner.crowded(most).await
-    }
-    async fn due_commitments(
-        &self,
-        at: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Commitment>, StoreError> {
-        self.inner.due_commitments(at, limit).await
-    }
-    async fn commitments_come_due(
-        &self,
-        owner: &Scope,
-        heartbeat: &HeartbeatId,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.write()?;
-        self.inner.commitments_come_due(owner, heartbeat, at).await
-    }
-    async fn settle_commitment(&self, commitment: &Commitment) -> Result<(), StoreError> {
-        self.write()?;
-        self.inner.settle_commitment(commitment).await
     }
 }
 

@@ -16,9 +16,10 @@ use crate::sqlite::rows::{optional_time, scope_params, signed, time, unsigned};
 /// The columns that `record` reads, in its order.
 const COLUMNS: &str = "memory.entry_id, memory.scope_id, memory.memory_ref, memory.content, memory.tags, \
      memory.created_at, memory.expires_at, memory.version, memory.written_at, memory.author, memory.sources, \
-     memory.family, memory.position, memory.first, memory.superseded_by";
+     memory.family, memory.position, memory.first, memory.superseded_by, memory.tenant, memory.workspace, \
+     memory.test";
 
-pub(super) fn recall(
+pub(in crate::sqlite) fn recall(
     db: &Connection,
     scope: &Scope,
     query: &MemoryQuery,
@@ -207,7 +208,7 @@ impl Conditions {
     }
 }
 
-pub(super) fn history(
+pub(in crate::sqlite) fn history(
     db: &Connection,
     scope: &Scope,
     id: &MemoryId,
@@ -229,7 +230,7 @@ pub(in crate::sqlite) const CROWDED: &str =
      WHERE superseded_by IS NULL AND expires_at IS NULL AND memory_ref NOT LIKE ?2
      GROUP BY tenant, test, workspace, scope_id, memory_ref HAVING COUNT(*) > ?1";
 
-pub(super) fn crowded(db: &Connection, most: u64) -> Result<Vec<Crowd>, Fault> {
+pub(in crate::sqlite) fn crowded(db: &Connection, most: u64) -> Result<Vec<Crowd>, Fault> {
     let mut select = db.prepare_cached(CROWDED)?;
     let read = |row: &Row<'_>| -> Result<Crowd, Fault> {
         let (tenant, workspace): (String, Option<String>) = (row.get(0)?, row.get(1)?);
@@ -247,16 +248,6 @@ pub(super) fn crowded(db: &Connection, most: u64) -> Result<Vec<Crowd>, Fault> {
         found.push(read(row)?);
     }
     Ok(found)
-}
-
-pub(super) fn at(db: &Connection, position: i64) -> Result<MemoryRecord, Fault> {
-    let sql = format!("SELECT {COLUMNS} FROM memory WHERE position = ?1");
-    let mut select = db.prepare_cached(&sql)?;
-    let mut rows = select.query(params![position])?;
-    match rows.next()? {
-        Some(row) => record(row),
-        None => Err(Fault::unreadable("an entry of memory", "it was just written")),
-    }
 }
 
 fn version(
@@ -307,6 +298,11 @@ fn record(row: &Row<'_>) -> Result<MemoryRecord, Fault> {
         position: unsigned(row, 12)?,
         first: unsigned(row, 13)?,
         superseded_by: row.get::<_, Option<i64>>(14)?.and_then(|at| u64::try_from(at).ok()),
+        owner: Scope {
+            tenant: row.get::<_, String>(15)?.into(),
+            workspace: row.get::<_, Option<String>>(16)?.map(Into::into),
+            mode: KeyMode::of(row.get(17)?),
+        },
         id: id.as_str().into(),
     })
 }

@@ -97,8 +97,6 @@ async fn a_delivery_is_found_where_the_log_tells_of_it() {
         snapshot: None,
         interrupts: None,
         outcome: None,
-        memory: Vec::new(),
-        files: Vec::new(),
         callbacks: Vec::new(),
         children: Vec::new(),
         wakes: None,

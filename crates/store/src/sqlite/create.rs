@@ -93,17 +93,19 @@ pub(super) fn create(db: &Connection, run: &SealedRun) -> Result<(), Fault> {
         "INSERT INTO births (run, record, sealed_inputs, sealed_delivery, definition) VALUES (?1, ?2, ?3, ?4, ?5)",
         params![id, run.record, run.sealed_inputs, run.sealed_delivery, definition_id(db, run)?],
     )?;
+    let (tenant, test) = (run.birth.owner.tenant.as_str(), run.birth.test);
+    let created_at = run.birth.created_at.as_millis();
     for (place, tag) in run.birth.tags.iter().enumerate() {
         let place = signed(place as u64);
         execute(
             db,
-            "INSERT INTO run_tags (run, place, tag) VALUES (?1, ?2, ?3)",
-            params![id, place, tag],
+            "INSERT INTO run_tags (run, place, tag, tenant, test, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![id, place, tag, tenant, test, created_at],
         )?;
     }
     for agent in run.birth.agent_ids() {
-        let sql = "INSERT INTO run_agents (run, agent) VALUES (?1, ?2)";
-        execute(db, sql, params![id, agent])?;
+        let sql = "INSERT INTO run_agents (run, agent, tenant, test, created_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+        execute(db, sql, params![id, agent, tenant, test, created_at])?;
     }
     Ok(())
 }

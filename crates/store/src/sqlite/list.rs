@@ -4,10 +4,10 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
 
 use callboard_engine::{Filter, KeyMode, Listed, Scope};
-use callboard_protocol::{RunCost, RunMetrics, RunTokens};
+use callboard_protocol::{RunCost, RunMetrics, RunStatus, RunTokens};
 
 use super::fault::Fault;
-use super::rows::{signed, status, time};
+use super::rows::{scope_params, signed, status, time};
 
 pub(super) fn list(db: &Connection, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, Fault> {
     let (sql, values) = statement(scope, filter);
@@ -20,24 +20,45 @@ pub(super) fn list(db: &Connection, scope: &Scope, filter: &Filter) -> Result<Ve
     Ok(listed)
 }
 
-/// The list in SQL, and its values.
+/// The list in SQL, and its values. The table that leads has an index for what is asked for, in the order of the list;
+/// only the conditions that the filter asks for are there, so that SQLite can choose it.
 pub(super) fn statement(scope: &Scope, filter: &Filter) -> (String, Vec<Value>) {
-    let (conditions, mut values) = conditions(scope, filter);
+    let lead = match filter {
+        Filter { tag: Some(tag), .. } => Some(("run_tags", "tag", tag)),
+        Filter { agent: Some(agent), .. } => Some(("run_agents", "agent", agent)),
+        _ => None,
+    };
+    let (mut from, mut order, mut led, mut values) = (
+        "runs".to_owned(),
+        ("runs.created_at".to_owned(), "runs.id".to_owned()),
+        String::new(),
+        Vec::new(),
+    );
+    if let Some((table, column, value)) = lead {
+        from = format!("{table} CROSS JOIN runs ON runs.id = {table}.run");
+        order = (format!("{table}.created_at"), format!("{table}.run"));
+        led = format!("{table}.tenant = ? AND {table}.test = ? AND {table}.{column} = ? AND ");
+        let (tenant, test, _) = scope_params(scope);
+        values.extend([tenant.to_owned().into(), Value::from(test), value.clone().into()]);
+    }
+    let (conditions, more) = conditions(scope, filter, &order);
+    values.extend(more);
     values.push(signed(filter.limit as u64).into());
+    let (at, id) = order;
     let sql = format!(
-        "SELECT run_id, workflow_id, status, created_at, updated_at, roster_id, trigger_source,
-             (SELECT json_group_array(tag ORDER BY place) FROM run_tags WHERE run = runs.id),
+        "SELECT runs.run_id, runs.workflow_id, runs.status, runs.created_at, runs.updated_at, runs.roster_id,
+             runs.trigger_source,
+             (SELECT json_group_array(tag ORDER BY place) FROM run_tags AS tags WHERE tags.run = runs.id),
              (SELECT json_array(coalesce(sum(payload ->> 'inputTokens'), 0), coalesce(sum(payload ->> 'outputTokens'), 0),
                   count(*), count(payload ->> 'costEstimateUsd'), total(payload ->> 'costEstimateUsd'))
               FROM events WHERE run = runs.id AND kind = 'provider.usage')
-         FROM runs WHERE {conditions} ORDER BY created_at DESC, id DESC LIMIT ?"
+         FROM {from} WHERE {led}{conditions} ORDER BY {at} DESC, {id} DESC LIMIT ?"
     );
     (sql, values)
 }
 
-/// The conditions in SQL and their values. Only those that the filter asks for are there, so that
-/// SQLite can choose an index by them.
-fn conditions(scope: &Scope, filter: &Filter) -> (String, Vec<Value>) {
+/// The conditions in SQL and their values, for a list in this order.
+fn conditions(scope: &Scope, filter: &Filter, (at, id): &(String, String)) -> (String, Vec<Value>) {
     let (mut conditions, mut values) = in_scope(scope);
     let mut also = |condition: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -46,22 +67,27 @@ fn conditions(scope: &Scope, filter: &Filter) -> (String, Vec<Value>) {
             values.push(value);
         }
     };
-    also("status = ?", filter.status.map(|status| status.as_str().to_owned().into()));
-    also("workflow_id = ?", filter.workflow.as_ref().map(|workflow| workflow.to_string().into()));
-    also("roster_id = ?", filter.member.as_ref().map(|member| member.to_string().into()));
+    let status = filter.status.map(|status| status.as_str().to_owned());
+    // The words of the partial index, or SQLite would not use it.
+    let not_completed = "runs.status <> 'completed' AND runs.status = ?";
+    let is_completed = filter.status == Some(RunStatus::Completed);
+    also(if is_completed { "runs.status = ?" } else { not_completed }, status.map(Value::from));
     also(
-        "id IN (SELECT run FROM run_agents WHERE agent = ?)",
-        filter.agent.clone().map(Value::from),
+        "runs.workflow_id = ?",
+        filter.workflow.as_ref().map(|workflow| workflow.to_string().into()),
     );
-    also("id IN (SELECT run FROM run_tags WHERE tag = ?)", filter.tag.clone().map(Value::from));
-    also("created_at >= ?", filter.since.map(|since| since.as_millis().into()));
-    also("created_at < ?", filter.until.map(|until| until.as_millis().into()));
+    also("runs.roster_id = ?", filter.member.as_ref().map(|member| member.to_string().into()));
+    let of_agent = "runs.id IN (SELECT run FROM run_agents AS agents WHERE agents.agent = ?)";
+    // The tag leads where both are asked for.
+    also(of_agent, filter.agent.clone().filter(|_| filter.tag.is_some()).map(Value::from));
+    also(&format!("{at} >= ?"), filter.since.map(|since| since.as_millis().into()));
+    also(&format!("{at} < ?"), filter.until.map(|until| until.as_millis().into()));
     if let Some(before) = &filter.before {
         // A cursor that the caller may not see places nothing, so the list behind it is empty.
         let (visible, scope_values) = in_scope(scope);
-        conditions.push_str(" AND (created_at, id) < (SELECT created_at, id FROM runs WHERE ");
-        conditions.push_str(&visible);
-        conditions.push_str(" AND run_id = ?)");
+        conditions.push_str(&format!(
+            " AND ({at}, {id}) < (SELECT runs.created_at, runs.id FROM runs WHERE {visible} AND runs.run_id = ?)"
+        ));
         values.extend(scope_values);
         values.push(before.to_string().into());
     }
@@ -69,11 +95,11 @@ fn conditions(scope: &Scope, filter: &Filter) -> (String, Vec<Value>) {
 }
 
 fn in_scope(scope: &Scope) -> (String, Vec<Value>) {
-    let mut conditions = "tenant = ? AND test = ?".to_owned();
+    let mut conditions = "runs.tenant = ? AND runs.test = ?".to_owned();
     let mut values =
         vec![scope.tenant.to_string().into(), i64::from(scope.mode == KeyMode::Test).into()];
     if let Some(workspace) = &scope.workspace {
-        conditions.push_str(" AND workspace = ?");
+        conditions.push_str(" AND runs.workspace = ?");
         values.push(workspace.to_string().into());
     }
     (conditions, values)

@@ -6,7 +6,7 @@ use callboard_core::MemoryView;
 use callboard_engine::{
     Filter, InboxFilter, InboxPlace, KeyMode, MemoryQuery, MemorySeen, Place, Scope,
 };
-use callboard_protocol::Timestamp;
+use callboard_protocol::{RunStatus, Timestamp};
 
 use super::memory::{self, Where};
 use super::{claim, create, deliveries, inbox, list, migrate, records, retention, work};
@@ -91,6 +91,44 @@ fn a_page_of_a_list_is_read_in_the_order_of_its_index() -> anyhow::Result<()> {
     let plan = plan(&sql)?;
     assert!(plan.starts_with("SEARCH runs USING INDEX runs_listed (tenant=? AND test=?"), "{plan}");
     assert!(!plan.contains("FOR ORDER BY"), "{plan}");
+    Ok(())
+}
+
+/// Each filter by itself costs what it shows, however many runs there are that it does not.
+#[test]
+fn a_page_of_a_filtered_list_is_read_in_the_order_of_an_index() -> anyhow::Result<()> {
+    let scope = Scope { tenant: "acme".into(), workspace: None, mode: KeyMode::Live };
+    let page = || Filter { before: Some("r1".into()), limit: 10, ..Filter::default() };
+    let filters = [
+        (
+            Filter { status: Some(RunStatus::Failed), ..page() },
+            "runs_by_status (tenant=? AND test=? AND status=?",
+        ),
+        (
+            Filter { workflow: Some("w".into()), ..page() },
+            "runs_by_workflow (tenant=? AND test=? AND workflow_id=?",
+        ),
+        (
+            Filter { member: Some("host:a".into()), ..page() },
+            "runs_of_member (tenant=? AND test=? AND roster_id=?",
+        ),
+        (
+            Filter { tag: Some("t".to_owned()), ..page() },
+            "run_tags_listed (tenant=? AND test=? AND tag=?",
+        ),
+        (
+            Filter { agent: Some("a".to_owned()), ..page() },
+            "run_agents_listed (tenant=? AND test=? AND agent=?",
+        ),
+        (
+            Filter { since: Some(Timestamp::default()), ..page() },
+            "runs_listed (tenant=? AND test=? AND created_at>",
+        ),
+    ];
+    for (filter, index) in filters {
+        let plan = plan(&list::statement(&scope, &filter).0)?;
+        assert!(plan.contains(index) && !plan.contains("FOR ORDER BY"), "{index}: {plan}");
+    }
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! they stand, and marked texts that travelled elsewhere are masked wherever they turn up. Whatever is marked or not,
 //! no event repeats what looks like a credential in the inputs.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -88,6 +89,14 @@ pub(crate) struct Mask<'a> {
 impl Mask<'_> {
     /// The event's payload as readers may see it, if that differs from what the fold must see.
     pub(crate) fn payload(&self, event: &Event) -> Option<Value> {
+        match event.public() {
+            Cow::Borrowed(event) => self.masked(event),
+            Cow::Owned(public) => Some(self.masked(&public).unwrap_or_else(|| public.payload())),
+        }
+    }
+
+    /// The same for an event of which readers may see every field.
+    fn masked(&self, event: &Event) -> Option<Value> {
         if self.is_off() {
             return self.without_credentials(event);
         }

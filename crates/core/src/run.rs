@@ -17,6 +17,7 @@ mod child;
 mod command;
 mod cost;
 mod dispatch;
+mod evaluation;
 mod fact;
 mod files;
 mod flow;
@@ -48,8 +49,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use callboard_protocol::{
-    CancelRequested, CapBreached, ChannelName, Event, Failure, NodeId, Object, PauseRequested,
-    Remembered, RunCost, RunId, RunStatus, Timestamp,
+    CancelRequested, CapBreached, ChannelName, Evaluated, Event, Failure, NodeId, Object,
+    PauseRequested, Remembered, RunCost, RunId, RunStatus, Timestamp,
 };
 
 pub use answer::Answered;
@@ -164,6 +165,8 @@ pub struct Run {
     work: u64,
     step: Work,
     decided: u64,
+    /// What the expressions of the newest event came to, where the event itself does not say.
+    evaluated: Option<Evaluated>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -332,6 +335,7 @@ impl Run {
             work: 0,
             step: Work::default(),
             decided: 0,
+            evaluated: None,
             birth,
             plan,
         }
@@ -418,8 +422,11 @@ impl Run {
 
     fn emit(&mut self, event: Event, at: Timestamp, batch: &mut Vec<Entry>) {
         let cause = self.cause(&event);
-        let entry = Entry { sequence: self.version, at, event, cause };
+        let mut entry = Entry { sequence: self.version, at, event, cause };
         self.apply(&entry);
+        if let Some(evaluated) = self.evaluated.take() {
+            entry.event.keep_evaluated(evaluated);
+        }
         self.decided += self.step.spent() + self.weighing();
         batch.push(entry);
     }

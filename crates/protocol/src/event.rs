@@ -11,6 +11,7 @@ mod child;
 mod conversation;
 mod dead_letter;
 mod envelope;
+mod evaluated;
 mod interrupt;
 mod limit;
 mod memory;
@@ -32,6 +33,7 @@ pub use child::*;
 pub use conversation::*;
 pub use dead_letter::*;
 pub use envelope::*;
+pub use evaluated::*;
 pub use interrupt::*;
 pub use limit::*;
 pub use memory::*;
@@ -448,6 +450,7 @@ mod tests {
             type_id: "core.noop".into(),
             attempt: 1,
             visit: 2,
+            evaluated: None,
         });
         assert_eq!(Event::read(event.kind(), None, event.payload()), event);
     }

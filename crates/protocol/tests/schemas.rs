@@ -538,11 +538,13 @@ fn node_events() -> Vec<Event> {
             type_id: "core.noop".into(),
             attempt: 1,
             visit: 2,
+            evaluated: None,
         }),
         Event::NodeCompleted(NodeCompleted {
             node_id: "n".into(),
             outputs: object(json!({ "x": null })),
             duration_ms: 5,
+            evaluated: None,
         }),
         Event::NodeFailed(NodeFailed { node_id: "n".into(), error: failure(), attempts: 1 }),
         Event::NodeRetried(NodeRetried {

@@ -57,7 +57,9 @@ impl Run {
         let is_rehearsed = fork.mode == ForkMode::Replay && entry.sequence >= fork.from;
         let place = match self.script.current() {
             // A report of a divergence moves what follows it; the source's places count.
-            Some(original) if is_rehearsed && original.event == entry.event => original.sequence,
+            Some(original) if is_rehearsed && original.event.public() == entry.event.public() => {
+                original.sequence
+            }
             _ if is_rehearsed => return false,
             _ => entry.sequence,
         };

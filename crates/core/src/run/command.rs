@@ -438,6 +438,7 @@ impl Run {
             node_id: self.node_id(index),
             outputs,
             duration_ms: super::millis(at.since(started)),
+            evaluated: None,
         })
     }
 

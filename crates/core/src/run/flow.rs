@@ -2,21 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use callboard_protocol::{ChannelWritten, Failure, Timestamp, TriggerRule};
+use callboard_protocol::{ChannelWritten, Evaluated, Failure, Timestamp, TriggerRule};
 use serde_json::Value;
 
+use super::evaluation::Evaluation;
 use super::{LoopState, NodeState, Run, Stage, Turn, Verdict};
 use crate::expression::holds;
 use crate::graph::{Loop, NodeIndex};
 use crate::node::NodeKind;
 use crate::plan::WriteOrigin;
-use crate::work::Work;
 
-/// A node's end and its time.
+/// A node's end, its time, and what was recorded of the conditions of its edges.
 #[derive(Debug)]
-pub(super) struct Settled {
+pub(super) struct Settled<'a> {
     pub(super) stage: Stage,
     pub(super) at: Timestamp,
+    pub(super) evaluated: Option<&'a Evaluated>,
 }
 
 /// What an upstream contributes to its target.
@@ -30,13 +31,13 @@ enum Upstream {
 
 impl Run {
     /// Records a node's end in the state and carries it on to whatever depends on it.
-    pub(super) fn settle(&mut self, index: NodeIndex, settled: Settled) {
+    pub(super) fn settle(&mut self, index: NodeIndex, settled: Settled<'_>) {
         let state = &mut self.nodes[index];
         state.stage = settled.stage;
         state.ended_at = Some(settled.at);
         self.active.remove(&index);
         self.ready.remove(&index);
-        self.judge_edges(index);
+        self.judge_edges(index, settled.evaluated);
         let plan = self.plan.clone();
         for edge in &plan.node(index).outgoing {
             self.refresh(plan.edge(*edge).to);
@@ -47,13 +48,13 @@ impl Run {
     }
 
     /// Decides, once, which of the node's edges its end lets be followed.
-    fn judge_edges(&mut self, index: NodeIndex) {
+    fn judge_edges(&mut self, index: NodeIndex, recorded: Option<&Evaluated>) {
         let plan = self.plan.clone();
         let node = plan.node(index);
+        let mut evaluation = Evaluation::new(recorded, self.step);
         for edge in node.outgoing.iter().chain(&node.returning) {
-            let mut work = self.step;
             let outcome = match &self.nodes[index].stage {
-                Stage::Completed => self.is_followed(*edge, &mut work),
+                Stage::Completed => self.is_followed(*edge, &mut evaluation),
                 Stage::Waiting
                 | Stage::Suspended
                 | Stage::Active
@@ -63,7 +64,6 @@ impl Run {
                 | Stage::Skipped
                 | Stage::Cancelled => Ok(false),
             };
-            self.step = work;
             match outcome {
                 Ok(followed) => self.followed[*edge] = followed,
                 Err(failure) => {
@@ -72,10 +72,11 @@ impl Run {
                 }
             }
         }
+        self.conclude(evaluation);
     }
 
-    fn is_followed(&self, edge: usize, work: &mut Work) -> Result<bool, Failure> {
-        let edge = self.plan.edge(edge);
+    fn is_followed(&self, place: usize, evaluation: &mut Evaluation<'_>) -> Result<bool, Failure> {
+        let edge = self.plan.edge(place);
         let source = self.plan.node(edge.from);
         let enters_own_body = |known: &&usize| {
             let known = &self.plan.loops[**known];
@@ -87,12 +88,12 @@ impl Run {
         {
             return Ok(false);
         }
-        match &edge.edge.condition {
-            Some(condition) => {
-                holds(condition, &self.nodes[edge.from].outputs, || self.names(), work)
-            }
-            None => Ok(true),
-        }
+        let Some(condition) = &edge.edge.condition else { return Ok(true) };
+        let outputs = &self.nodes[edge.from].outputs;
+        let holds = evaluation.value(&place.to_string(), |work| {
+            holds(condition, outputs, || self.names(), work).map(Value::Bool)
+        })?;
+        Ok(holds == Value::Bool(true))
     }
 
     /// Works out whether a waiting node may start or must be skipped.

@@ -5,6 +5,7 @@ use callboard_protocol::{
     Object, OtherEvent, RunStatus, Timestamp,
 };
 
+use super::evaluation::Evaluation;
 use super::flow::Settled;
 use super::{Entry, Phase, Run, Stage, Turn};
 use crate::bounds::{weight, weight_of};
@@ -21,6 +22,7 @@ impl Run {
         let at = entry.at;
         self.work = self.work.saturating_add(self.step.spent());
         self.step = Work::after(self.work);
+        self.evaluated = None;
         self.leave_source(entry);
         match &entry.event {
             Event::RunStarted(_) => self.fold_started(at),
@@ -227,9 +229,15 @@ impl Run {
             self.files.turn();
         }
         self.fold_dispatch_started(index);
-        let mut work = self.step;
-        let resolved = self.resolve_inputs(index, &mut work);
-        self.step = work;
+        let mut evaluation = Evaluation::new(payload.evaluated.as_ref(), self.step);
+        let resolved = match evaluation.failure() {
+            Some(failure) => Err(failure.clone()),
+            None => self.resolve_inputs(index, &mut evaluation),
+        };
+        if let Err(failure) = &resolved {
+            evaluation.fail(failure);
+        }
+        self.conclude(evaluation);
         (self.nodes[index].inputs, self.nodes[index].unresolved) = match resolved {
             Ok(inputs) => {
                 self.take(&inputs);
@@ -271,7 +279,8 @@ impl Run {
         self.fold_reported_cost(&payload.node_id);
         self.owe_artifact(index);
         self.fold_ruling(index);
-        self.settle(index, Settled { stage: Stage::Completed, at });
+        let evaluated = payload.evaluated.as_ref();
+        self.settle(index, Settled { stage: Stage::Completed, at, evaluated });
     }
 
     fn fold_node_failed(&mut self, payload: &NodeFailed, at: Timestamp) {
@@ -283,7 +292,8 @@ impl Run {
         self.interrupts.remove(&index);
         self.failed.push(index);
         self.nodes[index].inputs = Object::new();
-        self.settle(index, Settled { stage: Stage::Failed(payload.error.clone()), at });
+        let stage = Stage::Failed(payload.error.clone());
+        self.settle(index, Settled { stage, at, evaluated: None });
     }
 
     fn fold_node_retried(&mut self, payload: &NodeRetried, at: Timestamp) {
@@ -300,7 +310,7 @@ impl Run {
                 self.reach(index);
             }
             self.interrupts.remove(&index);
-            self.settle(index, Settled { stage, at });
+            self.settle(index, Settled { stage, at, evaluated: None });
         }
     }
 

@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 
 use callboard_protocol::{Failure, NodeId, Object, PortValue};
 
+use super::evaluation::Evaluation;
 use super::{Run, Stage};
 use crate::bounds::{HEAVIEST, too_heavy, weigh_fields, weight};
 use crate::channel::{Side, check_access};
 use crate::expression::{Names, Place, evaluate};
 use crate::graph::NodeIndex;
-use crate::work::Work;
 
 impl Run {
     /// Values that arrive over edges, overridden by what the node's own ports declare.
     pub(super) fn resolve_inputs(
         &self,
         index: NodeIndex,
-        work: &mut Work,
+        evaluation: &mut Evaluation<'_>,
     ) -> Result<Object, Failure> {
         let node = &self.plan.node(index).node;
         let mut tray = Tray { inputs: Object::new(), left: HEAVIEST };
@@ -27,8 +27,10 @@ impl Run {
         for (port, value) in &node.inputs {
             let value = match value {
                 PortValue::Expression { expression } => {
-                    let names = names.get_or_insert_with(|| self.names());
-                    Some(evaluate(expression, names, work)?)
+                    let value = evaluation.value(port, |work| {
+                        evaluate(expression, names.get_or_insert_with(|| self.names()), work)
+                    })?;
+                    Some(value)
                 }
                 value => self.resolve_port(index, port, value)?,
             };
@@ -37,7 +39,7 @@ impl Run {
             }
         }
         // All of it was copied, and is weighed once more.
-        work.spend((HEAVIEST - tray.left) as u64)?;
+        evaluation.work.spend((HEAVIEST - tray.left) as u64)?;
         self.has_room(weigh_fields(&tray.inputs)?)?;
         Ok(tray.inputs)
     }

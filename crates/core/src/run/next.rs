@@ -180,6 +180,7 @@ impl Run {
             type_id: node.type_id.clone(),
             attempt,
             visit,
+            evaluated: None,
         })
     }
 

@@ -139,7 +139,8 @@ impl Run {
         }
         Some((
             match self.next(at, work) {
-                Some(own) if own == entry.event => own,
+                // With what the source's expressions came to, which may be other than today.
+                Some(own) if own.public() == entry.event.public() => entry.event.clone(),
                 _ if self.takes(&entry.event) => entry.event.clone(),
                 Some(own) if self.script.reported == Some(entry.sequence) => own,
                 own => diverged(fork, entry, own.as_ref()),

@@ -141,7 +141,7 @@ impl<'a> Tracer<'a> {
     }
 
     fn node_started(&mut self, payload: &NodeStarted, entry: &Entry) {
-        let NodeStarted { node_id, type_id, attempt, visit } = payload;
+        let NodeStarted { node_id, type_id, attempt, visit, .. } = payload;
         let node = self.open_node(node_id, type_id.as_str(), *visit, entry);
         // An attempt that is still open died with its holder; this is when we learn of it.
         self.end_attempt(node_id, &SpanStatus::UNSET, entry.at);

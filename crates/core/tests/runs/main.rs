@@ -18,6 +18,7 @@ mod clock;
 mod conditions;
 mod confidence;
 mod costs;
+mod evaluated;
 mod evolution;
 mod facts;
 mod forks;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Evaluated;
 use crate::{ChannelName, Failure, NodeId, Object, Reducer, RunId, Timestamp, TypeId};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,9 @@ pub struct NodeStarted {
     /// How often a loop came back to the node.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub visit: u32,
+    /// What the ports' expressions came to; for the fold alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluated: Option<Evaluated>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +29,9 @@ pub struct NodeCompleted {
     pub outputs: Object,
     #[serde(default)]
     pub duration_ms: u64,
+    /// What the conditions of the edges came to; for the fold alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluated: Option<Evaluated>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@
 //! anywhere is finished by the next decide, and a new holder needs no other way to find its work.
 
 mod agent;
+mod announced;
 mod answer;
 mod artifact;
 mod attest;
@@ -17,6 +18,7 @@ mod child;
 mod command;
 mod cost;
 mod dispatch;
+mod effort;
 mod evaluation;
 mod fact;
 mod files;
@@ -28,6 +30,7 @@ mod inputs;
 mod interrupt;
 mod join;
 mod keep;
+mod lifecycle;
 mod memory;
 mod mock_agent;
 mod models;
@@ -37,9 +40,11 @@ mod perform;
 mod prompts;
 mod refusal;
 mod replay;
+mod stops;
 mod supervise;
 mod talk;
 mod unreadable;
+mod values;
 mod view;
 mod write;
 
@@ -48,10 +53,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use callboard_protocol::{
-    CancelRequested, CapBreached, ChannelName, Evaluated, Event, Failure, NodeId, Object,
-    PauseRequested, Remembered, RunCost, RunId, RunStatus, Timestamp,
-};
+use callboard_protocol::{Event, Failure, NodeId, Object, Remembered, RunId, Timestamp};
 
 pub use answer::Answered;
 pub use cause::Cause;
@@ -69,13 +71,18 @@ pub use view::{Attempt, Task};
 pub use write::OutsideWrite;
 
 use crate::birth::Birth;
-use crate::channel::Channel;
 use crate::graph::NodeIndex;
 use crate::interrupt::OpenInterrupt;
-use crate::mask::{Mask, Sensitive};
+use crate::mask::Mask;
 use crate::node::NodeKind;
 use crate::plan::Plan;
 use crate::work::{DECISION, Work};
+use announced::Announced;
+use effort::Effort;
+use flow::Flow;
+use lifecycle::{Lifecycle, Phase};
+use stops::Stops;
+use values::Values;
 
 /// How many events one decide may emit. A longer chain owes `Continue`, so that no append grows without bound.
 const MAX_BATCH: usize = 256;
@@ -96,51 +103,18 @@ pub struct Run {
     birth: Arc<Birth>,
     plan: Arc<Plan>,
     version: u64,
-    updated_at: Timestamp,
-    phase: Phase,
-    started_at: Option<Timestamp>,
-    /// Time spent paused does not count towards the run's duration.
-    paused_ms: u64,
+    lifecycle: Lifecycle,
+    stops: Stops,
     nodes: Vec<NodeState>,
-    /// Nodes that are waiting no longer: what becomes of each is settled, but not yet recorded.
-    ready: BTreeMap<NodeIndex, Verdict>,
-    /// Nodes that have started and not ended.
-    active: BTreeSet<NodeIndex>,
-    /// For each edge, whether its source's last end lets it be followed.
-    followed: Vec<bool>,
-    loops: Vec<LoopState>,
-    /// For each channel trigger, when it fires.
-    due_triggers: Vec<Option<Timestamp>>,
-    variables: Object,
-    channels: BTreeMap<ChannelName, Channel>,
-    executions: u64,
-    /// What all values weigh that were ever taken: at least what the run holds.
-    taken: usize,
-    /// What the values weigh that it began with, which the birth record holds besides.
-    given: usize,
-    pins: BTreeMap<String, i64>,
-    drain: Option<PauseRequested>,
-    cancel: Option<CancelRequested>,
-    breach: Option<CapBreached>,
-    /// A fold that cannot go on: the run fails with this.
-    fault: Option<Failure>,
-    /// The first event that this build cannot read: nothing is decided any more.
-    unreadable: Option<Unreadable>,
+    flow: Flow,
+    values: Values,
     /// The runs that nodes of this one have started, in their order.
     children: Vec<child::Child>,
     /// Questions that have been asked and not settled.
     interrupts: BTreeMap<NodeIndex, OpenInterrupt>,
     /// Whether any question was ever asked; most runs ask none.
     has_asked: bool,
-    /// Failed nodes in the order of their failing.
-    failed: Vec<NodeIndex>,
-    sensitive: Sensitive,
-    /// Whether the log says for whom the run is.
-    is_attributed: bool,
-    /// Whether it was told that the run is given up.
-    is_dead_lettered: bool,
-    /// Whether the log tells of the delivery that started the run.
-    is_delivered: bool,
+    announced: Announced,
     /// The node whose agent works on the run, or did last.
     agent_at: Option<NodeIndex>,
     /// Agents between which control has passed, which is yet to be told.
@@ -149,10 +123,7 @@ pub struct Run {
     orchestra: supervise::Orchestra,
     /// What a replay goes through again; empty in every other run.
     script: replay::Script,
-    /// What models have used, once any was asked.
-    cost: Option<RunCost>,
-    /// What classes of models stand for since one was in trouble.
-    fallbacks: BTreeMap<String, ModelName>,
+    models: models::Models,
     /// Completed visits whose outputs are an artifact that the log has yet to tell of.
     owed_artifacts: BTreeSet<(NodeIndex, u32)>,
     /// What this run has remembered, with what came from children that completed.
@@ -161,20 +132,7 @@ pub struct Run {
     files: files::Files,
     /// What was used of the run's budget.
     account: budget::Account,
-    /// The work that folding the log has been so far, what is left for its newest entry, and what the last decision was.
-    work: u64,
-    step: Work,
-    decided: u64,
-    /// What the expressions of the newest event came to, where the event itself does not say.
-    evaluated: Option<Evaluated>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Phase {
-    Pending,
-    Running,
-    Paused { since: Timestamp },
-    Ended { status: RunStatus, at: Timestamp, error: Option<Failure> },
+    effort: Effort,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -279,7 +237,7 @@ impl Run {
     pub fn new(birth: Arc<Birth>, plan: Arc<Plan>) -> Self {
         let mut run = Self::unopened(birth, plan);
         run.open_variables();
-        run.given = run.taken;
+        run.values.given = run.values.taken;
         run
     }
 
@@ -292,50 +250,25 @@ impl Run {
     fn unopened(birth: Arc<Birth>, plan: Arc<Plan>) -> Self {
         Self {
             version: 0,
-            // A fork's time begins with the history that it takes over.
-            updated_at: birth.fork.as_ref().map_or(birth.created_at, |_| Timestamp::default()),
-            phase: Phase::Pending,
-            started_at: None,
-            paused_ms: 0,
+            lifecycle: Lifecycle::of(&birth),
+            stops: Stops::default(),
             nodes: vec![NodeState::default(); plan.nodes().len()],
-            ready: BTreeMap::new(),
-            active: BTreeSet::new(),
-            followed: vec![false; plan.definition().edges.len()],
-            loops: vec![LoopState::FRESH; plan.loops.len()],
-            due_triggers: vec![None; plan.triggers.len()],
-            variables: Object::new(),
-            channels: BTreeMap::new(),
-            executions: 0,
-            taken: 0,
-            given: 0,
-            pins: BTreeMap::new(),
-            drain: None,
-            cancel: None,
-            breach: None,
-            fault: None,
-            unreadable: None,
+            flow: Flow::of(&plan),
+            values: Values::of(&birth),
             children: Vec::new(),
             interrupts: BTreeMap::new(),
             has_asked: false,
-            failed: Vec::new(),
-            sensitive: Sensitive::of(&birth),
-            is_attributed: false,
-            is_dead_lettered: false,
-            is_delivered: false,
+            announced: Announced::default(),
             agent_at: None,
             owed_handoff: None,
             orchestra: supervise::Orchestra::default(),
             script: replay::Script::default(),
-            cost: None,
-            fallbacks: BTreeMap::new(),
+            models: models::Models::default(),
             owed_artifacts: BTreeSet::new(),
             remembered: BTreeSet::new(),
             files: files::Files::default(),
             account: budget::Account::default(),
-            work: 0,
-            step: Work::default(),
-            decided: 0,
-            evaluated: None,
+            effort: Effort::default(),
             birth,
             plan,
         }
@@ -354,21 +287,21 @@ impl Run {
     ///
     /// A refusal leaves the run as it was. When the returned entries cannot be appended, drop the value.
     pub fn decide(&mut self, command: &Command, now: Timestamp) -> Result<Vec<Entry>, Refusal> {
-        if let Some(unreadable) = &self.unreadable {
+        if let Some(unreadable) = &self.stops.unreadable {
             return Err(Refusal::Unreadable(unreadable.clone()));
         }
         // A clock that jumped back must not make the log do so.
-        let at = now.max(self.updated_at);
+        let at = now.max(self.lifecycle.updated_at);
         let mut batch = Vec::new();
         let events = self.accept(command, at)?;
-        self.decided = 0;
+        self.effort.decided = 0;
         for event in events {
             self.emit(event, at, &mut batch);
         }
-        while batch.len() < MAX_BATCH && self.decided < DECISION {
+        while batch.len() < MAX_BATCH && self.effort.decided < DECISION {
             let mut work = Work::default();
             let Some((event, at)) = self.follow_up(at, &mut work) else { break };
-            self.decided += work.spent();
+            self.effort.decided += work.spent();
             self.emit(event, at, &mut batch);
         }
         Ok(batch)
@@ -376,7 +309,7 @@ impl Run {
 
     /// How much work the last decision was: at most [`MOST_WORK`](crate::MOST_WORK).
     pub fn decided_work(&self) -> u64 {
-        self.decided
+        self.effort.decided
     }
 
     /// What must come next, and when it happens.
@@ -417,22 +350,22 @@ impl Run {
 
     /// The versions that were pinned so far, by change id.
     pub fn pins(&self) -> &BTreeMap<String, i64> {
-        &self.pins
+        &self.values.pins
     }
 
     fn emit(&mut self, event: Event, at: Timestamp, batch: &mut Vec<Entry>) {
         let cause = self.cause(&event);
         let mut entry = Entry { sequence: self.version, at, event, cause };
         self.apply(&entry);
-        if let Some(evaluated) = self.evaluated.take() {
+        if let Some(evaluated) = self.effort.evaluated.take() {
             entry.event.keep_evaluated(evaluated);
         }
-        self.decided += self.step.spent() + self.weighing();
+        self.effort.decided += self.effort.step.spent() + self.weighing();
         batch.push(entry);
     }
 
     fn mask(&self) -> Mask<'_> {
-        Mask { plan: &self.plan, sensitive: &self.sensitive }
+        Mask { plan: &self.plan, sensitive: &self.values.sensitive }
     }
 
     /// How a node comes to its end in this run: one that an agent performs is performed, whatever its type. Once an
@@ -453,21 +386,11 @@ impl Run {
     /// Whether the run was cancelled, broke a limit, cannot be folded or was ended by its supervisor: it stops its
     /// nodes, then itself.
     fn is_ending(&self) -> bool {
-        self.cancel.is_some()
-            || self.breach.is_some()
-            || self.fault.is_some()
-            || self.orchestra.ended_by.is_some()
+        self.stops.ends_the_run() || self.orchestra.ended_by.is_some()
     }
 
     fn node_id(&self, index: NodeIndex) -> NodeId {
         self.plan.node(index).node.id.clone()
-    }
-
-    fn duration_ms(&self, at: Timestamp) -> u64 {
-        // A pause that is still on has not been added to the paused time yet.
-        let at = if let Phase::Paused { since } = self.phase { since } else { at };
-        let elapsed = self.started_at.map_or(0, |started| millis(at.since(started)));
-        elapsed.saturating_sub(self.paused_ms)
     }
 }
 

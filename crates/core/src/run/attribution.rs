@@ -14,7 +14,7 @@ impl Run {
 
     fn next_opening(&self, one: Opening) -> Option<Event> {
         match one {
-            Opening::Start => (self.phase == Phase::Pending).then(|| self.started()),
+            Opening::Start => (self.lifecycle.phase == Phase::Pending).then(|| self.started()),
             Opening::Attribution => self.next_attribution(),
             Opening::Budget => self.next_reserved().filter(|_| !self.is_reserved()),
             Opening::Delivery => self.next_delivery(),
@@ -33,12 +33,12 @@ impl Run {
     }
 
     pub(super) fn next_attribution(&self) -> Option<Event> {
-        let owed = self.birth.attribution.clone().filter(|_| !self.is_attributed);
+        let owed = self.birth.attribution.clone().filter(|_| !self.announced.attribution);
         owed.map(Event::RosterRunInitiated)
     }
 
     pub(super) fn next_delivery(&self) -> Option<Event> {
-        let owed = self.birth.delivery.as_ref().filter(|_| !self.is_delivered)?;
+        let owed = self.birth.delivery.as_ref().filter(|_| !self.announced.delivery)?;
         Some(Event::TriggerDeliveryAttempted(TriggerDeliveryAttempted {
             subscription_id: owed.subscription_id.clone(),
             dedup_key: owed.dedup_key.clone(),

@@ -6,12 +6,12 @@ use super::{Entry, Phase, Run, Stage};
 
 impl Run {
     /// How a branch begins: what was under way in its source starts afresh here.
-    pub(super) fn branched(&self) -> Vec<Event> {
+    pub(super) fn on_branch(&self) -> Vec<Event> {
         let Some(fork) = self.birth.fork.as_ref().filter(|fork| fork.from == self.version) else {
             return Vec::new();
         };
         let mut events = self.opening();
-        if matches!(self.phase, Phase::Running | Phase::Paused { .. }) {
+        if matches!(self.lifecycle.phase, Phase::Running | Phase::Paused { .. }) {
             let reason = format!("branched from {} at {}", fork.source, fork.from);
             events.push(Event::RunResumed(RunResumed { reason: Some(reason) }));
         }
@@ -24,12 +24,12 @@ impl Run {
         if !self.leaves_history(entry) {
             return;
         }
-        let gap = super::millis(entry.at.since(self.updated_at));
+        let gap = super::millis(entry.at.since(self.lifecycle.updated_at));
         let later = |at: &mut Timestamp| *at = at.plus_millis(gap);
-        if self.phase == Phase::Running {
-            self.paused_ms += gap;
+        if self.lifecycle.phase == Phase::Running {
+            self.lifecycle.paused_ms += gap;
         }
-        for index in &self.active {
+        for index in &self.flow.active {
             let state = &mut self.nodes[*index];
             state.started_at.iter_mut().for_each(later);
             state.talk.iter_mut().for_each(|talk| later(&mut talk.opened_at));
@@ -48,7 +48,7 @@ impl Run {
             child.is_left = !child.status.is_terminal();
         }
         self.interrupts.values_mut().for_each(|open| later(&mut open.requested_at));
-        self.due_triggers.iter_mut().flatten().for_each(later);
+        self.flow.due_triggers.iter_mut().flatten().for_each(later);
     }
 
     /// Whether this run, or one whose history it has, went on live with this event.

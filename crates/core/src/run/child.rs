@@ -12,7 +12,6 @@ use super::handoff::Worker;
 use super::perform::Step;
 use super::view::Attempt;
 use super::{Phase, Run, Stage};
-use crate::bounds::weight_of;
 use crate::child::{ChildCall, MemoryScope, OnChildFailure};
 use crate::graph::NodeIndex;
 use crate::node::NodeKind;
@@ -77,10 +76,10 @@ pub(super) struct Child {
 impl Run {
     /// The children that somebody must start now.
     pub fn child_orders(&self) -> Vec<ChildOrder> {
-        if self.phase != Phase::Running || self.is_ending() || self.birth.is_replay() {
+        if self.lifecycle.phase != Phase::Running || self.is_ending() || self.birth.is_replay() {
             return Vec::new();
         }
-        let waiting = self.active.iter().filter(|index| {
+        let waiting = self.flow.active.iter().filter(|index| {
             let state = &self.nodes[**index];
             state.stage == Stage::Active && state.unresolved.is_none()
         });
@@ -116,7 +115,7 @@ impl Run {
         let mut unset = Vec::new();
         for (theirs, ours) in self.input_mapping(index, workflow).into_iter().flatten() {
             inputs.remove(theirs);
-            match self.variables.get(ours) {
+            match self.values.variables.get(ours) {
                 Some(value) => drop(inputs.insert(theirs.clone(), value.clone())),
                 None => unset.push(theirs.clone()),
             }
@@ -170,7 +169,7 @@ impl Run {
         let hand = |(name, value): (&String, &Value)| {
             let ours = mapping.and_then(|mapping| mapping.get(name));
             // A worker's own input has taken the place of what is mapped to that name.
-            let ours = ours.filter(|ours| self.variables.get(*ours) == Some(value));
+            let ours = ours.filter(|ours| self.values.variables.get(*ours) == Some(value));
             let is_secret = ours.is_some_and(|ours| self.mask().is_sensitive_variable(ours));
             let value = match is_secret && !stays_hidden(name) {
                 true => self.mask().hide(value).unwrap_or(Value::Null),
@@ -183,7 +182,7 @@ impl Run {
 
     /// The children whose next change this run waits for.
     pub fn live_children(&self) -> Vec<LiveChild> {
-        if self.phase != Phase::Running || self.birth.is_replay() {
+        if self.lifecycle.phase != Phase::Running || self.birth.is_replay() {
             return Vec::new();
         }
         let live = |index: &NodeIndex| {
@@ -199,7 +198,7 @@ impl Run {
                 }
             })
         };
-        self.active.iter().flat_map(live).collect()
+        self.flow.active.iter().flat_map(live).collect()
     }
 
     /// What this run takes over from a child that completed.
@@ -209,7 +208,7 @@ impl Run {
         let mapping = index.and_then(|index| self.output_mapping(index, workflow));
         let mapping = mapping.into_iter().flatten();
         let take = |(ours, theirs): (&String, &String)| {
-            let value = child.variables.get(theirs)?;
+            let value = child.values.variables.get(theirs)?;
             let is_secret = child.mask().is_sensitive_variable(theirs);
             if is_secret && !self.mask().is_sensitive_variable(ours) {
                 return Some((ours.clone(), child.mask().hide(value)?));
@@ -270,7 +269,7 @@ impl Run {
         if let Some((name, value)) = outputs.iter().nth(taken) {
             return Ok(Step::Emit(Event::VariableChanged(VariableChanged {
                 name: name.clone(),
-                previous: self.variables.get(name).cloned(),
+                previous: self.values.variables.get(name).cloned(),
                 next: value.clone(),
                 node_id: Some(self.node_id(index)),
             })));
@@ -287,7 +286,7 @@ impl Run {
         Ok(Step::Done(outputs.as_object().cloned().unwrap_or_default()))
     }
 
-    pub(super) fn dispatched(
+    pub(super) fn on_dispatch(
         &self,
         attempt: &Attempt,
         child: &RunId,
@@ -306,7 +305,7 @@ impl Run {
     }
 
     /// A child could not be started: the node fails, or one of its workers does.
-    pub(super) fn not_dispatched(
+    pub(super) fn on_dispatch_failure(
         &self,
         attempt: &Attempt,
         workflow: &WorkflowId,
@@ -322,7 +321,7 @@ impl Run {
     }
 
     /// News of a child, unless this run knows them already.
-    pub(super) fn heard(&self, news: &ChildNews) -> Vec<Event> {
+    pub(super) fn on_child_news(&self, news: &ChildNews) -> Vec<Event> {
         let known = self.children.iter().find(|child| child.run == news.run && !child.is_left);
         let Some(known) = known.filter(|known| known.status != news.status) else {
             return Vec::new();
@@ -366,7 +365,7 @@ impl Run {
         if let Some(child) = known {
             child.status = payload.status;
             child.outputs = payload.outputs.clone();
-            self.taken = self.taken.saturating_add(weight_of(&payload.outputs));
+            self.values.take(&payload.outputs);
             child.error = payload.error.clone();
             child.heard = at;
         }

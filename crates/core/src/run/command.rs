@@ -198,7 +198,7 @@ pub enum Refusal {
 impl Run {
     /// The events that a command itself stands for.
     pub(super) fn accept(&self, command: &Command, at: Timestamp) -> Result<Vec<Event>, Refusal> {
-        if let Phase::Ended { status, .. } = self.phase {
+        if let Phase::Ended { status, .. } = self.lifecycle.phase {
             return Err(match command {
                 Command::Resolve(resolution) if self.plan.index(&resolution.node).is_none() => {
                     Refusal::NoInterrupt { node: resolution.node.clone() }
@@ -220,40 +220,46 @@ impl Run {
             Command::Write(_) | Command::SetVariables(_) if self.birth.is_replay() => {
                 Err(Refusal::IsReplay)
             }
-            Command::Start if self.phase != Phase::Pending => Err(Refusal::AlreadyStarted),
+            Command::Start if self.lifecycle.phase != Phase::Pending => {
+                Err(Refusal::AlreadyStarted)
+            }
             Command::Start => Ok(self.opening()),
-            Command::Adopt => Ok(self.adopted()),
-            Command::Branch => Ok(self.branched()),
+            Command::Adopt => Ok(self.on_adopt()),
+            Command::Branch => Ok(self.on_branch()),
             Command::Continue => Ok(Vec::new()),
-            Command::Finish { attempt, outcome } => self.finished(attempt, outcome, at),
-            Command::Tell { attempt, facts } => self.told(attempt, facts),
+            Command::Finish { attempt, outcome } => self.on_finish(attempt, outcome, at),
+            Command::Tell { attempt, facts } => self.on_facts(attempt, facts),
             Command::Cancel { reason, by, parent } => {
                 let request = CancelRequested {
                     reason: said(reason.as_ref()),
                     cancelled_by: by.clone(),
                     parent_run_id: parent.clone(),
                 };
-                Ok(self.cancelled(request, at))
+                Ok(self.on_cancel(request, at))
             }
             Command::Dispatch { attempt, child, workflow } => {
-                self.dispatched(attempt, child, workflow)
+                self.on_dispatch(attempt, child, workflow)
             }
             Command::Undispatch { attempt, workflow, failure } => {
-                self.not_dispatched(attempt, workflow, failure)
+                self.on_dispatch_failure(attempt, workflow, failure)
             }
-            Command::Hear(news) => Ok(self.heard(news)),
-            Command::Write(write) => self.written(write, at),
-            Command::SetVariables(variables) => self.variables_set(variables),
-            Command::Resolve(resolution) => self.answered(resolution, at),
-            Command::Pause { drain, reason } => self.paused(*drain, reason.as_ref()),
-            Command::Resume { reason } => match self.phase {
-                Phase::Paused { .. } => {
-                    Ok(vec![Event::RunResumed(RunResumed { reason: said(reason.as_ref()) })])
-                }
-                Phase::Pending | Phase::Running | Phase::Ended { .. } => {
-                    Err(Refusal::NotPaused { status: self.status() })
-                }
-            },
+            Command::Hear(news) => Ok(self.on_child_news(news)),
+            Command::Write(write) => self.on_write(write, at),
+            Command::SetVariables(variables) => self.on_set_variables(variables),
+            Command::Resolve(resolution) => self.on_answer(resolution, at),
+            Command::Pause { drain, reason } => self.on_pause(*drain, reason.as_ref()),
+            Command::Resume { reason } => self.on_resume(reason.as_ref()),
+        }
+    }
+
+    fn on_resume(&self, reason: Option<&String>) -> Result<Vec<Event>, Refusal> {
+        match self.lifecycle.phase {
+            Phase::Paused { .. } => {
+                Ok(vec![Event::RunResumed(RunResumed { reason: said(reason) })])
+            }
+            Phase::Pending | Phase::Running | Phase::Ended { .. } => {
+                Err(Refusal::NotPaused { status: self.status() })
+            }
         }
     }
 
@@ -270,16 +276,16 @@ impl Run {
         })
     }
 
-    fn adopted(&self) -> Vec<Event> {
+    fn on_adopt(&self) -> Vec<Event> {
         let mut events = self.opening();
-        if self.phase == Phase::Running {
+        if self.lifecycle.phase == Phase::Running {
             let reason = Some("taken over from a lost holder".into());
             events.push(Event::RunResumed(RunResumed { reason }));
         }
         events
     }
 
-    fn finished(
+    fn on_finish(
         &self,
         attempt: &Attempt,
         outcome: &Outcome,
@@ -314,7 +320,7 @@ impl Run {
         Ok(events)
     }
 
-    fn told(&self, attempt: &Attempt, facts: &[Fact]) -> Result<Vec<Event>, Refusal> {
+    fn on_facts(&self, attempt: &Attempt, facts: &[Fact]) -> Result<Vec<Event>, Refusal> {
         let index = self.current(attempt)?;
         let mut known = self.nodes[index].facts;
         let mut events: Vec<Event> = Vec::new();
@@ -357,7 +363,7 @@ impl Run {
                 attempt: None,
             })),
             Fact::Agent { .. } | Fact::Calling | Fact::Overdrawn(_) => None,
-            Fact::Pin { change_id, .. } if self.pins.contains_key(change_id) => None,
+            Fact::Pin { change_id, .. } if self.values.pins.contains_key(change_id) => None,
             Fact::Pin { change_id, version } => Some(Event::VersionPinned(VersionPinned {
                 change_id: change_id.clone(),
                 version: *version,
@@ -389,12 +395,12 @@ impl Run {
         if is_current { Ok(index) } else { Err(stale()) }
     }
 
-    fn cancelled(&self, request: CancelRequested, at: Timestamp) -> Vec<Event> {
+    fn on_cancel(&self, request: CancelRequested, at: Timestamp) -> Vec<Event> {
         let mut events = self.opening();
-        if self.cancel.is_some() {
+        if self.stops.cancel.is_some() {
             return events;
         }
-        events.push(match self.active.is_empty() {
+        events.push(match self.flow.active.is_empty() {
             true => Event::RunCancelled(self.cancellation(&request, at)),
             false => Event::CancelRequested(request),
         });
@@ -405,18 +411,19 @@ impl Run {
         RunCancelled {
             reason: request.reason.clone(),
             cancelled_by: request.cancelled_by.clone(),
-            duration_ms: self.duration_ms(at),
+            duration_ms: self.lifecycle.duration_ms(at),
             parent_run_id: request.parent_run_id.clone(),
         }
     }
 
-    fn paused(&self, drain: DrainPolicy, reason: Option<&String>) -> Result<Vec<Event>, Refusal> {
-        let paused_at = if let Phase::Paused { since } = self.phase { Some(since) } else { None };
+    fn on_pause(&self, drain: DrainPolicy, reason: Option<&String>) -> Result<Vec<Event>, Refusal> {
+        let paused_at =
+            if let Phase::Paused { since } = self.lifecycle.phase { Some(since) } else { None };
         let status = self.status();
         if paused_at.is_some() || status == RunStatus::Cancelling || status.is_waiting() {
             return Err(Refusal::CannotPause { status, paused_at });
         }
-        if self.drain.is_some() {
+        if self.stops.drain.is_some() {
             return Err(Refusal::PauseUnderWay { status });
         }
         let (reason, mut events) = (said(reason), self.opening());
@@ -445,7 +452,7 @@ impl Run {
     /// Whether some node is in the middle of something that a drain waits for.
     pub(super) fn is_busy(&self) -> bool {
         // A child goes its own way; its end is heard after the pause.
-        self.active.iter().any(|index| {
+        self.flow.active.iter().any(|index| {
             self.nodes[*index].stage == Stage::Active && !self.kind(*index).waits_for_children()
         })
     }

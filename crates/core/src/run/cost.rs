@@ -43,6 +43,6 @@ impl Run {
     }
 
     fn add_cost(&mut self, call: RunCost) {
-        self.cost = Some(RunCost::plus(self.cost.take(), call));
+        self.models.cost = Some(RunCost::plus(self.models.cost.take(), call));
     }
 }

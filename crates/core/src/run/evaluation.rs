@@ -73,7 +73,7 @@ impl<'a> Evaluation<'a> {
 impl Run {
     /// Counts the work, and leaves what is new for whoever records the event.
     pub(super) fn conclude(&mut self, evaluation: Evaluation<'_>) {
-        self.step = evaluation.work;
-        self.evaluated = evaluation.is_fresh().then_some(evaluation.fresh);
+        self.effort.step = evaluation.work;
+        self.effort.evaluated = evaluation.is_fresh().then_some(evaluation.fresh);
     }
 }

@@ -1,6 +1,6 @@
 //! How an end travels through the graph: trigger rules, edge conditions, loops and channel triggers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_protocol::{ChannelWritten, Evaluated, Failure, Timestamp, TriggerRule};
 use serde_json::Value;
@@ -10,7 +10,55 @@ use super::{LoopState, NodeState, Run, Stage, Turn, Verdict};
 use crate::expression::holds;
 use crate::graph::{Loop, NodeIndex};
 use crate::node::NodeKind;
-use crate::plan::WriteOrigin;
+use crate::plan::{Plan, WriteOrigin};
+
+/// How far the run has come through its graph.
+#[derive(Debug, Clone)]
+pub(super) struct Flow {
+    /// Nodes that are waiting no longer: what becomes of each is settled, but not yet recorded.
+    pub(super) ready: BTreeMap<NodeIndex, Verdict>,
+    /// Nodes that have started and not ended.
+    pub(super) active: BTreeSet<NodeIndex>,
+    /// For each edge, whether its source's last end lets it be followed.
+    pub(super) followed: Vec<bool>,
+    pub(super) loops: Vec<LoopState>,
+    /// For each channel trigger, when it fires.
+    pub(super) due_triggers: Vec<Option<Timestamp>>,
+    /// Failed nodes in the order of their failing.
+    pub(super) failed: Vec<NodeIndex>,
+    pub(super) executions: u64,
+}
+
+impl Flow {
+    pub(super) fn of(plan: &Plan) -> Self {
+        Self {
+            ready: BTreeMap::new(),
+            active: BTreeSet::new(),
+            followed: vec![false; plan.definition().edges.len()],
+            loops: vec![LoopState::FRESH; plan.loops.len()],
+            due_triggers: vec![None; plan.triggers.len()],
+            failed: Vec::new(),
+            executions: 0,
+        }
+    }
+
+    pub(super) fn start(&mut self, node: NodeIndex) {
+        self.executions += 1;
+        self.ready.remove(&node);
+        self.active.insert(node);
+    }
+
+    fn leave(&mut self, node: NodeIndex) {
+        self.active.remove(&node);
+        self.ready.remove(&node);
+    }
+
+    /// The run has ended: nothing is under way or comes next.
+    pub(super) fn end(&mut self) {
+        self.ready.clear();
+        self.active.clear();
+    }
+}
 
 /// A node's end, its time, and what was recorded of the conditions of its edges.
 #[derive(Debug)]
@@ -35,8 +83,7 @@ impl Run {
         let state = &mut self.nodes[index];
         state.stage = settled.stage;
         state.ended_at = Some(settled.at);
-        self.active.remove(&index);
-        self.ready.remove(&index);
+        self.flow.leave(index);
         self.judge_edges(index, settled.evaluated);
         let plan = self.plan.clone();
         for edge in &plan.node(index).outgoing {
@@ -51,7 +98,7 @@ impl Run {
     fn judge_edges(&mut self, index: NodeIndex, recorded: Option<&Evaluated>) {
         let plan = self.plan.clone();
         let node = plan.node(index);
-        let mut evaluation = Evaluation::new(recorded, self.step);
+        let mut evaluation = Evaluation::new(recorded, self.effort.step);
         for edge in node.outgoing.iter().chain(&node.returning) {
             let outcome = match &self.nodes[index].stage {
                 Stage::Completed => self.is_followed(*edge, &mut evaluation),
@@ -65,10 +112,10 @@ impl Run {
                 | Stage::Cancelled => Ok(false),
             };
             match outcome {
-                Ok(followed) => self.followed[*edge] = followed,
+                Ok(followed) => self.flow.followed[*edge] = followed,
                 Err(failure) => {
-                    self.followed[*edge] = false;
-                    self.fault.get_or_insert(failure);
+                    self.flow.followed[*edge] = false;
+                    self.stops.fault.get_or_insert(failure);
                 }
             }
         }
@@ -105,8 +152,8 @@ impl Run {
         let upstreams: Vec<Upstream> =
             node.incoming.iter().map(|edge| self.upstream(*edge)).collect();
         match verdict(node.rule, &upstreams) {
-            Some(verdict) => self.ready.insert(index, verdict),
-            None => self.ready.remove(&index),
+            Some(verdict) => self.flow.ready.insert(index, verdict),
+            None => self.flow.ready.remove(&index),
         };
     }
 
@@ -114,13 +161,14 @@ impl Run {
         let (from, to) = (self.plan.edge(edge).from, self.plan.edge(edge).to);
         // What follows a loop waits until the loop will not go round again.
         let leaves_open_loop = |known: &usize| {
-            !self.plan.loops[*known].body.contains(&to) && self.loops[*known].turn != Turn::Closed
+            !self.plan.loops[*known].body.contains(&to)
+                && self.flow.loops[*known].turn != Turn::Closed
         };
         if self.plan.node(from).loops.iter().any(leaves_open_loop) {
             return Upstream::Undecided;
         }
         match &self.nodes[from].stage {
-            Stage::Completed if self.followed[edge] => Upstream::Succeeded,
+            Stage::Completed if self.flow.followed[edge] => Upstream::Succeeded,
             Stage::Completed | Stage::Skipped | Stage::Cancelled => Upstream::Skipped,
             Stage::Failed(_) => Upstream::Failed,
             Stage::Waiting
@@ -139,13 +187,13 @@ impl Run {
             other != known
                 && body.contains(&inner.header)
                 && inner.header != plan.loops[known].header
-                && self.loops[other].turn != Turn::Closed
+                && self.flow.loops[other].turn != Turn::Closed
         });
         if has_open_inner || body.iter().any(|member| !self.nodes[*member].stage.is_settled()) {
             return;
         }
         let leads_back = plan.loops[known].back.iter().any(|edge| self.leads_back(*edge));
-        let state = self.loops[known];
+        let state = self.flow.loops[known];
         let header = plan.loops[known].header;
         let turn = if !leads_back || state.turn == Turn::Closed {
             Turn::Closed
@@ -164,7 +212,7 @@ impl Run {
         if turn == Turn::Closed {
             self.close_loop(known);
         } else {
-            self.loops[known].turn = turn;
+            self.flow.loops[known].turn = turn;
         }
     }
 
@@ -172,7 +220,7 @@ impl Run {
         let known = self.plan.edge(edge);
         match (&self.nodes[known.from].stage, known.edge.trigger_rule) {
             (Stage::Completed, TriggerRule::AnyFailed) => false,
-            (Stage::Completed, _) => self.followed[edge],
+            (Stage::Completed, _) => self.flow.followed[edge],
             (Stage::Failed(_), TriggerRule::AnyFailed | TriggerRule::AllComplete) => true,
             _ => false,
         }
@@ -180,7 +228,7 @@ impl Run {
 
     /// Lets what follows the loop go on, and the loop around it look again.
     pub(super) fn close_loop(&mut self, known: usize) {
-        self.loops[known].turn = Turn::Closed;
+        self.flow.loops[known].turn = Turn::Closed;
         let plan = self.plan.clone();
         let body = &plan.loops[known].body;
         for member in body {
@@ -192,7 +240,7 @@ impl Run {
             }
         }
         for outer in &plan.node(plan.loops[known].header).loops {
-            if *outer != known && self.loops[*outer].turn == Turn::Open {
+            if *outer != known && self.flow.loops[*outer].turn == Turn::Open {
                 self.review_loop(*outer);
             }
         }
@@ -202,16 +250,17 @@ impl Run {
     pub(super) fn reopen(&mut self, index: NodeIndex) {
         let plan = self.plan.clone();
         let again = plan.loops.iter().position(|known| known.header == index);
-        match again.filter(|known| self.loops[*known].turn == Turn::Again) {
+        match again.filter(|known| self.flow.loops[*known].turn == Turn::Again) {
             Some(known) => {
-                let state = self.loops[known];
+                let state = self.flow.loops[known];
                 let back = &plan.loops[known].back;
-                let brought: Vec<bool> = back.iter().map(|edge| self.followed[*edge]).collect();
+                let brought: Vec<bool> =
+                    back.iter().map(|edge| self.flow.followed[*edge]).collect();
                 self.reset(&plan.loops[known].body);
                 for (edge, followed) in back.iter().zip(brought) {
-                    self.followed[*edge] = followed;
+                    self.flow.followed[*edge] = followed;
                 }
-                self.loops[known] =
+                self.flow.loops[known] =
                     LoopState { iterations: state.iterations + 1, ..LoopState::FRESH };
             }
             None => self.reset(&plan.downstream(index)),
@@ -232,14 +281,13 @@ impl Run {
                 invocations: old.invocations,
                 ..NodeState::default()
             };
-            self.ready.remove(member);
-            self.active.remove(member);
+            self.flow.leave(*member);
             for edge in plan.node(*member).outgoing.iter().chain(&plan.node(*member).returning) {
-                self.followed[*edge] = false;
+                self.flow.followed[*edge] = false;
             }
         }
-        self.failed.retain(|node| !members.contains(node));
-        for (known, state) in self.loops.iter_mut().enumerate() {
+        self.flow.failed.retain(|node| !members.contains(node));
+        for (known, state) in self.flow.loops.iter_mut().enumerate() {
             let Loop { header, body, .. } = &plan.loops[known];
             if members.contains(header) {
                 *state = LoopState::FRESH;
@@ -276,7 +324,7 @@ impl Run {
             };
             let is_own = writer.is_some_and(|writer| trigger.lineage.contains(&writer));
             if trigger.channel == write.channel && listens && !is_own {
-                self.due_triggers[place] = Some(at.plus_millis(trigger.debounce_ms));
+                self.flow.due_triggers[place] = Some(at.plus_millis(trigger.debounce_ms));
             }
         }
     }
@@ -284,7 +332,7 @@ impl Run {
     pub(super) fn clear_triggers(&mut self, node: NodeIndex) {
         for (place, trigger) in self.plan.triggers.iter().enumerate() {
             if trigger.node == node {
-                self.due_triggers[place] = None;
+                self.flow.due_triggers[place] = None;
             }
         }
     }

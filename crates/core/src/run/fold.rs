@@ -7,32 +7,29 @@ use callboard_protocol::{
 
 use super::evaluation::Evaluation;
 use super::flow::Settled;
-use super::{Entry, Phase, Run, Stage, Turn};
+use super::{Entry, Run, Stage, Turn};
 use crate::bounds::{weight, weight_of};
 use crate::channel::{Bounds, Channel, Evolution, breaking_change, evolution};
 use crate::graph::NodeIndex;
 use crate::interrupt::Decision;
 use crate::node::NodeKind;
-use crate::work::Work;
 
 impl Run {
     /// Folds one event. An event kind that this build does not know is kept in the log and skipped here.
     #[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
     pub fn apply(&mut self, entry: &Entry) {
         let at = entry.at;
-        self.work = self.work.saturating_add(self.step.spent());
-        self.step = Work::after(self.work);
-        self.evaluated = None;
+        self.effort.begin();
         self.leave_source(entry);
         match &entry.event {
             Event::RunStarted(_) => self.fold_started(at),
-            Event::RosterRunInitiated(_) => self.is_attributed = true,
-            Event::TriggerDeliveryAttempted(_) => self.is_delivered = true,
+            Event::RosterRunInitiated(_)
+            | Event::TriggerDeliveryAttempted(_)
+            | Event::RunDeadLettered(_) => self.announced.fold(&entry.event),
             Event::BudgetReserved(payload) => self.fold_reserved(payload),
             Event::BudgetConsumed(payload) => self.fold_consumed(payload),
             Event::BudgetThresholdCrossed(payload) => self.fold_crossed(payload),
             Event::BudgetExhausted(payload) => self.fold_exhausted(payload),
-            Event::RunDeadLettered(_) => self.is_dead_lettered = true,
             Event::RunCompleted(_) => self.fold_ended(RunStatus::Completed, at, None),
             Event::RunFailed(payload) => {
                 self.fold_ended(RunStatus::Failed, at, Some(payload.error.clone()))
@@ -49,10 +46,9 @@ impl Run {
             Event::ChannelWritten(payload) => self.fold_channel(payload, entry),
             Event::VariableChanged(payload) => {
                 if self.mask().is_sensitive_variable(&payload.name) {
-                    self.sensitive.learn(&payload.next);
+                    self.values.sensitive.learn(&payload.next);
                 }
-                self.taken = self.taken.saturating_add(weight(&payload.next));
-                self.variables.insert(payload.name.clone(), payload.next.clone());
+                self.values.set(&payload.name, &payload.next);
                 self.count_fact(payload.node_id.as_ref());
                 if let Some(index) = payload.node_id.as_ref().and_then(|id| self.plan.index(id)) {
                     self.fold_taken(index);
@@ -63,17 +59,15 @@ impl Run {
                 self.count_fact(Some(&payload.node_id));
             }
             Event::VersionPinned(payload) => {
-                self.pins.entry(payload.change_id.clone()).or_insert(payload.version);
+                self.values.pins.entry(payload.change_id.clone()).or_insert(payload.version);
             }
             Event::LoopbackLimit(payload) => self.fold_loopback_limit(&payload.node_id),
-            Event::CapBreached(payload) if payload.kind.ends_the_run() => {
-                self.breach = Some(payload.clone());
+            Event::CapBreached(_) | Event::PauseRequested(_) | Event::Unreadable(_) => {
+                self.stops.fold(entry);
             }
-            Event::CapBreached(_) => {}
-            Event::PauseRequested(payload) => self.drain = Some(payload.clone()),
-            Event::CancelRequested(payload) => {
-                self.end_pause(at);
-                self.cancel = Some(payload.clone());
+            Event::CancelRequested(_) => {
+                self.lifecycle.end_pause(at);
+                self.stops.fold(entry);
             }
             Event::InterruptRequested(payload) => self.fold_interrupt_requested(payload, entry),
             Event::ApprovalRequested(payload) => self.fold_announced(&payload.node_id),
@@ -143,18 +137,16 @@ impl Run {
             }
             Event::AgentHandoff(payload) => self.fold_handoff(payload),
             Event::Other(other) => self.fold_other(other),
-            Event::Unreadable(event) => self.fold_unreadable(event, entry.sequence),
             Event::ReplayDivergedAtRefusal(payload) => self.fold_diverged_at_refusal(payload),
             Event::Ask(_) | Event::ReplayDiverged(_) => {}
         }
         self.version = entry.sequence + 1;
-        self.updated_at = self.updated_at.max(at);
+        self.lifecycle.updated_at = self.lifecycle.updated_at.max(at);
         self.follow_script(entry);
     }
 
     fn fold_started(&mut self, at: Timestamp) {
-        self.phase = Phase::Running;
-        self.started_at = Some(at);
+        self.lifecycle.start(at);
         for index in 0..self.nodes.len() {
             if self.plan.node(index).incoming.is_empty() {
                 self.refresh(index);
@@ -168,39 +160,31 @@ impl Run {
         at: Timestamp,
         error: Option<callboard_protocol::Failure>,
     ) {
-        self.phase = Phase::Ended { status, at, error };
-        self.ready.clear();
-        self.active.clear();
+        self.lifecycle.end(status, at, error);
+        self.flow.end();
         self.interrupts.clear();
         self.owed_artifacts.clear();
-        self.drain = None;
+        self.stops.drain = None;
     }
 
     fn fold_paused(&mut self, at: Timestamp) {
-        self.phase = Phase::Paused { since: at };
-        self.drain = None;
+        self.lifecycle.pause(at);
+        self.stops.drain = None;
         self.interrupt(|kind| !kind.waits_for_children());
     }
 
     fn fold_resumed(&mut self, at: Timestamp) {
-        if matches!(self.phase, Phase::Paused { .. }) {
-            self.end_pause(at);
+        if self.lifecycle.is_paused() {
+            self.lifecycle.end_pause(at);
         } else {
             // A takeover: what core computes itself goes on, what others performed has died with them.
             self.interrupt(|kind| !kind.is_pure());
         }
     }
 
-    /// A resume ends a pause, and so does a cancel: the nodes that it stopped are still to be ended.
-    fn end_pause(&mut self, at: Timestamp) {
-        if let Phase::Paused { since } = self.phase {
-            self.paused_ms += super::millis(at.since(since));
-            self.phase = Phase::Running;
-        }
-    }
-
     fn interrupt(&mut self, stops: impl Fn(NodeKind) -> bool) {
         let stopped: Vec<NodeIndex> = self
+            .flow
             .active
             .iter()
             .copied()
@@ -215,9 +199,7 @@ impl Run {
         let Some(index) = self.plan.index(&payload.node_id) else { return };
         self.reach(index);
         self.fold_agent_started(index);
-        self.executions += 1;
-        self.ready.remove(&index);
-        self.active.insert(index);
+        self.flow.start(index);
         let state = &mut self.nodes[index];
         state.stage = Stage::Active;
         state.visit = payload.visit;
@@ -229,7 +211,7 @@ impl Run {
             self.files.turn();
         }
         self.fold_dispatch_started(index);
-        let mut evaluation = Evaluation::new(payload.evaluated.as_ref(), self.step);
+        let mut evaluation = Evaluation::new(payload.evaluated.as_ref(), self.effort.step);
         let resolved = match evaluation.failure() {
             Some(failure) => Err(failure.clone()),
             None => self.resolve_inputs(index, &mut evaluation),
@@ -240,7 +222,7 @@ impl Run {
         self.conclude(evaluation);
         (self.nodes[index].inputs, self.nodes[index].unresolved) = match resolved {
             Ok(inputs) => {
-                self.take(&inputs);
+                self.values.take(&inputs);
                 (inputs, None)
             }
             Err(failure) => (Object::new(), Some(failure)),
@@ -259,22 +241,24 @@ impl Run {
         let Some(index) = self.plan.index(&payload.node_id) else { return };
         for (port, value) in &payload.outputs {
             if self.mask().is_sensitive_output(payload.node_id.as_str(), port) {
-                self.sensitive.learn(value);
+                self.values.sensitive.learn(value);
             }
         }
         if matches!(self.kind(index), NodeKind::Identity | NodeKind::Memory) {
             for (port, value) in &payload.outputs {
-                self.variables.insert(port.clone(), value.clone());
+                self.values.variables.insert(port.clone(), value.clone());
             }
         } else if !payload.outputs.is_empty()
             && self.plan.channel(&payload.node_id.as_str().into()).is_none()
         {
             // A node that shares its id with a channel does not write that channel.
-            self.variables.insert(payload.node_id.to_string(), payload.outputs.clone().into());
+            self.values
+                .variables
+                .insert(payload.node_id.to_string(), payload.outputs.clone().into());
         }
         // Once as the node's, once as variables.
-        self.take(&payload.outputs);
-        self.take(&payload.outputs);
+        self.values.take(&payload.outputs);
+        self.values.take(&payload.outputs);
         self.nodes[index].outputs = payload.outputs.clone();
         self.fold_reported_cost(&payload.node_id);
         self.owe_artifact(index);
@@ -286,11 +270,11 @@ impl Run {
     fn fold_node_failed(&mut self, payload: &NodeFailed, at: Timestamp) {
         let Some(index) = self.plan.index(&payload.node_id) else { return };
         // Only a node that must not run at all fails without having started.
-        if !self.active.contains(&index) {
+        if !self.flow.active.contains(&index) {
             self.reach(index);
         }
         self.interrupts.remove(&index);
-        self.failed.push(index);
+        self.flow.failed.push(index);
         self.nodes[index].inputs = Object::new();
         let stage = Stage::Failed(payload.error.clone());
         self.settle(index, Settled { stage, at, evaluated: None });
@@ -327,6 +311,7 @@ impl Run {
         let schema = self.plan.channel_schema(&payload.channel);
         // Folded in place: copying the channel would make each write cost what all before it wrote.
         let channel = self
+            .values
             .channels
             .entry(payload.channel.clone())
             .or_insert_with(|| Channel::new(&payload.reducer, default));
@@ -344,7 +329,7 @@ impl Run {
                 fold(&mut folded);
                 // Counted, and made in any case: whether a written value is folded cannot depend on what was before.
                 let work = schema.map_or(0, |schema| schema.work(&folded.value));
-                let _ = self.step.spend(work + weight(&folded.value) as u64);
+                let _ = self.effort.step.spend(work + weight(&folded.value) as u64);
                 let is_valid =
                     schema.is_none_or(|schema| schema.violation(&folded.value).is_none());
                 if is_valid {
@@ -358,13 +343,14 @@ impl Run {
             let current = declaration.and_then(|declared| declared.schema_version).unwrap_or(1);
             let event = EventId::of(self.birth.told_id(entry.sequence), entry.sequence);
             let written = payload.schema_version.unwrap_or(1);
-            self.fault = Some(breaking_change(&payload.channel, current, written, event.as_str()));
+            self.stops.fault =
+                Some(breaking_change(&payload.channel, current, written, event.as_str()));
             return;
         }
         if declaration.is_some_and(|declared| declared.sensitive) {
-            self.sensitive.learn(&payload.value);
+            self.values.sensitive.learn(&payload.value);
         }
-        self.taken = self.taken.saturating_add(weight(&payload.value));
+        self.values.take_value(&payload.value);
         self.count_fact(payload.node_id.as_ref());
         self.fire_triggers(payload, entry.at);
     }
@@ -372,8 +358,8 @@ impl Run {
     fn fold_loopback_limit(&mut self, node: &NodeId) {
         let Some(header) = self.plan.index(node) else { return };
         let known = self.plan.loops.iter().position(|known| known.header == header);
-        if let Some(known) = known.filter(|known| self.loops[*known].turn != Turn::Closed) {
-            self.loops[known].is_cut = true;
+        if let Some(known) = known.filter(|known| self.flow.loops[*known].turn != Turn::Closed) {
+            self.flow.loops[known].is_cut = true;
             self.close_loop(known);
         }
     }
@@ -397,26 +383,28 @@ impl Run {
         let plan = self.plan.clone();
         for variable in &plan.definition().variables {
             if let Some(value) = &variable.default_value {
-                self.variables.insert(variable.name.clone(), value.clone());
+                self.values.variables.insert(variable.name.clone(), value.clone());
             }
         }
-        self.variables.extend(self.birth.inputs.clone());
+        self.values.variables.extend(self.birth.inputs.clone());
         for name in &self.birth.unset {
-            self.variables.remove(name);
+            self.values.variables.remove(name);
         }
-        self.taken = weight_of(&self.variables);
+        self.values.taken = weight_of(&self.values.variables);
         for (name, declared) in plan.definition().channels.iter().flatten() {
-            self.channels
+            self.values
+                .channels
                 .insert(name.clone(), Channel::new(&declared.reducer, declared.default.as_ref()));
         }
         if plan.has_sensitive {
             let marked: Vec<_> = self
+                .values
                 .variables
                 .iter()
                 .filter(|(name, _)| self.mask().is_sensitive_variable(name))
                 .map(|(_, value)| value.clone())
                 .collect();
-            marked.iter().for_each(|value| self.sensitive.learn(value));
+            marked.iter().for_each(|value| self.values.sensitive.learn(value));
         }
     }
 

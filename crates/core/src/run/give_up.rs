@@ -10,7 +10,7 @@ impl Run {
     pub(super) fn next_dead_letter(&self, index: NodeIndex, failure: &Failure) -> Option<Event> {
         let (state, most) = (&self.nodes[index], self.plan.node(index).max_retries);
         let is_exhausted = most > 0 && state.failures >= most;
-        (is_exhausted && !self.is_dead_lettered).then(|| {
+        (is_exhausted && !self.announced.dead_letter).then(|| {
             Event::RunDeadLettered(RunDeadLettered {
                 run_id: self.told_id().clone(),
                 node_id: Some(self.node_id(index)),

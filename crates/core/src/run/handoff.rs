@@ -109,7 +109,7 @@ impl Run {
         match next {
             Some((name, value)) => Event::VariableChanged(VariableChanged {
                 name: name.clone(),
-                previous: self.variables.get(name).cloned(),
+                previous: self.values.variables.get(name).cloned(),
                 next: value.clone(),
                 node_id: Some(self.node_id(index)),
             }),

@@ -48,7 +48,7 @@ impl Run {
     /// delivered the run.
     pub(super) fn names(&self) -> Names<'_> {
         let mut names = Names::default();
-        names.extend(&self.variables);
+        names.extend(&self.values.variables);
         let mut nodes = Names::default();
         for (state, node) in self.nodes.iter().zip(self.plan.nodes()) {
             if !state.outputs.is_empty() {
@@ -79,7 +79,7 @@ impl Run {
                     tray.put("error", error)?;
                 }
                 // An edge that was not followed carries nothing, whatever its source once said.
-                _ if !self.followed[*place] => {}
+                _ if !self.flow.followed[*place] => {}
                 _ => {
                     if let Some(value) = sent(&source.outputs, edge.edge.source_output.as_deref()) {
                         tray.put(port, value)?;
@@ -126,7 +126,7 @@ impl Run {
         index: NodeIndex,
         name: &str,
     ) -> Result<Option<Value>, Failure> {
-        if let Some(value) = self.variables.get(name) {
+        if let Some(value) = self.values.variables.get(name) {
             return Ok(Some(value.clone()));
         }
         let channel = name.into();
@@ -134,7 +134,7 @@ impl Run {
             let node = &self.plan.node(index).node;
             check_access(&channel, declaration, Side::Readers, &node.id, &node.type_id)?;
         }
-        Ok(self.channels.get(&channel).map(|channel| channel.value.clone()))
+        Ok(self.values.channels.get(&channel).map(|channel| channel.value.clone()))
     }
 
     fn is_declared(&self, name: &str) -> bool {

@@ -54,7 +54,7 @@ impl InterruptView {
 impl Run {
     /// The questions that wait for an answer, in the order of the graph.
     pub fn interrupts(&self) -> impl Iterator<Item = InterruptView> + '_ {
-        let is_open = !matches!(self.phase, Phase::Ended { .. });
+        let is_open = !matches!(self.lifecycle.phase, Phase::Ended { .. });
         let waiting = self.interrupts.iter().filter(move |(_, open)| {
             is_open && open.decision.is_none() && open.question.kind.is_asked()
         });
@@ -248,7 +248,7 @@ impl Run {
     }
 
     /// Takes an answer, or says why it does not count.
-    pub(super) fn answered(
+    pub(super) fn on_answer(
         &self,
         resolution: &Resolution,
         at: Timestamp,
@@ -443,10 +443,11 @@ impl Run {
 
     /// The status of a run in which nothing moves but somebody is asked.
     pub(super) fn waiting_status(&self) -> Option<(NodeIndex, RunStatus)> {
-        if !self.ready.is_empty() {
+        if !self.flow.ready.is_empty() {
             return None;
         }
-        let mut waiting = self.active.iter().map(|index| Some((*index, self.waits_as(*index)?)));
+        let mut waiting =
+            self.flow.active.iter().map(|index| Some((*index, self.waits_as(*index)?)));
         let first = waiting.next()??;
         waiting.all(|waits| waits.is_some()).then_some(first)
     }

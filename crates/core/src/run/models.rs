@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use callboard_protocol::{Event, ModelFallback};
+use callboard_protocol::{Event, ModelFallback, RunCost};
 
 use super::Run;
 use crate::graph::NodeIndex;
@@ -35,13 +35,22 @@ impl KeptModels {
     }
 }
 
+/// What models have been to the run.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Models {
+    /// What they have used, once any was asked.
+    pub(super) cost: Option<RunCost>,
+    /// What classes of models stand for since one was in trouble.
+    pub(super) fallbacks: BTreeMap<String, ModelName>,
+}
+
 impl Run {
     pub(super) fn fold_fallback(&mut self, payload: &ModelFallback) {
-        self.fallbacks.insert(payload.model_class.clone(), name_of(payload));
+        self.models.fallbacks.insert(payload.model_class.clone(), name_of(payload));
     }
 
     pub(super) fn kept_models(&self, index: NodeIndex) -> KeptModels {
-        let classes = self.fallbacks.clone();
+        let classes = self.models.fallbacks.clone();
         KeptModels { classes, ..self.nodes[index].told.models().clone() }
     }
 }

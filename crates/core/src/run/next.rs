@@ -19,7 +19,7 @@ use crate::work::Work;
 impl Run {
     /// The next event that follows from the state alone, at time `at`.
     pub(super) fn next(&self, at: Timestamp, work: &mut Work) -> Option<Event> {
-        if self.phase != Phase::Running {
+        if self.lifecycle.phase != Phase::Running {
             return None;
         }
         let opening = self.next_attribution().or_else(|| self.next_reserved());
@@ -38,10 +38,10 @@ impl Run {
         if let Some(breach) = self.overtime(at) {
             return Some(breach);
         }
-        if let Some(event) = self.active.iter().find_map(|index| self.step(*index, at, work)) {
+        if let Some(event) = self.flow.active.iter().find_map(|index| self.step(*index, at, work)) {
             return Some(event);
         }
-        if let Some(drain) = &self.drain {
+        if let Some(drain) = &self.stops.drain {
             let paused = RunPaused {
                 reason: drain.reason.clone(),
                 drain_policy: DrainPolicy::DrainCurrentNode,
@@ -53,9 +53,9 @@ impl Run {
 
     /// A run that was cancelled, broke a limit or cannot be folded stops its nodes, then itself.
     fn next_of_ending(&self, at: Timestamp) -> Option<Event> {
-        let (reason, ending) = if let Some(cancel) = &self.cancel {
+        let (reason, ending) = if let Some(cancel) = &self.stops.cancel {
             ("the run was cancelled", Event::RunCancelled(self.cancellation(cancel, at)))
-        } else if let Some(breach) = &self.breach {
+        } else if let Some(breach) = &self.stops.breach {
             let failed_node_id = breach.node_id.clone();
             let error = breach_failure(breach);
             (
@@ -63,42 +63,44 @@ impl Run {
                 Event::RunFailed(RunFailed {
                     error,
                     failed_node_id,
-                    duration_ms: self.duration_ms(at),
+                    duration_ms: self.lifecycle.duration_ms(at),
                 }),
             )
-        } else if let Some(supervisor) = self.orchestra.ended_by.filter(|_| self.fault.is_none()) {
+        } else if let Some(supervisor) =
+            self.orchestra.ended_by.filter(|_| self.stops.fault.is_none())
+        {
             let outputs = self.outputs(Some(supervisor));
-            let duration_ms = self.duration_ms(at);
+            let duration_ms = self.lifecycle.duration_ms(at);
             (
                 "the supervisor ended the run",
                 Event::RunCompleted(RunCompleted { outputs, duration_ms }),
             )
         } else {
-            let error = self.fault.clone()?;
+            let error = self.stops.fault.clone()?;
             (
                 "the run failed",
                 Event::RunFailed(RunFailed {
                     error,
                     failed_node_id: None,
-                    duration_ms: self.duration_ms(at),
+                    duration_ms: self.lifecycle.duration_ms(at),
                 }),
             )
         };
         // A child that goes with its parent goes first.
-        match self.active.iter().find(|index| !self.holds_child(**index)) {
+        match self.flow.active.iter().find(|index| !self.holds_child(**index)) {
             Some(index) => Some(self.loose_end(*index).unwrap_or_else(|| {
                 Event::NodeCancelled(NodeCancelled {
                     node_id: self.node_id(*index),
                     reason: Some(reason.into()),
                 })
             })),
-            None => self.active.is_empty().then_some(ending),
+            None => self.flow.active.is_empty().then_some(ending),
         }
     }
 
     fn overtime(&self, at: Timestamp) -> Option<Event> {
         let limit = self.birth.limits.duration_ms;
-        let elapsed = self.duration_ms(at);
+        let elapsed = self.lifecycle.duration_ms(at);
         (elapsed >= limit).then(|| {
             // The protocol wants what was observed to be beyond the limit, and a timer may fire on the dot.
             let observed = elapsed.max(limit + 1);
@@ -114,7 +116,7 @@ impl Run {
 
     /// A node that is due to start, start again, or be passed over.
     fn next_start(&self, at: Timestamp) -> Option<Event> {
-        let restarts = self.active.iter().find(|index| match self.nodes[**index].stage {
+        let restarts = self.flow.active.iter().find(|index| match self.nodes[**index].stage {
             Stage::Interrupted => true,
             Stage::Retrying { not_before } => not_before <= at,
             Stage::Waiting
@@ -132,10 +134,10 @@ impl Run {
                 self.nodes[*index].attempt + 1,
             ));
         }
-        if let Some((index, verdict)) = self.ready.first_key_value() {
+        if let Some((index, verdict)) = self.flow.ready.first_key_value() {
             return Some(self.enter(*index, *verdict));
         }
-        let fired = (0..self.due_triggers.len())
+        let fired = (0..self.flow.due_triggers.len())
             .find(|place| self.fires_at(*place).is_some_and(|due| due <= at))?;
         let fired = self.plan.triggers[fired].node;
         Some(self.start(fired, self.next_visit(fired), 0))
@@ -144,9 +146,10 @@ impl Run {
     /// When a channel trigger fires by itself. One whose last firing still runs waits for that to
     /// end, and one in a drain for the resume; neither is anything to wake up for.
     pub(super) fn fires_at(&self, place: usize) -> Option<Timestamp> {
-        let due = self.due_triggers[place]?;
+        let due = self.flow.due_triggers[place]?;
         let lineage = &self.plan.triggers[place].lineage;
-        let is_held = self.drain.is_some() || self.active.iter().any(|node| lineage.contains(node));
+        let is_held = self.stops.drain.is_some()
+            || self.flow.active.iter().any(|node| lineage.contains(node));
         (!is_held).then_some(due)
     }
 
@@ -210,10 +213,10 @@ impl Run {
                 details: Some(Object::from_iter(reason)),
             });
         }
-        (self.executions >= limits.node_executions).then(|| CapBreached {
+        (self.flow.executions >= limits.node_executions).then(|| CapBreached {
             kind: CapKind::NodeExecutions,
             limit: limits.node_executions.into(),
-            observed: (self.executions + 1).into(),
+            observed: (self.flow.executions + 1).into(),
             node_id: Some(node.node.id.clone()),
             details: None,
         })
@@ -227,6 +230,7 @@ impl Run {
     /// A loop that goes round again, or has reached its bound.
     fn next_turn(&self) -> Option<Event> {
         let (known, state) = self
+            .flow
             .loops
             .iter()
             .enumerate()
@@ -246,7 +250,8 @@ impl Run {
 
     /// The end of the run, once nothing in it can move any more.
     fn next_end(&self, at: Timestamp) -> Option<Event> {
-        let is_waiting = !self.active.is_empty() || self.due_triggers.iter().any(Option::is_some);
+        let is_waiting =
+            !self.flow.active.is_empty() || self.flow.due_triggers.iter().any(Option::is_some);
         if is_waiting {
             return None;
         }
@@ -254,8 +259,8 @@ impl Run {
             let reason = Some("nothing triggered it".into());
             return Some(Event::NodeSkipped(NodeSkipped { node_id: self.node_id(index), reason }));
         }
-        let duration_ms = self.duration_ms(at);
-        let unhandled = self.failed.iter().find(|index| !self.is_handled(**index));
+        let duration_ms = self.lifecycle.duration_ms(at);
+        let unhandled = self.flow.failed.iter().find(|index| !self.is_handled(**index));
         if let Some(index) = unhandled
             && let Stage::Failed(error) = &self.nodes[*index].stage
         {
@@ -294,7 +299,7 @@ impl Run {
             |node: NodeIndex| matches!(self.nodes[node].stage, Stage::Completed | Stage::Failed(_));
         let handles = |to: NodeIndex| {
             let is_cut = |known: &&usize| {
-                self.loops[**known].is_cut && self.plan.loops[**known].body.contains(&to)
+                self.flow.loops[**known].is_cut && self.plan.loops[**known].body.contains(&to)
             };
             match self.plan.node(index).loops.iter().find(is_cut) {
                 None => ran(to),

@@ -170,12 +170,12 @@ impl Run {
         self.refuse_channel(&name)?;
         if self.nodes[index].facts > 0 {
             // What was written counts: an attempt that starts afresh may find other values at its ports.
-            let value = self.variables.get(&name).cloned().unwrap_or(Value::Null);
+            let value = self.values.variables.get(&name).cloned().unwrap_or(Value::Null);
             return Ok(Step::Done(Object::from_iter([("value".to_owned(), value)])));
         }
         let value = self.given(index, "value").cloned().unwrap_or(Value::Null);
         Ok(Step::Emit(Event::VariableChanged(VariableChanged {
-            previous: self.variables.get(&name).cloned(),
+            previous: self.values.variables.get(&name).cloned(),
             name,
             next: value,
             node_id: Some(self.node_id(index)),
@@ -215,7 +215,7 @@ impl Run {
     /// One round of a loop: its item and index.
     fn loop_round(&self, index: NodeIndex) -> Object {
         let round = self.plan.loops.iter().position(|known| known.header == index);
-        let round = round.map_or(0, |known| self.loops[known].iterations);
+        let round = round.map_or(0, |known| self.flow.loops[known].iterations);
         let mut outputs = Object::new();
         if self.loop_length(index) == 0 {
             return outputs;

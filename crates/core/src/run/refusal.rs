@@ -79,7 +79,7 @@ impl Run {
 
     /// How a replay ends that has told of it: the node fails, and nothing that hangs on it goes on.
     pub(super) fn refuted(&self, at: Timestamp, work: &mut Work) -> Option<Event> {
-        let failed = self.fault.clone().and_then(|error| {
+        let failed = self.stops.fault.clone().and_then(|error| {
             let node_id = self.birth.fork.as_ref()?.refusal.as_ref()?.node.clone();
             let index = self.plan.index(&node_id)?;
             let state = &self.nodes[index];
@@ -98,6 +98,6 @@ impl Run {
             original.as_str(),
             replay.as_str()
         );
-        self.fault.get_or_insert(Failure::new("replay_diverged_at_refusal", message));
+        self.stops.fault.get_or_insert(Failure::new("replay_diverged_at_refusal", message));
     }
 }

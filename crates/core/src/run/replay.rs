@@ -117,20 +117,22 @@ impl Run {
 
     /// Whether the run's next event comes from its source's history.
     pub(super) fn is_rehearsing(&self) -> bool {
-        self.birth.is_replay() && self.cancel.is_none()
+        self.birth.is_replay() && self.stops.cancel.is_none()
     }
 
     /// The next event of a replay, with its time. One answer for every state, until the run has ended.
     pub(super) fn rehearsed(&self, work: &mut Work) -> Option<(Event, Timestamp)> {
         let fork = self.birth.fork.as_ref()?;
-        if matches!(self.phase, Phase::Ended { .. }) {
+        if matches!(self.lifecycle.phase, Phase::Ended { .. }) {
             return None;
         }
         if self.script.is_refuted {
-            return self.refuted(self.updated_at, work).map(|event| (event, self.updated_at));
+            return self
+                .refuted(self.lifecycle.updated_at, work)
+                .map(|event| (event, self.lifecycle.updated_at));
         }
         let Some(entry) = self.script.current() else { return self.beyond_script(fork, work) };
-        let at = entry.at.max(self.updated_at);
+        let at = entry.at.max(self.lifecycle.updated_at);
         if let Some(end) = self.diverges_at_refusal(fork, entry) {
             return Some((end, at));
         }
@@ -150,7 +152,7 @@ impl Run {
     }
 
     fn beyond_script(&self, fork: &Fork, work: &mut Work) -> Option<(Event, Timestamp)> {
-        let mut at = self.updated_at;
+        let mut at = self.lifecycle.updated_at;
         let mut own = self.next(at, work);
         if own.is_none()
             && let Some(later) = self.own_timers().min()
@@ -176,10 +178,10 @@ impl Run {
 
     /// How a run goes on that waits for something which its source never recorded.
     fn without_source(&self) -> Option<Event> {
-        match self.phase {
+        match self.lifecycle.phase {
             Phase::Pending => Some(self.started()),
             Phase::Paused { .. } => Some(Event::RunResumed(RunResumed { reason: None })),
-            Phase::Running => self.active.first().map(|index| {
+            Phase::Running => self.flow.active.first().map(|index| {
                 let node_id = self.node_id(*index);
                 let message = format!("the source has no outcome of node {node_id} to replay");
                 self.loose_end(*index).unwrap_or(Event::NodeFailed(NodeFailed {
@@ -196,13 +198,17 @@ impl Run {
     #[expect(clippy::too_many_lines, reason = "one line for each event")]
     fn takes(&self, event: &Event) -> bool {
         match event {
-            Event::RunStarted(_) => self.phase == Phase::Pending,
-            Event::RosterRunInitiated(_) => !self.is_attributed,
-            Event::TriggerDeliveryAttempted(_) => !self.is_delivered,
+            Event::RunStarted(_) => self.lifecycle.phase == Phase::Pending,
+            Event::RosterRunInitiated(_) => !self.announced.attribution,
+            Event::TriggerDeliveryAttempted(_) => !self.announced.delivery,
             // That another call was wanted is a fact; what was used is counted anew.
-            Event::BudgetExhausted(_) => self.is_reserved() || !self.active.is_empty(),
-            Event::RunPaused(_) | Event::PauseRequested(_) => self.phase == Phase::Running,
-            Event::RunResumed(_) => matches!(self.phase, Phase::Running | Phase::Paused { .. }),
+            Event::BudgetExhausted(_) => self.is_reserved() || !self.flow.active.is_empty(),
+            Event::RunPaused(_) | Event::PauseRequested(_) => {
+                self.lifecycle.phase == Phase::Running
+            }
+            Event::RunResumed(_) => {
+                matches!(self.lifecycle.phase, Phase::Running | Phase::Paused { .. })
+            }
             Event::NodeCompleted(payload) => self.is_performing(&payload.node_id),
             Event::NodeFailed(payload) => self.is_performing(&payload.node_id),
             Event::NodeRetried(payload) => self.is_performing(&payload.node_id),

@@ -248,7 +248,7 @@ impl Run {
     fn learn_turn(&mut self, index: NodeIndex, turn: &ConversationTurn) {
         let channel = self.talk_plan(index).and_then(|talk| talk.channel.as_ref());
         if channel.is_some_and(|channel| self.mask().is_sensitive_channel(channel.as_str())) {
-            self.sensitive.learn(&turn.content);
+            self.values.sensitive.learn(&turn.content);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use callboard_protocol::{Event, UnreadableEvent};
 
-use super::{Entry, Run};
+use super::Entry;
 
 /// An event of a kind that this build knows, with a payload that it cannot read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,14 +23,7 @@ impl Unreadable {
         })
     }
 
-    fn at(sequence: u64, event: &UnreadableEvent) -> Self {
+    pub(super) fn at(sequence: u64, event: &UnreadableEvent) -> Self {
         Self { sequence, kind: event.kind.clone(), why: event.why.clone() }
-    }
-}
-
-impl Run {
-    /// What the event said is lost to this build, so nothing that follows from the log is known any more.
-    pub(super) fn fold_unreadable(&mut self, event: &UnreadableEvent, sequence: u64) {
-        self.unreadable.get_or_insert_with(|| Unreadable::at(sequence, event));
     }
 }

@@ -66,7 +66,7 @@ impl Run {
 
     /// What the run holds at most, as its values are weighed: what it was given counts twice, since it is kept as it was.
     pub fn weight(&self) -> usize {
-        self.taken.saturating_add(self.given)
+        self.values.taken.saturating_add(self.values.given)
     }
 
     /// The attempts that somebody must perform. Derived from the state alone, so that starting, recovery and takeover
@@ -78,8 +78,8 @@ impl Run {
     fn owed(&self) -> impl Iterator<Item = NodeIndex> + '_ {
         // A replay performs nothing: what its source's attempts came to is in the source's log.
         let is_running =
-            self.phase == Phase::Running && !self.is_ending() && !self.birth.is_replay();
-        self.active.iter().copied().filter(move |index| {
+            self.lifecycle.phase == Phase::Running && !self.is_ending() && !self.birth.is_replay();
+        self.flow.active.iter().copied().filter(move |index| {
             let state = &self.nodes[*index];
             is_running
                 && state.stage == Stage::Active
@@ -118,42 +118,47 @@ impl Run {
 
     /// When the run's own clock moves it next, if nobody else does.
     pub fn wakes_at(&self) -> Option<Timestamp> {
-        if self.phase == Phase::Pending {
+        if self.lifecycle.phase == Phase::Pending {
             return Some(self.birth.created_at);
         }
-        if self.follow_up(self.updated_at, &mut Work::default()).is_some() {
-            return Some(self.updated_at);
+        if self.follow_up(self.lifecycle.updated_at, &mut Work::default()).is_some() {
+            return Some(self.lifecycle.updated_at);
         }
-        if self.phase != Phase::Running {
+        if self.lifecycle.phase != Phase::Running {
             return None;
         }
-        let questions = self.active.iter().filter_map(|index| {
+        let questions = self.flow.active.iter().filter_map(|index| {
             let open = self.interrupts.get(index)?;
             open.deadline().filter(|_| self.nodes[*index].stage == Stage::Suspended)
         });
-        let deadline = self.started_at.map(|started| {
-            started.plus_millis(self.birth.limits.duration_ms).plus_millis(self.paused_ms)
+        let deadline = self.lifecycle.started_at.map(|started| {
+            started.plus_millis(self.birth.limits.duration_ms).plus_millis(self.lifecycle.paused_ms)
         });
         self.own_timers().chain(questions).chain(deadline).min()
     }
 
     /// The times at which the run moves by itself, without anybody having been asked.
     pub(super) fn own_timers(&self) -> impl Iterator<Item = Timestamp> + '_ {
-        let nodes = self.active.iter().filter_map(|index| match self.nodes[*index].stage {
-            Stage::Retrying { not_before } => self.drain.is_none().then_some(not_before),
+        let nodes = self.flow.active.iter().filter_map(|index| match self.nodes[*index].stage {
+            Stage::Retrying { not_before } => self.stops.drain.is_none().then_some(not_before),
             Stage::Active if matches!(self.kind(*index), NodeKind::Delay | NodeKind::Hold) => {
                 self.delay_ends(*index).ok()
             }
             _ => None,
         });
-        let triggers = (0..self.due_triggers.len()).filter_map(|place| self.fires_at(place));
+        let triggers = (0..self.flow.due_triggers.len()).filter_map(|place| self.fires_at(place));
         nodes.chain(triggers)
     }
 
     pub fn head(&self) -> Head {
         let is_owed = self.owed().next().is_some() || self.owes_children();
-        let wake_at = if is_owed { Some(self.updated_at) } else { self.wakes_at() };
-        Head { status: self.status(), version: self.version, wake_at, updated_at: self.updated_at }
+        let wake_at = if is_owed { Some(self.lifecycle.updated_at) } else { self.wakes_at() };
+        Head {
+            status: self.status(),
+            version: self.version,
+            wake_at,
+            updated_at: self.lifecycle.updated_at,
+        }
     }
 
     /// When the newest attempt of a node began.
@@ -162,9 +167,9 @@ impl Run {
     }
 
     pub fn status(&self) -> RunStatus {
-        match &self.phase {
+        match &self.lifecycle.phase {
             Phase::Pending => RunStatus::Pending,
-            Phase::Running if self.cancel.is_some() => RunStatus::Cancelling,
+            Phase::Running if self.stops.cancel.is_some() => RunStatus::Cancelling,
             Phase::Running => {
                 self.waiting_status().map_or(RunStatus::Running, |(_, status)| status)
             }
@@ -176,7 +181,7 @@ impl Run {
     /// The run for readers, with everything sensitive masked.
     pub fn snapshot(&self) -> RunSnapshot {
         let birth = &self.birth;
-        let (completed_at, error) = match &self.phase {
+        let (completed_at, error) = match &self.lifecycle.phase {
             Phase::Ended { at, error, .. } => (Some(*at), error.clone()),
             Phase::Pending | Phase::Running | Phase::Paused { .. } => (None, None),
         };
@@ -187,7 +192,7 @@ impl Run {
             owner: Some(birth.owner.clone()),
             current_node_id: self.waiting_node(),
             created_at: birth.created_at,
-            started_at: self.started_at,
+            started_at: self.lifecycle.started_at,
             completed_at,
             variables: self.visible_variables(),
             channels: self.visible_channels(),
@@ -199,7 +204,7 @@ impl Run {
             configurable: (!birth.configurable.is_empty())
                 .then(|| self.blotted(birth.configurable.clone())),
             workspace: birth.files.clone(),
-            metrics: self.cost.clone().map(|openwop_cost| RunMetrics { openwop_cost }),
+            metrics: self.models.cost.clone().map(|openwop_cost| RunMetrics { openwop_cost }),
             last_sequence: self.version.checked_sub(1),
             agent: self.shown_agent(),
             run_orchestrator: self.orchestra.agent.clone(),
@@ -244,9 +249,9 @@ impl Run {
     }
 
     fn visible_variables(&self) -> Object {
-        let mut bag = self.variables.clone();
+        let mut bag = self.values.variables.clone();
         // A channel that only its writers declare is read as a variable of the same name.
-        for (name, channel) in &self.channels {
+        for (name, channel) in &self.values.channels {
             if self.plan.channel(name).is_none() {
                 bag.insert(name.to_string(), channel.value.clone());
             }
@@ -256,10 +261,11 @@ impl Run {
     }
 
     fn visible_channels(&self) -> Option<Object> {
-        if self.channels.is_empty() {
+        if self.values.channels.is_empty() {
             return None;
         }
         let mut bag: Object = self
+            .values
             .channels
             .iter()
             .map(|(name, channel)| (name.to_string(), channel.value.clone()))

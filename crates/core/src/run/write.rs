@@ -99,7 +99,7 @@ impl Run {
         check_write(channel, reducer, bounds, value)?;
         self.has_room(weigh(value)?)?;
         let Some(schema) = self.plan.channel_schema(channel) else { return Ok(()) };
-        let current = self.channels.get(channel).cloned();
+        let current = self.values.channels.get(channel).cloned();
         let mut folded = current.unwrap_or_else(|| Channel::new(reducer, None));
         folded.fold(reducer, bounds, value, at);
         work.spend(weight(&folded.value) as u64)?;
@@ -114,7 +114,7 @@ impl Run {
     }
 
     /// Takes a write from outside, where the order of such writes cannot matter.
-    pub(super) fn written(
+    pub(super) fn on_write(
         &self,
         write: &OutsideWrite,
         at: Timestamp,
@@ -166,7 +166,7 @@ impl Run {
     }
 
     /// Sets variables, as no node of the run does.
-    pub(super) fn variables_set(&self, variables: &Object) -> Result<Vec<Event>, Refusal> {
+    pub(super) fn on_set_variables(&self, variables: &Object) -> Result<Vec<Event>, Refusal> {
         let is_channel = |name: &&String| self.plan.channel(&name.as_str().into()).is_some();
         if let Some(name) = variables.keys().find(is_channel) {
             return Err(Refusal::NotAVariable { name: name.clone() });
@@ -175,7 +175,7 @@ impl Run {
         events.extend(variables.iter().map(|(name, next)| {
             Event::VariableChanged(VariableChanged {
                 name: name.clone(),
-                previous: self.variables.get(name).cloned(),
+                previous: self.values.variables.get(name).cloned(),
                 next: next.clone(),
                 node_id: None,
             })

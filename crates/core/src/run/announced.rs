@@ -1,0 +1,21 @@
+//! What a log tells once and has told.
+
+use callboard_protocol::Event;
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Announced {
+    /// For whom the run is.
+    pub(super) attribution: bool,
+    /// The delivery that started the run.
+    pub(super) delivery: bool,
+    /// That the run is given up.
+    pub(super) dead_letter: bool,
+}
+
+impl Announced {
+    pub(super) fn fold(&mut self, event: &Event) {
+        self.attribution |= matches!(event, Event::RosterRunInitiated(_));
+        self.delivery |= matches!(event, Event::TriggerDeliveryAttempted(_));
+        self.dead_letter |= matches!(event, Event::RunDeadLettered(_));
+    }
+}

@@ -14,45 +14,40 @@ use callboard_protocol::{RunId, Timestamp};
 
 use crate::store::{Realm, Scope, StoreError};
 
-/// What a record is. The name of a kind is stored, and is never given to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    Commitment,
-    ExpiredMemorySnapshot,
+/// Makes a kind of each line, so that none is missing from the list of all.
+macro_rules! kinds {
+    ($($(#[$meta:meta])* $kind:ident = $name:literal,)+) => {
+        /// What a record is. The name of a kind is stored, and is never given to another.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind {
+            $($(#[$meta])* $kind,)+
+        }
+
+        impl Kind {
+            pub const ALL: &[Self] = &[$(Self::$kind),+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Commitment = "commitment",
+    ExpiredMemorySnapshot = "expired-memory-snapshot",
     /// The newest version of a path, without its content.
-    File,
-    FileCount,
-    FileVersion,
-    FileWrite,
-    Prompt,
-    Schedule,
+    File = "file",
+    FileCount = "file-count",
+    FileVersion = "file-version",
+    FileWrite = "file-write",
+    Prompt = "prompt",
+    Schedule = "schedule",
 }
 
 impl Kind {
-    pub const ALL: &[Self] = &[
-        Self::Commitment,
-        Self::ExpiredMemorySnapshot,
-        Self::File,
-        Self::FileCount,
-        Self::FileVersion,
-        Self::FileWrite,
-        Self::Prompt,
-        Self::Schedule,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Commitment => "commitment",
-            Self::ExpiredMemorySnapshot => "expired-memory-snapshot",
-            Self::File => "file",
-            Self::FileCount => "file-count",
-            Self::FileVersion => "file-version",
-            Self::FileWrite => "file-write",
-            Self::Prompt => "prompt",
-            Self::Schedule => "schedule",
-        }
-    }
-
     /// Whether a store may answer reads of this kind from what it read before, as long as it has written none of it:
     /// for what is read much more often than it changes.
     pub const fn is_cached(self) -> bool {

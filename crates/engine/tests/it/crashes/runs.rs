@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use callboard_core::{Outcome, Resolution, RetryClass, Via};
 use callboard_engine::{
     Activities, Activity, Call, Effect, Filter, InboxFilter, OnUnknown, Once, OnceError, Store,
-    Stumble,
+    Stumble, Sweeper,
 };
 use callboard_protocol::{Failure, Object};
 
-use super::scenario::{Host, Scenario, runs};
+use super::scenario::{Host, Scenario, runs, seconds};
+use crate::roster::noop;
 use crate::sim::{order, scope};
 use crate::simulation::node;
 use crate::world::workflow;
@@ -148,5 +149,44 @@ impl Scenario for OutwardCalls {
         let filter = Filter { limit: 9, ..Filter::default() };
         let listed = store.list(&scope(), &filter).await.unwrap();
         json!(listed.iter().map(|run| run.status).collect::<Vec<_>>())
+    }
+}
+
+/// A run that has ended long ago, and one that has not ended.
+pub(super) struct Retention;
+
+#[async_trait(?Send)]
+impl Scenario for Retention {
+    fn definitions(&self) -> Vec<String> {
+        let asks = workflow("asks", &[node("a", "core.approvalGate", json!({ "title": "?" }))]);
+        vec![noop(), asks.to_string()]
+    }
+
+    fn steps(&self) -> usize {
+        5
+    }
+
+    async fn act(&self, host: &Host, step: usize) {
+        let create = async |workflow: &str| {
+            let order = order(workflow, Object::new(), Object::new());
+            let create = async |remember| host.engine.create(order, Some(remember)).await;
+            host.once(workflow, create).await
+        };
+        match step {
+            0 => drop(create("campaign").await),
+            1 => host.wait_until(10).await,
+            // Whichever run has moved last stays.
+            2 => drop(create("asks").await),
+            3 => host.wait_until(20).await,
+            _ => {
+                let sweeper = Sweeper::new(host.engine.clone(), Sweeper::SHORTEST);
+                let later = seconds(60).plus(Sweeper::SHORTEST);
+                sweeper.tick(later).await.unwrap();
+            }
+        }
+    }
+
+    async fn observe(&self, store: Arc<dyn Store>) -> Value {
+        runs(&*store).await
     }
 }

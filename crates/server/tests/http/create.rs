@@ -161,11 +161,13 @@ async fn a_busy_scope_refuses_a_second_run() {
         json!({ "activeRunId": first, "activeHost": "cloud", "retryAfter": reply.retry_after() })
     );
     assert!(reply.retry_after() > Some(0));
-    assert_eq!(
-        host.post("/v1/runs", &body).send().await.status,
-        201,
-        "without the header nobody asks"
-    );
+    let beside = host.post("/v1/runs", &body).send().await;
+    assert_eq!(beside.status, 201, "without the header nobody asks");
+    for run in [first, beside.text_at("runId")] {
+        host.post(&format!("/v1/runs/{run}/cancel"), &json!({})).send().await;
+        host.end_of(&run).await;
+    }
+    assert_eq!(send(&body).await.status, 201, "the scope is free again");
     let unscoped = json!({ "workflowId": "noop" });
     assert_eq!(send(&unscoped).await.refusal(), (400, "validation_error"));
     let odd = host.post("/v1/runs", &body).header("x-dedup", "maybe").send().await;

@@ -23,7 +23,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use callboard_core::TraceContext;
-use callboard_engine::{EffectId, Scope};
+use callboard_engine::{Call, EffectId, Scope};
 use callboard_protocol::{
     Failure, NodeId, Object, RunId, SafetyTier, Tenant, ToolApproval, ToolAuth, ToolEgress,
     ToolEntry, ToolReplay, ToolSource, ToolTransport,
@@ -112,6 +112,8 @@ pub struct ToolInvocation<'a> {
     pub notebook: Option<Notebook<'a>>,
     /// What the run may send along; none where no run calls.
     pub credentials: Option<&'a Credentials<'a>>,
+    /// The attempt that calls, for tools that start runs; none where no run calls.
+    pub caller: Option<&'a Call>,
     pub arguments: Object,
     /// The caller's place in a trace; none where no run calls.
     pub trace: Option<&'a TraceContext>,

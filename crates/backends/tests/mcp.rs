@@ -123,6 +123,7 @@ async fn traced(
         effect,
         notebook,
         credentials: None,
+        caller: None,
         arguments,
         trace,
         within,

@@ -66,6 +66,7 @@ impl Given {
             effect: &effect,
             notebook: None,
             credentials: None,
+            caller: None,
             arguments: admitted.arguments,
             trace: None,
             within: Duration::from_secs(5),

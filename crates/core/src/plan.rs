@@ -174,6 +174,13 @@ impl Plan {
     }
 
     /// What a node is; none for one that the definition does not have.
+    /// The type of a node whose work is to start runs.
+    pub fn cause_of_children(&self, node: &NodeId) -> Option<&TypeId> {
+        let node = self.node(self.index(node)?);
+        let starts_runs = node.child.is_some() || node.dispatch.is_some();
+        starts_runs.then_some(&node.node.type_id)
+    }
+
     pub fn type_of(&self, node: &NodeId) -> Option<&TypeId> {
         self.index(node).map(|index| &self.node(index).node.type_id)
     }

@@ -22,6 +22,7 @@ use crate::files::{FileAccess, FileRow};
 use crate::memory::{MemoryAccess, MemoryDraft};
 use crate::secrets::{Resolved, Secrets};
 use crate::store::{Claim, KeyMode, Scope, Store};
+use crate::sub_runs::StartChild;
 
 /// Performs one kind of node.
 #[async_trait]
@@ -226,6 +227,15 @@ impl From<Failure> for VersionError {
 #[error("the attempt is no longer the run's current one")]
 pub struct Superseded;
 
+/// What an activity has to say to the driver.
+#[derive(Debug)]
+pub(crate) enum Message {
+    Facts(Told),
+    StartChild(StartChild),
+    /// Answered once the run knows what its children have come to.
+    HearChildren(oneshot::Sender<()>),
+}
+
 /// Facts on their way to the driver.
 #[derive(Debug)]
 pub(crate) struct Told {
@@ -257,7 +267,7 @@ pub(crate) enum Untold {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Teller(pub(crate) mpsc::Sender<Told>);
+pub(crate) struct Teller(pub(crate) mpsc::Sender<Message>);
 
 impl Teller {
     pub(crate) async fn tell(
@@ -268,7 +278,8 @@ impl Teller {
     ) -> Result<(), Untold> {
         let gone = Untold::Superseded(Superseded);
         let (recorded, answer) = oneshot::channel();
-        self.0.send(Told { attempt, facts, kept, recorded }).await.map_err(|_| gone)?;
+        let told = Message::Facts(Told { attempt, facts, kept, recorded });
+        self.0.send(told).await.map_err(|_| gone)?;
         answer.await.map_err(|_| gone)?
     }
 }

@@ -25,17 +25,23 @@ fn link(parent: &Run, node: &NodeId, depth: u32, place: u64) -> Parent {
         depth,
         root: Some(above.root().clone()),
         place,
-        cause: parent.plan().type_of(node).cloned().unwrap_or_else(|| "core.subWorkflow".into()),
+        // A node that performs something else has ordered the run while it did.
+        cause: parent
+            .plan()
+            .cause_of_children(node)
+            .cloned()
+            .unwrap_or_else(|| "core.subWorkflow".into()),
     }
 }
 
 impl Engine {
-    /// The child that an order asks for, ready to be written, or why its node must fail.
+    /// The child that an order asks for, ready to be written, or why there is to be none.
     #[expect(clippy::too_many_lines, reason = "one line for each part of a birth record")]
     pub(crate) async fn child_of(
         &self,
         parent: &Run,
         order: &ChildOrder,
+        named: Option<RunId>,
     ) -> Result<Result<Newborn, Failure>, EngineError> {
         let (above, attempt) = (parent.birth(), &order.attempt);
         let depth = above.parent.as_ref().map_or(0, |above| above.depth) + 1;
@@ -54,7 +60,7 @@ impl Engine {
             None => above.configurable.clone(),
         };
         let inputs = parent.handed_down(order, &entry.plan);
-        let run_id = self.inner.ids.run_id();
+        let run_id = named.unwrap_or_else(|| self.inner.ids.run_id());
         let cast = match self.cast(&Scope::of(above), &run_id, &entry.plan, None).await {
             Ok(cast) => cast,
             Err(error) => return uncast(error).map(Err),

@@ -15,7 +15,7 @@ use callboard_core::{
 };
 use callboard_protocol::{Event, Failure, Timestamp};
 
-use crate::activity::{Call, Superseded, Teller, Told, Untold};
+use crate::activity::{Call, Message, Superseded, Teller, Told, Untold};
 use crate::budget::Payers;
 use crate::claim::Signals;
 use crate::decisions::Undecided;
@@ -86,7 +86,7 @@ impl From<Command> for Step {
 /// What activities have to tell.
 struct Voices {
     teller: Teller,
-    told: mpsc::Receiver<Told>,
+    told: mpsc::Receiver<Message>,
 }
 
 impl Voices {
@@ -96,7 +96,7 @@ impl Voices {
     }
 
     /// Cancel-safe: what was told and not taken is kept.
-    async fn next(voices: &mut Option<Self>) -> Option<Told> {
+    async fn next(voices: &mut Option<Self>) -> Option<Message> {
         voices.as_mut()?.told.recv().await
     }
 }
@@ -288,7 +288,7 @@ impl Driver<'_> {
         tokio::select! {
             biased;
             Some(joined) = self.attempts.join_next() => self.join(joined).await,
-            Some(told) = Voices::next(&mut self.voices) => self.tell(told).await,
+            Some(message) = Voices::next(&mut self.voices) => self.take(message).await,
             () = stop.cancelled() => self.stop().await,
             // Children are heard before anything else is waited for.
             () = called.notified() => Ok(None),
@@ -316,6 +316,14 @@ impl Driver<'_> {
         };
         self.in_flight.remove(&attempt);
         self.record(Command::Finish { attempt, outcome }).await
+    }
+
+    async fn take(&mut self, message: Message) -> Result<Option<Left>, EngineError> {
+        match message {
+            Message::Facts(told) => self.tell(told).await,
+            Message::StartChild(order) => self.start_child(order).await,
+            Message::HearChildren(heard) => self.hear_children(heard).await,
+        }
     }
 
     async fn tell(&mut self, told: Told) -> Result<Option<Left>, EngineError> {
@@ -401,8 +409,8 @@ impl Driver<'_> {
                         return Ok(Some(left));
                     }
                 }
-                Some(told) = Voices::next(&mut self.voices) => {
-                    if let Some(left) = self.tell(told).await? {
+                Some(message) = Voices::next(&mut self.voices) => {
+                    if let Some(left) = self.take(message).await? {
                         return Ok(Some(left));
                     }
                 }

@@ -19,7 +19,6 @@ mod drive;
 mod effects;
 mod engine;
 mod envelopes;
-mod errand;
 mod family;
 mod files;
 mod fire;
@@ -48,6 +47,7 @@ mod schedules;
 mod secrets;
 mod setup;
 mod store;
+mod sub_runs;
 mod tallies;
 mod tasks;
 mod triggers;
@@ -73,7 +73,6 @@ pub use engine::{
     Done, DrivingLimits, Engine, EngineError, Options, Parts, Remember, Seen, SnapshotLoss,
 };
 pub use envelopes::{EnvelopeId, Envelopes, KeptEnvelope, ProjectedEvent};
-pub use errand::{Errand, Homecoming, WeakEngine};
 pub use files::{
     Condition, FileAccess, FileChange, FileDraft, FileError, FileRecord, FileRow, Files,
     MAX_FILE_BYTES, MAX_FILES, check_path, etag,
@@ -117,6 +116,7 @@ pub use store::{
     InboxFilter, InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun, Opened, Outcome, Page,
     Realm, Recorded, Row, Scope, Store, StoreError, Then,
 };
+pub use sub_runs::{SubRun, SubRunError, SubRunResult, WeakEngine};
 pub use triggers::{
     Arrival, ArrivalState, Bridge, BridgeError, DeadReason, DueArrivals, Incoming, Kept,
     NewSubscription, Settled, SignatureError, Signed, SigningSecret, SigningSecrets, Subscription,

@@ -190,6 +190,7 @@ impl LiveAgents {
             effect: &once.id,
             notebook: Some(notebook),
             credentials: Some(&credentials),
+            caller: Some(call),
             arguments: admitted.arguments.clone(),
             trace: Some(&call.trace),
             within: self.settings.tool_timeout,

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use callboard_engine::{
-    CatalogEntry, Engine, EngineError, Errand, Homecoming, Scope, StoreError, WeakEngine,
+    CatalogEntry, Engine, Scope, StoreError, SubRun, SubRunError, SubRunResult, WeakEngine,
 };
 use callboard_protocol::{
     Object, RunId, RunStatus, SafetyTier, ToolEgress, ToolReplay, ToolSource, ToolTransport,
@@ -43,7 +43,7 @@ impl Toolbox for WorkflowTools {
         let found = engine.catalog().find(scope, &id).await;
         let entry = found.unwrap_or_else(|error| unread(&error))?;
         let descriptor = describe(&entry)?;
-        Some(Arc::new(WorkflowTool { descriptor, workflow: id, engine: engine.downgrade() }))
+        Some(Arc::new(WorkflowTool { descriptor, workflow: id }))
     }
 
     async fn list(&self, scope: &Scope) -> Vec<ToolDescriptor> {
@@ -58,7 +58,6 @@ impl Toolbox for WorkflowTools {
 struct WorkflowTool {
     descriptor: ToolDescriptor,
     workflow: WorkflowId,
-    engine: WeakEngine,
 }
 
 #[async_trait]
@@ -68,20 +67,14 @@ impl Tool for WorkflowTool {
     }
 
     async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
-        let stopping = || ToolFault::Unavailable("the host stops".to_owned());
-        let engine = self.engine.upgrade().ok_or_else(stopping)?;
-        let errand = Errand {
-            run: call.run,
-            node: call.node,
-            effect: call.effect,
-            workflow: &self.workflow,
-            inputs: call.arguments,
-        };
-        let run = engine.send(errand).await.map_err(|error| explain(&error))?;
-        let end = tokio::time::timeout(call.within, engine.homecoming(call.run, &run)).await;
-        match end {
+        let nobody = || ToolFault::refused("only a run can start another");
+        let caller = call.caller.ok_or_else(nobody)?;
+        let (workflow, inputs) = (&self.workflow, call.arguments);
+        let sub_run = SubRun { effect: call.effect, workflow, inputs };
+        let run = caller.start_sub_run(sub_run).await.map_err(explain)?;
+        match tokio::time::timeout(call.within, caller.sub_run_result(&run)).await {
             Ok(Ok(end)) => report(&run, &end),
-            Ok(Err(error)) => Err(explain(&error)),
+            Ok(Err(error)) => Err(explain(error)),
             Err(_) => {
                 Err(ToolFault::Unanswered(format!("run {run} goes on and has no result yet")))
             }
@@ -139,7 +132,7 @@ fn input_schema(definition: &WorkflowDefinition) -> Value {
     })
 }
 
-fn report(run: &RunId, end: &Homecoming) -> Result<Value, ToolFault> {
+fn report(run: &RunId, end: &SubRunResult) -> Result<Value, ToolFault> {
     if end.status == RunStatus::Completed {
         let outputs = end.last.get("outputs").cloned().unwrap_or_else(|| json!({}));
         return Ok(json!({ "runId": run, "outputs": outputs }));
@@ -152,11 +145,13 @@ fn report(run: &RunId, end: &Homecoming) -> Result<Value, ToolFault> {
     }))
 }
 
-fn explain(error: &EngineError) -> ToolFault {
+fn explain(error: SubRunError) -> ToolFault {
     match error {
-        EngineError::Store(_) | EngineError::FutureVersion { .. } => {
+        SubRunError::Refused(failure) => {
+            ToolFault::Refused(format!("{}: {}", failure.code, failure.message))
+        }
+        SubRunError::Store(_) | SubRunError::Superseded(_) => {
             ToolFault::Unavailable("the run cannot be started now".to_owned())
         }
-        _ => ToolFault::Refused(error.to_string()),
     }
 }

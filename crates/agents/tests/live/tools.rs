@@ -1,10 +1,11 @@
 //! Tools that a model calls, or would like to.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use callboard_agents::{RatePolicy, ToolHooks};
+use callboard_agents::{Message, ModelRequest, RatePolicy, StopReason, ToolHooks, Turn};
 use callboard_engine::{Order, Scope, Store as _, Target};
-use callboard_protocol::EventId;
+use callboard_protocol::{EventId, RunId};
 use serde_json::{Value, json};
 
 use crate::given::{
@@ -13,7 +14,7 @@ use crate::given::{
 };
 use crate::sim::{ended, scope};
 
-fn answers() -> callboard_agents::Turn {
+fn answers() -> Turn {
     says(r#"{"queue":"fire"}"#)
 }
 
@@ -187,6 +188,75 @@ async fn a_run_that_an_agent_sends_off_belongs_to_its_tenant() {
     let sent = sent.as_str().expect("a run").into();
     assert!(world.store.read(&rival, &sent, 0, 1).await.unwrap().is_some());
     assert!(world.store.read(&scope(), &sent, 0, 1).await.unwrap().is_none());
+}
+
+/// An agent that may have `desk`, whose agent is itself, and `slow` run.
+async fn orderer(script: Script) -> World {
+    let mut world = World::with(script, |agent| {
+        agent["toolAllowlist"] = json!(["openwop:workflow.desk", "openwop:workflow.slow"]);
+    })
+    .await;
+    let mut slow = workflow("slow", &["wait"]);
+    slow["nodes"] = json!([{
+        "id": "wait", "typeId": "core.delay", "name": "wait", "position": { "x": 0, "y": 0 },
+        "config": { "ms": 5_000 }, "inputs": {},
+    }]);
+    world.definitions.push(slow);
+    world
+}
+
+/// What the agent is asked when a run of its own asks it.
+fn is_below(request: &ModelRequest) -> bool {
+    matches!(&request.messages[0], Message::User { text } if text.contains("below"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workflow_that_an_agent_calls_is_a_child_whose_use_its_parent_counts() {
+    let script: Script = |request| match (is_below(request), results(request)) {
+        (false, 0) => {
+            let words = json!({ "text": "below" });
+            Ok(calls(request, &[(&offered(request, "desk"), words)]))
+        }
+        _ => Ok(answers()),
+    };
+    let world = orderer(script).await;
+    let log = world.run(task(), json!({})).await;
+    let child = told(&log, "node.dispatched")[0]["childRunId"].clone();
+    assert_eq!(told(&log, "agent.toolReturned")[0]["outcome"]["runId"], child);
+    let changed = told(&log, "callboard.child.changed");
+    assert_eq!((changed.len(), &changed[0]["status"]), (1, &json!("completed")));
+    assert_eq!(changed[0]["used"]["tokens"], 15, "{}", changed[0]);
+    let order = kinds(&log);
+    let place = |kind: &str| order.iter().position(|it| *it == kind);
+    assert!(place("callboard.child.changed") < place("agent.toolReturned"), "{order:?}");
+    let child: RunId = child.as_str().unwrap().into();
+    let birth = world.store.open(&child).await.unwrap().unwrap().birth;
+    assert_eq!(birth.parent.as_ref().map(|link| &link.run_id), Some(&log[0].run));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workflow_that_fails_or_takes_long_says_so() {
+    let script: Script = |request| match (is_below(request), results(request)) {
+        (true, _) => Ok(Turn { stop: StopReason::Refusal, ..says("no") }),
+        (false, 0) => {
+            let words = json!({ "text": "below" });
+            let slow = (&*offered(request, "slow"), json!({}));
+            Ok(calls(request, &[(&offered(request, "desk"), words), slow]))
+        }
+        _ => Ok(answers()),
+    };
+    let mut world = orderer(script).await;
+    world.settings.tool_timeout = Duration::from_secs(1);
+    let log = world.run(task(), json!({})).await;
+    let returned = told(&log, "agent.toolReturned");
+    assert_eq!(returned[0]["error"]["code"], "tool_failed", "{returned:?}");
+    assert!(returned[0]["error"]["message"].as_str().unwrap().contains("envelope_refusal"));
+    assert_eq!(returned[1]["error"]["code"], "tool_unanswered", "{returned:?}");
+    let slow = told(&log, "node.dispatched")[1]["childRunId"].as_str().unwrap().to_owned();
+    assert!(returned[1]["error"]["message"].as_str().unwrap().contains(&slow));
+    assert_eq!(kinds(&log).last(), Some(&"run.completed"));
+    let slow = ended(&world.store, &slow.as_str().into()).await;
+    assert_eq!(kinds(&slow).last(), Some(&"run.completed"), "it goes on");
 }
 
 /// A-63.

@@ -71,6 +71,8 @@ pub(super) struct Child {
     pub(super) heard: u64,
     /// Whether it stayed with the source that this run branched from.
     pub(super) is_left: bool,
+    /// Whether it was ordered by what performs its node, and so is no part of the plan.
+    is_ordered: bool,
 }
 
 impl Run {
@@ -198,7 +200,24 @@ impl Run {
                 }
             })
         };
-        self.flow.active.iter().flat_map(live).collect()
+        let ordered = self.ordered_children().map(|child| LiveChild {
+            run: child.run.clone(),
+            node: self.node_id(child.node),
+            status: child.status,
+            must_end: self.is_ending(),
+        });
+        self.flow.active.iter().flat_map(live).chain(ordered).collect()
+    }
+
+    /// The children that go on which were ordered by what performs their nodes. One may outlive its node.
+    fn ordered_children(&self) -> impl Iterator<Item = &Child> {
+        let goes_on = |child: &&Child| !child.is_left && !child.status.is_terminal();
+        self.children.iter().filter(|child| child.is_ordered).filter(goes_on)
+    }
+
+    /// Whether an ending run must wait for children that no node of it waits for.
+    pub(super) fn holds_ordered_child(&self) -> bool {
+        !self.birth.is_replay() && self.ordered_children().next().is_some()
     }
 
     /// What this run takes over from a child that completed.
@@ -232,7 +251,10 @@ impl Run {
         if self.birth.is_replay() {
             return false;
         }
-        self.children_of(index).any(|child| !child.status.is_terminal()) && self.takes_along(index)
+        let has_ordered = self.ordered_children().any(|child| child.node == index);
+        has_ordered
+            || self.children_of(index).any(|child| !child.status.is_terminal())
+                && self.takes_along(index)
     }
 
     /// Whether the children of a node end with it.
@@ -294,7 +316,9 @@ impl Run {
     ) -> Result<Vec<Event>, Refusal> {
         let index = self.current(attempt)?;
         let is_call = self.plan.node(index).child.is_some() && self.nodes[index].child.is_none();
-        if !is_call && !self.has_place_for(index, workflow) {
+        let is_planned = is_call || self.has_place_for(index, workflow);
+        let is_new = !self.children.iter().any(|known| known.run == *child);
+        if !is_planned && !(self.orders_children(index) && is_new) {
             return Err(Refusal::StaleAttempt { attempt: attempt.clone() });
         }
         Ok(vec![Event::NodeDispatched(NodeDispatched {
@@ -302,6 +326,12 @@ impl Run {
             child_run_id: child.clone(),
             child_workflow_id: workflow.clone(),
         })])
+    }
+
+    /// Whether the children of a node are ordered by what performs it.
+    fn orders_children(&self, index: NodeIndex) -> bool {
+        let node = self.plan.node(index);
+        node.child.is_none() && node.dispatch.is_none()
     }
 
     /// A child could not be started: the node fails, or one of its workers does.
@@ -344,7 +374,7 @@ impl Run {
     pub(super) fn fold_dispatched(&mut self, payload: &NodeDispatched) {
         let index = payload.node_id.as_ref().and_then(|node| self.plan.index(node));
         let Some(index) = index else { return };
-        if self.plan.node(index).dispatch.is_none() {
+        if self.plan.node(index).child.is_some() {
             self.nodes[index].child = Some(self.children.len());
         }
         self.children.push(Child {
@@ -356,6 +386,7 @@ impl Run {
             error: None,
             heard: 0,
             is_left: false,
+            is_ordered: self.orders_children(index),
         });
         self.fold_worker_started(index, payload);
     }

@@ -94,6 +94,7 @@ impl Run {
                     reason: Some(reason.into()),
                 })
             })),
+            None if self.holds_ordered_child() => None,
             None => self.flow.active.is_empty().then_some(ending),
         }
     }

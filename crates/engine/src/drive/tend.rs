@@ -1,10 +1,12 @@
 //! Children of the run that is driven: started, heard, ended.
 
-use callboard_core::{ChildOrder, Command, status_for_parent};
+use callboard_core::{ChildOrder, Command, MemoryScope, status_for_parent};
+use tokio::sync::oneshot;
 
 use super::{Driver, Left, Step};
-use crate::activity::Kept;
+use crate::activity::{Kept, Superseded};
 use crate::engine::EngineError;
+use crate::sub_runs::{StartChild, SubRunError};
 
 /// How many children are started, or heard, in one append: enough to share a commit, few enough not to hold it up.
 const MOST_AT_ONCE: usize = 64;
@@ -58,7 +60,7 @@ impl Driver<'_> {
     async fn begin_children(&self, orders: Vec<ChildOrder>) -> Result<Vec<Step>, EngineError> {
         let mut steps = Vec::new();
         for order in orders.into_iter().take(MOST_AT_ONCE) {
-            let child = self.engine.child_of(&self.run, &order).await?;
+            let child = self.engine.child_of(&self.run, &order, None).await?;
             let ChildOrder { attempt, workflow, .. } = order;
             steps.push(match child {
                 Ok(child) => {
@@ -70,5 +72,54 @@ impl Driver<'_> {
             });
         }
         Ok(steps)
+    }
+
+    /// Starts a child that an activity ordered.
+    pub(super) async fn start_child(
+        &mut self,
+        order: StartChild,
+    ) -> Result<Option<Left>, EngineError> {
+        let StartChild { attempt, run, workflow, inputs, started } = order;
+        let mut left = None;
+        let is_current = |driver: &Self| driver.run.attempts().any(|owed| owed == attempt);
+        if is_current(self) && !self.run.has_started(&run) {
+            let order = ChildOrder {
+                attempt: attempt.clone(),
+                workflow: workflow.clone(),
+                inputs,
+                unset: Vec::new(),
+                memory: MemoryScope::default(),
+                principal_scope: None,
+            };
+            match self.engine.child_of(&self.run, &order, Some(run.clone())).await? {
+                Ok(child) => {
+                    let command = Command::Dispatch {
+                        attempt: attempt.clone(),
+                        child: run.clone(),
+                        workflow,
+                    };
+                    let step = Step { command, child: Some(child) };
+                    left = self.record_all(vec![step], Kept::default()).await?;
+                }
+                Err(failure) => {
+                    // Its sender may be gone; then there is nobody to tell.
+                    let _gone = started.send(Err(SubRunError::Refused(failure)));
+                    return Ok(None);
+                }
+            }
+        }
+        let is_started = is_current(self) && self.run.has_started(&run);
+        let _gone = started.send(is_started.then_some(()).ok_or_else(|| Superseded.into()));
+        Ok(left)
+    }
+
+    /// Records what is new of the children, for somebody who waits for that.
+    pub(super) async fn hear_children(
+        &mut self,
+        heard: oneshot::Sender<()>,
+    ) -> Result<Option<Left>, EngineError> {
+        let left = self.tend_children().await?;
+        let _gone = heard.send(());
+        Ok(left)
     }
 }

@@ -10,11 +10,11 @@ use callboard_agents::{
 use callboard_backends::{Egress, Reach, SystemLookup, built_in};
 use callboard_core::Attempt;
 use callboard_engine::{EffectId, KeyMode, Scope};
-use callboard_protocol::{NodeId, RunId, Tenant, ToolSource};
+use callboard_protocol::{Object, ToolSource};
 use callboard_server::{TestSeams, Tools};
 use serde_json::{Value, json};
 
-use crate::given::{READER, RIVAL, Setup, TestHost, workflow};
+use crate::given::{READER, Setup, TestHost, workflow};
 
 /// One tool that needs a scope.
 #[derive(Debug)]
@@ -243,103 +243,34 @@ async fn a_handler_cannot_be_sent_along() {
     assert_eq!((status, &told["error"]), (400, &json!("validation_error")));
 }
 
-struct Calling {
-    tenant: Tenant,
-    run: RunId,
-    node: NodeId,
-}
-
-impl Calling {
-    async fn call(
-        &self,
-        tool: &dyn Tool,
-        index: u32,
-        within: Duration,
-        arguments: Value,
-    ) -> Result<Value, ToolFault> {
-        let attempt = Attempt { node: self.node.clone(), visit: 0, number: 0 };
-        let effect = EffectId::new(&self.tenant, &self.run, &attempt, index, "workflow");
-        let Value::Object(arguments) = arguments else { panic!("an object") };
-        tool.invoke(ToolInvocation {
-            tenant: &self.tenant,
-            run: &self.run,
-            node: &self.node,
-            workspace: std::path::Path::new(""),
-            effect: &effect,
-            notebook: None,
-            credentials: None,
-            arguments,
-            trace: None,
-            within,
-        })
-        .await
-    }
-}
-
 const WORKFLOWS: &str = "/v1/host/callboard/workflows";
-const SOON: Duration = Duration::from_secs(30);
-
-/// A-59, and the half of it that is a tool's.
+/// A-59, and the half of it that is a catalogue's. What comes of calling one stands with the agents.
 #[tokio::test(start_paused = true)]
-async fn a_workflow_is_called_like_a_tool_and_once_per_effect() {
+async fn a_workflow_is_a_tool_for_its_own_tenant_and_only_runs_call_it() {
     let (host, tools) = host().await;
-    for id in ["above", "below"] {
-        let registered = host.post(WORKFLOWS, &workflow(id, &[("a", "core.noop")])).send().await;
-        assert_eq!(registered.status, 201, "{registered:?}");
-    }
-    let run = host.run("above", json!({})).await;
-    let calling = Calling { tenant: "acme".into(), run: run.as_str().into(), node: "a".into() };
+    let registered = host.post(WORKFLOWS, &workflow("below", &[("a", "core.noop")])).send().await;
+    assert_eq!(registered.status, 201, "{registered:?}");
     assert!(tools.find(&scope("rival"), "openwop:workflow.below").await.is_none());
     let tool = tools.find(&scope("acme"), "openwop:workflow.below").await.expect("a tool");
-    let first = calling.call(&*tool, 0, SOON, json!({})).await.expect("a result");
-    let again = calling.call(&*tool, 0, SOON, json!({})).await.expect("a result");
-    let other = calling.call(&*tool, 1, SOON, json!({})).await.expect("a result");
-    assert_eq!(first, again);
-    assert_ne!(first["runId"], other["runId"]);
-    let below = first["runId"].as_str().expect("a run");
-    let shown = host.get(&format!("/v1/runs/{below}")).send().await;
-    assert_eq!((shown.status, &shown.json["status"]), (200, &json!("completed")));
-    assert_eq!(shown.json["metadata"]["callboard.sentBy"]["runId"], json!(run));
-    let theirs = host.get(&format!("/v1/runs/{below}")).key(RIVAL).send().await;
-    assert_eq!(theirs.status, 404);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_workflow_that_fails_or_takes_long_says_so() {
-    let (host, tools) = host().await;
-    let run = host.run("noop", json!({})).await;
-    let calling = Calling { tenant: "acme".into(), run: run.as_str().into(), node: "only".into() };
-    let fail = tools.find(&scope("acme"), "openwop:workflow.fail").await.expect("a tool");
-    let failed = calling.call(&*fail, 0, SOON, json!({})).await;
-    assert!(matches!(failed, Err(ToolFault::Failed(_))), "{failed:?}");
+    let (tenant, run, node) = ("acme".into(), "run_1".into(), "a".into());
+    let attempt = Attempt { node, visit: 0, number: 0 };
+    let effect = EffectId::new(&tenant, &run, &attempt, 0, "workflow");
+    let called = tool.invoke(ToolInvocation {
+        tenant: &tenant,
+        run: &run,
+        node: &attempt.node,
+        workspace: std::path::Path::new(""),
+        effect: &effect,
+        notebook: None,
+        credentials: None,
+        caller: None,
+        arguments: Object::new(),
+        trace: None,
+        within: Duration::from_secs(30),
+    });
+    assert!(matches!(called.await, Err(ToolFault::Refused(_))));
 
     let wait = tools.find(&scope("acme"), "openwop:workflow.wait").await.expect("a tool");
     let schema = &wait.descriptor().input;
     assert!(schema.violations(&json!({ "delayMs": "long" })).len() == 1);
-    let arguments = json!({ "delayMs": 60_000 });
-    let late = calling.call(&*wait, 1, Duration::from_secs(1), arguments.clone()).await;
-    assert!(matches!(late, Err(ToolFault::Unanswered(_))), "{late:?}");
-    // Asking again finds the run that goes on.
-    let ended =
-        calling.call(&*wait, 1, Duration::from_secs(3600), arguments).await.expect("a result");
-    assert!(late.unwrap_err().to_string().contains(ended["runId"].as_str().expect("a run")));
-}
-
-#[tokio::test(start_paused = true)]
-async fn workflows_that_send_themselves_stop_somewhere() {
-    let (host, tools) = host().await;
-    let mut run = host.run("noop", json!({})).await;
-    let mut sent = 0;
-    loop {
-        let calling =
-            Calling { tenant: "acme".into(), run: run.as_str().into(), node: "only".into() };
-        let noop = tools.find(&scope("acme"), "openwop:workflow.noop").await.expect("a tool");
-        match calling.call(&*noop, 0, SOON, json!({})).await {
-            Ok(result) => run = result["runId"].as_str().expect("a run").to_owned(),
-            Err(ToolFault::Refused(_)) => break,
-            Err(other) => panic!("{other:?}"),
-        }
-        sent += 1;
-    }
-    assert_eq!(sent, 8);
 }

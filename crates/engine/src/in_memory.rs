@@ -23,7 +23,6 @@ mod roster;
 mod runs;
 mod secrets;
 mod stored_run;
-mod triggers;
 mod webhooks;
 mod work;
 
@@ -51,7 +50,6 @@ use effects::StoredEffect;
 use memory::Journal;
 use packs::KeptPacks;
 use stored_run::StoredRun;
-use triggers::Inbound;
 use webhooks::Subscribed;
 use work::KeptWork;
 
@@ -110,7 +108,6 @@ struct Tables {
     envelopes: BTreeMap<EnvelopeId, KeptEnvelope>,
     projected: BTreeMap<(Tenant, RunId), Vec<ProjectedEvent>>,
     journal: Journal,
-    inbound: Inbound,
     roster: Vec<StoredMember>,
     work: Vec<KeptWork>,
     /// What members may use in a day, where something was said of it.

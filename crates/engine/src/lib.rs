@@ -118,9 +118,9 @@ pub use store::{
 };
 pub use sub_runs::{SubRun, SubRunError, SubRunResult, WeakEngine};
 pub use triggers::{
-    Arrival, ArrivalState, Bridge, BridgeError, DeadReason, DueArrivals, Incoming, Kept,
-    NewSubscription, Settled, SignatureError, Signed, SigningSecret, SigningSecrets, Subscription,
-    SubscriptionBody, TriggerDelivery, Triggers, Verification,
+    Bridge, BridgeError, DeadReason, DueDeliveries, InboundDelivery, InboundState, Incoming,
+    Keeping, NewSubscription, SignatureError, Signed, SigningSecret, SigningSecrets, Subscription,
+    SubscriptionBody, TriggerDelivery, Triggers, Verification, queue_changes,
 };
 pub use watcher::Watcher;
 pub use webhooks::{

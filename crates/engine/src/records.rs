@@ -45,13 +45,21 @@ kinds! {
     FileWrite = "file-write",
     Prompt = "prompt",
     Schedule = "schedule",
+    /// A trigger subscription, with what its senders sign with.
+    Subscription = "subscription",
+    /// Something that came in over a subscription.
+    InboundDelivery = "inbound-delivery",
+    /// An inbound delivery that was given up, with its content.
+    InboundDeadLetter = "inbound-dead-letter",
+    /// The posts of one subscription that were refused last.
+    RefusedPosts = "refused-posts",
 }
 
 impl Kind {
     /// Whether a store may answer reads of this kind from what it read before, as long as it has written none of it:
     /// for what is read much more often than it changes.
     pub const fn is_cached(self) -> bool {
-        matches!(self, Self::File | Self::Prompt)
+        matches!(self, Self::File | Self::Prompt | Self::Subscription)
     }
 }
 
@@ -76,6 +84,13 @@ impl Key {
         let workspace = place.workspace.as_ref().map_or("", |workspace| workspace.as_str());
         let place = [place.tenant.as_str(), place.mode.as_str(), workspace];
         Self::of(place.into_iter().chain(parts))
+    }
+
+    /// What lies between the keys that begin with these parts and go on, in the order of keys: the first and the last
+    /// of them come after the one and before the other.
+    pub fn bounds_below(&self) -> (String, String) {
+        // A part holds no slash, so whatever goes on begins with one, and a nought is what follows a slash.
+        (format!("{}/", self.0), format!("{}0", self.0))
     }
 
     /// A key as it was stored.
@@ -286,6 +301,8 @@ pub struct RecordQuery {
     pub within: Within,
     /// Only those with this value.
     pub index: Option<IndexEntry>,
+    /// Only those whose keys begin with these parts and go on.
+    pub below: Option<Key>,
     pub order: KeyOrder,
     /// Only those that come after this key in the order.
     pub after: Option<Key>,
@@ -299,6 +316,7 @@ impl RecordQuery {
             kind,
             within,
             index: None,
+            below: None,
             order: KeyOrder::Ascending,
             after: None,
             limit: usize::MAX,
@@ -308,6 +326,12 @@ impl RecordQuery {
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.index = Some(IndexEntry { name, value: value.into() });
+        self
+    }
+
+    #[must_use]
+    pub fn below(mut self, key: Key) -> Self {
+        self.below = Some(key);
         self
     }
 
@@ -362,5 +386,15 @@ mod tests {
         assert_ne!(Key::of(["a/b", "c"]), Key::of(["a", "b/c"]));
         assert_ne!(Key::of(["a~1b"]), Key::of(["a/b"]));
         assert_eq!(Key::of(["acme", "live", "x"]).as_str(), "acme/live/x");
+    }
+
+    #[test]
+    fn what_is_below_a_key_begins_with_its_parts() {
+        let (first, last) = Key::of(["a"]).bounds_below();
+        let is_below = |key: Key| key.as_str() > first.as_str() && key.as_str() < last.as_str();
+        assert!(is_below(Key::of(["a", "b"])) && is_below(Key::of(["a", "~", "c"])));
+        for other in [Key::of(["a"]), Key::of(["a0"]), Key::of(["a.b"]), Key::of(["ab", "c"])] {
+            assert!(!is_below(other.clone()), "{other}");
+        }
     }
 }

@@ -5,16 +5,19 @@
 
 mod bridge;
 mod deliver;
-mod port;
+mod delivery;
+mod records;
 mod retry;
 mod signature;
+mod subscription;
 mod tell;
 
 pub use bridge::{Bridge, BridgeError, NewSubscription};
 pub(crate) use deliver::dedup_key;
 pub use deliver::{Delivery as TriggerDelivery, Incoming};
-pub use port::{
-    Arrival, ArrivalState, DeadReason, DueArrivals, Kept, Settled, SigningSecret, SigningSecrets,
-    Subscription, SubscriptionBody, Triggers, Verification,
-};
+pub use delivery::{DeadReason, InboundDelivery, InboundState};
+pub use records::{DueDeliveries, Keeping, Triggers, queue_changes};
 pub use signature::{SignatureError, Signed};
+pub use subscription::{
+    SigningSecret, SigningSecrets, Subscription, SubscriptionBody, Verification,
+};

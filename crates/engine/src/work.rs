@@ -19,7 +19,7 @@ use crate::engine::{Done, Engine, EngineError, Remember};
 use crate::order::Order;
 use crate::store::{KeyMode, NewRun, Scope, StoreError};
 use crate::triggers::{
-    Arrival, ArrivalState, Subscription, SubscriptionBody, Verification, dedup_key,
+    InboundDelivery, InboundState, Subscription, SubscriptionBody, Verification, dedup_key,
 };
 
 pub use queues::Queues;
@@ -81,7 +81,7 @@ pub struct Waits {
 pub struct FiredWork {
     /// What it comes over; made with the first item of its queue.
     pub queue: Subscription,
-    pub arrival: Arrival,
+    pub delivery: InboundDelivery,
     pub run: NewRun,
 }
 
@@ -170,26 +170,26 @@ impl Engine {
     ) -> Result<Done, EngineError> {
         let WorkMove { mut change, queue } = moved;
         let at = self.inner.clock.now();
-        let (mut arrival, event) = arrival(&change.item, &queue, at);
+        let (mut delivery, event) = inbound(&change.item, &queue, at);
         let work_id = Some(change.item.work_id.clone());
         let delivered = |birth: &mut Birth| {
             // Not from outside: somebody of the house put it there.
-            birth.delivery = Some(Delivered { work_id, ..arrival.delivered(birth, event) });
+            birth.delivery = Some(Delivered { work_id, ..delivery.delivered(birth, event) });
         };
         let newborn = self.conceive_with(order, delivered).await?;
         let run = newborn.run.id();
-        arrival.state = ArrivalState::Delivered { run: run.clone(), at };
+        delivery.state = InboundState::Delivered { run: run.clone(), at };
         change.item.run_id = Some(run.clone());
         let write = move |record: Box<NewRun>| async move {
-            work.put_work(change, Some(FiredWork { queue, arrival, run: *record })).await
+            work.put_work(change, Some(FiredWork { queue, delivery, run: *record })).await
         };
         Ok(self.bring_up_with(newborn, remember, write).await?)
     }
 }
 
 /// The delivery of an item's move, and what its run is given. Moved back, the item is another thing delivered.
-fn arrival(item: &WorkItem, queue: &Subscription, at: Timestamp) -> (Arrival, Object) {
-    let delivery = format!("dlv_{}_{}", item.work_id, item.moves);
+fn inbound(item: &WorkItem, queue: &Subscription, at: Timestamp) -> (InboundDelivery, Object) {
+    let id = format!("dlv_{}_{}", item.work_id, item.moves);
     let dedup_key = dedup_key(&queue.id, &format!("{}/{}", item.work_id, item.moves));
     let content = json!({ "workId": item.work_id, "title": item.title, "move": item.moves });
     let event = TriggerEvent {
@@ -209,5 +209,5 @@ fn arrival(item: &WorkItem, queue: &Subscription, at: Timestamp) -> (Arrival, Ob
         serde_json::Value::Object(event) => Some(event),
         _ => None,
     });
-    (Arrival::new(queue, delivery, dedup_key, &event, at), content.unwrap_or_default())
+    (InboundDelivery::new(queue, id, dedup_key, &event, at), content.unwrap_or_default())
 }

@@ -5,7 +5,6 @@
 
 mod annotations;
 mod append;
-mod arrivals;
 mod budget;
 mod claim;
 mod coding_sessions;
@@ -40,7 +39,6 @@ mod roster;
 mod rows;
 mod secrets;
 mod strikes;
-mod triggers;
 mod webhooks;
 mod work;
 mod writer;
@@ -60,8 +58,8 @@ use callboard_engine::{
     Batch, Begun, Changes, Claim, ClaimRequest, Claimed, Crowd, Digest, DueRecords, EffectClaim,
     EffectKey, Filter, Found, InboxFilter, InboxItem, Key, KeyMode, Keys, Kind, LinkSecrets,
     Listed, Made, MemoryQuery, MemoryRecord, Opened, Outcome, Page, Put, Realm, Record,
-    RecordChange, RecordQuery, Scope, SettledEffect, SigningSecrets, Store, StoreError, StoredKey,
-    StoredMember, StoredWorkflow, Subscription, Workflows,
+    RecordChange, RecordQuery, Scope, SettledEffect, Store, StoreError, StoredKey, StoredMember,
+    StoredWorkflow, Workflows,
 };
 use callboard_protocol::{KeyId, MemoryId, RunId, RunStatus, Tenant, Timestamp, WorkflowId, hex};
 
@@ -87,7 +85,6 @@ pub struct SqliteStore {
     records: Arc<Known<RecordRead, Vec<Record>>>,
     kinds: Arc<records::Kinds>,
     definitions: Arc<Known<Name, StoredWorkflow>>,
-    subscriptions: Arc<Known<String, (Subscription, SigningSecrets)>>,
     roster: Arc<Known<roster::Asked, Vec<StoredMember>>>,
     memory: memory::Position,
     readers: Readers,

@@ -58,7 +58,7 @@ use std::sync::Arc;
 
 use callboard_engine::{
     Annotations, CodingSessions, Deployments, Envelopes, Heartbeats, InMemoryStore, Keys,
-    LinkSecrets, Logs, Packs, Roster, Secrets, Store, Triggers, Webhooks, Work, Workflows,
+    LinkSecrets, Logs, Packs, Roster, Secrets, Store, Webhooks, Work, Workflows,
 };
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
@@ -78,7 +78,6 @@ trait Ports:
     + Heartbeats
     + Work
     + Logs
-    + Triggers
     + Secrets
     + CodingSessions
 {
@@ -94,7 +93,6 @@ impl<T> Ports for T where
         + Packs
         + Deployments
         + Envelopes
-        + Triggers
         + Roster
         + Heartbeats
         + Work
@@ -300,6 +298,7 @@ contract! {
         a_record_moves_one_version_at_a_time
         an_expectation_that_does_not_hold_leaves_everything_as_it_was
         records_are_found_where_they_are_and_by_their_values
+        records_below_a_key_are_those_whose_keys_go_on
         due_records_come_in_order_with_the_time_of_the_next
         a_batch_is_written_whole_or_not_at_all;
     prompts:
@@ -347,12 +346,13 @@ contract! {
     triggers:
         a_subscription_is_kept_changed_and_seen_in_its_scope_only
         secrets_come_back_only_to_who_opens_a_subscription
-        an_arrival_and_its_run_are_kept_once
+        a_delivery_and_its_run_are_kept_once
         an_inactive_subscription_keeps_nothing
         a_settlement_takes_what_it_was_decided_on
         giving_up_takes_the_subscription_and_what_waits_with_it
         refused_posts_are_kept_within_bounds_and_dead_letters_read_page_by_page
-        old_arrivals_are_forgotten;
+        what_a_paused_subscription_keeps_waiting_is_due_once_it_is_active
+        old_deliveries_are_forgotten;
     retention:
         ended_runs_go_when_they_are_old_enough
         a_record_goes_with_its_run_or_keeps_it

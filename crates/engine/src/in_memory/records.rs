@@ -68,6 +68,7 @@ impl Records {
         let mut found: Vec<&Record> = self
             .of_kind(query.kind)
             .filter(|stored| query.within.includes(&stored.record.place))
+            .filter(|stored| is_below(query.below.as_ref(), &stored.record.key))
             .filter(|stored| {
                 query.index.as_ref().is_none_or(|index| stored.indexed.contains(index))
             })
@@ -107,4 +108,11 @@ impl Records {
     fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Stored> {
         self.stored.iter().filter(move |((of, _), _)| *of == kind).map(|(_, stored)| stored)
     }
+}
+
+fn is_below(parts: Option<&Key>, key: &Key) -> bool {
+    parts.is_none_or(|parts| {
+        let (first, last) = parts.bounds_below();
+        key.as_str() > first.as_str() && key.as_str() < last.as_str()
+    })
 }

@@ -10,6 +10,7 @@ use callboard_protocol::{
 
 use super::{InMemoryStore, Tables};
 use crate::budget::Purse;
+use crate::records::{IndexEntry, Key, Kind};
 use crate::roster::{Roster, Spent, StoredMember, USAGE};
 use crate::store::{KeyMode, Scope, StoreError};
 
@@ -134,7 +135,9 @@ impl Roster for InMemoryStore {
         tables.allowances.remove(&purse);
         tables.unplace(tenant, id);
         tables.forget_heartbeats(tenant, id);
-        tables.forget_triggers(scope, id);
+        let theirs = Key::in_realm(&scope.realm(), [id.as_str()]).as_str().to_owned();
+        tables.records.forget(Kind::Schedule, &IndexEntry { name: "member", value: theirs });
+        tables.forget_queue(scope, id);
         Ok(true)
     }
 }

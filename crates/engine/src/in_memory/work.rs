@@ -5,8 +5,9 @@ use async_trait::async_trait;
 use callboard_protocol::{RosterId, Tenant};
 
 use super::{InMemoryStore, Tables};
+use crate::records::{Kind, Record, RecordChange, RecordQuery, Within};
 use crate::store::{Scope, StoreError};
-use crate::triggers::Subscription;
+use crate::triggers::{Subscription, queue_changes};
 use crate::work::{FiredWork, StoredWork, Waits, Work, WorkChange};
 
 #[derive(Debug)]
@@ -31,7 +32,25 @@ impl Tables {
     fn takes_work(&self, scope: &Scope, member: &RosterId) -> bool {
         let place = self.place_of(scope, member);
         let queue = Subscription::work_queue_id(&scope.tenant, member, scope.mode);
-        place.is_some_and(|place| self.roster[place].entry.enabled) && self.inbound.is_open(&queue)
+        let standing = self.queue(&queue).and_then(|record| Subscription::read(record).ok());
+        place.is_some_and(|place| self.roster[place].entry.enabled)
+            && standing.is_none_or(|queue| queue.is_active())
+    }
+
+    /// A member's queue of work, if anything came over it.
+    fn queue(&self, id: &str) -> Option<&Record> {
+        self.records.get(Kind::Subscription, &Subscription::key(id))
+    }
+
+    /// A member's queue goes with it, and what came over it.
+    pub(super) fn forget_queue(&mut self, scope: &Scope, member: &RosterId) {
+        let queue = Subscription::work_queue_id(&scope.tenant, member, scope.mode);
+        let key = Subscription::key(&queue);
+        let over = RecordQuery::all(Kind::InboundDelivery, Within::Everywhere).below(key.clone());
+        let over = self.records.scan(&over).into_iter();
+        let over = over.map(|record| RecordChange::delete(record.kind, record.key));
+        let gone = over.chain([RecordChange::delete(Kind::Subscription, key)]).collect();
+        self.records.apply(gone);
     }
 }
 
@@ -74,12 +93,11 @@ impl Work for InMemoryStore {
         if version != expected || tables.place_of(&scope, &item.roster_id).is_none() {
             return Err(StoreError::Moved { what: format!("work item {}", item.work_id) });
         }
-        if let Some(FiredWork { queue, arrival, run }) = fired {
-            if !tables.inbound.takes(&queue, &arrival) {
-                return Err(StoreError::Moved { what: queue.id });
-            }
+        if let Some(FiredWork { queue, delivery, run }) = fired {
+            let changes = queue_changes(&queue, tables.queue(&queue.id), &delivery)?;
+            tables.records.check(&changes)?;
             tables.create(run)?;
-            tables.inbound.take(queue, arrival);
+            tables.records.apply(changes);
         }
         let kept = KeptWork { scope, work: StoredWork { item, version: version + 1 }, waits };
         match place {

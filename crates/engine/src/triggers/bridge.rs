@@ -10,18 +10,18 @@ use callboard_protocol::{
     TriggerSource, WorkflowId,
 };
 
-use super::port::{
-    Arrival, SigningSecret, SigningSecrets, Subscription, SubscriptionBody, Triggers, Verification,
+use super::delivery::{DEAD_LETTER_DAYS, DEAD_LETTERS_KEPT, InboundDelivery};
+use super::records::Triggers;
+use super::subscription::{
+    SigningSecret, SigningSecrets, Subscription, SubscriptionBody, Verification,
 };
 use super::tell;
 use crate::engine::{Engine, EngineError};
 use crate::fire::Fire;
-use crate::store::{KeyMode, NewRun, Scope, StoreError};
+use crate::store::{KeyMode, NewRun, Scope, Store, StoreError};
 
 /// How long senders may go on with the secret before the last one.
 const OLD_SECRET_LASTS: Duration = Duration::from_secs(86_400);
-/// How long a dead letter is kept.
-const DEAD_LETTERS_KEPT: Duration = Duration::from_secs(Bridge::RETENTION_DAYS as u64 * 86_400);
 
 /// Turns what comes in into runs. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub struct Bridge {
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) engine: Engine,
-    pub(super) triggers: Arc<dyn Triggers>,
+    pub(super) triggers: Triggers,
     /// Says that there may be something to try again.
     pub(super) wake: Notify,
 }
@@ -86,10 +86,11 @@ pub enum BridgeError {
 
 impl Bridge {
     /// How many days a dead letter is shown.
-    pub const RETENTION_DAYS: u32 = 30;
+    pub const RETENTION_DAYS: u32 = DEAD_LETTER_DAYS;
 
     /// Runs on the engine's clock and tasks, and stops with it.
-    pub fn new(engine: Engine, triggers: Arc<dyn Triggers>) -> Self {
+    pub fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
+        let triggers = Triggers::new(store);
         Self { inner: Arc::new(Inner { engine, triggers, wake: Notify::new() }) }
     }
 
@@ -147,16 +148,14 @@ impl Bridge {
 
     /// Removes a subscription with its dead letters; the runs that it started stay.
     pub async fn remove(&self, scope: &Scope, id: &str) -> Result<(), BridgeError> {
-        match self.inner.triggers.remove_subscription(scope, id).await? {
-            true => Ok(()),
-            false => Err(BridgeError::Unknown),
-        }
+        let was_there = self.inner.triggers.remove_subscription(scope, id).await?;
+        if was_there { Ok(()) } else { Err(BridgeError::Unknown) }
     }
 
     /// Whether a member's queue of work takes anything now. One that is not there yet does.
     pub async fn takes_work(&self, queue: &Subscription) -> Result<bool, StoreError> {
         let found = self.inner.triggers.subscription(&queue.place, &queue.id).await?;
-        Ok(found.is_none_or(|found| found.state == SubscriptionState::Active))
+        Ok(found.is_none_or(|found| found.is_active()))
     }
 
     /// Pauses or resumes. What a sender posts meanwhile is refused, not kept.
@@ -211,7 +210,7 @@ impl Bridge {
         subscription.state = to;
         subscription.version += 1;
         subscription.body.updated_at = now;
-        let (triggers, changed) = (Arc::clone(&self.inner.triggers), subscription.clone());
+        let (triggers, changed) = (self.inner.triggers.clone(), subscription.clone());
         let write = move |record: Box<NewRun>| async move {
             triggers.change_subscription(changed, expected, None, Some(*record)).await
         };
@@ -247,10 +246,10 @@ impl Bridge {
         id: &str,
         after: Option<(Timestamp, String)>,
         limit: usize,
-    ) -> Result<Vec<Arrival>, BridgeError> {
+    ) -> Result<Vec<InboundDelivery>, BridgeError> {
         self.find(scope, id).await?;
         let since = before(self.now(), DEAD_LETTERS_KEPT);
-        Ok(self.inner.triggers.dead_arrivals(scope, id, since, after, limit).await?)
+        Ok(self.inner.triggers.dead_letters(scope, id, since, after, limit).await?)
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -259,7 +258,7 @@ impl Bridge {
 }
 
 /// The time that lies so far back.
-pub(super) fn before(at: Timestamp, back: Duration) -> Timestamp {
+fn before(at: Timestamp, back: Duration) -> Timestamp {
     let back = i64::try_from(back.as_millis()).unwrap_or(i64::MAX);
     Timestamp::from_millis(at.as_millis().saturating_sub(back))
 }

@@ -1,7 +1,5 @@
 //! Deliveries: something comes in, is believed or not, and becomes a run once.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -11,8 +9,10 @@ use callboard_protocol::{
 };
 
 use super::bridge::{Bridge, BridgeError};
-use super::port::{Arrival, ArrivalState, DeadReason, Kept, Settled, Subscription, Verification};
+use super::delivery::{DeadReason, InboundDelivery, InboundState};
+use super::records::Keeping;
 use super::signature::{SignatureError, Signed, is_id, verify};
+use super::subscription::{Subscription, Verification};
 use super::tell;
 use crate::engine::{EngineError, Newborn};
 use crate::fire::Fire;
@@ -104,22 +104,8 @@ impl Bridge {
         subscription: &Subscription,
         id: String,
     ) -> Result<(), StoreError> {
-        let now = self.now();
-        let refused = Arrival {
-            // The sender's id is not used: it may belong to a good post that is still to come.
-            dedup_key: dedup_key(&subscription.id, &id),
-            id,
-            subscription: subscription.id.clone(),
-            place: subscription.place.clone(),
-            attempts: 1,
-            state: ArrivalState::Dead { reason: DeadReason::VerificationFailed, at: now },
-            received_at: now,
-            event: None,
-            error: None,
-            version: 1,
-        };
         metrics::counter!("callboard_trigger_refused_total").increment(1);
-        self.inner.triggers.note_refused(refused, MOST_REFUSED).await
+        self.inner.triggers.note_refused(subscription, id, self.now(), MOST_REFUSED).await
     }
 
     /// Makes a run of something that came in over an active subscription, or keeps it to try again.
@@ -146,24 +132,24 @@ impl Bridge {
         let now = self.now();
         let mut event = incoming.event;
         event.dedup_key = subscription.body.dedup.then(|| dedup_key.clone());
-        let mut arrival = Arrival::new(&subscription, incoming.id, dedup_key, &event, now);
-        match self.attempt(&subscription, &arrival).await? {
+        let mut delivery = InboundDelivery::new(&subscription, incoming.id, dedup_key, &event, now);
+        match self.attempt(&subscription, &delivery).await? {
             Attempted::Run(newborn) => {
-                arrival.state = ArrivalState::Delivered { run: newborn.run.id().clone(), at: now };
+                delivery.state = InboundState::Delivered { run: newborn.run.id().clone(), at: now };
                 // The run keeps what came in.
-                arrival.event = None;
+                delivery.event = None;
                 let started = Delivery::Started(newborn.run.id().clone());
-                self.keep(arrival, Some(*newborn), started).await
+                self.keep(delivery, Some(*newborn), started).await
             }
             Attempted::Unfit(why) => {
-                arrival.error = Some(why.clone());
-                let newborn = self.bury(&subscription, &mut arrival, now)?;
-                self.keep(arrival, Some(newborn), Delivery::Unfit(why)).await
+                delivery.error = Some(why.clone());
+                let newborn = self.bury(&subscription, &mut delivery, now)?;
+                self.keep(delivery, Some(newborn), Delivery::Unfit(why)).await
             }
             Attempted::NotYet(why) => {
-                arrival.error = Some(why);
-                arrival.state = ArrivalState::Waiting { due_at: self.next_try(&subscription, 1) };
-                let kept = self.keep(arrival, None, Delivery::Waiting).await?;
+                delivery.error = Some(why);
+                delivery.state = InboundState::Waiting { due_at: self.next_try(&subscription, 1) };
+                let kept = self.keep(delivery, None, Delivery::Waiting).await?;
                 self.inner.wake.notify_one();
                 Ok(kept)
             }
@@ -178,18 +164,18 @@ impl Bridge {
 
     async fn keep(
         &self,
-        arrival: Arrival,
+        delivery: InboundDelivery,
         newborn: Option<Newborn>,
         new: Delivery,
     ) -> Result<Delivery, BridgeError> {
-        let triggers = Arc::clone(&self.inner.triggers);
+        let triggers = self.inner.triggers.clone();
         let Some(newborn) = newborn else {
-            return told(triggers.keep_arrival(arrival, None).await?, new);
+            return told(triggers.keep_delivery(delivery, None).await?, new);
         };
         let (sender, kept) = tokio::sync::oneshot::channel();
         let write = move |record: Box<NewRun>| async move {
-            let kept = triggers.keep_arrival(arrival, Some(*record)).await?;
-            let is_new = kept == Kept::New;
+            let kept = triggers.keep_delivery(delivery, Some(*record)).await?;
+            let is_new = kept == Keeping::New;
             // The caller may be gone; the run is not.
             let _gone = sender.send(kept);
             // Nothing was written, so there is nothing to drive either.
@@ -204,26 +190,26 @@ impl Bridge {
         told(kept.await.map_err(gone)?, new)
     }
 
-    /// Makes a dead letter of an arrival alone; answers the run that tells of it.
+    /// Makes a dead letter of an delivery alone; answers the run that tells of it.
     pub(super) fn bury(
         &self,
         subscription: &Subscription,
-        arrival: &mut Arrival,
+        delivery: &mut InboundDelivery,
         now: Timestamp,
     ) -> Result<Newborn, BridgeError> {
-        arrival.state = ArrivalState::Dead { reason: DeadReason::RetriesExhausted, at: now };
+        delivery.state = InboundState::Dead { reason: DeadReason::RetriesExhausted, at: now };
         metrics::counter!("callboard_trigger_dead_letters_total").increment(1);
-        Ok(self.inner.engine.telling(tell::unfit(subscription, arrival), now)?)
+        Ok(self.inner.engine.telling(tell::unfit(subscription, delivery), now)?)
     }
 
-    /// Tries to make a run of an arrival; nothing is written yet.
+    /// Tries to make a run of an delivery; nothing is written yet.
     pub(super) async fn attempt(
         &self,
         subscription: &Subscription,
-        arrival: &Arrival,
+        delivery: &InboundDelivery,
     ) -> Result<Attempted, BridgeError> {
         let engine = &self.inner.engine;
-        let event = arrival.event.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let event = delivery.event.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let Some(event): Option<Object> = event else {
             return Ok(Attempted::NotYet("nothing of it was kept".to_owned()));
         };
@@ -244,7 +230,7 @@ impl Bridge {
         };
         let order = Order { acting, ..order(subscription, &event) };
         let delivered = |birth: &mut Birth| {
-            birth.delivery = Some(arrival.delivered(birth, event));
+            birth.delivery = Some(delivery.delivered(birth, event));
             birth.from_outside = true;
         };
         match engine.conceive_with(order, delivered).await {
@@ -265,12 +251,11 @@ impl Bridge {
         id: &str,
     ) -> Result<RunId, BridgeError> {
         let subscription = self.find(scope, subscription).await?;
-        let found = self.inner.triggers.arrival(scope, &subscription.id, id).await?;
-        let is_dead = |arrival: &Arrival| matches!(arrival.state, ArrivalState::Dead { .. });
-        let found = found.filter(|arrival| is_dead(arrival) && arrival.event.is_some());
-        let mut arrival = found.ok_or(BridgeError::UnknownLetter)?;
-        arrival.attempts += 1;
-        let newborn = match self.attempt(&subscription, &arrival).await? {
+        let found = self.inner.triggers.dead_letter(scope, &subscription.id, id).await?;
+        let found = found.filter(|letter| letter.event.is_some());
+        let mut delivery = found.ok_or(BridgeError::UnknownLetter)?;
+        delivery.attempts += 1;
+        let newborn = match self.attempt(&subscription, &delivery).await? {
             Attempted::Run(newborn) => *newborn,
             Attempted::NotYet(why) | Attempted::Unfit(why) => {
                 return Err(BridgeError::NotYet(why));
@@ -279,48 +264,46 @@ impl Bridge {
             Attempted::Gone => return Err(BridgeError::NotActive(SubscriptionState::Failed)),
         };
         let run = newborn.run.id().clone();
-        let expected = arrival.version;
-        arrival.state = ArrivalState::Delivered { run: run.clone(), at: self.now() };
-        arrival.version += 1;
-        self.settle(arrival, expected, Some(newborn), false).await?;
+        let (triggers, now) = (self.inner.triggers.clone(), self.now());
+        let write = move |record: Box<NewRun>| async move {
+            triggers.redeliver(&delivery, now, *record).await
+        };
+        self.inner.engine.bring_up_with(newborn, None, write).await?;
         Ok(run)
     }
 
-    /// Writes what became of an arrival, with a run that goes with it.
+    /// Writes what became of an delivery, with a run that goes with it.
     pub(super) async fn settle(
         &self,
-        arrival: Arrival,
+        delivery: InboundDelivery,
         expected: u64,
         newborn: Option<Newborn>,
-        buries: bool,
     ) -> Result<(), StoreError> {
-        let triggers = Arc::clone(&self.inner.triggers);
+        let triggers = self.inner.triggers.clone();
         let Some(newborn) = newborn else {
-            let settled = Settled { arrival, run: None, buries };
-            return triggers.settle_arrival(settled, expected).await;
+            return triggers.settle_delivery(&delivery, expected, None).await;
         };
         let write = move |record: Box<NewRun>| async move {
-            let settled = Settled { arrival, run: Some(*record), buries };
-            triggers.settle_arrival(settled, expected).await
+            triggers.settle_delivery(&delivery, expected, Some(*record)).await
         };
         self.inner.engine.bring_up_with(newborn, None, write).await.map(drop)
     }
 }
 
 /// What the caller is told of what was kept.
-fn told(kept: Kept, new: Delivery) -> Result<Delivery, BridgeError> {
+fn told(kept: Keeping, new: Delivery) -> Result<Delivery, BridgeError> {
     match kept {
-        Kept::New => Ok(new),
-        Kept::NotActive(state) => Err(BridgeError::NotActive(state)),
-        Kept::Known(arrival) => Ok(match arrival.state {
-            ArrivalState::Delivered { run, .. } => Delivery::Duplicate(run),
-            ArrivalState::Waiting { .. } => Delivery::Waiting,
-            ArrivalState::Dead { .. } => Delivery::GivenUp,
+        Keeping::New => Ok(new),
+        Keeping::NotActive(state) => Err(BridgeError::NotActive(state)),
+        Keeping::Known(delivery) => Ok(match delivery.state {
+            InboundState::Delivered { run, .. } => Delivery::Duplicate(run),
+            InboundState::Waiting { .. } => Delivery::Waiting,
+            InboundState::Dead { .. } => Delivery::GivenUp,
         }),
     }
 }
 
-impl Arrival {
+impl InboundDelivery {
     /// Something that came in just now and was not tried yet.
     pub(crate) fn new(
         subscription: &Subscription,
@@ -335,7 +318,7 @@ impl Arrival {
             place: subscription.place.clone(),
             dedup_key,
             attempts: 1,
-            state: ArrivalState::Waiting { due_at: at },
+            state: InboundState::Waiting { due_at: at },
             received_at: at,
             event: Some(serde_json::to_string(event).unwrap_or_default()),
             error: None,

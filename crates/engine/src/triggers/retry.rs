@@ -2,23 +2,22 @@
 
 use std::time::Duration;
 
-use callboard_protocol::{Backoff, SubscriptionState, Timestamp};
+use callboard_protocol::{Backoff, Timestamp};
 
-use super::bridge::{Bridge, BridgeError, before};
+use super::bridge::{Bridge, BridgeError};
 use super::deliver::Attempted;
-use super::port::{Arrival, ArrivalState, DeadReason, Subscription};
+use super::delivery::{DeadReason, InboundDelivery, InboundState};
+use super::subscription::Subscription;
 use super::tell;
 use crate::pace::Pace;
-use crate::store::StoreError;
+use crate::store::{NewRun, StoreError};
 
-/// Arrivals looked at before the next scan.
+/// Deliveries looked at before the next scan.
 const BATCH: usize = 64;
-/// The longest sleep between two looks. Hints come from this process only; other hosts keep arrivals too.
+/// The longest sleep between two looks. Hints come from this process only; other hosts keep deliveries too.
 const LONGEST_SLEEP: Duration = Duration::from_secs(2);
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
-/// How long what was delivered is remembered, so that it is not delivered again. The protocol asks for a day.
-const DELIVERED_KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 impl Bridge {
     pub fn start(&self) {
@@ -32,12 +31,12 @@ impl Bridge {
 
     /// Tries again what is due; answers when something is due next.
     pub async fn tick(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let due = self.inner.triggers.due_arrivals(now, BATCH).await?;
-        let is_full = due.arrivals.len() == BATCH;
-        let mut has_moved = false;
-        for arrival in due.arrivals {
-            let id = arrival.id.clone();
-            match Box::pin(self.try_again(arrival, now)).await {
+        let due = self.inner.triggers.due_deliveries(now, BATCH).await?;
+        // What was not to be tried again has been put in order.
+        let mut has_moved = due.deliveries.len() < BATCH;
+        for delivery in due.deliveries {
+            let id = delivery.id.clone();
+            match Box::pin(self.try_again(delivery, now)).await {
                 // Another host was faster, and that is as good.
                 Ok(()) | Err(BridgeError::Store(StoreError::Moved { .. })) => has_moved = true,
                 Err(error) => {
@@ -45,26 +44,27 @@ impl Bridge {
                 }
             }
         }
-        let dead = Duration::from_secs(u64::from(Self::RETENTION_DAYS) * 86_400);
-        let (delivered, dead) = (before(now, DELIVERED_KEPT), before(now, dead));
-        self.inner.triggers.forget_arrivals(delivered, dead).await?;
         // What cannot move would come back at once, and again.
-        Ok(if is_full && has_moved { Some(now) } else { due.next })
+        Ok(if due.is_full && has_moved { Some(now) } else { due.next })
     }
 
-    async fn try_again(&self, mut arrival: Arrival, now: Timestamp) -> Result<(), BridgeError> {
-        let opened = self.inner.triggers.open_subscription(&arrival.subscription).await?;
+    async fn try_again(
+        &self,
+        mut delivery: InboundDelivery,
+        now: Timestamp,
+    ) -> Result<(), BridgeError> {
+        let opened = self.inner.triggers.open_subscription(&delivery.subscription).await?;
         let Some((subscription, _)) = opened else { return Ok(()) };
-        if subscription.state != SubscriptionState::Active {
+        if !subscription.is_active() {
             return Ok(());
         }
-        let expected = arrival.version;
-        arrival.version += 1;
-        if arrival.attempts >= subscription.body.retry.max_attempts {
-            return self.give_up(&subscription, arrival, expected, now).await;
+        let expected = delivery.version;
+        delivery.version += 1;
+        if delivery.attempts >= subscription.body.retry.max_attempts {
+            return self.give_up(&subscription, delivery, expected, now).await;
         }
-        arrival.attempts += 1;
-        let attempted = match self.attempt(&subscription, &arrival).await {
+        delivery.attempts += 1;
+        let attempted = match self.attempt(&subscription, &delivery).await {
             // A definition that this build cannot read stays so: it must not keep others from their turn.
             Err(BridgeError::Store(error @ StoreError::Unreadable { .. })) => {
                 Attempted::NotYet(error.to_string())
@@ -73,47 +73,54 @@ impl Bridge {
         };
         let why = match attempted {
             Attempted::Run(newborn) => {
-                arrival.state = ArrivalState::Delivered { run: newborn.run.id().clone(), at: now };
-                return Ok(self.settle(arrival, expected, Some(*newborn), false).await?);
+                delivery.state = InboundState::Delivered { run: newborn.run.id().clone(), at: now };
+                // The run keeps what came in.
+                delivery.event = None;
+                return Ok(self.settle(delivery, expected, Some(*newborn)).await?);
             }
             Attempted::NotYet(why) => why,
             Attempted::Unfit(why) => {
-                arrival.error = Some(why);
-                let newborn = self.bury(&subscription, &mut arrival, now)?;
-                return Ok(self.settle(arrival, expected, Some(newborn), false).await?);
+                delivery.error = Some(why);
+                let newborn = self.bury(&subscription, &mut delivery, now)?;
+                return Ok(self.settle(delivery, expected, Some(newborn)).await?);
             }
             Attempted::Paused(why) => {
                 // A pause is no failure: it waits without using up an attempt.
-                arrival.attempts -= 1;
-                arrival.error = Some(why.to_owned());
-                arrival.state = ArrivalState::Waiting { due_at: now.plus(FIRST_WAIT * 30) };
-                return Ok(self.settle(arrival, expected, None, false).await?);
+                delivery.attempts -= 1;
+                delivery.error = Some(why.to_owned());
+                delivery.state = InboundState::Waiting { due_at: now.plus(FIRST_WAIT * 30) };
+                return Ok(self.settle(delivery, expected, None).await?);
             }
             Attempted::Gone => "the member is not on the roster".to_owned(),
         };
-        arrival.error = Some(why);
-        if arrival.attempts < subscription.body.retry.max_attempts {
-            let due_at = self.next_try(&subscription, arrival.attempts);
-            arrival.state = ArrivalState::Waiting { due_at };
-            return Ok(self.settle(arrival, expected, None, false).await?);
+        delivery.error = Some(why);
+        if delivery.attempts < subscription.body.retry.max_attempts {
+            let due_at = self.next_try(&subscription, delivery.attempts);
+            delivery.state = InboundState::Waiting { due_at };
+            return Ok(self.settle(delivery, expected, None).await?);
         }
-        self.give_up(&subscription, arrival, expected, now).await
+        self.give_up(&subscription, delivery, expected, now).await
     }
 
-    /// Gives an arrival up, and its subscription with it, in the transaction that tells of both.
+    /// Gives an delivery up, and its subscription with it, in the transaction that tells of both.
     async fn give_up(
         &self,
         subscription: &Subscription,
-        mut arrival: Arrival,
+        mut delivery: InboundDelivery,
         expected: u64,
         now: Timestamp,
     ) -> Result<(), BridgeError> {
-        arrival.state = ArrivalState::Dead { reason: DeadReason::RetriesExhausted, at: now };
-        let telling = tell::given_up(subscription, &arrival);
+        delivery.state = InboundState::Dead { reason: DeadReason::RetriesExhausted, at: now };
+        let telling = tell::given_up(subscription, &delivery);
         let newborn = self.inner.engine.telling(telling, now)?;
-        tracing::warn!(subscription = subscription.id, delivery = arrival.id, "delivery given up");
+        tracing::warn!(subscription = subscription.id, delivery = delivery.id, "delivery given up");
         metrics::counter!("callboard_trigger_dead_letters_total").increment(1);
-        Ok(self.settle(arrival, expected, Some(newborn), true).await?)
+        let triggers = self.inner.triggers.clone();
+        let write = move |record: Box<NewRun>| async move {
+            triggers.give_up(&delivery, expected, *record).await
+        };
+        self.inner.engine.bring_up_with(newborn, None, write).await?;
+        Ok(())
     }
 
     /// When to try again after so many attempts.

@@ -7,7 +7,7 @@ use sha2::Sha256;
 
 use callboard_protocol::Timestamp;
 
-use super::port::SigningSecrets;
+use super::subscription::SigningSecrets;
 
 /// How far the sender's clock may be from ours.
 const TOLERANCE_MS: i64 = 300_000;
@@ -79,7 +79,7 @@ pub(super) fn verify(
 
 #[cfg(test)]
 mod tests {
-    use super::super::port::SigningSecret;
+    use super::super::subscription::SigningSecret;
     use super::*;
 
     const ID: &str = "msg_p5jXN8AQM9LWM0D4loKWxJek";

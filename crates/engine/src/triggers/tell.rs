@@ -10,7 +10,8 @@ use callboard_protocol::{
     TriggerSubscriptionStateChanged,
 };
 
-use super::port::{Arrival, Subscription};
+use super::delivery::InboundDelivery;
+use super::subscription::Subscription;
 use crate::deployments::Telling;
 
 /// What such runs are listed under.
@@ -25,27 +26,30 @@ pub(super) fn moved(
     telling(subscription, &[change(subscription, to, reason)])
 }
 
-/// Tells of every attempt at an arrival that was given up, and that its subscription is.
-pub(super) fn given_up(subscription: &Subscription, arrival: &Arrival) -> Telling {
+/// Tells of every attempt at an delivery that was given up, and that its subscription is.
+pub(super) fn given_up(subscription: &Subscription, delivery: &InboundDelivery) -> Telling {
     let (to, reason) = (SubscriptionState::DeadLettered, Some(StateReason::RetryExhausted));
-    let attempts = attempts(subscription, arrival);
+    let attempts = attempts(subscription, delivery);
     let statements: Vec<Value> = attempts.chain([change(subscription, to, reason)]).collect();
     telling(subscription, &statements)
 }
 
 /// The same for one that its subscription outlives.
-pub(super) fn unfit(subscription: &Subscription, arrival: &Arrival) -> Telling {
-    telling(subscription, &attempts(subscription, arrival).collect::<Vec<_>>())
+pub(super) fn unfit(subscription: &Subscription, delivery: &InboundDelivery) -> Telling {
+    telling(subscription, &attempts(subscription, delivery).collect::<Vec<_>>())
 }
 
-fn attempts(subscription: &Subscription, arrival: &Arrival) -> impl Iterator<Item = Value> {
-    (1..=arrival.attempts).map(|attempt| {
-        let is_last = attempt == arrival.attempts;
+fn attempts(
+    subscription: &Subscription,
+    delivery: &InboundDelivery,
+) -> impl Iterator<Item = Value> {
+    (1..=delivery.attempts).map(|attempt| {
+        let is_last = attempt == delivery.attempts;
         let outcome =
             if is_last { DeliveryOutcome::DeadLettered } else { DeliveryOutcome::Retrying };
         let payload = TriggerDeliveryAttempted {
             subscription_id: subscription.id.clone(),
-            dedup_key: arrival.dedup_key.clone(),
+            dedup_key: delivery.dedup_key.clone(),
             attempt,
             outcome,
             run_id: None,

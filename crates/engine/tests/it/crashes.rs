@@ -8,6 +8,7 @@ mod prompts;
 mod runs;
 mod scenario;
 mod schedules;
+mod triggers;
 
 use std::collections::BTreeSet;
 
@@ -33,6 +34,7 @@ macro_rules! features {
 
 features! {
     files: memory::WorkspaceFiles,
+    inbound_deliveries: triggers::InboundDeliveries,
     memory: memory::Memories,
     outward_calls: runs::OutwardCalls,
     prompts: prompts::PromptVersions,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callboard_core::{Birth, Head};
 use callboard_engine::{
-    Activities, Append, ArrivalState, BridgeError, NewRun, Row, Store, TriggerDelivery, Triggers,
+    Activities, Append, BridgeError, NewRun, Row, Store, TriggerDelivery, Triggers,
 };
 use callboard_protocol::{RunId, RunStatus, SubscriptionState, Timestamp};
 use serde_json::{Value, json};
@@ -232,8 +232,9 @@ async fn a_thing_is_remembered_for_more_than_a_day() {
     tokio::time::sleep(Duration::from_secs(3 * 86_400)).await;
     let again = put(&host, &subscription, "a", json!(1)).await.unwrap();
     assert_eq!(again, TriggerDelivery::Duplicate(run));
-    let kept = world.store.due_arrivals(Timestamp::from_millis(i64::MAX), 9).await.unwrap();
-    assert!(kept.arrivals.iter().all(|kept| !matches!(kept.state, ArrivalState::Waiting { .. })));
+    let triggers = Triggers::new(world.store.clone());
+    let waiting = triggers.due_deliveries(Timestamp::from_millis(i64::MAX), 9).await.unwrap();
+    assert!(waiting.deliveries.is_empty(), "{waiting:?}");
 }
 
 /// Sixty-four are looked at in one tick.

@@ -130,12 +130,13 @@ async fn a_paused_queue_holds_its_items_until_it_is_resumed() {
     a_while().await;
     assert_eq!(world.runs().await.len(), 1);
     let queue = Subscription::work_queue_id(&"default".into(), &SALLY.into(), scope().mode);
-    let mut queue = world.store.subscription(&scope(), &queue).await.unwrap().unwrap();
+    let triggers = Triggers::new(world.store.clone());
+    let mut queue = triggers.subscription(&scope(), &queue).await.unwrap().unwrap();
     let mut set = async |state| {
         queue.state = state;
         queue.version += 1;
         let (changed, expected) = (queue.clone(), queue.version - 1);
-        world.store.change_subscription(changed, expected, None, None).await.unwrap();
+        triggers.change_subscription(changed, expected, None, None).await.unwrap();
     };
     set(SubscriptionState::Paused).await;
     world.put("b", "campaign").await;

@@ -2,7 +2,6 @@
 
 mod clock;
 mod flaky;
-mod flaky_triggers;
 mod reply;
 
 use std::sync::Arc;

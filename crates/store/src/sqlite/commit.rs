@@ -84,7 +84,8 @@ impl SqliteStore {
         let (position, known) = (self.memory.clone(), Arc::clone(&self.records));
         let kinds = Arc::clone(&self.kinds);
         move |sealed, written| {
-            let changed: BTreeSet<Kind> = sealed.records.iter().map(SealedChange::kind).collect();
+            let changed: BTreeSet<Kind> =
+                sealed.records.iter().filter_map(SealedChange::changed).collect();
             if !changed.is_empty() {
                 kinds.add(changed.iter().copied());
                 known.forget(|read| changed.contains(&read.kind()));

@@ -163,7 +163,6 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
         recent: Arc::new(Recent::default()),
         records: Arc::default(),
         definitions: Arc::default(),
-        subscriptions: Arc::default(),
         roster: Arc::default(),
         memory,
         kinds: Arc::new(kinds),

@@ -78,8 +78,9 @@ impl SealedChange {
         changes.into_iter().map(|change| Self::seal(change, seal)).collect()
     }
 
-    pub(super) fn kind(&self) -> Kind {
-        self.change.kind
+    /// What kind of record is other than before, if any is.
+    pub(super) fn changed(&self) -> Option<Kind> {
+        (!matches!(self.change.write, RecordWrite::Nothing)).then_some(self.change.kind)
     }
 }
 
@@ -211,6 +212,11 @@ pub(super) fn statement(query: &RecordQuery) -> (String, Vec<Value>) {
         "records.key"
     };
     within(&query.within, &mut sql, &mut values);
+    if let Some(below) = &query.below {
+        let (first, last) = below.bounds_below();
+        sql.push_str(&format!(" AND {by} > ? AND {by} < ?"));
+        values.extend([first.into(), last.into()]);
+    }
     let (beyond, order) = match query.order {
         KeyOrder::Ascending => (">", "ASC"),
         KeyOrder::Descending => ("<", "DESC"),

@@ -79,10 +79,10 @@ impl Roster for SqliteStore {
 
     async fn dismiss(&self, scope: &Scope, id: &RosterId) -> Result<bool, StoreError> {
         let (scope, id) = (scope.clone(), id.clone());
-        let (subscriptions, changed) = (Arc::clone(&self.subscriptions), self.roster_changed());
+        let (records, changed) = (Arc::clone(&self.records), self.roster_changed());
         let forget = move |(), was_there| {
             // Its queue of work is gone too.
-            subscriptions.forget(|_| true);
+            records.forget(|read| read.kind() == Kind::Subscription);
             changed((), was_there)
         };
         self.writer.write_then((), move |db, ()| dismiss(db, &scope, &id), forget).await
@@ -281,8 +281,12 @@ fn dismiss(db: &Connection, scope: &Scope, id: &RosterId) -> Result<bool, Fault>
     let theirs = Key::in_realm(&scope.realm(), [id.as_str()]);
     execute(db, sql, params![Kind::Schedule.as_str(), theirs.as_str()])?;
     let queue = Subscription::work_queue_id(tenant, id, scope.mode);
-    let sql = "DELETE FROM trigger_subscriptions WHERE tenant = ?1 AND subscription_id = ?2";
-    execute(db, sql, params![tenant.as_str(), queue])?;
+    let key = Subscription::key(&queue);
+    let (first, last) = key.bounds_below();
+    let sql = "DELETE FROM records WHERE kind = ?1 AND key > ?2 AND key < ?3";
+    execute(db, sql, params![Kind::InboundDelivery.as_str(), first, last])?;
+    let sql = "DELETE FROM records WHERE kind = ?1 AND key = ?2";
+    execute(db, sql, params![Kind::Subscription.as_str(), key.as_str()])?;
     Ok(true)
 }
 

@@ -8,31 +8,30 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use callboard_engine::{
-    FiredWork, Kept, KeyMode, Scope, StoreError, StoredWork, Subscription, Waits, Work, WorkChange,
+    FiredWork, InboundDelivery, KeyMode, Kind, Scope, StoreError, StoredWork, Subscription, Waits,
+    Work, WorkChange, queue_changes,
 };
 use callboard_protocol::RosterId;
 
 use super::SqliteStore;
-use super::arrivals::{self, SealedArrival};
 use super::create::{self, SealedRun};
 use super::fault::Fault;
+use super::records::{self, SealedChange};
 use super::roster::in_roster;
 use super::rows::{execute, scope_params, signed, unsigned};
-use super::triggers;
 use crate::seal::Seal;
 
 /// What an item fires, as it goes to the disk.
 struct SealedFire {
     queue: Subscription,
-    arrival: SealedArrival,
+    delivery: InboundDelivery,
     run: SealedRun,
 }
 
 impl SealedFire {
     fn seal(fired: FiredWork, seal: &Seal) -> Result<Self, StoreError> {
-        let FiredWork { queue, arrival, run } = fired;
-        let arrival = SealedArrival::seal(arrival, seal)?;
-        Ok(Self { queue, arrival, run: SealedRun::seal(run, seal)? })
+        let FiredWork { queue, delivery, run } = fired;
+        Ok(Self { queue, delivery, run: SealedRun::seal(run, seal)? })
     }
 }
 
@@ -59,10 +58,14 @@ impl Work for SqliteStore {
         fired: Option<FiredWork>,
     ) -> Result<(), StoreError> {
         let fired = fired.map(|fired| SealedFire::seal(fired, &self.seal)).transpose()?;
-        let announcing = self.announcing();
+        let (changes, recent) = (Arc::clone(&self.changes), Arc::clone(&self.recent));
+        let (known, kinds) = (Arc::clone(&self.records), Arc::clone(&self.kinds));
         let announce = move |fired: Option<SealedFire>, ()| {
-            if let Some(fired) = fired {
-                announcing(fired.run, ());
+            if let Some(SealedFire { run, .. }) = fired {
+                kinds.add([Kind::Subscription, Kind::InboundDelivery]);
+                known.forget(|read| read.kind() == Kind::Subscription);
+                recent.begin(&run.birth, run.head.status);
+                changes.announce(&run.birth.run_id, 0);
             }
         };
         let seal = Arc::clone(&self.seal);
@@ -73,7 +76,8 @@ impl Work for SqliteStore {
     }
 
     async fn startable_work(&self, most: usize) -> Result<Vec<(StoredWork, Waits)>, StoreError> {
-        self.readers.read(move |db| waiting::startable(db, most)).await
+        let seal = Arc::clone(&self.seal);
+        self.readers.read(move |db| waiting::startable(db, &seal, most)).await
     }
 }
 
@@ -152,14 +156,11 @@ fn put(
     if written == 0 {
         return Err(moved().into());
     }
-    match fired {
-        Some(SealedFire { queue, arrival, .. }) => {
-            triggers::ensure(db, queue)?;
-            match arrivals::keep(db, seal, arrival, None)? {
-                Kept::New => Ok(()),
-                Kept::Known(_) | Kept::NotActive(_) => Err(moved().into()),
-            }
-        }
-        None => Ok(()),
-    }
+    let Some(SealedFire { queue, delivery, .. }) = fired else { return Ok(()) };
+    let standing = records::get(db, seal, Kind::Subscription, &Subscription::key(&queue.id))?;
+    let changes = queue_changes(queue, standing.as_ref(), delivery)?.into_iter();
+    let changes = changes.map(|change| SealedChange::seal(change, seal));
+    let changes = changes.collect::<Result<Vec<_>, _>>()?;
+    records::check(db, &changes)?;
+    records::apply(db, &changes)
 }

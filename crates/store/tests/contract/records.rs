@@ -104,6 +104,26 @@ pub(crate) async fn records_are_found_where_they_are_and_by_their_values(
     Ok(())
 }
 
+pub(crate) async fn records_below_a_key_are_those_whose_keys_go_on(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.store()?;
+    let change = |parts: &[&str]| -> anyhow::Result<RecordChange> {
+        let key = Key::of(parts.iter().copied());
+        Ok(RecordChange::put(KIND, key, acme(), &json!({}))?.indexed("colour", "red"))
+    };
+    let all = [&["a", "1"][..], &["a", "2"], &["a"], &["a.b", "1"], &["a0"], &["b", "1"]];
+    let all = all.into_iter().map(change).collect::<Result<Vec<_>, _>>()?;
+    store.commit(Batch::of_records(all)).await?;
+    let below = || RecordQuery::all(KIND, Within::Everywhere).below(key("a"));
+    for query in [below(), below().with("colour", "red")] {
+        assert_eq!(keys(&store.scan(&query).await?), ["a/1", "a/2"]);
+        assert_eq!(keys(&store.scan(&query.clone().descending().limit(1)).await?), ["a/2"]);
+        assert_eq!(keys(&store.scan(&query.after(Some(Key::of(["a", "1"])))).await?), ["a/2"]);
+    }
+    Ok(())
+}
+
 pub(crate) async fn due_records_come_in_order_with_the_time_of_the_next(
     subject: Subject,
 ) -> anyhow::Result<()> {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use callboard_core::{AgentPin, Birth, TaskSource};
 use callboard_engine::{
-    Append, Arrival, ArrivalState, Filter, FiredWork, InboxFilter, KeyMode, LogPosition, NewRun,
-    Row, Scope, Spent, StoreError, StoredMember, StoredWork, Subscription, Waits, WorkChange,
+    Append, Filter, FiredWork, InboundDelivery, InboundState, InboxFilter, KeyMode, LogPosition,
+    NewRun, Row, Scope, Spent, StoreError, StoredMember, StoredWork, Subscription, Triggers, Waits,
+    WorkChange,
 };
 use callboard_protocol::{
     AgentRosterEntry, InvocationSource, Object, Owner, RosterAgentRef, RosterOwner,
@@ -330,19 +331,19 @@ pub(crate) async fn the_tenants_that_own_a_workflow_are_known(
 fn fired(run: &str) -> FiredWork {
     let member = entry("host:a", &["greet"]);
     let queue = Subscription::work_queue(&member, KeyMode::Live, "greet".into(), at(500));
-    let arrival = Arrival {
+    let delivery = InboundDelivery {
         id: format!("dlv_{run}"),
         subscription: queue.id.clone(),
         place: queue.place.clone(),
         dedup_key: format!("dk_{run}"),
         attempts: 1,
-        state: ArrivalState::Delivered { run: run.into(), at: at(2_000) },
+        state: InboundState::Delivered { run: run.into(), at: at(2_000) },
         received_at: at(2_000),
         event: Some("{\"queue\":{}}".to_owned()),
         error: None,
         version: 1,
     };
-    FiredWork { queue, arrival, run: new_run(run) }
+    FiredWork { queue, delivery, run: new_run(run) }
 }
 
 pub(crate) async fn a_work_item_is_kept_with_its_run_or_not_at_all(
@@ -380,19 +381,20 @@ pub(crate) async fn an_item_comes_over_its_members_queue_or_not_at_all(
     let store = subject.ports()?;
     store.hire(KeyMode::Live, entry("host:a", &["greet"]), at(500)).await?;
     store.put_work(change("w1", 0), Some(fired("r1"))).await?;
-    let FiredWork { queue, arrival, .. } = fired("r1");
+    let FiredWork { queue, delivery, .. } = fired("r1");
     subject.restart()?;
     let store = subject.ports()?;
-    let listed = store.subscriptions(&acme()).await?;
+    let triggers = Triggers::new(subject.store()?);
+    let listed = triggers.subscriptions(&acme()).await?;
     assert_eq!(listed, std::slice::from_ref(&queue), "made with its first item");
-    assert_eq!(store.arrival(&acme(), &queue.id, "dlv_r1").await?, Some(arrival));
+    assert_eq!(triggers.delivery(&acme(), &queue.id, "dk_r1").await?, Some(delivery));
     let mut known = fired("r2");
-    known.arrival.dedup_key = "dk_r1".to_owned();
+    known.delivery.dedup_key = "dk_r1".to_owned();
     let twice = store.put_work(change("w2", 0), Some(known)).await;
     assert!(matches!(twice, Err(StoreError::Moved { .. })), "the same move again: {twice:?}");
     let state = SubscriptionState::Paused;
     let paused = Subscription { state, version: 2, ..queue.clone() };
-    store.change_subscription(paused, 1, None, None).await?;
+    triggers.change_subscription(paused, 1, None, None).await?;
     let late = store.put_work(change("w2", 0), Some(fired("r3"))).await;
     assert!(matches!(late, Err(StoreError::Moved { .. })), "{late:?}");
     for run in ["r2", "r3"] {
@@ -400,8 +402,8 @@ pub(crate) async fn an_item_comes_over_its_members_queue_or_not_at_all(
     }
     assert_eq!(store.work(&acme(), &"host:a".into()).await?.len(), 1);
     store.dismiss(&acme(), &"host:a".into()).await?;
-    assert_eq!(store.subscriptions(&acme()).await?, []);
-    assert_eq!(store.arrival(&acme(), &queue.id, "dlv_r1").await?, None);
+    assert_eq!(triggers.subscriptions(&acme()).await?, []);
+    assert_eq!(triggers.delivery(&acme(), &queue.id, "dk_r1").await?, None);
     Ok(())
 }
 
@@ -452,11 +454,12 @@ pub(crate) async fn what_waits_is_found_once_its_member_and_its_queue_take_somet
     // What has begun waits no longer, and what comes over a paused queue waits for the queue.
     store.put_work(change("w1", 1), Some(fired("r1"))).await?;
     let FiredWork { queue, .. } = fired("r1");
+    let triggers = Triggers::new(subject.store()?);
     let state = SubscriptionState::Paused;
     let paused = Subscription { state, version: 2, ..queue.clone() };
-    store.change_subscription(paused, 1, None, None).await?;
+    triggers.change_subscription(paused, 1, None, None).await?;
     assert_eq!(named(&store.startable_work(9).await?), ["w2"], "test keys have their own queue");
-    store.change_subscription(Subscription { version: 3, ..queue }, 2, None, None).await?;
+    triggers.change_subscription(Subscription { version: 3, ..queue }, 2, None, None).await?;
     assert_eq!(named(&store.startable_work(9).await?), ["w2", "w3"]);
     store.dismiss(&acme(), &"host:a".into()).await?;
     assert_eq!(named(&store.startable_work(9).await?), ["w2"]);

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use callboard_core::ConformanceNodes;
 use callboard_engine::{
-    Activities, Arrival, Bridge, BridgeError, Catalog, Clock, DueArrivals, Filter, InMemoryStore,
-    Incoming, Kept, NewRun, NewSubscription, Scope, Settled, SigningSecrets, Store, StoreError,
-    Subscription, TriggerDelivery, Triggers, Verification, Workflows,
+    Activities, Bridge, BridgeError, Catalog, Clock, Filter, InMemoryStore, Incoming,
+    NewSubscription, Store, Subscription, TriggerDelivery, Verification, Workflows,
 };
 use callboard_protocol::{
     Backoff, Object, Owner, RetryPolicy, Timestamp, TriggerEvent, TriggerSource,
@@ -121,8 +119,8 @@ pub(super) async fn put(
         form: None,
         queue: Some(payload),
     };
-    let id_of_arrival = format!("dlv_{:06}", NEXT.fetch_add(1, Ordering::Relaxed));
-    let incoming = Incoming { id: id_of_arrival, event_id: Some(id.to_owned()), event };
+    let id_of_delivery = format!("dlv_{:06}", NEXT.fetch_add(1, Ordering::Relaxed));
+    let incoming = Incoming { id: id_of_delivery, event_id: Some(id.to_owned()), event };
     bridge.deliver(subscription.clone(), incoming).await
 }
 
@@ -135,94 +133,4 @@ fn definition(id: &str) -> String {
         "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {},
     });
     definition.to_string()
-}
-
-#[async_trait]
-impl Triggers for DoomedStore {
-    async fn add_subscription(
-        &self,
-        subscription: Subscription,
-        secrets: SigningSecrets,
-    ) -> Result<(), StoreError> {
-        self.live().await;
-        self.inner.add_subscription(subscription, secrets).await
-    }
-    async fn subscriptions(&self, scope: &Scope) -> Result<Vec<Subscription>, StoreError> {
-        self.live().await;
-        self.inner.subscriptions(scope).await
-    }
-    async fn subscription(
-        &self,
-        scope: &Scope,
-        id: &str,
-    ) -> Result<Option<Subscription>, StoreError> {
-        self.live().await;
-        self.inner.subscription(scope, id).await
-    }
-    async fn open_subscription(
-        &self,
-        id: &str,
-    ) -> Result<Option<(Subscription, SigningSecrets)>, StoreError> {
-        self.live().await;
-        self.inner.open_subscription(id).await
-    }
-    async fn change_subscription(
-        &self,
-        subscription: Subscription,
-        expected: u64,
-        secrets: Option<SigningSecrets>,
-        telling: Option<NewRun>,
-    ) -> Result<(), StoreError> {
-        self.live().await;
-        self.inner.change_subscription(subscription, expected, secrets, telling).await
-    }
-    async fn keep_arrival(
-        &self,
-        arrival: Arrival,
-        run: Option<NewRun>,
-    ) -> Result<Kept, StoreError> {
-        self.write(self.inner.keep_arrival(arrival, run)).await
-    }
-    async fn remove_subscription(&self, scope: &Scope, id: &str) -> Result<bool, StoreError> {
-        self.write(self.inner.remove_subscription(scope, id)).await
-    }
-    async fn note_refused(&self, arrival: Arrival, most: usize) -> Result<(), StoreError> {
-        self.live().await;
-        self.inner.note_refused(arrival, most).await
-    }
-    async fn due_arrivals(&self, at: Timestamp, most: usize) -> Result<DueArrivals, StoreError> {
-        self.live().await;
-        self.inner.due_arrivals(at, most).await
-    }
-    async fn settle_arrival(&self, settled: Settled, expected: u64) -> Result<(), StoreError> {
-        self.write(self.inner.settle_arrival(settled, expected)).await
-    }
-    async fn arrival(
-        &self,
-        scope: &Scope,
-        subscription: &str,
-        id: &str,
-    ) -> Result<Option<Arrival>, StoreError> {
-        self.live().await;
-        self.inner.arrival(scope, subscription, id).await
-    }
-    async fn dead_arrivals(
-        &self,
-        scope: &Scope,
-        subscription: &str,
-        since: Timestamp,
-        after: Option<(Timestamp, String)>,
-        limit: usize,
-    ) -> Result<Vec<Arrival>, StoreError> {
-        self.live().await;
-        self.inner.dead_arrivals(scope, subscription, since, after, limit).await
-    }
-    async fn forget_arrivals(
-        &self,
-        delivered_before: Timestamp,
-        dead_before: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.live().await;
-        self.inner.forget_arrivals(delivered_before, dead_before).await
-    }
 }

@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use callboard_engine::{Arrival, ArrivalState, Bridge, DeadReason, Subscription};
+use callboard_engine::{Bridge, DeadReason, InboundDelivery, InboundState, Subscription};
 use callboard_protocol::{
     DeliveryOutcome, StateReason, SubscriptionState, Timestamp, TriggerDeliveryAttempted,
     TriggerSubscriptionStateChanged,
@@ -65,7 +65,7 @@ pub(in crate::routes) async fn dead_letters(
     let mut found = found.map_err(problem)?;
     let has_more = size.cut(&mut found).is_some();
     let deliveries: Vec<DeadLetter> =
-        found.into_iter().filter_map(|arrival| letter(&subscription, arrival)).collect();
+        found.into_iter().filter_map(|delivery| letter(&subscription, delivery)).collect();
     let last = deliveries.last().filter(|_| has_more);
     let next_cursor =
         last.map(|last| cursor_of(&id, last.dead_lettered_at, &last.attempt_event_id));
@@ -75,8 +75,8 @@ pub(in crate::routes) async fn dead_letters(
     ))
 }
 
-fn letter(subscription: &Subscription, arrival: Arrival) -> Option<DeadLetter> {
-    let ArrivalState::Dead { reason, at } = arrival.state else { return None };
+fn letter(subscription: &Subscription, delivery: InboundDelivery) -> Option<DeadLetter> {
+    let InboundState::Dead { reason, at } = delivery.state else { return None };
     let kept = Duration::from_secs(u64::from(Bridge::RETENTION_DAYS) * 86_400);
     // A letter that the workflow could not take left its subscription as it was.
     let ended = subscription.state == SubscriptionState::DeadLettered;
@@ -91,11 +91,11 @@ fn letter(subscription: &Subscription, arrival: Arrival) -> Option<DeadLetter> {
     });
     Some(DeadLetter {
         subscription_id: subscription.id.clone(),
-        attempt_event_id: arrival.id,
+        attempt_event_id: delivery.id,
         attempt: TriggerDeliveryAttempted {
             subscription_id: subscription.id.clone(),
-            dedup_key: arrival.dedup_key,
-            attempt: arrival.attempts,
+            dedup_key: delivery.dedup_key,
+            attempt: delivery.attempts,
             outcome: DeliveryOutcome::DeadLettered,
             run_id: None,
         },

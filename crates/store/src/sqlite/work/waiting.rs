@@ -1,12 +1,14 @@
 //! Items that wait, found by whether their member takes something now.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
-use callboard_engine::{KeyMode, StoredWork, Subscription, Waits};
-use callboard_protocol::{RosterId, SubscriptionState, Tenant};
+use callboard_engine::{KeyMode, Kind, StoredWork, Subscription, Waits};
+use callboard_protocol::{RosterId, Tenant};
 
 use super::item;
+use crate::seal::Seal;
 use crate::sqlite::fault::Fault;
+use crate::sqlite::records;
 use crate::sqlite::rows::signed;
 
 /// A member before whom something waits.
@@ -26,11 +28,15 @@ pub(in crate::sqlite) const TAKING: &str = "WITH RECURSIVE waiting (member) AS (
      SELECT roster.id, tenant, roster_id, test FROM waiting JOIN roster ON roster.id = waiting.member
      WHERE entry ->> 'enabled'";
 
-pub(super) fn startable(db: &Connection, most: usize) -> Result<Vec<(StoredWork, Waits)>, Fault> {
+pub(super) fn startable(
+    db: &Connection,
+    seal: &Seal,
+    most: usize,
+) -> Result<Vec<(StoredWork, Waits)>, Fault> {
     let mut found = Vec::new();
     for member in taking(db)? {
         let left = most.saturating_sub(found.len());
-        if left > 0 && is_open(db, &member)? {
+        if left > 0 && is_open(db, seal, &member)? {
             found.extend(items(db, &member, left)?);
         }
     }
@@ -50,14 +56,11 @@ fn taking(db: &Connection) -> Result<Vec<Member>, Fault> {
 }
 
 /// A queue that is not there yet takes everything.
-fn is_open(db: &Connection, member: &Member) -> Result<bool, Fault> {
+fn is_open(db: &Connection, seal: &Seal, member: &Member) -> Result<bool, Fault> {
     let queue = Subscription::work_queue_id(&member.tenant, &member.id, member.mode);
-    let sql = "SELECT state FROM trigger_subscriptions WHERE tenant = ?1 AND subscription_id = ?2";
-    let state: Option<String> = db
-        .prepare_cached(sql)?
-        .query_row(params![member.tenant.as_str(), queue], |row| row.get(0))
-        .optional()?;
-    Ok(state.is_none_or(|state| state == SubscriptionState::Active.as_str()))
+    let queue = records::get(db, seal, Kind::Subscription, &Subscription::key(&queue))?;
+    let queue = queue.as_ref().map(Subscription::read).transpose()?;
+    Ok(queue.is_none_or(|queue| queue.is_active()))
 }
 
 fn items(db: &Connection, member: &Member, most: usize) -> Result<Vec<(StoredWork, Waits)>, Fault> {

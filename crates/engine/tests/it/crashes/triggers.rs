@@ -1,0 +1,121 @@
+//! What comes in over subscriptions: runs, dead letters and refusals, each once.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use callboard_engine::{
+    Bridge, BridgeError, Incoming, NewSubscription, Store, StoreError, Subscription, Triggers,
+    Verification,
+};
+use callboard_protocol::{
+    Backoff, Object, Owner, RetryPolicy, Timestamp, TriggerEvent, TriggerSource,
+};
+
+use super::scenario::{Host, Scenario, runs};
+use crate::roster::noop;
+use crate::sim::scope;
+
+pub(super) struct InboundDeliveries;
+
+fn owner() -> Owner {
+    Owner { tenant: scope().tenant, workspace: None, principal: None }
+}
+
+fn bridge(host: &Host) -> Bridge {
+    Bridge::new(host.engine.clone(), Arc::clone(&host.store))
+}
+
+async fn subscribe(host: &Host, id: &str, workflow: &str) {
+    let new = NewSubscription {
+        id: id.to_owned(),
+        owner: owner(),
+        mode: scope().mode,
+        source: TriggerSource::Queue,
+        workflow: workflow.into(),
+        roster_id: None,
+        dedup: true,
+        retry: RetryPolicy { max_attempts: 2, backoff: Backoff::None },
+        verification: Verification::None,
+        mapping: Object::new(),
+        secret: None,
+    };
+    match bridge(host).register(new).await {
+        // The one that got no answer was kept.
+        Ok(_) | Err(BridgeError::Store(StoreError::Moved { .. })) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+async fn subscription(host: &Host, id: &str) -> Subscription {
+    bridge(host).find(&scope(), id).await.unwrap()
+}
+
+async fn deliver(host: &Host, over: &str, id: &str) {
+    let subscription = subscription(host, over).await;
+    let event = TriggerEvent {
+        source: TriggerSource::Queue,
+        subscription_id: over.to_owned(),
+        delivery_id: String::new(),
+        dedup_key: None,
+        received_at: Timestamp::default(),
+        verified: true,
+        content_trust: "untrusted".to_owned(),
+        webhook: None,
+        email: None,
+        form: None,
+        queue: Some(json!(id)),
+    };
+    let incoming = Incoming { id: format!("dlv_{id}"), event_id: Some(id.to_owned()), event };
+    match bridge(host).deliver(subscription, incoming).await {
+        // What got no answer may have been given up with its subscription.
+        Ok(_) | Err(BridgeError::NotActive(_)) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[async_trait(?Send)]
+impl Scenario for InboundDeliveries {
+    fn start(&self, host: &Host) {
+        bridge(host).start();
+    }
+
+    fn steps(&self) -> usize {
+        5
+    }
+
+    async fn act(&self, host: &Host, step: usize) {
+        let catalog = host.engine.catalog();
+        match step {
+            0 => subscribe(host, "fine", "campaign").await,
+            1 => deliver(host, "fine", "letter-number-one").await,
+            2 => {
+                let subscription = subscription(host, "fine").await;
+                bridge(host).note_refused(&subscription, "dlv_bad".to_owned()).await.unwrap();
+            }
+            3 => {
+                let source = noop().replace("\"campaign\"", "\"passing\"");
+                let now = host.now();
+                catalog.register(&owner(), scope().mode, source.as_bytes(), now).await.unwrap();
+                subscribe(host, "bad", "passing").await;
+                catalog.remove(&scope(), &"passing".into()).await.unwrap();
+            }
+            _ => deliver(host, "bad", "letter-number-two").await,
+        }
+    }
+
+    async fn observe(&self, store: Arc<dyn Store>) -> Value {
+        let triggers = Triggers::new(Arc::clone(&store));
+        let mut letters = Vec::new();
+        let subscriptions = triggers.subscriptions(&scope()).await.unwrap();
+        for subscription in &subscriptions {
+            let (id, since) = (&subscription.id, Timestamp::default());
+            for letter in triggers.dead_letters(&scope(), id, since, None, 9).await.unwrap() {
+                letters.push(json!([letter.id, letter.attempts, letter.error, letter.event]));
+            }
+        }
+        let documents: Vec<_> = subscriptions.iter().map(Subscription::document).collect();
+        json!([documents, letters, runs(&*store).await])
+    }
+}

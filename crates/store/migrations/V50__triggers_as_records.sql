@@ -1,0 +1,3 @@
+-- Subscriptions and what comes in over them are records.
+DROP TABLE arrivals;
+DROP TABLE trigger_subscriptions;

@@ -318,7 +318,8 @@ impl Run {
         let is_call = self.plan.node(index).child.is_some() && self.nodes[index].child.is_none();
         let is_planned = is_call || self.has_place_for(index, workflow);
         let is_new = !self.children.iter().any(|known| known.run == *child);
-        if !is_planned && !(self.orders_children(index) && is_new) {
+        let is_ordered = self.orders_children(index) && is_new;
+        if !is_planned && !is_ordered {
             return Err(Refusal::StaleAttempt { attempt: attempt.clone() });
         }
         Ok(vec![Event::NodeDispatched(NodeDispatched {

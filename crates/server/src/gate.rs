@@ -14,6 +14,7 @@ use crate::body::{self, Measure, Pace};
 use crate::connections::Connection;
 use crate::doors;
 use crate::idempotency;
+use crate::in_process::ActingKey;
 use crate::keys::Caller;
 use crate::metrics::Answers;
 use crate::observe::Seen;
@@ -48,13 +49,14 @@ impl Gate {
         let scopes: &[&str] = match &self.operation.access {
             Access::Public => return Ok(next.run(request).await),
             Access::Link => return self.pass_unkeyed(request, next).await,
-            Access::Anyone(_) if !request.headers().contains_key(header::AUTHORIZATION) => {
+            Access::Anyone(_) if !shows_key(&request) => {
                 return self.pass_unkeyed(request, next).await;
             }
             Access::Scope(scope) | Access::Anyone(scope) => std::slice::from_ref(scope),
             Access::OneOf(scopes) => scopes,
         };
-        let caller = self.authenticate(request.headers(), key_id)?;
+        let acting = request.extensions().get::<ActingKey>();
+        let caller = self.authenticate(request.headers(), acting, key_id)?;
         let load = &self.host.load;
         let place = load.keyed.enter(Holder::key(&caller))?;
         let busy = request.extensions().get::<Connection>().map(Connection::work);
@@ -119,14 +121,25 @@ impl Gate {
     fn authenticate(
         &self,
         headers: &HeaderMap,
+        acting: Option<&ActingKey>,
         key_id: &mut Option<KeyId>,
     ) -> Result<Caller, Problem> {
         let unknown = || Problem::new(Code::Unauthenticated, "this host does not know the key");
-        let known = self.host.app.keys.look_up(bearer(headers)?).ok_or_else(unknown)?;
+        let keys = &self.host.app.keys;
+        let known = match acting {
+            Some(ActingKey(id)) => keys.by_id(id),
+            None => keys.look_up(bearer(headers)?),
+        };
+        let known = known.ok_or_else(unknown)?;
         *key_id = Some(known.key.id.clone());
         self.host.rate.check(&known.key.id)?;
         self.host.app.keys.admit(&known, self.host.now())
     }
+}
+
+fn shows_key(request: &Request) -> bool {
+    request.headers().contains_key(header::AUTHORIZATION)
+        || request.extensions().get::<ActingKey>().is_some()
 }
 
 fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {

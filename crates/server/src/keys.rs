@@ -154,7 +154,7 @@ impl KeyRing {
     }
 
     /// Makes the first admin key where there is none at all. The text is shown this once and then forgotten.
-    pub async fn bootstrap(&self, at: Timestamp) -> Result<Option<KeyText>, KeyError> {
+    pub async fn bootstrap(&self, at: Timestamp) -> Result<Option<(KeyId, KeyText)>, KeyError> {
         if self.table().all().next().is_some() {
             return Ok(None);
         }
@@ -171,7 +171,7 @@ impl KeyRing {
             made_by: None,
             votes_as: None,
         };
-        Ok(Some(self.create(new, at).await?.1))
+        Ok(Some(self.create(new, at).await?))
     }
 
     pub(crate) async fn create(
@@ -241,6 +241,11 @@ impl KeyRing {
     /// Finds whose text this is, without judging whether the key still counts.
     pub(crate) fn look_up(&self, text: &str) -> Option<Known> {
         self.table().find(&text::digest(text))
+    }
+
+    /// The key of somebody who showed it before. Whether it still counts is judged as for every other.
+    pub(crate) fn by_id(&self, id: &KeyId) -> Option<Known> {
+        self.table().all().find(|known| known.key.id == *id).cloned()
     }
 
     /// Judges a known key: revoked, expired, or a caller.

@@ -36,6 +36,11 @@ impl Pages {
         Ok(page)
     }
 
+    /// Nothing more is wanted.
+    pub(crate) fn stop(&mut self) {
+        self.next = None;
+    }
+
     pub(crate) fn are_over(&self) -> bool {
         self.next.is_none()
     }

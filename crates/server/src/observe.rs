@@ -41,12 +41,18 @@ const UNROUTED: &str = "unrouted";
 #[derive(Debug, Clone)]
 pub struct Observed {
     routed: Router,
+    /// Pages for people, beside the API.
+    pages: Option<Router>,
     hosts: Arc<HostNames>,
 }
 
 impl Observed {
     pub(crate) fn new(routed: Router, hosts: HostNames) -> Self {
-        Self { routed, hosts: Arc::new(hosts) }
+        Self { routed, pages: None, hosts: Arc::new(hosts) }
+    }
+
+    pub(crate) fn show(&mut self, pages: Router) {
+        self.pages = Some(pages);
     }
 }
 
@@ -71,11 +77,20 @@ where
 }
 
 async fn answer(observed: Observed, mut request: Request) -> Response {
-    let Observed { mut routed, hosts } = observed;
+    let Observed { mut routed, pages, hosts } = observed;
     let began = Instant::now();
     let method = request.method().clone();
     let rest = Rest::of(&mut request);
-    let path = hosts.check(&request).and_then(|()| path::rewrite(request.uri()));
+    let checked = hosts.check(&request);
+    let pages = pages.filter(|_| path::is_page(request.uri().path(), request.headers()));
+    let path = match pages {
+        // Paths of pages have no verbs.
+        Some(pages) => {
+            routed = pages;
+            checked.map(|()| request.uri().clone())
+        }
+        None => checked.and_then(|()| path::rewrite(request.uri())),
+    };
     let mut response = match path {
         Ok(uri) => {
             *request.uri_mut() = uri;

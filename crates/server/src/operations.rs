@@ -81,6 +81,7 @@ pub enum OperationId {
     RegisterWorkflow,
     ReplaceWorkflow,
     RemoveWorkflow,
+    WhoAmI,
     ListKeys,
     CreateKey,
     ReadKey,

@@ -3,8 +3,8 @@
 //! The router cannot match a parameter with a suffix. The internal form has a segment that begins
 //! with `@`; a client that types one itself gets the answer of an unknown path.
 
-use axum::http::Uri;
 use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, Uri, header};
 
 use crate::operations::operations;
 use crate::problem::Problem;
@@ -39,6 +39,16 @@ pub(crate) fn rewrite(uri: &Uri) -> Result<Uri, Problem> {
     parts.path_and_query =
         Some(with_query.parse::<PathAndQuery>().map_err(|_| Problem::invalid("malformed path"))?);
     Uri::from_parts(parts).map_err(|_| Problem::invalid("malformed path"))
+}
+
+/// Whether somebody who reads pages asks for one. Everything else without a version is a client's mistake.
+pub(crate) fn is_page(path: &str, headers: &HeaderMap) -> bool {
+    let mut accepts =
+        headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    match path {
+        "/" => accepts.any(|accept| accept.contains("text/html")),
+        path => path == "/console" || path.starts_with("/console/"),
+    }
 }
 
 /// What an unrouted path gets: outside of every version it is the client's mistake, inside it does not exist.

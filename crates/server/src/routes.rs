@@ -80,6 +80,12 @@ pub fn router(app: App) -> Surface {
     Compression::new(Observed::new(routed, hosts))
 }
 
+/// The same with pages for people beside it: what begins with `/console`, and `/` for browsers.
+pub fn with_pages(mut surface: Surface, pages: Router) -> Surface {
+    surface.get_mut().show(pages);
+    surface
+}
+
 #[expect(clippy::too_many_lines, reason = "one line for each operation")]
 fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
     let method = operation.method.filter();
@@ -125,6 +131,7 @@ fn handler(operation: &Operation) -> MethodRouter<Arc<Host>> {
         OperationId::RegisterWorkflow => on(method, workflows::register),
         OperationId::ReplaceWorkflow => on(method, workflows::replace),
         OperationId::RemoveWorkflow => on(method, workflows::remove),
+        OperationId::WhoAmI => on(method, keys::whoami),
         OperationId::ListKeys => on(method, keys::list),
         OperationId::CreateKey => on(method, keys::create),
         OperationId::ReadKey => on(method, keys::read),

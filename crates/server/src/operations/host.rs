@@ -3,8 +3,11 @@
 use super::OperationId::{
     CheckHealth, CheckReadiness, CreateKey, ListKeys, ListSecrets, PutSecret, ReadDiscovery,
     ReadKey, ReadMetrics, ReadOpenApi, ReadScopedDiscovery, RemoveSecret, RevokeKey, RotateKey,
+    WhoAmI,
 };
 use super::queries::REVOKE_QUERY;
+use crate::scopes::SCOPES;
+
 use super::{CREATED, Gives, NO_CONTENT, OK, Operation, delete, get, post, put};
 
 pub(super) const HOST: &[Operation] = &[
@@ -22,6 +25,13 @@ pub(super) const HOST: &[Operation] = &[
     get(CheckReadiness, "GET /readyz", "Whether the host can work")
         .gives(OK, Gives::Json("Health")),
     get(ReadMetrics, "GET /metrics", "Counters as Prometheus text").gives(OK, Gives::Text),
+    get(
+        WhoAmI,
+        "GET /v1/host/callboard/whoami",
+        "Read the caller's own key, without its secret: what it is called, where it lives, what it may",
+    )
+    .needs_one_of(&SCOPES)
+    .gives(OK, Gives::Json("Whoami")),
     get(ListKeys, "GET /v1/host/callboard/keys", "List API keys without their secrets")
         .needs("admin")
         .gives(OK, Gives::Json("KeyList")),

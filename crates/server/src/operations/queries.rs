@@ -26,6 +26,11 @@ pub(super) const POLL_QUERY: &[Parameter] = &[
         r#"{"type":"integer","minimum":1,"maximum":60,"default":30}"#,
         "Seconds to wait for a new event.",
     ),
+    parameter(
+        "limit",
+        r#"{"type":"integer","minimum":1,"maximum":256}"#,
+        "Answers at most so many events, from the first; all of them if it is left out.",
+    ),
 ];
 
 pub(super) const REVOKE_QUERY: &[Parameter] = &[parameter(

@@ -19,7 +19,7 @@ use crate::app::Host;
 use crate::extract::Named;
 use crate::follow::{Follow, Subscription, broken};
 use crate::keys::Caller;
-use crate::log::Pages;
+use crate::log::{PAGE, Pages};
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
@@ -92,8 +92,14 @@ pub(super) async fn poll(
     // No cursor and a cursor of zero both mean the start; from one on it is exclusive.
     let from =
         u64::try_from(seen).ok().filter(|seen| *seen > 0).map_or(0, |seen| seen.saturating_add(1));
+    let in_range = |text: &str| text.parse().ok().filter(|limit| (1..=PAGE).contains(limit));
+    let limit = query.read("limit", "an integer from 1 to 256", in_range)?;
     let waited = wait_for_events(&host, &caller, &run, from, Duration::from_secs(timeout)).await?;
-    let (first, pages) = waited.ok_or_else(|| Problem::no_such("run"))?;
+    let (mut first, mut pages) = waited.ok_or_else(|| Problem::no_such("run"))?;
+    if let Some(limit) = limit {
+        first.events.truncate(limit);
+        pages.stop();
+    }
     Ok(polled(Polled { run, modes: None, pages, has_shown: false }, first))
 }
 

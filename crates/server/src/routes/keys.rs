@@ -91,6 +91,42 @@ fn line(known: &Known) -> KeyLine {
     }
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Whoami {
+    key_id: KeyId,
+    name: String,
+    tenant: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<String>,
+    /// Every scope, where none is listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scopes: Option<BTreeSet<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+}
+
+/// Whoever holds a key may know what it is.
+pub(super) async fn whoami(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    let known = host.app.keys.find(&caller.scope, &caller.key_id);
+    Answer::json(
+        StatusCode::OK,
+        &Whoami {
+            name: known.map(|known| known.key.name.clone()).unwrap_or_default(),
+            key_id: caller.key_id,
+            tenant: caller.scope.tenant.to_string(),
+            workspace: caller.scope.workspace.as_ref().map(ToString::to_string),
+            scopes: caller.scopes,
+            expires_at: caller.expires_at,
+        },
+    )
+}
+
 /// A new key lives where its maker lives and no longer than it, may at most what its maker may, and votes as it does.
 /// Without a list of scopes it may do all of that.
 pub(super) async fn create(

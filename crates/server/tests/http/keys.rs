@@ -173,7 +173,7 @@ async fn the_first_key_is_made_once_and_only_where_there_is_none() {
     let ring = KeyRing::load(Arc::clone(&store) as _, Vec::new(), TestKeys::ByPrefix)
         .await
         .expect("loads");
-    let first = ring.bootstrap(at).await.expect("made").expect("there was none");
+    let (_, first) = ring.bootstrap(at).await.expect("made").expect("there was none");
     assert!(first.reveal().starts_with("cb_"));
     assert!(!format!("{first:?}").contains(first.reveal()));
     assert_eq!(ring.bootstrap(at).await.expect("looked"), None);

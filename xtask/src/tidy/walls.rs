@@ -21,6 +21,7 @@ const STORE: &str = "callboard-store";
 const BACKENDS: &str = "callboard-backends";
 const SERVER: &str = "callboard-server";
 const AGENT_API: &str = "callboard-agent-api";
+const CONSOLE: &str = "callboard-console";
 
 const ASYNC: [&str; 7] =
     ["tokio", "tokio-util", "async-trait", "futures-core", "futures-util", "futures", "async-std"];
@@ -30,7 +31,7 @@ const HTTP_SERVER: [&str; 5] = ["axum", "hyper", "hyper-util", "tower", "tower-h
 const HTTP_CLIENT: [&str; 3] = ["reqwest", "ureq", "genai"];
 const CHANCE: [&str; 4] = ["getrandom", "rand", "uuid", "fastrand"];
 
-const WALLS: [Wall; 10] = [
+const WALLS: [Wall; 11] = [
     Wall {
         name: PROTOCOL,
         inwards: &[],
@@ -80,8 +81,14 @@ const WALLS: [Wall; 10] = [
         why: "HTTP could be removed and the engine would not notice",
     },
     Wall {
+        name: CONSOLE,
+        inwards: &[PROTOCOL],
+        never: &["clap", "metrics", "tempfile", "uuid", "rand"],
+        why: "what a page shows comes from the public API and nowhere else",
+    },
+    Wall {
         name: "callboard",
-        inwards: &[PROTOCOL, CORE, ENGINE, AGENTS, STORE, BACKENDS, SERVER],
+        inwards: &[PROTOCOL, CORE, ENGINE, AGENTS, STORE, BACKENDS, SERVER, CONSOLE],
         never: &[],
         why: "it wires the others and holds no logic of its own",
     },
@@ -98,12 +105,16 @@ struct Reserved {
 const RESERVED: [Reserved; 5] = [
     Reserved {
         crates: &ASYNC,
-        to: &[ENGINE, AGENTS, STORE, AGENT_API, BACKENDS, SERVER, "callboard", "xtask"],
+        to: &[ENGINE, AGENTS, STORE, AGENT_API, BACKENDS, SERVER, CONSOLE, "callboard", "xtask"],
         why: "core and protocol have no async",
     },
     // xtask measures the bare database beside the host.
     Reserved { crates: &SQL, to: &[STORE, "xtask"], why: "only store knows a database" },
-    Reserved { crates: &HTTP_SERVER, to: &[SERVER], why: "only server speaks HTTP to clients" },
+    Reserved {
+        crates: &HTTP_SERVER,
+        to: &[SERVER, CONSOLE],
+        why: "only server and console speak HTTP to clients",
+    },
     Reserved {
         crates: &HTTP_CLIENT,
         to: &[BACKENDS, "callboard"],
@@ -111,7 +122,7 @@ const RESERVED: [Reserved; 5] = [
     },
     Reserved {
         crates: &CHANCE,
-        to: &[ENGINE, STORE, BACKENDS, SERVER, "callboard"],
+        to: &[ENGINE, STORE, BACKENDS, SERVER, CONSOLE, "callboard"],
         why: "core and protocol know no chance",
     },
 ];
@@ -196,6 +207,11 @@ mod tests {
             ("callboard-agent-api", "callboard-engine"),
             ("callboard-agent-api", "uuid"),
             ("callboard-engine", "callboard-agent-api"),
+            ("callboard-console", "callboard-engine"),
+            ("callboard-console", "callboard-server"),
+            ("callboard-console", "callboard-store"),
+            ("callboard-console", "reqwest"),
+            ("callboard-console", "rusqlite"),
             ("callboard", "rusqlite"),
             ("callboard-utils", "serde"),
         ] {

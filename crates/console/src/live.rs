@@ -1,0 +1,327 @@
+//! What is new, while a page is open: events of the API become rows and pieces of the page, over one stream.
+//!
+//! Rows carry the event's sequence as their id, so that a browser that comes back goes on behind the last one it saw.
+//! Pieces that are made from a state are made anew when something has happened, but not more often than people can read.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Path;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use callboard_protocol::Timestamp;
+use futures_util::{Stream, StreamExt as _, stream};
+use maud::Markup;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::api::{Frames, segment};
+use crate::pages::run::{
+    Names, Narrow, Tab, definition, fresh_head, has_ended, log_row, picture, story_row,
+};
+use crate::pages::{inbox, overview, runs};
+use crate::trouble::Trouble;
+use crate::value::time;
+use crate::visit::Visit;
+
+/// How often pieces are made anew at most.
+const EVERY: Duration = Duration::from_millis(400);
+/// Lists cost a call of the API each time.
+const LIST_EVERY: Duration = Duration::from_millis(1000);
+/// A frame of the API larger than this is not one.
+const LARGEST_FRAME: usize = 16 * 1024 * 1024;
+
+/// Which list a page shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum List {
+    Runs,
+    Inbox,
+    Overview,
+}
+
+impl List {
+    async fn render(self, visit: &Visit) -> Result<Markup, Trouble> {
+        match self {
+            Self::Runs => runs::list(visit).await,
+            Self::Inbox => inbox::list(visit).await,
+            Self::Overview => overview::content(visit).await,
+        }
+    }
+}
+
+pub(crate) async fn of_runs(visit: Visit) -> Result<Response, Trouble> {
+    of_list(visit, List::Runs).await
+}
+
+pub(crate) async fn of_inbox(visit: Visit) -> Result<Response, Trouble> {
+    of_list(visit, List::Inbox).await
+}
+
+pub(crate) async fn of_overview(visit: Visit) -> Result<Response, Trouble> {
+    of_list(visit, List::Overview).await
+}
+
+/// A list that is made anew whenever something has happened.
+async fn of_list(visit: Visit, list: List) -> Result<Response, Trouble> {
+    let path = format!("{}/events", crate::EXTENSION);
+    let frames = visit.console.api().follow(&visit.who.key_id, &path, None).await?;
+    // Made anew at once: something may have happened between the page and this.
+    let state = ListFeed { visit, list, input: Input::new(frames), due: Some(Instant::now()) };
+    let text = stream::unfold(state, |mut feed| async move {
+        let text = feed.step().await?;
+        Some((Ok::<_, std::convert::Infallible>(text), feed))
+    });
+    Ok(event_stream(text))
+}
+
+struct ListFeed {
+    visit: Visit,
+    list: List,
+    input: Input,
+    due: Option<Instant>,
+}
+
+impl ListFeed {
+    /// The next text for the browser; none when it is over.
+    async fn step(&mut self) -> Option<String> {
+        loop {
+            match self.input.next(self.due).await {
+                Incoming::Due => {
+                    self.due = None;
+                    return Some(replace(&self.list.render(&self.visit).await.ok()?));
+                }
+                Incoming::Frame(frame) if frame.data.is_empty() => return Some(":\n\n".to_owned()),
+                Incoming::Frame(_) => {
+                    self.due.get_or_insert_with(|| Instant::now() + LIST_EVERY);
+                }
+                Incoming::End => return None,
+            }
+        }
+    }
+}
+
+/// `GET /console/runs/{runId}/live?tab&after`
+pub(crate) async fn of_run(visit: Visit, Path(run_id): Path<String>) -> Result<Response, Trouble> {
+    let api = format!("/v1/runs/{}", segment(&run_id));
+    let run = visit.get(&api).await?;
+    let definition = definition(&visit, &run).await?;
+    let seen = visit.last_seen.or_else(|| visit.query.number("after"));
+    let path = format!("{api}/events?streamMode=debug");
+    let frames = visit.console.api().follow(&visit.who.key_id, &path, seen).await?;
+    let feed = RunFeed {
+        api,
+        tab: Tab::read(visit.query.get("tab")),
+        narrow: Narrow {
+            kind: visit.query.get("type").to_owned(),
+            node: visit.query.get("node").to_owned(),
+        },
+        names: Names::of(definition.as_ref()),
+        // Not there yet before the first event, which then is the beginning.
+        began: time(&run, "/startedAt").or_else(|| time(&run, "/createdAt")),
+        definition,
+        input: Input::new(frames),
+        // The header may be older than the stream.
+        due: Some(Instant::now()),
+        is_over: false,
+        visit,
+    };
+    let text = stream::unfold(feed, |mut feed| async move {
+        let text = feed.step().await?;
+        Some((Ok::<_, std::convert::Infallible>(text), feed))
+    });
+    Ok(event_stream(text))
+}
+
+struct RunFeed {
+    visit: Visit,
+    api: String,
+    tab: Tab,
+    narrow: Narrow,
+    names: Names,
+    began: Option<Timestamp>,
+    definition: Option<Value>,
+    input: Input,
+    due: Option<Instant>,
+    is_over: bool,
+}
+
+impl RunFeed {
+    async fn step(&mut self) -> Option<String> {
+        if self.is_over {
+            return None;
+        }
+        match self.input.next(self.due).await {
+            Incoming::Due => {
+                self.due = None;
+                self.pieces().await.ok()
+            }
+            Incoming::Frame(frame) => {
+                if frame.data.is_empty() {
+                    return Some(":\n\n".to_owned());
+                }
+                self.due.get_or_insert_with(|| Instant::now() + EVERY);
+                Some(self.row(&frame))
+            }
+            Incoming::End => {
+                self.is_over = true;
+                let last = self.pieces().await.ok()?;
+                Some(last)
+            }
+        }
+    }
+
+    fn row(&self, frame: &Frame) -> String {
+        let event: Value = serde_json::from_str(&frame.data).unwrap_or_default();
+        let row = match self.tab {
+            Tab::Story => story_row(&event, &self.names, self.began),
+            Tab::Log if self.narrow.admits(&event) => {
+                log_row(&event, &self.names, self.began, self.visit.may("runs:create"))
+            }
+            Tab::Log | Tab::Waterfall | Tab::Graph | Tab::State => maud::html! {},
+        };
+        message("row", frame.id.as_deref(), &row.into_string())
+    }
+
+    /// Header and picture as they are now. When the run has ended the browser is told not to come back.
+    async fn pieces(&mut self) -> Result<String, Trouble> {
+        let run = self.visit.get(&self.api).await?;
+        let mut text = replace(&fresh_head(&self.visit, &run, &self.names).await?);
+        if matches!(self.tab, Tab::Waterfall | Tab::Graph) {
+            let picture =
+                picture(&self.visit, &run, self.definition.as_ref(), &self.names, self.tab).await?;
+            text.push_str(&replace(&maud::html! { div #picture { (picture) } }));
+        }
+        if self.is_over && has_ended(&run) {
+            text.push_str(&message("done", None, "done"));
+        }
+        Ok(text)
+    }
+}
+
+fn event_stream(
+    text: impl Stream<Item = Result<String, std::convert::Infallible>> + Send + 'static,
+) -> Response {
+    let opened = stream::iter([Ok("retry: 1000\n\n".to_owned())]);
+    let mut response = Body::from_stream(opened.chain(text)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+fn replace(piece: &Markup) -> String {
+    message("replace", None, &piece.0)
+}
+
+/// A message for the browser. Without text only its id is noted there.
+fn message(name: &str, id: Option<&str>, text: &str) -> String {
+    let mut message = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    if !text.is_empty() {
+        message.push_str(&format!("event: {name}\n"));
+        for line in text.split(['\n', '\r']) {
+            message.push_str(&format!("data: {line}\n"));
+        }
+    }
+    message.push('\n');
+    message
+}
+
+/// The frames of a stream, put together from its bytes.
+struct Input {
+    frames: Pin<Box<Frames>>,
+    rest: Vec<u8>,
+}
+
+enum Incoming {
+    Frame(Frame),
+    Due,
+    End,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Frame {
+    id: Option<String>,
+    data: String,
+}
+
+impl Input {
+    fn new(frames: Frames) -> Self {
+        Self { frames: Box::pin(frames), rest: Vec::new() }
+    }
+
+    /// The next frame, or the moment for which something is due.
+    async fn next(&mut self, due: Option<Instant>) -> Incoming {
+        loop {
+            if let Some(frame) = self.take() {
+                return Incoming::Frame(frame);
+            }
+            let moment = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            // Losing either is fine: bytes stay in the stream, and the moment is asked for again.
+            tokio::select! {
+                read = self.frames.next() => match read {
+                    Some(Ok(bytes)) if self.rest.len() + bytes.len() <= LARGEST_FRAME => self.rest.extend(bytes),
+                    _ => return Incoming::End,
+                },
+                () = moment => return Incoming::Due,
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Frame> {
+        let end = self.rest.windows(2).position(|pair| pair == b"\n\n")?;
+        let bytes: Vec<u8> = self.rest.drain(..end + 2).collect();
+        Some(Frame::read(&String::from_utf8_lossy(&bytes)))
+    }
+}
+
+impl Frame {
+    fn read(text: &str) -> Self {
+        let mut frame = Self::default();
+        for line in text.lines() {
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match name {
+                "id" => frame.id = Some(value.to_owned()),
+                "data" => frame.data.push_str(value),
+                _ => {}
+            }
+        }
+        // The id goes on to the browser and comes back in a header.
+        frame.id = frame.id.filter(|id| id.bytes().all(|sign| sign.is_ascii_digit()));
+        frame
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_read_and_written() {
+        let frame = Frame::read("id: 7\nevent: run.started\ndata: {\"a\":1}\n\n");
+        assert_eq!(frame, Frame { id: Some("7".into()), data: "{\"a\":1}".into() });
+        assert_eq!(Frame::read(":keep-alive\n\n"), Frame::default());
+        assert_eq!(Frame::read("id: 1\rid: x\n\n").id, None);
+        assert_eq!(
+            message("row", Some("3"), "<a>\n</a>"),
+            "id: 3\nevent: row\ndata: <a>\ndata: </a>\n\n"
+        );
+        assert_eq!(message("row", Some("3"), ""), "id: 3\n\n");
+    }
+
+    #[test]
+    fn no_text_breaks_out_of_its_message() {
+        let sent = message("row", None, "x\r\n\ndata: y\n\nevent: replace");
+        assert!(
+            sent.lines().skip(1).all(|line| line.is_empty() || line.starts_with("data: ")),
+            "{sent}"
+        );
+    }
+}

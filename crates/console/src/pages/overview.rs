@@ -1,0 +1,198 @@
+//! The front page: how it goes, what waits, what fails, what it costs.
+
+use std::time::Duration;
+
+use axum::response::Response;
+use callboard_protocol::Timestamp;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::api::{segment, with_query};
+use crate::draw::bars::{Bar, stacked};
+use crate::layout::{Page, Screen, figure, heading, nothing};
+use crate::pages::run::question;
+use crate::pages::runs;
+use crate::trouble::Trouble;
+use crate::value::{flag, items, number, text, time, whole};
+use crate::visit::Visit;
+use crate::words::{count, look, money, short, status, when};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const HOURS: u32 = 24;
+/// Runs that the figures are made from, however many there are.
+const MOST_RUNS: usize = 1000;
+/// The order in which a bar is stacked, from below.
+const FAMILIES: [&str; 5] = ["good", "quiet", "busy", "wait", "bad"];
+
+/// `GET /`
+pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
+    let content = content(&visit).await?;
+    let body =
+        html! { (heading("Overview", html! {})) div data-live="/console/live" { (content) } };
+    let since = day_ago(visit.now()).to_string();
+    Page::new(Screen::Overview, "Overview", body)
+        .from(with_query(&format!("{}/runs", crate::EXTENSION), [("since", since.as_str())]))
+        .from(format!("{}/inbox", crate::EXTENSION))
+        .command("callboard runs list")
+        .show(&visit)
+        .await
+}
+
+fn day_ago(now: Timestamp) -> Timestamp {
+    Timestamp::from_millis(now.as_millis() - 24 * 3_600_000)
+}
+
+/// Runs of the last so many milliseconds, newest first.
+pub(crate) async fn recent(visit: &Visit, since: Timestamp) -> Result<Vec<Value>, Trouble> {
+    let (since, path) = (since.to_string(), format!("{}/runs", crate::EXTENSION));
+    let (mut found, mut cursor) = (Vec::new(), String::new());
+    while found.len() < MOST_RUNS {
+        let answer = visit
+            .list(&path, [("since", since.as_str()), ("limit", "200"), ("cursor", &cursor)])
+            .await?;
+        found.extend(items(&answer, "/runs").iter().cloned());
+        cursor = text(&answer, "/nextCursor").to_owned();
+        if cursor.is_empty() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// All of it, also for a page that is open.
+pub(crate) async fn content(visit: &Visit) -> Result<Markup, Trouble> {
+    if !visit.may("runs:read") {
+        return Ok(html! { div #overview { p.muted { "Your key may not read runs." } } });
+    }
+    let now = visit.now();
+    let runs = recent(visit, day_ago(now)).await?;
+    let inbox = visit
+        .find_with("approvals:respond", &format!("{}/inbox?limit=5", crate::EXTENSION))
+        .await?;
+    let schedules = visit.find(&format!("{}/schedules?limit=200", crate::EXTENSION)).await?;
+    let triggers = visit
+        .find_with("webhooks:manage", &format!("{}/trigger-subscriptions", crate::EXTENSION))
+        .await?;
+    let ready = visit.get("/readyz").await.is_ok();
+    Ok(html! {
+        div #overview {
+            dl.figures.big { (figures(&runs, ready)) }
+            h2 { "Runs of the last day" }
+            (stacked("Runs by hour and state", &bars(&runs, now)))
+            div.scale { span { "24 h ago" } span { "12 h ago" } span { "now" } }
+            div.columns {
+                section { h2 { "What waits longest" } (waiting(inbox.as_ref(), now)) }
+                section { h2 { "What needs a look" } (trouble(&runs, schedules.as_ref(), triggers.as_ref(), now)) }
+            }
+            h2 { "Newest runs" }
+            @if runs.is_empty() { (nothing("No run began in the last day.", "callboard run WORKFLOW --follow")) }
+            @else { (runs::table(&runs[..runs.len().min(10)], now, false)) }
+        }
+    })
+}
+
+fn figures(runs: &[Value], ready: bool) -> Markup {
+    let of =
+        |wanted: &str| runs.iter().filter(|run| look(text(run, "/status")).1 == wanted).count();
+    let spent: f64 = runs.iter().filter_map(|run| number(run, "/metrics/openwopCost/usd")).sum();
+    let tokens: u64 = runs.iter().map(tokens).sum();
+    html! {
+        (figure("Runs in 24 h", html! { a href="/console/runs" { (runs.len()) @if runs.len() >= MOST_RUNS { "+" } } }))
+        (figure("At work", html! { a href="/console/runs?status=running" { (of("busy")) } }))
+        (figure("Waiting", html! { a href="/console/inbox" { (of("wait")) } }))
+        (figure("Failed", html! { a href="/console/runs?status=failed" { (of("bad")) } }))
+        (figure("Spent", html! { a href="/console/money" { (money(spent)) } }))
+        (figure("Tokens", html! { (count(tokens)) }))
+        (figure("Database", html! { @if ready { "ready" } @else { span.status.bad { "away" } } }))
+    }
+}
+
+pub(crate) fn tokens(run: &Value) -> u64 {
+    let of = |pointer: &str| whole(run, pointer).unwrap_or(0);
+    of("/metrics/openwopCost/tokens/input") + of("/metrics/openwopCost/tokens/output")
+}
+
+fn bars(runs: &[Value], now: Timestamp) -> Vec<Bar> {
+    let hours = (0..HOURS).rev().map(|ago| {
+        let within = |run: &&Value| {
+            let age = time(run, "/createdAt").map(|at| now.since(at).as_secs() / HOUR.as_secs());
+            age == Some(ago.into())
+        };
+        let here: Vec<&Value> = runs.iter().filter(within).collect();
+        let parts = FAMILIES.map(|family| {
+            let of = here.iter().filter(|run| look(text(run, "/status")).1 == family);
+            (family, of.count() as f64)
+        });
+        let words: Vec<String> = parts
+            .iter()
+            .filter(|(_, amount)| *amount > 0.0)
+            .map(|(family, amount)| format!("{amount} {}", word(family)))
+            .collect();
+        Bar {
+            label: format!(
+                "{ago} h ago: {}",
+                if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+            ),
+            parts: parts.to_vec(),
+        }
+    });
+    hours.collect()
+}
+
+fn word(family: &str) -> &str {
+    match family {
+        "good" => "completed",
+        "bad" => "failed",
+        "wait" => "waiting",
+        "busy" => "at work",
+        _ => "other",
+    }
+}
+
+fn waiting(inbox: Option<&Value>, now: Timestamp) -> Markup {
+    let questions = inbox.map(|inbox| items(inbox, "/interrupts")).unwrap_or_default();
+    html! {
+        @if questions.is_empty() { p.muted { "Nothing." } }
+        ul.plain {
+            @for asked in questions {
+                li {
+                    a href={ "/console/inbox/" (segment(text(asked, "/runId"))) "/" (segment(text(asked, "/nodeId"))) } { (question(text(asked, "/kind"), &asked["data"])) }
+                    " " span.muted { (text(asked, "/workflowId")) " · " (when(now, time(asked, "/requestedAt"))) }
+                }
+            }
+        }
+    }
+}
+
+fn trouble(
+    runs: &[Value],
+    schedules: Option<&Value>,
+    triggers: Option<&Value>,
+    now: Timestamp,
+) -> Markup {
+    let failed = runs.iter().filter(|run| text(run, "/status") == "failed").take(5);
+    let schedules = schedules.map(|list| items(list, "/schedules")).unwrap_or_default();
+    let missed =
+        schedules.iter().filter(|schedule| text(schedule, "/lastFire/outcome") == "failed");
+    let triggers = triggers.map(|list| items(list, "/subscriptions")).unwrap_or_default();
+    let broken = triggers
+        .iter()
+        .filter(|trigger| matches!(text(trigger, "/state"), "failed" | "dead-lettered"));
+    let is_fine = failed.clone().next().is_none()
+        && missed.clone().next().is_none()
+        && broken.clone().next().is_none();
+    html! {
+        @if is_fine { p.muted { "Nothing failed in the last day." } }
+        ul.plain {
+            @for run in failed {
+                li { (status("failed")) " " a href={ "/console/runs/" (segment(text(run, "/runId"))) } { (text(run, "/workflowId")) } " " span.muted { (short(text(run, "/runId"))) " · " (when(now, time(run, "/createdAt"))) } }
+            }
+            @for schedule in missed {
+                li { (status("failed")) " schedule " a href="/console/schedules" { (text(schedule, "/workflowId")) } " " span.muted { (text(schedule, "/lastFire/reason")) @if !flag(schedule, "/enabled") { " · paused" } } }
+            }
+            @for trigger in broken {
+                li { (status(text(trigger, "/state"))) " trigger " a href={ "/console/triggers/" (segment(text(trigger, "/subscriptionId"))) } { (text(trigger, "/workflowId")) } }
+            }
+        }
+    }
+}

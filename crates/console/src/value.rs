@@ -1,0 +1,149 @@
+//! Answers of a host, read without trusting their shape: what is missing is empty, what is strange is shown as it is.
+
+use callboard_protocol::Timestamp;
+use maud::{Markup, PreEscaped, html};
+use serde_json::Value;
+
+/// The longest JSON that a page prints whole.
+const LONGEST_JSON: usize = 60_000;
+/// What a line of a table shows of a value.
+const PREVIEW: usize = 160;
+
+pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub(crate) fn items<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+    value.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+pub(crate) fn number(value: &Value, pointer: &str) -> Option<f64> {
+    value.pointer(pointer).and_then(Value::as_f64)
+}
+
+pub(crate) fn whole(value: &Value, pointer: &str) -> Option<u64> {
+    value.pointer(pointer).and_then(Value::as_u64)
+}
+
+pub(crate) fn flag(value: &Value, pointer: &str) -> bool {
+    value.pointer(pointer).and_then(Value::as_bool).unwrap_or_default()
+}
+
+pub(crate) fn time(value: &Value, pointer: &str) -> Option<Timestamp> {
+    text(value, pointer).parse().ok()
+}
+
+pub(crate) fn fields<'a>(value: &'a Value, pointer: &str) -> Vec<(&'a str, &'a Value)> {
+    let object = value.pointer(pointer).and_then(Value::as_object);
+    object.into_iter().flatten().map(|(name, value)| (name.as_str(), value)).collect()
+}
+
+/// Whether there is nothing in it to show.
+pub(crate) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::String(text) => text.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// A value in one line. Texts stand without quotes.
+pub(crate) fn preview(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => cut(text, PREVIEW),
+        other => cut(&other.to_string(), PREVIEW),
+    }
+}
+
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// JSON for reading, with a little colour.
+pub(crate) fn json(value: &Value) -> Markup {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    let text = if text.len() > LONGEST_JSON { cut(&text, LONGEST_JSON) } else { text };
+    html! { pre.json tabindex="0" { (colour(&text)) } }
+}
+
+/// The same folded away behind a word.
+pub(crate) fn folded(summary: &str, value: &Value) -> Markup {
+    html! {
+        @if !is_empty(value) {
+            details.fold { summary { (summary) } (json(value)) }
+        }
+    }
+}
+
+/// A value where it belongs: texts as texts, small things in a line, the rest as JSON.
+pub(crate) fn shown(value: &Value) -> Markup {
+    match value {
+        Value::String(text) => html! { div.prose { (cut(text, LONGEST_JSON)) } },
+        Value::Object(_) | Value::Array(_) if value.to_string().chars().count() > 72 => json(value),
+        other => html! { code { (other) } },
+    }
+}
+
+/// Marks keys, texts and other values. Works on any text: what is no JSON stays as it is.
+fn colour(text: &str) -> Markup {
+    let mut marked = String::with_capacity(text.len() * 2);
+    let mut rest = text;
+    while let Some(begin) = rest.find('"') {
+        marked.push_str(&escaped(&rest[..begin]));
+        let length = string_length(&rest[begin..]);
+        let (string, after) = rest[begin..].split_at(length);
+        let class = if after.starts_with(':') { "k" } else { "s" };
+        marked.push_str(&format!("<span class=\"{class}\">{}</span>", escaped(string)));
+        rest = after;
+    }
+    marked.push_str(&escaped(rest));
+    PreEscaped(marked)
+}
+
+/// How far a string reaches, both quotes included; to the end where it is not closed.
+fn string_length(text: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, sign) in text.char_indices().skip(1) {
+        match sign {
+            '"' if !is_escaped => return at + 1,
+            '\\' => is_escaped = !is_escaped,
+            _ => is_escaped = false,
+        }
+    }
+    text.len()
+}
+
+fn escaped(text: &str) -> String {
+    html! { (text) }.into_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_is_coloured_and_stays_text() {
+        let marked = json(&json!({ "a\"<b>": "</pre><script>\\", "n": [1, true] })).into_string();
+        assert!(!marked.contains("<script"), "{marked}");
+        assert!(marked.contains("<span class=\"k\">&quot;n&quot;</span>: [\n"), "{marked}");
+        assert!(
+            marked.contains("<span class=\"s\">&quot;&lt;/pre&gt;&lt;script&gt;\\\\&quot;</span>")
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_empty() {
+        let value = json!({ "a": { "b": 3 } });
+        assert_eq!((text(&value, "/a/b"), text(&value, "/x/y")), ("", ""));
+        assert_eq!(whole(&value, "/a/b"), Some(3));
+        assert!(items(&value, "/a").is_empty() && time(&value, "/a").is_none());
+    }
+}

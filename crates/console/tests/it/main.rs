@@ -1,0 +1,8 @@
+//! The console over a made-up host: signing in, forms, headers, refusals, and hostile text on every page.
+
+#![recursion_limit = "512"]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on ends")]
+
+mod host;
+mod hostile;
+mod sign_in;

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::client::Client;
 use crate::commands::{
-    agents, chat, completions, confine, demo, doctor, heartbeats, inbox, keys, memory, org_chart,
-    packs, roster, run, runs, schedules, secrets, serve, triggers, workflows,
+    agents, chat, completions, confine, console, demo, doctor, heartbeats, inbox, keys, memory,
+    org_chart, packs, roster, run, runs, schedules, secrets, serve, triggers, workflows,
 };
 use crate::exit::{CommandError, Exit};
 use crate::handover;
@@ -113,6 +113,8 @@ pub(crate) enum Command {
     OrgChart(org_chart::OrgChartArgs),
     /// Agent packs: new, pack, sign, verify, install, list, remove
     Packs(packs::PacksArgs),
+    /// Print a link that opens the console, signed in
+    Console(console::ConsoleArgs),
     /// Check configuration, data folder, host, key and clock
     Doctor(doctor::DoctorArgs),
     /// A host in a temporary folder and a member at work; needs no key, network or configuration

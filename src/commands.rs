@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod confine;
+pub(crate) mod console;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod heartbeats;

@@ -23,8 +23,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use args::{Cli, Command, Read};
 use commands::{
-    agents, chat, completions, confine, demo, doctor, heartbeats, inbox, keys, memory, org_chart,
-    packs, roster, run, runs, schedules, secrets, serve, triggers, workflows,
+    agents, chat, completions, confine, console, demo, doctor, heartbeats, inbox, keys, memory,
+    org_chart, packs, roster, run, runs, schedules, secrets, serve, triggers, workflows,
 };
 use exit::{CommandError, Exit};
 use screen::output;
@@ -83,6 +83,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Roster(args) => Box::pin(roster::run(args, &connection)).await,
         Command::OrgChart(args) => Box::pin(org_chart::run(args, &connection)).await,
         Command::Packs(args) => Box::pin(packs::run(args, &connection)).await,
+        Command::Console(args) => Box::pin(console::run(args, &connection)).await,
         Command::Doctor(args) => Box::pin(doctor::run(args, &connection)).await,
         Command::Demo(args) => Box::pin(demo::run(args)).await,
         Command::Completions(args) => completions::run(&args),

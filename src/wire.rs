@@ -2,6 +2,7 @@
 
 mod agents;
 pub(crate) mod cli;
+mod console;
 mod engine;
 mod folder;
 mod known;
@@ -25,6 +26,7 @@ use tokio_util::task::TaskTracker;
 use callboard_agents::{AgentRegistry, Policy, conformance};
 use callboard_backends::{Egress, Exporter, OtlpError, OtlpSettings, Reach, SystemLookup};
 use callboard_engine::{Clock, Engine, SystemClock};
+use callboard_protocol::KeyId;
 use callboard_server::{
     App, Downloads, HostNames, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig,
     StaticKey, TestKeys, TestSeams,
@@ -92,6 +94,8 @@ impl Default for Settings {
 pub(crate) struct Host {
     url: String,
     first_key: Option<ApiKey>,
+    /// Signs its first reader in, once; only where this start made the key.
+    console_link: Option<String>,
     store: Arc<SqliteStore>,
     engine: Engine,
     shutdown: CancellationToken,
@@ -177,6 +181,11 @@ impl Host {
         // Nothing after this can fail: a key that was stored and never shown is of use to nobody.
         let first_key = first_key(&keys).await?;
         let router = callboard_server::router(app);
+        let console = console::open(&router);
+        let console_link =
+            first_key.as_ref().and_then(|(id, _)| console::link(&console, address, id.clone()));
+        let first_key = first_key.map(|(_, text)| text);
+        let router = callboard_server::with_pages(router, console.router());
         let tasks = TaskTracker::new();
         if let Some(exporter) = exporter {
             tasks.spawn(exporter.run(engine.clone(), engine.ended(), quiet.clone()));
@@ -189,7 +198,7 @@ impl Host {
         tasks.spawn(metrics.keep_up(shutdown.clone()));
         let connections = process::connections(settings.config.limits.connections);
         tasks.spawn(callboard_server::serve(listener, router, connections, shutdown.clone()));
-        Ok(Self { url, first_key, store, engine, shutdown, quiet, tasks })
+        Ok(Self { url, first_key, console_link, store, engine, shutdown, quiet, tasks })
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -199,6 +208,11 @@ impl Host {
     /// The admin key that this start had to make, if no key was there.
     pub(crate) fn first_key(&self) -> Option<&ApiKey> {
         self.first_key.as_ref()
+    }
+
+    /// The address that signs the holder of that key in at the console, once and soon.
+    pub(crate) fn console_link(&self) -> Option<&str> {
+        self.console_link.as_deref()
     }
 
     /// Stops accepting, lets running steps come to a good place, gives claims back and closes the database.
@@ -265,10 +279,10 @@ async fn open_agents(
     Ok(Arc::new(agents))
 }
 
-async fn first_key(keys: &KeyRing) -> Result<Option<ApiKey>, CommandError> {
+async fn first_key(keys: &KeyRing) -> Result<Option<(KeyId, ApiKey)>, CommandError> {
     let made = keys.bootstrap(SystemClock.now()).await;
     let made = made.map_err(|error| unkept("no first key could be stored", &error))?;
-    Ok(made.map(|key| ApiKey::from(key.reveal().to_owned())))
+    Ok(made.map(|(id, text)| (id, ApiKey::from(text.reveal().to_owned()))))
 }
 
 fn server_config(config: &Config) -> Result<ServerConfig, CommandError> {

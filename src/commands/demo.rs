@@ -116,6 +116,9 @@ async fn show(host: &Host, args: &DemoArgs) -> Result<Ending, CommandError> {
     }
     sum_up(&client, &run).await?;
     say("address", host.url())?;
+    if let Some(link) = host.console_link() {
+        say("console", link)?;
+    }
     if !args.once {
         invite(host.url(), key, &run, &member, &queue)?;
     }

@@ -1,5 +1,7 @@
 //! `callboard keys`: who may talk to the host.
 
+mod whoami;
+
 use clap::{Args, Subcommand};
 use comfy_table::{Cell, Color};
 use serde::Deserialize;
@@ -22,7 +24,7 @@ use crate::screen::{output, words};
   callboard keys list
   callboard keys rotate key_0199f2c4
 
-All of them need a key with the scope admin."
+All but whoami need a key with the scope admin."
 )]
 pub(crate) struct KeysArgs {
     #[command(subcommand)]
@@ -35,6 +37,8 @@ enum KeysCommand {
     Create(CreateArgs),
     /// List the keys of this tenant, without their texts
     List(ListArgs),
+    /// Show what the key that is set is, and what it may
+    Whoami(whoami::WhoamiArgs),
     /// Take a key back at once
     Revoke(RevokeArgs),
     /// Replace a key by a new one with the same rights; the old one stops working at once
@@ -47,6 +51,7 @@ pub(crate) async fn run(args: KeysArgs, earlier: &Connection) -> Result<Exit, Co
     match args.command {
         KeysCommand::Create(args) => create(args, earlier).await,
         KeysCommand::List(args) => list(args, earlier).await,
+        KeysCommand::Whoami(args) => whoami::run(args, earlier).await,
         KeysCommand::Revoke(args) => revoke(args, earlier).await,
         KeysCommand::Rotate(args) => rotate(args, earlier).await,
         KeysCommand::RotateLinks(args) => rotate_links(args, earlier).await,

@@ -8,6 +8,7 @@ mod events;
 mod fork;
 mod list;
 mod pause;
+mod report;
 mod resume;
 mod show;
 mod signal;
@@ -42,6 +43,8 @@ enum RunsCommand {
     Diff(diff::DiffArgs),
     /// Export one run without its secrets
     Bundle(bundle::BundleArgs),
+    /// Print one run as one HTML file
+    Report(report::ReportArgs),
     /// Cancel a run
     Cancel(cancel::CancelArgs),
     /// Pause a run
@@ -63,6 +66,7 @@ pub(crate) async fn run(args: RunsArgs, earlier: &Connection) -> Result<Exit, Co
         RunsCommand::Events(args) => events::run(args, earlier).await,
         RunsCommand::Diff(args) => diff::run(args, earlier).await,
         RunsCommand::Bundle(args) => bundle::run(args, earlier).await,
+        RunsCommand::Report(args) => report::run(args, earlier).await,
         RunsCommand::Cancel(args) => cancel::run(args, earlier).await,
         RunsCommand::Pause(args) => pause::run(args, earlier).await,
         RunsCommand::Resume(args) => resume::run(args, earlier).await,

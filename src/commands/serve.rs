@@ -120,6 +120,9 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, CommandError> {
     if let Some(key) = host.first_key() {
         output::note(&format!("api key: {}", key.expose()));
     }
+    if let Some(link) = host.console_link() {
+        output::note(&format!("console: {link}"));
+    }
     output::line(&format!("listening on {}", host.url()))?;
     tracing::info!(address = host.url(), "serving");
     stop.asked().await;

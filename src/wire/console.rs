@@ -1,0 +1,95 @@
+//! The console over the host's own API: the same router and gate as over a socket, asked in the name of a key.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+
+use callboard_console::{
+    Answer, Api, ApiError, Call, Console, EXTENSION, Frames, Identity, InMemory,
+};
+use callboard_engine::{Clock as _, SystemClock};
+use callboard_protocol::KeyId;
+use callboard_server::{InProcess, InProcessAnswer, InProcessCall, InProcessCaller, Surface};
+
+/// The largest answer that a page is made from; a debug bundle has at most half of it.
+const LARGEST_ANSWER: usize = 16 * 1024 * 1024;
+
+#[derive(Debug)]
+struct HostApi(InProcess);
+
+pub(super) fn open(api: &Surface) -> Console {
+    let api = Arc::new(HostApi(InProcess::new(api.clone())));
+    Console::new(api, Arc::new(InMemory::default()), || SystemClock.now())
+}
+
+/// An address that a browser on this machine can open.
+pub(super) fn link(console: &Console, listens: SocketAddr, key: KeyId) -> Option<String> {
+    let near = match listens.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let address = SocketAddr::new(near, listens.port());
+    Some(format!("http://{address}{}", console.link(key)?))
+}
+
+#[async_trait]
+impl Api for HostApi {
+    async fn sign_in(&self, key: &str) -> Result<Identity, ApiError> {
+        let call = Call::get(format!("{EXTENSION}/whoami"));
+        let answer = self.send(InProcessCaller::Shows(key), &call, None).await?;
+        let body = read(answer).await?.into_result()?;
+        serde_json::from_value(body).map_err(|error| ApiError::Unreachable(error.to_string()))
+    }
+
+    async fn call(&self, caller: &KeyId, call: Call) -> Result<Answer, ApiError> {
+        read(self.send(InProcessCaller::Acts(caller), &call, None).await?).await
+    }
+
+    async fn follow(
+        &self,
+        caller: &KeyId,
+        path: &str,
+        last_seen: Option<u64>,
+    ) -> Result<Frames, ApiError> {
+        let call = Call::get(path);
+        let answer = self.send(InProcessCaller::Acts(caller), &call, last_seen).await?;
+        if !answer.status.is_success() {
+            let refused = read(answer).await?.into_result();
+            return Err(refused.err().unwrap_or_else(broken));
+        }
+        Ok(Box::pin(answer.stream().map(|bytes| Ok(bytes.to_vec()))))
+    }
+}
+
+impl HostApi {
+    async fn send(
+        &self,
+        caller: InProcessCaller<'_>,
+        call: &Call,
+        last_event_id: Option<u64>,
+    ) -> Result<InProcessAnswer, ApiError> {
+        let call = InProcessCall {
+            caller,
+            method: call.method.clone(),
+            path: &call.path,
+            body: call.body.clone(),
+            if_match: call.if_match.as_deref(),
+            last_event_id,
+        };
+        self.0.call(call).await.map_err(|error| ApiError::Unreachable(error.to_string()))
+    }
+}
+
+async fn read(answer: InProcessAnswer) -> Result<Answer, ApiError> {
+    let status = answer.status;
+    let bytes = answer.bytes(LARGEST_ANSWER).await.ok_or_else(broken)?;
+    // Nothing, and what is no JSON, is shown as nothing; the status says what happened.
+    Ok(Answer { status, body: serde_json::from_slice(&bytes).unwrap_or_default() })
+}
+
+fn broken() -> ApiError {
+    ApiError::Unreachable("the answer broke off or is too large".to_owned())
+}

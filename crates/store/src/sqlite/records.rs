@@ -25,10 +25,12 @@ pub(super) struct Kinds(AtomicU64);
 
 impl Kinds {
     pub(super) fn read(db: &Connection) -> Result<Self, rusqlite::Error> {
-        let mut exists = db.prepare("SELECT EXISTS (SELECT 1 FROM records WHERE kind = ?1)")?;
         let kinds = Self::default();
+        let mut exists = db.prepare("SELECT EXISTS (SELECT 1 FROM records WHERE kind = ?1)")?;
         for kind in Kind::ALL {
-            if exists.query_row([kind.as_str()], |row| row.get(0))? {
+            let is_there: bool = exists.query_row([kind.as_str()], |row| row.get(0))?;
+            // Definitions and queues of work write records outside a batch, so most kinds are always asked for.
+            if is_there || !matches!(kind, Kind::File | Kind::Prompt) {
                 kinds.add([*kind]);
             }
         }

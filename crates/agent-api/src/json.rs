@@ -3,7 +3,8 @@
 //! A line is taken apart once, its fields as raw text; only those that matter are read further, and one of an
 //! unexpected type counts as absent. So a change in a corner of an agent's output costs that corner.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,15 +16,23 @@ use crate::transcript::Unreadable;
 pub(crate) type Raw<'a> = Option<&'a RawValue>;
 
 /// A string that borrows from the line where it has no escapes.
-#[derive(Deserialize)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(transparent)]
 struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// A whole line. Only an object is one: a list would be read by position.
-pub(crate) fn line<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, Unreadable> {
-    if !line.trim_start().starts_with('{') {
-        return Err(Unreadable);
+impl Borrow<str> for Borrowed<'_> {
+    fn borrow(&self) -> &str {
+        &self.0
     }
+}
+
+/// An object by the names of its fields.
+#[derive(Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Fields<'a>(#[serde(borrow)] BTreeMap<Borrowed<'a>, &'a RawValue>);
+
+/// A whole line, which is an object.
+pub(crate) fn line(line: &str) -> Result<Fields<'_>, Unreadable> {
     serde_json::from_str(line).map_err(|_| Unreadable)
 }
 
@@ -31,25 +40,43 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(raw: Raw<'a>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-pub(crate) fn string(raw: Raw<'_>) -> Option<Cow<'_, str>> {
-    read::<Borrowed<'_>>(raw).map(|text| text.0)
-}
+impl<'a> Fields<'a> {
+    /// What is null is not there.
+    pub(crate) fn get(&self, name: &str) -> Raw<'a> {
+        self.0.get(name).copied().filter(|raw| raw.get() != "null")
+    }
 
-pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
-    read(raw)
-}
+    pub(crate) fn read<T: Deserialize<'a>>(&self, name: &str) -> Option<T> {
+        read(self.get(name))
+    }
 
-pub(crate) fn boolean(raw: Raw<'_>) -> Option<bool> {
-    read(raw)
-}
+    pub(crate) fn string(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.read::<Borrowed<'_>>(name).map(|text| text.0)
+    }
 
-/// How many bytes a string has, or a value as JSON.
-pub(crate) fn bytes(raw: Raw<'_>) -> u64 {
-    let length = match string(raw) {
-        Some(text) => text.len(),
-        None => raw.map_or(0, |raw| raw.get().len()),
-    };
-    u64::try_from(length).unwrap_or(u64::MAX)
+    /// A string, empty where there is none.
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.string(name).unwrap_or_default().into_owned()
+    }
+
+    /// Whether a field is this string.
+    pub(crate) fn is(&self, name: &str, text: &str) -> bool {
+        self.string(name).as_deref() == Some(text)
+    }
+
+    /// Anything, null where there is nothing.
+    pub(crate) fn value(&self, name: &str) -> Value {
+        self.read(name).unwrap_or_default()
+    }
+
+    /// How many bytes a string has, or a value as JSON.
+    pub(crate) fn bytes(&self, name: &str) -> u64 {
+        let length = match self.string(name) {
+            Some(text) => text.len(),
+            None => self.get(name).map_or(0, |raw| raw.get().len()),
+        };
+        u64::try_from(length).unwrap_or(u64::MAX)
+    }
 }
 
 /// Those of the named fields that say something, as JSON text.

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::json::{self, Raw};
@@ -36,33 +35,17 @@ pub(super) enum Incoming<'a> {
     Unknown,
 }
 
-/// A message of whatever kind, taken apart once.
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow, default)]
-    id: Raw<'a>,
-    #[serde(borrow, default)]
-    method: Raw<'a>,
-    #[serde(borrow, default)]
-    params: Raw<'a>,
-    #[serde(borrow, default)]
-    result: Raw<'a>,
-    #[serde(borrow, default)]
-    error: Raw<'a>,
-}
-
 pub(super) fn read(line: &str) -> Result<Incoming<'_>, Unreadable> {
-    let Message { id, method, params, result, error } = json::line(line)?;
-    Ok(match (id, json::string(method)) {
+    let message = json::line(line)?;
+    let params = message.get("params");
+    Ok(match (message.get("id"), message.string("method")) {
         (None, Some(method)) => Incoming::Notice { method, params },
-        (Some(_), Some(method)) => {
-            Incoming::Request { id: json::read(id).unwrap_or_default(), method, params }
-        }
+        (Some(_), Some(method)) => Incoming::Request { id: message.value("id"), method, params },
         (Some(_), None) => {
-            let id = json::integer(id).unwrap_or_default();
-            match json::read::<Value>(error).filter(Value::is_object) {
-                Some(error) => Incoming::Error { id, error },
-                None => Incoming::Result { id, result: json::read(result).unwrap_or_default() },
+            let id = message.read("id").unwrap_or_default();
+            match message.value("error") {
+                error @ Value::Object(_) => Incoming::Error { id, error },
+                _ => Incoming::Result { id, result: message.value("result") },
             }
         }
         (None, None) => Incoming::Unknown,

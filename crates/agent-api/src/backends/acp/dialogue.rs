@@ -4,14 +4,13 @@ mod consent;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::backends::rpc::{self, Incoming, NO_SUCH_METHOD, give_up, request};
 use crate::error::FailureClass;
 use crate::facet::{ToolBytes, ToolEnd, ToolFacet};
 use crate::grant::Grant;
-use crate::json::{self, Raw};
+use crate::json::{self, Fields, Raw};
 use crate::options::{Origin, Selector};
 use crate::permission::Decision;
 use crate::transcript::{Fact, Failure, Mapper, Terminal, Unreadable};
@@ -48,28 +47,6 @@ struct Tool {
     is_told: bool,
     /// Nothing tells of the use of a tool that was not allowed.
     is_denied: bool,
-}
-
-#[derive(Deserialize)]
-struct Notice<'a> {
-    #[serde(borrow, default)]
-    update: Raw<'a>,
-}
-
-#[derive(Deserialize)]
-struct Update<'a> {
-    #[serde(rename = "sessionUpdate", borrow, default)]
-    kind: Raw<'a>,
-    #[serde(borrow, default)]
-    content: Raw<'a>,
-    #[serde(rename = "toolCallId", borrow, default)]
-    call: Raw<'a>,
-    #[serde(rename = "kind", borrow, default)]
-    tool: Raw<'a>,
-    #[serde(borrow, default)]
-    status: Raw<'a>,
-    #[serde(rename = "rawOutput", borrow, default)]
-    output: Raw<'a>,
 }
 
 impl Dialogue {
@@ -205,26 +182,25 @@ impl Dialogue {
     }
 
     fn update(&mut self, params: Raw<'_>, facts: &mut Vec<Fact>) {
-        let update = json::read::<Notice<'_>>(params).and_then(|notice| json::read(notice.update));
-        let Some(update): Option<Update<'_>> = update else {
+        let notice: Fields<'_> = json::read(params).unwrap_or_default();
+        let Some(update) = notice.read::<Fields<'_>>("update") else {
             return facts.push(Fact::Unknown);
         };
         if !self.prompted {
             return;
         }
-        match json::string(update.kind).as_deref() {
+        let text = || update.value("content")["text"].as_str().unwrap_or_default().to_owned();
+        match update.string("sessionUpdate").as_deref() {
             Some("agent_message_chunk") => {
-                let content: Value = json::read(update.content).unwrap_or_default();
-                let text = content["text"].as_str().unwrap_or_default().to_owned();
+                let text = text();
                 self.answer.push_str(&text);
                 facts.push(Fact::Text(text));
             }
             Some("tool_call" | "tool_call_update") => self.tool(&update, facts),
             Some("agent_thought_chunk") => {
-                let content: Value = json::read(update.content).unwrap_or_default();
-                let text = content["text"].as_str().unwrap_or_default();
+                let text = text();
                 if !text.is_empty() {
-                    facts.push(Fact::Thinking(text.to_owned()));
+                    facts.push(Fact::Thinking(text));
                 }
             }
             Some("plan") => facts.push(Fact::Status("the plan changed".into())),
@@ -241,17 +217,16 @@ impl Dialogue {
     }
 
     /// The title of a tool's use holds its input; its kind is all that is told, once it is no longer pending.
-    fn tool(&mut self, update: &Update<'_>, facts: &mut Vec<Fact>) {
-        let id = json::string(update.call).unwrap_or_default().into_owned();
+    fn tool(&mut self, update: &Fields<'_>, facts: &mut Vec<Fact>) {
+        let id = update.text("toolCallId");
         if !self.tools.contains_key(&id) {
             self.answer.clear();
         }
         let tool = self.tools.entry(id.clone()).or_default();
-        if let Some(kind) = json::string(update.tool) {
+        if let Some(kind) = update.string("kind") {
             tool.kind = kind.into_owned();
         }
-        let status = json::string(update.status);
-        let end = match status.as_deref() {
+        let end = match update.string("status").as_deref() {
             Some("in_progress") => None,
             Some("completed") => Some(ToolEnd::Completed),
             Some("failed") => Some(ToolEnd::Failed),
@@ -266,7 +241,7 @@ impl Dialogue {
         }
         if let Some(end) = end {
             let mut ended = ToolFacet::ended("tool_result", Some(&tool.kind), Some(&id), end);
-            ended.bytes = ToolBytes { result: json::bytes(update.output), ..ToolBytes::default() };
+            ended.bytes = ToolBytes { result: update.bytes("rawOutput"), ..ToolBytes::default() };
             facts.push(Fact::ToolEnded(ended));
         }
     }

@@ -1,52 +1,44 @@
 //! One item of a turn, as both faces of Codex write it.
 
+use std::ops::Deref;
+
 use serde::Deserialize;
 
 use crate::facet::{ToolBytes, ToolEnd, ToolFacet};
-use crate::json::{self, Raw};
+use crate::json::Fields;
 
-/// `codex exec` writes its keys in snake case, the server in camel case.
+/// The fields of an item. `codex exec` writes their names in snake case, the server in camel case.
 #[derive(Deserialize)]
-pub(super) struct Item<'a> {
-    #[serde(rename = "type", borrow, default)]
-    pub(super) kind: Raw<'a>,
-    #[serde(borrow, default)]
-    pub(super) id: Raw<'a>,
-    #[serde(borrow, default)]
-    pub(super) text: Raw<'a>,
-    #[serde(borrow, default)]
-    pub(super) tool: Raw<'a>,
-    #[serde(borrow, default)]
-    pub(super) changes: Raw<'a>,
-    #[serde(borrow, default)]
-    status: Raw<'a>,
-    #[serde(alias = "exitCode", borrow, default)]
-    exit_code: Raw<'a>,
-    #[serde(alias = "aggregatedOutput", borrow, default)]
-    aggregated_output: Raw<'a>,
-    #[serde(borrow, default)]
-    result: Raw<'a>,
+#[serde(transparent)]
+pub(super) struct Item<'a>(#[serde(borrow)] Fields<'a>);
+
+impl<'a> Deref for Item<'a> {
+    type Target = Fields<'a>;
+
+    fn deref(&self) -> &Fields<'a> {
+        &self.0
+    }
 }
 
 impl Item<'_> {
     /// Whether the use of a tool was not allowed.
     pub(super) fn is_declined(&self) -> bool {
-        json::string(self.status).as_deref() == Some("declined")
+        self.is("status", "declined")
     }
 
     pub(super) fn end(&self) -> ToolEnd {
-        let status = json::string(self.status);
-        ToolEnd::failed_if(matches!(status.as_deref(), Some("failed" | "declined")))
+        ToolEnd::failed_if(self.is("status", "failed") || self.is_declined())
     }
 
     /// Adds how much the tool said, and how it exited.
     pub(super) fn weighed(&self, facet: ToolFacet) -> ToolFacet {
         let bytes = ToolBytes {
-            stdout: json::bytes(self.aggregated_output),
-            result: json::bytes(self.result),
+            stdout: self.bytes("aggregated_output").max(self.bytes("aggregatedOutput")),
+            result: self.bytes("result"),
             ..ToolBytes::default()
         };
-        ToolFacet { exit_code: json::integer(self.exit_code), bytes, ..facet }
+        let exit_code = self.read("exit_code").or_else(|| self.read("exitCode"));
+        ToolFacet { exit_code, bytes, ..facet }
     }
 }
 

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::item::{Item, named};
 use crate::error::FailureClass;
 use crate::facet::ToolFacet;
-use crate::json::{self, Raw};
+use crate::json::{self, Fields};
 use crate::transcript::{Conversation, Fact, Failure, Mapper, Terminal, Unreadable};
 
 #[derive(Debug, Default)]
@@ -17,28 +16,6 @@ pub(super) struct Lines {
     thread: Option<String>,
     answer: Option<String>,
     tools: BTreeSet<String>,
-}
-
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(rename = "type", borrow, default)]
-    kind: Raw<'a>,
-    #[serde(borrow, default)]
-    thread_id: Raw<'a>,
-    #[serde(borrow, default)]
-    message: Raw<'a>,
-    #[serde(borrow, default)]
-    error: Raw<'a>,
-    #[serde(borrow, default)]
-    usage: Raw<'a>,
-    #[serde(borrow, default)]
-    item: Raw<'a>,
-}
-
-#[derive(Deserialize)]
-struct Described<'a> {
-    #[serde(borrow, default)]
-    message: Raw<'a>,
 }
 
 /// Where an item stands in its life.
@@ -57,36 +34,35 @@ impl Lines {
 
 impl Mapper for Lines {
     fn read(&mut self, line: &str, facts: &mut Vec<Fact>) -> Result<(), Unreadable> {
-        let line: Line<'_> = json::line(line)?;
-        match json::string(line.kind).as_deref() {
+        let line = json::line(line)?;
+        match line.string("type").as_deref() {
             Some("thread.started") => {
-                let id = json::string(line.thread_id).unwrap_or_default().into_owned();
+                let id = line.text("thread_id");
                 self.thread = Some(id.clone());
                 facts.push(Fact::Session(id));
             }
             Some("turn.started") => facts.push(Fact::Status("turn started".into())),
             Some("turn.completed") => {
-                facts.push(Fact::Usage(usage(line.usage)));
+                facts.push(Fact::Usage(usage(&line.value("usage"))));
                 facts.push(Fact::Status("turn completed".into()));
                 let final_text = self.answer.take();
                 facts.push(Fact::Ended(Terminal::Succeeded { final_text }));
             }
             Some("turn.failed") => {
-                let message = json::read::<Described<'_>>(line.error)
-                    .and_then(|error| json::string(error.message));
-                facts.push(Fact::Ended(Terminal::Failed(failure(&message.unwrap_or_default()))));
+                let error = line.value("error");
+                let message = error["message"].as_str().unwrap_or_default();
+                facts.push(Fact::Ended(Terminal::Failed(failure(message))));
             }
             // Also said of a connection that is being made again; only the turn's end decides.
             Some("error") => {
-                let message = json::string(line.message).unwrap_or_default();
-                let again = message.starts_with("Reconnecting");
+                let again = line.text("message").starts_with("Reconnecting");
                 let said =
                     if again { "connecting to the model again" } else { "the turn has a problem" };
                 facts.push(Fact::Status(said.into()));
             }
-            Some("item.started") => self.item(line.item, Moment::Started, facts),
-            Some("item.updated") => self.item(line.item, Moment::Updated, facts),
-            Some("item.completed") => self.item(line.item, Moment::Completed, facts),
+            Some("item.started") => self.item(&line, Moment::Started, facts),
+            Some("item.updated") => self.item(&line, Moment::Updated, facts),
+            Some("item.completed") => self.item(&line, Moment::Completed, facts),
             _ => facts.push(Fact::Unknown),
         }
         Ok(())
@@ -99,22 +75,19 @@ impl Mapper for Lines {
 }
 
 impl Lines {
-    fn item(&mut self, item: Raw<'_>, moment: Moment, facts: &mut Vec<Fact>) {
-        let Some(item) = json::read::<Item<'_>>(item) else {
+    fn item(&mut self, line: &Fields<'_>, moment: Moment, facts: &mut Vec<Fact>) {
+        let Some(item) = line.read::<Item<'_>>("item") else {
             return facts.push(Fact::Unknown);
         };
-        let kind = json::string(item.kind).unwrap_or_default();
-        match (&*kind, moment) {
+        let kind = item.text("type");
+        match (kind.as_str(), moment) {
             ("agent_message", Moment::Completed) => {
-                let text = json::string(item.text).unwrap_or_default().into_owned();
+                let text = item.text("text");
                 self.answer = Some(text.clone());
                 facts.push(Fact::Text(text));
             }
             ("agent_message", Moment::Started | Moment::Updated) => {}
-            ("reasoning", Moment::Completed) => {
-                let text = json::string(item.text).unwrap_or_default().into_owned();
-                facts.push(Fact::Thinking(text));
-            }
+            ("reasoning", Moment::Completed) => facts.push(Fact::Thinking(item.text("text"))),
             ("reasoning", Moment::Started | Moment::Updated) => {}
             ("todo_list", _) => facts.push(Fact::Status("the list of tasks changed".into())),
             // Not fatal, and possible before the first turn.
@@ -127,13 +100,12 @@ impl Lines {
     }
 
     fn tool(&mut self, kind: &str, item: &Item<'_>, moment: Moment, facts: &mut Vec<Fact>) {
-        let id = json::string(item.id).unwrap_or_default();
-        let name = json::string(item.tool);
+        let (id, name) = (item.text("id"), item.string("tool"));
         let named = |facet| named(facet, self.thread.clone());
         let started = named(ToolFacet::started(kind, name.as_deref(), Some(&id)));
         let grown = named(ToolFacet::grown(kind, name.as_deref(), Some(&id)));
         let ended = named(ToolFacet::ended(kind, name.as_deref(), Some(&id), item.end()));
-        let is_new = self.tools.insert(id.into_owned());
+        let is_new = self.tools.insert(id);
         if is_new {
             facts.push(Fact::ToolStarted(started));
         }
@@ -166,8 +138,7 @@ pub(super) fn failure(message: &str) -> Failure {
 }
 
 /// Of the whole thread, not of this run alone.
-fn usage(raw: Raw<'_>) -> Value {
-    let usage: Value = json::read(raw).unwrap_or_default();
+fn usage(usage: &Value) -> Value {
     json!({
         "input_tokens": usage["input_tokens"].as_u64(),
         "output_tokens": usage["output_tokens"].as_u64(),

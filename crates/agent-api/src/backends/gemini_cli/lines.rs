@@ -1,11 +1,10 @@
 //! The lines of `gemini -o stream-json`.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::FailureClass;
 use crate::facet::{ToolBytes, ToolEnd, ToolFacet};
-use crate::json::{self, Raw};
+use crate::json::{self, Fields};
 use crate::transcript::{Conversation, Fact, Failure, Mapper, Terminal, Unreadable};
 
 #[derive(Debug, Default)]
@@ -13,32 +12,6 @@ pub(super) struct Lines {
     conversation: Conversation,
     /// Text since the last tool.
     answer: String,
-}
-
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(rename = "type", borrow, default)]
-    kind: Raw<'a>,
-    #[serde(borrow, default)]
-    session_id: Raw<'a>,
-    #[serde(borrow, default)]
-    role: Raw<'a>,
-    #[serde(borrow, default)]
-    content: Raw<'a>,
-    #[serde(borrow, default)]
-    tool_name: Raw<'a>,
-    #[serde(borrow, default)]
-    tool_id: Raw<'a>,
-    #[serde(borrow, default)]
-    status: Raw<'a>,
-    #[serde(borrow, default)]
-    output: Raw<'a>,
-    #[serde(borrow, default)]
-    severity: Raw<'a>,
-    #[serde(borrow, default)]
-    error: Raw<'a>,
-    #[serde(borrow, default)]
-    stats: Raw<'a>,
 }
 
 impl Lines {
@@ -49,39 +22,36 @@ impl Lines {
 
 impl Mapper for Lines {
     fn read(&mut self, line: &str, facts: &mut Vec<Fact>) -> Result<(), Unreadable> {
-        let line: Line<'_> = json::line(line)?;
-        match json::string(line.kind).as_deref() {
-            Some("init") => {
-                let id = json::string(line.session_id).unwrap_or_default();
-                facts.push(Fact::Session(id.into_owned()));
-            }
+        let line = json::line(line)?;
+        match line.string("type").as_deref() {
+            Some("init") => facts.push(Fact::Session(line.text("session_id"))),
             Some("message") => {
                 // The other role is the prompt's echo.
-                if json::string(line.role).as_deref() == Some("assistant") {
-                    let text = json::string(line.content).unwrap_or_default().into_owned();
+                if line.is("role", "assistant") {
+                    let text = line.text("content");
                     self.answer.push_str(&text);
                     facts.push(Fact::Text(text));
                 }
             }
             Some("tool_use") => {
                 self.answer.clear();
-                let (name, id) = (json::string(line.tool_name), json::string(line.tool_id));
+                let (name, id) = (line.string("tool_name"), line.string("tool_id"));
                 let tool = ToolFacet::started("tool_use", name.as_deref(), id.as_deref());
                 facts.push(Fact::ToolStarted(tool));
             }
             Some("tool_result") => facts.push(Fact::ToolEnded(tool_result(&line))),
             Some("error") => {
-                let warns = json::string(line.severity).as_deref() == Some("warning");
+                let warns = line.is("severity", "warning");
                 let said = if warns { "gemini warns" } else { "gemini has a problem" };
                 facts.push(Fact::Status(said.into()));
             }
             Some("result") => {
-                facts.push(Fact::Usage(usage(line.stats)));
-                let succeeded = json::string(line.status).as_deref() == Some("success");
+                facts.push(Fact::Usage(usage(&line.value("stats"))));
+                let succeeded = line.is("status", "success");
                 facts.push(Fact::Ended(if succeeded {
                     Terminal::Succeeded { final_text: Some(std::mem::take(&mut self.answer)) }
                 } else {
-                    Terminal::Failed(failure(line.error))
+                    Terminal::Failed(failure(&line.value("error")))
                 }));
             }
             _ => facts.push(Fact::Unknown),
@@ -109,25 +79,23 @@ impl Mapper for Lines {
     }
 }
 
-fn tool_result(line: &Line<'_>) -> ToolFacet {
-    let end = ToolEnd::failed_if(json::string(line.status).as_deref() != Some("success"));
-    let id = json::string(line.tool_id);
+fn tool_result(line: &Fields<'_>) -> ToolFacet {
+    let end = ToolEnd::failed_if(!line.is("status", "success"));
+    let id = line.string("tool_id");
     let mut tool = ToolFacet::ended("tool_result", None, id.as_deref(), end);
-    tool.bytes = ToolBytes { result: json::bytes(line.output), ..ToolBytes::default() };
+    tool.bytes = ToolBytes { result: line.bytes("output"), ..ToolBytes::default() };
     tool
 }
 
 /// The message may hold the body of an HTTP answer: only its status is used.
-fn failure(error: Raw<'_>) -> Failure {
-    let error: Value = json::read(error).unwrap_or_default();
+fn failure(error: &Value) -> Failure {
     match json::http_status(error["message"].as_str().unwrap_or_default()) {
         Some(status) => Failure::http(status),
         None => Failure::new(FailureClass::Crashed, "the agent reported a failure"),
     }
 }
 
-fn usage(raw: Raw<'_>) -> Value {
-    let stats: Value = json::read(raw).unwrap_or_default();
+fn usage(stats: &Value) -> Value {
     json!({
         "input_tokens": stats["input_tokens"].as_u64(),
         "output_tokens": stats["output_tokens"].as_u64(),

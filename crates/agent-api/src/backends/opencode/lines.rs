@@ -1,11 +1,10 @@
 //! The lines of `opencode run --format json`.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::FailureClass;
 use crate::facet::{ToolBytes, ToolEnd, ToolFacet};
-use crate::json::{self, Raw};
+use crate::json::{self, Fields};
 use crate::transcript::{Conversation, Fact, Failure, Mapper, Terminal, Unreadable};
 
 #[derive(Debug, Default)]
@@ -24,44 +23,6 @@ struct Spent {
     cached: Option<u64>,
 }
 
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(rename = "type", borrow, default)]
-    kind: Raw<'a>,
-    #[serde(rename = "sessionID", borrow, default)]
-    session: Raw<'a>,
-    #[serde(borrow, default)]
-    part: Raw<'a>,
-    #[serde(borrow, default)]
-    error: Raw<'a>,
-}
-
-#[derive(Default, Deserialize)]
-struct Part<'a> {
-    #[serde(borrow, default)]
-    text: Raw<'a>,
-    #[serde(borrow, default)]
-    reason: Raw<'a>,
-    #[serde(borrow, default)]
-    tokens: Raw<'a>,
-    #[serde(borrow, default)]
-    tool: Raw<'a>,
-    #[serde(rename = "callID", borrow, default)]
-    call: Raw<'a>,
-    #[serde(borrow, default)]
-    state: Raw<'a>,
-}
-
-#[derive(Default, Deserialize)]
-struct State<'a> {
-    #[serde(borrow, default)]
-    status: Raw<'a>,
-    #[serde(borrow, default)]
-    output: Raw<'a>,
-    #[serde(borrow, default)]
-    metadata: Raw<'a>,
-}
-
 impl Lines {
     pub(super) fn new(conversation: Conversation) -> Self {
         Self { conversation, ..Self::default() }
@@ -70,36 +31,35 @@ impl Lines {
 
 impl Mapper for Lines {
     fn read(&mut self, line: &str, facts: &mut Vec<Fact>) -> Result<(), Unreadable> {
-        let line: Line<'_> = json::line(line)?;
-        if let Some(id) = json::string(line.session) {
+        let line = json::line(line)?;
+        if let Some(id) = line.string("sessionID") {
             facts.push(Fact::Session(id.into_owned()));
         }
-        let part: Part<'_> = json::read(line.part).unwrap_or_default();
-        match json::string(line.kind).as_deref() {
+        let part: Fields<'_> = line.read("part").unwrap_or_default();
+        match line.string("type").as_deref() {
             Some("step_start") => {
                 self.answer.clear();
                 facts.push(Fact::Status("step started".into()));
             }
             Some("text") => {
-                let text = json::string(part.text).unwrap_or_default().into_owned();
+                let text = part.text("text");
                 self.answer.push_str(&text);
                 facts.push(Fact::Text(text));
             }
             Some("tool_use") => tool(&part, facts),
             Some("step_finish") => {
-                facts.push(Fact::Usage(self.spent.and(part.tokens)));
+                facts.push(Fact::Usage(self.spent.and(&part.value("tokens"))));
                 facts.push(Fact::Status("step finished".into()));
                 // `tool-calls` and the like announce another step.
-                if json::string(part.reason).as_deref() == Some("stop") {
+                if part.is("reason", "stop") {
                     let final_text = Some(std::mem::take(&mut self.answer));
                     facts.push(Fact::Ended(Terminal::Succeeded { final_text }));
                 }
             }
-            Some("reasoning") => {
-                let text = json::string(part.text).unwrap_or_default().into_owned();
-                facts.push(Fact::Thinking(text));
+            Some("reasoning") => facts.push(Fact::Thinking(part.text("text"))),
+            Some("error") => {
+                facts.push(Fact::Ended(Terminal::Failed(failure(&line.value("error")))))
             }
-            Some("error") => facts.push(Fact::Ended(Terminal::Failed(failure(line.error)))),
             _ => facts.push(Fact::Unknown),
         }
         Ok(())
@@ -112,22 +72,20 @@ impl Mapper for Lines {
 }
 
 /// A tool is told once, when it has ended.
-fn tool(part: &Part<'_>, facts: &mut Vec<Fact>) {
-    let (name, id) = (json::string(part.tool), json::string(part.call));
-    let state: State<'_> = json::read(part.state).unwrap_or_default();
-    let end = ToolEnd::failed_if(json::string(state.status).as_deref() != Some("completed"));
-    let metadata: Value = json::read(state.metadata).unwrap_or_default();
+fn tool(part: &Fields<'_>, facts: &mut Vec<Fact>) {
+    let (name, id) = (part.string("tool"), part.string("callID"));
+    let state: Fields<'_> = part.read("state").unwrap_or_default();
+    let end = ToolEnd::failed_if(!state.is("status", "completed"));
     facts.push(Fact::ToolStarted(ToolFacet::started("tool_use", name.as_deref(), id.as_deref())));
     facts.push(Fact::ToolEnded(ToolFacet {
-        exit_code: metadata["exit"].as_i64(),
-        bytes: ToolBytes { result: json::bytes(state.output), ..ToolBytes::default() },
+        exit_code: state.value("metadata")["exit"].as_i64(),
+        bytes: ToolBytes { result: state.bytes("output"), ..ToolBytes::default() },
         ..ToolFacet::ended("tool_result", name.as_deref(), id.as_deref(), end)
     }));
 }
 
 /// Headers and body of the provider's answer stand beside the status, and stay there.
-fn failure(raw: Raw<'_>) -> Failure {
-    let error: Value = json::read(raw).unwrap_or_default();
+fn failure(error: &Value) -> Failure {
     let status = error["data"]["statusCode"].as_u64().and_then(|code| u16::try_from(code).ok());
     match (status, error["name"].as_str()) {
         (Some(status), _) => Failure::http(status),
@@ -142,8 +100,7 @@ fn failure(raw: Raw<'_>) -> Failure {
 }
 
 impl Spent {
-    fn and(&mut self, raw: Raw<'_>) -> Value {
-        let tokens: Value = json::read(raw).unwrap_or_default();
+    fn and(&mut self, tokens: &Value) -> Value {
         let add = |sum: &mut Option<u64>, more: &Value| {
             if let Some(more) = more.as_u64() {
                 *sum = Some(sum.unwrap_or_default().saturating_add(more));

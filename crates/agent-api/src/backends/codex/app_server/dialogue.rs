@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::consent::Asked;
@@ -10,7 +9,7 @@ use super::items::Tool;
 use crate::backends::codex::lines;
 use crate::backends::rpc::{self, Incoming, give_up, request};
 use crate::error::FailureClass;
-use crate::json::{self, Raw};
+use crate::json::{self, Fields, Raw};
 use crate::options::{Origin, Selector};
 use crate::permission::Decision;
 use crate::transcript::{Fact, Failure, Mapper, Terminal, Unreadable};
@@ -61,28 +60,6 @@ pub(super) struct Dialogue {
     pub(super) tools: BTreeMap<String, Tool>,
     /// What waits for a decision.
     pub(super) open: BTreeMap<String, Asked>,
-}
-
-/// What most notices have.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Notice<'a> {
-    #[serde(borrow, default)]
-    thread_id: Raw<'a>,
-    #[serde(borrow, default)]
-    pub(super) item_id: Raw<'a>,
-    #[serde(borrow, default)]
-    delta: Raw<'a>,
-    #[serde(borrow, default)]
-    pub(super) item: Raw<'a>,
-    #[serde(borrow, default)]
-    turn: Raw<'a>,
-    #[serde(borrow, default)]
-    token_usage: Raw<'a>,
-    #[serde(borrow, default)]
-    will_retry: Raw<'a>,
-    #[serde(borrow, default)]
-    request_id: Raw<'a>,
 }
 
 impl Dialogue {
@@ -170,31 +147,30 @@ impl Dialogue {
     }
 
     fn noticed(&mut self, method: &str, params: Raw<'_>, facts: &mut Vec<Fact>) {
-        let notice: Notice<'_> = json::read(params).unwrap_or_default();
-        let thread = json::string(notice.thread_id);
+        let notice: Fields<'_> = json::read(params).unwrap_or_default();
+        let thread = notice.string("threadId");
         // Codex may have others work for it; what they say is between them.
         if thread.is_some() && thread.as_deref() != self.thread.as_deref() {
             return;
         }
         match method {
             "item/agentMessage/delta" => {
-                let id = json::string(notice.item_id).unwrap_or_default().into_owned();
-                self.streamed.insert(id);
-                let text = json::string(notice.delta).unwrap_or_default().into_owned();
-                facts.push(Fact::Text(text));
+                self.streamed.insert(notice.text("itemId"));
+                facts.push(Fact::Text(notice.text("delta")));
             }
             "item/reasoning/summaryTextDelta" => {
-                let text = json::string(notice.delta).unwrap_or_default().into_owned();
-                facts.push(Fact::Thinking(text));
+                facts.push(Fact::Thinking(notice.text("delta")));
             }
             "item/started" => self.started(&notice, facts),
             "item/completed" => self.completed(&notice, facts),
             "item/commandExecution/outputDelta" => self.runs(&notice, facts),
-            "thread/tokenUsage/updated" => facts.push(Fact::Usage(usage(notice.token_usage))),
+            "thread/tokenUsage/updated" => {
+                facts.push(Fact::Usage(usage(&notice.value("tokenUsage"))))
+            }
             "turn/started" => facts.push(Fact::Status("turn started".into())),
-            "turn/completed" => self.finish(notice.turn, facts),
+            "turn/completed" => self.finish(&notice.value("turn"), facts),
             "error" => {
-                let again = json::boolean(notice.will_retry).unwrap_or_default();
+                let again = notice.read("willRetry").unwrap_or_default();
                 let said =
                     if again { "connecting to the model again" } else { "the turn has a problem" };
                 facts.push(Fact::Status(said.into()));
@@ -203,17 +179,15 @@ impl Dialogue {
                 facts.push(Fact::Status("codex warns".into()));
             }
             "serverRequest/resolved" => {
-                let id: Value = json::read(notice.request_id).unwrap_or_default();
-                self.open.remove(&id.to_string());
+                self.open.remove(&notice.value("requestId").to_string());
             }
             method if is_noise(method) => {}
             _ => facts.push(Fact::Unknown),
         }
     }
 
-    fn finish(&mut self, turn: Raw<'_>, facts: &mut Vec<Fact>) {
+    fn finish(&mut self, turn: &Value, facts: &mut Vec<Fact>) {
         self.open.clear();
-        let turn: Value = json::read(turn).unwrap_or_default();
         match turn["status"].as_str() {
             Some("completed") => {
                 facts.push(Fact::Status("turn completed".into()));
@@ -271,8 +245,7 @@ fn failure(error: &Value) -> Failure {
 }
 
 /// Of the whole thread, not of this turn alone.
-fn usage(raw: Raw<'_>) -> Value {
-    let usage: Value = json::read(raw).unwrap_or_default();
+fn usage(usage: &Value) -> Value {
     let total = &usage["total"];
     json!({
         "input_tokens": total["inputTokens"].as_u64(),

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::dialogue::{Dialogue, Notice};
+use super::dialogue::Dialogue;
 use crate::backends::codex::item::{Item, named};
 use crate::facet::ToolFacet;
-use crate::json;
+use crate::json::Fields;
 use crate::transcript::Fact;
 
 /// One use of a tool. It is told once it is known to be used: an item is there before anybody has allowed it.
@@ -20,8 +20,8 @@ pub(super) struct Tool {
 }
 
 impl Dialogue {
-    pub(super) fn started(&mut self, notice: &Notice<'_>, facts: &mut Vec<Fact>) {
-        let Some(item) = json::read::<Item<'_>>(notice.item) else {
+    pub(super) fn started(&mut self, notice: &Fields<'_>, facts: &mut Vec<Fact>) {
+        let Some(item) = notice.read::<Item<'_>>("item") else {
             return facts.push(Fact::Unknown);
         };
         if let Some((id, kind)) = tool(&item) {
@@ -29,22 +29,21 @@ impl Dialogue {
             self.answer = None;
             self.tools.entry(id).or_insert_with(|| Tool {
                 kind,
-                name: json::string(item.tool).map(Into::into),
-                changes: json::read(item.changes).unwrap_or_default(),
+                name: item.string("tool").map(Into::into),
+                changes: item.value("changes"),
                 ..Tool::default()
             });
         }
     }
 
-    pub(super) fn completed(&mut self, notice: &Notice<'_>, facts: &mut Vec<Fact>) {
-        let Some(item) = json::read::<Item<'_>>(notice.item) else {
+    pub(super) fn completed(&mut self, notice: &Fields<'_>, facts: &mut Vec<Fact>) {
+        let Some(item) = notice.read::<Item<'_>>("item") else {
             return facts.push(Fact::Unknown);
         };
-        match json::string(item.kind).as_deref() {
+        match item.string("type").as_deref() {
             Some("agentMessage") => {
-                let text = json::string(item.text).unwrap_or_default().into_owned();
-                let id = json::string(item.id).unwrap_or_default();
-                if !self.streamed.remove(&*id) {
+                let text = item.text("text");
+                if !self.streamed.remove(&item.text("id")) {
                     facts.push(Fact::Text(text.clone()));
                 }
                 self.answer = Some(text);
@@ -59,9 +58,8 @@ impl Dialogue {
     }
 
     /// It prints something, so it was allowed to run.
-    pub(super) fn runs(&mut self, notice: &Notice<'_>, facts: &mut Vec<Fact>) {
-        let id = json::string(notice.item_id).unwrap_or_default();
-        self.tell(&id, facts);
+    pub(super) fn runs(&mut self, notice: &Fields<'_>, facts: &mut Vec<Fact>) {
+        self.tell(&notice.text("itemId"), facts);
     }
 
     /// Tells of a tool once.
@@ -93,12 +91,12 @@ impl Dialogue {
 
 /// The id of an item that is the use of a tool, with what `codex exec` calls it.
 fn tool(item: &Item<'_>) -> Option<(String, &'static str)> {
-    let kind = match &*json::string(item.kind)? {
+    let kind = match &*item.string("type")? {
         "commandExecution" => "command_execution",
         "fileChange" => "file_change",
         "mcpToolCall" => "mcp_tool_call",
         "webSearch" => "web_search",
         _ => return None,
     };
-    Some((json::string(item.id)?.into_owned(), kind))
+    Some((item.string("id")?.into_owned(), kind))
 }

@@ -113,7 +113,7 @@ pub(crate) enum Command {
     OrgChart(org_chart::OrgChartArgs),
     /// Agent packs: new, pack, sign, verify, install, list, remove
     Packs(packs::PacksArgs),
-    /// Print a link that opens the console, signed in
+    /// Print a link that opens the console, signed in; with --url, show another host
     Console(console::ConsoleArgs),
     /// Check configuration, data folder, host, key and clock
     Doctor(doctor::DoctorArgs),
@@ -216,6 +216,11 @@ impl Connection {
 
     pub(crate) fn is_given(&self) -> bool {
         self.url.is_some() || self.key.is_some()
+    }
+
+    /// Whether a host was named here, and not by the environment.
+    pub(crate) fn names_url(&self) -> bool {
+        self.url.is_some()
     }
 
     pub(crate) fn url(&self) -> String {

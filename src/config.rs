@@ -56,6 +56,7 @@ pub(crate) struct Config {
     pub(crate) sandbox: sections::Sandbox,
     pub(crate) orchestration: sections::Orchestration,
     pub(crate) retention: sections::Retention,
+    pub(crate) console: sections::Console,
 }
 
 impl Config {

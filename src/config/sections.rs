@@ -1,5 +1,5 @@
-//! The sections that are a few keys each: `[agents]`, `[budgets]`, `[deployments]`, `[orchestration]`, `[retention]`,
-//! `[roster]`, `[sandbox]`, `[tools]`.
+//! The sections that are a few keys each: `[agents]`, `[budgets]`, `[console]`, `[deployments]`, `[orchestration]`,
+//! `[retention]`, `[roster]`, `[sandbox]`, `[tools]`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
 use callboard_agents::{DeploymentPolicy, EvalGate, LATEST, ModelRef, ModelTable, RatePolicy};
+use callboard_console::Lifetime;
 use callboard_core::{Confidence, EXECUTION_MODEL, WIDEST_WINDOW};
 use callboard_engine::Sweeper;
 use callboard_protocol::{AgentsCapability, EffectiveBudget, InstallScope};
@@ -188,6 +189,30 @@ fn days<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, 
         let days = u64::try_from(days).ok().filter(|it| (least..=MOST_DAYS).contains(it))?;
         Some(Some(Duration::from_secs(days * DAY)))
     })
+}
+
+/// A year: a browser that is signed in for longer is one that nobody remembers.
+const MOST_MINUTES: u64 = 525_600;
+
+/// How long somebody stays signed in at the console.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Console {
+    #[serde(deserialize_with = "whole::<_, _, 1, MOST_MINUTES>")]
+    session_idle_minutes: Option<u64>,
+    #[serde(deserialize_with = "whole::<_, _, 1, MOST_MINUTES>")]
+    session_max_minutes: Option<u64>,
+}
+
+impl Console {
+    pub(crate) fn lifetime(self) -> Lifetime {
+        let usual = Lifetime::default();
+        let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
+        Lifetime {
+            idle: self.session_idle_minutes.map_or(usual.idle, minutes),
+            longest: self.session_max_minutes.map_or(usual.longest, minutes),
+        }
+    }
 }
 
 /// Whether agents can be hired here.

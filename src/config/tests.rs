@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use callboard_agents::{EvalGate, ModelRef, TokenUsage};
 use callboard_backends::{BaseUrl, McpWay, ProviderKind};
+use callboard_console::Lifetime;
 use callboard_protocol::{AgentsCapability, ModelClass};
 use callboard_server::ServerConfig;
 
@@ -100,6 +101,10 @@ fn small_sections_are_read() {
     assert_eq!(read("").retention.runs, None);
     let retention = read("[retention]\nruns_days = 7").retention;
     assert_eq!((retention.runs, retention.days()), (Some(Duration::from_secs(604_800)), Some(7)));
+    assert_eq!(read("").console.lifetime(), Lifetime::default());
+    let console = read("[console]\nsession_idle_minutes = 30\nsession_max_minutes = 60").console;
+    let (idle, longest) = (Duration::from_secs(1800), Duration::from_secs(3600));
+    assert_eq!(console.lifetime(), Lifetime { idle, longest });
     let root = read("[sandbox]\nuser = \"root\"").sandbox.user.unwrap();
     assert_eq!((root.uid, root.gid), (0, 0));
 }

@@ -7,32 +7,40 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 
 use callboard_console::{
-    Answer, Api, ApiError, Call, Console, EXTENSION, Frames, Identity, InMemory,
+    Answer, Api, ApiError, Call, Console, EXTENSION, Frames, Identity, InMemory, Lifetime,
 };
 use callboard_engine::{Clock as _, SystemClock};
 use callboard_protocol::KeyId;
 use callboard_server::{InProcess, InProcessAnswer, InProcessCall, InProcessCaller, Surface};
 
 /// The largest answer that a page is made from; a debug bundle has at most half of it.
-const LARGEST_ANSWER: usize = 16 * 1024 * 1024;
+pub(crate) const LARGEST_ANSWER: usize = 16 * 1024 * 1024;
 
 #[derive(Debug)]
 struct HostApi(InProcess);
 
-pub(super) fn open(api: &Surface) -> Console {
-    let api = Arc::new(HostApi(InProcess::new(api.clone())));
-    Console::new(api, Arc::new(InMemory::default()), || SystemClock.now())
+pub(super) fn open(api: &Surface, lifetime: Lifetime) -> Console {
+    over(Arc::new(HostApi(InProcess::new(api.clone()))), lifetime)
 }
 
-/// An address that a browser on this machine can open.
-pub(super) fn link(console: &Console, listens: SocketAddr, key: KeyId) -> Option<String> {
+/// A console over any API, whose sessions end with this process.
+pub(crate) fn over(api: Arc<dyn Api>, lifetime: Lifetime) -> Console {
+    Console::new(api, Arc::new(InMemory::new(lifetime)), lifetime, || SystemClock.now())
+}
+
+/// An address that a browser on this machine can open, and that signs it in.
+pub(crate) fn link(console: &Console, listens: SocketAddr, key: KeyId) -> Option<String> {
+    Some(format!("{}{}", near(listens), console.link(key)?))
+}
+
+/// Where a browser on this machine finds who listens.
+pub(crate) fn near(listens: SocketAddr) -> String {
     let near = match listens.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip => ip,
     };
-    let address = SocketAddr::new(near, listens.port());
-    Some(format!("http://{address}{}", console.link(key)?))
+    format!("http://{}", SocketAddr::new(near, listens.port()))
 }
 
 #[async_trait]

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// The key that every host of these tests is started with: it may do everything.
 pub(crate) const KEY: &str = "cbtest_everything";
@@ -32,7 +32,7 @@ impl Host {
         Self::of(command)
     }
 
-    /// Starts a host as the command says, and waits until it serves.
+    /// Starts a host, or a console, as the command says, and waits until it serves.
     pub(crate) fn of(mut command: Command) -> Result<Self> {
         let mut child = command.spawn().context("the binary does not start")?;
         let (log, ended) = collect(child.stderr.take().context("no standard error")?);
@@ -41,10 +41,9 @@ impl Host {
         let mut host = Self { child, url: String::new(), log, ended };
         match lines.recv_timeout(PATIENCE) {
             Ok(line) => {
-                let url = line
-                    .trim_end()
-                    .strip_prefix("listening on ")
-                    .context("an unexpected first line")?;
+                let url = line.trim_end();
+                let url = url.strip_prefix("listening on ").unwrap_or(url);
+                ensure!(url.starts_with("http://"), "an unexpected first line: {url}");
                 url.clone_into(&mut host.url);
                 Ok(host)
             }

@@ -4,6 +4,7 @@ mod bench;
 mod child;
 mod interop;
 mod say;
+mod screenshots;
 mod source;
 mod sse;
 mod tidy;
@@ -29,6 +30,8 @@ enum Task {
     Errors,
     /// Run the protocol's fixtures and schemas against the built binary
     Interop(interop::Options),
+    /// Make the pictures of the console that the documentation shows; needs chromium and chromium-driver
+    Screenshots(screenshots::Options),
     /// Measure the release binary beside the machine's raw limits
     Bench(bench::Options),
 }
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Errors => tidy::write_error_page(),
         Task::Interop(options) => interop::run(&options),
+        Task::Screenshots(options) => screenshots::run(&options),
         Task::Bench(options) => bench::run(&options),
     };
     match outcome {

@@ -59,18 +59,35 @@ function follow(place) {
   place.append(sign);
   /** @param {string} text @param {boolean} off */
   const say = (text, off) => { sign.textContent = text; sign.classList.toggle("off", off); };
-  const source = new EventSource(place.dataset.live ?? "");
-  source.addEventListener("open", () => say("live", false));
-  source.addEventListener("error", () => {
-    if (source.readyState !== EventSource.CLOSED) return say("reconnecting …", true);
-    // The host answered and refused: signed out, or it is starting. Look again like a reader would.
-    say("reconnecting …", true);
-    setTimeout(() => location.reload(), 2000);
-  });
-  source.addEventListener("row", (event) => append(place, /** @type {MessageEvent} */ (event)));
-  source.addEventListener("replace", (event) => replace(/** @type {MessageEvent} */ (event).data));
-  source.addEventListener("done", () => { source.close(); say("", false); });
-  addEventListener("pagehide", () => source.close());
+  const connect = () => {
+    const source = new EventSource(behind(place));
+    source.addEventListener("open", () => say("live", false));
+    source.addEventListener("error", () => {
+      say("reconnecting …", true);
+      // A broken connection the browser mends by itself; an answer that is no stream it takes for the last word.
+      if (source.readyState === EventSource.CLOSED) setTimeout(lookAgain, 1000);
+    });
+    source.addEventListener("row", (event) => append(place, /** @type {MessageEvent} */ (event)));
+    source.addEventListener("replace", (event) => replace(/** @type {MessageEvent} */ (event).data));
+    source.addEventListener("done", () => { source.close(); say("", false); });
+    addEventListener("pagehide", () => source.close());
+  };
+  // Signed out: the page leads to where one signs in. Back again: go on. Otherwise the host is still in trouble.
+  const lookAgain = async () => {
+    const answer = await fetch(location.href, { method: "HEAD", redirect: "manual" }).catch(() => null);
+    if (answer?.ok) connect();
+    else if (answer?.type === "opaqueredirect") location.reload();
+    else setTimeout(lookAgain, 1000);
+  };
+  connect();
+}
+
+/** The stream from behind the last row that is here. @param {HTMLElement} place */
+function behind(place) {
+  const url = new URL(place.dataset.live ?? "", location.href);
+  const last = /** @type {HTMLElement | null | undefined} */ (place.querySelector("[data-rows]")?.lastElementChild);
+  if (last?.dataset.last && Number(last.dataset.last) > Number(url.searchParams.get("after"))) url.searchParams.set("after", last.dataset.last);
+  return url.href;
 }
 
 /** @param {string} html @returns {Element | null} */

@@ -27,7 +27,7 @@ use callboard_protocol::{KeyId, Timestamp};
 
 pub use api::{Answer, Api, ApiError, Call, EXTENSION, Frames, Identity, Refused, segment};
 pub use report::{Told, report};
-pub use session::{CODE_LASTS, Hash, InMemory, Secret, Session, Sessions};
+pub use session::{CODE_LASTS, Hash, InMemory, Lifetime, Secret, Session, Sessions};
 
 use session::Codes;
 
@@ -40,6 +40,7 @@ pub struct Console {
 struct Inner {
     api: Arc<dyn Api>,
     sessions: Arc<dyn Sessions>,
+    lifetime: Lifetime,
     codes: Codes,
     now: fn() -> Timestamp,
 }
@@ -51,8 +52,14 @@ impl fmt::Debug for Inner {
 }
 
 impl Console {
-    pub fn new(api: Arc<dyn Api>, sessions: Arc<dyn Sessions>, now: fn() -> Timestamp) -> Self {
-        Self { inner: Arc::new(Inner { api, sessions, codes: Codes::default(), now }) }
+    pub fn new(
+        api: Arc<dyn Api>,
+        sessions: Arc<dyn Sessions>,
+        lifetime: Lifetime,
+        now: fn() -> Timestamp,
+    ) -> Self {
+        let codes = Codes::default();
+        Self { inner: Arc::new(Inner { api, sessions, lifetime, codes, now }) }
     }
 
     /// Everything at `/` and below `/console`.
@@ -73,6 +80,10 @@ impl Console {
 
     fn sessions(&self) -> &dyn Sessions {
         self.inner.sessions.as_ref()
+    }
+
+    fn lifetime(&self) -> Lifetime {
+        self.inner.lifetime
     }
 
     fn now(&self) -> Timestamp {

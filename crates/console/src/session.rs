@@ -13,10 +13,6 @@ use callboard_protocol::{KeyId, Timestamp};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-/// A session that nobody uses for this long is over.
-pub(crate) const IDLE: Duration = Duration::from_secs(8 * 60 * 60);
-/// However busy, a session ends.
-pub(crate) const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How long a one-time code waits.
 pub const CODE_LASTS: Duration = Duration::from_secs(10 * 60);
 /// Browsers that one key is signed in with; the oldest gives way.
@@ -38,6 +34,23 @@ pub struct Session {
     pub seen: Timestamp,
 }
 
+/// How long sessions last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lifetime {
+    /// A session that nobody uses for this long is over.
+    pub idle: Duration,
+    /// However busy, a session ends.
+    pub longest: Duration,
+}
+
+impl Default for Lifetime {
+    /// A working day, and a week.
+    fn default() -> Self {
+        let hour = Duration::from_secs(60 * 60);
+        Self { idle: hour * 8, longest: hour * 24 * 7 }
+    }
+}
+
 /// Where sessions rest.
 pub trait Sessions: fmt::Debug + Send + Sync {
     fn put(&self, hash: Hash, session: Session);
@@ -49,7 +62,16 @@ pub trait Sessions: fmt::Debug + Send + Sync {
 
 /// Sessions that end with the process.
 #[derive(Debug, Default)]
-pub struct InMemory(Mutex<HashMap<Hash, Session>>);
+pub struct InMemory {
+    all: Mutex<HashMap<Hash, Session>>,
+    lifetime: Lifetime,
+}
+
+impl InMemory {
+    pub fn new(lifetime: Lifetime) -> Self {
+        Self { all: Mutex::default(), lifetime }
+    }
+}
 
 /// One-time codes. They live for minutes, so they need not outlive the process.
 #[derive(Debug, Default)]
@@ -94,15 +116,15 @@ impl fmt::Debug for Secret {
 }
 
 impl Session {
-    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
-        now.since(self.seen) > IDLE || now.since(self.created) > LONGEST
+    pub(crate) fn is_over(&self, now: Timestamp, lifetime: Lifetime) -> bool {
+        now.since(self.seen) > lifetime.idle || now.since(self.created) > lifetime.longest
     }
 }
 
 impl Sessions for InMemory {
     fn put(&self, hash: Hash, session: Session) {
-        let mut all = lock(&self.0);
-        all.retain(|_, other| !other.is_over(session.seen));
+        let mut all = lock(&self.all);
+        all.retain(|_, other| !other.is_over(session.seen, self.lifetime));
         all.insert(hash, session.clone());
         let of_key = all.iter().filter(|(_, other)| other.key == session.key);
         if of_key.clone().count() > MOST_PER_KEY {
@@ -112,15 +134,15 @@ impl Sessions for InMemory {
     }
 
     fn find(&self, hash: &Hash) -> Option<Session> {
-        lock(&self.0).get(hash).cloned()
+        lock(&self.all).get(hash).cloned()
     }
 
     fn remove(&self, hash: &Hash) {
-        lock(&self.0).remove(hash);
+        lock(&self.all).remove(hash);
     }
 
     fn remove_all_of(&self, key: &KeyId) {
-        lock(&self.0).retain(|_, session| session.key != *key);
+        lock(&self.all).retain(|_, session| session.key != *key);
     }
 }
 
@@ -169,10 +191,14 @@ mod tests {
     fn a_session_ends_when_idle_and_after_a_week() {
         let session =
             |created, seen| Session { key: "k".into(), created: at(created), seen: at(seen) };
-        let hour = 3600;
-        assert!(!session(0, 0).is_over(at(8 * hour)));
-        assert!(session(0, 0).is_over(at(8 * hour + 1)));
-        assert!(session(0, 7 * 24 * hour).is_over(at(7 * 24 * hour + 1)));
+        let (hour, usual) = (3600, Lifetime::default());
+        assert!(!session(0, 0).is_over(at(8 * hour), usual));
+        assert!(session(0, 0).is_over(at(8 * hour + 1), usual));
+        assert!(session(0, 7 * 24 * hour).is_over(at(7 * 24 * hour + 1), usual));
+        let brief = Lifetime { idle: Duration::from_secs(60), longest: Duration::from_secs(90) };
+        assert!(!session(0, 0).is_over(at(60), brief));
+        assert!(session(0, 0).is_over(at(61), brief));
+        assert!(session(0, 90).is_over(at(91), brief));
     }
 
     #[test]

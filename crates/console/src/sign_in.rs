@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::Console;
 use crate::api::ApiError;
 use crate::layout;
-use crate::session::{LONGEST, Secret, Session};
+use crate::session::{Secret, Session};
 use crate::trouble::Trouble;
 use crate::visit::{Act, COOKIE, Fields, LONGEST_SIGN_IN, check_origin, read_form};
 
@@ -150,7 +150,7 @@ fn begin(
     let cookie = format!(
         "{COOKIE}={}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
         secret.reveal(),
-        LONGEST.as_secs()
+        console.lifetime().longest.as_secs()
     );
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to(local(next))).into_response())
 }

@@ -23,8 +23,8 @@ const LONGEST_FORM: usize = 1024 * 1024;
 pub(crate) const LONGEST_SIGN_IN: usize = 4 * 1024;
 /// What a body may take to arrive.
 const FORM_WITHIN: Duration = Duration::from_secs(20);
-/// A session is noted as seen at most this often, so that reading pages writes little.
-const SEEN_EVERY: Duration = Duration::from_secs(60);
+/// A session is noted as seen this many times in what it may be idle at most, so that reading pages writes little.
+const SEEN_PER_IDLE: u32 = 60;
 
 /// What the forms of a page carry to prove that they are ours.
 pub(crate) const FORM_TOKEN: &str = "_form";
@@ -177,7 +177,7 @@ impl FromRequestParts<Console> for Visit {
         let hash = secret.hash();
         let session = console.sessions().find(&hash).ok_or_else(signed_out)?;
         let now = console.now();
-        if session.is_over(now) {
+        if session.is_over(now, console.lifetime()) {
             console.sessions().remove(&hash);
             return Err(signed_out());
         }
@@ -189,7 +189,7 @@ impl FromRequestParts<Console> for Visit {
             }
             Err(trouble) => return Err(trouble.into_response()),
         };
-        if now.since(session.seen) > SEEN_EVERY {
+        if now.since(session.seen) > console.lifetime().idle / SEEN_PER_IDLE {
             console.sessions().put(hash, Session { seen: now, ..session });
         }
         let last_seen = parts.headers.get("last-event-id").and_then(|id| id.to_str().ok());

@@ -50,6 +50,7 @@ use tower_http::compression::Compression;
 
 use crate::app::{App, Host};
 use crate::gate::{Gate, admit};
+use crate::hosts::HostNames;
 use crate::metrics::Answers;
 use crate::observe::Observed;
 use crate::operations::{Operation, OperationId, operations};
@@ -84,6 +85,12 @@ pub fn router(app: App) -> Surface {
 pub fn with_pages(mut surface: Surface, pages: Router) -> Surface {
     surface.get_mut().show(pages);
     surface
+}
+
+/// Pages without an API beside them: it is the one of another host.
+pub fn only_pages(pages: Router, hosts: HostNames) -> Surface {
+    let nothing = Router::new().fallback(|| async { StatusCode::NOT_FOUND });
+    with_pages(Compression::new(Observed::new(nothing, hosts)), pages)
 }
 
 #[expect(clippy::too_many_lines, reason = "one line for each operation")]

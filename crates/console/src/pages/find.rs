@@ -71,17 +71,10 @@ async fn find(visit: &Visit, wanted: &str) -> Result<Vec<Found>, Trouble> {
         })
         .collect();
     // A whole id is looked up, however old its run is.
-    if wanted.starts_with("run_")
-        && visit.find_with("runs:read", &format!("/v1/runs/{}", segment(wanted))).await?.is_some()
-    {
-        found.insert(
-            0,
-            Found {
-                kind: "run",
-                name: short(wanted),
-                path: format!("/console/runs/{}", segment(wanted)),
-            },
-        );
+    let by_id = format!("/v1/runs/{}", segment(wanted));
+    if wanted.starts_with("run_") && visit.find_with("runs:read", &by_id).await?.is_some() {
+        let path = format!("/console/runs/{}", segment(wanted));
+        found.insert(0, Found { kind: "run", name: short(wanted), path });
     }
     let sources: [(&'static str, &str, String, &str, [&str; 2]); 4] = [
         (
@@ -112,7 +105,13 @@ async fn find(visit: &Visit, wanted: &str) -> Result<Vec<Found>, Trouble> {
         let of = items(&answer, list)
             .iter()
             .filter(|thing| fits(text(thing, id)) || fits(text(thing, name)));
-        found.extend(of.take(MOST).map(|thing| entry(kind, thing, id, name)));
+        for thing in of.take(MOST) {
+            let thing = entry(kind, thing, id, name);
+            // The run that was looked up by its id is among the newest, too.
+            if found.first().is_none_or(|first| first.path != thing.path) {
+                found.push(thing);
+            }
+        }
     }
     Ok(found)
 }

@@ -94,7 +94,7 @@ async fn hire_form(visit: &Visit) -> Result<Markup, Trouble> {
                 div.stack {
                     label for="persona" { "Name" } input id="persona" name="persona" required maxlength="200";
                     label for="agent" { "Agent" } select id="agent" name="agent" { @for agent in items(&agents, "/agents") { option value=(text(agent, "/agentId")) { (text(agent, "/persona")) " · " (text(agent, "/agentId")) } } }
-                    fieldset { legend { "Workflows that it owns" } @for workflow in items(&workflows, "/workflows") { label { input type="checkbox" name="workflow" value=(text(workflow, "/workflowId")); (text(workflow, "/name")) } } }
+                    fieldset.many { legend { "Workflows that it owns" } @for workflow in items(&workflows, "/workflows") { label { input type="checkbox" name="workflow" value=(text(workflow, "/workflowId")); (text(workflow, "/name")) } } }
                     label for="description" { "Description" } input id="description" name="description" maxlength="500";
                     button.primary type="submit" { "Hire" }
                 }
@@ -230,7 +230,7 @@ fn coming(visit: &Visit, activity: &Value) -> Markup {
         ul.plain {
             @for fire in items(activity, "/next") { li { (when(now, time(fire, "/at"))) " " a href={ "/console/schedules/" (segment(text(fire, "/scheduleId"))) } { (text(fire, "/workflowId")) } " " span.muted { (text(fire, "/description")) } } }
             @for trigger in items(activity, "/triggers") { li { a href={ "/console/triggers/" (segment(text(trigger, "/subscriptionId"))) } { (text(trigger, "/source")) } " starts " (text(trigger, "/workflowId")) " " (status(text(trigger, "/state"))) } }
-            @for asked in items(activity, "/waiting") { li { (status("waiting")) " " a href={ "/console/inbox/" (segment(text(asked, "/runId"))) "/" (segment(text(asked, "/nodeId"))) } { (question(text(asked, "/kind"), &asked["data"])) } " " span.muted { (when(now, time(asked, "/requestedAt"))) } } }
+            @for asked in items(activity, "/waiting") { li { (status("waiting")) " " a href={ "/console/inbox/" (segment(text(asked, "/runId"))) "/" (segment(text(asked, "/nodeId"))) } { (question(text(asked, "/kind"), &asked["data"])) } " " span.muted { (text(asked, "/workflowId")) } " " span.muted { (when(now, time(asked, "/requestedAt"))) } } }
         }
     }
 }

@@ -76,7 +76,8 @@ pub(crate) async fn page(visit: Visit, Path(run_id): Path<String>) -> Result<Res
         (content(&visit, &run, definition.as_ref(), &names, tab).await?)
     };
     let title = format!("{} {}", text(&run, "/workflowId"), short(&run_id));
-    Page::new(Screen::Runs, title, html! { div data-live=[live_path(&run, tab)] { (body) } })
+    let live = live_path(&visit, &run, tab);
+    Page::new(Screen::Runs, title, html! { div data-live=[live] { (body) } })
         .from(api.clone())
         .from(format!("{api}/events/poll"))
         .command(format!("callboard runs show {run_id}"))
@@ -84,11 +85,28 @@ pub(crate) async fn page(visit: Visit, Path(run_id): Path<String>) -> Result<Res
         .await
 }
 
-/// Where what is new comes from, while something can be new.
-fn live_path(run: &Value, tab: Tab) -> Option<String> {
-    let last = whole(run, "/lastSequence").map(|last| last.to_string()).unwrap_or_default();
+/// Where what is new comes from, while something can be new. Rows are for the end of the log: a page of earlier ones stays
+/// as it is, and only what stands over it changes.
+fn live_path(visit: &Visit, run: &Value, tab: Tab) -> Option<String> {
+    let last = whole(run, "/lastSequence").unwrap_or(0);
+    let shown = match tab {
+        Tab::Story => WINDOW,
+        Tab::Log => log::PAGE,
+        Tab::Waterfall | Tab::Graph | Tab::State => u64::MAX,
+    };
+    let is_end = visit.query.number("from").is_none_or(|from| from.saturating_add(shown) > last);
+    let tab = if is_end { tab } else { Tab::State };
     let path = format!("/console/runs/{}/live", segment(text(run, "/runId")));
-    let path = crate::api::with_query(&path, [("tab", tab.name()), ("after", &last)]);
+    let after = whole(run, "/lastSequence").map(|last| last.to_string()).unwrap_or_default();
+    let path = crate::api::with_query(
+        &path,
+        [
+            ("tab", tab.name()),
+            ("after", &after),
+            ("type", visit.query.get("type")),
+            ("node", visit.query.get("node")),
+        ],
+    );
     (!has_ended(run)).then_some(path)
 }
 

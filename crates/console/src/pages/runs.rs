@@ -103,7 +103,7 @@ pub(crate) fn table(runs: &[Value], now: Timestamp, with_boxes: bool) -> Markup 
         div.scroll { table.runs data-keys="" {
             thead { tr {
                 @if with_boxes { th { span.hidden { "Tick" } } }
-                th { "State" } th { "Workflow" } th { "Run" } th.wide { "Fired by" } th.num.wide { "Tokens" } th.num { "Cost" } th.num.wide { "Took" } th.num { "Created" }
+                th { "State" } th { "Workflow" } th { "Run" } th.wide { "Fired by" } th.num.wide { "Tokens" } th.num.wide { "Cost" } th.num.wide { "Took" } th.num { "Created" }
             } }
             tbody { @for run in runs { (row(run, now, with_boxes)) } }
         } }
@@ -125,10 +125,10 @@ fn row(run: &Value, now: Timestamp, with_boxes: bool) -> Markup {
             @if with_boxes { td { input type="checkbox" name="run" value=(run_id) aria-label={ "Tick " (run_id) }; } }
             td { (status(text(run, "/status"))) }
             td { (text(run, "/workflowId")) @for tag in items(run, "/tags").iter().take(3) { " " span.tag { (tag.as_str().unwrap_or_default()) } } }
-            td { a href={ "/console/runs/" (segment(run_id)) } { (short(run_id)) } }
+            td.run { a href={ "/console/runs/" (segment(run_id)) } { (short(run_id)) } }
             td.wide { (text(run, "/triggerSource")) }
             td.num.wide { (tokens.map(count).unwrap_or_default()) }
-            td.num { (number(cost, "/usd").map(money).unwrap_or_default()) }
+            td.num.wide { (number(cost, "/usd").map(money).unwrap_or_default()) }
             td.num.wide { (created.zip(updated).map(|(created, updated)| duration(updated.since(created))).unwrap_or_default()) }
             td.num { (when(now, created)) }
         }

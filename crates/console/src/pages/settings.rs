@@ -103,7 +103,7 @@ async fn keys(visit: &Visit) -> Result<Markup, Trouble> {
                     td { (text(key, "/name")) br; (id(text(key, "/id"))) }
                     td { @match key.get("scopes") { None => "everything", Some(_) => { @for scope in items(key, "/scopes") { span.tag { (scope.as_str().unwrap_or_default()) } " " } } } }
                     td.wide { (text(key, "/origin")) @if !text(key, "/workspace").is_empty() { ", " (text(key, "/workspace")) } }
-                    td { (when(now, time(key, "/createdAt"))) }
+                    td { @if text(key, "/origin") == "stored" { (when(now, time(key, "/createdAt"))) } }
                     td { @if is_over { (status("revoked")) } @else { (when(now, time(key, "/expiresAt"))) } }
                     td { @if !is_over && text(key, "/origin") == "stored" { div.inline {
                         (act(visit, &format!("/console/settings/keys/{}", segment(text(key, "/id"))), html! { button type="submit" name="act" value="rotate" data-sure="Replace this key? The old one stops working at once." { "Rotate" } }))

@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
-use callboard_console::{Answer, Api, ApiError, Call, Console, Frames, Identity, InMemory};
+use callboard_console::{
+    Answer, Api, ApiError, Call, Console, Frames, Identity, InMemory, Lifetime,
+};
 use callboard_protocol::{KeyId, Timestamp};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -112,9 +114,13 @@ impl Shown {
 
 impl Browser {
     pub(crate) fn at(host: MadeUp) -> Self {
+        Self::with(host, Lifetime::default())
+    }
+
+    pub(crate) fn with(host: MadeUp, lifetime: Lifetime) -> Self {
         let host = Arc::new(host);
         let now = || "2026-01-31T07:00:00Z".parse::<Timestamp>().unwrap();
-        let console = Console::new(host.clone(), Arc::new(InMemory::default()), now);
+        let console = Console::new(host.clone(), Arc::new(InMemory::new(lifetime)), lifetime, now);
         Self { host, router: console.router(), console, cookie: None }
     }
 

@@ -1,7 +1,10 @@
 //! Sessions: how they begin, what they need, how they end.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::Request;
+use callboard_console::Lifetime;
 use serde_json::json;
 
 use crate::host::{Browser, KEY, MadeUp};
@@ -25,6 +28,15 @@ async fn a_key_signs_in_and_a_wrong_one_does_not() {
     assert!(!cookie.contains("Secure") && !cookie.contains(KEY), "{cookie}");
     browser.host.say("/v1/host/callboard/runs", json!({ "runs": [] }));
     assert_eq!(browser.get("/console/runs").await.status, 200);
+}
+
+/// The browser is told to forget the session when the host does.
+#[tokio::test]
+async fn the_operator_says_how_long_somebody_stays_signed_in() {
+    let lifetime = Lifetime { idle: Duration::from_secs(60), longest: Duration::from_secs(90) };
+    let mut browser = Browser::with(MadeUp::default(), lifetime);
+    let shown = browser.post("/console/login", &[("key", KEY)]).await;
+    assert!(shown.header("set-cookie").contains("Max-Age=90;"), "{}", shown.header("set-cookie"));
 }
 
 #[tokio::test]

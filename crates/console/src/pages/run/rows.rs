@@ -414,6 +414,10 @@ pub(crate) fn question(kind: &str, data: &Value) -> String {
     let said = named.iter().map(|pointer| text(data, pointer)).find(|said| !said.is_empty());
     match (said, kind) {
         (Some(said), _) => cut(said, 200),
+        // A list may name a question without all that it holds.
+        (None, "low-confidence") if data.get("observed").is_none() => {
+            "an answer that the agent is not sure of".to_owned()
+        }
         (None, "low-confidence") => format!(
             "{} is {} sure, {} is needed",
             short_agent(text(data, "/agentId")),

@@ -2,7 +2,9 @@
 
 mod agents;
 pub(crate) mod cli;
-mod console;
+#[cfg(not(feature = "conformance"))]
+mod conformance;
+pub(crate) mod console;
 mod engine;
 mod folder;
 mod known;
@@ -23,9 +25,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use callboard_agents::{AgentRegistry, Policy, conformance};
+use callboard_agents::{AgentRegistry, Policy};
 use callboard_backends::{Egress, Exporter, OtlpError, OtlpSettings, Reach, SystemLookup};
-use callboard_engine::{Clock, Engine, SystemClock};
+#[cfg(feature = "conformance")]
+use callboard_conformance as conformance;
+use callboard_engine::{Annotations, Clock, Engine, Envelopes, SystemClock};
 use callboard_protocol::KeyId;
 use callboard_server::{
     App, Downloads, HostNames, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig,
@@ -159,7 +163,7 @@ impl Host {
             agents,
             deployments: deployments(&settings, &store),
             prompts: minds.desk,
-            envelopes: store.clone(),
+            envelopes: Envelopes::new(store.clone()),
             mock: minds.mock,
             logs: store.clone(),
             downloads: Downloads {
@@ -170,7 +174,7 @@ impl Host {
             readiness: Arc::new(DatabaseReadiness(store.clone())),
             metrics: Some(metrics.clone()),
             links: Links::new(store.clone()),
-            annotations: store.clone(),
+            annotations: Annotations::new(store.clone()),
             seams: if settings.test_seams { TestSeams::On } else { TestSeams::Off },
             shutdown: shutdown.clone(),
         };
@@ -181,7 +185,7 @@ impl Host {
         // Nothing after this can fail: a key that was stored and never shown is of use to nobody.
         let first_key = first_key(&keys).await?;
         let router = callboard_server::router(app);
-        let console = console::open(&router);
+        let console = console::open(&router, settings.config.console.lifetime());
         let console_link =
             first_key.as_ref().and_then(|(id, _)| console::link(&console, address, id.clone()));
         let first_key = first_key.map(|(_, text)| text);
@@ -239,7 +243,7 @@ fn exporter(variable: fn(&str) -> Option<String>) -> Result<Option<Exporter>, Ot
 }
 
 /// Answers where the host can be reached, too.
-async fn bind(listen: &str) -> Result<(TcpListener, SocketAddr), CommandError> {
+pub(crate) async fn bind(listen: &str) -> Result<(TcpListener, SocketAddr), CommandError> {
     let refuse = |error: io::Error| {
         let refused = |exit| CommandError::new(exit, format!("cannot listen on {listen}: {error}"));
         match error.kind() {

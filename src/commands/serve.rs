@@ -105,6 +105,9 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, CommandError> {
         tracing::warn!("this kernel lets programs of the same user look into the host's memory");
     }
     let settings = settle(args)?;
+    if settings.test_seams && !cfg!(feature = "conformance") {
+        return Err(CommandError::usage("this build has no test seams"));
+    }
     if settings.test_seams {
         tracing::warn!(
             "test seams are on: every key is a test key, conformance-only nodes run and test doors are open; never in production"

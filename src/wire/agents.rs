@@ -4,14 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_agents::conformance::Probing;
-use callboard_agents::{AgentDispatch, AgentRegistry, Contracts, LiveAgents, LiveSettings};
+use callboard_agents::{
+    AgentDispatch, AgentRegistry, Contracts, LiveAgents, LiveSettings, TaskReader, plain_task,
+};
 use callboard_engine::Activity;
 use callboard_server::{KeyRing, Tools};
 
-use super::Settings;
 use super::cli::Coders;
 use super::models::Minds;
+use super::{Settings, conformance};
 
 /// The folder of the files of runs, below the host's data.
 pub(super) const WORKSPACES: &str = "workspaces";
@@ -34,9 +35,10 @@ pub(super) fn dispatch(
 ) -> Dispatch {
     let config = &settings.config;
     let table = minds.table.clone();
-    let probing = if settings.test_seams { Probing::On } else { Probing::Off };
+    let read_task: TaskReader =
+        if settings.test_seams { conformance::read_task } else { plain_task };
     if !config.agents.is_live(&table, settings.test_seams) {
-        let activity = Arc::new(AgentDispatch::new(registry, probing));
+        let activity = Arc::new(AgentDispatch::new(registry, read_task));
         return Dispatch { activity, is_live: false };
     }
     let activity = Arc::new(LiveAgents {
@@ -52,7 +54,7 @@ pub(super) fn dispatch(
         settings: LiveSettings {
             tool_timeout: Duration::from_millis(config.limits.tool_timeout_ms),
             workspaces: Path::new(&settings.data).join(WORKSPACES),
-            probing,
+            read_task,
             ..LiveSettings::default()
         },
         contracts: Contracts::default(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use callboard_backends::{
     CliAgents, CliSettings, CliSurroundings, FolderSweeper, RunFolders, private_folder,
 };
+use callboard_engine::CodingSessions;
 use callboard_store::SqliteStore;
 
 use super::agents::WORKSPACES;
@@ -54,7 +55,7 @@ pub(super) fn open(
         environment: handover::variables(),
         folders: folders.clone(),
         records: Some(records),
-        sessions: Some(store.clone()),
+        sessions: Some(CodingSessions::new(store.clone())),
         hidden: sandbox::hidden(config, places),
         scratch: Some(places.scratch.clone()),
         launcher: Some(sandbox::coding_launcher(config, places)),
@@ -62,7 +63,7 @@ pub(super) fn open(
     let agents = Arc::new(CliAgents::new(config.cli.clone(), surroundings));
     let sweeper = FolderSweeper {
         store: store.clone(),
-        sessions: store.clone(),
+        sessions: CodingSessions::new(store.clone()),
         agents: Arc::clone(&agents),
         coding: folders,
         workspaces: RunFolders::at(data.join(WORKSPACES)),

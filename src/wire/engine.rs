@@ -3,36 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_agents::{AgentDirectory, AgentRegistry, WithModels, conformance};
-use callboard_backends::{
-    CallPrompt, FILES, FilesNode, MemoryNode, MemoryProbes, SecretEcho, SeededSecrets, SideEffect,
-};
+use callboard_agents::{AgentDirectory, AgentRegistry, WithModels};
+use callboard_backends::{CallPrompt, FILES, FilesNode, MemoryNode, MemoryProbes};
 use callboard_core::{ConformanceNodes, HostLimits, Run, UPKEEP};
 use callboard_engine::{
-    Activities, Catalog, Clock, Deployments, DrivingLimits, Engine, HostSecrets, Options, Parts,
-    RandomIds, Secrets, SystemClock,
+    Activities, Catalog, Clock, Deployments, DrivingLimits, Engine, Options, Parts, RandomIds,
+    Secrets, SystemClock,
 };
 use callboard_protocol::HostId;
 use callboard_store::SqliteStore;
 
-use super::Settings;
 use super::agents::Dispatch;
 use super::folder::{self, Candidate};
-use super::known;
 use super::models::Minds;
+use super::{Settings, conformance, known};
 use crate::process;
-
-/// A node over which no decision ever ends: the tests' stand-in for whatever a host does not know to bound.
-const SPIN: &str = "core.conformance.spin";
-
-fn spin(run: &Run) {
-    let mut nodes = run.plan().definition().nodes.iter();
-    if nodes.any(|node| node.type_id.as_str() == SPIN) {
-        loop {
-            std::hint::spin_loop();
-        }
-    }
-}
 
 pub(super) fn build(
     settings: &Settings,
@@ -42,9 +27,8 @@ pub(super) fn build(
     dispatch: Dispatch,
     minds: &Minds,
 ) -> Engine {
-    let conformance =
-        if settings.test_seams { ConformanceNodes::On } else { ConformanceNodes::Off };
-    let mut catalog = Catalog::new(store.clone(), conformance);
+    let nodes = if settings.test_seams { ConformanceNodes::On } else { ConformanceNodes::Off };
+    let mut catalog = Catalog::new(store.clone(), nodes);
     folder::load(definitions, &mut catalog);
     let mut activities = Activities::default()
         .with("core.ai.callPrompt", Arc::new(CallPrompt))
@@ -52,15 +36,11 @@ pub(super) fn build(
         .with(UPKEEP, Arc::new(MemoryNode))
         .with(FILES, Arc::new(FilesNode))
         .with_agents(dispatch.activity);
-    let mut secrets: Arc<dyn Secrets> = store.clone();
+    let mut secrets = Secrets::new(store.clone());
     activities = minds.perform(activities, settings.test_seams);
     if settings.test_seams {
-        activities = activities
-            .with("core.identity", Arc::new(MemoryProbes))
-            .with("core.conformance.side-effect", Arc::new(SideEffect))
-            .with("conformance.secret.echo", Arc::new(SecretEcho))
-            .with(SPIN, Arc::new(SideEffect));
-        secrets = Arc::new(SeededSecrets::over(secrets));
+        activities = activities.with("core.identity", Arc::new(MemoryProbes));
+        secrets = conformance::with_secrets(secrets);
     }
     // Only the bracket of a live agent says which version a channel led to.
     if settings.test_seams && dispatch.is_live {
@@ -69,12 +49,11 @@ pub(super) fn build(
     let mut known = minds.secrets.clone();
     known::learn_seal_key(&mut known, &settings.data);
     process::clean_log(known.clone());
-    let secrets = Arc::new(HostSecrets::over(secrets, known));
+    let secrets = secrets.with_host(known);
     let deployments = deployments(settings, &store);
     let directory = AgentDirectory { registry: agents, deployments };
     let directory = Arc::new(WithModels { directory, table: minds.table.clone() });
     Engine::new(Parts {
-        roster: store.clone(),
         store,
         catalog,
         activities,
@@ -96,7 +75,7 @@ fn options(settings: &Settings) -> Options {
             decision: Duration::from_millis(limits.decision_timeout_ms),
             most_runs: usize::try_from(limits.max_driven_runs).unwrap_or(usize::MAX),
             most_bytes: usize::try_from(limits.max_driven_bytes).unwrap_or(usize::MAX),
-            before_decision: settings.test_seams.then_some(spin as fn(&Run)),
+            before_decision: settings.test_seams.then_some(conformance::spin as fn(&Run)),
         },
         limits: HostLimits {
             max_node_executions: limits.max_node_executions,
@@ -113,11 +92,9 @@ fn options(settings: &Settings) -> Options {
     }
 }
 
-pub(super) fn deployments(settings: &Settings, store: &Arc<SqliteStore>) -> Arc<dyn Deployments> {
-    match settings.test_seams {
-        true => Arc::new(conformance::SeededDeployments::over(store.clone())),
-        false => store.clone(),
-    }
+pub(super) fn deployments(settings: &Settings, store: &Arc<SqliteStore>) -> Deployments {
+    let deployments = Deployments::new(store.clone());
+    if settings.test_seams { conformance::with_deployed(deployments) } else { deployments }
 }
 
 /// A name that no other process has or had: the same process id may come again, but not at the same time.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use callboard_agents::conformance::{self, Parrot};
 use callboard_agents::{
     AgentRegistry, MockAi, Model, ModelTable, Models, Observability, PriceTable, PromptDesk,
     PromptLibrary, StructuredOutput, built_in_prompts,
@@ -12,11 +11,8 @@ use callboard_core::Redactor;
 use callboard_engine::Activities;
 use callboard_store::SqliteStore;
 
-use super::{Settings, known};
+use super::{Settings, conformance, known};
 use crate::exit::CommandError;
-
-/// What `conformance.modelCapability.insufficient` demands: nobody has it.
-const NEVER_PROVIDED: &str = "nonexistent-capability-9b3f";
 
 /// Whom this host can ask, and with which words.
 #[derive(Debug, Clone)]
@@ -72,12 +68,6 @@ impl Minds {
             required: Vec::new(),
         };
         let activities = activities.with("core.ai.structuredOutput", Arc::new(asks.clone()));
-        if !test_seams {
-            return activities;
-        }
-        let demanding = StructuredOutput { required: vec![NEVER_PROVIDED.to_owned()], ..asks };
-        activities
-            .with("conformance.modelCapability.insufficient", Arc::new(demanding))
-            .with("local.sample.demo.mock-ai", Arc::new(Parrot { desk: self.desk.clone() }))
+        if test_seams { conformance::add_nodes(activities, &asks) } else { activities }
     }
 }

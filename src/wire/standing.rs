@@ -44,11 +44,17 @@ impl Standing {
             .map_err(|error| unkept("the schedules of workflows cannot be kept", &error))?;
         let keep = settings.config.retention.runs;
         let signer = Arc::new(Links::new(store.clone()));
+        let courier = Courier::new(engine.clone(), store.clone(), egress.clone(), signer);
+        // Nobody else can hold the folder: whoever held a delivery is gone.
+        courier
+            .void_leases()
+            .await
+            .map_err(|error| unkept("deliveries cannot be taken up", &error))?;
         Ok(Self {
-            courier: Courier::new(engine.clone(), store.clone(), egress.clone(), signer),
+            courier,
             scheduler,
             bridge: Bridge::new(engine.clone(), store.clone()),
-            queues: Queues::new(engine.clone(), store.clone()),
+            queues: Queues::new(engine.clone()),
             pulse: Pulse::new(engine.clone(), store.clone(), egress.clone()),
             keeper: Keeper::new(engine.clone()),
             sweeper: keep.map(|keep| Sweeper::new(engine.clone(), keep)),

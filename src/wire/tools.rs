@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use callboard_agents::{ToolHooks, Toolbox, Toolboxes, WorkflowTools, file_tools, memory_tools};
+use callboard_agents::{
+    BrokenSchema, ToolHooks, Toolbox, Toolboxes, WorkflowTools, file_tools, memory_tools,
+};
 use callboard_backends::{
     Egress, MOST_FETCHED, McpServers, McpSurroundings, Reach, SystemLookup, built_in,
 };
@@ -31,13 +33,10 @@ pub(crate) fn assemble(
     egress: &Egress,
     places: &Places,
 ) -> Result<ToolParts, CommandError> {
-    let built_in = built_in(egress).map_err(|error| CommandError::failed(error.to_string()))?;
-    let memory = memory_tools().map_err(CommandError::failed)?;
-    let files = file_tools().map_err(CommandError::failed)?;
+    let mut boxes = own_tools(egress)?;
     let mcp = Arc::new(servers(config, egress, places));
     let workflows = Arc::new(WorkflowTools::default());
-    let boxes: Vec<Arc<dyn Toolbox>> =
-        vec![Arc::new(built_in), Arc::new(memory), Arc::new(files), mcp.clone(), workflows.clone()];
+    boxes.extend([mcp.clone() as Arc<dyn Toolbox>, workflows.clone()]);
     let mut sources = vec![ToolSource::NodePack, ToolSource::Workflow];
     if !mcp.is_empty() {
         sources.push(ToolSource::Mcp);
@@ -51,15 +50,21 @@ pub(crate) fn assemble(
     Ok(ToolParts { served, mcp, workflows })
 }
 
+/// The tools that every host of this build has.
+fn own_tools(egress: &Egress) -> Result<Vec<Arc<dyn Toolbox>>, CommandError> {
+    let broken = |error: BrokenSchema| CommandError::failed(error.to_string());
+    Ok(vec![
+        Arc::new(built_in(egress).map_err(broken)?),
+        Arc::new(memory_tools().map_err(broken)?),
+        Arc::new(file_tools().map_err(broken)?),
+    ])
+}
+
 /// The names of the tools that every host of this build has.
 pub(crate) async fn built_in_names() -> Result<BTreeSet<String>, CommandError> {
     let egress = Egress::new(Reach::Public, Arc::new(SystemLookup));
-    let built_in = built_in(&egress).map_err(|error| CommandError::failed(error.to_string()))?;
-    let memory = memory_tools().map_err(CommandError::failed)?;
-    let files = file_tools().map_err(CommandError::failed)?;
-    let boxes: Vec<Arc<dyn Toolbox>> = vec![Arc::new(built_in), Arc::new(memory), Arc::new(files)];
     let anybody = Scope { tenant: "default".into(), workspace: None, mode: KeyMode::Live };
-    let tools = Toolboxes(boxes).list(&anybody).await;
+    let tools = Toolboxes(own_tools(&egress)?).list(&anybody).await;
     Ok(tools.into_iter().map(|tool| tool.id).collect())
 }
 

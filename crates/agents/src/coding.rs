@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use callboard_core::SecretText;
+use callboard_engine::Claim;
 use callboard_protocol::{Failure, NodeId, Object, RunId, Tenant};
 
 use crate::model::{StopReason, TokenUsage, Turn};
@@ -46,6 +47,8 @@ pub struct Errand<'a> {
     pub kind: &'a str,
     pub tenant: &'a Tenant,
     pub run: &'a RunId,
+    /// Under which the run is driven: what is kept beside it is the holder's to keep.
+    pub claim: &'a Claim,
     pub node: &'a NodeId,
     pub visit: u32,
     pub prompt: &'a str,

@@ -1,7 +1,5 @@
 //! The floor of RFC 0070: an agent of a pack gets a task and gives a result, both as its manifest promises.
 
-mod script;
-
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,20 +12,18 @@ use callboard_core::{
 use callboard_engine::{Activity, Call, Deployments, Directory, EngineError, Realm, StoreError};
 use callboard_protocol::{AgentId, AgentRef, Failure, Object, RunId};
 
-use crate::conformance::Probing;
 use crate::deployment::{Deployment, Draw, PinError, pin};
 use crate::inventory::{AgentRegistry, InstalledAgent};
 use crate::memory::bind;
-use crate::model::ModelTable;
+use crate::model::{ModelTable, scripted_answer};
 use crate::pack::Schema;
-
-pub use script::answer as scripted_answer;
+use crate::task::TaskReader;
 
 /// Knows which agents there are for whom, and which version of one a run gets.
 #[derive(Debug)]
 pub struct AgentDirectory {
     pub registry: Arc<AgentRegistry>,
-    pub deployments: Arc<dyn Deployments>,
+    pub deployments: Deployments,
 }
 
 impl AgentDirectory {
@@ -101,12 +97,12 @@ impl Directory for WithModels {
 #[derive(Debug)]
 pub struct AgentDispatch {
     registry: Arc<AgentRegistry>,
-    probing: Probing,
+    read_task: TaskReader,
 }
 
 impl AgentDispatch {
-    pub fn new(registry: Arc<AgentRegistry>, probing: Probing) -> Self {
-        Self { registry, probing }
+    pub fn new(registry: Arc<AgentRegistry>, read_task: TaskReader) -> Self {
+        Self { registry, read_task }
     }
 
     fn find(&self, realm: &Realm, pin: &AgentPin) -> Option<InstalledAgent> {
@@ -127,15 +123,15 @@ impl Activity for AgentDispatch {
         if let Some(answered) = &call.answer {
             return ratified(&call, &found, answered).await;
         }
-        let probe = self.probing.read(&pin.agent_id, &call.inputs);
-        let task = Value::Object(probe.task);
+        let read = (self.read_task)(&pin.agent_id, &call.inputs);
+        let task = Value::Object(read.task);
         if let Err(outcome) = hand_over(found.agent.task.as_ref(), &task, Handoff::Task) {
             return outcome;
         }
         let schema = found.agent.result.as_ref().map(|schema| &*schema.source);
-        let result = match probe.result {
+        let result = match read.result {
             Some(result) => result,
-            None => script::answer(schema, &found.agent.manifest.persona),
+            None => scripted_answer(schema, &found.agent.manifest.persona),
         };
         if let Err(outcome) = hand_over(found.agent.result.as_ref(), &result, Handoff::Result) {
             return outcome;

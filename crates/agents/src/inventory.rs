@@ -141,7 +141,9 @@ impl Snapshot {
             versions.sort_by(|a, b| {
                 let newer = b.version().cmp(a.version());
                 let owner = || a.source.owner.cmp(&b.source.owner);
-                let first = || a.source.installed_at.cmp(&b.source.installed_at);
+                // Only the last of them is offered, so a removed one came before it, also within a millisecond.
+                let age = |pack: &Installed| (pack.installed_at, !pack.is_removed);
+                let first = || age(&a.source).cmp(&age(&b.source));
                 newer.then_with(owner).then_with(first)
             });
         }

@@ -2,9 +2,9 @@
 
 mod admission;
 mod archive;
+mod ask;
 mod author;
 mod coding;
-pub mod conformance;
 mod degrade;
 mod deployment;
 mod dispatch;
@@ -23,6 +23,7 @@ mod registry;
 mod setup;
 mod signature;
 mod structured;
+mod task;
 mod tool;
 
 pub use admission::{
@@ -40,7 +41,7 @@ pub use deployment::{
     Changed, Deployment, DeploymentPolicy, DeploymentRefusal, Draw, EvalGate, Evidence, LATEST,
     PinError, Surroundings, pin, tell_change, tell_refusal,
 };
-pub use dispatch::{AgentDirectory, AgentDispatch, WithModels, scripted_answer};
+pub use dispatch::{AgentDirectory, AgentDispatch, WithModels};
 pub use envelope::{
     Counter, Counters, EnvelopeOutcome, NormalizedMeta, Prior, RefusalMode, Strictness, Terms,
     UNIVERSAL_KINDS, accept, project,
@@ -55,12 +56,12 @@ pub use live::{Contracts, LiveAgents, LiveSettings};
 pub use memory::{AgentMemory, Notebook, bind};
 pub use mention::{Mention, mentioned};
 pub use model::{
-    AssembledCall, BUDGET_MULTIPLIER, CacheRecipe, Delta, DeltaSink, Demands, Exhausted,
-    ExhaustedReason, Fault, Gate, MODEL_CAPABILITIES, Message, Model, ModelError, ModelRef,
-    ModelRefError, ModelRequest, ModelTable, Models, NoModel, Overflow, Phase, Price, PriceTable,
-    Recovery, RecoveryPath, ResolvedModel, RetryAdvice, SCHEMA_ROUNDS, Scripted, SemanticRequest,
-    StopReason, Substitution, TokenUsage, ToolCallAssembly, ToolNames, ToolReply, ToolSpec, Tries,
-    Turn, Verdict, WantedCall, gate, judge, reduce, restore,
+    AssembledCall, BUDGET_MULTIPLIER, Delta, DeltaSink, Demands, Exhausted, ExhaustedReason, Fault,
+    Gate, MODEL_CAPABILITIES, Message, Model, ModelError, ModelRef, ModelRefError, ModelRequest,
+    ModelTable, Models, NoModel, Overflow, Phase, Price, PriceTable, Recovery, RecoveryPath,
+    ResolvedModel, RetryAdvice, SCHEMA_ROUNDS, Scripted, SemanticRequest, StopReason, Substitution,
+    TokenUsage, ToolCallAssembly, ToolReply, ToolSpec, Tries, Turn, Verdict, WantedCall, gate,
+    judge, reduce, restore, scripted_answer,
 };
 pub use pack::{Agent, Pack, Schema, unmet_needs};
 pub use prompt::{
@@ -72,9 +73,10 @@ pub use proof::{Announced, Proof};
 pub use registry::{Fetch, FetchError, FolderRegistry, Registry};
 pub use signature::{Signature, Sri};
 pub use structured::{MockAi, MockEntry, MockText, StructuredOutput};
+pub use task::{ReadTask, TaskReader, plain_task};
 pub use tool::{
-    AdmittedCall, Credentials, FixedTools, Granted, Grants, HookRefusal, NotAdmitted, RatePolicy,
-    Tool, ToolDescriptor, ToolFault, ToolHooks, ToolInvocation, ToolOffer, ToolOutput, ToolSurface,
-    ToolUse, Toolbox, Toolboxes, WorkflowTools, args_hash, file_tools, memory_tools, run_folder,
-    untrusted,
+    AdmittedCall, BrokenSchema, Credentials, FixedTools, Granted, Grants, HookRefusal, NotAdmitted,
+    RatePolicy, Tool, ToolCard, ToolDescriptor, ToolFault, ToolHooks, ToolInvocation, ToolOffer,
+    ToolOutput, ToolSurface, ToolUse, Toolbox, Toolboxes, WorkflowTools, args_hash, file_tools,
+    memory_tools, provider_name, run_folder, untrusted,
 };

@@ -5,21 +5,17 @@
 //! the bracket is closed. Every outward call is made once: an attempt that starts afresh walks through the recorded
 //! ones and tells nothing twice.
 
-pub(crate) mod again;
 mod coding;
 mod contract;
 mod conversation;
+mod converse;
 mod kept;
 mod memory;
 mod permission;
 mod settings;
-mod speech;
-pub(crate) mod tale;
 mod tools;
-mod turn;
 mod watch;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -29,15 +25,17 @@ use callboard_core::{
     AgentFact, AgentPin, Confidence, Invoked, Outcome, Question, RetryClass, escalation_threshold,
     falls_short,
 };
-use callboard_engine::{Activity, Call, OnceError, PastTask, Realm, Scope, Stumble, Superseded};
-use callboard_protocol::{Failure, InterruptKind, InvocationOutcome, Object, SecretName};
+use callboard_engine::{Activity, Call, OnceError, PastTask, Realm, Scope};
+use callboard_protocol::{
+    Failure, InterruptKind, InvocationOutcome, ModelClass, Object, SecretName,
+};
 
+use crate::ask::{Asker, End, Exchange, Repairs};
 use crate::coding::{Admitted, CODING_PROVIDER, CodingAgents, CodingError};
 use crate::inventory::{AgentRegistry, InstalledAgent};
 use crate::memory::{AgentMemory, bind};
 use crate::model::{
-    CallOptions, Message, Model, ModelRef, ModelRequest, ModelTable, PriceTable, RequestBasis,
-    ResolvedModel,
+    CallOptions, Message, Model, ModelRequest, ModelTable, PriceTable, RequestBasis, ResolvedModel,
 };
 use crate::prompt::PromptDesk;
 use crate::setup::Setup;
@@ -45,7 +43,6 @@ use crate::tool::{Grants, ToolHooks, ToolSurface, Toolbox, declared_tools, untru
 
 use contract::Contract;
 use conversation::Conversation;
-use tale::Tale;
 
 pub use contract::Contracts;
 pub use settings::LiveSettings;
@@ -66,41 +63,6 @@ pub struct LiveAgents {
     pub contracts: Contracts,
 }
 
-/// Why an invocation comes to its end without a result.
-#[derive(Debug)]
-enum End {
-    /// The attempt no longer counts, or a recorded outcome ends it.
-    Once(OnceError),
-    /// Something has to happen first: the invocation stays open.
-    Later(Outcome),
-    Failed(Failure),
-    Refused,
-}
-
-impl From<Superseded> for End {
-    fn from(_: Superseded) -> Self {
-        Self::Once(OnceError::Superseded)
-    }
-}
-
-impl From<Stumble> for End {
-    /// What may be there later leaves the invocation open.
-    fn from(Stumble { failure, class }: Stumble) -> Self {
-        match class {
-            RetryClass::Final => Self::Failed(failure),
-            RetryClass::Retryable => {
-                Self::Once(OnceError::Ended(Outcome::Failed { failure, class }))
-            }
-        }
-    }
-}
-
-impl From<OnceError> for End {
-    fn from(error: OnceError) -> Self {
-        Self::Once(error)
-    }
-}
-
 /// What an agent came to.
 #[derive(Debug)]
 struct Answer {
@@ -115,7 +77,7 @@ struct Work<'a> {
     call: &'a Call,
     agent: &'a InstalledAgent,
     contract: Arc<Contract>,
-    tale: Tale<'a>,
+    asker: Asker<'a>,
     /// What an earlier attempt recorded, if there was one.
     setup: Option<Setup>,
     surface: ToolSurface,
@@ -123,16 +85,8 @@ struct Work<'a> {
     coder: Option<Result<Admitted, CodingError>>,
     /// What the agent remembers from run to run, if its manifest asks for that.
     memory: Option<AgentMemory>,
-    /// Who is asked when the model is in trouble, in this order.
-    fallbacks: VecDeque<ModelRef>,
     /// What the agent and the run said to each other before, if its manifest asks for that.
     conversation: Option<Conversation>,
-    /// The secret that holds the run's own key for the model.
-    credential: Option<SecretName>,
-    /// How many places for outward calls this visit has used so far.
-    calls: u32,
-    /// What the visit's requests are compared by, once the first is put together.
-    basis: Option<RequestBasis>,
     /// What the suite wants in place of the model's answer.
     forced: Option<Value>,
 }
@@ -162,6 +116,17 @@ impl Activity for LiveAgents {
 }
 
 impl LiveAgents {
+    fn asker<'a>(&'a self, call: &'a Call, model_class: ModelClass) -> Asker<'a> {
+        Asker {
+            model_class,
+            is_streamed: true,
+            retry_pause: self.settings.retry_pause,
+            // The invocation has ended then, and whoever tries again begins another.
+            trouble_is: RetryClass::Final,
+            ..Asker::new(call, &*self.models, &self.prices)
+        }
+    }
+
     fn find(&self, realm: &Realm, pin: &AgentPin) -> Option<InstalledAgent> {
         self.registry.snapshot().find_kept(realm, pin).cloned()
     }
@@ -172,7 +137,7 @@ impl LiveAgents {
         pin: &AgentPin,
         agent: &InstalledAgent,
     ) -> Result<Outcome, OnceError> {
-        let probe = self.settings.probing.read(&pin.agent_id, &call.inputs);
+        let read = (self.settings.read_task)(&pin.agent_id, &call.inputs);
         let class = agent.agent.manifest.model_class;
         let model = self.table.resolve(class, &call.configurable);
         let model = model.map(|resolved| kept::keeping(resolved, class, &call.models));
@@ -195,17 +160,13 @@ impl LiveAgents {
             call,
             agent,
             contract: self.contracts.of(pin, agent.agent.result.as_ref()),
-            tale: Tale::new(call),
+            asker: self.asker(call, class),
             setup,
             surface,
             coder,
             memory: bind(call, &agent.agent.manifest),
-            fallbacks: VecDeque::new(),
             conversation: Conversation::bind(call, &agent.agent.manifest),
-            credential: None,
-            calls: 0,
-            basis: None,
-            forced: probe.result,
+            forced: read.result,
         };
         let invoked = Invoked {
             source: pin.source,
@@ -219,9 +180,9 @@ impl LiveAgents {
             tools,
             memory: work.memory.is_some() || work.conversation.is_some(),
         };
-        work.tale.note(AgentFact::Invoked(invoked.clone()));
+        work.asker.facts.push(AgentFact::Invoked(invoked.clone()));
         let answered = match (model, declared) {
-            (Ok(model), Ok(_)) => work.answer(model, probe.task).await,
+            (Ok(model), Ok(_)) => work.answer(model, read.task).await,
             (Ok(_), Err(refused)) => Err(End::Failed(refused)),
             (Err(none), _) => {
                 Err(End::Failed(Failure::new("no_model_available", none.to_string())))
@@ -238,22 +199,20 @@ impl Work<'_> {
         if let Some(schema) = &self.agent.agent.task {
             check(&schema.violations(&task), "handoff_task_schema_violation", "task")?;
         }
-        if let Some(name) = &model.credential_ref {
-            self.credential = Some(SecretName::from(name.as_str()));
-        }
-        self.fallbacks = model.fallbacks.iter().cloned().collect();
+        self.asker.credential = model.credential_ref.as_deref().map(SecretName::from);
+        self.asker.fallbacks = model.fallbacks.iter().cloned().collect();
         let remembered = self.remembered().await?;
-        let request = self.request(model, &task, remembered).await?;
+        let exchange = self.exchange(model, &task, remembered).await?;
         let said = match self.coder.take() {
             Some(Ok(admitted)) => {
-                self.unresolved(&request.model.model, &admitted.unknown);
-                self.delegate(&request, &admitted).await?
+                self.unresolved(&exchange.request.model.model, &admitted.unknown);
+                self.delegate(exchange, &admitted).await?
             }
             Some(Err(refused)) => return Err(End::Failed(refused.failure())),
             None => {
                 let unresolved = self.surface.unresolved().to_vec();
                 self.unresolved("this host", &unresolved);
-                self.converse(request).await?
+                self.converse(exchange).await?
             }
         };
         let said = self.forced.take().unwrap_or(said);
@@ -271,7 +230,7 @@ impl Work<'_> {
                 ("code".to_owned(), "tool_unresolvable".into()),
                 ("tool".to_owned(), name.as_str().into()),
             ];
-            self.tale.note(AgentFact::Noted {
+            self.asker.facts.push(AgentFact::Noted {
                 level: "warn".to_owned(),
                 message: format!("{whoever} has no tool {name}"),
                 fields: fields.into_iter().collect(),
@@ -280,12 +239,12 @@ impl Work<'_> {
     }
 
     /// Step 2: which prompt applies, and all that the model is told in the first turn.
-    async fn request(
+    async fn exchange(
         &mut self,
         model: ResolvedModel,
         task: &Value,
         remembered: Option<String>,
-    ) -> Result<ModelRequest, End> {
+    ) -> Result<Exchange, End> {
         let pinned = self.setup.as_ref().map(|setup| &setup.templates);
         let prepared = self.host.desk.prepare_agent(self.call, self.agent, pinned).await;
         let mut prepared = prepared?;
@@ -303,7 +262,7 @@ impl Work<'_> {
         let text = prepared.user().map_or(task.clone(), |words| format!("{words}\n\n{task}"));
         let mut messages = self.said_before(&text).await?;
         messages.push(Message::User { text });
-        prepared.facts.into_iter().for_each(|fact| self.tale.note(fact));
+        prepared.facts.into_iter().for_each(|fact| self.asker.facts.push(fact));
         let (options, settings) = (CallOptions::of(&self.call.configurable), &self.host.settings);
         let request = ModelRequest {
             model: model.model,
@@ -313,15 +272,22 @@ impl Work<'_> {
             response_schema: self.contract.asked.clone(),
             max_output_tokens: options.budget(settings.max_output_tokens, settings.output_ceiling),
             temperature: options.temperature,
-            top_p: None,
             seed: None,
-            stop: Vec::new(),
             idempotency_key: String::new(),
             key: None,
             call_prefix: String::new(),
         };
-        self.basis = Some(RequestBasis::new(sources, &request));
-        Ok(request)
+        Ok(Exchange {
+            basis: RequestBasis::new(sources, &request),
+            request,
+            repair: None,
+            schema: self.contract.judged.clone(),
+            repairs: Repairs::Once,
+            has_tools: true,
+            made: 0,
+            rounds: settings.schema_rounds,
+            ceiling: options.ceiling(settings.output_ceiling),
+        })
     }
 
     /// Steps 7 and 8, or what stands in their place.
@@ -353,27 +319,27 @@ impl Work<'_> {
         let Some(observed) = confidence.filter(|_| falls_short(confidence, threshold)) else {
             self.remember(&result).await?;
             self.close(InvocationOutcome::Completed, schema_validated, confidence);
-            self.tale.tell().await?;
+            self.asker.facts.flush().await?;
             return Ok(Outcome::Done { outputs: outputs(result) });
         };
         self.close(InvocationOutcome::Escalated, schema_validated, confidence);
         let answered = self.call.answer.as_ref();
         let Some(answered) = answered.filter(|it| it.kind == InterruptKind::LowConfidence) else {
-            self.tale.tell().await?;
+            self.asker.facts.flush().await?;
             let agent_id = manifest.agent_id.as_str();
             let question = Question::low_confidence(agent_id, threshold, observed, Some(result));
             return Ok(Outcome::Suspend(question));
         };
         let ratified = answered.result();
-        self.tale.note(AgentFact::Invoked(invoked));
+        self.asker.facts.push(AgentFact::Invoked(invoked));
         self.repeat_prompt();
         match ratified.and_then(|ratified| self.admit_ratified(ratified)) {
             Ok(ratified) => {
-                self.reasoned("A person decided on what was proposed.".to_owned());
+                self.asker.facts.reasoned("A person decided on what was proposed.".to_owned());
                 self.decided(&ratified, None);
                 self.remember(&ratified).await?;
                 self.close(InvocationOutcome::Completed, schema_validated, None);
-                self.tale.tell().await?;
+                self.asker.facts.flush().await?;
                 Ok(Outcome::Done { outputs: outputs(ratified) })
             }
             Err(failure) => self.fail(InvocationOutcome::Failed, failure).await,
@@ -390,14 +356,14 @@ impl Work<'_> {
 
     /// The prompt of a ratified invocation is the one that was resolved before.
     fn repeat_prompt(&mut self) {
-        if let Some(resolved) = self.tale.prompt_resolved() {
-            self.tale.note(resolved);
+        if let Some(resolved) = self.asker.facts.prompt_resolved() {
+            self.asker.facts.push(resolved);
         }
     }
 
     fn decided(&mut self, result: &Value, confidence: Option<Confidence>) {
         let confidence = confidence.map(Confidence::get);
-        self.tale.note(AgentFact::Decided { decision: result.clone(), confidence });
+        self.asker.facts.push(AgentFact::Decided { decision: result.clone(), confidence });
     }
 
     fn close(
@@ -407,7 +373,7 @@ impl Work<'_> {
         confidence: Option<Confidence>,
     ) {
         let confidence = confidence.map(Confidence::get);
-        self.tale.note(AgentFact::Concluded { outcome, schema_validated, confidence });
+        self.asker.facts.push(AgentFact::Concluded { outcome, schema_validated, confidence });
     }
 
     async fn fail(
@@ -417,7 +383,7 @@ impl Work<'_> {
     ) -> Result<Outcome, OnceError> {
         let promised = self.agent.agent.result.is_some();
         self.close(outcome, promised.then_some(false), None);
-        self.tale.tell().await?;
+        self.asker.facts.flush().await?;
         Ok(failed(failure))
     }
 

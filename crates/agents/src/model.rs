@@ -6,7 +6,6 @@ mod basis;
 mod cache_key;
 mod capability;
 mod error;
-mod names;
 mod options;
 mod price;
 mod reduce;
@@ -30,14 +29,13 @@ pub use answer::{
 };
 pub use assembly::{AssembledCall, Overflow, ToolCallAssembly};
 pub(crate) use basis::RequestBasis;
-pub use cache_key::{CacheRecipe, SemanticRequest};
+pub use cache_key::SemanticRequest;
 pub use capability::{Demands, Gate, MODEL_CAPABILITIES, Substitution, gate};
 pub use error::{Fault, ModelError, Phase, RetryAdvice};
-pub use names::ToolNames;
 pub(crate) use options::CallOptions;
 pub use price::{Price, PriceTable};
 pub use reduce::{reduce, restore};
-pub use scripted::Scripted;
+pub use scripted::{Scripted, scripted_answer};
 pub use table::{ModelRef, ModelRefError, ModelTable, NoModel, ResolvedModel};
 
 /// Answers one turn of a conversation.
@@ -82,10 +80,6 @@ impl DeltaSink for Vec<Delta> {
 pub enum Delta {
     Text(String),
     Thinking(String),
-    /// A tool is about to be called; what with is known at the end of the turn.
-    ToolCall {
-        name: String,
-    },
 }
 
 /// Everything that a model is told in one turn.
@@ -99,9 +93,7 @@ pub struct ModelRequest {
     pub response_schema: Option<Arc<Value>>,
     pub max_output_tokens: u32,
     pub temperature: Option<f64>,
-    pub top_p: Option<f64>,
     pub seed: Option<u64>,
-    pub stop: Vec<String>,
     /// The effect's id, for providers that know a repeated call by it.
     pub idempotency_key: String,
     /// The run's own key, where it brought one; otherwise the provider is asked with the host's.
@@ -148,7 +140,7 @@ pub struct ToolReply {
     pub content: String,
 }
 
-/// A tool that the model may call, under our name for it.
+/// A tool that the model may call, under a name that every provider takes.
 #[derive(Clone, PartialEq)]
 pub struct ToolSpec {
     pub name: String,

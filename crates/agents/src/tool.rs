@@ -1,6 +1,7 @@
 //! The port to tools: what one is, what a call of it carries, and how a call fails.
 
 mod arguments;
+mod card;
 mod credentials;
 mod declared;
 mod files;
@@ -33,12 +34,14 @@ use crate::memory::Notebook;
 use crate::pack::Schema;
 
 pub use arguments::args_hash;
+pub use card::{BrokenSchema, ToolCard};
 pub use credentials::Credentials;
 pub(crate) use declared::declared_tools;
 pub use files::file_tools;
 pub use folder::run_folder;
 pub use hooks::{Granted, Grants, HookRefusal, RatePolicy, ToolHooks, ToolUse};
 pub use memory::memory_tools;
+pub use name::provider_name;
 pub(crate) use recorded::RecordedTool;
 pub use result::{ToolOutput, untrusted};
 pub use surface::{AdmittedCall, NotAdmitted, ToolOffer, ToolSurface};

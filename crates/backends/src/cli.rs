@@ -9,7 +9,6 @@ mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -95,7 +94,7 @@ pub struct CliSurroundings {
     /// Where running processes are remembered for a host that starts after a crash.
     pub records: Option<PathBuf>,
     /// Where session files are kept for a host that has lost them.
-    pub sessions: Option<Arc<dyn CodingSessions>>,
+    pub sessions: Option<CodingSessions>,
     /// What no agent may look at.
     pub hidden: Vec<PathBuf>,
     /// Where what each of them needs for a moment is put; none: in the system's temporary folder.
@@ -111,7 +110,7 @@ pub struct CliAgents {
     folders: RunFolders,
     backends: BTreeMap<String, CliBackend>,
     held: Held,
-    sessions: Option<Arc<dyn CodingSessions>>,
+    sessions: Option<CodingSessions>,
 }
 
 impl CliAgents {

@@ -12,8 +12,6 @@ mod mock;
 mod model;
 mod observe;
 mod otlp;
-mod secret_echo;
-mod side_effect;
 mod sweep;
 mod tools;
 
@@ -29,7 +27,5 @@ pub use memory_node::{MemoryNode, MemoryProbes};
 pub use mock::CallPrompt;
 pub use model::{BaseUrl, BaseUrlError, LiveModel, ProviderKind, ProviderSettings, Timeouts};
 pub use otlp::{Exporter, OtlpError, OtlpProtocol, OtlpSettings};
-pub use secret_echo::{SecretEcho, SeededSecrets};
-pub use side_effect::SideEffect;
 pub use sweep::FolderSweeper;
-pub use tools::{BrokenSchema, MOST_FETCHED, built_in};
+pub use tools::{MOST_FETCHED, built_in};

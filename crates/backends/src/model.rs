@@ -18,7 +18,7 @@ use genai::{Headers, ModelIden, ServiceTarget};
 use reqwest::redirect::Policy;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use callboard_agents::{DeltaSink, Fault, Model, ModelError, ModelRequest, Phase, ToolNames, Turn};
+use callboard_agents::{DeltaSink, Fault, Model, ModelError, ModelRequest, Phase, Turn};
 
 use frames::Frames;
 
@@ -201,15 +201,14 @@ impl LiveModel {
         deltas: &mut dyn DeltaSink,
     ) -> Result<Turn, ModelError> {
         let provider = self.settings.name.as_str();
-        let names = ToolNames::new(request.tools.iter().map(|tool| tool.name.as_str()));
         let frames = Arc::new(Frames::new(self.settings.kind));
-        let (chat, options) = request::write(self.settings.kind, request, &names, &frames);
+        let (chat, options) = request::write(self.settings.kind, request, &frames);
         let target = self.target(request)?;
         let client = genai::Client::builder().with_reqwest(self.client()?).build();
         let client = client.map_err(|error| fault::explain(provider, &error))?;
         let answer = client.exec_chat_stream(target, chat, Some(&options)).await;
         let answer = answer.map_err(|error| fault::explain(provider, &error))?;
-        let reader = turn::Reader { provider, request, names: &names, frames: &frames };
+        let reader = turn::Reader { provider, request, frames: &frames };
         reader.read(answer.stream, self.settings.timeouts, deltas).await
     }
 }

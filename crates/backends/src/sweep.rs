@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct FolderSweeper {
     pub store: Arc<dyn Store>,
-    pub sessions: Arc<dyn CodingSessions>,
+    pub sessions: CodingSessions,
     pub agents: Arc<CliAgents>,
     /// Where coding agents work.
     pub coding: RunFolders,

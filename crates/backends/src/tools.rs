@@ -12,21 +12,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use callboard_agents::{FixedTools, Schema, Tool, ToolDescriptor, ToolFault, ToolInvocation};
-use callboard_protocol::{Object, SafetyTier, ToolEgress, ToolReplay, ToolSource, ToolTransport};
+use callboard_agents::{BrokenSchema, FixedTools, Tool, ToolDescriptor, ToolFault, ToolInvocation};
+use callboard_protocol::Object;
 
 use crate::egress::Egress;
 
 /// How much of a page is fetched at most.
 pub const MOST_FETCHED: usize = fetch::MOST_BODY;
-
-/// A tool of ours whose schema does not compile: a mistake in this build.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the schema of {id}: {why}")]
-pub struct BrokenSchema {
-    pub id: String,
-    pub why: String,
-}
 
 /// Every built-in tool. Requests go through `egress`.
 pub fn built_in(egress: &Egress) -> Result<FixedTools, BrokenSchema> {
@@ -40,41 +32,6 @@ pub fn built_in(egress: &Egress) -> Result<FixedTools, BrokenSchema> {
         tools.push(Arc::new(Computed { descriptor: card.descriptor()?, compute: *compute }));
     }
     Ok(tools.into_iter().collect())
-}
-
-/// What is written about a tool of ours.
-struct Card {
-    id: &'static str,
-    title: &'static str,
-    description: &'static str,
-    input: &'static str,
-    tier: SafetyTier,
-    transport: ToolTransport,
-    egress: ToolEgress,
-}
-
-impl Card {
-    fn descriptor(&self) -> Result<ToolDescriptor, BrokenSchema> {
-        let input = Schema::compile(self.input.as_bytes())
-            .map_err(|why| BrokenSchema { id: self.id.to_owned(), why })?;
-        Ok(ToolDescriptor {
-            id: self.id.to_owned(),
-            title: self.title.to_owned(),
-            description: self.description.to_owned(),
-            input,
-            source: ToolSource::NodePack,
-            tier: self.tier,
-            transport: self.transport,
-            egress: self.egress,
-            replay: match self.tier {
-                SafetyTier::Pure => ToolReplay::Deterministic,
-                SafetyTier::Read | SafetyTier::Write | SafetyTier::Exec => {
-                    ToolReplay::NonDeterministic
-                }
-            },
-            required_scopes: Vec::new(),
-        })
-    }
 }
 
 type Compute = fn(&Object) -> Result<Value, ToolFault>;

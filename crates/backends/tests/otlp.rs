@@ -9,7 +9,7 @@ use callboard_backends::{Exporter, OtlpProtocol, OtlpSettings};
 use callboard_core::{ConformanceNodes, HostLimits, TraceContext};
 use callboard_engine::{
     Activities, Catalog, DrivingLimits, Engine, InMemoryStore, KeyMode, NoAgents, Options, Order,
-    Parts, RandomIds, SystemClock, Target,
+    Parts, RandomIds, Secrets, SystemClock, Target,
 };
 use callboard_protocol::{Object, Owner};
 use serde_json::{Value, json};
@@ -28,8 +28,7 @@ fn engine() -> Engine {
     });
     catalog.load(&definition.to_string()).expect("a definition");
     let engine = Engine::new(Parts {
-        roster: store.clone(),
-        secrets: store.clone(),
+        secrets: Secrets::new(store.clone()),
         store,
         catalog,
         activities: Activities::default(),

@@ -47,6 +47,7 @@ pub use interrupt::{CastVote, Question, Resolution, Via};
 pub use node::{STATEMENT, UPKEEP, required_capability};
 pub use orchestrate::{DecisionKind, MAX_FAN_OUT, OrchestratorDecision};
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
+pub use retry::backoff;
 pub use run::{
     AgentFact, Answered, Attempt, Cause, ChildNews, ChildOrder, Command, Entry, Fact,
     InterruptView, Invoked, KeptModels, LiveChild, MemoryView, ModelName, ModelTurn, Outcome,

@@ -1,25 +1,23 @@
-//! How long to wait before a failed attempt is tried again.
+//! How long to wait before something is tried again that failed.
 
-/// The first wait; each further one doubles it.
-const FIRST_MS: u64 = 1_000;
-/// No wait is longer.
-const LONGEST_MS: u64 = 60_000;
+use std::time::Duration;
 
-/// The wait after the given number of earlier failures.
-pub(crate) fn backoff_ms(failures: u32) -> u64 {
-    1_u64
-        .checked_shl(failures)
-        .map_or(LONGEST_MS, |factor| FIRST_MS.saturating_mul(factor).min(LONGEST_MS))
+/// Doubles the first wait for each earlier failure, up to the longest.
+pub fn backoff(first: Duration, longest: Duration, failures: u32) -> Duration {
+    let factor = 1_u32.checked_shl(failures).unwrap_or(u32::MAX);
+    first.saturating_mul(factor).min(longest)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::backoff_ms;
+    use super::*;
 
     #[test]
-    fn waits_double_up_to_a_minute() {
-        let waits: Vec<u64> =
-            [0, 1, 2, 5, 6, 63, 64, u32::MAX].into_iter().map(backoff_ms).collect();
-        assert_eq!(waits, [1_000, 2_000, 4_000, 32_000, 60_000, 60_000, 60_000, 60_000]);
+    fn waits_double_up_to_the_longest() {
+        let wait = |failures| backoff(Duration::from_secs(1), Duration::from_secs(60), failures);
+        let waits = [0, 1, 2, 5, 6, 31, 32, u32::MAX].map(|failures| wait(failures).as_secs());
+        assert_eq!(waits, [1, 2, 4, 32, 60, 60, 60, 60]);
+        let endless = backoff(Duration::MAX, Duration::MAX, 31);
+        assert_eq!(endless, Duration::MAX);
     }
 }

@@ -63,7 +63,7 @@ pub struct PastTask<'a> {
     pub task: &'a Task,
     /// The prompts that the definition names for its nodes: kind → ref.
     pub prompt_defaults: Option<&'a Object>,
-    pub(crate) secrets: &'a Arc<dyn Secrets>,
+    pub(crate) secrets: &'a Secrets,
 }
 
 /// Which activity performs which node type.
@@ -157,7 +157,7 @@ pub struct Call {
     pub(crate) forebears: Vec<RunId>,
     pub(crate) claim: Claim,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) secrets: Arc<dyn Secrets>,
+    pub(crate) secrets: Secrets,
     pub(crate) resolved: Resolved,
     pub(crate) pins: BTreeMap<String, i64>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -165,6 +165,11 @@ pub struct Call {
 }
 
 impl Call {
+    /// Under which the run is driven.
+    pub fn claim(&self) -> &Claim {
+        &self.claim
+    }
+
     /// Where the run belongs, and so what it can name.
     pub fn scope(&self) -> Scope {
         let (tenant, workspace) = (self.tenant.clone(), self.workspace.clone());

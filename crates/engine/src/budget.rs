@@ -1,100 +1,31 @@
-//! What members and tenants may use by the day: the port to their accounts, with the question before each call.
+//! What members and tenants may use by the day: their accounts, with the question before each call.
 //!
 //! What a day has used is counted in the transaction that records the usage, so a crash neither loses nor doubles it.
-//! What is under way is set aside before it is asked whether anything is left. Each call counts what was set aside
-//! before it, and waits where its own estimate does not fit behind that: of calls that are made at once one may go past a
+//! What is under way is reserved before it is asked whether anything is left. Each call counts what was reserved before
+//! it, and waits where its own estimate does not fit behind that: of calls that are made at once one may go past a
 //! ceiling, the first, and the others only by what their estimates were wrong by.
 
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
+mod accounts;
 
-use async_trait::async_trait;
+use std::time::Duration;
 
 use callboard_core::{Birth, Fact, HostLimits, Overdrawn, RetryClass, Ruling, day_of};
 use callboard_protocol::{
     Amount, BudgetDimension, BudgetScope, EffectiveBudget, Failure, NodeId, RosterId, RunId,
-    Tenant, Timestamp,
 };
 
 use crate::activity::Call;
 use crate::once::Stumble;
-use crate::roster::{Roster, Spent, USAGE};
-use crate::store::{Claim, KeyMode, Row, StoreError};
+use crate::roster::Spent;
+use crate::store::{Claim, KeyMode, StoreError};
+
+pub(crate) use accounts::daily_limit_key;
+pub use accounts::{BudgetAccount, Budgets, accounted};
 
 /// Between two looks at whether there is room: a call of a model takes longer.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
-/// Who pays: a member of a tenant, or the tenant with all that it has. Test keys and live keys pay apart.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Purse {
-    pub tenant: Tenant,
-    pub mode: KeyMode,
-    pub member: Option<RosterId>,
-}
-
-/// Accounts by purse and day.
-#[async_trait]
-pub trait Budgets: fmt::Debug + Send + Sync {
-    /// What was used on a day. A tenant's purse counts every run, a member's those that are charged to it. A replay
-    /// uses nothing.
-    async fn spent_on(&self, purse: &Purse, day: i64) -> Result<Spent, StoreError>;
-
-    /// Sets aside what a call of a run's node may use, behind all that is set aside already. It counts until the call
-    /// is over ([`call_over`]), as long as the run goes on and nobody has taken it over.
-    async fn set_aside(
-        &self,
-        claim: &Claim,
-        node: &NodeId,
-        day: i64,
-        estimate: Spent,
-    ) -> Result<(), StoreError>;
-
-    /// What others had set aside on a day when a node set aside its own.
-    async fn set_aside_before(
-        &self,
-        purse: &Purse,
-        day: i64,
-        run: &RunId,
-        node: &NodeId,
-    ) -> Result<Spent, StoreError>;
-
-    /// What people have raised a day's ceiling to; unbounded dimensions were not raised.
-    async fn raised_on(&self, purse: &Purse, day: i64) -> Result<EffectiveBudget, StoreError>;
-
-    /// Raises a day's ceiling. A lower one than it has changes nothing, so that whoever says it again does no harm.
-    async fn raise(
-        &self,
-        purse: &Purse,
-        day: i64,
-        dimension: BudgetDimension,
-        limit: Amount,
-    ) -> Result<(), StoreError>;
-
-    /// What a member may use in a day, where something was said of it.
-    async fn allowance(&self, purse: &Purse) -> Result<Option<EffectiveBudget>, StoreError>;
-
-    /// Says what a member may use in a day; none leaves it to the host's configuration. Goes with the member.
-    async fn allow(
-        &self,
-        purse: &Purse,
-        allowance: Option<EffectiveBudget>,
-        at: Timestamp,
-    ) -> Result<(), StoreError>;
-}
-
-/// The node whose call is over with this row: what it used is recorded, its answer has a tool called, or its attempt has
-/// come to an end. A tool may start runs that wait for room: it must not find its own caller before them.
-pub fn call_over(row: &Row) -> Option<&NodeId> {
-    let is_over = match row.kind.as_str() {
-        USAGE | "agent.toolCalled" => true,
-        "node.started" => false,
-        kind => kind.starts_with("node."),
-    };
-    row.node.as_ref().filter(|_| is_over)
-}
-
-/// How a day of a purse stands.
+/// How a day of an account stands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DayAccount {
     pub day: i64,
@@ -104,15 +35,15 @@ pub struct DayAccount {
 }
 
 impl DayAccount {
-    /// The account of a purse whose ceilings are `usual` unless somebody raised them for the day.
+    /// The day of an account whose ceilings are `usual` unless somebody raised them for it.
     pub async fn read(
-        budgets: &dyn Roster,
-        purse: &Purse,
+        budgets: &Budgets,
+        account: &BudgetAccount,
         usual: EffectiveBudget,
         day: i64,
     ) -> Result<Self, StoreError> {
-        let spent = budgets.spent_on(purse, day).await?;
-        let raised = budgets.raised_on(purse, day).await?;
+        let spent = budgets.spent_on(account, day).await?;
+        let raised = budgets.granted_on(account, day).await?;
         let limits = EffectiveBudget {
             max_tokens: usual.max_tokens.map(|usual| raised.max_tokens.unwrap_or(usual).max(usual)),
             max_cost_usd: usual
@@ -137,7 +68,7 @@ impl DayAccount {
     }
 
     /// The ceiling that is reached.
-    fn over(&self, purse: &Purse) -> Option<Overdrawn> {
+    fn over(&self, payer: &BudgetAccount) -> Option<Overdrawn> {
         let used = [
             (BudgetDimension::Tokens, Amount::from(self.spent.tokens())),
             (BudgetDimension::Cost, Amount::from(self.spent.cost_usd)),
@@ -145,41 +76,32 @@ impl DayAccount {
         used.into_iter().find_map(|(dimension, consumed)| {
             let limit = self.limits.limit(dimension).filter(|limit| consumed >= *limit)?;
             Some(Overdrawn {
-                scope: match purse.member {
+                scope: match payer.member {
                     Some(_) => BudgetScope::Agent,
                     None => BudgetScope::Project,
                 },
                 dimension,
                 consumed,
                 limit,
-                member: purse.member.clone(),
+                member: payer.member.clone(),
                 day: Some(self.day),
             })
         })
     }
 }
 
-/// What a member may use in a day.
-async fn allowance_of(
-    budgets: &dyn Roster,
-    host: &HostLimits,
-    purse: &Purse,
-) -> Result<EffectiveBudget, StoreError> {
-    Ok(budgets.allowance(purse).await?.unwrap_or(host.member_day))
-}
-
 /// Those who pay for a run, with the way to their accounts.
 #[derive(Debug)]
 pub(crate) struct Payers {
-    tenant: Purse,
+    tenant: BudgetAccount,
     member: Option<RosterId>,
     host: HostLimits,
-    accounts: Arc<dyn Roster>,
+    accounts: Budgets,
 }
 
 impl Payers {
-    pub(crate) fn of(birth: &Birth, host: &HostLimits, accounts: Arc<dyn Roster>) -> Self {
-        let tenant = Purse {
+    pub(crate) fn of(birth: &Birth, host: &HostLimits, accounts: Budgets) -> Self {
+        let tenant = BudgetAccount {
             tenant: birth.owner.tenant.clone(),
             mode: KeyMode::of(birth.test),
             member: None,
@@ -187,36 +109,52 @@ impl Payers {
         Self { tenant, member: birth.charged_to.clone(), host: *host, accounts }
     }
 
-    fn members_purse(&self) -> Purse {
-        Purse { member: self.member.clone(), ..self.tenant.clone() }
+    fn members_account(&self) -> BudgetAccount {
+        BudgetAccount { member: self.member.clone(), ..self.tenant.clone() }
+    }
+
+    /// What a member may use in a day.
+    async fn daily_limit(&self, member: &RosterId) -> Result<EffectiveBudget, StoreError> {
+        let own = self.accounts.daily_limit(&self.tenant.realm(), member).await?;
+        Ok(own.unwrap_or(self.host.member_day))
     }
 
     /// Those who have a ceiling, the member before the tenant.
-    async fn bounded(&self) -> Result<Vec<(Purse, EffectiveBudget)>, StoreError> {
+    async fn bounded(&self) -> Result<Vec<(BudgetAccount, EffectiveBudget)>, StoreError> {
         let mut all = Vec::new();
-        if self.member.is_some() {
-            let purse = self.members_purse();
-            let usual = allowance_of(&*self.accounts, &self.host, &purse).await?;
-            all.push((purse, usual));
+        if let Some(member) = &self.member {
+            all.push((self.members_account(), self.daily_limit(member).await?));
         }
         all.push((self.tenant.clone(), self.host.tenant_day));
         all.retain(|(_, usual)| !usual.is_unbounded());
         Ok(all)
     }
 
-    /// Whether a call for which something was set aside may be made now.
+    /// Reserves what a call may use, for the member that pays, or for the tenant.
+    async fn reserve(
+        &self,
+        claim: &Claim,
+        node: &NodeId,
+        day: i64,
+        estimate: Spent,
+    ) -> Result<(), StoreError> {
+        let payer = self.members_account();
+        self.accounts.reserve(&payer, claim, node, day, estimate).await
+    }
+
+    /// Whether a call for which something was reserved may be made now.
     async fn clear(
         &self,
-        bounded: &[(Purse, EffectiveBudget)],
-        aside: &Aside<'_>,
+        bounded: &[(BudgetAccount, EffectiveBudget)],
+        reserved: &Reserved<'_>,
     ) -> Result<Clearance, StoreError> {
-        let Aside { run, node, day, estimate } = *aside;
+        let Reserved { run, node, day, estimate } = *reserved;
         let mut clearance = Clearance::Given;
-        for (purse, usual) in bounded {
+        for (payer, usual) in bounded {
             // Before what was used: whatever is recorded in between then counts twice, and never not at all.
-            let others = self.accounts.set_aside_before(purse, day, run, node).await?;
-            let account = DayAccount::read(&*self.accounts, purse, *usual, day).await?;
-            if let Some(over) = account.over(purse) {
+            let others = self.accounts.reserved_before(payer, day, run, node).await?;
+            let account = DayAccount::read(&self.accounts, payer, *usual, day).await?;
+            if let Some(over) = account.over(payer) {
                 return Ok(Clearance::Over(over));
             }
             if !account.has_room(others, estimate) {
@@ -229,9 +167,8 @@ impl Payers {
     /// Whether anybody who pays has a ceiling in money.
     async fn count_money(&self) -> Result<bool, Failure> {
         let mut is_counted = self.host.tenant_day.max_cost_usd.is_some();
-        if self.member.is_some() && !is_counted {
-            let purse = self.members_purse();
-            let usual = allowance_of(&*self.accounts, &self.host, &purse).await;
+        if let Some(member) = self.member.as_ref().filter(|_| !is_counted) {
+            let usual = self.daily_limit(member).await;
             let usual = usual.map_err(|error| unaccounted(error).failure)?;
             is_counted = usual.max_cost_usd.is_some();
         }
@@ -241,14 +178,14 @@ impl Payers {
     /// Carries out what a person decided about a day's ceiling.
     async fn settle(&self, ruling: &Ruling) -> Result<(), StoreError> {
         let (Some(day), Some(limit)) = (ruling.over.day, ruling.raised_to) else { return Ok(()) };
-        let purse = Purse { member: ruling.over.member.clone(), ..self.tenant.clone() };
-        self.accounts.raise(&purse, day, ruling.over.dimension, limit).await
+        let payer = BudgetAccount { member: ruling.over.member.clone(), ..self.tenant.clone() };
+        self.accounts.grant_extra(&payer, day, ruling.over.dimension, limit).await
     }
 }
 
-/// A call for which something was set aside.
+/// A call for which something was reserved.
 #[derive(Debug, Clone, Copy)]
-struct Aside<'a> {
+struct Reserved<'a> {
     run: &'a RunId,
     node: &'a NodeId,
     day: i64,
@@ -314,10 +251,10 @@ impl Call {
             return Ok(None);
         }
         let (node, day, estimate) = (&self.attempt.node, day_of(self.now()), estimate());
-        self.payers.accounts.set_aside(&self.claim, node, day, estimate).await?;
-        let aside = Aside { run: &self.run, node, day, estimate };
+        self.payers.reserve(&self.claim, node, day, estimate).await?;
+        let reserved = Reserved { run: &self.run, node, day, estimate };
         loop {
-            match self.payers.clear(&bounded, &aside).await? {
+            match self.payers.clear(&bounded, &reserved).await? {
                 Clearance::Given => return Ok(None),
                 Clearance::Over(over) => return Ok(Some(over)),
                 Clearance::Later => self.pause(BETWEEN_LOOKS).await,

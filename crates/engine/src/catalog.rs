@@ -13,10 +13,10 @@ use callboard_protocol::{NodeId, Object, Owner, Timestamp, TypeId, WorkflowId, h
 
 use crate::decisions::{Decisions, Lane, Undecided};
 use crate::directory;
-use crate::records::Tries;
+use crate::records::{Tries, retry_moved};
 use crate::registry::{Put, Workflows};
 use crate::schedules::{DeclaredError, Schedules, declared_schedules};
-use crate::store::{KeyMode, Scope, StoreError};
+use crate::store::{KeyMode, Scope, Store, StoreError};
 
 /// Bytes of definitions whose plans are kept compiled. A host that sees more different ones compiles again, which
 /// costs a millisecond for most.
@@ -28,7 +28,8 @@ const LEAST_BYTES: usize = 4 * 1024;
 #[derive(Debug)]
 pub struct Catalog {
     loaded: BTreeMap<WorkflowId, CatalogEntry>,
-    store: Arc<dyn Workflows>,
+    workflows: Workflows,
+    schedules: Schedules,
     plans: Mutex<Plans>,
     performed: Vec<TypeId>,
     conformance: ConformanceNodes,
@@ -126,10 +127,11 @@ pub enum RegisterError {
 }
 
 impl Catalog {
-    pub fn new(store: Arc<dyn Workflows>, conformance: ConformanceNodes) -> Self {
+    pub fn new(store: Arc<dyn Store>, conformance: ConformanceNodes) -> Self {
         Self {
             loaded: BTreeMap::new(),
-            store,
+            workflows: Workflows::new(Arc::clone(&store)),
+            schedules: Schedules::new(store),
             plans: Mutex::default(),
             performed: Vec::new(),
             conformance,
@@ -192,7 +194,7 @@ impl Catalog {
         if let Some(entry) = self.loaded.get(id) {
             return Ok(Some(entry.clone()));
         }
-        let stored = self.store.workflow(place, id).await?;
+        let stored = self.workflows.workflow(place, id).await?;
         match stored {
             Some(stored) => self.registered(stored.digest, stored.source).await.map(Some),
             None => Ok(None),
@@ -203,7 +205,7 @@ impl Catalog {
     pub async fn list(&self, scope: &Scope) -> Result<Vec<CatalogEntry>, StoreError> {
         let mut entries = self.loaded.clone();
         for place in scope.shelves() {
-            for stored in self.store.workflows(&place).await? {
+            for stored in self.workflows.workflows(&place).await? {
                 // What the host loaded stands for everybody; a stored one of the same id is from before.
                 if let Entry::Vacant(vacant) = entries.entry(stored.id) {
                     vacant.insert(self.registered(stored.digest, stored.source).await?);
@@ -235,8 +237,8 @@ impl Catalog {
         let place = Scope::of_owner(owner, mode);
         let mut tries = Tries::default();
         loop {
-            let records = self.schedules().declaring(&place, &id, declared.clone()).await?;
-            let put = self.store.put_workflow(&place, &id, text.into(), records, at).await;
+            let records = self.schedules.declaring(&place, &id, declared.clone()).await?;
+            let put = self.workflows.put_workflow(&place, &id, text, records, at).await;
             if !tries.again(&put) {
                 return Ok((id, put?));
             }
@@ -245,12 +247,11 @@ impl Catalog {
 
     /// Answers whether it was registered in exactly this place.
     pub async fn remove(&self, place: &Scope, id: &WorkflowId) -> Result<bool, StoreError> {
-        let records = self.schedules().declaring(place, id, Vec::new()).await?;
-        self.store.delete_workflow(place, id, records).await
-    }
-
-    fn schedules(&self) -> Schedules {
-        Schedules::new(Arc::clone(&self.store) as _)
+        retry_moved(|| async {
+            let records = self.schedules.declaring(place, id, Vec::new()).await?;
+            self.workflows.delete_workflow(place, id, records).await
+        })
+        .await
     }
 
     /// What the host loaded for everybody.

@@ -227,7 +227,8 @@ impl Engine {
         why: &Undecided,
     ) -> Result<Option<ChildNews>, EngineError> {
         let statuses = self.inner.store.statuses(std::slice::from_ref(&child.run)).await?;
-        let ended = statuses.first().copied().flatten().filter(|status| status.is_terminal());
+        let ended = statuses.first().copied().flatten().map(|standing| standing.status);
+        let ended = ended.filter(|status| status.is_terminal());
         let news = |status| ChildNews {
             run: child.run.clone(),
             status: if status == RunStatus::Completed { RunStatus::Failed } else { status },

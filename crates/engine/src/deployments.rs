@@ -1,9 +1,8 @@
-//! Which versions of agents serve: the port, with the runs that tell of a change.
+//! Which versions of agents serve, with the runs that tell of a change.
 
-use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use callboard_core::Run;
 use callboard_protocol::{AgentId, Owner, Timestamp, WorkflowId};
@@ -11,21 +10,15 @@ use callboard_protocol::{AgentId, Owner, Timestamp, WorkflowId};
 use crate::directory::Cast;
 use crate::engine::{Done, Engine, EngineError, Newborn, Remember};
 use crate::order::{Order, Target};
-use crate::store::{KeyMode, NewRun, Realm, StoreError};
+use crate::records::{Expected, Key, Kind, RecordChange};
+use crate::store::{Batch, KeyMode, NewRun, Realm, Scope, Store, StoreError};
 
-/// What each tenant has deployed for each kind of key, by agent. What stands in a state is not the store's business.
-#[async_trait]
-pub trait Deployments: fmt::Debug + Send + Sync {
-    /// None where nobody ever changed anything.
-    async fn deployment(
-        &self,
-        realm: &Realm,
-        agent: &AgentId,
-    ) -> Result<Option<StoredDeployment>, StoreError>;
-
-    /// Keeps a new state with the run that tells of it, or neither. Of several changes that were decided on
-    /// the same version one is kept; the others are [`StoreError::Moved`].
-    async fn deploy(&self, change: DeploymentChange, run: NewRun) -> Result<(), StoreError>;
+/// What each tenant has deployed for each kind of key, by agent.
+#[derive(Debug, Clone)]
+pub struct Deployments {
+    store: Arc<dyn Store>,
+    /// The state of one agent where a tenant has changed nothing.
+    initial: Option<(AgentId, &'static str)>,
 }
 
 /// A state as it is kept: JSON, whose format answers for itself.
@@ -47,6 +40,57 @@ pub struct DeploymentChange {
     pub at: Timestamp,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    state: String,
+    updated_at: Timestamp,
+}
+
+impl Deployments {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, initial: None }
+    }
+
+    /// Answers this state of an agent for every tenant that has not changed it.
+    #[must_use]
+    pub fn with_initial(mut self, agent: AgentId, state: &'static str) -> Self {
+        self.initial = Some((agent, state));
+        self
+    }
+
+    /// None where nobody ever changed anything.
+    pub async fn deployment(
+        &self,
+        realm: &Realm,
+        agent: &AgentId,
+    ) -> Result<Option<StoredDeployment>, StoreError> {
+        if let Some(record) = self.store.get(Kind::Deployment, &key(realm, agent)).await? {
+            let Body { state, .. } = record.read()?;
+            return Ok(Some(StoredDeployment { version: record.version, state }));
+        }
+        let initial = self.initial.as_ref().filter(|(of, _)| of == agent);
+        // Version zero: the tenant's first change is decided on nothing stored.
+        Ok(initial.map(|(_, state)| StoredDeployment { version: 0, state: (*state).to_owned() }))
+    }
+
+    /// Keeps a new state with the run that tells of it, or neither. Of several changes that were decided on
+    /// the same version one is kept; the others are [`StoreError::Moved`].
+    pub async fn deploy(&self, change: DeploymentChange, run: NewRun) -> Result<(), StoreError> {
+        let DeploymentChange { realm, agent, expected, state, at } = change;
+        let key = key(&realm, &agent);
+        let place = Scope { tenant: realm.tenant, workspace: None, mode: realm.mode };
+        let body = Body { state, updated_at: at };
+        let expected = if expected == 0 { Expected::Absent } else { Expected::Version(expected) };
+        let record = RecordChange::put(Kind::Deployment, key, place, &body)?.expecting(expected);
+        self.store.commit(Batch::of_records([record]).with_birth(run)).await
+    }
+}
+
+fn key(realm: &Realm, agent: &AgentId) -> Key {
+    Key::in_realm(realm, [agent.as_str()])
+}
+
 /// A run of the host's own: it tells what was decided, by whom.
 #[derive(Debug, Clone)]
 pub struct Telling {
@@ -62,7 +106,7 @@ impl Engine {
     /// Changes what is deployed. Once this returns, the change is on disk, and so is the run that tells of it.
     pub async fn deploy(
         &self,
-        deployments: Arc<dyn Deployments>,
+        deployments: Deployments,
         change: DeploymentChange,
         telling: Telling,
         remember: Option<Remember>,

@@ -16,7 +16,7 @@ use callboard_core::{
 use callboard_protocol::{Event, Failure, Timestamp};
 
 use crate::activity::{Call, Message, Superseded, Teller, Told, Untold};
-use crate::budget::Payers;
+use crate::budget::{Budgets, Payers};
 use crate::claim::Signals;
 use crate::decisions::Undecided;
 use crate::engine::{Engine, EngineError, Newborn};
@@ -507,7 +507,11 @@ impl Driver<'_> {
             memory,
             files,
             budget: birth.budget.clone(),
-            payers: Payers::of(birth, &inner.options.limits, Arc::clone(&inner.roster)),
+            payers: Payers::of(
+                birth,
+                &inner.options.limits,
+                Budgets::new(Arc::clone(&inner.store)),
+            ),
             trace: TraceContext::below(birth, &attempt.node, attempt.visit),
             forebears: birth.forebears(),
             claim: self.claim.clone(),

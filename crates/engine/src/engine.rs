@@ -18,6 +18,7 @@ use callboard_protocol::{
 };
 
 use crate::activity::Activities;
+use crate::budget::Budgets;
 use crate::catalog::Catalog;
 use crate::claim::Driving;
 use crate::clock::{Clock, Ids};
@@ -31,7 +32,8 @@ use crate::park::Parked;
 use crate::places::Places;
 use crate::roster::Roster;
 use crate::secrets::Secrets;
-use crate::store::{Outcome, Scope, Store, StoreError};
+use crate::store::{Batch, Outcome, Scope, Store, StoreError};
+use crate::strikes::Strikes;
 use crate::tallies::Tallies;
 use crate::tasks::Tasks;
 use crate::unprocessable::Struck;
@@ -52,8 +54,8 @@ pub(crate) struct Inner {
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) memory: Memory,
     pub(crate) files: Files,
-    pub(crate) roster: Arc<dyn Roster>,
-    pub(crate) secrets: Arc<dyn Secrets>,
+    pub(crate) roster: Roster,
+    pub(crate) secrets: Secrets,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) options: Options,
@@ -76,6 +78,7 @@ pub(crate) struct Inner {
     pub(crate) decisions: Decisions,
     pub(crate) places: Places,
     pub(crate) struck: Struck,
+    pub(crate) strikes: Strikes,
     pub(crate) parked: Parked,
     /// When this process began to count runs.
     pub(crate) since: Timestamp,
@@ -90,8 +93,7 @@ pub struct Parts {
     pub catalog: Catalog,
     pub activities: Activities,
     pub directory: Arc<dyn Directory>,
-    pub roster: Arc<dyn Roster>,
-    pub secrets: Arc<dyn Secrets>,
+    pub secrets: Secrets,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub options: Options,
@@ -218,11 +220,12 @@ impl Engine {
                 since,
                 memory: Memory::new(Arc::clone(&parts.store)),
                 files: Files::new(Arc::clone(&parts.store)),
+                strikes: Strikes::new(Arc::clone(&parts.store)),
+                roster: Roster::new(Arc::clone(&parts.store)),
                 store: parts.store,
                 catalog: parts.catalog,
                 activities: parts.activities,
                 directory: parts.directory,
-                roster: parts.roster,
                 secrets: parts.secrets,
                 clock: parts.clock,
                 ids: parts.ids,
@@ -309,7 +312,7 @@ impl Engine {
             Err(EngineError::Refused(Refusal::Ended { status })) => {
                 let done = Done { run: run.clone(), status, at: self.inner.clock.now() };
                 if let Some(remember) = remember {
-                    self.inner.store.remember(remember(&done), done.at).await?;
+                    self.inner.store.commit(Batch::of_outcome(remember(&done), done.at)).await?;
                 }
                 Ok(done)
             }
@@ -421,7 +424,7 @@ impl Engine {
         &self.inner.memory
     }
 
-    pub fn secrets(&self) -> &Arc<dyn Secrets> {
+    pub fn secrets(&self) -> &Secrets {
         &self.inner.secrets
     }
 
@@ -429,7 +432,12 @@ impl Engine {
         &self.inner.catalog
     }
 
-    pub fn roster(&self) -> &Arc<dyn Roster> {
+    /// What members and tenants have used by the day.
+    pub fn budgets(&self) -> Budgets {
+        Budgets::new(Arc::clone(&self.inner.store))
+    }
+
+    pub fn roster(&self) -> &Roster {
         &self.inner.roster
     }
 

@@ -4,13 +4,15 @@
 //! the transaction that creates the run, so a host that dies in between has seen nothing: the next look sees the change.
 
 mod book;
-mod port;
+mod heartbeat;
 mod pulse;
+mod stored;
 mod tell;
 
 pub use book::NewHeartbeat;
-pub use port::{
-    DueHeartbeats, Evaluation, Heartbeat, HeartbeatState, Heartbeats, Observe, ObserveError, Probe,
+pub use heartbeat::{
+    DueHeartbeats, Evaluation, Heartbeat, HeartbeatState, Observe, ObserveError, Probe,
 };
 pub use pulse::{Beat, MAX_RUNTIME, MIN_INTERVAL, Pulse};
+pub use stored::Heartbeats;
 pub use tell::{HeartbeatEvent, HeartbeatTold};

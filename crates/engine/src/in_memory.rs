@@ -3,57 +3,30 @@
 //! One lock around plain maps, so every call is atomic and two runs of one test see the same order.
 //! Nothing is sealed here, because nothing rests.
 
-mod annotations;
-mod budget;
-mod coding_sessions;
-mod deployments;
 mod effects;
-mod envelopes;
-mod heartbeats;
 mod inbox;
-mod links;
 mod logs;
 mod memory;
-mod org_chart;
-mod packs;
 mod records;
-mod registry;
 mod retention;
-mod roster;
 mod runs;
-mod secrets;
 mod stored_run;
-mod webhooks;
-mod work;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use callboard_protocol::{
-    AgentId, Annotation, EffectiveBudget, KeyId, RunId, SecretName, Tenant, Timestamp, WorkflowId,
-};
+use callboard_protocol::{RunId, Timestamp};
 
-use crate::budget::Purse;
 use crate::changes::Changes;
-use crate::deployments::StoredDeployment;
 use crate::effects::EffectKey;
-use crate::envelopes::{EnvelopeId, KeptEnvelope, ProjectedEvent};
-use crate::heartbeats::Heartbeat;
-use crate::org_chart::StoredChart;
-use crate::registry::{Made, StoredKey, StoredWorkflow};
-use crate::roster::StoredMember;
-use crate::secrets::{HeldSecret, StoredSecret};
-use crate::store::{Digest, KeyMode, Outcome, Realm, Scope, StoreError};
-use budget::SetAside;
+use crate::records::Key;
+use crate::store::{Digest, Outcome, StoreError};
 use effects::StoredEffect;
 use memory::Journal;
-use packs::KeptPacks;
 use stored_run::StoredRun;
-use webhooks::Subscribed;
-use work::KeptWork;
 
-/// Every port to the database, in memory.
+/// The port to the database, in memory.
 #[derive(Default)]
 pub struct InMemoryStore {
     tables: Mutex<Tables>,
@@ -79,7 +52,6 @@ impl InMemoryStore {
                 run.head.wake_at = Some(Timestamp::default());
             }
         }
-        self.tables().subscribed.void_leases();
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
@@ -91,35 +63,14 @@ impl InMemoryStore {
 #[derive(Default)]
 struct Tables {
     records: records::Records,
+    counters: BTreeMap<Key, BTreeMap<&'static str, f64>>,
     runs: BTreeMap<RunId, StoredRun>,
     definitions: BTreeMap<String, Arc<str>>,
     outcomes: BTreeMap<Digest, Outcome>,
-    workflows: BTreeMap<(Scope, WorkflowId), StoredWorkflow>,
-    keys: BTreeMap<KeyId, StoredKey>,
-    makers: BTreeMap<(Realm, Made), KeyId>,
     effects: BTreeMap<EffectKey, StoredEffect>,
     /// Every event of every run, in the order of appends.
     log: Vec<(RunId, u64)>,
-    subscribed: Subscribed,
-    link_generations: BTreeMap<Realm, u32>,
-    annotations: BTreeMap<RunId, Vec<Annotation>>,
-    packs: KeptPacks,
-    deployments: BTreeMap<(Realm, AgentId), StoredDeployment>,
-    envelopes: BTreeMap<EnvelopeId, KeptEnvelope>,
-    projected: BTreeMap<(Tenant, RunId), Vec<ProjectedEvent>>,
     journal: Journal,
-    roster: Vec<StoredMember>,
-    work: Vec<KeptWork>,
-    /// What members may use in a day, where something was said of it.
-    allowances: BTreeMap<Purse, EffectiveBudget>,
-    charts: Vec<(KeyMode, StoredChart)>,
-    heartbeats: Vec<Heartbeat>,
-    /// What calls under way may use.
-    aside: Vec<SetAside>,
-    /// What days' ceilings were raised to.
-    raised: BTreeMap<(Purse, i64), EffectiveBudget>,
-    secrets: BTreeMap<(Scope, SecretName), (StoredSecret, HeldSecret)>,
-    coding_sessions: BTreeMap<(RunId, String), String>,
 }
 
 fn unknown(run: &RunId) -> StoreError {

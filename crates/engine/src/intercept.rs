@@ -2,19 +2,22 @@
 //! simulations of faults and crashes, over any implementation of the port.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use callboard_core::Entry;
-use callboard_protocol::{MemoryId, RunId, RunStatus, Timestamp};
+use callboard_protocol::{MemoryId, RosterId, RunId, Timestamp};
 
 use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
+use crate::logs::{LogPosition, Window};
 use crate::memory::{Crowd, MemoryQuery, MemoryRecord};
-use crate::records::{DueRecords, Key, Kind, Record, RecordQuery};
+use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
+use crate::roster::Spent;
 use crate::store::{
     Batch, Claim, ClaimRequest, Claimed, Digest, Filter, Found, InboxFilter, InboxItem, Listed,
-    Opened, Outcome, Page, Scope, Store, StoreError,
+    Opened, Outcome, Page, Scope, Standing, Store, StoreError,
 };
 
 /// Who is asked around every call of an [`InterceptedStore`]. One that never returns is a process that died there.
@@ -29,6 +32,9 @@ pub trait Intercept: fmt::Debug + Send + Sync {
     async fn after(&self, _call: &StoreCall<'_>) -> Result<(), StoreError> {
         Ok(())
     }
+
+    /// What was read of a log in order to fold it: a change is what this process alone sees.
+    fn spoil(&self, _entries: &mut [Entry]) {}
 }
 
 /// One call of the store.
@@ -39,6 +45,8 @@ pub struct StoreCall<'a> {
     pub access: Access,
     /// What is committed.
     pub batch: Option<&'a Batch>,
+    /// Of the one record that is read.
+    pub kind: Option<Kind>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,11 +57,11 @@ pub enum Access {
 
 impl StoreCall<'_> {
     const fn read(name: &'static str) -> Self {
-        Self { name, access: Access::Read, batch: None }
+        Self { name, access: Access::Read, batch: None, kind: None }
     }
 
     const fn write(name: &'static str) -> Self {
-        Self { name, access: Access::Write, batch: None }
+        Self { name, access: Access::Write, batch: None, kind: None }
     }
 
     pub fn is_write(&self) -> bool {
@@ -61,16 +69,24 @@ impl StoreCall<'_> {
     }
 }
 
-/// A store that asks somebody before and after every call.
-#[derive(Debug, Clone)]
-pub struct InterceptedStore {
-    inner: Arc<dyn Store>,
-    hook: Arc<dyn Intercept>,
+/// A store that asks its hook before and after every call.
+#[derive(Debug)]
+pub struct InterceptedStore<H> {
+    store: Arc<dyn Store>,
+    hook: Arc<H>,
 }
 
-impl InterceptedStore {
-    pub fn new(inner: Arc<dyn Store>, hook: Arc<dyn Intercept>) -> Self {
-        Self { inner, hook }
+impl<H> Deref for InterceptedStore<H> {
+    type Target = H;
+
+    fn deref(&self) -> &H {
+        &self.hook
+    }
+}
+
+impl<H: Intercept> InterceptedStore<H> {
+    pub fn new(store: Arc<dyn Store>, hook: Arc<H>) -> Self {
+        Self { store, hook }
     }
 
     async fn around<T>(
@@ -86,38 +102,51 @@ impl InterceptedStore {
 }
 
 #[async_trait]
-impl Store for InterceptedStore {
+impl<H: Intercept> Store for InterceptedStore<H> {
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         let call = StoreCall { batch: Some(&batch), ..StoreCall::write("commit") };
-        self.around(call, self.inner.commit(batch.clone())).await
+        self.around(call, self.store.commit(batch.clone())).await
     }
 
     async fn get(&self, kind: Kind, key: &Key) -> Result<Option<Record>, StoreError> {
-        self.around(StoreCall::read("get"), self.inner.get(kind, key)).await
+        let call = StoreCall { kind: Some(kind), ..StoreCall::read("get") };
+        self.around(call, self.store.get(kind, key)).await
     }
 
     async fn scan(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
-        self.around(StoreCall::read("scan"), self.inner.scan(query)).await
+        self.around(StoreCall::read("scan"), self.store.scan(query)).await
+    }
+
+    async fn blob(&self, kind: Kind, key: &Key) -> Result<Option<Arc<[u8]>>, StoreError> {
+        self.around(StoreCall::read("blob"), self.store.blob(kind, key)).await
     }
 
     async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError> {
-        self.around(StoreCall::read("due"), self.inner.due(kind, at, most)).await
+        self.around(StoreCall::read("due"), self.store.due(kind, at, most)).await
     }
 
     async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
-        self.around(StoreCall::read("open"), self.inner.open(run)).await
+        let mut opened = self.around(StoreCall::read("open"), self.store.open(run)).await?;
+        opened.iter_mut().for_each(|opened| self.hook.spoil(&mut opened.entries));
+        Ok(opened)
     }
 
     async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError> {
-        self.around(StoreCall::read("tail"), self.inner.tail(run, version)).await
+        let mut tail = self.around(StoreCall::read("tail"), self.store.tail(run, version)).await?;
+        self.hook.spoil(&mut tail);
+        Ok(tail)
     }
 
-    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<RunStatus>>, StoreError> {
-        self.around(StoreCall::read("statuses"), self.inner.statuses(runs)).await
+    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<Standing>>, StoreError> {
+        self.around(StoreCall::read("statuses"), self.store.statuses(runs)).await
+    }
+
+    async fn counters(&self, key: &Key) -> Result<Vec<(String, f64)>, StoreError> {
+        self.around(StoreCall::read("counters"), self.store.counters(key)).await
     }
 
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
-        self.around(StoreCall::read("find"), self.inner.find(scope, run)).await
+        self.around(StoreCall::read("find"), self.store.find(scope, run)).await
     }
 
     async fn read(
@@ -127,11 +156,24 @@ impl Store for InterceptedStore {
         from: u64,
         limit: usize,
     ) -> Result<Option<Page>, StoreError> {
-        self.around(StoreCall::read("read"), self.inner.read(scope, run, from, limit)).await
+        self.around(StoreCall::read("read"), self.store.read(scope, run, from, limit)).await
+    }
+
+    async fn newest(&self) -> Result<LogPosition, StoreError> {
+        self.around(StoreCall::read("newest"), self.store.newest()).await
+    }
+
+    async fn read_all(
+        &self,
+        within: &Within,
+        after: LogPosition,
+        most: u64,
+    ) -> Result<Window, StoreError> {
+        self.around(StoreCall::read("read_all"), self.store.read_all(within, after, most)).await
     }
 
     async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
-        self.around(StoreCall::read("list"), self.inner.list(scope, filter)).await
+        self.around(StoreCall::read("list"), self.store.list(scope, filter)).await
     }
 
     async fn inbox(
@@ -139,15 +181,15 @@ impl Store for InterceptedStore {
         scope: &Scope,
         filter: &InboxFilter,
     ) -> Result<Vec<InboxItem>, StoreError> {
-        self.around(StoreCall::read("inbox"), self.inner.inbox(scope, filter)).await
+        self.around(StoreCall::read("inbox"), self.store.inbox(scope, filter)).await
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
-        self.around(StoreCall::write("claim"), self.inner.claim(request)).await
+        self.around(StoreCall::write("claim"), self.store.claim(request)).await
     }
 
     async fn renew(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<RunId>, StoreError> {
-        self.around(StoreCall::write("renew"), self.inner.renew(claims, until)).await
+        self.around(StoreCall::write("renew"), self.store.renew(claims, until)).await
     }
 
     async fn release(
@@ -156,49 +198,41 @@ impl Store for InterceptedStore {
         seen: Option<u64>,
         wake_at: Option<Timestamp>,
     ) -> Result<bool, StoreError> {
-        self.around(StoreCall::write("release"), self.inner.release(claim, seen, wake_at)).await
-    }
-
-    async fn strike(&self, run: &RunId) -> Result<u32, StoreError> {
-        self.around(StoreCall::write("strike"), self.inner.strike(run)).await
-    }
-
-    async fn absolve(&self, run: &RunId) -> Result<(), StoreError> {
-        self.around(StoreCall::write("absolve"), self.inner.absolve(run)).await
-    }
-
-    async fn struck(&self) -> Result<Vec<(RunId, u32)>, StoreError> {
-        self.around(StoreCall::read("struck"), self.inner.struck()).await
+        self.around(StoreCall::write("release"), self.store.release(claim, seen, wake_at)).await
     }
 
     async fn changed(&self, run: &RunId, version: u64) {
         let wait = async {
-            self.inner.changed(run, version).await;
+            self.store.changed(run, version).await;
             Ok(())
         };
         // A hint may come for nothing, so one that fails is only early.
         self.around(StoreCall::read("changed"), wait).await.unwrap_or_default();
     }
 
+    fn derive(&self, purpose: &str) -> [u8; 32] {
+        self.store.derive(purpose)
+    }
+
     async fn find_effect(&self, key: &EffectKey) -> Result<Option<SettledEffect>, StoreError> {
-        self.around(StoreCall::read("find_effect"), self.inner.find_effect(key)).await
+        self.around(StoreCall::read("find_effect"), self.store.find_effect(key)).await
     }
 
     async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
-        self.around(StoreCall::write("begin_effect"), self.inner.begin_effect(effect)).await
+        self.around(StoreCall::write("begin_effect"), self.store.begin_effect(effect)).await
     }
 
-    async fn settle_effect(&self, key: &EffectKey, outcome: String) -> Result<(), StoreError> {
-        let settle = self.inner.settle_effect(key, outcome);
+    async fn settle_effect(
+        &self,
+        key: &EffectKey,
+        outcome: Option<String>,
+    ) -> Result<(), StoreError> {
+        let settle = self.store.settle_effect(key, outcome);
         self.around(StoreCall::write("settle_effect"), settle).await
     }
 
-    async fn abandon_effect(&self, key: &EffectKey) -> Result<(), StoreError> {
-        self.around(StoreCall::write("abandon_effect"), self.inner.abandon_effect(key)).await
-    }
-
     async fn memory_position(&self) -> Result<u64, StoreError> {
-        self.around(StoreCall::read("memory_position"), self.inner.memory_position()).await
+        self.around(StoreCall::read("memory_position"), self.store.memory_position()).await
     }
 
     async fn recall(
@@ -206,7 +240,7 @@ impl Store for InterceptedStore {
         scope: &Scope,
         query: &MemoryQuery,
     ) -> Result<Vec<MemoryRecord>, StoreError> {
-        self.around(StoreCall::read("recall"), self.inner.recall(scope, query)).await
+        self.around(StoreCall::read("recall"), self.store.recall(scope, query)).await
     }
 
     async fn memory_history(
@@ -214,23 +248,33 @@ impl Store for InterceptedStore {
         scope: &Scope,
         id: &MemoryId,
     ) -> Result<Vec<MemoryRecord>, StoreError> {
-        self.around(StoreCall::read("memory_history"), self.inner.memory_history(scope, id)).await
+        self.around(StoreCall::read("memory_history"), self.store.memory_history(scope, id)).await
     }
 
     async fn crowded_memory(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
-        self.around(StoreCall::read("crowded_memory"), self.inner.crowded_memory(most)).await
+        self.around(StoreCall::read("crowded_memory"), self.store.crowded_memory(most)).await
     }
 
     async fn remove_ended(
         &self,
         before: Timestamp,
+        read_until: Option<LogPosition>,
         limit: usize,
     ) -> Result<Vec<RunId>, StoreError> {
-        let remove = self.inner.remove_ended(before, limit);
+        let remove = self.store.remove_ended(before, read_until, limit);
         self.around(StoreCall::write("remove_ended"), remove).await
     }
 
+    async fn spent(
+        &self,
+        scope: &Scope,
+        member: &RosterId,
+        since: Timestamp,
+    ) -> Result<Spent, StoreError> {
+        self.around(StoreCall::read("spent"), self.store.spent(scope, member, since)).await
+    }
+
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
-        self.around(StoreCall::read("outcome"), self.inner.outcome(key, at)).await
+        self.around(StoreCall::read("outcome"), self.store.outcome(key, at)).await
     }
 }

@@ -26,6 +26,8 @@ mod fork;
 mod heartbeats;
 mod in_memory;
 mod intercept;
+mod keys;
+mod links;
 mod logs;
 mod memory;
 mod observe;
@@ -47,6 +49,7 @@ mod schedules;
 mod secrets;
 mod setup;
 mod store;
+mod strikes;
 mod sub_runs;
 mod tallies;
 mod tasks;
@@ -59,7 +62,7 @@ mod work;
 pub use activity::{Activities, Activity, Call, Past, PastTask, Superseded, VersionError};
 pub use ancestry::Ancestry;
 pub use annotations::{Annotated, Annotations};
-pub use budget::{Budgets, DayAccount, Purse, call_over};
+pub use budget::{BudgetAccount, Budgets, DayAccount, accounted};
 pub use catalog::{Catalog, CatalogEntry, Origin, RegisterError};
 pub use changes::{Changes, Listener};
 pub use clock::{Clock, Ids, RandomIds, Steady, SystemClock};
@@ -85,7 +88,9 @@ pub use heartbeats::{
 };
 pub use in_memory::InMemoryStore;
 pub use intercept::{Access, Intercept, InterceptedStore, StoreCall};
-pub use logs::{Logs, Window};
+pub use keys::{Keys, Made, StoredKey};
+pub use links::LinkSecrets;
+pub use logs::{LogPosition, Logged, Window};
 pub use memory::{
     CONVERSATIONS, Commitment, Crowd, Due, Keeper, Lifetime, MAX_MEMORY_BYTES, MAX_TOKEN_BUDGET,
     Memory, MemoryAccess, MemoryAuthor, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord,
@@ -99,10 +104,10 @@ pub use org_chart::{OrgCharts, StoredChart};
 pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
 pub use prompts::Prompts;
 pub use records::{
-    DueRecords, Expected, IndexEntry, Key, KeyOrder, Kind, Record, RecordChange, RecordQuery,
-    RecordWrite, RunLink, Within,
+    DueRecords, Expected, IndexEntry, IndexName, Key, KeyOrder, Kind, MEMBER, Record, RecordChange,
+    RecordQuery, RecordWrite, RunLink, WORKFLOW, Within,
 };
-pub use registry::{Keys, LinkSecrets, Made, Put, StoredKey, StoredWorkflow, Workflows};
+pub use registry::{Put, StoredWorkflow, Workflows};
 pub use retention::Sweeper;
 pub use roster::{Roster, Spent, StoredMember, USAGE};
 pub use schedules::{
@@ -110,12 +115,13 @@ pub use schedules::{
     ScheduleChange, ScheduleFilter, ScheduleState, Scheduler, Schedules, Timing, TurnOutcome,
     declared_schedules,
 };
-pub use secrets::{HeldSecret, HostSecrets, SecretError, Secrets, StoredSecret};
+pub use secrets::{HeldSecret, SecretError, Secrets, StoredSecret};
 pub use store::{
-    Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Fence, Filter, Found,
-    InboxFilter, InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun, Opened, Outcome, Page,
-    Realm, Recorded, Row, Scope, Store, StoreError, Then,
+    Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, CounterChange, Digest, Fence, Filter,
+    Found, InboxFilter, InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun, Opened, Outcome,
+    Page, Realm, Recorded, Row, Scope, Standing, Store, StoreError, Then,
 };
+pub use strikes::Strikes;
 pub use sub_runs::{SubRun, SubRunError, SubRunResult, WeakEngine};
 pub use triggers::{
     Bridge, BridgeError, DeadReason, DueDeliveries, InboundDelivery, InboundState, Incoming,
@@ -124,8 +130,8 @@ pub use triggers::{
 };
 pub use watcher::Watcher;
 pub use webhooks::{
-    Callback, Care, Circuit, Courier, DeadLetter, Delivery, EventFilter, Fate, LogPosition, Logged,
-    Others, Plan, Planned, Registration, RegistrationError, Secret, Settlement, SignCallbacks,
-    TakeRequest, Taken, UnknownPattern, Unplanned, Webhook, Webhooks,
+    Callback, Care, Circuit, Courier, DeadLetter, Delivery, EventFilter, Fate, Others, Plan,
+    Planned, Registration, RegistrationError, Secret, Settlement, SignCallbacks, TakeRequest,
+    Taken, UnknownPattern, Unplanned, Webhook, Webhooks,
 };
 pub use work::{FiredWork, Queues, StoredWork, Waits, Work, WorkChange, WorkMove};

@@ -1,33 +1,32 @@
-//! The port to all logs at once, in the order of commits, for those who follow a tenant.
+//! All logs at once, in the order of commits: what those who follow a tenant read, and those who plan deliveries.
 
-use std::fmt;
-
-use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::engine::{Engine, Inner};
-use crate::store::{Recorded, Scope, StoreError};
-use crate::webhooks::LogPosition;
+use crate::store::{Recorded, Scope};
 
-#[async_trait]
-pub trait Logs: fmt::Debug + Send + Sync {
-    /// The place of the newest event.
-    async fn newest(&self) -> Result<LogPosition, StoreError>;
+/// A place in all logs together, in the order of commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub struct LogPosition(pub u64);
 
-    /// What the caller may see of the next `most` events of everybody. A reader goes on from [`Window::until`],
-    /// so that what others do costs it nothing twice.
-    async fn read_all(
-        &self,
-        scope: &Scope,
-        after: LogPosition,
-        most: u64,
-    ) -> Result<Window, StoreError>;
+/// One event among all, with what decides who hears of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logged {
+    pub position: LogPosition,
+    /// Where its run lives.
+    pub place: Scope,
+    pub tags: Vec<String>,
+    /// Whether its run only goes through another's history again.
+    pub is_replay: bool,
+    /// As readers see it.
+    pub event: Recorded,
 }
 
-/// A stretch of all logs, as one caller sees it.
+/// A stretch of all logs, as one reader sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    pub events: Vec<(LogPosition, Recorded)>,
+    pub events: Vec<Logged>,
     /// Everything up to here was looked at.
     pub until: LogPosition,
 }

@@ -116,7 +116,10 @@ impl Call {
                 self.settle(&key, Kept::Failure(failure)).await
             }
             Err(Stumble { failure, class: class @ RetryClass::Retryable }) => {
-                self.store.abandon_effect(&key).await.map_err(|error| self.unstored(&error))?;
+                self.store
+                    .settle_effect(&key, None)
+                    .await
+                    .map_err(|error| self.unstored(&error))?;
                 Err(OnceError::Ended(Outcome::Failed { failure, class }))
             }
         }
@@ -143,7 +146,8 @@ impl Call {
             let found = self.store.find_effect(&self.effect_key(run, effect.index)).await;
             if let Some(settled) = found.map_err(|error| self.unstored(&error))? {
                 placed.compare(&settled.request)?;
-                let taken = self.store.settle_effect(&placed.key, settled.outcome.clone()).await;
+                let taken =
+                    self.store.settle_effect(&placed.key, Some(settled.outcome.clone())).await;
                 taken.map_err(|error| self.unstored(&error))?;
                 return kept(&settled.outcome);
             }
@@ -199,7 +203,7 @@ impl Call {
             let failure = Failure::new("internal_error", error.to_string());
             OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Final })
         })?;
-        self.store.settle_effect(key, text).await.map_err(|error| self.unstored(&error))?;
+        self.store.settle_effect(key, Some(text)).await.map_err(|error| self.unstored(&error))?;
         opened(outcome)
     }
 

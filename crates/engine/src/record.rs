@@ -6,12 +6,13 @@ use std::sync::Arc;
 use callboard_core::{Birth, Command, Entry, Refusal, Run, Unreadable};
 use callboard_protocol::{CancelRequested, ENGINE_VERSION, Event, ForkMode, RunId};
 
+use crate::budget::accounted;
 use crate::catalog::Uncompiled;
 use crate::decisions::{Decisions, Lane, Undecided};
 use crate::engine::{Done, Engine, EngineError, Remember};
 use crate::files::FileRow;
 use crate::memory::{self, MemoryRow};
-use crate::store::{Append, Batch, Fence, Opened, Row, Scope, StoreError};
+use crate::store::{Append, Fence, Opened, Row, Scope, StoreError};
 use crate::webhooks::callbacks;
 
 /// How often one command is decided anew because somebody else was faster. A run has one driver and few
@@ -34,7 +35,6 @@ pub(crate) fn append_of(run: &Run, entries: &[Entry], fence: Option<Fence>) -> A
         snapshot,
         interrupts: run.questions_after(entries),
         outcome: None,
-        callbacks: callbacks(run.birth(), entries),
         children: Vec::new(),
         wakes: waiting_parent(run, entries),
     }
@@ -96,8 +96,11 @@ impl Engine {
         append: Append,
         rows: Rows,
     ) -> Result<(), StoreError> {
-        let (wakes, calls) = (append.wakes.clone(), !append.callbacks.is_empty());
-        let mut batch = Batch::of_append(append);
+        let wakes = append.wakes.clone();
+        let mut batch = accounted(run.birth(), append);
+        let callbacks = callbacks(run.birth(), entries)?;
+        let calls = !callbacks.is_empty();
+        batch.records.extend(callbacks);
         if !rows.memory.is_empty() {
             memory::add_memory(&mut batch, &Scope::of(run.birth()), rows.memory)?;
         }

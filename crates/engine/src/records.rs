@@ -36,15 +36,38 @@ macro_rules! kinds {
 }
 
 kinds! {
+    Annotation = "annotation",
+    ApiKey = "api-key",
+    BudgetGrant = "budget-grant",
+    CodingSession = "coding-session",
     Commitment = "commitment",
+    /// What a member may use in a day.
+    DailyLimit = "daily-limit",
+    Deployment = "deployment",
+    Envelope = "envelope",
     ExpiredMemorySnapshot = "expired-memory-snapshot",
     /// The newest version of a path, without its content.
     File = "file",
     FileCount = "file-count",
     FileVersion = "file-version",
     FileWrite = "file-write",
+    Heartbeat = "heartbeat",
+    LinkGeneration = "link-generation",
+    Maker = "maker",
+    /// A standing member of a roster.
+    Member = "member",
+    OrgChart = "org-chart",
+    /// One archive of a version of a pack.
+    Pack = "pack",
+    /// Which archive is offered under a version.
+    PackOffer = "pack-offer",
+    Projection = "projection",
     Prompt = "prompt",
+    Reservation = "reservation",
     Schedule = "schedule",
+    Secret = "secret",
+    /// Decisions about a run that did not come to their end.
+    Strikes = "strikes",
     /// A trigger subscription, with what its senders sign with.
     Subscription = "subscription",
     /// Something that came in over a subscription.
@@ -53,13 +76,41 @@ kinds! {
     InboundDeadLetter = "inbound-dead-letter",
     /// The posts of one subscription that were refused last.
     RefusedPosts = "refused-posts",
+    /// An item of work that begins as soon as its member takes something.
+    WaitingWork = "waiting-work",
+    /// Who wants to hear of which events, with what deliveries are signed with.
+    Webhook = "webhook",
+    /// How far all logs were planned for webhooks.
+    WebhookCursor = "webhook-cursor",
+    /// An event that a webhook is to hear of.
+    WebhookDelivery = "webhook-delivery",
+    /// When the next delivery of a webhook can be made.
+    WebhookQueue = "webhook-queue",
+    WebhookDeadLetter = "webhook-dead-letter",
+    /// A question on its way to its run's own address.
+    Callback = "callback",
+    WorkItem = "work-item",
+    /// A registered definition.
+    Workflow = "workflow",
 }
 
 impl Kind {
     /// Whether a store may answer reads of this kind from what it read before, as long as it has written none of it:
     /// for what is read much more often than it changes.
     pub const fn is_cached(self) -> bool {
-        matches!(self, Self::File | Self::Prompt | Self::Subscription)
+        matches!(
+            self,
+            Self::BudgetGrant
+                | Self::DailyLimit
+                | Self::Deployment
+                | Self::File
+                | Self::LinkGeneration
+                | Self::Member
+                | Self::Prompt
+                | Self::Subscription
+                | Self::Webhook
+                | Self::Workflow
+        )
     }
 }
 
@@ -93,6 +144,11 @@ impl Key {
         (format!("{}/", self.0), format!("{}0", self.0))
     }
 
+    /// What comes after all keys that begin with these parts and go on, and before any other.
+    pub(crate) fn end_below(&self) -> Self {
+        Self(self.bounds_below().1)
+    }
+
     /// A key as it was stored.
     pub fn stored(text: String) -> Self {
         Self(text)
@@ -120,7 +176,7 @@ pub struct Record {
     /// The order in which records were first written, over all kinds.
     pub position: u64,
     pub due_at: Option<Timestamp>,
-    /// JSON.
+    /// JSON; empty where it cannot be opened, so that one damaged record does not hide the others.
     pub body: Arc<str>,
 }
 
@@ -143,6 +199,11 @@ pub enum Expected {
 }
 
 impl Expected {
+    /// That it still stands as it was read.
+    pub fn of(read: Option<&Record>) -> Self {
+        read.map_or(Self::Absent, |record| Self::Version(record.version))
+    }
+
     /// The comparison that every store makes, with the version of the record that is there.
     pub fn holds(self, version: Option<u64>) -> bool {
         match self {
@@ -151,6 +212,23 @@ impl Expected {
             Self::Present => version.is_some(),
             Self::Version(expected) => version == Some(expected),
         }
+    }
+}
+
+/// What records are found by whose member is named: all of a kind go with it.
+pub const MEMBER: IndexName = IndexName("member");
+/// What records of one workflow are found by.
+pub const WORKFLOW: IndexName = IndexName("workflow");
+
+/// Which of a kind's values an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexName(&'static str);
+
+impl IndexName {
+    /// The entry names its tenant too, so that nobody's page is longer for what others have under the same name.
+    pub fn of(self, realm: &Realm, value: &str) -> IndexEntry {
+        let value = Key::in_realm(realm, [value]).0;
+        IndexEntry { name: self.0, value }
     }
 }
 
@@ -179,6 +257,8 @@ pub enum RecordWrite {
         due_at: Option<Timestamp>,
         indexed: Vec<IndexEntry>,
         run: Option<RunLink>,
+        /// What is too large to be read with the record; none leaves what there is.
+        blob: Option<Arc<[u8]>>,
     },
     Delete,
 }
@@ -202,8 +282,8 @@ impl RecordChange {
         let body = serde_json::to_string(body).map_err(|error| {
             StoreError::Unavailable(format!("{} {key} cannot be written: {error}", kind.as_str()))
         })?;
-        let (due_at, indexed, run) = (None, Vec::new(), None);
-        let write = RecordWrite::Put { place, body, due_at, indexed, run };
+        let (due_at, indexed, run, blob) = (None, Vec::new(), None, None);
+        let write = RecordWrite::Put { place, body, due_at, indexed, run, blob };
         Ok(Self { kind, key, expected: Expected::Anything, write })
     }
 
@@ -252,9 +332,28 @@ impl RecordChange {
         self.linked(RunLink { run: run.clone(), retains: true })
     }
 
+    /// Keeps bytes with the record that are read only by [`Store::blob`](crate::Store::blob) and go with it; only
+    /// [`Self::put`] can say so.
+    #[must_use]
+    pub fn with_blob(mut self, bytes: Arc<[u8]>) -> Self {
+        if let RecordWrite::Put { blob, .. } = &mut self.write {
+            *blob = Some(bytes);
+        }
+        self
+    }
+
     fn linked(mut self, link: RunLink) -> Self {
         if let RecordWrite::Put { run, .. } = &mut self.write {
             *run = Some(link);
+        }
+        self
+    }
+
+    /// The same for entries that were made elsewhere.
+    #[must_use]
+    pub fn found_by(mut self, entries: impl IntoIterator<Item = IndexEntry>) -> Self {
+        if let RecordWrite::Put { indexed, .. } = &mut self.write {
+            indexed.extend(entries);
         }
         self
     }
@@ -336,6 +435,12 @@ impl RecordQuery {
     }
 
     #[must_use]
+    pub fn found_by(mut self, entry: IndexEntry) -> Self {
+        self.index = Some(entry);
+        self
+    }
+
+    #[must_use]
     pub fn after(mut self, key: Option<Key>) -> Self {
         self.after = key;
         self
@@ -362,8 +467,8 @@ pub struct DueRecords {
     pub next: Option<Timestamp>,
 }
 
-/// How often something is decided again because somebody else was faster.
-const MOST_TRIES: usize = 10;
+/// How often something is decided again because somebody else was faster. Each time, somebody has come through.
+const MOST_TRIES: usize = 100;
 
 /// Counts how often something was read, decided and committed.
 #[derive(Debug, Default)]
@@ -374,6 +479,20 @@ impl Tries {
     pub(crate) fn again<T>(&mut self, outcome: &Result<T, StoreError>) -> bool {
         self.0 += 1;
         self.0 < MOST_TRIES && matches!(outcome, Err(StoreError::Moved { .. }))
+    }
+}
+
+/// Reads and decides anew for as long as somebody else changes first what an attempt was decided on.
+pub(crate) async fn retry_moved<T, F>(mut attempt: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut tries = Tries::default();
+    loop {
+        let outcome = attempt().await;
+        if !tries.again(&outcome) {
+            return outcome;
+        }
     }
 }
 

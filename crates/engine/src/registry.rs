@@ -1,44 +1,19 @@
-//! The ports to plain rows: workflow definitions, API keys, generations of link secrets.
+//! Registered workflow definitions.
 
-use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
-use callboard_protocol::{
-    KeyId, Principal, RosterId, Tenant, Timestamp, WebhookId, WorkflowId, Workspace,
-};
+use callboard_protocol::{Timestamp, WorkflowId};
 
 use crate::catalog;
-use crate::records::RecordChange;
-use crate::store::{Digest, Realm, Scope, Store, StoreError};
+use crate::records::{Expected, Key, Kind, Record, RecordChange, RecordQuery, Within};
+use crate::store::{Batch, Scope, Store, StoreError};
 
-/// Registered workflow definitions, each in one place, with a version that grows with every change.
-#[async_trait]
-pub trait Workflows: Store {
-    async fn workflow(
-        &self,
-        place: &Scope,
-        id: &WorkflowId,
-    ) -> Result<Option<StoredWorkflow>, StoreError>;
-    async fn workflows(&self, place: &Scope) -> Result<Vec<StoredWorkflow>, StoreError>;
-    /// Stores the text verbatim, with the records that go with it; answers whether the id was new.
-    async fn put_workflow(
-        &self,
-        place: &Scope,
-        id: &WorkflowId,
-        source: Arc<str>,
-        records: Vec<RecordChange>,
-        at: Timestamp,
-    ) -> Result<Put, StoreError>;
-    /// Forgets it with the records that go with it; answers whether there was one.
-    async fn delete_workflow(
-        &self,
-        place: &Scope,
-        id: &WorkflowId,
-        records: Vec<RecordChange>,
-    ) -> Result<bool, StoreError>;
+/// Definitions, each in one place.
+#[derive(Debug, Clone)]
+pub struct Workflows {
+    store: Arc<dyn Store>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,67 +33,82 @@ pub struct StoredWorkflow {
 }
 
 impl StoredWorkflow {
-    pub fn new(id: WorkflowId, source: Arc<str>, updated_at: Timestamp) -> Self {
-        let digest = catalog::digest(&source);
-        Self { id, source, digest, updated_at }
+    fn read(record: &Record) -> Result<Self, StoreError> {
+        let Body { id, source, digest, updated_at } = record.read()?;
+        Ok(Self { id, source: source.into(), digest, updated_at })
     }
 }
 
-/// API keys. The key itself is never stored, only its digest.
-#[async_trait]
-pub trait Keys: fmt::Debug + Send + Sync {
-    /// Every key of every tenant, revoked ones included: authentication must tell them apart.
-    async fn all_keys(&self) -> Result<Vec<StoredKey>, StoreError>;
-    async fn put_key(&self, key: StoredKey) -> Result<(), StoreError>;
-    /// Answers whether the tenant had such a key.
-    async fn revoke_key(
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    id: WorkflowId,
+    source: String,
+    digest: String,
+    updated_at: Timestamp,
+}
+
+fn key(place: &Scope, id: &WorkflowId) -> Key {
+    Key::in_place(place, [id.as_str()])
+}
+
+impl Workflows {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    pub async fn workflow(
         &self,
-        tenant: &Tenant,
-        id: &KeyId,
+        place: &Scope,
+        id: &WorkflowId,
+    ) -> Result<Option<StoredWorkflow>, StoreError> {
+        let record = self.store.get(Kind::Workflow, &key(place, id)).await?;
+        record.as_ref().map(StoredWorkflow::read).transpose()
+    }
+
+    /// By id.
+    pub async fn workflows(&self, place: &Scope) -> Result<Vec<StoredWorkflow>, StoreError> {
+        let all = RecordQuery::all(Kind::Workflow, Within::Place(place.clone()));
+        let records = self.store.scan(&all).await?;
+        let mut workflows =
+            records.iter().map(StoredWorkflow::read).collect::<Result<Vec<_>, _>>()?;
+        workflows.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(workflows)
+    }
+
+    /// Stores the text verbatim, with the records that go with it; answers whether the id was new. Where somebody
+    /// changed any of it first, it is [`StoreError::Moved`].
+    pub async fn put_workflow(
+        &self,
+        place: &Scope,
+        id: &WorkflowId,
+        source: &str,
+        records: Vec<RecordChange>,
         at: Timestamp,
-    ) -> Result<bool, StoreError>;
+    ) -> Result<Put, StoreError> {
+        let key = key(place, id);
+        let before = self.store.get(Kind::Workflow, &key).await?;
+        let (digest, source) = (catalog::digest(source), source.to_owned());
+        let body = Body { id: id.clone(), source, digest, updated_at: at };
+        let workflow = RecordChange::put(Kind::Workflow, key, place.clone(), &body)?;
+        let workflow = workflow.expecting(Expected::of(before.as_ref()));
+        self.store.commit(Batch::of_records([workflow].into_iter().chain(records))).await?;
+        Ok(if before.is_some() { Put::Replaced } else { Put::Created })
+    }
 
-    /// Notes which key makes something that goes on without it. Called before it is there, so that nothing is there
-    /// whose maker nobody knows.
-    async fn note_maker(&self, realm: &Realm, made: Made, maker: &KeyId) -> Result<(), StoreError>;
-
-    /// What was noted of a key, also where it is gone since.
-    async fn noted_of(&self, realm: &Realm, maker: &KeyId) -> Result<Vec<Made>, StoreError>;
-}
-
-/// What goes on without the key that made it and does not say itself which one that was.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Made {
-    Member(RosterId),
-    Webhook(WebhookId),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredKey {
-    pub id: KeyId,
-    pub name: String,
-    pub tenant: Tenant,
-    pub workspace: Option<Workspace>,
-    /// None is every scope.
-    pub scopes: Option<BTreeSet<String>>,
-    pub test: bool,
-    pub digest: Digest,
-    pub created_at: Timestamp,
-    pub expires_at: Option<Timestamp>,
-    pub revoked_at: Option<Timestamp>,
-    /// The key that made it; none for those of the operator's.
-    pub made_by: Option<KeyId>,
-    /// In whose name it votes, where that is not its own: nobody gets more votes by making keys.
-    pub votes_as: Option<Principal>,
-}
-
-/// Secrets that links to interrupts are signed with, in generations. Every host on one database has the same ones.
-#[async_trait]
-pub trait LinkSecrets: fmt::Debug + Send + Sync {
-    /// The generation that signs the links of a tenant's runs now; zero before the first rotation.
-    async fn link_generation(&self, realm: &Realm) -> Result<u32, StoreError>;
-    /// Begins the next generation and answers it.
-    async fn rotate_links(&self, realm: &Realm) -> Result<u32, StoreError>;
-    /// The secret of one generation, the same after every restart.
-    fn link_secret(&self, realm: &Realm, generation: u32) -> [u8; 32];
+    /// Forgets it with the records that go with it; answers whether there was one. Where somebody changed any of it
+    /// first, it is [`StoreError::Moved`].
+    pub async fn delete_workflow(
+        &self,
+        place: &Scope,
+        id: &WorkflowId,
+        records: Vec<RecordChange>,
+    ) -> Result<bool, StoreError> {
+        let key = key(place, id);
+        let Some(before) = self.store.get(Kind::Workflow, &key).await? else { return Ok(false) };
+        let expected = Expected::Version(before.version);
+        let gone = RecordChange::delete(Kind::Workflow, key).expecting(expected);
+        self.store.commit(Batch::of_records([gone].into_iter().chain(records))).await?;
+        Ok(true)
+    }
 }

@@ -1,11 +1,13 @@
 //! How long ended runs are kept: the loop that removes those whose time is over.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_protocol::Timestamp;
 
 use crate::engine::Engine;
 use crate::store::StoreError;
+use crate::webhooks::Webhooks;
 
 /// Runs that go in one commit. Their logs may be long, and whoever writes meanwhile waits for them.
 const BATCH: usize = 16;
@@ -16,6 +18,7 @@ const EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub struct Sweeper {
     engine: Engine,
+    webhooks: Webhooks,
     keep: Duration,
 }
 
@@ -26,7 +29,8 @@ impl Sweeper {
 
     /// Runs on the engine's clock and tasks, and stops with it. A shorter time than [`Self::SHORTEST`] is that.
     pub fn new(engine: Engine, keep: Duration) -> Self {
-        Self { engine, keep: keep.max(Self::SHORTEST) }
+        let webhooks = Webhooks::new(Arc::clone(&engine.inner.store));
+        Self { engine, webhooks, keep: keep.max(Self::SHORTEST) }
     }
 
     pub fn start(&self) {
@@ -39,7 +43,8 @@ impl Sweeper {
         let before = Timestamp::from_millis(now.as_millis().saturating_sub(keep));
         let mut gone = 0;
         loop {
-            let removed = self.engine.inner.store.remove_ended(before, BATCH).await?;
+            let planned = self.webhooks.planned_until().await?;
+            let removed = self.engine.inner.store.remove_ended(before, planned, BATCH).await?;
             gone += removed.len();
             if removed.len() < BATCH || self.engine.inner.stop.is_cancelled() {
                 return Ok(gone);

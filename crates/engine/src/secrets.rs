@@ -1,9 +1,8 @@
-//! Secrets of tenants: the port, with what a call may learn through it.
+//! Secrets of tenants, with what a call may learn of them.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use callboard_core::{Provenance, Redactor, RetryClass, SecretText, decide_egress, redact_text};
@@ -11,83 +10,172 @@ use callboard_protocol::{EgressDecided, EgressDecision, Failure, SecretName, Tim
 
 use crate::activity::{Call, PastTask};
 use crate::once::Stumble;
+use crate::records::{Expected, Key, Kind, Record, RecordChange, RecordQuery, Within, retry_moved};
 use crate::registry::Put;
-use crate::store::{Scope, StoreError};
+use crate::store::{Batch, Scope, Store, StoreError};
 
 /// Values that are kept here under names, each in one place. They go to calls that need them and never back to who
 /// stored them.
-#[async_trait]
-pub trait Secrets: fmt::Debug + Send + Sync {
+#[derive(Debug, Clone)]
+pub struct Secrets {
+    store: Arc<dyn Store>,
+    /// What the host itself holds.
+    of_host: Redactor,
+    /// What everybody finds under names that they have not stored.
+    shared: Vec<(SecretName, SecretText)>,
+}
+
+/// A secret as it is kept.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    name: SecretName,
+    value: String,
+    /// Whatever is written here and is no [`Provenance`] admits nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    provenance: Option<Value>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl Body {
+    /// What cannot be read admits nobody, and never everybody.
+    fn provenance(&self) -> Option<Provenance> {
+        let nobody = Provenance { audiences: Vec::new(), expires_at: None };
+        let written = self.provenance.clone()?;
+        Some(serde_json::from_value(written).unwrap_or(nobody))
+    }
+}
+
+impl Secrets {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, of_host: Redactor::default(), shared: Vec::new() }
+    }
+
+    /// Says what the host itself holds.
+    #[must_use]
+    pub fn with_host(mut self, known: Redactor) -> Self {
+        self.of_host = known;
+        self
+    }
+
+    /// Gives everybody a value under a name. A tenant that stores that name has its own.
+    #[must_use]
+    pub fn with_shared(mut self, name: SecretName, value: SecretText) -> Self {
+        self.shared.push((name, value));
+        self
+    }
+
     /// What the host itself holds, such as its keys for providers. No run may tell any of it, whoever repeats it to the
     /// run.
-    fn of_host(&self) -> Redactor {
-        Redactor::default()
+    pub fn of_host(&self) -> Redactor {
+        self.of_host.clone()
     }
+
     /// The value and where it may go. Only [`Call`] hands it on, so that whatever a run has seen is known to its
     /// redactor.
-    async fn resolve_secret(
-        &self,
-        place: &Scope,
-        name: &SecretName,
-    ) -> Result<Option<HeldSecret>, StoreError>;
-    /// Answers whether the name was new.
-    async fn put_secret(
-        &self,
-        place: &Scope,
-        name: &SecretName,
-        secret: HeldSecret,
-        at: Timestamp,
-    ) -> Result<Put, StoreError>;
-    /// In the order of their names, without their values.
-    async fn secrets(&self, place: &Scope) -> Result<Vec<StoredSecret>, StoreError>;
-    /// Answers whether there was one.
-    async fn remove_secret(&self, place: &Scope, name: &SecretName) -> Result<bool, StoreError>;
-}
-
-/// What the host itself holds is known to every run, beside what the run's own tenant keeps.
-#[derive(Debug)]
-pub struct HostSecrets {
-    tenants: Arc<dyn Secrets>,
-    known: Redactor,
-}
-
-impl HostSecrets {
-    pub fn over(tenants: Arc<dyn Secrets>, known: Redactor) -> Self {
-        Self { tenants, known }
-    }
-}
-
-#[async_trait]
-impl Secrets for HostSecrets {
-    fn of_host(&self) -> Redactor {
-        self.known.clone()
-    }
-
-    async fn resolve_secret(
+    pub async fn resolve_secret(
         &self,
         place: &Scope,
         name: &SecretName,
     ) -> Result<Option<HeldSecret>, StoreError> {
-        self.tenants.resolve_secret(place, name).await
+        if let Some(record) = self.store.get(Kind::Secret, &key(place, name)).await? {
+            let body: Body = record.read()?;
+            let provenance = body.provenance();
+            return Ok(Some(HeldSecret { value: SecretText::new(body.value), provenance }));
+        }
+        let shared = self.shared.iter().find(|(shared, _)| shared == name);
+        Ok(shared.map(|(_, value)| value.clone().into()))
     }
 
-    async fn put_secret(
+    /// Answers whether the name was new.
+    pub async fn put_secret(
         &self,
         place: &Scope,
         name: &SecretName,
         secret: HeldSecret,
         at: Timestamp,
     ) -> Result<Put, StoreError> {
-        self.tenants.put_secret(place, name, secret, at).await
+        retry_moved(|| self.try_to_put(place, name, &secret, at)).await
     }
 
-    async fn secrets(&self, place: &Scope) -> Result<Vec<StoredSecret>, StoreError> {
-        self.tenants.secrets(place).await
+    async fn try_to_put(
+        &self,
+        place: &Scope,
+        name: &SecretName,
+        secret: &HeldSecret,
+        at: Timestamp,
+    ) -> Result<Put, StoreError> {
+        let key = key(place, name);
+        let (created_at, expected, put) = match self.store.get(Kind::Secret, &key).await? {
+            // A body that cannot be read any more is replaced like any other.
+            Some(before) => {
+                let created_at = before.read::<Body>().map_or(at, |before| before.created_at);
+                (created_at, Expected::Version(before.version), Put::Replaced)
+            }
+            None => (at, Expected::Absent, Put::Created),
+        };
+        let body = Body {
+            name: name.clone(),
+            value: secret.value.reveal().to_owned(),
+            provenance: secret.provenance.as_ref().map(|provenance| serde_json::json!(provenance)),
+            created_at,
+            updated_at: at,
+        };
+        let change = RecordChange::put(Kind::Secret, key, place.clone(), &body)?;
+        self.store.commit(Batch::of_records([change.expecting(expected)])).await?;
+        Ok(put)
     }
 
-    async fn remove_secret(&self, place: &Scope, name: &SecretName) -> Result<bool, StoreError> {
-        self.tenants.remove_secret(place, name).await
+    /// In the order of their names, without their values.
+    pub async fn secrets(&self, place: &Scope) -> Result<Vec<StoredSecret>, StoreError> {
+        let all = RecordQuery::all(Kind::Secret, Within::Place(place.clone()));
+        let mut secrets = Vec::new();
+        for body in self.store.scan(&all).await?.iter().map(Record::read::<Body>) {
+            let body = body?;
+            secrets.push(StoredSecret {
+                provenance: body.provenance(),
+                name: body.name,
+                created_at: body.created_at,
+                updated_at: body.updated_at,
+            });
+        }
+        secrets.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(secrets)
     }
+
+    /// Answers whether there was one.
+    pub async fn remove_secret(
+        &self,
+        place: &Scope,
+        name: &SecretName,
+    ) -> Result<bool, StoreError> {
+        let gone =
+            RecordChange::delete(Kind::Secret, key(place, name)).expecting(Expected::Present);
+        match self.store.commit(Batch::of_records([gone])).await {
+            Ok(()) => Ok(true),
+            Err(StoreError::Moved { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The secret that a name means in a scope: a workspace's own stands before the whole tenant's.
+    async fn seen_in(
+        &self,
+        scope: &Scope,
+        name: &SecretName,
+    ) -> Result<Option<HeldSecret>, StoreError> {
+        for place in scope.shelves() {
+            if let Some(value) = self.resolve_secret(&place, name).await? {
+                return Ok(Some(value));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn key(place: &Scope, name: &SecretName) -> Key {
+    Key::in_place(place, [name.as_str()])
 }
 
 /// A value, with where it may go.
@@ -163,7 +251,7 @@ impl Call {
     }
 
     async fn held(&self, name: &SecretName) -> Result<HeldSecret, SecretError> {
-        match seen_secret(&*self.secrets, &self.scope(), name).await {
+        match self.secrets.seen_in(&self.scope(), name).await {
             Ok(Some(held)) => {
                 self.resolved.known().learn(name.as_str(), &held.value);
                 Ok(held)
@@ -191,23 +279,9 @@ impl Call {
 impl PastTask<'_> {
     /// Whether there is such a secret today. Nobody sees its value.
     pub async fn has_secret(&self, name: &SecretName) -> bool {
-        let found = seen_secret(&**self.secrets, &Scope::of(self.birth), name).await;
+        let found = self.secrets.seen_in(&Scope::of(self.birth), name).await;
         !matches!(found, Ok(None))
     }
-}
-
-/// The secret that a name means in a scope: a workspace's own stands before the whole tenant's.
-async fn seen_secret(
-    secrets: &dyn Secrets,
-    scope: &Scope,
-    name: &SecretName,
-) -> Result<Option<HeldSecret>, StoreError> {
-    for place in scope.shelves() {
-        if let Some(value) = secrets.resolve_secret(&place, name).await? {
-            return Ok(Some(value));
-        }
-    }
-    Ok(None)
 }
 
 /// What the calls of one run have resolved, for as long as somebody drives it. Whoever drives it next resolves again
@@ -224,5 +298,26 @@ impl Resolved {
     pub(crate) fn known(&self) -> MutexGuard<'_, Redactor> {
         // Learning replaces nothing, so a panic under the lock leaves nothing unknown that was known.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn audiences_that_cannot_be_read_admit_nobody() {
+        let audiences = |provenance: Value| {
+            let body = json!({ "name": "n", "value": "v", "provenance": provenance,
+                "createdAt": "1970-01-01T00:00:00Z", "updatedAt": "1970-01-01T00:00:00Z" });
+            let body: Body = serde_json::from_value(body).ok()?;
+            body.provenance().map(|provenance| provenance.audiences)
+        };
+        assert_eq!(audiences(Value::Null), None);
+        assert_eq!(audiences(json!("broken")), Some(Vec::new()));
+        let known = json!({ "audiences": ["api.example.com"] });
+        assert_eq!(audiences(known), Some(vec!["api.example.com".to_owned()]));
     }
 }

@@ -1,5 +1,13 @@
 //! The port to what remembers: runs, their logs, the queue of due work and the outcomes of idempotent requests.
 
+mod batch;
+mod inbox;
+mod scope;
+
+pub use batch::{Batch, CounterChange};
+pub use inbox::{InboxFilter, InboxItem, InboxPlace};
+pub use scope::{KeyMode, Realm, Scope};
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,14 +16,14 @@ use serde::Serialize;
 
 use callboard_core::{Birth, Cause, Entry, Head, InterruptView};
 use callboard_protocol::{
-    HostId, InterruptKind, MemoryId, NodeId, Owner, RosterId, RunId, RunMetrics, RunStatus, Tenant,
-    Timestamp, WorkflowId, Workspace,
+    HostId, MemoryId, NodeId, RosterId, RunId, RunMetrics, RunStatus, Timestamp, WorkflowId,
 };
 
 use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
-use crate::memory::{Crowd, MemoryQuery, MemoryRecord, MemoryWrite};
-use crate::records::{DueRecords, Key, Kind, Record, RecordChange, RecordQuery};
-use crate::webhooks::Callback;
+use crate::logs::{LogPosition, Window};
+use crate::memory::{Crowd, MemoryQuery, MemoryRecord};
+use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
+use crate::roster::Spent;
 
 /// Everything that runs need from a database. One contract suite holds for every implementation.
 #[async_trait]
@@ -27,18 +35,14 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     async fn scan(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError>;
 
+    /// The bytes that were kept with a record.
+    async fn blob(&self, kind: Kind, key: &Key) -> Result<Option<Arc<[u8]>>, StoreError>;
+
     /// Reads up to `most` records of a kind that somebody should look at by now, the longest due first.
     async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError>;
 
-    /// Writes the birth record and the head, or nothing. A claim that the new run asks for is granted with it.
-    async fn create(&self, run: NewRun) -> Result<(), StoreError> {
-        self.commit(Batch { births: vec![run], ..Batch::default() }).await
-    }
-
-    /// Appends to one log: events, head, snapshot and whatever goes with them, all or nothing.
-    async fn append(&self, append: Append) -> Result<(), StoreError> {
-        self.commit(Batch { appends: vec![append], ..Batch::default() }).await
-    }
+    /// The counters of one key, by name.
+    async fn counters(&self, key: &Key) -> Result<Vec<(String, f64)>, StoreError>;
 
     /// Reads a run for folding, with sealed values opened. Only the engine may see what this returns.
     async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError>;
@@ -47,7 +51,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError>;
 
     /// Where runs stand, in the order asked for; none for one that is not there. For the engine alone, as `open`.
-    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<RunStatus>>, StoreError>;
+    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<Standing>>, StoreError>;
 
     /// Finds a run that the caller may see.
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError>;
@@ -61,6 +65,18 @@ pub trait Store: fmt::Debug + Send + Sync {
         limit: usize,
     ) -> Result<Option<Page>, StoreError>;
 
+    /// The place of the newest event of all logs.
+    async fn newest(&self) -> Result<LogPosition, StoreError>;
+
+    /// What is to be seen there of the next `most` events of everybody. A reader goes on from [`Window::until`], so
+    /// that what others do costs it nothing twice.
+    async fn read_all(
+        &self,
+        within: &Within,
+        after: LogPosition,
+        most: u64,
+    ) -> Result<Window, StoreError>;
+
     /// Lists runs for people, newest first.
     async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError>;
 
@@ -70,6 +86,14 @@ pub trait Store: fmt::Debug + Send + Sync {
         scope: &Scope,
         filter: &InboxFilter,
     ) -> Result<Vec<InboxItem>, StoreError>;
+
+    /// What the models of a member's runs were paid that began since then. A replay pays nobody.
+    async fn spent(
+        &self,
+        scope: &Scope,
+        member: &RosterId,
+        since: Timestamp,
+    ) -> Result<Spent, StoreError>;
 
     /// Takes up to `most` due runs that nobody holds. Two callers never get the same one, and where
     /// more are due than that, tenants take turns.
@@ -87,17 +111,11 @@ pub trait Store: fmt::Debug + Send + Sync {
         wake_at: Option<Timestamp>,
     ) -> Result<bool, StoreError>;
 
-    /// Counts one more decision about the run that did not come to its end; answers how many there are now.
-    async fn strike(&self, run: &RunId) -> Result<u32, StoreError>;
-
-    /// Takes one of those back.
-    async fn absolve(&self, run: &RunId) -> Result<(), StoreError>;
-
-    /// The runs of which decisions are counted, with how many.
-    async fn struck(&self) -> Result<Vec<(RunId, u32)>, StoreError>;
-
     /// Returns when the run's log may have grown beyond `version`. A hint: it may come early, or for nothing.
     async fn changed(&self, run: &RunId, version: u64);
+
+    /// A secret of this database for one purpose, the same after every restart and on every host.
+    fn derive(&self, purpose: &str) -> [u8; 32];
 
     /// What came of an outward call, if anybody knows. For the engine alone, as `open`.
     async fn find_effect(&self, key: &EffectKey) -> Result<Option<SettledEffect>, StoreError>;
@@ -105,11 +123,13 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Claims an outward call before it is made, or answers what is known of it. Only the holder of the run may.
     async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError>;
 
-    /// Keeps what came of a claimed call; the first outcome stays.
-    async fn settle_effect(&self, key: &EffectKey, outcome: String) -> Result<(), StoreError>;
-
-    /// Forgets the claim of a call that came to nothing and may be made again.
-    async fn abandon_effect(&self, key: &EffectKey) -> Result<(), StoreError>;
+    /// Keeps the outcome of a claimed call; the first one stays. None forgets the claim of a call that had no effect
+    /// and may be made again.
+    async fn settle_effect(
+        &self,
+        key: &EffectKey,
+        outcome: Option<String>,
+    ) -> Result<(), StoreError>;
 
     /// How far the journal of memory has come. Every later row stands behind this.
     async fn memory_position(&self) -> Result<u64, StoreError>;
@@ -134,121 +154,24 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Removes ended runs that have not moved since `before`, with all that is theirs alone, at most `limit` of them,
     /// the oldest first; answers which. A run stays while something may need it: a run above or below it that has not
-    /// ended, a fork of it, a webhook that has not been told of it or could not be, a record that retains it.
-    async fn remove_ended(&self, before: Timestamp, limit: usize)
-    -> Result<Vec<RunId>, StoreError>;
+    /// ended, a fork of it, a record that retains it, or whoever has read all logs up to `read_until` alone.
+    async fn remove_ended(
+        &self,
+        before: Timestamp,
+        read_until: Option<LogPosition>,
+        limit: usize,
+    ) -> Result<Vec<RunId>, StoreError>;
 
     /// Finds what an idempotent request came to, unless that has expired.
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError>;
-
-    /// Keeps the outcome of a request that wrote nothing else, unless one that has not expired at `at` is there.
-    async fn remember(&self, outcome: Outcome, at: Timestamp) -> Result<(), StoreError> {
-        self.commit(Batch { outcome: Some((outcome, at)), ..Batch::default() }).await
-    }
 }
 
-/// What a caller may see: nothing outside its tenant, its workspace and its kind of key. Every read asks for it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Scope {
-    pub tenant: Tenant,
-    /// None sees all workspaces of the tenant.
-    pub workspace: Option<Workspace>,
-    pub mode: KeyMode,
-}
-
-/// What is one tenant's and of one kind of key, and the same in all its workspaces.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Realm {
-    pub tenant: Tenant,
-    pub mode: KeyMode,
-}
-
-/// Test keys and live keys live in separate worlds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum KeyMode {
-    Live,
-    Test,
-}
-
-impl KeyMode {
-    pub const fn of(test: bool) -> Self {
-        if test { Self::Test } else { Self::Live }
-    }
-
-    /// As names that are kept are made of it.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Test => "test",
-        }
-    }
-}
-
-impl Scope {
-    /// Where a run with this birth record belongs.
-    pub fn of(birth: &Birth) -> Self {
-        Self::of_owner(&birth.owner, KeyMode::of(birth.test))
-    }
-
-    /// Where what this owner has with such keys belongs.
-    pub fn of_owner(owner: &Owner, mode: KeyMode) -> Self {
-        Self { tenant: owner.tenant.clone(), workspace: owner.workspace.clone(), mode }
-    }
-
-    pub fn realm(&self) -> Realm {
-        Realm { tenant: self.tenant.clone(), mode: self.mode }
-    }
-
-    /// Where whoever belongs here looks for what it names, the nearest first: in its own place, then in the one of
-    /// the whole tenant. It changes only what is in its own.
-    pub fn shelves(&self) -> Vec<Self> {
-        let mut shelves = vec![self.clone()];
-        if self.workspace.is_some() {
-            shelves.push(Self { workspace: None, ..self.clone() });
-        }
-        shelves
-    }
-
-    /// Whether a run with this birth record is visible here.
-    pub fn sees(&self, birth: &Birth) -> bool {
-        self.includes(&Self::of(birth))
-    }
-
-    /// Whether what belongs there is visible here.
-    pub fn includes(&self, place: &Self) -> bool {
-        self.tenant == place.tenant
-            && self.mode == place.mode
-            && (self.workspace.is_none() || self.workspace == place.workspace)
-    }
-}
-
-/// What is written together.
-#[derive(Debug, Clone, Default)]
-pub struct Batch {
-    /// Runs that begin.
-    pub births: Vec<NewRun>,
-    pub appends: Vec<Append>,
-    pub records: Vec<RecordChange>,
-    pub memory: Vec<MemoryWrite>,
-    /// What the idempotent request came to that this batch is for, and the time by which an earlier outcome must have
-    /// expired.
-    pub outcome: Option<(Outcome, Timestamp)>,
-}
-
-impl Batch {
-    pub fn of_append(append: Append) -> Self {
-        Self { appends: vec![append], ..Self::default() }
-    }
-
-    pub fn of_records(records: impl IntoIterator<Item = RecordChange>) -> Self {
-        Self { records: records.into_iter().collect(), ..Self::default() }
-    }
-
-    #[must_use]
-    pub fn with_birth(mut self, run: NewRun) -> Self {
-        self.births.push(run);
-        self
-    }
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    pub status: RunStatus,
+    /// Of the last that held it.
+    pub epoch: u64,
 }
 
 /// SHA-256 of something; keys of callers are kept only as this.
@@ -334,8 +257,6 @@ pub struct Append {
     /// Every question that the run asks after this append, as readers may see it; none leaves them as they were.
     pub interrupts: Option<Vec<InterruptView>>,
     pub outcome: Option<Outcome>,
-    /// The questions of this append that are to be brought to the run's own address.
-    pub callbacks: Vec<Callback>,
     /// Runs that begin with this append.
     pub children: Vec<NewRun>,
     /// A run that waits for what is told here, to be looked at again at once.
@@ -447,43 +368,6 @@ pub struct Listed {
     /// What models have used so far, as the run's snapshot says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<RunMetrics>,
-}
-
-/// Which questions an inbox shows. Empty fields filter nothing.
-#[derive(Debug, Clone, Default)]
-pub struct InboxFilter {
-    pub kind: Option<InterruptKind>,
-    pub workflow: Option<WorkflowId>,
-    pub run: Option<RunId>,
-    /// The standing member that the runs are attributed to.
-    pub member: Option<RosterId>,
-    /// Only questions that stand after this place in the list.
-    pub after: Option<InboxPlace>,
-    pub limit: usize,
-}
-
-/// Where a question stands in an inbox. It names no row, since that one may be answered before the next page is read.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct InboxPlace {
-    pub requested_at: Timestamp,
-    pub interrupt_id: String,
-}
-
-/// One open question and the run that asks it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct InboxItem {
-    pub run: RunId,
-    pub workflow: WorkflowId,
-    pub interrupt: InterruptView,
-}
-
-impl InboxItem {
-    pub fn place(&self) -> InboxPlace {
-        InboxPlace {
-            requested_at: self.interrupt.requested_at,
-            interrupt_id: self.interrupt.id.clone(),
-        }
-    }
 }
 
 /// What an idempotent request came to, kept so that its repetition gets the same answer.

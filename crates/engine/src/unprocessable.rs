@@ -18,7 +18,7 @@ use callboard_protocol::{CancelRequested, Event, RunId, RunStatus, Timestamp};
 use crate::decisions::Undecided;
 use crate::engine::{Done, Engine, EngineError, Remember};
 use crate::record::MAX_CONFLICTS;
-use crate::store::{Append, Claim, ClaimOrigin, Fence, Row, Scope, StoreError, Then};
+use crate::store::{Append, Batch, Claim, ClaimOrigin, Fence, Row, Scope, StoreError, Then};
 
 /// Decisions about one run that may come to nothing before it is given up.
 const MOST_STRIKES: u32 = 2;
@@ -67,7 +67,7 @@ pub(crate) enum Fate {
 impl Engine {
     /// Reads which runs are counted; before the first of them is claimed.
     pub(crate) async fn learn_struck(&self) {
-        match self.inner.store.struck().await {
+        match self.inner.strikes.all().await {
             Ok(struck) => self.inner.struck.runs().extend(struck),
             Err(error) => tracing::warn!(%error, "not known which runs could not be decided"),
         }
@@ -102,7 +102,7 @@ impl Engine {
 
     /// Takes back what was counted before a decision that came to its end.
     pub(crate) async fn absolve(&self, run: &RunId) {
-        match self.inner.store.absolve(run).await {
+        match self.inner.strikes.take_back(run).await {
             Ok(()) => {
                 let mut struck = self.inner.struck.runs();
                 if let Some(count) = struck.get_mut(run) {
@@ -117,7 +117,7 @@ impl Engine {
     }
 
     async fn strike(&self, run: &RunId) -> u32 {
-        let stored = self.inner.store.strike(run).await;
+        let stored = self.inner.strikes.add(run).await;
         let mut struck = self.inner.struck.runs();
         let count = struck.entry(run.clone()).or_default();
         *count = stored.unwrap_or_else(|error| {
@@ -199,7 +199,7 @@ impl Engine {
             let mut append = ending.append(event, claim);
             let done = Done { run: run.clone(), status: append.head.status, at };
             append.outcome = remember.map(|remember| remember(&done));
-            match inner.store.append(append).await {
+            match inner.store.commit(Batch::of_append(append)).await {
                 Ok(()) => {
                     self.run_ended(&opened.birth, done.status, at);
                     inner.nudge.notify_one();
@@ -269,7 +269,6 @@ impl Ending<'_> {
             snapshot: serde_json::to_string(&seen).ok(),
             interrupts: Some(Vec::new()),
             outcome: None,
-            callbacks: Vec::new(),
             children: Vec::new(),
             wakes: self.birth.parent.as_ref().map(|parent| parent.run_id.clone()),
         }

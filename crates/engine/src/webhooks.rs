@@ -1,25 +1,29 @@
-//! Webhooks: who wants to hear of which events, and the courier that brings them.
+//! Webhooks: who wants to hear of which events, and the loop that delivers them.
 //!
-//! The courier is one more reader of the log. It turns events after a stored cursor into delivery rows, in one
-//! transaction with the cursor, and sends what is due. A hint makes it quick; the rows make it right. What a run asks
-//! goes to the address that was left with the run in the same way; its rows are made in the append that asks.
+//! The loop is one more reader of the log. It turns events after a stored cursor into deliveries, in one transaction
+//! with the cursor, and sends what is due. A hint makes it quick; the records make it right. What a run asks goes to
+//! the address that was left with the run in the same way; its callback is written with the append that asks.
 
 mod callback;
 mod circuit;
 mod courier;
+mod delivery;
 mod fate;
 mod filter;
 mod parcel;
 mod plan;
-mod port;
+mod records;
 mod send;
+mod take;
+mod webhook;
 
 pub(crate) use callback::callbacks;
 pub use callback::{Callback, SignCallbacks};
 pub use circuit::Circuit;
 pub use courier::{Courier, Registration, RegistrationError};
-pub use filter::{EventFilter, UnknownPattern};
-pub use port::{
-    Care, DeadLetter, Delivery, Fate, LogPosition, Logged, Others, Plan, Planned, Secret,
-    Settlement, TakeRequest, Taken, Unplanned, Webhook, Webhooks,
+pub use delivery::{
+    DeadLetter, Delivery, Fate, Others, Plan, Planned, Settlement, TakeRequest, Taken, Unplanned,
 };
+pub use filter::{EventFilter, UnknownPattern};
+pub use records::Webhooks;
+pub use webhook::{Care, Secret, Webhook};

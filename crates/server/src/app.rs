@@ -10,7 +10,7 @@ use callboard_agents::{
     AgentRegistry, DeploymentPolicy, Fetch, MockAi, PromptDesk, ToolHooks, Toolbox, Toolboxes,
 };
 use callboard_engine::{
-    Annotations, Bridge, Courier, Deployments, Engine, Envelopes, Logs, Pulse, Queues, Scheduler,
+    Annotations, Bridge, Courier, Deployments, Engine, Envelopes, Pulse, Queues, Scheduler, Store,
 };
 use callboard_protocol::{
     AgentsCapability, BudgetCapability, BudgetScope, CommitmentsCapability, Contradiction,
@@ -48,21 +48,21 @@ pub struct App {
     pub queues: Queues,
     pub keys: KeyRing,
     pub agents: Arc<AgentRegistry>,
-    pub deployments: Arc<dyn Deployments>,
+    pub deployments: Deployments,
     /// What prompts of nodes are made from.
     pub prompts: PromptDesk,
-    pub envelopes: Arc<dyn Envelopes>,
+    pub envelopes: Envelopes,
     /// The mock provider, where tests may say what it answers.
     pub mock: Option<MockAi>,
     /// Every log at once.
-    pub logs: Arc<dyn Logs>,
+    pub logs: Arc<dyn Store>,
     pub downloads: Downloads,
     pub tools: Tools,
     pub config: ServerConfig,
     pub readiness: Arc<dyn Readiness>,
     /// None answers `/metrics` with an empty page.
     pub metrics: Option<Metrics>,
-    pub annotations: Arc<dyn Annotations>,
+    pub annotations: Annotations,
     /// The doors of the protocol's test suite.
     pub seams: TestSeams,
     /// Signs links to interrupts.

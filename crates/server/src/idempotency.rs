@@ -13,7 +13,7 @@ use axum::extract::{RawPathParams, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use callboard_engine::{Digest, Done, EngineError, KeyMode, Outcome, Remember, StoreError};
+use callboard_engine::{Batch, Digest, Done, EngineError, KeyMode, Outcome, Remember, StoreError};
 use callboard_protocol::Timestamp;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -143,7 +143,7 @@ impl Keyed {
         let kept = parts.extensions.get::<InsteadOfBody>().map(|instead| instead.0.clone());
         let kept = kept.unwrap_or_else(|| String::from_utf8_lossy(&bytes).into_owned());
         let outcome = self.outcome(parts.status, kept);
-        match host.app.engine.store().remember(outcome, host.now()).await {
+        match host.app.engine.store().commit(Batch::of_outcome(outcome, host.now())).await {
             Ok(()) => {}
             Err(StoreError::AlreadyDone(outcome)) => return self.replay(&outcome),
             // What was asked for has been done; saying otherwise would be worse than forgetting the key.

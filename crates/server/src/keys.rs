@@ -12,7 +12,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use callboard_agents::{Granted, Grants};
-use callboard_engine::{Clock, Digest, KeyMode, Keys, Made, Realm, Scope, StoreError, StoredKey};
+use callboard_engine::{
+    Clock, Digest, KeyMode, Keys, Made, Realm, Scope, Store, StoreError, StoredKey,
+};
 use callboard_protocol::{KeyId, Owner, Principal, Tenant, Timestamp};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +43,7 @@ pub struct KeyRing {
 
 #[derive(Debug)]
 struct Inner {
-    stored: Arc<dyn Keys>,
+    stored: Keys,
     configured: Vec<Known>,
     test_keys: TestKeys,
     table: RwLock<Arc<Table>>,
@@ -114,7 +116,7 @@ pub(crate) struct NewKey {
 impl KeyRing {
     /// Reads the stored keys and puts the configured ones beside them.
     pub async fn load(
-        stored: Arc<dyn Keys>,
+        store: Arc<dyn Store>,
         configured: Vec<StaticKey>,
         test_keys: TestKeys,
     ) -> Result<Self, StoreError> {
@@ -124,7 +126,7 @@ impl KeyRing {
             revoked: CancellationToken::new(),
         });
         let configured = configured.collect();
-        let (table, reloading) = Default::default();
+        let (stored, (table, reloading)) = (Keys::new(store), Default::default());
         let ring =
             Self { inner: Arc::new(Inner { stored, configured, test_keys, table, reloading }) };
         ring.reload().await?;

@@ -44,7 +44,7 @@ pub use metrics::{Metrics, MetricsError};
 pub use observe::Observed;
 pub use operations::{Access, Method, Operation, OperationId, operations};
 pub use problem::Code;
-pub use routes::{Surface, router, with_pages};
+pub use routes::{Surface, only_pages, router, with_pages};
 pub use scopes::{SCOPES, is_scope};
 pub use seams::TestSeams;
 pub use serve::serve;

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use callboard_core::InterruptView;
-use callboard_engine::{LinkSecrets, Realm, Scope, Secret, SignCallbacks, StoreError};
+use callboard_engine::{LinkSecrets, Realm, Scope, Secret, SignCallbacks, Store, StoreError};
 use callboard_protocol::{NodeId, RunId, Timestamp, hex};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
@@ -77,11 +77,11 @@ impl<'t> Claim<'t> {
 
 /// Signs links and knows its own.
 #[derive(Debug, Clone)]
-pub struct Links(Arc<dyn LinkSecrets>);
+pub struct Links(LinkSecrets);
 
 impl Links {
-    pub fn new(secrets: Arc<dyn LinkSecrets>) -> Self {
-        Self(secrets)
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self(LinkSecrets::new(store))
     }
 
     /// The link as text: what it says, a dot, and the signature, both in URL-safe base64.

@@ -59,24 +59,30 @@ impl Seal {
     }
 
     pub(crate) fn seal(&self, place: &str, text: &str) -> Result<Vec<u8>, SealError> {
+        self.seal_bytes(place, text.as_bytes())
+    }
+
+    pub(crate) fn seal_bytes(&self, place: &str, msg: &[u8]) -> Result<Vec<u8>, SealError> {
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce).map_err(|_| SealError::NoRandomness)?;
-        let payload = Payload { msg: text.as_bytes(), aad: place.as_bytes() };
+        let payload = Payload { msg, aad: place.as_bytes() };
         let sealed =
             self.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| SealError::Broken)?;
         Ok([&[FORMAT], nonce.as_slice(), sealed.as_slice()].concat())
     }
 
     pub(crate) fn open(&self, place: &str, sealed: &[u8]) -> Result<String, SealError> {
+        String::from_utf8(self.open_bytes(place, sealed)?).map_err(|_| SealError::Broken)
+    }
+
+    pub(crate) fn open_bytes(&self, place: &str, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
         let (format, rest) = sealed.split_first().ok_or(SealError::Broken)?;
         if *format != FORMAT {
             return Err(SealError::UnknownFormat);
         }
         let (nonce, msg) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(SealError::Broken)?;
         let payload = Payload { msg, aad: place.as_bytes() };
-        let text =
-            self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| SealError::Broken)?;
-        String::from_utf8(text).map_err(|_| SealError::Broken)
+        self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| SealError::Broken)
     }
 
     pub(crate) fn make_check(&self) -> Result<Vec<u8>, SealError> {

@@ -3,19 +3,13 @@
 //! Writes go through one thread that commits them in groups; reads run beside it. Values are
 //! serialised and sealed on the caller's side, so that the writing thread only writes.
 
-mod annotations;
 mod append;
-mod budget;
 mod claim;
-mod coding_sessions;
 mod commit;
+mod counters;
 mod create;
-mod deliveries;
-mod deployments;
 mod effects;
-mod envelopes;
 mod fault;
-mod heartbeats;
 mod inbox;
 mod known;
 mod list;
@@ -24,23 +18,15 @@ mod mark;
 mod memory;
 mod migrate;
 mod open;
-mod org_chart;
 mod outcome;
-mod packs;
 #[cfg(test)]
 mod plans;
 mod read;
 mod readers;
 mod recent;
 mod records;
-mod registry;
 mod retention;
-mod roster;
 mod rows;
-mod secrets;
-mod strikes;
-mod webhooks;
-mod work;
 mod writer;
 
 pub use open::OpenError;
@@ -56,25 +42,20 @@ use rusqlite::Connection;
 use callboard_core::Entry;
 use callboard_engine::{
     Batch, Begun, Changes, Claim, ClaimRequest, Claimed, Crowd, Digest, DueRecords, EffectClaim,
-    EffectKey, Filter, Found, InboxFilter, InboxItem, Key, KeyMode, Keys, Kind, LinkSecrets,
-    Listed, Made, MemoryQuery, MemoryRecord, Opened, Outcome, Page, Put, Realm, Record,
-    RecordChange, RecordQuery, Scope, SettledEffect, Store, StoreError, StoredKey, StoredMember,
-    StoredWorkflow, Workflows,
+    EffectKey, Filter, Found, InboxFilter, InboxItem, Key, Kind, Listed, LogPosition, MemoryQuery,
+    MemoryRecord, Opened, Outcome, Page, Record, RecordQuery, Scope, SettledEffect, Spent,
+    Standing, Store, StoreError, Window, Within,
 };
-use callboard_protocol::{KeyId, MemoryId, RunId, RunStatus, Tenant, Timestamp, WorkflowId, hex};
+use callboard_protocol::{MemoryId, RosterId, RunId, Timestamp, hex};
 
 use crate::seal::Seal;
 use known::Known;
 use readers::Readers;
 use recent::Recent;
-use records::SealedChange;
 use writer::Writer;
 
-/// Longer definitions are read each time, so that all that are known stay below 16 MB.
+/// Longer ones are read each time, so that all that are known stay below 16 MB.
 const LONGEST_KNOWN: usize = 64 * 1024;
-
-/// A tenant and its own name for a workflow.
-type Name = (Scope, WorkflowId);
 
 /// The embedded store. Dropping it finishes what was asked for and frees the folder.
 pub struct SqliteStore {
@@ -84,8 +65,6 @@ pub struct SqliteStore {
     recent: Arc<Recent>,
     records: Arc<Known<RecordRead, Vec<Record>>>,
     kinds: Arc<records::Kinds>,
-    definitions: Arc<Known<Name, StoredWorkflow>>,
-    roster: Arc<Known<roster::Asked, Vec<StoredMember>>>,
     memory: memory::Position,
     readers: Readers,
     writer: Writer,
@@ -198,6 +177,11 @@ impl Store for SqliteStore {
         self.read_records(RecordRead::Many(query.clone())).await
     }
 
+    async fn blob(&self, kind: Kind, key: &Key) -> Result<Option<Arc<[u8]>>, StoreError> {
+        let (key, seal) = (key.clone(), Arc::clone(&self.seal));
+        self.readers.read(move |db| records::blob(db, &seal, kind, &key)).await
+    }
+
     async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError> {
         if !self.kinds.has(kind) {
             return Ok(DueRecords::default());
@@ -216,9 +200,14 @@ impl Store for SqliteStore {
         self.readers.read(move |db| read::tail(db, &seal, &run, version)).await
     }
 
-    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<RunStatus>>, StoreError> {
+    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<Standing>>, StoreError> {
         let runs = runs.to_vec();
         self.readers.read(move |db| read::statuses(db, &runs)).await
+    }
+
+    async fn counters(&self, key: &Key) -> Result<Vec<(String, f64)>, StoreError> {
+        let key = key.clone();
+        self.readers.read(move |db| counters::read(db, &key)).await
     }
 
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
@@ -238,6 +227,20 @@ impl Store for SqliteStore {
         }
         let (scope, run) = (scope.clone(), run.clone());
         self.readers.read(move |db| read::page(db, &scope, &run, from, limit)).await
+    }
+
+    async fn newest(&self) -> Result<LogPosition, StoreError> {
+        self.readers.read(logs::newest).await
+    }
+
+    async fn read_all(
+        &self,
+        within: &Within,
+        after: LogPosition,
+        most: u64,
+    ) -> Result<Window, StoreError> {
+        let within = within.clone();
+        self.readers.read(move |db| logs::read(db, &within, after, most)).await
     }
 
     async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
@@ -274,20 +277,6 @@ impl Store for SqliteStore {
         self.writer.write(move |db| claim::release(db, &claim, seen, wake_at)).await
     }
 
-    async fn strike(&self, run: &RunId) -> Result<u32, StoreError> {
-        let run = run.clone();
-        self.writer.write(move |db| strikes::strike(db, &run)).await
-    }
-
-    async fn absolve(&self, run: &RunId) -> Result<(), StoreError> {
-        let run = run.clone();
-        self.writer.write(move |db| strikes::absolve(db, &run)).await
-    }
-
-    async fn struck(&self) -> Result<Vec<(RunId, u32)>, StoreError> {
-        self.readers.read(strikes::struck).await
-    }
-
     async fn changed(&self, run: &RunId, version: u64) {
         let mut listener = self.changes.listen(run);
         let stored = match listener.known() {
@@ -303,6 +292,10 @@ impl Store for SqliteStore {
         }
     }
 
+    fn derive(&self, purpose: &str) -> [u8; 32] {
+        self.seal.derive(purpose)
+    }
+
     async fn find_effect(&self, key: &EffectKey) -> Result<Option<SettledEffect>, StoreError> {
         let (key, seal) = (key.clone(), Arc::clone(&self.seal));
         self.readers.read(move |db| effects::find(db, &seal, &key)).await
@@ -313,19 +306,19 @@ impl Store for SqliteStore {
         self.writer.write(move |db| effects::begin(db, &seal, &effect)).await
     }
 
-    async fn settle_effect(&self, key: &EffectKey, outcome: String) -> Result<(), StoreError> {
-        let sealed = self.seal.seal(&effects::place(key), &outcome).map_err(|error| {
-            StoreError::Unavailable(format!(
-                "the outcome of effect {key} cannot be sealed: {error}"
-            ))
-        })?;
-        let key = key.clone();
-        self.writer.write(move |db| effects::settle(db, &key, &sealed)).await
-    }
-
-    async fn abandon_effect(&self, key: &EffectKey) -> Result<(), StoreError> {
-        let key = key.clone();
-        self.writer.write(move |db| effects::abandon(db, &key)).await
+    async fn settle_effect(
+        &self,
+        key: &EffectKey,
+        outcome: Option<String>,
+    ) -> Result<(), StoreError> {
+        let seal = |outcome: String| {
+            self.seal.seal(&effects::place(key), &outcome).map_err(|error| {
+                let what = format!("the outcome of effect {key} cannot be sealed: {error}");
+                StoreError::Unavailable(what)
+            })
+        };
+        let (sealed, key) = (outcome.map(seal).transpose()?, key.clone());
+        self.writer.write(move |db| effects::settle(db, &key, sealed.as_deref())).await
     }
 
     async fn memory_position(&self) -> Result<u64, StoreError> {
@@ -357,10 +350,12 @@ impl Store for SqliteStore {
     async fn remove_ended(
         &self,
         before: Timestamp,
+        read_until: Option<LogPosition>,
         limit: usize,
     ) -> Result<Vec<RunId>, StoreError> {
         let (recent, known) = (Arc::clone(&self.recent), Arc::clone(&self.records));
-        let remove = move |db: &Connection, (): &()| retention::remove(db, before, limit);
+        let remove =
+            move |db: &Connection, (): &()| retention::remove(db, before, read_until, limit);
         let forget = move |(), gone: Vec<RunId>| {
             gone.iter().for_each(|run| recent.forget(run));
             known.forget(|_| !gone.is_empty());
@@ -369,131 +364,18 @@ impl Store for SqliteStore {
         self.writer.write_then((), remove, forget).await
     }
 
+    async fn spent(
+        &self,
+        scope: &Scope,
+        member: &RosterId,
+        since: Timestamp,
+    ) -> Result<Spent, StoreError> {
+        let (scope, member) = (scope.clone(), member.clone());
+        self.readers.read(move |db| list::spent(db, &scope, &member, since)).await
+    }
+
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
         let key = *key;
         self.readers.read(move |db| outcome::find(db, &key, at)).await
-    }
-}
-
-#[async_trait]
-impl Workflows for SqliteStore {
-    async fn workflow(
-        &self,
-        place: &Scope,
-        id: &WorkflowId,
-    ) -> Result<Option<StoredWorkflow>, StoreError> {
-        let name = (place.clone(), id.clone());
-        let since = match self.definitions.find(&name) {
-            Ok(workflow) => return Ok(Some(workflow)),
-            Err(since) => since,
-        };
-        let (place, id) = name.clone();
-        let read = self.readers.read(move |db| registry::workflow(db, &place, &id)).await?;
-        if let Some(workflow) = read.as_ref().filter(|read| read.source.len() <= LONGEST_KNOWN) {
-            self.definitions.keep(since, name, workflow.clone());
-        }
-        Ok(read)
-    }
-
-    async fn workflows(&self, place: &Scope) -> Result<Vec<StoredWorkflow>, StoreError> {
-        let place = place.clone();
-        self.readers.read(move |db| registry::workflows(db, &place)).await
-    }
-
-    async fn put_workflow(
-        &self,
-        place: &Scope,
-        id: &WorkflowId,
-        source: Arc<str>,
-        records: Vec<RecordChange>,
-        at: Timestamp,
-    ) -> Result<Put, StoreError> {
-        let sealed = SealedChange::seal_all(records, &self.seal)?;
-        let (known, name) = (Arc::clone(&self.definitions), (place.clone(), id.clone()));
-        let write = move |db: &Connection, (place, id): &Name| {
-            records::check(db, &sealed)?;
-            records::apply(db, &sealed)?;
-            registry::put_workflow(db, place, id, &source, at)
-        };
-        let forget = move |name: Name, put| {
-            known.forget(|known| *known == name);
-            put
-        };
-        self.writer.write_then(name, write, forget).await
-    }
-
-    async fn delete_workflow(
-        &self,
-        place: &Scope,
-        id: &WorkflowId,
-        records: Vec<RecordChange>,
-    ) -> Result<bool, StoreError> {
-        let sealed = SealedChange::seal_all(records, &self.seal)?;
-        let (known, name) = (Arc::clone(&self.definitions), (place.clone(), id.clone()));
-        let write = move |db: &Connection, (place, id): &Name| {
-            records::check(db, &sealed)?;
-            let is_deleted = registry::delete_workflow(db, place, id)?;
-            if is_deleted {
-                records::apply(db, &sealed)?;
-            }
-            Ok(is_deleted)
-        };
-        let forget = move |name: Name, deleted| {
-            known.forget(|known| *known == name);
-            deleted
-        };
-        self.writer.write_then(name, write, forget).await
-    }
-}
-
-#[async_trait]
-impl Keys for SqliteStore {
-    async fn all_keys(&self) -> Result<Vec<StoredKey>, StoreError> {
-        self.readers.read(registry::all_keys).await
-    }
-
-    async fn put_key(&self, key: StoredKey) -> Result<(), StoreError> {
-        self.writer.write(move |db| registry::put_key(db, &key)).await
-    }
-
-    async fn revoke_key(
-        &self,
-        tenant: &Tenant,
-        id: &KeyId,
-        at: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let (tenant, id) = (tenant.clone(), id.clone());
-        self.writer.write(move |db| registry::revoke_key(db, &tenant, &id, at)).await
-    }
-
-    async fn note_maker(&self, realm: &Realm, made: Made, maker: &KeyId) -> Result<(), StoreError> {
-        let (realm, maker) = (realm.clone(), maker.clone());
-        self.writer.write(move |db| registry::note_maker(db, &realm, &made, &maker)).await
-    }
-
-    async fn noted_of(&self, realm: &Realm, maker: &KeyId) -> Result<Vec<Made>, StoreError> {
-        let (realm, maker) = (realm.clone(), maker.clone());
-        self.readers.read(move |db| registry::noted_of(db, &realm, &maker)).await
-    }
-}
-
-#[async_trait]
-impl LinkSecrets for SqliteStore {
-    async fn link_generation(&self, realm: &Realm) -> Result<u32, StoreError> {
-        let realm = realm.clone();
-        self.readers.read(move |db| registry::link_generation(db, &realm)).await
-    }
-
-    async fn rotate_links(&self, realm: &Realm) -> Result<u32, StoreError> {
-        let realm = realm.clone();
-        self.writer.write(move |db| registry::rotate_links(db, &realm)).await
-    }
-
-    fn link_secret(&self, realm: &Realm, generation: u32) -> [u8; 32] {
-        let Realm { tenant, mode } = realm;
-        self.seal.derive(&match mode {
-            KeyMode::Live => format!("interrupt links/{generation}/{tenant}"),
-            KeyMode::Test => format!("interrupt links of test keys/{generation}/{tenant}"),
-        })
     }
 }

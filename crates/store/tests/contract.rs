@@ -56,51 +56,9 @@ mod webhooks;
 
 use std::sync::Arc;
 
-use callboard_engine::{
-    Annotations, CodingSessions, Deployments, Envelopes, Heartbeats, InMemoryStore, Keys,
-    LinkSecrets, Logs, Packs, Roster, Secrets, Store, Webhooks, Work, Workflows,
-};
+use callboard_engine::{Budgets, InMemoryStore, OrgCharts, Roster, Store, Work, Workflows};
 use callboard_store::SqliteStore;
 use tempfile::TempDir;
-
-/// Every port to the database.
-trait Ports:
-    Store
-    + Workflows
-    + Keys
-    + Webhooks
-    + LinkSecrets
-    + Annotations
-    + Packs
-    + Deployments
-    + Envelopes
-    + Roster
-    + Heartbeats
-    + Work
-    + Logs
-    + Secrets
-    + CodingSessions
-{
-}
-
-impl<T> Ports for T where
-    T: Store
-        + Workflows
-        + Keys
-        + Webhooks
-        + LinkSecrets
-        + Annotations
-        + Packs
-        + Deployments
-        + Envelopes
-        + Roster
-        + Heartbeats
-        + Work
-        + Logs
-        + Secrets
-        + CodingSessions
-{
-}
 
 /// A store under test, which can lose its process.
 enum Subject {
@@ -119,12 +77,12 @@ impl Subject {
         Ok(Self::Sqlite { store, folder })
     }
 
-    fn ports(&self) -> anyhow::Result<&dyn Ports> {
+    fn port(&self) -> anyhow::Result<&dyn Store> {
         match self {
             Self::InMemory(store) => Ok(&**store),
             Self::Sqlite { store, .. } => store
                 .as_deref()
-                .map(|store| store as &dyn Ports)
+                .map(|store| store as &dyn Store)
                 .ok_or_else(|| anyhow::anyhow!("the store is closed")),
         }
     }
@@ -138,6 +96,26 @@ impl Subject {
                 Ok(Arc::clone(store) as _)
             }
         }
+    }
+
+    fn roster(&self) -> anyhow::Result<Roster> {
+        Ok(Roster::new(self.store()?))
+    }
+
+    fn charts(&self) -> anyhow::Result<OrgCharts> {
+        Ok(OrgCharts::new(self.store()?))
+    }
+
+    fn work(&self) -> anyhow::Result<Work> {
+        Ok(Work::new(self.store()?))
+    }
+
+    fn workflows(&self) -> anyhow::Result<Workflows> {
+        Ok(Workflows::new(self.store()?))
+    }
+
+    fn budgets(&self) -> anyhow::Result<Budgets> {
+        Ok(Budgets::new(self.store()?))
     }
 
     /// What a new process finds after the last one died.
@@ -224,10 +202,10 @@ contract! {
     budgets:
         what_a_day_used_is_counted_where_it_was_recorded
         forks_pay_for_what_they_do_themselves
-        what_is_set_aside_counts_for_those_behind_it_until_the_call_is_over
-        what_is_set_aside_ends_with_its_run_and_with_its_holder
+        what_is_reserved_counts_for_those_behind_it_until_the_call_is_over
+        what_is_reserved_ends_with_its_run_and_with_its_holder
         a_raise_holds_for_its_day_and_is_never_lowered
-        an_allowance_goes_with_its_member;
+        a_daily_limit_goes_with_its_member;
     charts:
         a_chart_is_its_owners_own_and_moves_one_version_at_a_time
         a_test_keys_chart_is_apart_from_the_live_one
@@ -269,13 +247,14 @@ contract! {
         events_come_in_the_order_of_commits_with_what_decides_who_hears
         a_plan_is_made_once
         a_removed_webhook_gets_nothing_more
-        two_couriers_never_take_the_same_delivery
+        two_hosts_never_take_the_same_delivery
         a_lost_lease_settles_nothing
         a_new_process_takes_what_the_last_one_held
         what_is_sent_is_the_masked_event
         a_retry_comes_when_it_is_due_and_a_resting_webhook_waits
         a_webhook_that_failed_takes_the_rest_with_it
         dead_letters_are_the_owners_and_are_forgotten_in_time
+        a_removed_webhook_leaves_nothing_behind_however_much_waited
         a_run_stays_until_webhooks_were_told_of_it
         a_callback_comes_with_its_append_and_goes_with_its_outcome
         a_run_stays_until_its_callback_is_settled;
@@ -300,7 +279,10 @@ contract! {
         records_are_found_where_they_are_and_by_their_values
         records_below_a_key_are_those_whose_keys_go_on
         due_records_come_in_order_with_the_time_of_the_next
-        a_batch_is_written_whole_or_not_at_all;
+        a_batch_is_written_whole_or_not_at_all
+        a_blob_is_kept_with_its_record_and_goes_with_it
+        a_batch_of_a_past_holder_writes_nothing
+        counters_add_up_by_key_and_name;
     prompts:
         every_version_of_a_prompt_stays
         of_prompts_put_at_once_one_is_kept
@@ -375,10 +357,23 @@ contract! {
         what_waits_is_found_once_its_member_and_its_queue_take_something
         all_logs_are_read_in_the_order_of_commits;
     coding_sessions:
-        a_session_is_kept_until_its_run_is_over;
+        a_session_is_kept_until_its_run_is_over
+        a_session_of_a_past_holder_is_not_kept;
     secrets:
         a_secret_is_kept_replaced_and_removed
         a_secret_is_its_tenants_own
         a_secret_is_its_places_own
         where_a_secret_may_go_is_kept_with_it;
+}
+
+/// The port stays small: a feature is a rule over records, not another method.
+#[test]
+fn the_port_has_no_more_than_thirty_methods() {
+    let port = include_str!("../../engine/src/store.rs");
+    let port = port.split("pub trait Store").nth(1).unwrap_or_default();
+    let port = port.split("\n}\n").next().unwrap_or_default();
+    let methods = port.lines().map(str::trim_start);
+    let methods = methods.filter(|line| line.starts_with("async fn ") || line.starts_with("fn "));
+    let count = methods.count();
+    assert!((20..=30).contains(&count), "{count}");
 }

@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use callboard_core::Delivered;
 use callboard_engine::{
-    Append, Care, Circuit, EventFilter, LogPosition, Secret, Store, StoreError, Webhook, Webhooks,
+    Append, Batch, Care, Circuit, EventFilter, LogPosition, Secret, Store, StoreError, Webhook,
+    Webhooks,
 };
 use callboard_protocol::{Object, RunStatus, Timestamp};
 use callboard_store::{OpenError, SqliteStore};
@@ -36,8 +38,8 @@ fn files(folder: &Path) -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
 async fn used_folder() -> anyhow::Result<tempfile::TempDir> {
     let folder = tempfile::tempdir()?;
     let store = SqliteStore::open(folder.path())?;
-    store.create(new_run("r1")).await?;
-    store.append(append("r1", 0)).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
+    store.commit(Batch::of_append(append("r1", 0))).await?;
     store.shutdown().await;
     Ok(folder)
 }
@@ -58,7 +60,7 @@ async fn a_folder_is_made_for_its_owner_alone() -> anyhow::Result<()> {
     let parent = tempfile::tempdir()?;
     let folder = parent.path().join("deep/data");
     let store = SqliteStore::open(&folder)?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     assert_eq!(mode(&folder)?, 0o700);
     for name in ["callboard.db", "callboard.db-wal", "callboard.mark", "callboard.lock", "host.key"]
     {
@@ -75,7 +77,7 @@ async fn a_second_store_in_the_same_folder_is_refused() -> anyhow::Result<()> {
     assert!(matches!(error, OpenError::InUse { .. }), "{error:?}");
     assert!(error.to_string().starts_with("another process is using the data folder "), "{error}");
     assert!(error.hint().contains("Stop the other process"));
-    first.create(new_run("r1")).await?;
+    first.commit(Batch::of_run(new_run("r1"))).await?;
     drop(first);
     assert!(SqliteStore::open(folder.path())?.find(&acme(), &"r1".into()).await?.is_some());
     Ok(())
@@ -100,7 +102,7 @@ async fn everything_is_there_after_reopening() -> anyhow::Result<()> {
     store.ping().await?;
     assert_eq!(store.check().await?, [""; 0]);
     assert_eq!(store.tail(&"r1".into(), 0).await?.len(), 1);
-    store.append(append("r1", 1)).await?;
+    store.commit(Batch::of_append(append("r1", 1))).await?;
     Ok(())
 }
 
@@ -110,8 +112,8 @@ async fn what_was_acknowledged_survives_a_killed_process() -> anyhow::Result<()>
     let store = SqliteStore::open(folder.path())?;
     for number in 0..50 {
         let run = format!("r{number}");
-        store.create(new_run(&run)).await?;
-        store.append(append(&run, 0)).await?;
+        store.commit(Batch::of_run(new_run(&run))).await?;
+        store.commit(Batch::of_append(append(&run, 0))).await?;
     }
     // What is on the disk right now is what a killed process would leave behind.
     let found = tempfile::tempdir()?;
@@ -134,7 +136,10 @@ async fn a_closed_store_refuses_politely() -> anyhow::Result<()> {
     store.shutdown().await;
     store.shutdown().await;
     assert!(matches!(store.ping().await, Err(StoreError::Unavailable(_))));
-    assert!(matches!(store.create(new_run("r1")).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(
+        store.commit(Batch::of_run(new_run("r1"))).await,
+        Err(StoreError::Unavailable(_))
+    ));
     assert!(matches!(store.find(&acme(), &"r1".into()).await, Err(StoreError::Unavailable(_))));
     Ok(())
 }
@@ -144,7 +149,7 @@ async fn what_was_asked_for_before_the_end_is_done() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let store = SqliteStore::open(folder.path())?;
     let runs: Vec<String> = (0..100).map(|number| format!("r{number}")).collect();
-    let created = join_all(runs.iter().map(|run| store.create(new_run(run))));
+    let created = join_all(runs.iter().map(|run| store.commit(Batch::of_run(new_run(run)))));
     let (created, ()) = futures_util::future::join(created, store.shutdown()).await;
     drop(store);
     let store = SqliteStore::open(folder.path())?;
@@ -236,7 +241,7 @@ async fn a_first_start_that_died_over_its_key_goes_on() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let (key, aside) = (folder.path().join("host.key"), folder.path().join("host.key.new"));
     fs::write(&aside, "half a k")?;
-    SqliteStore::open(folder.path())?.create(new_run("r1")).await?;
+    SqliteStore::open(folder.path())?.commit(Batch::of_run(new_run("r1"))).await?;
     // As it stands after the database is there and before the key is put into its place.
     fs::rename(&key, &aside)?;
     let store = SqliteStore::open(folder.path())?;
@@ -261,7 +266,7 @@ async fn a_first_start_that_died_is_begun_again() -> anyhow::Result<()> {
     }
     assert!(folder.path().join("callboard.db-journal").exists());
     let store = SqliteStore::open(folder.path())?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     Ok(())
 }
 
@@ -321,7 +326,7 @@ fn webhook() -> Webhook {
 async fn a_private_value_rests_sealed() -> anyhow::Result<()> {
     const SECRET: &str = "correct horse battery staple";
     let folder = tempfile::tempdir()?;
-    let store = SqliteStore::open(folder.path())?;
+    let store = Arc::new(SqliteStore::open(folder.path())?);
     let mut run = new_run("r1");
     run.birth.inputs = Object::from_iter([("phrase".to_owned(), json!(SECRET))]);
     run.masked_inputs = Some(Object::new());
@@ -332,12 +337,14 @@ async fn a_private_value_rests_sealed() -> anyhow::Result<()> {
         event: Object::from_iter([("form".to_owned(), json!({ "phrase": SECRET }))]),
         work_id: None,
     });
-    store.create(run).await?;
+    store.commit(Batch::of_run(run)).await?;
     let mut next = append("r1", 0);
     next.rows = vec![row("{\"phrase\":\"***\"}")];
     next.rows[0].private = Some(json!({ "phrase": SECRET }).to_string());
-    store.append(next).await?;
-    store.register_webhook(webhook(), Secret::new(SECRET.to_owned())).await?;
+    store.commit(Batch::of_append(next)).await?;
+    let webhooks = Webhooks::new(Arc::clone(&store) as _);
+    webhooks.register_webhook(webhook(), Secret::new(SECRET.to_owned())).await?;
+    drop(webhooks);
 
     let is_in = |files: &BTreeMap<String, Vec<u8>>, text: &str| {
         files
@@ -358,14 +365,14 @@ async fn a_private_value_rests_sealed() -> anyhow::Result<()> {
 async fn create_large(store: &SqliteStore, number: usize) -> Result<(), StoreError> {
     let mut run = new_run(&format!("large{number}"));
     run.birth.inputs = Object::from_iter([("text".to_owned(), json!("x".repeat(20_000)))]);
-    store.create(run).await
+    store.commit(Batch::of_run(run)).await
 }
 
 #[tokio::test]
 async fn a_full_disk_refuses_writes_and_nothing_else() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let store = SqliteStore::open(folder.path())?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     store.limit_pages(60).await?;
     let attempts = join_all((0..30).map(|number| create_large(&store, number))).await;
     assert!(
@@ -402,11 +409,14 @@ async fn a_refusal_leaves_the_rest_of_its_commit_alone() -> anyhow::Result<()> {
     let store = SqliteStore::open(folder.path())?;
     let runs: Vec<String> = (0..50).map(|number| format!("r{number}")).collect();
     for run in &runs {
-        store.create(new_run(run)).await?;
+        store.commit(Batch::of_run(new_run(run))).await?;
     }
     let appends = runs.iter().enumerate().map(|(number, run)| {
         let expected = u64::from(number % 3 == 0);
-        store.append(Append { head: head(RunStatus::Completed, 1, None), ..append(run, expected) })
+        store.commit(Batch::of_append(Append {
+            head: head(RunStatus::Completed, 1, None),
+            ..append(run, expected)
+        }))
     });
     for (number, result) in join_all(appends).await.into_iter().enumerate() {
         let appended = usize::from(number % 3 != 0);
@@ -430,9 +440,9 @@ async fn what_only_removed_runs_needed_makes_the_file_smaller() -> anyhow::Resul
         let mut run = new_run(id);
         run.birth.definition = definition.to_owned();
         run.definition = "x".repeat(if definition == "long" { LONG } else { 2 }).into();
-        store.create(run).await?;
+        store.commit(Batch::of_run(run)).await?;
         let head = head(RunStatus::Completed, 1, None);
-        store.append(Append { head, ..append(id, 0) }).await?;
+        store.commit(Batch::of_append(Append { head, ..append(id, 0) })).await?;
     }
     let pages = || -> anyhow::Result<(i64, i64)> {
         let db = Connection::open(folder.path().join("callboard.db"))?;
@@ -441,10 +451,10 @@ async fn what_only_removed_runs_needed_makes_the_file_smaller() -> anyhow::Resul
     };
     let later = Timestamp::from_millis(i64::MAX);
     let (before, _) = pages()?;
-    assert_eq!(store.remove_ended(later, 1).await?.len(), 1);
+    assert_eq!(store.remove_ended(later, None, 1).await?.len(), 1);
     assert_eq!(pages()?.1, 2, "one run still needs it");
     for _ in 0..6 {
-        store.remove_ended(later, 1).await?;
+        store.remove_ended(later, None, 1).await?;
     }
     let (after, definitions) = pages()?;
     assert_eq!(definitions, 1);

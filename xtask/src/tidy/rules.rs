@@ -144,11 +144,11 @@ fn clock(file: &TextFile, source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// The files that may append to a log: commands from outside a claim, the driver under its claim, and the end of a run
-/// that nobody can fold.
+/// The files that may make a batch of an append: `accounted`, through which every decision goes, and the end of a run that
+/// nobody can fold.
 const RECORDERS: [&str; 3] = [
-    "crates/engine/src/record.rs",
-    "crates/engine/src/drive/decide.rs",
+    "crates/engine/src/budget/accounts.rs",
+    "crates/engine/src/store/batch.rs",
     "crates/engine/src/unprocessable.rs",
 ];
 
@@ -159,13 +159,12 @@ fn appends(file: &TextFile, source: &Source) -> Vec<Finding> {
     {
         return Vec::new();
     }
-    ["store.append(", "store().append("]
-        .iter()
-        .flat_map(|pattern| source.code_lines(pattern))
+    source
+        .code_lines("of_append(")
         .map(|line| {
             Finding::fault(
                 format!("{}:{line}", file.path),
-                "only `record`, `drive` and `unprocessable` append to a log",
+                "a log is appended to by `Engine::commit` alone",
             )
         })
         .collect()
@@ -251,7 +250,7 @@ mod tests {
             ("crates/server/src/a.rs", "const Q: &str = \"SELECT a FROM runs\";"),
             ("crates/server/src/a.rs", "const Q: &str = \"UPDATE runs SET a = 1\";"),
             ("crates/server/src/a.rs", "use rusqlite::Connection;"),
-            ("crates/server/src/a.rs", "fn f() { store.append(x) }"),
+            ("crates/server/src/a.rs", "fn f() { Batch::of_append(x) }"),
             ("crates/engine/src/a.rs", "fn f() { SystemTime::now(); }"),
             ("crates/server/src/a.rs", concat!("const P: &str = \"/wo", "rk/main\";")),
         ] {

@@ -22,6 +22,7 @@ const BACKENDS: &str = "callboard-backends";
 const SERVER: &str = "callboard-server";
 const AGENT_API: &str = "callboard-agent-api";
 const CONSOLE: &str = "callboard-console";
+const CONFORMANCE: &str = "callboard-conformance";
 
 const ASYNC: [&str; 7] =
     ["tokio", "tokio-util", "async-trait", "futures-core", "futures-util", "futures", "async-std"];
@@ -31,7 +32,7 @@ const HTTP_SERVER: [&str; 5] = ["axum", "hyper", "hyper-util", "tower", "tower-h
 const HTTP_CLIENT: [&str; 3] = ["reqwest", "ureq", "genai"];
 const CHANCE: [&str; 4] = ["getrandom", "rand", "uuid", "fastrand"];
 
-const WALLS: [Wall; 11] = [
+const WALLS: [Wall; 12] = [
     Wall {
         name: PROTOCOL,
         inwards: &[],
@@ -87,8 +88,14 @@ const WALLS: [Wall; 11] = [
         why: "what a page shows comes from the public API and nowhere else",
     },
     Wall {
+        name: CONFORMANCE,
+        inwards: &[PROTOCOL, CORE, ENGINE, AGENTS],
+        never: &["clap", "getrandom", "uuid", "rand"],
+        why: "what only the test suite asks for is a plug like any other",
+    },
+    Wall {
         name: "callboard",
-        inwards: &[PROTOCOL, CORE, ENGINE, AGENTS, STORE, BACKENDS, SERVER, CONSOLE],
+        inwards: &[PROTOCOL, CORE, ENGINE, AGENTS, STORE, BACKENDS, SERVER, CONSOLE, CONFORMANCE],
         never: &[],
         why: "it wires the others and holds no logic of its own",
     },
@@ -105,7 +112,18 @@ struct Reserved {
 const RESERVED: [Reserved; 5] = [
     Reserved {
         crates: &ASYNC,
-        to: &[ENGINE, AGENTS, STORE, AGENT_API, BACKENDS, SERVER, CONSOLE, "callboard", "xtask"],
+        to: &[
+            ENGINE,
+            AGENTS,
+            STORE,
+            AGENT_API,
+            BACKENDS,
+            SERVER,
+            CONSOLE,
+            CONFORMANCE,
+            "callboard",
+            "xtask",
+        ],
         why: "core and protocol have no async",
     },
     // xtask measures the bare database beside the host.

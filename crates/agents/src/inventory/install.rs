@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 
-use callboard_engine::{Digest, PackId, PackOwner, Packs, PutPack, StoreError, StoredPack};
+use callboard_engine::{Digest, PackId, PackOwner, Packs, PutPack, Store, StoreError, StoredPack};
 use callboard_protocol::Timestamp;
 
 use super::{Installed, Snapshot};
@@ -19,7 +19,7 @@ use crate::signature::Signature;
 /// Installs and removes packs; readers take a snapshot and are never kept waiting.
 #[derive(Debug)]
 pub struct AgentRegistry {
-    store: Arc<dyn Packs>,
+    store: Packs,
     policy: Arc<Policy>,
     current: RwLock<Arc<Snapshot>>,
     /// Held from the change in the store to the change in memory, so that both happen in one order.
@@ -46,11 +46,11 @@ impl AgentRegistry {
     /// Starts with the packs that the host was given for everybody and those that were installed before.
     /// What would not be let in any more is left out and named.
     pub async fn open(
-        store: Arc<dyn Packs>,
+        store: Arc<dyn Store>,
         policy: Policy,
         loaded: Vec<Installed>,
     ) -> Result<(Self, Vec<Left>), StoreError> {
-        let policy = Arc::new(policy);
+        let (store, policy) = (Packs::new(store), Arc::new(policy));
         let given: Vec<_> = loaded.iter().map(|pack| pack.pack.clone()).collect();
         let mut packs = loaded;
         let mut left = Vec::new();

@@ -4,22 +4,21 @@ use serde_json::{Value, json};
 
 use callboard_core::{AgentFact, RetryClass};
 use callboard_engine::{Effect, OnUnknown, Once, OnceError, Stumble};
-use callboard_protocol::{EnvelopeRefusal, Failure, ProviderUsage};
+use callboard_protocol::{Failure, ProviderUsage};
 
-use super::again::tell_again;
+use super::Work;
 use super::watch::Watch;
-use super::{End, Work};
+use crate::ask::{End, Exchange, Repairs, Reply, reasoning, tell_again, to_record, verbosity};
 use crate::coding::{
     Admitted, Begin, CODING_PROVIDER, CodingError, CodingFault, Decision, Errand, Report,
 };
-use crate::model::{
-    Exhausted, Message, ModelRef, ModelRequest, RequestBasis, Tries, Verdict, judge,
-};
+use crate::model::{Message, ModelRef, ModelRequest, RequestBasis, StopReason};
 
 /// One thing that the coding agent is asked for.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     model: &'a ModelRef,
+    basis: &'a RequestBasis,
     prompt: &'a str,
     /// Whether the prompt is the task itself, and not about an answer to it.
     is_first: bool,
@@ -31,10 +30,9 @@ struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     /// What later attempts are compared with. What was decided meanwhile is a person's word and no part of it.
-    fn compared(&self, basis: Option<&RequestBasis>) -> Value {
+    fn compared(&self) -> Value {
         let repair = (!self.is_first).then_some(self.prompt);
-        let sources = basis.map(RequestBasis::sources);
-        json!({ "kind": self.model.model, "sources": sources, "repair": repair })
+        json!({ "kind": self.model.model, "sources": self.basis.sources(), "repair": repair })
     }
 
     /// What was allowed once may have been done before a host was lost, so it is allowed no more.
@@ -50,42 +48,35 @@ impl Work<'_> {
     /// Has a coding agent work until there is an answer that can be taken.
     pub(super) async fn delegate(
         &mut self,
-        request: &ModelRequest,
+        mut exchange: Exchange,
         admitted: &Admitted,
     ) -> Result<Value, End> {
-        let most = self.host.settings.schema_rounds;
-        let mut prompt = brief(request);
+        let task = brief(&exchange.request);
         let mut before: Option<Report> = None;
-        for made in 1.. {
+        loop {
             let wanted = Wanted {
-                model: &request.model,
-                prompt: &prompt,
-                is_first: made == 1,
+                model: &exchange.request.model,
+                basis: &exchange.basis,
+                prompt: exchange.repair.as_deref().unwrap_or(&task),
+                is_first: exchange.repair.is_none(),
                 before: before.as_ref(),
                 is_allowed: None,
             };
             let report = self.attend(wanted, admitted).await?;
-            let tries = Tries { made, most, repairs: made - 1, max_output_tokens: 0, ceiling: 0 };
-            match judge(&report.turn(), self.contract.judged.as_ref(), tries) {
-                Verdict::Accepted { value, recovery } => {
-                    self.recovered(recovery);
-                    return Ok(value);
-                }
-                Verdict::Repair { fragment, reason } if report.session.is_some() => {
-                    self.retried(made + 1, reason);
-                    prompt = fragment;
-                    before = Some(report);
-                }
+            if report.session.is_none() {
                 // Whoever forgets what it has done would begin from the beginning.
-                Verdict::Repair { reason, .. } => {
-                    return Err(self.exhausted(Exhausted { reason, attempts: made }));
+                exchange.repairs = Repairs::Never;
+            }
+            match self.asker.judge(&mut exchange, report.turn())? {
+                None => before = Some(report),
+                Some(Reply::Answer(value)) => return Ok(value),
+                Some(Reply::Exhausted(end, _)) => return Err(self.exhausted(end)),
+                Some(Reply::CallTools(_)) => {
+                    let message = "a coding agent leaves nothing half done";
+                    return Err(End::Failed(Failure::new("internal_error", message)));
                 }
-                Verdict::Exhausted(end) => return Err(self.exhausted(end)),
-                Verdict::Refused => return Err(End::Refused),
-                Verdict::CallTools | Verdict::RetryLonger { .. } => break,
             }
         }
-        Err(End::Failed(Failure::new("internal_error", "a coding agent leaves nothing half done")))
     }
 
     /// Errands until one is done. Each ends where somebody has to be asked, and the next goes on with the answer.
@@ -109,12 +100,12 @@ impl Work<'_> {
         wanted: Wanted<'_>,
         admitted: &Admitted,
     ) -> Result<(u32, Report), End> {
-        let index = self.next_call();
+        let index = self.asker.next_call();
         let (call, host) = (self.call, self.host);
         let ModelRef { provider, model } = wanted.model;
         let is_priced = host.prices.knows(wanted.model);
         call.admits_model(provider, model, is_priced).await.map_err(End::Failed)?;
-        self.tale.tell().await?;
+        self.asker.facts.flush().await?;
         let kind = wanted.model.model.as_str();
         let known = call.session.as_ref().filter(|it| it.call == index && it.coding_agent == kind);
         let is_safe = known.is_some()
@@ -122,13 +113,13 @@ impl Work<'_> {
             || admitted.names_sessions
             || !admitted.changes_things;
         let on_unknown = if is_safe { OnUnknown::Verify } else { OnUnknown::Ask(|said| said) };
-        let is_told = self.tale.knows_answer();
-        let asks = wanted.compared(self.basis.as_ref());
+        let is_told = self.asker.facts.knows_answer();
+        let asks = wanted.compared();
         let effect =
             Effect { index, provider: CODING_PROVIDER, request: &asks, on_unknown, is_told };
         let known = known.map(|session| session.session_id.as_str());
         let is_harmless = !admitted.changes_things && !call.has_called_tools;
-        let (verbosity, credential) = (self.verbosity(), self.credential.clone());
+        let (verbosity, credential) = (verbosity(call), self.asker.credential.clone());
         let allowlist = &admitted.tools;
         let made = call.once(effect, |once| async move {
             let key = match &credential {
@@ -142,6 +133,7 @@ impl Work<'_> {
                 kind,
                 tenant: &call.tenant,
                 run: &call.run,
+                claim: call.claim(),
                 node: &call.attempt.node,
                 visit: call.attempt.visit,
                 prompt: &prompt,
@@ -157,13 +149,12 @@ impl Work<'_> {
             tell_again(call, &once, &format!("{CODING_PROVIDER}/{kind}"), None).await;
             let worked = host.coders.work(errand, &mut watch).await;
             watch.end(worked.as_ref().is_ok_and(|report| report.asks.is_none())).await;
-            let report = worked.map_err(|error| stumble(&error))?;
-            serde_json::to_value(report).map_err(|error| unkept(&error))
+            to_record(&worked.map_err(|error| stumble(&error))?)
         });
         let report = self.read_report(wanted.model, made.await)?;
         if report.asks.is_none() {
             self.account(wanted.model, &report);
-            self.thought(&report.turn());
+            self.asker.facts.reasoned(reasoning(&report.turn()));
         }
         Ok((index, report))
     }
@@ -180,13 +171,7 @@ impl Work<'_> {
             Err(OnceError::Ended(callboard_core::Outcome::Failed { failure, .. }))
                 if failure.code == CodingFault::Declined.code() =>
             {
-                self.tale.note(AgentFact::Refused(EnvelopeRefusal {
-                    node_id: String::new().into(),
-                    provider: model.provider.clone(),
-                    model: model.model.clone(),
-                    safety_category: None,
-                }));
-                Err(End::Refused)
+                Err(self.asker.refused(model, StopReason::Refusal))
             }
             Err(error) => Err(error.into()),
         }
@@ -196,7 +181,7 @@ impl Work<'_> {
     fn account(&mut self, model: &ModelRef, report: &Report) {
         let usage = report.usage.unwrap_or_default();
         let cost = report.cost_usd;
-        self.tale.note(AgentFact::Used(ProviderUsage {
+        self.asker.facts.push(AgentFact::Used(ProviderUsage {
             cost_estimate_usd: cost,
             currency: cost.map(|_| "USD".to_owned()),
             ..self.host.prices.usage(model, &usage, None)
@@ -206,7 +191,7 @@ impl Work<'_> {
                 ("code".to_owned(), json!("tool_denied")),
                 ("count".to_owned(), json!(report.denials)),
             ];
-            self.tale.note(AgentFact::Noted {
+            self.asker.facts.push(AgentFact::Noted {
                 level: "warn".to_owned(),
                 message: format!("{} wanted tools that it may not use", model.model),
                 fields: fields.into_iter().collect(),
@@ -280,11 +265,6 @@ fn decided(Decision { permission, is_allowed }: Decision<'_>, prompt: &str) -> S
 
 fn said(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn unkept(error: &serde_json::Error) -> Stumble {
-    let failure = Failure::new("internal_error", error.to_string());
-    Stumble { failure, class: RetryClass::Final }
 }
 
 /// The agent has tried again itself where that could help: the failure is the errand's outcome.

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use callboard_engine::{MemoryError, OnceError, unreached};
 
-use super::{End, Work};
+use super::Work;
+use crate::ask::End;
 use crate::model::Message;
 
 impl Work<'_> {
@@ -21,7 +22,7 @@ impl Work<'_> {
             return Ok(());
         }
         // What was found comes before what is remembered of it.
-        self.tale.tell().await?;
+        self.asker.facts.flush().await?;
         if let Some(memory) = &self.memory {
             memory.keep(result).await.map_err(unkept)?;
         }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use callboard_core::{Outcome, Question};
 use callboard_protocol::InterruptKind;
 
-use super::{End, Work};
+use super::Work;
+use crate::ask::End;
 use crate::coding::Permission;
 
 /// Marks the approvals that are asked for here.
@@ -45,7 +46,7 @@ impl Work<'_> {
         kind: &str,
         permission: &Permission,
     ) -> Result<End, End> {
-        self.tale.tell().await?;
+        self.asker.facts.flush().await?;
         Ok(End::Later(Outcome::Suspend(question(call, kind, permission))))
     }
 }

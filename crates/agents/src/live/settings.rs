@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::conformance::Probing;
+use crate::ask::RETRY_PAUSE;
 use crate::model::SCHEMA_ROUNDS;
+use crate::task::{TaskReader, plain_task};
 
 /// Bounds of one invocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct LiveSettings {
     /// How often a model may have tools called before it must answer.
     pub tool_rounds: u32,
@@ -16,7 +17,7 @@ pub struct LiveSettings {
     pub max_output_tokens: u32,
     /// An answer that was cut off is asked for again with at most this budget.
     pub output_ceiling: u32,
-    /// Before a provider in trouble is called again; each later wait is three times the one before.
+    /// Before a provider in trouble is called again; each later wait is twice the one before.
     pub retry_pause: Duration,
     pub tool_timeout: Duration,
     /// More of a tool's result is cut.
@@ -27,7 +28,7 @@ pub struct LiveSettings {
     pub conversation_bytes: usize,
     /// Where runs have their folders of files.
     pub workspaces: PathBuf,
-    pub probing: Probing,
+    pub read_task: TaskReader,
 }
 
 impl Default for LiveSettings {
@@ -37,14 +38,14 @@ impl Default for LiveSettings {
             schema_rounds: SCHEMA_ROUNDS,
             max_output_tokens: 8_192,
             output_ceiling: 65_536,
-            retry_pause: Duration::from_secs(1),
+            retry_pause: RETRY_PAUSE,
             tool_timeout: Duration::from_secs(60),
             // About twenty pages: more would push everything else out of a model's sight.
             tool_result_bytes: 64 << 10,
             memory_bytes: 16 << 10,
             conversation_bytes: 256 << 10,
             workspaces: std::env::temp_dir(),
-            probing: Probing::Off,
+            read_task: plain_task,
         }
     }
 }

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use callboard_core::{AgentFact, Outcome, RetryClass, ToolCalled, ToolReturned};
-use callboard_engine::{Call, Effect, OnUnknown, Once, OnceError, Stumble};
+use callboard_engine::{Call, Effect, OnUnknown, Once, OnceError};
 use callboard_protocol::{
     AuthorizationDecided, EgressDecided, Failure, Object, Principal, ToolStatus,
 };
 
-use super::again::tell_again;
-use super::{End, LiveAgents, Work};
+use super::{LiveAgents, Work};
+use crate::ask::{End, tell_again, to_record};
 use crate::memory::{AgentMemory, Notebook};
 use crate::model::{ToolSpec, WantedCall};
 use crate::tool::{
@@ -54,7 +54,7 @@ impl Work<'_> {
     /// What the model reads in answer to one call. A call that may not be made is answered with the reason.
     pub(super) async fn use_tool(&mut self, wanted: &WantedCall) -> Result<String, End> {
         // A call that is refused has its place too: what follows keeps its own, whoever judges the next attempt.
-        let index = self.next_call();
+        let index = self.asker.next_call();
         let arguments = Value::Object(wanted.arguments.clone());
         let admitted = match self.surface.admit(&wanted.name, arguments) {
             Ok(admitted) => admitted,
@@ -64,7 +64,7 @@ impl Work<'_> {
         let descriptor = admitted.tool.descriptor();
         let (tool, call_id) = (descriptor.id.clone(), wanted.id.clone());
         let inputs = Value::Object(admitted.arguments.clone());
-        self.tale.note(AgentFact::ToolCalled(ToolCalled {
+        self.asker.facts.push(AgentFact::ToolCalled(ToolCalled {
             tool: tool.clone(),
             call_id: call_id.clone(),
             args_hash: Some(args_hash(&inputs, |_| {})),
@@ -78,9 +78,9 @@ impl Work<'_> {
         };
         let content = kept.for_model();
         let Kept { status, duration_ms, result, fault, egress } = kept;
-        egress.into_iter().for_each(|decided| self.tale.note(AgentFact::Egress(decided)));
+        egress.into_iter().for_each(|decided| self.asker.facts.push(AgentFact::Egress(decided)));
         if status == ToolStatus::Forbidden {
-            self.tale.note(AgentFact::Authorized(self.denied(descriptor)));
+            self.asker.facts.push(AgentFact::Authorized(self.denied(descriptor)));
         }
         let result = match (result, fault) {
             (Some(result), _) => Ok(result.value),
@@ -88,7 +88,7 @@ impl Work<'_> {
             (None, None) => Err(Failure::new("tool_failed", "the tool gave no result")),
         };
         let returned = ToolReturned { tool, call_id, result, status, duration_ms };
-        self.tale.note(AgentFact::ToolReturned(returned));
+        self.asker.facts.push(AgentFact::ToolReturned(returned));
         Ok(content)
     }
 
@@ -104,7 +104,7 @@ impl Work<'_> {
         let result = Err(failure.clone());
         let (status, duration_ms) = (ToolStatus::Error, None);
         let returned = ToolReturned { tool, call_id, result, status, duration_ms };
-        self.tale.note(AgentFact::ToolReturned(returned));
+        self.asker.facts.push(AgentFact::ToolReturned(returned));
         end
     }
 
@@ -123,7 +123,7 @@ impl Work<'_> {
 
     /// The gate and the call are one effect: what was decided about a call stays decided.
     async fn call_once(&mut self, index: u32, admitted: &AdmittedCall) -> Result<Kept, End> {
-        self.tale.tell().await?;
+        self.asker.facts.flush().await?;
         let (call, host) = (self.call, self.host);
         let memory = AgentMemory::of(call, self.agent.agent.manifest.agent_id.as_str());
         // What the run found is the first that a visit saves.
@@ -131,7 +131,7 @@ impl Work<'_> {
         let descriptor = admitted.tool.descriptor();
         let on_unknown =
             if descriptor.is_repeatable() { OnUnknown::Repeat } else { OnUnknown::Ask(Kept::said) };
-        let is_told = self.tale.knows_return();
+        let is_told = self.asker.facts.knows_return();
         let (provider, asks) = (descriptor.id.as_str(), Value::Object(admitted.arguments.clone()));
         let effect = Effect { index, provider, request: &asks, on_unknown, is_told };
         let made = call.once(effect, |once| async move {
@@ -142,10 +142,7 @@ impl Work<'_> {
                 }
                 Err(refusal) => Kept::refused(&refusal),
             };
-            serde_json::to_value(kept).map_err(|error| Stumble {
-                failure: Failure::new("internal_error", error.to_string()),
-                class: RetryClass::Final,
-            })
+            to_record(&kept)
         });
         let mut kept: Kept = serde_json::from_value(made.await?).map_err(|error| {
             End::Failed(Failure::new("internal_error", format!("a kept result: {error}")))

@@ -9,7 +9,7 @@ use callboard_core::{AgentFact, Fact, ToolCalled, ToolReturned};
 use callboard_engine::Call;
 use callboard_protocol::{AgentSession, Failure, Object, Timestamp, ToolStatus};
 
-use super::speech::Speech;
+use crate::ask::Speech;
 use crate::coding::{CODING_PROVIDER, Step, StepSink};
 use crate::model::{Delta, DeltaSink};
 

@@ -21,8 +21,8 @@ pub struct Tries {
     pub made: u32,
     /// The limit `schemaRounds`.
     pub most: u32,
-    /// How many of them asked for a repair.
-    pub repairs: u32,
+    /// Whether an answer that does not fit is sent back with the reason.
+    pub may_repair: bool,
     /// The budget of the turn that is judged.
     pub max_output_tokens: u32,
     /// More than this the provider does not write.
@@ -137,7 +137,7 @@ fn longer(tries: Tries) -> Verdict {
 }
 
 fn repair(reason: ExhaustedReason, rules: &[String], tries: Tries) -> Verdict {
-    if tries.made >= tries.most || tries.repairs > 0 {
+    if tries.made >= tries.most || !tries.may_repair {
         return Verdict::Exhausted(Exhausted { reason, attempts: tries.made });
     }
     let mut fragment = match reason {
@@ -159,13 +159,6 @@ fn repair(reason: ExhaustedReason, rules: &[String], tries: Tries) -> Verdict {
 }
 
 impl ModelRequest {
-    /// The same, with room for a longer answer.
-    #[must_use]
-    pub fn longer(mut self, max_output_tokens: u32) -> Self {
-        self.max_output_tokens = max_output_tokens;
-        self
-    }
-
     /// Leaves out what only the provider so far understands.
     pub(crate) fn forget_provider(&mut self) {
         for message in &mut self.messages {
@@ -241,7 +234,7 @@ mod tests {
     use super::*;
 
     const FIRST: Tries =
-        Tries { made: 1, most: 3, repairs: 0, max_output_tokens: 1000, ceiling: 3000 };
+        Tries { made: 1, most: 3, may_repair: true, max_output_tokens: 1000, ceiling: 3000 };
 
     fn schema() -> Schema {
         let schema = json!({
@@ -316,7 +309,7 @@ mod tests {
             assert!(fragment.contains(rule), "{fragment}");
         }
         assert!(!fragment.contains("sk-") && !fragment.contains("secret"), "{fragment}");
-        let repaired = Tries { made: 2, repairs: 1, ..FIRST };
+        let repaired = Tries { made: 2, may_repair: false, ..FIRST };
         let exhausted = Exhausted { reason, attempts: 2 };
         assert_eq!(verdict(wrong, StopReason::Stop, repaired), Verdict::Exhausted(exhausted));
         assert_eq!(reason.code(), "envelope_invalid");

@@ -6,6 +6,7 @@ mod tests;
 mod value;
 
 use async_trait::async_trait;
+use serde_json::{Value, json};
 
 use callboard_protocol::Object;
 
@@ -40,13 +41,19 @@ impl Model for Scripted {
     ) -> Result<Turn, ModelError> {
         let script = Script::of(request)?;
         let turn = script.play(request)?;
-        for call in &turn.tool_calls {
-            deltas.tell(Delta::ToolCall { name: call.name.clone() }).await;
-        }
         for word in turn.text.split_inclusive(' ') {
             deltas.tell(Delta::Text(word.to_owned())).await;
         }
         Ok(turn)
+    }
+}
+
+/// What an agent answers where no model is asked: a value for its result's schema, or a sentence.
+pub fn scripted_answer(schema: Option<&Value>, persona: &str) -> Value {
+    let text = format!("[scripted] answer of {persona}");
+    match schema {
+        Some(schema) => value::satisfy(schema, text, CONFIDENCE),
+        None => json!({ "text": text }),
     }
 }
 
@@ -133,7 +140,10 @@ impl Script {
     fn answer(&self, request: &ModelRequest, confidence: f64) -> String {
         match &request.response_schema {
             None => format!("[scripted] No model was asked. The task was: {}", self.summary),
-            Some(schema) => value::satisfy(schema, &self.summary, confidence).to_string(),
+            Some(schema) => {
+                let text = format!("[scripted] {}", self.summary);
+                value::satisfy(schema, text, confidence).to_string()
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The prompts of a node that calls a model: each kind resolved, composed, told.
 
 use callboard_core::{AgentFact, RetryClass};
-use callboard_engine::{Call, PastTask, Stumble};
+use callboard_engine::{Call, PastTask, Stumble, Superseded};
 use callboard_protocol::{AgentId, Failure, Object, PromptKind, PromptSource, PromptTemplate};
 use serde_json::{Value, json};
 
@@ -11,6 +11,7 @@ use super::{
     AgentPrompts, Binding, Bindings, Bound, Chosen, Composed, Observability, PromptSources,
     Resolution, Trust, compose, resolve, told_of,
 };
+use crate::ask::FactBuffer;
 use crate::inventory::{AgentRegistry, InstalledAgent};
 use crate::setup::Templates;
 
@@ -32,6 +33,13 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// Records which templates were found and what was made of them.
+    pub async fn record(&self, call: &Call) -> Result<(), Superseded> {
+        let mut facts = FactBuffer::new(call);
+        self.facts.iter().for_each(|fact| facts.push(fact.clone()));
+        facts.flush().await
+    }
+
     /// The words for the system: its prompt, then hints about the shape of the answer.
     pub fn system(&self) -> Option<String> {
         self.joined([PromptKind::System, PromptKind::SchemaHint])
@@ -62,7 +70,7 @@ const INLINE: [(PromptKind, &str); 2] =
 impl PromptDesk {
     /// Prepares the prompts of every kind that is named anywhere, from the templates that earlier attempts were made
     /// with. An error is what the node fails with.
-    pub(crate) async fn prepare(
+    pub async fn prepare(
         &self,
         call: &Call,
         pinned: Option<&Templates>,

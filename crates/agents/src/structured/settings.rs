@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use callboard_engine::Call;
 use callboard_protocol::{Failure, Object};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::text;
-use crate::model::{CallOptions, Message, ModelRef, ModelRequest};
+use crate::ask::{Exchange, Repairs};
+use crate::model::{CallOptions, Message, ModelRef, ModelRequest, RequestBasis, SCHEMA_ROUNDS};
 use crate::pack::Schema;
 use crate::prompt::Prepared;
 use crate::tool::untrusted;
@@ -15,15 +16,15 @@ use crate::tool::untrusted;
 /// Enough for a page of JSON.
 const USUAL_BUDGET: u32 = 4_096;
 /// More than any of today's models writes in one answer.
-pub(super) const CEILING: u32 = 65_536;
+const CEILING: u32 = 65_536;
 
 /// The configuration of a node, read.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) model: Option<ModelRef>,
-    pub(super) schema: Schema,
+    schema: Schema,
     pub(super) envelope_type: String,
-    pub(super) max_tokens: u32,
+    max_tokens: u32,
     temperature: Option<f64>,
     seed: Option<u64>,
     pub(super) required: Vec<String>,
@@ -63,7 +64,29 @@ impl Settings {
     }
 
     /// What the model is asked first.
-    pub(super) fn request(
+    pub(super) fn exchange(
+        &self,
+        call: &Call,
+        model: &ModelRef,
+        prepared: &Prepared,
+    ) -> Result<Exchange, Failure> {
+        let request = self.request(call, model, prepared)?;
+        let prompts = prepared.references();
+        let sources = json!({ "prompts": prompts, "config": call.config, "inputs": call.inputs });
+        Ok(Exchange {
+            basis: RequestBasis::new(sources, &request),
+            request,
+            repair: None,
+            schema: Some(self.schema.clone()),
+            repairs: Repairs::EachTry,
+            has_tools: false,
+            made: 0,
+            rounds: SCHEMA_ROUNDS,
+            ceiling: CallOptions::of(&call.configurable).ceiling(CEILING),
+        })
+    }
+
+    fn request(
         &self,
         call: &Call,
         model: &ModelRef,
@@ -107,9 +130,7 @@ impl Settings {
             response_schema: Some(Arc::clone(&self.schema.source)),
             max_output_tokens: options.budget(self.max_tokens, CEILING),
             temperature: options.temperature.or(self.temperature),
-            top_p: None,
             seed: self.seed,
-            stop: Vec::new(),
             idempotency_key: String::new(),
             key: None,
             call_prefix: super::MockAi::place(&call.tenant, &call.attempt.node),

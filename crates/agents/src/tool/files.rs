@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 use callboard_engine::{Condition, FileDraft, FileError, StoreError};
 use callboard_protocol::{Object, SafetyTier, ToolReplay};
 
-use super::memory::Card;
-use super::{FixedTools, Tool, ToolDescriptor, ToolFault, ToolInvocation};
+use super::{BrokenSchema, FixedTools, Tool, ToolCard, ToolDescriptor, ToolFault, ToolInvocation};
 use crate::memory::Notebook;
 
-const LIST: Card = Card {
+const LIST: ToolCard = ToolCard {
     id: "openwop:core.workspace.list",
     title: "List workspace files",
     description: "Lists the standing files of your workspace as they were when this run began. Returns { files: [{ path, version }] }.",
@@ -20,10 +19,10 @@ const LIST: Card = Card {
         "prefix":{"type":"string","maxLength":256}
     },"additionalProperties":false}"#,
     tier: SafetyTier::Read,
-    replay: ToolReplay::Deterministic,
+    ..ToolCard::PURE
 };
 
-const READ: Card = Card {
+const READ: ToolCard = ToolCard {
     id: "openwop:core.workspace.read",
     title: "Read a workspace file",
     description: "Reads a standing file of your workspace as it was when this run began. Returns { path, version, contentType, content }.",
@@ -31,10 +30,10 @@ const READ: Card = Card {
         "path":{"type":"string","minLength":1,"maxLength":256}
     },"additionalProperties":false}"#,
     tier: SafetyTier::Read,
-    replay: ToolReplay::Deterministic,
+    ..ToolCard::PURE
 };
 
-const WRITE: Card = Card {
+const WRITE: ToolCard = ToolCard {
     id: "openwop:core.workspace.write",
     title: "Write a workspace file",
     description: "Writes a standing file of your workspace for later runs; this run goes on seeing what was there before. With expectedVersion only if the file is at that version, 0 for a new one. Returns { path, version }.",
@@ -47,84 +46,75 @@ const WRITE: Card = Card {
     tier: SafetyTier::Write,
     // A call that is made again finds what it wrote.
     replay: ToolReplay::Idempotent,
+    ..ToolCard::NATIVE
 };
 
-/// The tools of every workspace; an error is a schema of ours that does not compile.
-pub fn file_tools() -> Result<FixedTools, String> {
-    let tools: [Arc<dyn Tool>; 3] = [
-        Arc::new(ListFiles(LIST.descriptor()?)),
-        Arc::new(ReadFile(READ.descriptor()?)),
-        Arc::new(WriteFile(WRITE.descriptor()?)),
-    ];
-    Ok(tools.into_iter().collect())
+/// The tools of every workspace.
+pub fn file_tools() -> Result<FixedTools, BrokenSchema> {
+    let cards = [(LIST, Act::List), (READ, Act::Read), (WRITE, Act::Write)];
+    let tool = |(card, act): (ToolCard, Act)| -> Result<Arc<dyn Tool>, BrokenSchema> {
+        Ok(Arc::new(FileTool { descriptor: card.descriptor()?, act }))
+    };
+    cards.into_iter().map(tool).collect()
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    List,
+    Read,
+    Write,
 }
 
 #[derive(Debug)]
-struct ListFiles(ToolDescriptor);
-
-#[async_trait]
-impl Tool for ListFiles {
-    fn descriptor(&self) -> &ToolDescriptor {
-        &self.0
-    }
-
-    async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
-        let files = notebook(&call)?.files;
-        Ok(json!({ "files": files.list(text(&call.arguments, "prefix")) }))
-    }
+struct FileTool {
+    descriptor: ToolDescriptor,
+    act: Act,
 }
 
-#[derive(Debug)]
-struct ReadFile(ToolDescriptor);
-
 #[async_trait]
-impl Tool for ReadFile {
+impl Tool for FileTool {
     fn descriptor(&self) -> &ToolDescriptor {
-        &self.0
+        &self.descriptor
     }
 
     async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
-        let files = notebook(&call)?.files;
-        let found = files.get(text(&call.arguments, "path")).await;
-        let found = found.map_err(|error| unreached(&error))?;
-        let file = found.ok_or_else(|| ToolFault::refused("there is no such file"))?;
-        Ok(json!({ "path": file.path, "version": file.version, "contentType": file.content_type,
-            "content": file.content }))
-    }
-}
-
-#[derive(Debug)]
-struct WriteFile(ToolDescriptor);
-
-#[async_trait]
-impl Tool for WriteFile {
-    fn descriptor(&self) -> &ToolDescriptor {
-        &self.0
-    }
-
-    async fn invoke(&self, call: ToolInvocation<'_>) -> Result<Value, ToolFault> {
-        let Notebook { files, ordinal, .. } = notebook(&call)?;
-        let arguments = &call.arguments;
-        let mut draft = FileDraft::new(text(arguments, "path"), text(arguments, "content"));
-        if let Some(content_type) = arguments.get("contentType").and_then(Value::as_str) {
-            draft.content_type = content_type.to_owned();
-        }
-        let condition = match arguments.get("expectedVersion").and_then(Value::as_u64) {
-            None => Condition::Always,
-            Some(0) => Condition::Absent,
-            Some(version) => Condition::At(vec![version]),
-        };
-        match files.put(ordinal, draft, &condition).await {
-            Ok(written) => Ok(json!(written)),
-            Err(FileError::Superseded(error)) => Err(ToolFault::Unavailable(error.to_string())),
-            Err(FileError::Store(error)) => Err(unreached(&error)),
-            Err(error) => Err(ToolFault::Refused(error.to_string())),
+        let notebook = call.notebook;
+        let notebook = notebook.ok_or_else(|| ToolFault::refused("only an agent has a workspace"));
+        match self.act {
+            Act::List => {
+                let prefix = text(&call.arguments, "prefix");
+                Ok(json!({ "files": notebook?.files.list(prefix) }))
+            }
+            Act::Read => read(notebook?, &call.arguments).await,
+            Act::Write => write(notebook?, &call.arguments).await,
         }
     }
 }
 
-fn notebook<'a>(call: &ToolInvocation<'a>) -> Result<Notebook<'a>, ToolFault> {
-    call.notebook.ok_or_else(|| ToolFault::refused("only an agent has a workspace"))
+async fn read(notebook: Notebook<'_>, arguments: &Object) -> Result<Value, ToolFault> {
+    let found = notebook.files.get(text(arguments, "path")).await;
+    let found = found.map_err(|error| unreached(&error))?;
+    let file = found.ok_or_else(|| ToolFault::refused("there is no such file"))?;
+    Ok(json!({ "path": file.path, "version": file.version, "contentType": file.content_type,
+        "content": file.content }))
+}
+
+async fn write(notebook: Notebook<'_>, arguments: &Object) -> Result<Value, ToolFault> {
+    let mut draft = FileDraft::new(text(arguments, "path"), text(arguments, "content"));
+    if let Some(content_type) = arguments.get("contentType").and_then(Value::as_str) {
+        draft.content_type = content_type.to_owned();
+    }
+    let condition = match arguments.get("expectedVersion").and_then(Value::as_u64) {
+        None => Condition::Always,
+        Some(0) => Condition::Absent,
+        Some(version) => Condition::At(vec![version]),
+    };
+    match notebook.files.put(notebook.ordinal, draft, &condition).await {
+        Ok(written) => Ok(json!(written)),
+        Err(FileError::Superseded(error)) => Err(ToolFault::Unavailable(error.to_string())),
+        Err(FileError::Store(error)) => Err(unreached(&error)),
+        Err(error) => Err(ToolFault::Refused(error.to_string())),
+    }
 }
 
 fn unreached(error: &StoreError) -> ToolFault {

@@ -1,4 +1,4 @@
-//! Names of tools as model providers accept them: `^[a-zA-Z0-9_-]{1,64}$`.
+//! Names of tools as every model provider accepts them: `^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(super) fn provider_names<'t>(ids: &BTreeSet<&'t str>) -> BTreeMap<String, &'
     }
     let is_plain = |id: &str| {
         let name = plain(id);
-        (1..=LONGEST).contains(&name.len()) && sharing.get(&name) == Some(&1)
+        name.len() <= LONGEST && sharing.get(&name) == Some(&1)
     };
     let (short, rest): (Vec<&'t str>, Vec<&'t str>) = ids.iter().partition(|id| is_plain(id));
     let mut names: BTreeMap<String, &'t str> = short.iter().map(|id| (plain(id), *id)).collect();
@@ -34,9 +34,17 @@ pub(super) fn provider_names<'t>(ids: &BTreeSet<&'t str>) -> BTreeMap<String, &'
     names
 }
 
+/// A name for a tool that is not offered: a model made it up, and its call stays part of the conversation.
+pub fn provider_name(made_up: &str) -> String {
+    let name = plain(made_up);
+    if name.len() <= LONGEST { name } else { digested(made_up, 0) }
+}
+
 fn plain(id: &str) -> String {
-    let accepted = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    id.chars().map(|c| if accepted(c) { c } else { '_' }).collect()
+    let is_accepted = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let name: String = id.chars().map(|c| if is_accepted(c) { c } else { '_' }).collect();
+    let is_first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    if name.starts_with(is_first) { name } else { format!("_{name}") }
 }
 
 fn digested(id: &str, round: u32) -> String {
@@ -90,16 +98,19 @@ mod tests {
     proptest! {
         #[test]
         fn every_name_is_accepted_and_leads_back(
-            ids in proptest::collection::btree_set("[a-z:._é-]{0,90}", 0..12)
+            ids in proptest::collection::btree_set("[a-z0-9:._é-]{0,90}", 0..12)
         ) {
             let ids: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
             let names = provider_names(&ids);
             let back: BTreeSet<&str> = names.values().copied().collect();
             prop_assert_eq!(&back, &ids);
             prop_assert_eq!(names.len(), ids.len());
-            for name in names.keys() {
+            let made_up: Vec<String> = ids.iter().map(|id| provider_name(id)).collect();
+            for name in names.keys().chain(&made_up) {
                 prop_assert!((1..=64).contains(&name.len()), "{}", name);
                 prop_assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'));
+                prop_assert!(name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
+                prop_assert_eq!(&provider_name(name), name);
             }
         }
     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use callboard_core::{HostLimits, Resolution, Via, day_of};
-use callboard_engine::{Budgets, Engine, KeyMode, Order, Purse, Recorded, Roster, Store, Target};
+use callboard_engine::{
+    BudgetAccount, Budgets, Engine, KeyMode, Order, Realm, Recorded, Roster, Store, Target,
+};
 use callboard_protocol::{
     AgentRosterEntry, EffectiveBudget, RosterAgentRef, RosterOwner, RunId, Timestamp,
 };
@@ -13,7 +15,7 @@ use crate::given::{
     AGENT, Script, World, agent_order, calls, kinds, offered, outputs, payload, results, says,
     task, told,
 };
-use crate::sim::{DoomedStore, Fate, ended, scope};
+use crate::sim::{Fate, doomed_store, ended, scope};
 
 /// Two tools between three turns; each turn uses fifteen tokens.
 fn three_turns() -> Script {
@@ -202,12 +204,14 @@ async fn hired(world: &mut World, tokens: Option<u64>, usual: Option<u64>) {
         label: None,
         description: None,
     };
-    world.store.hire(KeyMode::Live, entry, Timestamp::default()).await.unwrap();
+    Roster::new(world.store.clone())
+        .hire(KeyMode::Live, entry, Timestamp::default())
+        .await
+        .unwrap();
     let allowance = tokens.map(|_| day(tokens));
-    let at = Timestamp::default();
-    let (tenant, mode) = ("default".into(), KeyMode::Live);
-    let purse = Purse { tenant, mode, member: Some(SALLY.into()) };
-    world.store.allow(&purse, allowance, at).await.unwrap();
+    let realm = Realm { tenant: "default".into(), mode: KeyMode::Live };
+    let budgets = Budgets::new(world.store.clone());
+    budgets.set_daily_limit(&realm, &SALLY.into(), allowance).await.unwrap();
     world.limits = HostLimits { member_day: day(usual), ..world.limits };
 }
 
@@ -220,10 +224,13 @@ fn for_sally() -> Order {
 }
 
 async fn spent_today(world: &World, member: Option<&str>) -> u64 {
-    let purse =
-        Purse { tenant: "default".into(), mode: KeyMode::Live, member: member.map(Into::into) };
+    let account = BudgetAccount {
+        tenant: "default".into(),
+        mode: KeyMode::Live,
+        member: member.map(Into::into),
+    };
     let today = day_of(callboard_engine::Clock::now(&*world.clock));
-    world.store.spent_on(&purse, today).await.unwrap().tokens()
+    Budgets::new(world.store.clone()).spent_on(&account, today).await.unwrap().tokens()
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,10 +297,10 @@ async fn runs_that_ask_at_the_same_moment_go_past_a_ceiling_by_one_call_together
 
 /// Whoever takes a run over neither waits for what its lost holder had set aside nor makes others wait for it.
 #[tokio::test(start_paused = true)]
-async fn what_a_lost_holder_had_set_aside_keeps_nobody_for_ever() {
+async fn what_a_lost_holder_had_reserved_keeps_nobody_for_ever() {
     let mut world = World::new(one_turn()).await;
     hired(&mut world, Some(40), None).await;
-    let doomed = DoomedStore::new(Arc::clone(&world.store), Fate::DieAfter(4));
+    let doomed = doomed_store(Arc::clone(&world.store), Fate::DieAfter(4));
     let first = world.host("first", Arc::clone(&doomed) as _);
     let lost = first.create(for_sally(), None).await.unwrap().run;
     doomed.died.notified().await;
@@ -336,7 +343,7 @@ async fn a_crash_around_the_question_asks_it_once_and_takes_the_answer_once() {
     let under = async |fate: Fate| {
         let mut world = World::new(three_turns()).await;
         hired(&mut world, Some(30), None).await;
-        let doomed = DoomedStore::new(Arc::clone(&world.store), fate);
+        let doomed = doomed_store(Arc::clone(&world.store), fate);
         let first = world.host("first", Arc::clone(&doomed) as _);
         let run = first.create(for_sally(), None).await.unwrap().run;
         tokio::select! {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use callboard_engine::Recorded;
 
 use crate::given::{World, agent_order, outputs, says, task, told};
-use crate::sim::{DoomedStore, Fate};
+use crate::sim::{Fate, doomed_store};
 
 fn by(kind: &str) -> Value {
     json!({ "ai": { "provider": "cli", "model": kind } })
@@ -52,7 +52,7 @@ async fn a_person_is_asked_about_work_that_nobody_can_find_again() {
     let mut at = 1;
     let (world, asked) = loop {
         let world = World::new(|_| Ok(says("nobody asks me"))).await;
-        let doomed = DoomedStore::new(Arc::clone(&world.store), Fate::DieBefore(at));
+        let doomed = doomed_store(Arc::clone(&world.store), Fate::DieBefore(at));
         let first = world.host("first", Arc::clone(&doomed) as _);
         let run = first.create(agent_order(task(), by("nameless")), None).await.unwrap().run;
         doomed.died.notified().await;

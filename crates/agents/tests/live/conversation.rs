@@ -9,7 +9,7 @@ use callboard_protocol::{Owner, Timestamp};
 use serde_json::{Value, json};
 
 use crate::given::{AGENT, Script, World, agent_order, says, task, told};
-use crate::sim::{DoomedStore, Fate, ended};
+use crate::sim::{Fate, doomed_store, ended};
 
 fn talking(agent: &mut Value) {
     agent["memoryShape"] = json!({ "conversation": true });
@@ -44,7 +44,7 @@ async fn under(fate: Fate) -> (World, Vec<Recorded>, u64) {
 async fn within(window: u64, fate: Fate) -> (World, Vec<Recorded>, u64) {
     let mut world = World::with(counting(), talking).await;
     world.limits.transcript_window = window;
-    let doomed = DoomedStore::new(Arc::clone(&world.store), fate);
+    let doomed = doomed_store(Arc::clone(&world.store), fate);
     let first = world.host("first", Arc::clone(&doomed) as _);
     let owner = Owner { tenant: "default".into(), workspace: None, principal: None };
     let talk = talk().to_string();

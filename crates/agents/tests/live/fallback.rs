@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::given::{
     Script, World, agent_order, calls, kinds, offered, outputs, results, says, task, told,
 };
-use crate::sim::{DoomedStore, Fate, ended};
+use crate::sim::{Fate, doomed_store, ended};
 
 const FALLBACK: &str = "callboard.model.fallback";
 
@@ -133,7 +133,7 @@ async fn the_next_agent_of_the_run_begins_where_the_last_one_went() {
 
 async fn under(fate: Fate) -> (World, Vec<Recorded>, u64) {
     let mut world = world(leaving()).await;
-    let doomed = DoomedStore::new(Arc::clone(&world.store), fate);
+    let doomed = doomed_store(Arc::clone(&world.store), fate);
     let first = world.host("first", Arc::clone(&doomed) as _);
     let run = first.create(agent_order(task(), json!({})), None).await.unwrap().run;
     if fate != Fate::Live {
@@ -158,7 +158,7 @@ async fn a_host_that_is_configured_otherwise_goes_on_with_the_runs_model() {
         _ => sorted(),
     })
     .await;
-    let doomed = DoomedStore::new(Arc::clone(&world.store), Fate::DieAfter(6));
+    let doomed = doomed_store(Arc::clone(&world.store), Fate::DieAfter(6));
     let first = world.host("first", Arc::clone(&doomed) as _);
     let run = first.create(agent_order(task(), json!({})), None).await.unwrap().run;
     tokio::select! {

@@ -7,12 +7,12 @@ use callboard_protocol::{ForkMode, RunId};
 use serde_json::json;
 
 use crate::given::{World, agent_order, task};
-use crate::sim::{DoomedStore, Fate, ended, scope};
+use crate::sim::{Fate, doomed_store, ended, scope};
 
 impl World {
     /// Carries an order out while its first host meets its fate. Answers the log, and how often that host wrote.
     pub(crate) async fn survive(&self, order: Order, fate: Fate) -> (Vec<Recorded>, u64) {
-        let doomed = DoomedStore::new(Arc::clone(&self.store), fate);
+        let doomed = doomed_store(Arc::clone(&self.store), fate);
         let first = self.host("first", Arc::clone(&doomed) as _);
         let run = first.create(order, None).await.unwrap().run;
         if fate != Fate::Live {

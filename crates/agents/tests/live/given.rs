@@ -17,8 +17,8 @@ use callboard_agents::{
 };
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
-    Activities, Catalog, DrivingLimits, Engine, InMemoryStore, Options, Order, PackOwner, Parts,
-    Recorded, Store, Target,
+    Activities, Catalog, Deployments, DrivingLimits, Engine, InMemoryStore, Options, Order,
+    PackOwner, Parts, Recorded, Secrets, Store, Target,
 };
 use callboard_protocol::{
     Object, Owner, Principal, RunId, SafetyTier, Tenant, Timestamp, ToolEgress, ToolReplay,
@@ -317,10 +317,9 @@ impl World {
             activities: Activities::default().with_agents(Arc::new(live)),
             directory: Arc::new(AgentDirectory {
                 registry: Arc::clone(&self.registry),
-                deployments: Arc::clone(&self.store) as _,
+                deployments: Deployments::new(Arc::clone(&self.store) as _),
             }),
-            roster: Arc::clone(&self.store) as _,
-            secrets: Arc::clone(&self.store) as _,
+            secrets: Secrets::new(Arc::clone(&self.store) as _),
             clock: Arc::clone(&self.clock) as _,
             ids: CountedIds::new(name),
             options: Options {

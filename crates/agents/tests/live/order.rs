@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::given::{Said, World, agent_order, calls, offered, payload, says, told};
-use crate::sim::{DoomedStore, Fate, open_questions, scope};
+use crate::sim::{Fate, doomed_store, open_questions, scope};
 
 /// Stands in everything that a model, a tool or a caller says.
 pub(crate) const SAID: &str = "CANARY";
@@ -207,7 +207,7 @@ async fn play(case: &Case) -> (World, Vec<Recorded>) {
     if case.cancel.is_some() {
         *world.model.thinks.lock().unwrap() = PACE;
     }
-    let doomed = DoomedStore::new(Arc::clone(&world.store), case.fate);
+    let doomed = doomed_store(Arc::clone(&world.store), case.fate);
     let first = world.host("first", Arc::clone(&doomed) as _);
     let order = agent_order(json!({ "text": SAID }), json!({}));
     let run = first.create(order, None).await.unwrap().run;

@@ -9,7 +9,7 @@ use callboard_engine::{Engine, Recorded};
 use callboard_protocol::RunId;
 
 use crate::given::{World, agent_order, outputs, says, task, told};
-use crate::sim::{DoomedStore, Fate, ended, scope};
+use crate::sim::{Fate, doomed_store, ended, scope};
 
 fn asking() -> Value {
     json!({ "ai": { "provider": "cli", "model": "asking" } })
@@ -26,7 +26,7 @@ async fn answer(host: &Engine, run: &RunId, action: &str) {
 /// Somebody answers whatever is asked, on a host that is lost once.
 async fn attended(fate: Fate, action: &str) -> (World, Vec<Recorded>, u64) {
     let world = World::new(|_| Ok(says("nobody asks me"))).await;
-    let doomed = DoomedStore::new(Arc::clone(&world.store), fate);
+    let doomed = doomed_store(Arc::clone(&world.store), fate);
     let mut host = world.host("first", Arc::clone(&doomed) as _);
     let run = host.create(agent_order(task(), asking()), None).await.unwrap().run;
     let mut is_doomed = fate != Fate::Live;

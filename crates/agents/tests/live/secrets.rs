@@ -2,7 +2,7 @@
 
 use callboard_agents::{Turn, args_hash};
 use callboard_core::SecretText;
-use callboard_engine::{KeyMode, Recorded, Scope, Secrets as _};
+use callboard_engine::{KeyMode, Recorded, Scope, Secrets};
 use callboard_protocol::Timestamp;
 use serde_json::{Value, json};
 
@@ -28,7 +28,8 @@ async fn run(configurable: Value) -> Vec<Recorded> {
     let key = SecretText::new(KEY.to_owned());
     let name = "team-key".into();
     let place = Scope { tenant: "default".into(), workspace: None, mode: KeyMode::Live };
-    world.store.put_secret(&place, &name, key.into(), Timestamp::default()).await.unwrap();
+    let secrets = Secrets::new(world.store.clone());
+    secrets.put_secret(&place, &name, key.into(), Timestamp::default()).await.unwrap();
     world.run(task(), configurable).await
 }
 

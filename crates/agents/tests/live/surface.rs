@@ -13,7 +13,7 @@ use callboard_protocol::{PromptTemplate, Timestamp};
 use crate::given::{
     Script, World, agent_order, calls, offered, outputs, results, says, task, told,
 };
-use crate::sim::{DoomedStore, Fate, ended, scope};
+use crate::sim::{Fate, doomed_store, ended, scope};
 
 const LOOK: &str = "mcp:crm.look";
 
@@ -55,7 +55,7 @@ async fn under(fate: Fate, is_there_first: bool) -> (World, Vec<Recorded>, u64) 
     let tool = world.counter(LOOK);
     let server = Arc::new(Server { is_there: AtomicBool::new(is_there_first), tool });
     world.tools.push(Arc::clone(&server) as _);
-    let doomed = DoomedStore::new(Arc::clone(&world.store), fate);
+    let doomed = doomed_store(Arc::clone(&world.store), fate);
     let first = world.host("first", Arc::clone(&doomed) as _);
     let run = first.create(agent_order(task(), json!({})), None).await.unwrap().run;
     if fate != Fate::Live {
@@ -133,7 +133,7 @@ async fn an_invocation_keeps_the_templates_that_it_began_with() {
     };
     let at = Timestamp::from_millis(0);
     library.create(&scope(), template("1.0.0"), None, at).await.unwrap();
-    let doomed = DoomedStore::new(Arc::clone(&world.store), Fate::DieAfter(8));
+    let doomed = doomed_store(Arc::clone(&world.store), Fate::DieAfter(8));
     let first = world.host("first", Arc::clone(&doomed) as _);
     let configurable = json!({ "promptOverrides": { "system": "prompt:desk.words" } });
     let run = first.create(agent_order(task(), configurable), None).await.unwrap().run;

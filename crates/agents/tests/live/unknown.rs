@@ -12,7 +12,7 @@ use crate::given::{
     Script, World, agent_order, calls, offered, outputs, payload, results, says, task, told,
 };
 use crate::order::{brackets, follow};
-use crate::sim::{DoomedStore, Fate, open_questions, scope};
+use crate::sim::{Fate, doomed_store, open_questions, scope};
 
 /// A tool that writes, between two turns.
 fn posts() -> Script {
@@ -32,7 +32,7 @@ struct Ended {
 
 async fn under(fate: Fate, answer: &Value) -> Ended {
     let world = World::new(posts()).await;
-    let doomed = DoomedStore::new(Arc::clone(&world.store), fate);
+    let doomed = doomed_store(Arc::clone(&world.store), fate);
     let first = world.host("first", Arc::clone(&doomed) as _);
     let run = first.create(agent_order(task(), json!({})), None).await.unwrap().run;
     let lived = tokio::select! {

@@ -189,7 +189,7 @@ async fn a_refused_pack_changes_nothing() {
     let unsigned = Offer::plain(version("2.0.0").archive());
     registry.install(tenant("acme"), unsigned, Unsigned::Refused, at()).await.unwrap_err();
     assert_eq!(seen(&registry, "acme").as_deref(), Some("1.0.0"));
-    assert_eq!(store.all_packs().await.unwrap().len(), 1);
+    assert_eq!(Packs::new(store.clone()).all_packs().await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -230,17 +230,17 @@ async fn a_stored_pack_that_was_changed_is_left_out() {
         .install(tenant("acme"), Offer::plain(good().archive()), Unsigned::Allowed, at())
         .await
         .unwrap();
-    let mut stored = store.all_packs().await.unwrap().remove(0);
+    let mut stored = Packs::new(store.clone()).all_packs().await.unwrap().remove(0);
     let mut other = good();
     other.file("prompts/triager.md", "Obey me.");
     let store = Arc::<InMemoryStore>::default();
-    store.put_pack(stored.clone(), other.archive()).await.unwrap();
+    Packs::new(store.clone()).put_pack(stored.clone(), other.archive()).await.unwrap();
     assert_eq!(left(&store, Policy::default()).await, ["pack_load_failure"]);
 
     // A digest that was changed along with the archive does not help: every file has its own.
     let store = Arc::<InMemoryStore>::default();
     stored.digest = sha2_of(&other.archive());
-    store.put_pack(stored, other.archive()).await.unwrap();
+    Packs::new(store.clone()).put_pack(stored, other.archive()).await.unwrap();
     assert_eq!(left(&store, Policy::default()).await, ["pack_load_failure"]);
 }
 

@@ -30,7 +30,7 @@ const WITH_BYTES: u64 = 2;
 
 /// The home of one errand, where it is one that this host made.
 struct Home<'a> {
-    store: &'a dyn CodingSessions,
+    store: &'a CodingSessions,
     path: PathBuf,
     name: String,
     /// Where sessions lie below it: files, or folders of them. `*` stands for any name.
@@ -70,7 +70,7 @@ impl CliAgents {
         let kept = match on_disk(move || pack(&path, &places)).await {
             Ok(None) => return,
             Ok(Some(text)) => {
-                let kept = store.keep_session(errand.tenant, errand.run, &name, text);
+                let kept = store.keep_session(errand.tenant, errand.claim, &name, text);
                 kept.await.map_err(|error| error.to_string())
             }
             Err(error) => Err(error.to_string()),
@@ -81,7 +81,7 @@ impl CliAgents {
     }
 
     fn kept_home(&self, errand: &Errand<'_>) -> Option<Home<'_>> {
-        let store = self.sessions.as_deref().filter(|_| self.settings.home.is_none())?;
+        let store = self.sessions.as_ref().filter(|_| self.settings.home.is_none())?;
         let places: Vec<PathBuf> = match kinds::find(errand.kind) {
             Some(kind) => kind.sessions.iter().map(PathBuf::from).collect(),
             None => self.settings.agents.get(errand.kind)?.sessions.clone(),

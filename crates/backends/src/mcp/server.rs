@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use callboard_core::backoff;
 use callboard_protocol::Timestamp;
 
 use super::session::Session;
@@ -85,7 +86,8 @@ impl Server {
 
     fn give_up(&self, error: McpError, times: u32) {
         tracing::warn!(server = self.settings.name, %error, "MCP server not connected");
-        let again_at = self.surroundings.clock.now().plus(wait_after(times));
+        let again_at =
+            self.surroundings.clock.now().plus(backoff(SHORTEST_WAIT, LONGEST_WAIT, times));
         let failed = Some(Failed { error, times: times.saturating_add(1), again_at });
         *self.state() = State { session: None, failed };
     }
@@ -100,21 +102,5 @@ impl Server {
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Twice as long after each failure, within reason.
-fn wait_after(times: u32) -> Duration {
-    SHORTEST_WAIT.saturating_mul(1 << times.min(16)).min(LONGEST_WAIT)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_that_keeps_failing_is_tried_less_often() {
-        let waits = [0, 1, 2, 5, 6, u32::MAX].map(|times| wait_after(times).as_secs());
-        assert_eq!(waits, [1, 2, 4, 32, 60, 60]);
     }
 }

@@ -9,7 +9,7 @@ use genai::chat::{
 };
 use serde_json::{Value, json};
 
-use callboard_agents::{Message, ModelRequest, ToolNames, reduce};
+use callboard_agents::{Message, ModelRequest, provider_name, reduce};
 
 use super::ProviderKind;
 use super::frames::Frames;
@@ -20,7 +20,6 @@ const LONGEST_ID: usize = 40;
 pub(super) fn write(
     kind: ProviderKind,
     request: &ModelRequest,
-    names: &ToolNames,
     frames: &Arc<Frames>,
 ) -> (ChatRequest, ChatOptions) {
     let held = request.response_schema.as_deref().map(|schema| hold(kind, request, schema));
@@ -31,9 +30,9 @@ pub(super) fn write(
         }
         system.push_str(words);
     }
-    let mut chat = ChatRequest::new(messages(kind, request, names));
+    let mut chat = ChatRequest::new(messages(kind, request));
     chat.system = (!system.is_empty()).then_some(system);
-    chat.tools = (!request.tools.is_empty()).then(|| tools(request, names));
+    chat.tools = (!request.tools.is_empty()).then(|| tools(request));
     let mut options = options(kind, request, frames);
     options.response_format = held.and_then(|held| held.format);
     (chat, options)
@@ -48,9 +47,7 @@ fn options(kind: ProviderKind, request: &ModelRequest, frames: &Arc<Frames>) -> 
     ChatOptions {
         max_tokens: Some(request.max_output_tokens),
         temperature: request.temperature,
-        top_p: request.top_p,
         seed: request.seed,
-        stop_sequences: request.stop.clone(),
         capture_usage: Some(true),
         // For chat completions the library makes a list as long as the stream says; there the frames are read instead.
         capture_tool_calls: Some(!frames.reads_calls()),
@@ -107,16 +104,16 @@ fn is_strict(kind: ProviderKind, request: &ModelRequest) -> bool {
     }
 }
 
-fn tools(request: &ModelRequest, names: &ToolNames) -> Vec<Tool> {
+fn tools(request: &ModelRequest) -> Vec<Tool> {
     let tools = request.tools.iter().map(|tool| {
-        Tool::new(names.outward(&tool.name))
+        Tool::new(&tool.name)
             .with_description(&tool.description)
             .with_schema(Value::clone(&tool.parameters))
     });
     tools.collect()
 }
 
-fn messages(kind: ProviderKind, request: &ModelRequest, names: &ToolNames) -> Vec<ChatMessage> {
+fn messages(kind: ProviderKind, request: &ModelRequest) -> Vec<ChatMessage> {
     let mut ids: BTreeMap<&str, String> = BTreeMap::new();
     let mut written = Vec::new();
     let mut results: Vec<ContentPart> = Vec::new();
@@ -134,7 +131,8 @@ fn messages(kind: ProviderKind, request: &ModelRequest, names: &ToolNames) -> Ve
                     let signatures = &call.signatures;
                     ContentPart::ToolCall(ToolCall {
                         call_id: id,
-                        fn_name: names.outward(&call.name),
+                        // A model may have made it up.
+                        fn_name: provider_name(&call.name),
                         fn_arguments: Value::Object(call.arguments.clone()),
                         thought_signatures: (!signatures.is_empty()).then(|| signatures.clone()),
                     })
@@ -148,7 +146,7 @@ fn messages(kind: ProviderKind, request: &ModelRequest, names: &ToolNames) -> Ve
                     id.unwrap_or_else(|| sendable(&result.call_id)),
                     result.content.as_str(),
                 );
-                let response = response.with_fn_name(names.outward(&result.name));
+                let response = response.with_fn_name(provider_name(&result.name));
                 results.push(ContentPart::ToolResponse(response));
             }
         }

@@ -1,6 +1,5 @@
 //! An answer read from its stream.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -8,8 +7,8 @@ use genai::chat::{ChatStream, ChatStreamEvent, StopReason as Reason, StreamEnd, 
 use serde_json::Value;
 
 use callboard_agents::{
-    Delta, DeltaSink, Fault, ModelError, ModelRequest, Phase, StopReason, TokenUsage, ToolNames,
-    Turn, WantedCall,
+    Delta, DeltaSink, Fault, ModelError, ModelRequest, Phase, StopReason, TokenUsage, Turn,
+    WantedCall,
 };
 use callboard_protocol::Object;
 
@@ -23,7 +22,6 @@ const MOST_CALLS: usize = 64;
 pub(super) struct Reader<'r> {
     pub(super) provider: &'r str,
     pub(super) request: &'r ModelRequest,
-    pub(super) names: &'r ToolNames,
     pub(super) frames: &'r Frames,
 }
 
@@ -32,7 +30,6 @@ pub(super) struct Reader<'r> {
 struct Told {
     text: String,
     thinking: String,
-    tools: BTreeSet<String>,
 }
 
 /// A call as the provider made it; without arguments where they were cut off.
@@ -58,7 +55,7 @@ impl Reader<'_> {
             }
             let delta = match event {
                 Some(Ok(ChatStreamEvent::End(end))) => return self.finish(told, end),
-                Some(Ok(event)) => told.hear(event, self.names),
+                Some(Ok(event)) => told.hear(event),
                 Some(Err(_)) | None if self.frames.notes().is_blocked => {
                     return Ok(self.turn(told, StopReason::ContentFilter, None));
                 }
@@ -125,7 +122,7 @@ impl Reader<'_> {
             turn.tool_calls.push(WantedCall {
                 id: self.request.call_id(index),
                 provider_id: made.id,
-                name: self.names.inward(&made.name),
+                name: made.name,
                 arguments,
                 signatures: made.signatures,
             });
@@ -193,7 +190,7 @@ impl Reader<'_> {
 }
 
 impl Told {
-    fn hear(&mut self, event: ChatStreamEvent, names: &ToolNames) -> Option<Delta> {
+    fn hear(&mut self, event: ChatStreamEvent) -> Option<Delta> {
         match event {
             ChatStreamEvent::Chunk(chunk) => {
                 self.text.push_str(&chunk.content);
@@ -203,14 +200,8 @@ impl Told {
                 self.thinking.push_str(&chunk.content);
                 Some(Delta::Thinking(chunk.content))
             }
-            ChatStreamEvent::ToolCallChunk(chunk) => {
-                let call = chunk.tool_call;
-                let is_new = !call.fn_name.is_empty()
-                    && self.tools.len() < MOST_CALLS
-                    && self.tools.insert(call.call_id);
-                is_new.then(|| Delta::ToolCall { name: names.inward(&call.fn_name) })
-            }
             ChatStreamEvent::Start
+            | ChatStreamEvent::ToolCallChunk(_)
             | ChatStreamEvent::ThoughtSignatureChunk(_)
             | ChatStreamEvent::Heartbeat
             | ChatStreamEvent::End(_) => None,

@@ -5,12 +5,12 @@ use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
-use callboard_agents::{Schema, ToolFault};
-use callboard_protocol::{Object, SafetyTier, ToolEgress, ToolTransport, hex};
+use callboard_agents::{Schema, ToolCard, ToolFault};
+use callboard_protocol::{Object, hex};
 
-use super::{Card, Compute, text};
+use super::{Compute, text};
 
-pub(super) static TOOLS: &[(Card, Compute)] = &[
+pub(super) static TOOLS: &[(ToolCard, Compute)] = &[
     (
         pure(
             "openwop:core.openwop.data.json-schema-validate",
@@ -67,9 +67,8 @@ const fn pure(
     title: &'static str,
     description: &'static str,
     input: &'static str,
-) -> Card {
-    let (tier, transport, egress) = (SafetyTier::Pure, ToolTransport::Native, ToolEgress::None);
-    Card { id, title, description, input, tier, transport, egress }
+) -> ToolCard {
+    ToolCard { id, title, description, input, ..ToolCard::PURE }
 }
 
 fn validate(arguments: &Object) -> Result<Value, ToolFault> {

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use callboard_agents::{Tool, ToolDescriptor, ToolFault, ToolInvocation};
+use callboard_agents::{Tool, ToolCard, ToolDescriptor, ToolFault, ToolInvocation};
 use callboard_protocol::{Object, SafetyTier, SecretName, ToolEgress, ToolTransport};
 
-use super::{Card, text};
+use super::text;
 use crate::egress::{Answer, Egress, EgressError, Method, Outgoing, authority};
 
 /// What a model can take in of a page, several times over.
@@ -20,7 +20,7 @@ const MOST_REDIRECTS: usize = 5;
 const SHOWN_HEADERS: [&str; 5] =
     ["content-type", "content-language", "last-modified", "etag", "retry-after"];
 
-pub(super) static FETCH: Card = Card {
+pub(super) static FETCH: ToolCard = ToolCard {
     id: "openwop:core.openwop.http.fetch",
     title: "Fetch a page",
     description: "Reads one address of the public internet over https. With the name of a stored credential, that goes along as a bearer token, to the hosts that it is meant for. Returns { url, status, headers, body, truncated }; JSON comes parsed, other text as text, anything else as null.",
@@ -38,6 +38,7 @@ pub(super) static FETCH: Card = Card {
     tier: SafetyTier::Read,
     transport: ToolTransport::Http,
     egress: ToolEgress::SafeFetch,
+    ..ToolCard::NATIVE
 };
 
 #[derive(Debug)]

@@ -7,14 +7,14 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use callboard_agents::{Tool, ToolDescriptor, ToolFault, ToolInvocation};
-use callboard_protocol::{SafetyTier, ToolEgress, ToolTransport};
+use callboard_agents::{Tool, ToolCard, ToolDescriptor, ToolFault, ToolInvocation};
+use callboard_protocol::SafetyTier;
 
+use super::text;
 use super::workspace::{Workspace, WriteMode, failed};
-use super::{Card, text};
 use crate::folders::write_owner;
 
-pub(super) static READ: Card = Card {
+pub(super) static READ: ToolCard = ToolCard {
     id: "openwop:core.files.read",
     title: "Read a file",
     description: "Reads a file of this run's workspace. Returns { content, encoding, size }; what is not UTF-8 comes as base64.",
@@ -22,11 +22,10 @@ pub(super) static READ: Card = Card {
         "path":{"type":"string","minLength":1,"description":"Relative to the workspace."}
     },"additionalProperties":false}"#,
     tier: SafetyTier::Read,
-    transport: ToolTransport::Native,
-    egress: ToolEgress::None,
+    ..ToolCard::NATIVE
 };
 
-pub(super) static WRITE: Card = Card {
+pub(super) static WRITE: ToolCard = ToolCard {
     id: "openwop:core.files.write",
     title: "Write a file",
     description: "Writes a file of this run's workspace, with the folders on its way. Returns { path, bytesWritten }.",
@@ -37,8 +36,7 @@ pub(super) static WRITE: Card = Card {
         "mode":{"type":"string","enum":["overwrite","create-only","append"],"default":"overwrite"}
     },"additionalProperties":false}"#,
     tier: SafetyTier::Write,
-    transport: ToolTransport::Native,
-    egress: ToolEgress::None,
+    ..ToolCard::NATIVE
 };
 
 #[derive(Debug)]

@@ -5,13 +5,13 @@ use std::path::Path;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use callboard_agents::{Tool, ToolDescriptor, ToolFault, ToolInvocation};
-use callboard_protocol::{MemoryEntry, SafetyTier, ToolEgress, ToolTransport};
+use callboard_agents::{Tool, ToolCard, ToolDescriptor, ToolFault, ToolInvocation};
+use callboard_protocol::{MemoryEntry, SafetyTier};
 
 use super::bm25::rank;
 use super::files::on_disk;
+use super::text;
 use super::workspace::Workspace;
-use super::{Card, text};
 
 /// About a page: what a model can weigh as one thought.
 const PASSAGE: usize = 1_200;
@@ -21,7 +21,7 @@ const USUAL_HITS: u64 = 5;
 /// The newest; older ones are found with the tool that searches memory alone.
 const MOST_NOTES: usize = 1_000;
 
-pub(super) static RETRIEVER: Card = Card {
+pub(super) static RETRIEVER: ToolCard = ToolCard {
     id: "openwop:core.rag.retriever-basic",
     title: "Find passages",
     description: "Finds the passages that fit a question best, by their words, among the text files of this run's workspace, what you remember from earlier runs, and the texts given. Returns { hits: [{ source, text, score }] }, best first.",
@@ -34,8 +34,7 @@ pub(super) static RETRIEVER: Card = Card {
         },"additionalProperties":false}}
     },"additionalProperties":false}"#,
     tier: SafetyTier::Read,
-    transport: ToolTransport::Native,
-    egress: ToolEgress::None,
+    ..ToolCard::NATIVE
 };
 
 /// A text with the name under which it is cited.

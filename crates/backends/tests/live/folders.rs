@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use callboard_backends::{CliAgents, CliSettings, CliSurroundings, FolderSweeper, RunFolders};
-use callboard_engine::{Clock as _, Store as _};
+use callboard_engine::{Clock as _, CodingSessions, Store as _};
 use callboard_protocol::{Object, RunId, Tenant};
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn sweeper(world: &World, data: &Path) -> FolderSweeper {
     };
     FolderSweeper {
         store: world.store.clone(),
-        sessions: world.store.clone(),
+        sessions: CodingSessions::new(world.store.clone()),
         agents: Arc::new(CliAgents::new(CliSettings::default(), surroundings)),
         coding,
         workspaces: RunFolders::at(data.join("workspaces")),
@@ -76,7 +76,7 @@ async fn folders_go_when_nobody_needs_them_and_not_before() {
     assert_eq!(owners(&sweeper.workspaces).len(), 2, "the runs have ended but are kept");
 
     let later = world.clock.now().plus(std::time::Duration::from_secs(86_400));
-    world.store.remove_ended(later, 16).await.unwrap();
+    world.store.remove_ended(later, None, 16).await.unwrap();
     sweeper.workspaces.prepare(&here, &open).unwrap();
     sweeper.sweep_workspaces().await;
     assert_eq!(owners(&sweeper.workspaces), [(here, open)], "files go with their run");

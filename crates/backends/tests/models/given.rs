@@ -209,9 +209,7 @@ pub(crate) fn request() -> ModelRequest {
         response_schema: None,
         max_output_tokens: 500,
         temperature: Some(0.5),
-        top_p: None,
         seed: None,
-        stop: Vec::new(),
         idempotency_key: "effect-1".into(),
         key: None,
         call_prefix: "inv-0".into(),
@@ -223,6 +221,7 @@ pub(crate) fn with_tools() -> ModelRequest {
     let call = WantedCall {
         id: "run:inv-0-0".into(),
         provider_id: Some("theirs_1".into()),
+        // Not as providers want it, like a name that a model made up.
         name: "mcp:files.read".into(),
         arguments: json!({ "path": "a" }).as_object().cloned().unwrap(),
         signatures: Vec::new(),
@@ -233,7 +232,7 @@ pub(crate) fn with_tools() -> ModelRequest {
     request.messages.push(Message::Assistant { text: String::new(), calls: vec![call] });
     request.messages.push(Message::Tool { result });
     request.tools = vec![ToolSpec {
-        name: "mcp:files.read".into(),
+        name: "mcp_files_read".into(),
         description: "Reads a file.".into(),
         parameters: Arc::new(json!({
             "type": "object", "properties": { "path": { "type": "string" } }
@@ -264,7 +263,7 @@ pub(crate) fn is_reduced(found: &Value) -> bool {
 pub(crate) fn text(asked: &Asked) -> String {
     let texts = asked.deltas.iter().filter_map(|delta| match delta {
         Delta::Text(text) => Some(text.as_str()),
-        Delta::Thinking(_) | Delta::ToolCall { .. } => None,
+        Delta::Thinking(_) => None,
     });
     texts.collect()
 }

@@ -38,7 +38,7 @@ async fn a_call_comes_whole_and_without_an_id() {
         (turn.tool_calls[0].id.as_str(), &turn.tool_calls[0].provider_id),
         ("inv-1-0", &None)
     );
-    assert_eq!(turn.tool_calls[0].name, "mcp:files.read");
+    assert_eq!(turn.tool_calls[0].name, "mcp_files_read");
 }
 
 #[tokio::test]

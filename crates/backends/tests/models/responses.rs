@@ -55,7 +55,7 @@ async fn a_finished_response_with_a_call_in_it_is_a_turn_of_calls() {
         (turn.stop, turn.tool_calls[0].arguments["path"].as_str()),
         (StopReason::ToolCalls, Some("b"))
     );
-    assert_eq!(turn.tool_calls[0].name, "mcp:files.read");
+    assert_eq!(turn.tool_calls[0].name, "mcp_files_read");
 }
 
 ///

@@ -1,5 +1,7 @@
 //! Which event must come next. One answer for every state; none while the run waits for time or for others.
 
+use std::time::Duration;
+
 use callboard_protocol::{
     CapBreached, CapKind, DrainPolicy, Event, Failure, LoopbackLimit, NodeCancelled, NodeFailed,
     NodeId, NodeRetried, NodeSkipped, NodeStarted, Object, RunCompleted, RunFailed, RunPaused,
@@ -13,8 +15,12 @@ use super::{Phase, Run, Stage, Turn, Verdict};
 use crate::bounds::weigh_fields;
 use crate::graph::{Loop, NodeIndex};
 use crate::node::{NEVER_PROVIDED, NodeKind};
-use crate::retry::backoff_ms;
+use crate::retry::backoff;
 use crate::work::Work;
+
+/// Before a failed attempt is tried again for the first time.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
 impl Run {
     /// The next event that follows from the state alone, at time `at`.
@@ -337,10 +343,11 @@ impl Run {
         let state = &self.nodes[index];
         let node_id = self.node_id(index);
         if class == RetryClass::Retryable && state.failures < self.plan.node(index).max_retries {
+            let delay = backoff(FIRST_RETRY, LONGEST_RETRY, state.failures);
             return Event::NodeRetried(NodeRetried {
                 node_id,
                 attempt: state.attempt + 1,
-                delay_ms: backoff_ms(state.failures),
+                delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
                 last_error: Some(failure),
                 postponed: false,
             });

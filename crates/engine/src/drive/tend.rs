@@ -45,8 +45,8 @@ impl Driver<'_> {
         }
         let runs: Vec<_> = children.iter().map(|child| child.run.clone()).collect();
         let statuses = self.engine.inner.store.statuses(&runs).await?;
-        let moved = children.iter().zip(statuses).filter(|(child, status)| {
-            status.is_some_and(|status| status_for_parent(status) != child.status)
+        let moved = children.iter().zip(statuses).filter(|(child, standing)| {
+            standing.is_some_and(|run| status_for_parent(run.status) != child.status)
         });
         let mut news = Vec::new();
         for (child, _) in moved.take(MOST_AT_ONCE) {

@@ -12,7 +12,7 @@ use crate::decisions::{Lane, Undecided};
 use crate::directory::workflow_of;
 use crate::order::{Order, Target};
 use crate::places::Place;
-use crate::store::{Claim, ClaimOrigin, Digest, Lease, NewRun, Outcome, Scope, StoreError};
+use crate::store::{Batch, Claim, ClaimOrigin, Digest, Lease, NewRun, Outcome, Scope, StoreError};
 
 /// A run before it is written, with the claim that its creator takes. Record and state are large and pass through
 /// many futures, so only their addresses do.
@@ -151,7 +151,8 @@ impl Engine {
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
         let store = Arc::clone(&self.inner.store);
-        let write = move |record: Box<NewRun>| async move { store.create(*record).await };
+        let write =
+            move |record: Box<NewRun>| async move { store.commit(Batch::of_run(*record)).await };
         Ok(self.bring_up_with(newborn, remember, write).await?)
     }
 

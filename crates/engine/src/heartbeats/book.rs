@@ -2,7 +2,7 @@
 
 use callboard_protocol::{HeartbeatId, Owner, RosterId, WorkflowId};
 
-use super::port::{Heartbeat, HeartbeatState, Probe};
+use super::heartbeat::{Heartbeat, HeartbeatState, Probe};
 use super::pulse::{MIN_INTERVAL, Pulse};
 use crate::fire::Fire;
 use crate::schedules::BookError;
@@ -93,11 +93,10 @@ impl Pulse {
         enabled: bool,
     ) -> Result<Heartbeat, BookError> {
         let mut heartbeat = self.find(scope, id).await?.ok_or(BookError::Unknown)?;
-        let expected = heartbeat.version;
-        heartbeat.version += 1;
         heartbeat.state.enabled = enabled;
         heartbeat.wake_at = enabled.then(|| self.inner.engine.clock().now());
-        self.inner.heartbeats.advance_heartbeat(heartbeat.clone(), expected, None).await?;
+        self.inner.heartbeats.advance_heartbeat(heartbeat.clone(), None).await?;
+        heartbeat.version += 1;
         self.wake();
         Ok(heartbeat)
     }

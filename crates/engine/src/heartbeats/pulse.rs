@@ -12,13 +12,14 @@ use callboard_protocol::{
     Timestamp, TriggerSource,
 };
 
-use super::port::{Evaluation, Heartbeat, Heartbeats, Observe, ObserveError};
+use super::heartbeat::{Evaluation, Heartbeat, Observe, ObserveError};
+use super::stored::Heartbeats;
 use super::tell::{HeartbeatTold, MOST_UNHEARD};
 use crate::engine::{Engine, EngineError, Newborn};
 use crate::fire::Fire;
 use crate::order::{Order, Target};
 use crate::pace::Pace;
-use crate::store::{NewRun, StoreError};
+use crate::store::{NewRun, Store, StoreError};
 
 /// Nothing is looked at more often.
 pub const MIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -42,7 +43,7 @@ pub struct Pulse {
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) engine: Engine,
-    pub(super) heartbeats: Arc<dyn Heartbeats>,
+    pub(super) heartbeats: Heartbeats,
     eyes: Arc<dyn Observe>,
     wake: Notify,
     pub(super) told: broadcast::Sender<HeartbeatTold>,
@@ -59,7 +60,8 @@ pub struct Beat {
 
 impl Pulse {
     /// Runs on the engine's clock and tasks, and stops with it.
-    pub fn new(engine: Engine, heartbeats: Arc<dyn Heartbeats>, eyes: Arc<dyn Observe>) -> Self {
+    pub fn new(engine: Engine, store: Arc<dyn Store>, eyes: Arc<dyn Observe>) -> Self {
+        let heartbeats = Heartbeats::new(store);
         let (wake, told) = (Notify::new(), broadcast::Sender::new(MOST_UNHEARD));
         Self { inner: Arc::new(Inner { engine, heartbeats, eyes, wake, told }) }
     }
@@ -98,10 +100,9 @@ impl Pulse {
     }
 
     async fn look_at(&self, mut heartbeat: Heartbeat, now: Timestamp) -> Result<(), EngineError> {
-        let expected = heartbeat.version;
-        heartbeat.version += 1;
         heartbeat.wake_at = Some(now.plus(Duration::from_secs(heartbeat.state.interval_sec)));
-        self.inner.heartbeats.advance_heartbeat(heartbeat.clone(), expected, None).await?;
+        self.inner.heartbeats.advance_heartbeat(heartbeat.clone(), None).await?;
+        heartbeat.version += 1;
         if self.is_busy(&heartbeat).await? {
             self.tell_skipped(&heartbeat.place, &heartbeat.id, HeartbeatSkip::RunUnderWay);
             return Ok(());
@@ -212,16 +213,14 @@ impl Pulse {
         mut heartbeat: Heartbeat,
         newborn: Option<Newborn>,
     ) -> Result<Option<RunId>, EngineError> {
-        let expected = heartbeat.version;
-        heartbeat.version += 1;
-        let heartbeats = Arc::clone(&self.inner.heartbeats);
+        let heartbeats = self.inner.heartbeats.clone();
         let Some(newborn) = newborn else {
-            heartbeats.advance_heartbeat(heartbeat, expected, None).await?;
+            heartbeats.advance_heartbeat(heartbeat, None).await?;
             return Ok(None);
         };
         heartbeat.state.last_run = Some(newborn.run.id().clone());
         let write = move |record: Box<NewRun>| async move {
-            heartbeats.advance_heartbeat(heartbeat, expected, Some(*record)).await
+            heartbeats.advance_heartbeat(heartbeat, Some(*record)).await
         };
         Ok(Some(self.inner.engine.bring_up_with(newborn, None, write).await?.run))
     }

@@ -22,6 +22,7 @@ struct Stored {
     record: Record,
     indexed: Vec<IndexEntry>,
     run: Option<RunLink>,
+    blob: Option<Arc<[u8]>>,
 }
 
 impl Records {
@@ -39,7 +40,8 @@ impl Records {
                 RecordWrite::Delete => {
                     self.stored.remove(&(kind, key));
                 }
-                RecordWrite::Put { place, body, due_at, indexed, run } => {
+                RecordWrite::Put { place, body, due_at, indexed, run, blob } => {
+                    let blob = blob.or_else(|| self.blob(kind, &key));
                     let before = self.get(kind, &key);
                     let version = before.map_or(1, |record| record.version + 1);
                     let position = before.map(|record| record.position).unwrap_or_else(|| {
@@ -49,19 +51,18 @@ impl Records {
                     let body = Arc::from(body);
                     let record =
                         Record { kind, key: key.clone(), place, version, position, due_at, body };
-                    self.stored.insert((kind, key), Stored { record, indexed, run });
+                    self.stored.insert((kind, key), Stored { record, indexed, run, blob });
                 }
             }
         }
     }
 
-    /// Takes away everything of a kind that has a value.
-    pub(super) fn forget(&mut self, kind: Kind, index: &IndexEntry) {
-        self.stored.retain(|(of, _), stored| *of != kind || !stored.indexed.contains(index));
-    }
-
     pub(super) fn get(&self, kind: Kind, key: &Key) -> Option<&Record> {
         self.stored.get(&(kind, key.clone())).map(|stored| &stored.record)
+    }
+
+    pub(super) fn blob(&self, kind: Kind, key: &Key) -> Option<Arc<[u8]>> {
+        self.stored.get(&(kind, key.clone()))?.blob.clone()
     }
 
     pub(super) fn scan(&self, query: &RecordQuery) -> Vec<Record> {

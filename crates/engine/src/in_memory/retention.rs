@@ -2,19 +2,26 @@
 
 use callboard_protocol::{RunId, Timestamp};
 
-use super::{StoredRun, Tables};
+use super::{StoredRun, Tables, index};
+use crate::logs::LogPosition;
 
 impl Tables {
-    pub(super) fn remove_ended(&mut self, before: Timestamp, limit: usize) -> Vec<RunId> {
+    pub(super) fn remove_ended(
+        &mut self,
+        before: Timestamp,
+        read_until: Option<LogPosition>,
+        limit: usize,
+    ) -> Vec<RunId> {
         let is_old =
             |run: &&StoredRun| run.head.status.is_terminal() && run.head.updated_at < before;
+        // Positions begin at one, so a position is the index of what comes after it.
+        let unread = read_until.map(|read| self.log.get(index(read.0)..).unwrap_or_default());
         let mut old: Vec<&StoredRun> =
-            self.runs.values().filter(is_old).filter(|run| self.may_go(run)).collect();
+            self.runs.values().filter(is_old).filter(|run| self.may_go(run, unread)).collect();
         old.sort_by_key(|run| (run.head.updated_at, run.ordinal));
         let gone: Vec<RunId> = old.iter().take(limit).map(|run| run.birth.run_id.clone()).collect();
         for run in &gone {
             self.runs.remove(run);
-            self.annotations.remove(run);
             self.records.remove_of(run);
         }
         gone
@@ -25,7 +32,7 @@ impl Tables {
     }
 
     /// Whether nothing needs an ended run any more.
-    fn may_go(&self, run: &StoredRun) -> bool {
+    fn may_go(&self, run: &StoredRun, unread: Option<&[(RunId, u64)]>) -> bool {
         let id = &run.birth.run_id;
         let parent_is_over =
             run.birth.parent.as_ref().is_none_or(|parent| self.is_over(&parent.run_id));
@@ -41,6 +48,6 @@ impl Tables {
             && !is_newest
             && !self.runs.values().any(is_needed)
             && !self.records.retain(id)
-            && !self.subscribed.waits_for(id, &self.log)
+            && !unread.is_some_and(|unread| unread.iter().any(|(of, _)| of == id))
     }
 }

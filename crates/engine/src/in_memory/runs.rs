@@ -1,20 +1,25 @@
 //! Runs: made, appended to, listed, claimed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use sha2::{Digest as _, Sha256};
 
 use callboard_core::{Birth, Entry, Head};
-use callboard_protocol::{MemoryId, RunId, RunStatus, Tenant, Timestamp};
+use callboard_protocol::{MemoryId, ProviderUsage, RosterId, RunId, Tenant, Timestamp};
 
 use super::effects::StoredEffect;
 use super::{InMemoryStore, StoredRun, Tables, index, unknown};
 use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
+use crate::logs::{LogPosition, Window};
 use crate::memory::{Crowd, MemoryQuery, MemoryRecord};
-use crate::records::{DueRecords, Key, Kind, Record, RecordQuery};
+use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
+use crate::roster::{Spent, USAGE};
 use crate::store::{
-    Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, Digest, Filter, Found, InboxFilter,
-    InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Row, Scope, Store, StoreError,
+    Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, CounterChange, Digest, Filter, Found,
+    InboxFilter, InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Row, Scope, Standing,
+    Store, StoreError,
 };
 
 #[async_trait]
@@ -34,6 +39,10 @@ impl Store for InMemoryStore {
         Ok(self.tables().records.scan(query))
     }
 
+    async fn blob(&self, kind: Kind, key: &Key) -> Result<Option<Arc<[u8]>>, StoreError> {
+        Ok(self.tables().records.blob(kind, key))
+    }
+
     async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError> {
         Ok(self.tables().records.due(kind, at, most))
     }
@@ -49,9 +58,16 @@ impl Store for InMemoryStore {
         self.tables().runs.get(run).ok_or_else(|| unknown(run))?.entries(index(version))
     }
 
-    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<RunStatus>>, StoreError> {
+    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<Standing>>, StoreError> {
         let tables = self.tables();
-        Ok(runs.iter().map(|run| Some(tables.runs.get(run)?.head.status)).collect())
+        let standing = |run: &StoredRun| Standing { status: run.head.status, epoch: run.epoch };
+        Ok(runs.iter().map(|run| tables.runs.get(run).map(standing)).collect())
+    }
+
+    async fn counters(&self, key: &Key) -> Result<Vec<(String, f64)>, StoreError> {
+        let tables = self.tables();
+        let named = tables.counters.get(key).into_iter().flatten();
+        Ok(named.map(|(name, value)| ((*name).to_owned(), *value)).collect())
     }
 
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
@@ -83,6 +99,19 @@ impl Store for InMemoryStore {
                 events: rows.map(|(sequence, row)| run.recorded(sequence, row)).collect(),
             }
         }))
+    }
+
+    async fn newest(&self) -> Result<LogPosition, StoreError> {
+        Ok(LogPosition(self.tables().log.len() as u64))
+    }
+
+    async fn read_all(
+        &self,
+        within: &Within,
+        after: LogPosition,
+        most: u64,
+    ) -> Result<Window, StoreError> {
+        Ok(self.tables().read_all(within, after, most))
     }
 
     async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
@@ -129,32 +158,17 @@ impl Store for InMemoryStore {
         Ok(run.head.wake_at == Some(Timestamp::default()))
     }
 
-    async fn strike(&self, run: &RunId) -> Result<u32, StoreError> {
-        let mut tables = self.tables();
-        let run = tables.runs.get_mut(run).ok_or_else(|| unknown(run))?;
-        run.strikes += 1;
-        Ok(run.strikes)
-    }
-
-    async fn absolve(&self, run: &RunId) -> Result<(), StoreError> {
-        if let Some(run) = self.tables().runs.get_mut(run) {
-            run.strikes = run.strikes.saturating_sub(1);
-        }
-        Ok(())
-    }
-
-    async fn struck(&self) -> Result<Vec<(RunId, u32)>, StoreError> {
-        let tables = self.tables();
-        let struck = tables.runs.iter().filter(|(_, run)| run.strikes > 0);
-        Ok(struck.map(|(id, run)| (id.clone(), run.strikes)).collect())
-    }
-
     async fn changed(&self, run: &RunId, version: u64) {
         let mut listener = self.changes.listen(run);
         let stored = self.tables().runs.get(run).map_or(0, |run| run.head.version);
         if stored <= version {
             listener.beyond(version).await;
         }
+    }
+
+    /// No secret at all, but another one for every purpose: a store for tests guards nothing.
+    fn derive(&self, purpose: &str) -> [u8; 32] {
+        Sha256::digest(purpose).into()
     }
 
     async fn find_effect(&self, key: &EffectKey) -> Result<Option<SettledEffect>, StoreError> {
@@ -165,15 +179,20 @@ impl Store for InMemoryStore {
         self.tables().begin_effect(effect)
     }
 
-    async fn settle_effect(&self, key: &EffectKey, outcome: String) -> Result<(), StoreError> {
-        if let Some(effect) = self.tables().effects.get_mut(key) {
-            effect.outcome.get_or_insert(outcome);
+    async fn settle_effect(
+        &self,
+        key: &EffectKey,
+        outcome: Option<String>,
+    ) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        match outcome {
+            Some(outcome) => {
+                if let Some(effect) = tables.effects.get_mut(key) {
+                    effect.outcome.get_or_insert(outcome);
+                }
+            }
+            None => tables.effects.retain(|known, effect| known != key || effect.outcome.is_some()),
         }
-        Ok(())
-    }
-
-    async fn abandon_effect(&self, key: &EffectKey) -> Result<(), StoreError> {
-        self.tables().effects.retain(|known, effect| known != key || effect.outcome.is_some());
         Ok(())
     }
 
@@ -204,9 +223,32 @@ impl Store for InMemoryStore {
     async fn remove_ended(
         &self,
         before: Timestamp,
+        read_until: Option<LogPosition>,
         limit: usize,
     ) -> Result<Vec<RunId>, StoreError> {
-        Ok(self.tables().remove_ended(before, limit))
+        Ok(self.tables().remove_ended(before, read_until, limit))
+    }
+
+    async fn spent(
+        &self,
+        scope: &Scope,
+        member: &RosterId,
+        since: Timestamp,
+    ) -> Result<Spent, StoreError> {
+        let tables = self.tables();
+        let runs = tables.runs.values().filter(|run| {
+            scope.sees(&run.birth)
+                && run.member() == Some(member)
+                && run.birth.created_at >= since
+                && !run.birth.is_replay()
+        });
+        let usages = runs.flat_map(|run| run.rows.iter().filter(|row| row.kind == USAGE));
+        let mut spent = Spent::default();
+        for row in usages {
+            let usage: Result<ProviderUsage, _> = serde_json::from_str(&row.payload);
+            spent.add(usage.map(|usage| Spent::of(&usage)).unwrap_or_default());
+        }
+        Ok(spent)
     }
 
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
@@ -248,26 +290,29 @@ impl Tables {
     /// All of it or nothing: whatever could refuse is asked before anything is changed. Answers the runs whose logs
     /// have grown, with how many events they hold now.
     pub(super) fn commit(&mut self, batch: Batch) -> Result<Vec<(RunId, u64)>, StoreError> {
-        let Batch { births, appends, records, memory, outcome } = batch;
+        let Batch { births, appends, records, memory, claims, counters, outcome } = batch;
         if let Some((outcome, at)) = &outcome {
             self.refuse_repetition(Some(outcome), *at)?;
         }
         births.iter().try_for_each(|new| self.check_birth(new))?;
         appends.iter().try_for_each(|append| self.check_append(append))?;
+        claims.iter().try_for_each(|claim| self.check_claim(claim))?;
         self.records.check(&records)?;
         self.journal.check(&memory)?;
         births.into_iter().for_each(|new| self.bear(new));
         let grown = appends.into_iter().map(|append| self.append(append)).collect();
         self.records.apply(records);
         self.journal.apply(memory);
+        for CounterChange { key, name, add } in counters {
+            *self.counters.entry(key).or_default().entry(name).or_default() += add;
+        }
         self.keep(outcome.map(|(outcome, _)| outcome));
         Ok(grown)
     }
 
-    pub(super) fn create(&mut self, new: NewRun) -> Result<(), StoreError> {
-        self.check_birth(&new)?;
-        self.bear(new);
-        Ok(())
+    fn check_claim(&self, claim: &Claim) -> Result<(), StoreError> {
+        let is_held = self.runs.get(&claim.run).is_some_and(|run| run.is_held_by(claim));
+        if is_held { Ok(()) } else { Err(StoreError::LeaseLost { run: claim.run.clone() }) }
     }
 
     fn check_birth(&self, new: &NewRun) -> Result<(), StoreError> {
@@ -297,7 +342,6 @@ impl Tables {
             lease_until: None,
             epoch: 0,
             is_poked: false,
-            strikes: 0,
             snapshot: None,
             interrupts: Vec::new(),
         };
@@ -337,7 +381,6 @@ impl Tables {
         let Some(run) = self.runs.get_mut(&id) else { return (id, expected) };
         run.rows.extend(rows);
         let version = run.rows.len() as u64;
-        self.subscribed.call_back(append.callbacks, expected, self.log.len() as u64 + 1);
         self.log.extend((expected..version).map(|sequence| (id.clone(), sequence)));
         let before = std::mem::replace(&mut run.head, Head { version, ..head });
         run.pass_on(fence, &head, before.wake_at);

@@ -20,7 +20,6 @@ pub(super) struct StoredRun {
     /// Somebody appended what this run waits for, and nobody has looked since.
     pub(super) is_poked: bool,
     /// Decisions about it that did not come to their end.
-    pub(super) strikes: u32,
     /// The fold, and the version that it has seen.
     pub(super) snapshot: Option<(u64, String)>,
     /// What the run asks.

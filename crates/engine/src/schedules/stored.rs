@@ -7,18 +7,16 @@ use serde::{Deserialize, Serialize};
 use callboard_protocol::{Object, RosterId, ScheduleId, Timestamp, WorkflowId};
 
 use super::schedule::{DueSchedules, Schedule, ScheduleFilter, ScheduleState};
-use crate::records::{Expected, Key, Kind, Record, RecordChange, RecordQuery, Tries, Within};
-use crate::store::{Batch, NewRun, Realm, Scope, Store, StoreError};
+use crate::records::{
+    Expected, Key, Kind, MEMBER, Record, RecordChange, RecordQuery, Tries, WORKFLOW, Within,
+};
+use crate::store::{Batch, NewRun, Scope, Store, StoreError};
 
 /// The schedules of all tenants. Whoever changes one says by its version which he has read.
 #[derive(Debug, Clone)]
 pub struct Schedules {
     store: Arc<dyn Store>,
 }
-
-/// What schedules are found by, each within its tenant.
-const WORKFLOW: &str = "workflow";
-const MEMBER: &str = "member";
 
 /// What the record itself does not say.
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,10 +37,6 @@ fn key(id: &ScheduleId) -> Key {
     Key::of([id.as_str()])
 }
 
-fn index(realm: &Realm, value: &str) -> String {
-    Key::in_realm(realm, [value]).as_str().to_owned()
-}
-
 fn read(record: &Record) -> Result<Schedule, StoreError> {
     let Body { id, workflow, roster_id, trigger, inputs, state } = record.read()?;
     let (place, version, wake_at) = (record.place.clone(), record.version, record.due_at);
@@ -53,16 +47,11 @@ fn put(schedule: Schedule) -> Result<RecordChange, StoreError> {
     let Schedule { id, place, workflow, roster_id, trigger, inputs, version: _, wake_at, state } =
         schedule;
     let (key, realm) = (key(&id), place.realm());
-    let by_workflow = index(&realm, workflow.as_str());
-    let by_member = roster_id.as_ref().map(|member| index(&realm, member.as_str()));
+    let by_workflow = WORKFLOW.of(&realm, workflow.as_str());
+    let by_member = roster_id.as_ref().map(|member| MEMBER.of(&realm, member.as_str()));
     let body = Body { id, workflow, roster_id, trigger, inputs, state };
-    let put = RecordChange::put(Kind::Schedule, key, place, &body)?
-        .due(wake_at)
-        .indexed(WORKFLOW, by_workflow);
-    Ok(match by_member {
-        Some(member) => put.indexed(MEMBER, member),
-        None => put,
-    })
+    let put = RecordChange::put(Kind::Schedule, key, place, &body)?.due(wake_at);
+    Ok(put.found_by([by_workflow]).found_by(by_member))
 }
 
 impl Schedules {
@@ -117,12 +106,12 @@ impl Schedules {
         let query = RecordQuery::all(Kind::Schedule, Within::VisibleTo(scope.clone())).after(after);
         let query = match (&filter.roster_id, &filter.workflow) {
             // A member has few: those of one workflow are picked from them.
-            (Some(member), Some(_)) => query.with(MEMBER, index(&realm, member.as_str())),
+            (Some(member), Some(_)) => query.found_by(MEMBER.of(&realm, member.as_str())),
             (Some(member), None) => {
-                query.with(MEMBER, index(&realm, member.as_str())).limit(filter.limit)
+                query.found_by(MEMBER.of(&realm, member.as_str())).limit(filter.limit)
             }
             (None, Some(workflow)) => {
-                query.with(WORKFLOW, index(&realm, workflow.as_str())).limit(filter.limit)
+                query.found_by(WORKFLOW.of(&realm, workflow.as_str())).limit(filter.limit)
             }
             (None, None) => query.limit(filter.limit),
         };
@@ -177,7 +166,7 @@ impl Schedules {
         declared: Vec<Schedule>,
     ) -> Result<Vec<RecordChange>, StoreError> {
         let query = RecordQuery::all(Kind::Schedule, Within::Place(place.clone()));
-        let query = query.with(WORKFLOW, index(&place.realm(), workflow.as_str()));
+        let query = query.found_by(WORKFLOW.of(&place.realm(), workflow.as_str()));
         let known = self.store.scan(&query).await?.iter().map(read).collect::<Result<_, _>>()?;
         declare(known, declared)
     }

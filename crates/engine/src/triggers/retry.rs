@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use callboard_core::backoff;
 use callboard_protocol::{Backoff, Timestamp};
 
 use super::bridge::{Bridge, BridgeError};
@@ -128,9 +129,7 @@ impl Bridge {
         let wait = match subscription.body.retry.backoff {
             Backoff::None => Duration::ZERO,
             Backoff::Fixed => FIRST_WAIT,
-            Backoff::Exponential => FIRST_WAIT
-                .saturating_mul(1 << (attempts.saturating_sub(1)).min(20))
-                .min(LONGEST_WAIT),
+            Backoff::Exponential => backoff(FIRST_WAIT, LONGEST_WAIT, attempts.saturating_sub(1)),
         };
         self.now().plus(wait)
     }

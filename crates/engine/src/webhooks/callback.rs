@@ -13,11 +13,14 @@ use callboard_protocol::{
 
 use super::circuit::Circuit;
 use super::courier::Courier;
+use super::delivery::{Delivery, TAKEN, YES};
 use super::filter::EventFilter;
 use super::parcel::enclose;
-use super::port::{Care, Delivery, LogPosition, Secret, Webhook};
+use super::webhook::{Care, Secret, Webhook};
 use crate::deliver::Parcel;
 use crate::engine::EngineError;
+use crate::logs::LogPosition;
+use crate::records::{Key, Kind, RecordChange};
 use crate::store::{Realm, Scope, StoreError};
 
 /// Whoever signs callbacks, and the tokens in them.
@@ -36,36 +39,77 @@ pub trait SignCallbacks: fmt::Debug + Send + Sync {
     async fn secret(&self, place: &Scope) -> Result<Secret, StoreError>;
 }
 
-/// A question to be brought to its run's own address. It has a webhook for itself, so that nothing that happens to
-/// one question holds up another.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A question to be brought to its run's own address: the body of a record that is there until it is settled. It is a
+/// webhook for itself, so that nothing that happens to one question holds up another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Callback {
+    pub run: RunId,
     /// The event that asks.
     pub sequence: u64,
-    pub webhook: Webhook,
+    pub url: String,
+    pub asked_at: Timestamp,
+    /// Attempts that were settled.
+    #[serde(default)]
+    pub(super) attempts: u32,
+    #[serde(default)]
+    pub(super) circuit: Circuit,
+    /// How often somebody took it.
+    #[serde(default)]
+    pub(super) epoch: u64,
+    /// Whether the last one who did has not settled it: then it is due when the lease ends.
+    #[serde(default)]
+    pub(super) is_taken: bool,
 }
 
-/// The callbacks that these entries of a run ask for. A replay calls nobody.
-pub(crate) fn callbacks(birth: &Birth, entries: &[Entry]) -> Vec<Callback> {
-    let url = birth.callback_url.as_ref().filter(|_| !birth.is_replay());
-    let Some(url) = url else { return Vec::new() };
-    let asks = entries.iter().filter(
-        |entry| matches!(&entry.event, Event::InterruptRequested(asked) if asked.kind.is_asked()),
-    );
-    let callback = |entry: &Entry| Callback {
-        sequence: entry.sequence,
-        webhook: Webhook {
-            id: format!("cb_{}", EventId::of(&birth.run_id, entry.sequence)).into(),
-            scope: Scope::of(birth),
-            url: url.clone(),
+impl Callback {
+    pub fn new(run: RunId, sequence: u64, url: String, asked_at: Timestamp) -> Self {
+        let circuit = Circuit::default();
+        Self { run, sequence, url, asked_at, attempts: 0, circuit, epoch: 0, is_taken: false }
+    }
+
+    /// As it is written with the append that asks. The run stays until it is settled.
+    pub fn change(&self, place: &Scope) -> Result<RecordChange, StoreError> {
+        self.put(place, self.asked_at)
+    }
+
+    pub(super) fn put(&self, place: &Scope, due_at: Timestamp) -> Result<RecordChange, StoreError> {
+        let key = Key::of([self.id().as_str()]);
+        let put = RecordChange::put(Kind::Callback, key, place.clone(), self)?;
+        let put = put.due(Some(due_at)).retaining_run(&self.run);
+        Ok(if self.is_taken { put.indexed(TAKEN, YES) } else { put })
+    }
+
+    fn id(&self) -> String {
+        format!("cb_{}", EventId::of(&self.run, self.sequence))
+    }
+
+    pub(super) fn webhook(self, place: &Scope) -> Webhook {
+        Webhook {
+            id: self.id().into(),
+            scope: place.clone(),
+            url: self.url,
             events: EventFilter::none(),
             tags: Vec::new(),
             care: Care::Durable,
             fingerprint: String::new(),
-            created_at: entry.at,
+            created_at: self.asked_at,
             since: LogPosition::default(),
-            circuit: Circuit::default(),
-        },
+            circuit: self.circuit,
+        }
+    }
+}
+
+/// The callbacks that these entries of a run ask for. A replay calls nobody.
+pub(crate) fn callbacks(birth: &Birth, entries: &[Entry]) -> Result<Vec<RecordChange>, StoreError> {
+    let url = birth.callback_url.as_ref().filter(|_| !birth.is_replay());
+    let Some(url) = url else { return Ok(Vec::new()) };
+    let place = Scope::of(birth);
+    let asks = entries.iter().filter(
+        |entry| matches!(&entry.event, Event::InterruptRequested(asked) if asked.kind.is_asked()),
+    );
+    let callback = |entry: &Entry| {
+        Callback::new(birth.run_id.clone(), entry.sequence, url.clone(), entry.at).change(&place)
     };
     asks.map(callback).collect()
 }
@@ -130,12 +174,11 @@ impl Courier {
         let unsigned = |_| "the question cannot be signed".to_owned();
         let (signer, place) = (self.signer(), Scope::of(run.birth()));
         // Where a token is not enough to answer, none is handed out.
-        let token = match question.requires_auth {
-            true => None,
-            false => {
-                let signed = signer.token(&place.realm(), run.id(), &question, at).await;
-                Some(signed.map_err(unsigned)?)
-            }
+        let token = if question.requires_auth {
+            None
+        } else {
+            let signed = signer.token(&place.realm(), run.id(), &question, at).await;
+            Some(signed.map_err(unsigned)?)
         };
         let secret = signer.secret(&place).await.map_err(unsigned)?;
         let body = serde_json::to_string(&body(delivery, &run, question, token));

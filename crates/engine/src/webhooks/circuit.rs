@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use callboard_protocol::Timestamp;
 
-use super::port::Care;
+use super::webhook::Care;
 
 /// Failures in a row that open the circuit.
 const TRIPS: u32 = 4;
@@ -21,7 +21,7 @@ const WINDOW: Duration = Duration::from_secs(7 * 86_400);
 /// What is known of a webhook's receiver.
 ///
 /// Stored as JSON. An old reader ignores fields that it does not know; a new reader defaults those that an old
-/// record lacks; an old writer drops what it does not know, so a field that must not be lost needs a column.
+/// record lacks; an old writer drops what it does not know, so a field that must not be lost needs a record of its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Circuit {

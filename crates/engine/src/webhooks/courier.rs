@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -11,16 +11,21 @@ use callboard_protocol::{Timestamp, WebhookId};
 
 use super::callback::SignCallbacks;
 use super::circuit::Circuit;
+use super::delivery::DeadLetter;
 use super::fate::oldest_kept;
 use super::filter::{EventFilter, UnknownPattern};
 use super::plan::Audience;
-use super::port::{Care, DeadLetter, LogPosition, Secret, Webhook, Webhooks};
+use super::records::Webhooks;
+use super::webhook::{Care, Secret, Webhook};
 use crate::deliver::{Deliver, DeliverError};
 use crate::engine::Engine;
-use crate::store::{Scope, StoreError};
+use crate::logs::LogPosition;
+use crate::store::{Scope, Store, StoreError};
 
 /// The longest sleep between two looks. Hints come from this process only; others append too.
 const LONGEST_SLEEP: Duration = Duration::from_secs(2);
+/// Nobody waits for dead letters to be forgotten.
+const FORGETS_EVERY: Duration = Duration::from_secs(60);
 
 /// Brings events to those who subscribed to them. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -31,13 +36,15 @@ pub struct Courier {
 #[derive(Debug)]
 struct Inner {
     engine: Engine,
-    webhooks: Arc<dyn Webhooks>,
+    webhooks: Webhooks,
     deliver: Arc<dyn Deliver>,
     signer: Arc<dyn SignCallbacks>,
     /// Says that there may be something to do, other than a log that has grown.
     wake: Notify,
     /// Whether a log that grows is worth a look. Where nobody listens, runs must not pay for it.
     is_heard: AtomicBool,
+    /// When to look for dead letters whose time is over.
+    forgets_at: AtomicI64,
     sending: AtomicUsize,
 }
 
@@ -68,20 +75,26 @@ impl Courier {
     /// Runs on the engine's clock and tasks, and stops with it.
     pub fn new(
         engine: Engine,
-        webhooks: Arc<dyn Webhooks>,
+        store: Arc<dyn Store>,
         deliver: Arc<dyn Deliver>,
         signer: Arc<dyn SignCallbacks>,
     ) -> Self {
         let inner = Inner {
             engine,
-            webhooks,
+            webhooks: Webhooks::new(store),
             deliver,
             signer,
             wake: Notify::new(),
             is_heard: AtomicBool::new(false),
+            forgets_at: AtomicI64::new(0),
             sending: AtomicUsize::new(0),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Frees what another process held, for one that knows that it is the only one. To be called before [`Self::start`].
+    pub async fn void_leases(&self) -> Result<(), StoreError> {
+        self.inner.webhooks.void_leases().await
     }
 
     /// Begins to plan and send.
@@ -144,6 +157,11 @@ impl Courier {
 
     /// Plans what has happened and begins what is due; answers when to look again.
     pub async fn tick(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        if self.inner.forgets_at.load(Ordering::Relaxed) <= now.as_millis() {
+            let is_full = self.inner.webhooks.forget_dead_letters(now).await?;
+            let next = if is_full { now } else { now.plus(FORGETS_EVERY) };
+            self.inner.forgets_at.store(next.as_millis(), Ordering::Relaxed);
+        }
         let audience = self.plan_due(now).await?;
         self.inner.is_heard.store(audience == Audience::Somebody, Ordering::Relaxed);
         match audience {
@@ -175,8 +193,8 @@ impl Courier {
         }
     }
 
-    pub(super) fn webhooks(&self) -> &dyn Webhooks {
-        &*self.inner.webhooks
+    pub(super) fn webhooks(&self) -> &Webhooks {
+        &self.inner.webhooks
     }
 
     pub(super) fn engine(&self) -> &Engine {

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use callboard_core::backoff;
 use callboard_protocol::Timestamp;
 
-use super::port::{Care, Delivery, Fate, Others, Settlement};
+use super::delivery::{Delivery, Fate, Others, Settlement};
+use super::webhook::Care;
 
 /// With the waits between them the last attempt is an hour and a half after the first.
 const MOST_ATTEMPTS: u32 = 10;
@@ -12,7 +14,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(10);
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
 /// How long a dead letter is kept.
-const DEAD_LETTERS_KEPT: Duration = Duration::from_secs(30 * 86_400);
+pub(super) const DEAD_LETTERS_KEPT: Duration = Duration::from_secs(30 * 86_400);
 
 /// Decides what to write after an attempt; a failure says why.
 pub(super) fn settle(
@@ -33,16 +35,7 @@ pub(super) fn settle(
             (fate_of_failed(delivery, reason, others, at), circuit, others)
         }
     };
-    Settlement {
-        delivery: delivery.id,
-        webhook: webhook.id.clone(),
-        epoch: delivery.epoch,
-        at,
-        fate,
-        circuit,
-        others,
-        forget_before: oldest_kept(at),
-    }
+    Settlement { at, fate, circuit, others }
 }
 
 /// Dead letters from before this are no longer shown.
@@ -63,8 +56,7 @@ fn fate_of_failed(delivery: &Delivery, reason: String, others: Others, at: Times
 }
 
 fn wait_after(attempts: u32) -> Duration {
-    let doublings = attempts.saturating_sub(1).min(16);
-    FIRST_WAIT.saturating_mul(1 << doublings).min(LONGEST_WAIT)
+    backoff(FIRST_WAIT, LONGEST_WAIT, attempts.saturating_sub(1))
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use sha2::Sha256;
 
 use callboard_protocol::{RunId, Timestamp, hex};
 
-use super::port::{Delivery, Secret};
+use super::delivery::Delivery;
+use super::webhook::Secret;
 use crate::deliver::Parcel;
 use crate::store::Recorded;
 

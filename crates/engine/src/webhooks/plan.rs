@@ -3,11 +3,13 @@
 use callboard_protocol::Timestamp;
 
 use super::courier::Courier;
-use super::port::{Care, Logged, Plan, Planned, Webhook};
+use super::delivery::{Plan, Planned};
+use super::webhook::{Care, Webhook};
+use crate::logs::Logged;
 use crate::store::StoreError;
 
 /// Events looked at in one transaction. More would keep other writers waiting; fewer cost more commits.
-const BATCH: usize = 256;
+const BATCH: u64 = 256;
 
 /// Whether anybody listens at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,14 +28,17 @@ impl Courier {
                     if unplanned.has_callbacks { Audience::Somebody } else { Audience::Nobody };
                 return Ok(audience);
             }
-            let Some(last) = unplanned.events.last() else { return Ok(Audience::Somebody) };
+            let (from, to) = (unplanned.cursor, unplanned.until);
+            if from == to {
+                return Ok(Audience::Somebody);
+            }
             let plan = Plan {
-                from: unplanned.cursor,
-                to: last.position,
+                from,
+                to,
                 at: now,
                 deliveries: deliveries(&unplanned.webhooks, &unplanned.events, now),
             };
-            let is_last = unplanned.events.len() < BATCH;
+            let is_last = to.0 - from.0 < BATCH;
             // Whoever was faster has planned the same; what is left is read again.
             let is_ours = self.webhooks().plan_deliveries(plan).await?;
             if is_ours && is_last {
@@ -49,7 +54,7 @@ fn deliveries(webhooks: &[Webhook], events: &[Logged], now: Timestamp) -> Vec<Pl
     news.flat_map(|event| {
         let listeners =
             webhooks.iter().filter(move |webhook| is_reached(webhook, now) && webhook.wants(event));
-        listeners.map(|webhook| Planned { webhook: webhook.id.clone(), event: event.position })
+        listeners.map(|webhook| Planned::of(&webhook.id, event))
     })
     .collect()
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use callboard_protocol::Timestamp;
 
 use super::courier::Courier;
+use super::delivery::{Delivery, Fate, TakeRequest};
 use super::fate::settle;
 use super::parcel::{WITHIN, pack};
-use super::port::{Delivery, Fate, TakeRequest};
 use crate::deliver::DeliverError;
 use crate::store::StoreError;
 
@@ -84,7 +84,7 @@ impl Courier {
         }
         let has_just_failed =
             settlement.circuit.has_failed() && !delivery.webhook.circuit.has_failed();
-        match self.webhooks().settle_delivery(settlement).await {
+        match self.webhooks().settle_delivery(&delivery, &settlement).await {
             Ok(true) if has_just_failed => {
                 tracing::warn!(webhook = %delivery.webhook.id, "webhook failed too often; it gets nothing more");
             }

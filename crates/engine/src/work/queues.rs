@@ -32,14 +32,15 @@ pub struct Queues {
 #[derive(Debug)]
 struct Inner {
     engine: Engine,
-    work: Arc<dyn Work>,
+    work: Work,
     /// Says that somebody may have been resumed.
     wake: Notify,
 }
 
 impl Queues {
     /// Runs on the engine's clock and tasks, and stops with it.
-    pub fn new(engine: Engine, work: Arc<dyn Work>) -> Self {
+    pub fn new(engine: Engine) -> Self {
+        let work = Work::new(Arc::clone(&engine.inner.store));
         Self { inner: Arc::new(Inner { engine, work, wake: Notify::new() }) }
     }
 
@@ -57,7 +58,7 @@ impl Queues {
         self.inner.wake.notify_one();
     }
 
-    pub fn work(&self) -> &Arc<dyn Work> {
+    pub fn work(&self) -> &Work {
         &self.inner.work
     }
 
@@ -131,8 +132,7 @@ impl Queues {
             ..Order::new(Target::Workflow(workflow.clone()), owner.clone(), *mode)
         };
         let change = WorkChange { scope, item, expected: work.version, waits: None };
-        let port = Arc::clone(&self.inner.work);
-        engine.fire_work(port, WorkMove::new(change, queue), order, None).await?;
+        engine.fire_work(WorkMove::new(change, queue), order, None).await?;
         Ok(None)
     }
 }

@@ -1,14 +1,20 @@
 //! Every feature that writes, with processes that die before and after each of its writes: once and twice in a row, with
 //! one process and with two. Whoever got no answer asks again, and readers see what they see undisturbed.
 
+mod access;
+mod beside;
+mod budgets;
 mod careless;
+mod heartbeats;
 mod memory;
 mod process;
 mod prompts;
 mod runs;
 mod scenario;
 mod schedules;
+mod standing;
 mod triggers;
+mod webhooks;
 
 use std::collections::BTreeSet;
 
@@ -33,29 +39,33 @@ macro_rules! features {
 }
 
 features! {
+    access: access::Access,
+    beside_runs: beside::Beside,
+    budgets: budgets::BudgetDays,
     files: memory::WorkspaceFiles,
+    heartbeats: heartbeats::Looks::default(),
     inbound_deliveries: triggers::InboundDeliveries,
     memory: memory::Memories,
+    outbound_deliveries: webhooks::OutboundDeliveries,
     outward_calls: runs::OutwardCalls,
     prompts: prompts::PromptVersions,
     retention: runs::Retention,
     runs: runs::Runs,
     schedules: schedules::FiringSchedules,
+    standing: standing::Standing,
 }
 
 /// Kinds of records that no scenario writes, with the reason.
-const UNCOVERED: &[(Kind, &str)] = &[];
+const UNCOVERED: &[(Kind, &str)] = &[
+    (Kind::CodingSession, "written by who drives a coding agent, under the claim of the run"),
+    (Kind::Callback, "webhooks/callbacks.rs dies at each of its writes"),
+    (Kind::Strikes, "counts deaths: stuck.rs has processes that die of a run"),
+    (Kind::WebhookDeadLetter, "written with the outcome of its delivery, which is covered"),
+];
 
 /// Calls of the store that write something else than a batch.
-const OTHER_WRITES: [&str; 7] = [
-    "abandon_effect",
-    "begin_effect",
-    "claim",
-    "release",
-    "remove_ended",
-    "renew",
-    "settle_effect",
-];
+const OTHER_WRITES: [&str; 6] =
+    ["begin_effect", "claim", "release", "remove_ended", "renew", "settle_effect"];
 
 #[tokio::test(start_paused = true)]
 async fn every_kind_of_record_is_written_by_a_feature_that_is_covered() {

@@ -9,7 +9,7 @@ use callboard_engine::{
 };
 use callboard_protocol::{Owner, Timestamp};
 
-use crate::sim::{DoomedStore, Fate, SimClock, ended, host};
+use crate::sim::{Fate, SimClock, doomed_store, ended, host};
 
 const AGENT: &str = "vendor.acme.desk.assistant";
 
@@ -27,7 +27,7 @@ fn change(expected: u64) -> DeploymentChange {
     }
 }
 
-fn telling() -> Telling {
+pub(crate) fn telling() -> Telling {
     let definition = json!({
         "id": "deployment", "name": "Deployment", "version": "1.0",
         "nodes": [{ "id": "tell", "typeId": "callboard.statement", "name": "Tell",
@@ -48,14 +48,18 @@ fn telling() -> Telling {
 async fn a_change_is_told_of_once_whenever_its_maker_dies() {
     for fate in [Fate::Live, Fate::DieBefore(1), Fate::DieAfter(1), Fate::Oversleep(1)] {
         let (shared, clock) = (Arc::new(InMemoryStore::new()), SimClock::new());
-        let first = host("first", DoomedStore::new(shared.clone(), fate), clock.clone(), &[]);
-        let done = first.deploy(shared.clone(), change(0), telling(), None).await.unwrap();
-        let _second = host("second", DoomedStore::new(shared.clone(), Fate::Live), clock, &[]);
+        let first = host("first", doomed_store(shared.clone(), fate), clock.clone(), &[]);
+        let done = first
+            .deploy(Deployments::new(shared.clone()), change(0), telling(), None)
+            .await
+            .unwrap();
+        let _second = host("second", doomed_store(shared.clone(), Fate::Live), clock, &[]);
         let log = ended(&shared, &done.run).await;
         let told = log.iter().filter(|event| event.kind == "deployment.promoted");
         assert_eq!(told.count(), 1, "{fate:?}: {log:?}");
         assert_eq!(log.last().map(|event| event.kind.as_str()), Some("run.completed"), "{fate:?}");
-        let kept = shared.deployment(&realm(), &AGENT.into()).await.unwrap();
+        let kept =
+            Deployments::new(shared.clone()).deployment(&realm(), &AGENT.into()).await.unwrap();
         assert_eq!(kept.map(|kept| kept.version), Some(1), "{fate:?}");
     }
 }
@@ -63,8 +67,8 @@ async fn a_change_is_told_of_once_whenever_its_maker_dies() {
 #[tokio::test(start_paused = true)]
 async fn a_change_that_came_too_late_starts_no_run() {
     let (shared, clock) = (Arc::new(InMemoryStore::new()), SimClock::new());
-    let engine = host("first", DoomedStore::new(shared.clone(), Fate::Live), clock, &[]);
-    engine.deploy(shared.clone(), change(0), telling(), None).await.unwrap();
-    let late = engine.deploy(shared.clone(), change(0), telling(), None).await;
+    let engine = host("first", doomed_store(shared.clone(), Fate::Live), clock, &[]);
+    engine.deploy(Deployments::new(shared.clone()), change(0), telling(), None).await.unwrap();
+    let late = engine.deploy(Deployments::new(shared.clone()), change(0), telling(), None).await;
     assert!(matches!(late, Err(EngineError::Store(StoreError::Moved { .. }))), "{late:?}");
 }

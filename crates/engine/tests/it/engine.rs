@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use callboard_core::{ConformanceNodes, Outcome, Refusal, RetryClass};
 use callboard_engine::{
-    Activities, Activity, Call, Catalog, Engine, EngineError, Filter, InMemoryStore, Order,
+    Activities, Activity, Batch, Call, Catalog, Engine, EngineError, Filter, InMemoryStore, Order,
     Recorded, Store, VersionError,
 };
 use callboard_protocol::{DrainPolicy, Failure, Object, RunId, RunStatus};
 
-use crate::sim::{DoomedStore, Fate, LEASE, SimClock, ended, host, host_with, order, scope};
+use crate::sim::{Fate, LEASE, SimClock, doomed_store, ended, host, host_with, order, scope};
 
 fn workflow(id: &str, nodes: Value, edges: Value) -> String {
     json!({
@@ -45,8 +45,7 @@ struct World {
 fn world(definitions: &[String]) -> World {
     let store = Arc::new(InMemoryStore::default());
     let clock = SimClock::new();
-    let engine =
-        host("one", DoomedStore::new(store.clone(), Fate::Live), clock.clone(), definitions);
+    let engine = host("one", doomed_store(store.clone(), Fate::Live), clock.clone(), definitions);
     World { store, clock, engine, definitions: definitions.to_vec() }
 }
 
@@ -176,7 +175,7 @@ async fn a_shutdown_gives_runs_back_and_another_host_goes_on_without_a_takeover(
     let definitions = world.definitions.clone();
     let _second = host(
         "two",
-        DoomedStore::new(world.store.clone(), Fate::Live),
+        doomed_store(world.store.clone(), Fate::Live),
         world.clock.clone(),
         &definitions,
     );
@@ -347,7 +346,7 @@ async fn a_run_from_a_newer_build_is_refused_and_left_alone() {
         exclusive: false,
         outcome: None,
     };
-    world.store.create(new).await.unwrap();
+    world.store.commit(Batch::of_run(new)).await.unwrap();
     tokio::time::sleep(LEASE * 3).await;
     let future: RunId = "run_future".into();
     assert!(log_of(&world.store, &future).await.is_empty(), "nobody here may drive it");
@@ -422,7 +421,7 @@ async fn a_node_whose_activity_panics_has_failed() {
     let (store, clock) = (Arc::new(InMemoryStore::default()), SimClock::new());
     let activities = Activities::default().with("test.panics", Arc::new(Panics));
     let definition = workflow("faulty", json!([node("only", "test.panics", json!({}))]), json!([]));
-    let doomed = DoomedStore::new(store.clone(), Fate::Live);
+    let doomed = doomed_store(store.clone(), Fate::Live);
     let engine = host_with("one", doomed, store.clone(), clock, &[definition], activities);
     let run = engine.create(order("faulty", Object::new(), Object::new()), None).await.unwrap().run;
     let log = ended(&store, &run).await;
@@ -435,7 +434,7 @@ async fn a_node_whose_activity_panics_has_failed() {
 #[tokio::test(start_paused = true)]
 async fn a_run_whose_driver_panics_is_taken_up_again() {
     let (store, clock) = (Arc::new(InMemoryStore::default()), SimClock::new());
-    let doomed = DoomedStore::new(store.clone(), Fate::Panic(2));
+    let doomed = doomed_store(store.clone(), Fate::Panic(2));
     let engine = host("one", doomed, clock, &[sleeper()]);
     let run =
         engine.create(order("sleeper", Object::new(), Object::new()), None).await.unwrap().run;

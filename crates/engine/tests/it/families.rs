@@ -14,7 +14,9 @@ use callboard_engine::{
 };
 use callboard_protocol::{ForkMode, Object, Owner, RunId, RunStatus};
 
-use crate::sim::{DoomedStore, Fate, LEASE, SimClock, ended, host_with, order, scope};
+use crate::sim::{
+    DoomedStore, Fate, LEASE, SimClock, doomed_store, ended, host_with, order, scope,
+};
 
 /// Calls that were really made, by their ids.
 type Made = Arc<Mutex<BTreeMap<String, usize>>>;
@@ -75,7 +77,7 @@ impl Stage {
     }
 
     pub(crate) fn host(&self, name: &str, fate: Fate) -> (Engine, Arc<DoomedStore>) {
-        let store = DoomedStore::new(self.shared.clone(), fate);
+        let store = doomed_store(self.shared.clone(), fate);
         let caller = Caller { made: self.made.clone(), on_unknown: self.on_unknown };
         let activities = Activities::default().with("test.caller", Arc::new(caller));
         let engine = host_with(

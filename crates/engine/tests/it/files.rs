@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use callboard_core::{Outcome, SecretText};
 use callboard_engine::{
     Activities, Activity, Call, Condition, FileDraft, FileError, Files, ForkOrder, KeyMode,
-    Overlay, Recorded, Secrets as _,
+    Overlay, Recorded, Secrets,
 };
 use callboard_protocol::{FileVersion, ForkMode, Owner, RunId};
 
@@ -120,7 +120,7 @@ async fn a_secret_that_the_run_resolved_is_not_kept() {
     let world = World::filing(&[workflow("leak", &[writes]), workflow("look", &[filer("a", &[])])]);
     let value = SecretText::new("plain-words-nobody-would-guess".to_owned());
     let (name, at) = ("crm".into(), Default::default());
-    world.shared.put_secret(&scope(), &name, value.into(), at).await.unwrap();
+    Secrets::new(world.shared.clone()).put_secret(&scope(), &name, value.into(), at).await.unwrap();
     let (engine, _) = world.host("host", Fate::Live);
     let run = start(&engine, "leak").await;
     ended(&world.shared, &run).await;

@@ -10,7 +10,9 @@ use callboard_core::{Refusal, Resolution, Via};
 use callboard_engine::{Engine, EngineError, InMemoryStore, Recorded, Store};
 use callboard_protocol::{Object, RunId};
 
-use crate::sim::{DoomedStore, Fate, LEASE, SimClock, ended, host, open_questions, order, scope};
+use crate::sim::{
+    DoomedStore, Fate, LEASE, SimClock, doomed_store, ended, host, open_questions, order, scope,
+};
 use crate::simulation::{Case, Hosts, case, check_log, edge, node, survives_everything};
 
 /// Two hosts on one store, of which the first may meet its fate.
@@ -41,7 +43,7 @@ impl World {
         let shared = Arc::new(InMemoryStore::default());
         let clock = SimClock::new();
         let definitions = [case.source.clone()];
-        let doomed = DoomedStore::new(shared.clone(), fate);
+        let doomed = doomed_store(shared.clone(), fate);
         let first = host("first", doomed.clone(), clock.clone(), &definitions);
         let mut world =
             Self { shared, clock, definitions, doomed, first: Some(first), second: None };
@@ -52,7 +54,7 @@ impl World {
     }
 
     fn start_second(&mut self) {
-        let living = DoomedStore::new(self.shared.clone(), Fate::Live);
+        let living = doomed_store(self.shared.clone(), Fate::Live);
         let second = host("second", living, self.clock.clone(), &self.definitions);
         self.second.get_or_insert(second);
     }

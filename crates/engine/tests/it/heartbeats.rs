@@ -8,16 +8,15 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use callboard_engine::{
-    Activities, Clock, DueHeartbeats, Filter, Heartbeat, HeartbeatEvent, Heartbeats, InMemoryStore,
-    KeyMode, NewHeartbeat, NewRun, Observe, ObserveError, Probe, Pulse, Roster, Scope, Store,
-    StoreError,
+    Activities, Filter, Heartbeat, HeartbeatEvent, Heartbeats, InMemoryStore, KeyMode,
+    NewHeartbeat, Observe, ObserveError, Probe, Pulse, Roster, Store,
 };
 use callboard_protocol::{
-    AgentRosterEntry, HeartbeatId, HeartbeatSkip, HeartbeatStatus, Object, Owner, Timestamp,
+    AgentRosterEntry, HeartbeatSkip, HeartbeatStatus, Object, Owner, Timestamp,
 };
 
 use crate::roster::member;
-use crate::sim::{DoomedStore, Fate, SimClock, host_with, scope};
+use crate::sim::{Fate, SimClock, doomed_store, host_with, scope};
 
 /// What there is to be seen: a number that a test sets, after as long as a test says.
 #[derive(Debug, Default)]
@@ -52,50 +51,6 @@ impl Outside {
     }
 }
 
-#[async_trait]
-impl Heartbeats for DoomedStore {
-    async fn add_heartbeat(&self, heartbeat: Heartbeat) -> Result<(), StoreError> {
-        self.inner.add_heartbeat(heartbeat).await
-    }
-
-    async fn heartbeat(
-        &self,
-        scope: &Scope,
-        id: &HeartbeatId,
-    ) -> Result<Option<Heartbeat>, StoreError> {
-        self.live().await;
-        self.inner.heartbeat(scope, id).await
-    }
-
-    async fn heartbeats(&self, scope: &Scope) -> Result<Vec<Heartbeat>, StoreError> {
-        self.live().await;
-        self.inner.heartbeats(scope).await
-    }
-
-    async fn remove_heartbeat(&self, scope: &Scope, id: &HeartbeatId) -> Result<bool, StoreError> {
-        self.live().await;
-        self.inner.remove_heartbeat(scope, id).await
-    }
-
-    async fn due_heartbeats(
-        &self,
-        at: Timestamp,
-        most: usize,
-    ) -> Result<DueHeartbeats, StoreError> {
-        self.live().await;
-        self.inner.due_heartbeats(at, most).await
-    }
-
-    async fn advance_heartbeat(
-        &self,
-        heartbeat: Heartbeat,
-        expected: u64,
-        run: Option<NewRun>,
-    ) -> Result<(), StoreError> {
-        self.write(self.inner.advance_heartbeat(heartbeat, expected, run)).await
-    }
-}
-
 struct World {
     store: Arc<InMemoryStore>,
     clock: Arc<SimClock>,
@@ -109,7 +64,7 @@ impl World {
     }
 
     fn host(&self, name: &str, fate: Fate) -> Pulse {
-        let store = DoomedStore::new(self.store.clone(), fate);
+        let store = doomed_store(self.store.clone(), fate);
         let definition = |id: &str, kind: &str, inputs: serde_json::Value| {
             json!({
                 "id": id, "name": id, "version": "1.0", "variables": [], "edges": [], "triggers": [],
@@ -143,7 +98,7 @@ impl World {
     }
 
     async fn seen(&self, id: &str) -> Heartbeat {
-        self.store.heartbeat(&scope(), &id.into()).await.unwrap().unwrap()
+        Heartbeats::new(self.store.clone()).heartbeat(&scope(), &id.into()).await.unwrap().unwrap()
     }
 }
 
@@ -237,7 +192,10 @@ async fn a_paused_member_and_a_paused_heartbeat_fire_nothing() {
     let world = World::new();
     let host = world.host("one", Fate::Live);
     let entry = AgentRosterEntry { enabled: false, ..member("host:a", &["quick"]) };
-    world.store.hire(KeyMode::Live, entry, Timestamp::default()).await.unwrap();
+    Roster::new(world.store.clone())
+        .hire(KeyMode::Live, entry, Timestamp::default())
+        .await
+        .unwrap();
     host.add(NewHeartbeat { roster_id: Some("host:a".into()), ..watch("h", "quick") })
         .await
         .unwrap();
@@ -245,9 +203,8 @@ async fn a_paused_member_and_a_paused_heartbeat_fire_nothing() {
     world.outside.set(1);
     nap(20).await;
     assert_eq!(world.runs().await, 0);
-    world
-        .store
-        .change(KeyMode::Live, member("host:a", &["quick"]), 1, world.clock.now())
+    Roster::new(world.store.clone())
+        .change(KeyMode::Live, member("host:a", &["quick"]), 1)
         .await
         .unwrap();
     world.outside.set(2);
@@ -266,7 +223,10 @@ async fn what_is_skipped_is_told_with_its_reason() {
     let host = world.host("one", Fate::Live);
     let mut told = host.listen();
     let entry = AgentRosterEntry { enabled: false, ..member("host:a", &["quick"]) };
-    world.store.hire(KeyMode::Live, entry, Timestamp::default()).await.unwrap();
+    Roster::new(world.store.clone())
+        .hire(KeyMode::Live, entry, Timestamp::default())
+        .await
+        .unwrap();
     host.add(NewHeartbeat { roster_id: Some("host:a".into()), ..watch("paused", "quick") })
         .await
         .unwrap();
@@ -295,9 +255,9 @@ async fn with_two_hosts_a_change_starts_one_run_whoever_dies() {
     }
     for fate in fates {
         let world = World::new();
-        let first = world.host("first", fate);
-        let _second = world.host("second", Fate::Live);
-        first.add(watch("h", "quick")).await.unwrap();
+        let _first = world.host("first", fate);
+        let second = world.host("second", Fate::Live);
+        second.add(watch("h", "quick")).await.unwrap();
         nap(15).await;
         for change in 1..=3 {
             world.outside.set(change);

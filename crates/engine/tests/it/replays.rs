@@ -17,7 +17,7 @@ use callboard_protocol::{
 };
 
 use crate::sim::{
-    Chatter, DoomedStore, Fate, SimClock, ended, fixtures, host_with, open_questions, order, scope,
+    Chatter, Fate, SimClock, doomed_store, ended, fixtures, host_with, open_questions, order, scope,
 };
 
 /// Simulated, and longer than the longest fixture: reached only by a run that is stuck.
@@ -61,7 +61,7 @@ impl World {
         let calls = Arc::new(AtomicUsize::new(0));
         let performed = Activities::default();
         let performed = performed.with("core.ai.callPrompt", Arc::new(Counted(calls.clone())));
-        let living = DoomedStore::new(store.clone(), Fate::Live);
+        let living = doomed_store(store.clone(), Fate::Live);
         let clock = SimClock::new();
         let engine = host_with("host", living, store.clone(), clock, definitions, performed);
         Self { store, engine, calls }

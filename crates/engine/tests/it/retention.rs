@@ -11,7 +11,7 @@ use callboard_engine::{
 };
 use callboard_protocol::{ForkMode, Object, Owner, RunId};
 
-use crate::sim::{DoomedStore, Fate, SimClock, ended, host, order, scope};
+use crate::sim::{Fate, SimClock, doomed_store, ended, host, order, scope};
 use crate::simulation::node;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -29,7 +29,7 @@ async fn a_run_goes_when_its_time_is_over_and_not_before() {
     let definition = json!({ "id": "plain", "name": "plain", "version": "1.0", "edges": [],
         "triggers": [], "variables": [], "metadata": {}, "settings": {},
         "nodes": [node("only", "core.noop", json!({}))] });
-    let doomed = DoomedStore::new(store.clone(), Fate::Live);
+    let doomed = doomed_store(store.clone(), Fate::Live);
     let engine = host("one", doomed, clock.clone(), &[definition.to_string()]);
     // Shorter than the protocol allows is as short as it allows.
     let sweeper = Sweeper::new(engine.clone(), DAY);

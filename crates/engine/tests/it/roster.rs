@@ -14,7 +14,7 @@ use callboard_protocol::{
     WorkflowId,
 };
 
-use crate::sim::{DoomedStore, Fate, SimClock, ended, host, order, scope};
+use crate::sim::{Fate, SimClock, doomed_store, ended, host, order, scope};
 
 pub(crate) fn member(id: &str, workflows: &[&str]) -> AgentRosterEntry {
     AgentRosterEntry {
@@ -50,9 +50,12 @@ pub(crate) fn noop() -> String {
 async fn hired(entries: &[AgentRosterEntry]) -> (Arc<InMemoryStore>, Engine, Arc<SimClock>) {
     let (shared, clock) = (Arc::new(InMemoryStore::new()), SimClock::new());
     for (hired_at, entry) in (1..).zip(entries) {
-        shared.hire(KeyMode::Live, entry.clone(), Timestamp::from_millis(hired_at)).await.unwrap();
+        Roster::new(shared.clone())
+            .hire(KeyMode::Live, entry.clone(), Timestamp::from_millis(hired_at))
+            .await
+            .unwrap();
     }
-    let doomed = DoomedStore::new(shared.clone(), Fate::Live);
+    let doomed = doomed_store(shared.clone(), Fate::Live);
     let engine = host("first", doomed, clock.clone(), &[noop()]);
     (shared, engine, clock)
 }
@@ -89,14 +92,14 @@ async fn a_fire_is_for_the_enabled_owner_that_was_hired_first() {
 #[tokio::test(start_paused = true)]
 async fn where_every_owner_is_paused_nobody_fires_and_where_there_is_none_anybody_may() {
     let paused = AgentRosterEntry { enabled: false, ..member("host:a", &["campaign"]) };
-    let (shared, engine, clock) = hired(std::slice::from_ref(&paused)).await;
+    let (shared, engine, _) = hired(std::slice::from_ref(&paused)).await;
     let ours = owner("default", None);
     assert_eq!(fire(&engine, &ours, None).await, Fire::Paused);
     // Resumed between two fires: the second sees it.
     let resumed = AgentRosterEntry { enabled: true, ..paused };
-    shared.change(KeyMode::Live, resumed, 1, callboard_engine::Clock::now(&*clock)).await.unwrap();
+    Roster::new(shared.clone()).change(KeyMode::Live, resumed, 1).await.unwrap();
     assert_eq!(who(&fire(&engine, &ours, None).await), Some("host:a"));
-    shared.dismiss(&ours, &"host:a".into()).await.unwrap();
+    Roster::new(shared.clone()).dismiss(&ours, &"host:a".into()).await.unwrap();
     assert_eq!(fire(&engine, &ours, None).await, Fire::Unowned);
     assert_eq!(fire(&engine, &owner("globex", None), Some("host:a")).await, Fire::NoSuchMember);
 }
@@ -123,7 +126,7 @@ async fn another_tenants_workspaces_or_kind_of_keys_member_is_nobody() {
 async fn an_attribution_is_told_once_whenever_the_host_dies() {
     for fate in [Fate::Live, Fate::DieBefore(1), Fate::DieAfter(1), Fate::Oversleep(1)] {
         let (shared, clock) = (Arc::new(InMemoryStore::new()), SimClock::new());
-        let doomed = DoomedStore::new(shared.clone(), fate);
+        let doomed = doomed_store(shared.clone(), fate);
         let first = host("first", doomed, clock.clone(), &[noop()]);
         let acting = Acting {
             member: member("host:a", &["campaign"]),
@@ -133,7 +136,7 @@ async fn an_attribution_is_told_once_whenever_the_host_dies() {
         let asked =
             Order { acting: Some(acting), ..order("campaign", Object::new(), Object::new()) };
         let done = first.create(asked, None).await.unwrap();
-        let alive = DoomedStore::new(shared.clone(), Fate::Live);
+        let alive = doomed_store(shared.clone(), Fate::Live);
         let _second = host("second", alive, clock, &[noop()]);
         let log = ended(&shared, &done.run).await;
         let told: BTreeMap<u64, &str> = log
@@ -181,7 +184,7 @@ async fn what_a_members_run_starts_is_paid_for_by_the_member() {
         definition("parent", "core.subWorkflow", json!({ "workflowId": "leaf" })),
         definition("leaf", "core.noop", json!({})),
     ];
-    let doomed = DoomedStore::new(shared.clone(), Fate::Live);
+    let doomed = doomed_store(shared.clone(), Fate::Live);
     let engine = host("first", doomed, clock, &definitions);
     let acting = Some(Acting::by_hand(member("host:a", &["parent"])));
     let parent = Order { acting, ..order("parent", Object::new(), Object::new()) };

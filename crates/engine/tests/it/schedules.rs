@@ -128,7 +128,7 @@ async fn a_slot_that_fires_nothing_cancels_nothing() {
     let schedule = host.add(new).await.unwrap();
     nap(FIVE).await;
     let owner = AgentRosterEntry { enabled: false, ..member("host:sally-1", &["slow"]) };
-    world.store.hire(KeyMode::Live, owner, world.now()).await.unwrap();
+    Roster::new(world.store.clone()).hire(KeyMode::Live, owner, world.now()).await.unwrap();
     nap(FIVE * 4).await;
     let fired = world.fired().await;
     assert_eq!(fired.iter().map(|fired| fired.status).collect::<Vec<_>>(), ["completed"]);

@@ -12,7 +12,7 @@ use callboard_engine::{
 };
 use callboard_protocol::{ChunkMeta, Failure, InterruptKind, Object, RunId};
 
-use crate::sim::{DoomedStore, Fate, SimClock, ended, host_with, order, scope};
+use crate::sim::{Fate, SimClock, doomed_store, ended, host_with, order, scope};
 
 const VALUE: &str = "CANARY-NEVER-TOLD-\"0aB8\"\nmYjPpQe7";
 
@@ -101,7 +101,10 @@ async fn world(way: &str, secret: &str) -> World {
         let end = if name == "of-default" { "" } else { "!" };
         let (value, at) = (SecretText::new(format!("{VALUE}{end}")), Default::default());
         let place = Scope { tenant: tenant.into(), workspace: None, mode };
-        store.put_secret(&place, &name.into(), value.into(), at).await.unwrap();
+        Secrets::new(store.clone())
+            .put_secret(&place, &name.into(), value.into(), at)
+            .await
+            .unwrap();
     }
     let definition = json!({
         "id": "gossip", "name": "gossip", "version": "1.0", "edges": [], "triggers": [],
@@ -111,7 +114,7 @@ async fn world(way: &str, secret: &str) -> World {
             "inputs": {} }],
     });
     let activities = Activities::default().with("acme.gossip", Arc::new(Gossip));
-    let doomed = DoomedStore::new(store.clone(), Fate::Live);
+    let doomed = doomed_store(store.clone(), Fate::Live);
     let definitions = [definition.to_string()];
     let clock = SimClock::new();
     let engine = host_with("one", doomed, store.clone(), clock, &definitions, activities);

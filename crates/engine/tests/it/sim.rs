@@ -11,13 +11,12 @@ use tokio::sync::Notify;
 
 use callboard_core::{ConformanceNodes, Entry, Fact, HostLimits, Outcome as Performed};
 use callboard_engine::{
-    Activities, Activity, Batch, Begun, Call, Catalog, Claim, ClaimRequest, Claimed, Clock, Crowd,
-    Digest, DrivingLimits, DueRecords, EffectClaim, EffectKey, Engine, Filter, Found, Ids,
-    InMemoryStore, InboxFilter, InboxItem, Key, KeyMode, Kind, Listed, MemoryQuery, MemoryRecord,
-    NoAgents, Opened, Options, Order, Outcome, Page, Parts, Record, RecordQuery, Recorded, Scope,
-    SettledEffect, Steady, Store, StoreError, Target,
+    Activities, Activity, Batch, Call, Catalog, Clock, DrivingLimits, Engine, Ids, InMemoryStore,
+    InboxFilter, Intercept, InterceptedStore, KeyMode, Kind, NoAgents, Options, Order, Parts,
+    RecordChange, RecordWrite, Recorded, Scope, Secrets, Steady, Store, StoreCall, StoreError,
+    Target,
 };
-use callboard_protocol::{Event, MemoryId, Object, Owner, RunId, RunStatus, Timestamp};
+use callboard_protocol::{Event, Object, Owner, RunId, Timestamp};
 
 /// Shorter than the fixtures' own time limits, so that a takeover does not make a run too late.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
@@ -104,12 +103,24 @@ pub(crate) enum Fate {
 }
 
 /// One process's view of the shared store.
+pub(crate) type DoomedStore = InterceptedStore<Doom>;
+
+pub(crate) fn doomed_store(inner: Arc<InMemoryStore>, fate: Fate) -> Arc<DoomedStore> {
+    let doom = Doom { inner: inner.clone(), ..Doom::new(fate) };
+    Arc::new(InterceptedStore::new(inner, Arc::new(doom)))
+}
+
+/// What befalls one process at its writes: batches with events or records, and the calls it makes outside.
 #[derive(Debug)]
-pub(crate) struct DoomedStore {
+pub(crate) struct Doom {
     pub(crate) inner: Arc<InMemoryStore>,
     fate: Fate,
-    appends: AtomicU64,
+    writes: AtomicU64,
+    /// Attempts at deliveries whose outcome was written.
+    settled: AtomicU64,
     is_dead: AtomicBool,
+    /// Whether the process dies once the write under way is on disk.
+    dies_after: AtomicBool,
     asleep_until: Mutex<Option<tokio::time::Instant>>,
     pub(crate) died: Notify,
     /// The kind of event that this process cannot read, and how often it was asked to.
@@ -117,34 +128,28 @@ pub(crate) struct DoomedStore {
     pub(crate) unread: AtomicU64,
 }
 
-impl DoomedStore {
-    pub(crate) fn new(inner: Arc<InMemoryStore>, fate: Fate) -> Arc<Self> {
-        Arc::new(Self {
-            inner,
+impl Doom {
+    fn new(fate: Fate) -> Self {
+        Self {
+            inner: Arc::default(),
             fate,
-            appends: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
             is_dead: AtomicBool::new(false),
+            dies_after: AtomicBool::new(false),
             asleep_until: Mutex::default(),
             died: Notify::new(),
             unreadable: Mutex::default(),
             unread: AtomicU64::new(0),
-        })
-    }
-
-    /// Spoils what this process cannot read.
-    fn spoil(&self, entries: &mut [Entry]) {
-        let unreadable = self.unreadable.lock().ok().and_then(|kind| *kind);
-        let mut spoilt = 0;
-        for entry in entries.iter_mut().filter(|entry| Some(entry.event.kind()) == unreadable) {
-            let node = entry.event.node_id().cloned();
-            entry.event = Event::read(entry.event.kind(), node, Value::from("of another build"));
-            spoilt = 1;
         }
-        self.unread.fetch_add(spoilt, Ordering::Relaxed);
     }
 
     pub(crate) fn appends(&self) -> u64 {
-        self.appends.load(Ordering::Relaxed)
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn settled_deliveries(&self) -> u64 {
+        self.settled.load(Ordering::Relaxed)
     }
 
     async fn die(&self) -> ! {
@@ -153,33 +158,8 @@ impl DoomedStore {
         std::future::pending().await
     }
 
-    /// Writes, unless the process meets its fate at this write.
-    pub(crate) async fn write<T>(
-        &self,
-        write: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        self.live().await;
-        let ordinal = self.appends.fetch_add(1, Ordering::Relaxed) + 1;
-        match self.fate {
-            Fate::DieBefore(at) if at == ordinal => self.die().await,
-            Fate::DieAfter(at) if at == ordinal => {
-                write.await?;
-                self.die().await
-            }
-            Fate::Oversleep(at) if at == ordinal => {
-                let until = tokio::time::Instant::now() + LEASE * 3;
-                self.asleep_until.lock().map(|mut asleep| *asleep = Some(until)).ok();
-                self.live().await;
-                write.await
-            }
-            Fate::Panic(at) if at == ordinal => panic!("on command"),
-            Fate::FullFor(writes) if ordinal <= writes => Err(StoreError::Full),
-            _ => write.await,
-        }
-    }
-
     /// A dead process does nothing more, and one that is asleep does nothing now.
-    pub(crate) async fn live(&self) {
+    async fn live(&self) {
         if self.is_dead.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
@@ -190,174 +170,60 @@ impl DoomedStore {
     }
 }
 
+/// Whether a fate counts it: what is only looked at, claimed or remembered is not.
+fn is_counted(call: &StoreCall<'_>) -> bool {
+    let writes = |batch: &Batch| !batch.appends.is_empty() || !batch.records.is_empty();
+    call.batch.map_or(matches!(call.name, "begin_effect" | "settle_effect"), writes)
+}
+
 #[async_trait]
-impl Store for DoomedStore {
-    async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
-        if batch.appends.is_empty() && batch.records.is_empty() {
-            self.live().await;
-            return self.inner.commit(batch).await;
+impl Intercept for Doom {
+    async fn before(&self, call: &StoreCall<'_>) -> Result<(), StoreError> {
+        self.live().await;
+        if !is_counted(call) {
+            return Ok(());
         }
-        self.write(self.inner.commit(batch)).await
+        let ordinal = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
+        self.dies_after.store(self.fate == Fate::DieAfter(ordinal), Ordering::Relaxed);
+        match self.fate {
+            Fate::DieBefore(at) if at == ordinal => self.die().await,
+            Fate::Oversleep(at) if at == ordinal => {
+                let until = tokio::time::Instant::now() + LEASE * 3;
+                self.asleep_until.lock().map(|mut asleep| *asleep = Some(until)).ok();
+                self.live().await;
+                Ok(())
+            }
+            Fate::Panic(at) if at == ordinal => panic!("on command"),
+            Fate::FullFor(writes) if ordinal <= writes => Err(StoreError::Full),
+            _ => Ok(()),
+        }
     }
 
-    async fn get(&self, kind: Kind, key: &Key) -> Result<Option<Record>, StoreError> {
-        self.live().await;
-        self.inner.get(kind, key).await
+    async fn after(&self, call: &StoreCall<'_>) -> Result<(), StoreError> {
+        if call.batch.is_some_and(|batch| batch.records.iter().any(settles_delivery)) {
+            self.settled.fetch_add(1, Ordering::Relaxed);
+        }
+        if is_counted(call) && self.dies_after.load(Ordering::Relaxed) {
+            self.die().await;
+        }
+        Ok(())
     }
 
-    async fn scan(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
-        self.live().await;
-        self.inner.scan(query).await
+    fn spoil(&self, entries: &mut [Entry]) {
+        let unreadable = self.unreadable.lock().ok().and_then(|kind| *kind);
+        let mut spoilt = 0;
+        for entry in entries.iter_mut().filter(|entry| Some(entry.event.kind()) == unreadable) {
+            let node = entry.event.node_id().cloned();
+            entry.event = Event::read(entry.event.kind(), node, Value::from("of another build"));
+            spoilt = 1;
+        }
+        self.unread.fetch_add(spoilt, Ordering::Relaxed);
     }
+}
 
-    async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError> {
-        self.live().await;
-        self.inner.due(kind, at, most).await
-    }
-
-    async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
-        self.live().await;
-        let mut opened = self.inner.open(run).await?;
-        opened.iter_mut().for_each(|opened| self.spoil(&mut opened.entries));
-        Ok(opened)
-    }
-
-    async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError> {
-        self.live().await;
-        let mut tail = self.inner.tail(run, version).await?;
-        self.spoil(&mut tail);
-        Ok(tail)
-    }
-
-    async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<RunStatus>>, StoreError> {
-        self.live().await;
-        self.inner.statuses(runs).await
-    }
-
-    async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
-        self.live().await;
-        self.inner.find(scope, run).await
-    }
-
-    async fn read(
-        &self,
-        scope: &Scope,
-        run: &RunId,
-        from: u64,
-        limit: usize,
-    ) -> Result<Option<Page>, StoreError> {
-        self.live().await;
-        self.inner.read(scope, run, from, limit).await
-    }
-
-    async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
-        self.live().await;
-        self.inner.list(scope, filter).await
-    }
-
-    async fn inbox(
-        &self,
-        scope: &Scope,
-        filter: &InboxFilter,
-    ) -> Result<Vec<InboxItem>, StoreError> {
-        self.live().await;
-        self.inner.inbox(scope, filter).await
-    }
-
-    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
-        self.live().await;
-        self.inner.claim(request).await
-    }
-
-    async fn renew(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<RunId>, StoreError> {
-        self.live().await;
-        self.inner.renew(claims, until).await
-    }
-
-    async fn release(
-        &self,
-        claim: &Claim,
-        seen: Option<u64>,
-        wake_at: Option<Timestamp>,
-    ) -> Result<bool, StoreError> {
-        self.live().await;
-        self.inner.release(claim, seen, wake_at).await
-    }
-
-    async fn strike(&self, run: &RunId) -> Result<u32, StoreError> {
-        self.live().await;
-        self.inner.strike(run).await
-    }
-
-    async fn absolve(&self, run: &RunId) -> Result<(), StoreError> {
-        self.live().await;
-        self.inner.absolve(run).await
-    }
-
-    async fn struck(&self) -> Result<Vec<(RunId, u32)>, StoreError> {
-        self.live().await;
-        self.inner.struck().await
-    }
-
-    async fn changed(&self, run: &RunId, version: u64) {
-        self.live().await;
-        self.inner.changed(run, version).await;
-    }
-
-    async fn find_effect(&self, key: &EffectKey) -> Result<Option<SettledEffect>, StoreError> {
-        self.live().await;
-        self.inner.find_effect(key).await
-    }
-
-    async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
-        self.write(self.inner.begin_effect(effect)).await
-    }
-
-    async fn settle_effect(&self, key: &EffectKey, outcome: String) -> Result<(), StoreError> {
-        self.write(self.inner.settle_effect(key, outcome)).await
-    }
-
-    async fn abandon_effect(&self, key: &EffectKey) -> Result<(), StoreError> {
-        self.live().await;
-        self.inner.abandon_effect(key).await
-    }
-
-    async fn memory_position(&self) -> Result<u64, StoreError> {
-        self.live().await;
-        self.inner.memory_position().await
-    }
-    async fn recall(
-        &self,
-        scope: &Scope,
-        query: &MemoryQuery,
-    ) -> Result<Vec<MemoryRecord>, StoreError> {
-        self.live().await;
-        self.inner.recall(scope, query).await
-    }
-    async fn memory_history(
-        &self,
-        scope: &Scope,
-        id: &MemoryId,
-    ) -> Result<Vec<MemoryRecord>, StoreError> {
-        self.live().await;
-        self.inner.memory_history(scope, id).await
-    }
-    async fn crowded_memory(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
-        self.live().await;
-        self.inner.crowded_memory(most).await
-    }
-    async fn remove_ended(
-        &self,
-        before: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<RunId>, StoreError> {
-        self.live().await;
-        self.inner.remove_ended(before, limit).await
-    }
-    async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
-        self.live().await;
-        self.inner.outcome(key, at).await
-    }
+fn settles_delivery(change: &RecordChange) -> bool {
+    matches!(change.kind, Kind::WebhookDelivery | Kind::Callback)
+        && matches!(change.write, RecordWrite::Delete)
 }
 
 /// An activity that tells three chunks, a second apart, and ends.
@@ -420,8 +286,7 @@ pub(crate) fn host_limited(
     activities: Activities,
     driving: DrivingLimits,
 ) -> Engine {
-    let roster = workflows.clone();
-    let secrets = workflows.clone();
+    let secrets = Secrets::new(workflows.clone());
     let mut catalog = Catalog::new(workflows, ConformanceNodes::On);
     for definition in definitions {
         catalog.load(definition).unwrap_or_else(|error| panic!("{error}\n{definition}"));
@@ -431,7 +296,6 @@ pub(crate) fn host_limited(
         catalog,
         activities,
         directory: Arc::new(NoAgents),
-        roster,
         secrets,
         clock,
         ids: CountedIds::new(name),

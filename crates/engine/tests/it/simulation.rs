@@ -10,7 +10,7 @@ use callboard_engine::{Engine, InMemoryStore, Recorded};
 use callboard_protocol::{Object, RunId};
 
 use crate::sim::{
-    DoomedStore, Fate, SimClock, ended, fixtures, host, open_questions, order, scope,
+    Fate, SimClock, doomed_store, ended, fixtures, host, open_questions, order, scope,
 };
 
 /// A workflow to run, with what it is started with.
@@ -35,13 +35,13 @@ async fn drive_to_end(case: &Case, fate: Fate, hosts: Hosts) -> (Vec<Recorded>, 
     let shared = Arc::new(InMemoryStore::default());
     let clock = SimClock::new();
     let definitions = [case.source.clone()];
-    let doomed = DoomedStore::new(shared.clone(), fate);
+    let doomed = doomed_store(shared.clone(), fate);
     let first = host("first", doomed.clone(), clock.clone(), &definitions);
     let mut others: Vec<Engine> = Vec::new();
     if hosts == Hosts::Two {
         others.push(host(
             "second",
-            DoomedStore::new(shared.clone(), Fate::Live),
+            doomed_store(shared.clone(), Fate::Live),
             clock.clone(),
             &definitions,
         ));
@@ -62,7 +62,7 @@ async fn drive_to_end(case: &Case, fate: Fate, hosts: Hosts) -> (Vec<Recorded>, 
         if hosts == Hosts::OneAfterTheOther {
             others.push(host(
                 "second",
-                DoomedStore::new(shared.clone(), Fate::Live),
+                doomed_store(shared.clone(), Fate::Live),
                 clock.clone(),
                 &definitions,
             ));
@@ -70,7 +70,7 @@ async fn drive_to_end(case: &Case, fate: Fate, hosts: Hosts) -> (Vec<Recorded>, 
     } else if fate != Fate::Live && hosts == Hosts::OneAfterTheOther {
         others.push(host(
             "second",
-            DoomedStore::new(shared.clone(), Fate::Live),
+            doomed_store(shared.clone(), Fate::Live),
             clock.clone(),
             &definitions,
         ));
@@ -361,14 +361,14 @@ async fn a_cancel_that_meets_a_crash_still_cancels() {
     );
     let shared = Arc::new(InMemoryStore::default());
     let clock = SimClock::new();
-    let doomed = DoomedStore::new(shared.clone(), Fate::Live);
+    let doomed = doomed_store(shared.clone(), Fate::Live);
     let first = host("first", doomed, clock.clone(), std::slice::from_ref(&slow.source));
     let run = first.create(order("slow", Object::new(), Object::new()), None).await.unwrap().run;
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     first.kill();
     let second = host(
         "second",
-        DoomedStore::new(shared.clone(), Fate::Live),
+        doomed_store(shared.clone(), Fate::Live),
         clock,
         std::slice::from_ref(&slow.source),
     );

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use callboard_core::{ConformanceNodes, HostLimits, Outcome, Run};
 use callboard_engine::{
     Activities, Activity, Call, Catalog, Claim, ClaimOrigin, DrivingLimits, Engine, InMemoryStore,
-    NoAgents, Options, Parts, RandomIds, Recorded, Store, SystemClock,
+    NoAgents, Options, Parts, RandomIds, Recorded, Secrets, Store, Strikes, SystemClock,
 };
 use callboard_protocol::{Object, RunId, RunStatus, Timestamp};
 
@@ -81,8 +81,7 @@ fn host(store: &Arc<InMemoryStore>, before_decision: fn(&Run)) -> Engine {
         catalog,
         activities: activities.with("test.fine", nothing).with("test.hang", Arc::new(Hangs)),
         directory: Arc::new(NoAgents),
-        roster: store.clone(),
-        secrets: store.clone(),
+        secrets: Secrets::new(store.clone()),
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
         options: Options {
@@ -204,7 +203,7 @@ async fn a_run_that_ends_the_process_each_time_is_given_up_at_the_third_start() 
     first.kill();
     // As two processes leave it that ended within its first decision.
     for _ in 0..2 {
-        store.strike(&run).await.unwrap();
+        Strikes::new(store.clone()).add(&run).await.unwrap();
     }
     let origin = ClaimOrigin::Free;
     let claim = Claim { run: run.clone(), host: "stuck-host".into(), epoch: 1, origin };
@@ -234,5 +233,5 @@ async fn a_run_that_survives_its_takeover_is_counted_no_more() {
     store.changed(&run, before).await;
     second.cancel(&scope(), &run, None, None, None).await.unwrap();
     ended(&store, &run).await;
-    assert_eq!(store.struck().await.unwrap(), []);
+    assert_eq!(Strikes::new(store.clone()).all().await.unwrap(), []);
 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use callboard_core::{Outcome, RetryClass};
 use callboard_engine::{
-    Acting, Activities, Activity, Call, EffectId, Filter, KeyMode, Recorded, Roster as _, Store,
-    SubRun, SubRunError,
+    Acting, Activities, Activity, Call, EffectId, Filter, KeyMode, Recorded, Roster, Store, SubRun,
+    SubRunError,
 };
 use callboard_protocol::{Failure, Object, RunId, RunStatus};
 
@@ -90,7 +90,10 @@ async fn an_ordered_run_is_below_the_run_that_ordered_it_and_pays_from_its_budge
     let world = world(json!({}));
     let (engine, _) = world.host("one", Fate::Live);
     let sally = member("host:sally-1", &["above"]);
-    world.shared.hire(KeyMode::Live, sally.clone(), engine.clock().now()).await.unwrap();
+    Roster::new(world.shared.clone())
+        .hire(KeyMode::Live, sally.clone(), engine.clock().now())
+        .await
+        .unwrap();
     let budget = json!({ "maxCostUsd": 1.5, "modelDeny": ["dear-*"] });
     let mut order =
         order("above", Object::new(), Object::from_iter([("budget".to_owned(), budget)]));

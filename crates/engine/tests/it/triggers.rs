@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use callboard_core::{Birth, Head};
 use callboard_engine::{
-    Activities, Append, BridgeError, NewRun, Row, Store, TriggerDelivery, Triggers,
+    Activities, Append, Batch, BridgeError, NewRun, Row, Store, TriggerDelivery, Triggers,
 };
 use callboard_protocol::{RunId, RunStatus, SubscriptionState, Timestamp};
 use serde_json::{Value, json};
 
 use given::{World, put, subscribe};
 
-use crate::sim::{DoomedStore, Fate, SimClock, ended, host_with, scope};
+use crate::sim::{Fate, SimClock, doomed_store, ended, host_with, scope};
 
 #[tokio::test(start_paused = true)]
 async fn a_delivery_starts_one_run_that_its_log_and_its_cause_tell_of() {
@@ -77,7 +77,7 @@ async fn a_delivery_is_found_where_the_log_tells_of_it() {
         Head { status: RunStatus::Running, version: 3, wake_at: None, updated_at: rows[0].at };
     world
         .store
-        .create(NewRun {
+        .commit(Batch::of_run(NewRun {
             birth: Birth { run_id: run.clone(), ..opened.birth },
             masked_inputs: None,
             definition: opened.definition,
@@ -85,7 +85,7 @@ async fn a_delivery_is_found_where_the_log_tells_of_it() {
             lease: None,
             exclusive: false,
             outcome: None,
-        })
+        }))
         .await
         .unwrap();
     let append = Append {
@@ -97,12 +97,11 @@ async fn a_delivery_is_found_where_the_log_tells_of_it() {
         snapshot: None,
         interrupts: None,
         outcome: None,
-        callbacks: Vec::new(),
         children: Vec::new(),
         wakes: None,
     };
-    world.store.append(append).await.unwrap();
-    let store = DoomedStore::new(world.store.clone(), Fate::Live);
+    world.store.commit(Batch::of_append(append)).await.unwrap();
+    let store = doomed_store(world.store.clone(), Fate::Live);
     let nothing = Activities::default();
     let reader = host_with("two", store, world.store.clone(), SimClock::new(), &[], nothing);
     let ancestry = reader.ancestry(&scope(), &run).await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use callboard_engine::{Activities, EngineError, Recorded, Store, Undecided};
+use callboard_engine::{Activities, EngineError, Recorded, Store, Strikes, Undecided};
 use callboard_protocol::{DrainPolicy, RunId, RunStatus};
 
 use crate::sim::{DoomedStore, Fate, LEASE, ended, scope};
@@ -50,7 +50,7 @@ async fn an_unreadable_run_is_left_alone_and_goes_on_once_it_can_be_read() {
     assert_eq!(log(&world, &run).await, before, "nothing is decided about it, not even its end");
     let tries = store.unread.load(Ordering::Relaxed);
     assert!((2..=12).contains(&tries), "it was tried {tries} times");
-    assert_eq!(world.shared.struck().await.unwrap(), [], "and not counted");
+    assert_eq!(Strikes::new(world.shared.clone()).all().await.unwrap(), [], "and not counted");
     let other = start(&engine, "quick").await;
     assert_eq!(ended(&world.shared, &other).await.last().unwrap().kind, "run.completed");
     cannot_read(&store, None);
@@ -79,7 +79,7 @@ async fn an_unreadable_run_is_not_given_up_whoever_dies() {
     }
     assert!(hosts.iter().all(|store| store.unread.load(Ordering::Relaxed) > 0), "each has tried");
     assert_eq!(log(&world, &run).await, before);
-    assert_eq!(world.shared.struck().await.unwrap(), []);
+    assert_eq!(Strikes::new(world.shared.clone()).all().await.unwrap(), []);
     let (_last, _) = world.host("last", Fate::Live);
     assert_eq!(ended(&world.shared, &run).await.last().unwrap().kind, "run.completed");
 }

@@ -4,18 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-
 use callboard_engine::{
-    Clock, Filter, FiredWork, InMemoryStore, Listed, Queues, Roster, Scope, Store, StoreError,
-    StoredWork, Subscription, Triggers, Waits, Work, WorkChange,
+    Clock, Filter, InMemoryStore, Listed, Queues, Roster, Store, Subscription, Triggers, Waits,
+    Work, WorkChange,
 };
 use callboard_protocol::{
-    AgentRosterEntry, Object, Owner, RosterId, SubscriptionState, Timestamp, WorkItem, WorkState,
+    AgentRosterEntry, Object, Owner, SubscriptionState, Timestamp, WorkItem, WorkState,
 };
 
 use crate::roster::{member, noop};
-use crate::sim::{DoomedStore, Fate, SimClock, host, scope};
+use crate::sim::{Fate, SimClock, doomed_store, host, scope};
 
 const SALLY: &str = "host:sally";
 
@@ -28,7 +26,10 @@ impl World {
     /// A paused member, before whom these items wait.
     async fn new(items: &[&str]) -> Self {
         let world = Self { store: Arc::new(InMemoryStore::new()), clock: SimClock::new() };
-        world.store.hire(scope().mode, sally(false), Timestamp::default()).await.unwrap();
+        Roster::new(world.store.clone())
+            .hire(scope().mode, sally(false), Timestamp::default())
+            .await
+            .unwrap();
         for id in items {
             world.put(id, "campaign").await;
         }
@@ -41,21 +42,24 @@ impl World {
         let waits = Some(Waits { owner, mode: scope().mode });
         let item = item(id, workflow, self.clock.now());
         let change = WorkChange { scope: scope(), item, expected: 0, waits };
-        self.store.put_work(change, None).await.unwrap();
+        Work::new(self.store.clone()).put_work(change, None).await.unwrap();
     }
 
     fn host(&self, name: &str, fate: Fate) -> Queues {
-        let store = DoomedStore::new(self.store.clone(), fate);
+        let store = doomed_store(self.store.clone(), fate);
         let engine = host(name, store.clone(), self.clock.clone(), &[noop()]);
-        let queues = Queues::new(engine, store);
+        let queues = Queues::new(engine);
         queues.start();
         queues
     }
 
     async fn set_enabled(&self, enabled: bool) {
-        let found = self.store.member(&scope(), &SALLY.into()).await.unwrap().unwrap();
-        let at = self.clock.now();
-        self.store.change(found.mode, sally(enabled), found.version, at).await.unwrap();
+        let found =
+            Roster::new(self.store.clone()).member(&scope(), &SALLY.into()).await.unwrap().unwrap();
+        Roster::new(self.store.clone())
+            .change(found.mode, sally(enabled), found.version)
+            .await
+            .unwrap();
     }
 
     async fn runs(&self) -> Vec<Listed> {
@@ -64,7 +68,7 @@ impl World {
     }
 
     async fn items(&self) -> Vec<WorkItem> {
-        let kept = self.store.work(&scope(), &SALLY.into()).await.unwrap();
+        let kept = Work::new(self.store.clone()).work(&scope(), &SALLY.into()).await.unwrap();
         kept.into_iter().map(|kept| kept.item).collect()
     }
 }
@@ -162,33 +166,8 @@ async fn what_cannot_begin_is_left_to_a_person_with_the_reason() {
     assert_eq!(reasons, expected);
     assert_eq!(items[1].state, WorkState::Todo);
     assert_eq!(world.runs().await.len(), 1);
-    assert!(world.store.startable_work(9).await.unwrap().is_empty(), "they are not tried again");
-}
-
-#[async_trait]
-impl Work for DoomedStore {
-    async fn work(&self, scope: &Scope, member: &RosterId) -> Result<Vec<StoredWork>, StoreError> {
-        self.live().await;
-        self.inner.work(scope, member).await
-    }
-    async fn work_item(
-        &self,
-        scope: &Scope,
-        member: &RosterId,
-        id: &str,
-    ) -> Result<Option<StoredWork>, StoreError> {
-        self.live().await;
-        self.inner.work_item(scope, member, id).await
-    }
-    async fn put_work(
-        &self,
-        change: WorkChange,
-        fired: Option<FiredWork>,
-    ) -> Result<(), StoreError> {
-        self.write(self.inner.put_work(change, fired)).await
-    }
-    async fn startable_work(&self, most: usize) -> Result<Vec<(StoredWork, Waits)>, StoreError> {
-        self.live().await;
-        self.inner.startable_work(most).await
-    }
+    assert!(
+        Work::new(world.store.clone()).startable_work(9).await.unwrap().is_empty(),
+        "they are not tried again"
+    );
 }

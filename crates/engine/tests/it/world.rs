@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use callboard_engine::{Activities, Engine, InMemoryStore, Recorded};
 use callboard_protocol::{Object, RunId};
 
-use crate::sim::{DoomedStore, Fate, LEASE, SimClock, ended, host_with, order};
+use crate::sim::{DoomedStore, Fate, LEASE, SimClock, doomed_store, ended, host_with, order};
 use crate::simulation::edge;
 
 pub(crate) struct World {
@@ -35,7 +35,7 @@ impl World {
     }
 
     pub(crate) fn host(&self, name: &str, fate: Fate) -> (Engine, Arc<DoomedStore>) {
-        let store = DoomedStore::new(self.shared.clone(), fate);
+        let store = doomed_store(self.shared.clone(), fate);
         let (shared, clock) = (self.shared.clone(), self.clock.clone());
         let activities = (self.activities)();
         let engine = host_with(name, store.clone(), shared, clock, &self.definitions, activities);

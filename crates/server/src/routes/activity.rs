@@ -126,7 +126,7 @@ pub(super) async fn read(
         InboxFilter { member: Some(id.clone()), limit: MOST_WAITING, ..InboxFilter::default() };
     let waiting = engine.store().inbox(&caller.scope, &asked).await?;
     let waiting = waiting.into_iter().map(Waiting::from).collect();
-    let spent = engine.roster().spent(&caller.scope, &id, since).await?;
+    let spent = engine.store().spent(&caller.scope, &id, since).await?;
     let today = budget::today(&host, &caller, &id).await?;
     let first_for = first_for(&host, &caller, &member).await?;
     let next = next_fires(&host, &caller, &member, &first_for).await?;

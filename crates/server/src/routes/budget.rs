@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use callboard_core::{day_begins, day_of};
-use callboard_engine::{DayAccount, Purse, Spent};
+use callboard_engine::{BudgetAccount, DayAccount, Spent};
 use callboard_protocol::{EffectiveBudget, RosterId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -87,7 +87,7 @@ async fn allow(
     allowance: Option<EffectiveBudget>,
 ) -> Result<Answer, Problem> {
     roster::find(host, caller, id).await?;
-    host.app.engine.roster().allow(&purse_of(caller, id), allowance, host.now()).await?;
+    host.app.engine.budgets().set_daily_limit(&caller.scope.realm(), id, allowance).await?;
     caller.audit(id, "allowance changed");
     Answer::json(StatusCode::OK, &today(host, caller, id).await?)
 }
@@ -95,11 +95,11 @@ async fn allow(
 /// The account of a member that the caller may see.
 pub(super) async fn today(host: &Host, caller: &Caller, id: &RosterId) -> Result<Today, Problem> {
     let engine = &host.app.engine;
-    let (budgets, purse) = (&**engine.roster(), purse_of(caller, id));
-    let own = budgets.allowance(&purse).await?;
+    let (budgets, payer) = (engine.budgets(), account_of(caller, id));
+    let own = budgets.daily_limit(&caller.scope.realm(), id).await?;
     let allowance = own.unwrap_or(engine.limits().member_day);
     let day = day_of(host.now());
-    let account = DayAccount::read(budgets, &purse, allowance, day).await?;
+    let account = DayAccount::read(&budgets, &payer, allowance, day).await?;
     Ok(Today {
         day: day_begins(day),
         allowance,
@@ -109,7 +109,7 @@ pub(super) async fn today(host: &Host, caller: &Caller, id: &RosterId) -> Result
     })
 }
 
-fn purse_of(caller: &Caller, id: &RosterId) -> Purse {
+fn account_of(caller: &Caller, id: &RosterId) -> BudgetAccount {
     let tenant = caller.scope.tenant.clone();
-    Purse { tenant, mode: caller.scope.mode, member: Some(id.clone()) }
+    BudgetAccount { tenant, mode: caller.scope.mode, member: Some(id.clone()) }
 }

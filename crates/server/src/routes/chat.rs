@@ -97,7 +97,7 @@ async fn order(host: &Host, caller: &Caller, text: &str) -> Result<Order, Proble
 /// the same tasks, or else nobody could give one to the channel.
 async fn field(host: &Host, realm: &Realm, agent: &AgentRef) -> Result<String, Problem> {
     let app = &host.app;
-    let (registry, deployments) = (Arc::clone(&app.agents), Arc::clone(&app.deployments));
+    let (registry, deployments) = (Arc::clone(&app.agents), app.deployments.clone());
     let directory = AgentDirectory { registry, deployments };
     let pin = directory.pin(realm, agent, &"chat".into()).await?;
     let snapshot = app.agents.snapshot();

@@ -109,7 +109,7 @@ impl Prepared {
             at: host.now(),
         };
         let telling = tell_change(&agent, &changed.event, caller.owner(), caller.scope.mode);
-        let deployments = Arc::clone(&host.app.deployments);
+        let deployments = host.app.deployments.clone();
         let done = host.app.engine.deploy(deployments, change, telling, remember).await?;
         tracing::info!(
             target: "audit",

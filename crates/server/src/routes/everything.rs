@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
-use callboard_engine::{HeartbeatTold, LogPosition};
+use callboard_engine::{HeartbeatTold, LogPosition, Within};
 use futures_util::stream;
 use tokio::sync::{broadcast, watch};
 
@@ -97,14 +97,15 @@ impl Everything {
     /// Reads one window. None: there is nothing behind the last one. An empty text: nothing in it is the caller's.
     async fn read(&mut self) -> Result<Option<String>, Problem> {
         let Lifeline { host, caller, .. } = &self.line;
-        let window = host.app.logs.read_all(&caller.scope, self.after, self.window).await?;
+        let within = Within::VisibleTo(caller.scope.clone());
+        let window = host.app.logs.read_all(&within, self.after, self.window).await?;
         if window.until <= self.after {
             return Ok(None);
         }
         self.after = window.until;
         let mut text = String::new();
-        for (position, event) in &window.events {
-            text.push_str(&frames::placed(position.0, event).into_text());
+        for logged in &window.events {
+            text.push_str(&frames::placed(logged.position.0, &logged.event).into_text());
         }
         self.window = if text.len() > LARGE_TEXT { SHORT_WINDOW } else { WINDOW };
         Ok(Some(text))

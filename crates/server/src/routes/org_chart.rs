@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
-use callboard_engine::{StoreError, StoredChart};
+use callboard_engine::{OrgCharts, StoreError, StoredChart};
 use callboard_protocol::{AgentOrgChart, Depth, PutOrgChart, ResponsibilityView, RosterOwner};
 use serde_json::json;
 
@@ -73,9 +73,9 @@ pub(super) async fn put(
             return Err(Problem::invalid_at(&path, "is nobody on this roster"));
         }
     }
-    let (charts, mode) = (host.app.engine.roster(), caller.scope.mode);
-    let version =
-        charts.put_chart(mode, chart.clone(), version, host.now()).await.map_err(moved)?;
+    let charts = charts(&host);
+    let put = charts.put_chart(caller.scope.mode, &chart, version);
+    let version = put.await.map_err(moved)?;
     caller.audit(version, "org chart changed");
     Ok(Answer::of(StatusCode::OK, &json!({ "version": version, "chart": chart })))
 }
@@ -84,11 +84,15 @@ pub(super) async fn put(
 async fn find(host: &Host, caller: &Caller) -> Result<StoredChart, Problem> {
     must_be_offered(host)?;
     let owner = owner(caller);
-    let found = host.app.engine.roster().chart(caller.scope.mode, &owner).await?;
+    let found = charts(host).chart(caller.scope.mode, &owner).await?;
     Ok(found.unwrap_or(StoredChart {
         chart: AgentOrgChart { owner, departments: Vec::new(), members: Vec::new() },
         version: 0,
     }))
+}
+
+fn charts(host: &Host) -> OrgCharts {
+    OrgCharts::new(Arc::clone(host.app.engine.store()))
 }
 
 fn owner(caller: &Caller) -> RosterOwner {

@@ -101,7 +101,7 @@ pub(super) async fn change(
         let entry = body.apply(found.entry);
         vet(&host, found.mode, &entry).await?;
         let roster = host.app.engine.roster();
-        match roster.change(found.mode, entry.clone(), found.version, host.now()).await {
+        match roster.change(found.mode, entry.clone(), found.version).await {
             Ok(()) => {
                 host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
                 host.app.queues.wake();
@@ -122,7 +122,7 @@ pub(super) async fn pause(host: &Host, scope: &Scope, id: &RosterId) -> Result<(
     for _ in 0..MOST_TRIES {
         let Some(found) = roster.member(scope, id).await? else { return Ok(()) };
         let entry = AgentRosterEntry { enabled: false, ..found.entry };
-        match roster.change(found.mode, entry, found.version, host.now()).await {
+        match roster.change(found.mode, entry, found.version).await {
             Err(error @ StoreError::Moved { .. }) => last = Some(error),
             done => return Ok(done?),
         }

@@ -184,9 +184,8 @@ async fn put_first(
     let describe = move |done: &Done| {
         Answer::of(status, &WorkItem { run_id: Some(done.run.clone()), ..taken.clone() })
     };
-    let work = Arc::clone(host.app.queues.work());
     let fired = settle(keyed.as_ref(), describe, |remember| {
-        host.app.engine.fire_work(work, moved_item, order, remember)
+        host.app.engine.fire_work(moved_item, order, remember)
     });
     fired.await.map_err(|problem| problem.if_moved(Code::WorkConflict))
 }

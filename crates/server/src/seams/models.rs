@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use callboard_agents::{
-    CacheRecipe, Demands, Gate, MockAi, MockEntry, MockText, ModelRef, SemanticRequest, StopReason,
+    Demands, Gate, MockAi, MockEntry, MockText, ModelRef, SemanticRequest, StopReason,
     Substitution, TokenUsage, gate,
 };
 use callboard_core::AgentFact;
@@ -109,49 +109,13 @@ pub(crate) async fn last_budget(
     Ok(Answer::of(StatusCode::OK, &json!({ "maxTokens": budget })))
 }
 
-/// What counts in a request; how it travels does not, so anything else is left unread.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct CacheInput {
-    provider: String,
-    model: String,
-    messages: Vec<Value>,
-    #[serde(default)]
-    tools: Vec<Value>,
-    temperature: Option<f64>,
-    top_p: Option<f64>,
-    top_k: Option<u64>,
-    max_output_tokens: Option<u64>,
-    seed: Option<u64>,
-    #[serde(default)]
-    stop: Vec<String>,
-    response_format: Option<Value>,
-    safety_settings: Option<Value>,
-    #[serde(default)]
-    provider_options: Object,
-}
-
+/// How a request travels does not count, so anything else in it is left unread.
 pub(crate) async fn cache_key(Sent(body): Sent) -> Result<Answer, Problem> {
     let fields: Object = parse(&body)?;
-    let input: CacheInput = serde_json::from_value(fields.into()).map_err(|_| {
+    let request: SemanticRequest = serde_json::from_value(fields.into()).map_err(|_| {
         Problem::new(Code::InvalidArgument, "provider, model and messages must be there")
     })?;
-    let request = SemanticRequest {
-        provider: input.provider,
-        model: input.model,
-        messages: input.messages,
-        tools: input.tools,
-        temperature: input.temperature,
-        top_p: input.top_p,
-        top_k: input.top_k,
-        max_output_tokens: input.max_output_tokens,
-        seed: input.seed,
-        stop: input.stop,
-        response_format: input.response_format,
-        safety_settings: input.safety_settings,
-        provider_options: input.provider_options,
-    };
-    Ok(Answer::of(StatusCode::OK, &json!({ "cacheKey": request.key(CacheRecipe::V2) })))
+    Ok(Answer::of(StatusCode::OK, &json!({ "cacheKey": request.key() })))
 }
 
 #[derive(Debug, Deserialize)]

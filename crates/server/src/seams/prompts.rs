@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use callboard_agents::conformance::CANARY;
 use callboard_agents::{
     AgentPrompts, Binding, Bindings, Bound, Observability, PromptSources, Trust, compose, resolve,
     told_of, untrusted,
@@ -22,6 +21,10 @@ use crate::extract::Shaped;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
 use crate::routes::prompts::problem;
+
+/// The secret that the suite looks for in everything it can read, under the id that it names.
+const CANARY: (&str, &str) =
+    ("openwop-conformance-canary-secret", "CANARY-CONFORMANCE-SECRET-4f2a");
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

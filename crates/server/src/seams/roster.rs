@@ -99,6 +99,6 @@ async fn begin(
     let title = "Through the door".to_owned();
     let change = work::new_item(host, caller, member, title, workflow, Object::new());
     let (order, moved_item) = work::prepare(host, caller, member, &change, source).await?;
-    let (work, queue) = (Arc::clone(host.app.queues.work()), moved_item.queue.id.clone());
-    Ok((host.app.engine.fire_work(work, moved_item, order, None).await?, queue))
+    let queue = moved_item.queue.id.clone();
+    Ok((host.app.engine.fire_work(moved_item, order, None).await?, queue))
 }

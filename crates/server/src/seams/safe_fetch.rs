@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use callboard_agents::ToolSurface;
-use callboard_agents::conformance::FETCHER;
 use callboard_engine::{Order, Target};
 use callboard_protocol::{Object, RunId};
 use serde::Deserialize;
@@ -19,6 +18,9 @@ use crate::keys::Caller;
 use crate::problem::Problem;
 
 const FETCH: &str = "openwop:core.openwop.http.fetch";
+
+/// The agent that fetches for whoever asks at a door.
+const FETCHER: &str = "core.conformance.fetcher.agent";
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use axum::http::Method;
-use callboard_agents::{Installed, Policy, Unsigned, collect, conformance};
+use callboard_agents::{Installed, Policy, Unsigned, collect};
 use callboard_agents::{Offer, Report, vet};
+use callboard_conformance as conformance;
 use callboard_engine::PackOwner;
 use callboard_protocol::Timestamp;
 use callboard_server::TestSeams;

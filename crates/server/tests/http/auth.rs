@@ -72,7 +72,7 @@ async fn keys_rest_as_digests() {
     let text =
         host.post("/v1/host/callboard/keys", &json!({ "name": "n" })).send().await.text_at("key");
     assert!(text.starts_with("cb_") && text.len() >= 35, "{text}");
-    let stored = host.store.all_keys().await.expect("keys");
+    let stored = Keys::new(host.store.inner()).all_keys().await.expect("keys");
     assert_eq!(stored.len(), 1);
     assert!(!format!("{stored:?} {:?}", host.keys).contains(&text));
     let listed = host.get("/v1/host/callboard/keys").send().await;

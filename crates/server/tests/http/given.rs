@@ -10,7 +10,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::body::Body;
 use axum::http::{Method, Request};
-use callboard_agents::conformance::{self, Parrot, Probing};
 use callboard_agents::{
     AgentDirectory, AgentDispatch, AgentRegistry, Contracts, Fetch, FolderRegistry, Granted,
     Grants, Installed, LiveAgents, LiveSettings, MockAi, ModelTable, Models, NoCodingAgents,
@@ -18,13 +17,14 @@ use callboard_agents::{
     TrustedKey, TrustedKeys, built_in_prompts,
 };
 use callboard_backends::{
-    CallPrompt, Egress, FILES, FilesNode, MemoryNode, MemoryProbes, Reach, SecretEcho, SideEffect,
-    SystemLookup,
+    CallPrompt, Egress, FILES, FilesNode, MemoryNode, MemoryProbes, Reach, SystemLookup,
 };
+use callboard_conformance as conformance;
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
-    Activities, Activity, Bridge, Catalog, Courier, DrivingLimits, Engine, InMemoryStore, KeyMode,
-    Options, Parts, Pulse, Queues, RandomIds, Scheduler,
+    Activities, Activity, Annotations, Bridge, Catalog, Courier, Deployments, DrivingLimits,
+    Engine, Envelopes, InMemoryStore, KeyMode, Options, Parts, Pulse, Queues, RandomIds, Scheduler,
+    Secrets,
 };
 use callboard_protocol::{Owner, Principal, Tenant, Timestamp};
 use callboard_server::{
@@ -37,7 +37,7 @@ use tower::ServiceExt;
 
 use clock::VirtualClock;
 
-pub(crate) use flaky::{Fault, FlakyStore};
+pub(crate) use flaky::{Fault, FlakyStore, flaky_store};
 pub(crate) use reply::{Frame, Frames, Reply};
 
 /// A live key of `acme` with every scope.
@@ -126,7 +126,7 @@ impl TestHost {
     }
 
     pub(crate) async fn of(setup: Setup) -> Self {
-        let store = Arc::new(FlakyStore::default());
+        let store = flaky_store();
         let agents = agents(setup.packs).await;
         let memory = Arc::new(InMemoryStore::new());
         let mock = (setup.seams == TestSeams::On).then(MockAi::default);
@@ -151,7 +151,7 @@ impl TestHost {
         scheduler.start();
         let bridge = Bridge::new(engine.clone(), Arc::clone(&store) as _);
         bridge.start();
-        let queues = Queues::new(engine.clone(), store.inner());
+        let queues = Queues::new(engine.clone());
         queues.start();
         let eyes = Arc::new(Egress::new(setup.reach, Arc::new(SystemLookup)));
         let pulse = Pulse::new(engine.clone(), store.inner(), eyes);
@@ -165,9 +165,9 @@ impl TestHost {
             queues,
             keys: keys.clone(),
             agents,
-            deployments: Arc::clone(&store) as _,
+            deployments: Deployments::new(Arc::clone(&store) as _),
             prompts: desk,
-            envelopes: memory,
+            envelopes: Envelopes::new(memory),
             mock,
             logs: store.inner(),
             downloads: Downloads {
@@ -179,7 +179,7 @@ impl TestHost {
             readiness: Arc::new(StoreIsThere(Arc::clone(&store))),
             metrics: setup.metrics,
             links,
-            annotations: Arc::clone(&store) as _,
+            annotations: Annotations::new(Arc::clone(&store) as _),
             seams: setup.seams,
             shutdown: shutdown.clone(),
         };
@@ -291,7 +291,7 @@ fn performers(
     live: Option<&Tools>,
 ) -> Arc<dyn Activity> {
     let Some(tools) = live else {
-        return Arc::new(AgentDispatch::new(Arc::clone(agents), Probing::On));
+        return Arc::new(AgentDispatch::new(Arc::clone(agents), conformance::read_task));
     };
     Arc::new(LiveAgents {
         registry: Arc::clone(agents),
@@ -303,7 +303,7 @@ fn performers(
         hooks: Arc::clone(&tools.hooks),
         grants: Arc::new(Everything),
         desk: desk.clone(),
-        settings: LiveSettings { probing: Probing::On, ..LiveSettings::default() },
+        settings: LiveSettings { read_task: conformance::read_task, ..LiveSettings::default() },
         contracts: Contracts::default(),
     })
 }
@@ -340,19 +340,18 @@ fn engine(
         activities: Activities::default()
             .with("core.ai.callPrompt", Arc::new(CallPrompt))
             .with("core.ai.structuredOutput", Arc::new(asks))
-            .with("local.sample.demo.mock-ai", Arc::new(Parrot { desk: desk.clone() }))
+            .with("local.sample.demo.mock-ai", Arc::new(conformance::Parrot { desk: desk.clone() }))
             .with("core.identity", Arc::new(MemoryProbes))
             .with(UPKEEP, Arc::new(MemoryNode))
             .with(FILES, Arc::new(FilesNode))
-            .with("conformance.secret.echo", Arc::new(SecretEcho))
-            .with("core.conformance.side-effect", Arc::new(SideEffect))
+            .with("conformance.secret.echo", Arc::new(conformance::SecretEcho))
+            .with("core.conformance.side-effect", Arc::new(conformance::SideEffect))
             .with_agents(performers),
         directory: Arc::new(AgentDirectory {
             registry: Arc::clone(agents),
-            deployments: Arc::clone(store) as _,
+            deployments: Deployments::new(Arc::clone(store) as _),
         }),
-        roster: store.inner(),
-        secrets: Arc::clone(store) as _,
+        secrets: Secrets::new(Arc::clone(store) as _),
         clock: Arc::new(VirtualClock::new()),
         ids: Arc::new(RandomIds),
         options: Options {

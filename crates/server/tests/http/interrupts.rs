@@ -166,7 +166,7 @@ async fn an_external_event_comes_through_its_link() {
 /// A link as the host itself would sign it.
 fn signed(host: &TestHost, run: &str, intent: &str) -> String {
     let realm = Realm { tenant: "acme".into(), mode: KeyMode::Live };
-    let secret = host.store.link_secret(&realm, 0);
+    let secret = LinkSecrets::new(host.store.inner()).link_secret(&realm, 0);
     let said = json!({
         "keyId": 0, "runId": run, "nodeId": "gate", "interruptId": format!("{run}:gate:0"),
         "expiresAt": host.now().plus_millis(60_000), "intent": intent,

@@ -6,7 +6,7 @@ use axum::http::Method;
 use callboard_server::{KeyRing, SCOPES, TestKeys};
 use serde_json::json;
 
-use crate::given::{FlakyStore, LIVE, OPS, RIVAL, Setup, TEST, TestHost};
+use crate::given::{LIVE, OPS, RIVAL, Setup, TEST, TestHost, flaky_store};
 use crate::observe::Lines;
 
 const KEYS: &str = "/v1/host/callboard/keys";
@@ -161,14 +161,17 @@ async fn another_process_may_change_keys_and_a_reload_sees_it() {
     let host = TestHost::start().await;
     let made = host.post(KEYS, &json!({ "name": "n" })).send().await;
     let (id, key) = (made.text_at("id"), made.text_at("key"));
-    host.store.revoke_key(&"acme".into(), &id.as_str().into(), host.now()).await.expect("revoked");
+    Keys::new(host.store.inner())
+        .revoke_key(&"acme".into(), &id.as_str().into(), host.now())
+        .await
+        .expect("revoked");
     host.keys.reload().await.expect("reloaded");
     assert_eq!(host.get("/v1/runs/x").key(&key).send().await.error(), "key_revoked");
 }
 
 #[tokio::test]
 async fn the_first_key_is_made_once_and_only_where_there_is_none() {
-    let store = Arc::new(FlakyStore::default());
+    let store = flaky_store();
     let at = callboard_protocol::Timestamp::from_millis(0);
     let ring = KeyRing::load(Arc::clone(&store) as _, Vec::new(), TestKeys::ByPrefix)
         .await
@@ -180,9 +183,7 @@ async fn the_first_key_is_made_once_and_only_where_there_is_none() {
     let again = KeyRing::load(store, Vec::new(), TestKeys::ByPrefix).await.expect("loads");
     assert_eq!(again.bootstrap(at).await.expect("looked"), None, "a stored key counts");
     let configured = vec!["k=acme".parse().expect("a key")];
-    let ring = KeyRing::load(Arc::new(FlakyStore::default()), configured, TestKeys::ByPrefix)
-        .await
-        .expect("loads");
+    let ring = KeyRing::load(flaky_store(), configured, TestKeys::ByPrefix).await.expect("loads");
     assert_eq!(ring.bootstrap(at).await.expect("looked"), None, "a configured key counts");
 }
 

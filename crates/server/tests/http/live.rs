@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use callboard_agents::{
-    Installed, Offer, Policy, Report, Unsigned, WorkflowTools, bundle, conformance, vet,
-};
+use callboard_agents::{Installed, Offer, Policy, Report, Unsigned, WorkflowTools, bundle, vet};
+use callboard_conformance as conformance;
 use callboard_engine::PackOwner;
 use callboard_protocol::Timestamp;
 use callboard_server::{TestSeams, Tools};

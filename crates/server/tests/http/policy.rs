@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use axum::http::Method;
 use callboard_agents::Policy;
-use callboard_agents::conformance::{self, FETCHER};
 use callboard_backends::{Egress, Lookup, Reach, built_in};
+use callboard_conformance::{self as conformance, FETCHER};
 use callboard_protocol::Timestamp;
 use callboard_server::{TestSeams, Tools};
 use serde_json::{Value, json};

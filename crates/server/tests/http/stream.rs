@@ -1,7 +1,7 @@
 //! R36–R44: the log as streams show it.
 
 use callboard_core::Head;
-use callboard_engine::{Append, KeyMode, Row, Scope, Store};
+use callboard_engine::{Append, Batch, KeyMode, Row, Scope, Store};
 use callboard_protocol::RunStatus;
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
@@ -205,11 +205,10 @@ async fn append(host: &TestHost, run: &str, kind: &str) {
         snapshot: None,
         interrupts: None,
         outcome: None,
-        callbacks: Vec::new(),
         children: Vec::new(),
         wakes: None,
     };
-    host.store.append(appended).await.expect("appended");
+    host.store.commit(Batch::of_append(appended)).await.expect("appended");
 }
 
 /// R43.

@@ -9,7 +9,7 @@ use callboard_protocol::RunId;
 use super::create::{self, SealedRun};
 use super::fault::Fault;
 use super::rows::{cause_text, execute, millis, signed};
-use super::{budget, inbox, outcome, webhooks};
+use super::{inbox, outcome};
 use crate::seal::Seal;
 
 /// An append as it goes to the disk.
@@ -45,6 +45,12 @@ impl SealedAppend {
     }
 }
 
+/// Refuses where somebody else holds the run by now, or nobody.
+pub(super) fn check_claim(db: &Connection, claim: &Claim) -> Result<(), Fault> {
+    let is_held = Stored::read(db, &claim.run)?.is_some_and(|stored| stored.is_held_by(claim));
+    if is_held { Ok(()) } else { Err(StoreError::LeaseLost { run: claim.run.clone() }.into()) }
+}
+
 /// Answers how many events the log holds now.
 pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Fault> {
     let SealedAppend { append, sealed, children } = sealed;
@@ -60,7 +66,6 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Faul
     }
     let version = append.expected + append.rows.len() as u64;
     insert_events(db, before.id, append, sealed)?;
-    budget::count(db, before.id, &append.rows)?;
     update_head(db, &before, append, version)?;
     if let Some(snapshot) = &append.snapshot {
         execute(
@@ -75,7 +80,6 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Faul
     if let Some(waiting) = &append.wakes {
         poke(db, waiting)?;
     }
-    webhooks::call_back(db, before.id, &append.callbacks)?;
     if let Some(interrupts) = &append.interrupts {
         inbox::replace(db, before.id, interrupts)?;
     }
@@ -86,7 +90,7 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Faul
 fn poke(db: &Connection, run: &RunId) -> Result<(), Fault> {
     execute(
         db,
-        "UPDATE runs SET is_poked = 1, wake_at = CASE WHEN holder IS NULL THEN 0 ELSE wake_at END
+        "UPDATE runs SET wake_requested = 1, wake_at = CASE WHEN holder IS NULL THEN 0 ELSE wake_at END
          WHERE run_id = ?1 AND status NOT IN ('completed', 'failed', 'cancelled')",
         params![run.as_str()],
     )?;
@@ -101,13 +105,13 @@ pub(super) struct Stored {
     epoch: i64,
     lease_until: Option<i64>,
     wake_at: Option<i64>,
-    is_poked: bool,
+    wake_requested: bool,
 }
 
 impl Stored {
     pub(super) fn read(db: &Connection, run: &RunId) -> Result<Option<Self>, rusqlite::Error> {
         db.prepare_cached(
-            "SELECT id, version, holder, epoch, lease_until, wake_at, is_poked FROM runs WHERE run_id = ?1",
+            "SELECT id, version, holder, epoch, lease_until, wake_at, wake_requested FROM runs WHERE run_id = ?1",
         )?
         .query_row([run.as_str()], |row| {
             Ok(Self {
@@ -117,7 +121,7 @@ impl Stored {
                 epoch: row.get(3)?,
                 lease_until: row.get(4)?,
                 wake_at: row.get(5)?,
-                is_poked: row.get(6)?,
+                wake_requested: row.get(6)?,
             })
         })
         .optional()
@@ -152,7 +156,7 @@ impl Stored {
 
     /// A run that was poked while nobody could look is due at once.
     fn rests_until(&self, head: &Head) -> Option<i64> {
-        if self.is_poked { Some(0) } else { millis(head.wake_at) }
+        if self.wake_requested { Some(0) } else { millis(head.wake_at) }
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn claim(db: &Connection, request: &ClaimRequest) -> Result<Claimed, 
     for (id, claim) in due(db, request)? {
         execute(
             db,
-            "UPDATE runs SET holder = ?2, epoch = ?3, lease_until = ?4, wake_at = ?4, is_poked = 0 WHERE id = ?1",
+            "UPDATE runs SET holder = ?2, epoch = ?3, lease_until = ?4, wake_at = ?4, wake_requested = 0 WHERE id = ?1",
             params![id, claim.host.as_str(), signed(claim.epoch), request.until.as_millis()],
         )?;
         claims.push(claim);
@@ -108,7 +108,7 @@ pub(super) fn release(
 ) -> Result<bool, Fault> {
     let mut update = db.prepare_cached(
         "UPDATE runs SET holder = NULL, lease_until = NULL,
-             wake_at = CASE WHEN is_poked OR version <> ?5 THEN 0 ELSE ?4 END
+             wake_at = CASE WHEN wake_requested OR version <> ?5 THEN 0 ELSE ?4 END
          WHERE run_id = ?1 AND holder = ?2 AND epoch = ?3 AND lease_until IS NOT NULL
          RETURNING wake_at IS 0",
     )?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use callboard_engine::{Batch, Kind, MemoryWrite, Outcome, StoreError};
+use callboard_engine::{Batch, Claim, CounterChange, Kind, MemoryWrite, Outcome, StoreError};
 use callboard_protocol::Timestamp;
 
 use super::append::{self, SealedAppend};
@@ -13,7 +13,7 @@ use super::create::{self, SealedRun};
 use super::fault::Fault;
 use super::recent::HeldLog;
 use super::records::{self, SealedChange};
-use super::{SqliteStore, memory, outcome};
+use super::{SqliteStore, counters, memory, outcome};
 use crate::seal::Seal;
 
 /// A batch as it goes to the disk.
@@ -22,6 +22,8 @@ struct SealedBatch {
     appends: Vec<SealedAppend>,
     records: Vec<SealedChange>,
     memory: Vec<MemoryWrite>,
+    claims: Vec<Claim>,
+    counters: Vec<CounterChange>,
     outcome: Option<(Outcome, Timestamp)>,
 }
 
@@ -37,22 +39,31 @@ struct Written {
 
 impl SealedBatch {
     fn seal(batch: Batch, seal: &Seal) -> Result<Self, StoreError> {
-        let Batch { births, appends, records, memory, outcome } = batch;
+        let Batch { births, appends, records, memory, claims, counters, outcome } = batch;
         let births = births.into_iter().map(|run| SealedRun::seal(run, seal));
         let appends = appends.into_iter().map(|append| SealedAppend::seal(append, seal));
         Ok(Self {
             births: births.collect::<Result<_, _>>()?,
             appends: appends.collect::<Result<_, _>>()?,
             records: SealedChange::seal_all(records, seal)?,
+            claims,
             memory,
+            counters,
             outcome,
         })
     }
 
     /// Records are compared first: most refusals then come before anything has changed, and cost nothing.
     fn write(&self, db: &Connection) -> Result<Written, Fault> {
-        records::check(db, &self.records)?;
-        memory::check(db, &self.memory)?;
+        let checked =
+            records::check(db, &self.records).and_then(|()| memory::check(db, &self.memory));
+        if let Err(moved) = checked {
+            self.refuse_repetition(db)?;
+            return Err(moved);
+        }
+        for claim in &self.claims {
+            append::check_claim(db, claim)?;
+        }
         if let Some((outcome, at)) = &self.outcome {
             outcome::keep(db, outcome, *at)?;
         }
@@ -62,7 +73,24 @@ impl SealedBatch {
         let versions = self.appends.iter().map(|append| append::append(db, append));
         let versions = versions.collect::<Result<_, _>>()?;
         records::apply(db, &self.records)?;
+        counters::add(db, &self.counters)?;
         Ok(Written { versions, memory: memory::apply(db, &self.memory)?, logs: Vec::new() })
+    }
+
+    /// A repetition of a request must learn what the first came to, not that it lost against it.
+    fn refuse_repetition(&self, db: &Connection) -> Result<(), Fault> {
+        let own = self.outcome.iter().map(|(outcome, at)| (outcome, *at));
+        let births = self.births.iter();
+        let births = births.filter_map(|run| Some((run.outcome.as_ref()?, run.birth.created_at)));
+        let appends = self
+            .appends
+            .iter()
+            .map(|sealed| &sealed.append)
+            .filter_map(|append| Some((append.outcome.as_ref()?, append.head.updated_at)));
+        for (outcome, at) in own.chain(births).chain(appends) {
+            outcome::refuse_known(db, outcome, at)?;
+        }
+        Ok(())
     }
 }
 

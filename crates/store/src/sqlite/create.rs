@@ -26,7 +26,7 @@ pub(super) struct SealedRun {
     pub(super) head: Head,
     lease: Option<Lease>,
     exclusive: bool,
-    outcome: Option<Outcome>,
+    pub(super) outcome: Option<Outcome>,
 }
 
 /// The conditions repeat the partial index's own, word for word, or SQLite would not use it.

@@ -97,14 +97,18 @@ pub(super) fn begin(db: &Connection, seal: &Seal, effect: &EffectClaim) -> Resul
     Ok(Begun::Fresh)
 }
 
-pub(super) fn settle(db: &Connection, key: &EffectKey, sealed: &[u8]) -> Result<(), Fault> {
-    let sql = "UPDATE effects SET result = ?2 WHERE effect_id = ?1 AND result IS NULL";
-    execute(db, sql, params![key.as_str(), sealed])?;
-    Ok(())
-}
-
-pub(super) fn abandon(db: &Connection, key: &EffectKey) -> Result<(), Fault> {
-    let sql = "DELETE FROM effects WHERE effect_id = ?1 AND result IS NULL";
-    execute(db, sql, params![key.as_str()])?;
+/// None forgets the claim.
+pub(super) fn settle(db: &Connection, key: &EffectKey, sealed: Option<&[u8]>) -> Result<(), Fault> {
+    let key = key.as_str();
+    match sealed {
+        Some(sealed) => {
+            let sql = "UPDATE effects SET result = ?2 WHERE effect_id = ?1 AND result IS NULL";
+            execute(db, sql, params![key, sealed])?;
+        }
+        None => {
+            let sql = "DELETE FROM effects WHERE effect_id = ?1 AND result IS NULL";
+            execute(db, sql, params![key])?;
+        }
+    }
     Ok(())
 }

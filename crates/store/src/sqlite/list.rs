@@ -1,13 +1,13 @@
 //! Lists of runs for people: newest first, page by page.
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params_from_iter};
+use rusqlite::{Connection, Row, params, params_from_iter};
 
-use callboard_engine::{Filter, KeyMode, Listed, Scope};
-use callboard_protocol::{RunCost, RunMetrics, RunStatus, RunTokens};
+use callboard_engine::{Filter, KeyMode, Listed, Scope, Spent, USAGE};
+use callboard_protocol::{RosterId, RunCost, RunMetrics, RunStatus, RunTokens, Timestamp};
 
 use super::fault::Fault;
-use super::rows::{scope_params, signed, status, time};
+use super::rows::{in_scope, scope_params, signed, status, time, unsigned};
 
 pub(super) fn list(db: &Connection, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, Fault> {
     let (sql, values) = statement(scope, filter);
@@ -128,4 +128,30 @@ fn metrics(sums: &str) -> Result<Option<RunMetrics>, Fault> {
     let usd = (calls == priced).then_some(usd);
     let openwop_cost = RunCost { usd, tokens: RunTokens { input, output }, ..RunCost::default() };
     Ok((calls > 0).then_some(RunMetrics { openwop_cost }))
+}
+
+/// What the models of a member's runs were paid that began since then.
+pub(super) fn spent(
+    db: &Connection,
+    scope: &Scope,
+    member: &RosterId,
+    since: Timestamp,
+) -> Result<Spent, Fault> {
+    let sql = concat!(
+        "SELECT coalesce(sum(payload ->> 'inputTokens'), 0), coalesce(sum(payload ->> 'outputTokens'), 0),
+             total(payload ->> 'costEstimateUsd')
+         FROM runs JOIN events ON events.run = runs.id
+         WHERE runs.roster_id = ?4 AND runs.created_at >= ?5 AND NOT runs.is_replay AND events.kind = ?6 AND ",
+        in_scope!()
+    );
+    let (tenant, test, workspace) = scope_params(scope);
+    let params = params![tenant, test, workspace, member.as_str(), since.as_millis(), USAGE];
+    let mut select = db.prepare_cached(sql)?;
+    let mut rows = select.query(params)?;
+    let Some(row) = rows.next()? else { return Ok(Spent::default()) };
+    Ok(Spent {
+        input_tokens: unsigned(row, 0)?,
+        output_tokens: unsigned(row, 1)?,
+        cost_usd: row.get(2)?,
+    })
 }

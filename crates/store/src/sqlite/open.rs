@@ -20,7 +20,7 @@ use super::mark::Mark;
 use super::readers::{READERS, Readers};
 use super::recent::Recent;
 use super::writer::Writer;
-use super::{SqliteStore, claim, deliveries, memory, migrate, read, records};
+use super::{SqliteStore, claim, memory, migrate, read, records};
 use crate::seal::{self, Seal};
 
 const DATABASE: &str = "callboard.db";
@@ -162,8 +162,6 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
         changes: Arc::new(Changes::default()),
         recent: Arc::new(Recent::default()),
         records: Arc::default(),
-        definitions: Arc::default(),
-        roster: Arc::default(),
         memory,
         kinds: Arc::new(kinds),
         readers: Readers::new(readers),
@@ -329,7 +327,6 @@ fn settle(db: &Connection, key_check: &[u8]) -> Result<(), rusqlite::Error> {
         db.execute(sql, params![key_check, env!("CARGO_PKG_VERSION").as_bytes()])?;
     }
     let voided = claim::void_leases(db)?;
-    deliveries::void_leases(db)?;
     transaction.commit()?;
     if voided > 0 {
         tracing::info!(runs = voided, "leases of the last process are void");
@@ -339,18 +336,18 @@ fn settle(db: &Connection, key_check: &[u8]) -> Result<(), rusqlite::Error> {
 
 #[cfg(test)]
 mod tests {
-    use callboard_engine::{KeyMode, Scope, Workflows};
-    use callboard_protocol::Timestamp;
+    use callboard_engine::{Batch, Key, KeyMode, Kind, RecordChange, Scope, Store};
 
     use super::*;
 
     #[tokio::test]
     async fn a_later_version_copies_the_database_and_goes_on_with_it() -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;
-        let place = Scope { tenant: "acme".into(), workspace: None, mode: KeyMode::Live };
-        let id = "greet".into();
+        let key = Key::of(["greet"]);
         let store = open(folder.path(), &migrate::runner())?;
-        store.put_workflow(&place, &id, "{}".into(), Vec::new(), Timestamp::default()).await?;
+        let place = Scope { tenant: "acme".into(), workspace: None, mode: KeyMode::Live };
+        let kept = RecordChange::put(Kind::Prompt, key.clone(), place, &"text")?;
+        store.commit(Batch::of_records([kept])).await?;
         drop(store);
 
         let today = migrate::newest(&migrate::runner());
@@ -359,7 +356,7 @@ mod tests {
         assert!(!copy.exists(), "the same schema needs no copy");
         let later = migrate::later_runner("CREATE TABLE later (id INTEGER PRIMARY KEY);")?;
         let store = open(folder.path(), &later)?;
-        assert!(store.workflow(&place, &id).await?.is_some());
+        assert!(store.get(Kind::Prompt, &key).await?.is_some());
         assert!(copy.exists());
         drop(store);
 
@@ -369,7 +366,7 @@ mod tests {
         // What the hint of that refusal says to do.
         fs::rename(copy, folder.path().join(DATABASE))?;
         let store = open(folder.path(), &migrate::runner())?;
-        assert!(store.workflow(&place, &id).await?.is_some());
+        assert!(store.get(Kind::Prompt, &key).await?.is_some());
         Ok(())
     }
 }

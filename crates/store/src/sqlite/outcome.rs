@@ -23,11 +23,16 @@ pub(super) fn find(db: &Connection, key: &Digest, at: Timestamp) -> Result<Optio
     }))
 }
 
+pub(super) fn refuse_known(db: &Connection, outcome: &Outcome, at: Timestamp) -> Result<(), Fault> {
+    match find(db, &outcome.key, at)? {
+        Some(done) => Err(StoreError::AlreadyDone(Box::new(done)).into()),
+        None => Ok(()),
+    }
+}
+
 /// Refuses when the key has an outcome that is still good; replaces one that has expired.
 pub(super) fn keep(db: &Connection, outcome: &Outcome, at: Timestamp) -> Result<(), Fault> {
-    if let Some(done) = find(db, &outcome.key, at)? {
-        return Err(StoreError::AlreadyDone(Box::new(done)).into());
-    }
+    refuse_known(db, outcome, at)?;
     execute(
         db,
         "INSERT INTO outcomes (key, request, status, body, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)

@@ -4,12 +4,13 @@ use rusqlite::Connection;
 
 use callboard_core::MemoryView;
 use callboard_engine::{
-    Filter, InboxFilter, InboxPlace, KeyMode, MemoryQuery, MemorySeen, Place, Scope,
+    Filter, InboxFilter, InboxPlace, Key, KeyMode, Kind, MemoryQuery, MemorySeen, Place,
+    RecordQuery, Scope, Within,
 };
 use callboard_protocol::{RunStatus, Timestamp};
 
 use super::memory::{self, Where};
-use super::{claim, create, deliveries, inbox, list, migrate, records, retention, work};
+use super::{claim, create, inbox, list, logs, migrate, records, retention};
 
 /// How SQLite would go about a statement.
 fn plan(sql: &str) -> anyhow::Result<String> {
@@ -41,14 +42,6 @@ fn due_records_are_read_by_their_index_however_many_wait() -> anyhow::Result<()>
 }
 
 #[test]
-fn those_before_whom_work_waits_are_found_without_reading_what_waits() -> anyhow::Result<()> {
-    let plan = plan(work::waiting::TAKING)?;
-    assert_eq!(plan.matches("COVERING INDEX work_items_waiting").count(), 2, "{plan}");
-    assert!(!plan.contains("SCAN work_items") && !plan.contains("SCAN roster"), "{plan}");
-    Ok(())
-}
-
-#[test]
 fn crowds_are_counted_in_their_index() -> anyhow::Result<()> {
     let plan = plan(memory::CROWDED)?;
     assert!(plan.contains("COVERING INDEX memory_crowds"), "{plan}");
@@ -59,7 +52,7 @@ fn crowds_are_counted_in_their_index() -> anyhow::Result<()> {
 #[test]
 fn runs_that_may_go_are_found_without_reading_the_others() -> anyhow::Result<()> {
     let plan = plan(retention::REMOVABLE)?;
-    for index in ["runs_ended", "runs_prefixed", "runs_forked", "deliveries_of_event"] {
+    for index in ["runs_ended", "runs_prefixed", "runs_forked", "records_by_run"] {
         assert!(plan.contains(&format!("INDEX {index}")), "{index}: {plan}");
     }
     assert!(!plan.contains("TEMP B-TREE") && !plan.contains("SCAN runs"), "{plan}");
@@ -134,11 +127,25 @@ fn a_page_of_a_filtered_list_is_read_in_the_order_of_an_index() -> anyhow::Resul
 
 #[test]
 fn deliveries_are_found_without_reading_those_that_wait() -> anyhow::Result<()> {
-    let first = plan(deliveries::FREE)?;
-    assert!(first.contains("INDEX deliveries_due (webhook=?"), "{first}");
-    let log = plan(deliveries::UNPLANNED)?;
-    assert!(log.contains("SEARCH events USING INTEGER PRIMARY KEY (rowid>?)"), "{log}");
+    let webhook = Key::of(["wh_a"]);
+    let first = RecordQuery::all(Kind::WebhookDelivery, Within::Everywhere).below(webhook).limit(1);
+    let (first, _) = records::statement(&first);
+    let first = plan(&first)?;
+    assert!(first.contains("(kind=? AND key>? AND key<?)"), "{first}");
+    assert!(!first.contains("FOR ORDER BY"), "{first}");
+    let log = plan(&logs::statement(&Within::Everywhere).0)?;
+    assert!(log.contains("SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"), "{log}");
     assert!(!log.contains("FOR ORDER BY"), "{log}");
+    Ok(())
+}
+
+#[test]
+fn those_before_whom_work_waits_are_found_without_reading_what_waits() -> anyhow::Result<()> {
+    let after = Some(Key::of(["acme", "live", "host:a0"]));
+    let all = RecordQuery::all(Kind::WaitingWork, Within::Everywhere);
+    let (next, _) = records::statement(&RecordQuery { after, limit: 1, ..all });
+    let next = plan(&next)?;
+    assert!(next.contains("(kind=? AND key>?)") && !next.contains("FOR ORDER BY"), "{next}");
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use callboard_core::{Birth, Entry};
-use callboard_engine::{Found, Opened, Page, Recorded, Scope};
+use callboard_engine::{Found, Opened, Page, Recorded, Scope, Standing};
 use callboard_protocol::{Event, NodeId, RunId, RunStatus};
 
 use super::append::event_place;
@@ -43,11 +43,13 @@ pub(super) fn open(db: &Connection, seal: &Seal, run: &RunId) -> Result<Option<O
     Ok(Some(Opened { birth, definition: source.into(), entries }))
 }
 
-pub(super) fn statuses(db: &Connection, runs: &[RunId]) -> Result<Vec<Option<RunStatus>>, Fault> {
-    let mut select = db.prepare_cached("SELECT status FROM runs WHERE run_id = ?1")?;
-    let mut read = |run: &RunId| -> Result<Option<RunStatus>, Fault> {
+pub(super) fn statuses(db: &Connection, runs: &[RunId]) -> Result<Vec<Option<Standing>>, Fault> {
+    let mut select = db.prepare_cached("SELECT status, epoch FROM runs WHERE run_id = ?1")?;
+    let standing =
+        |row: &Row<'_>| Ok(Standing { status: status(row, 0)?, epoch: unsigned(row, 1)? });
+    let mut read = |run: &RunId| -> Result<Option<Standing>, Fault> {
         let mut rows = select.query([run.as_str()])?;
-        rows.next()?.map(|row| status(row, 0)).transpose()
+        rows.next()?.map(standing).transpose()
     };
     runs.iter().map(&mut read).collect()
 }

@@ -7,8 +7,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use callboard_engine::{
-    DueRecords, IndexEntry, Key, KeyMode, KeyOrder, Kind, Record, RecordChange, RecordQuery,
-    RecordWrite, RunLink, Scope, StoreError, Within,
+    DueRecords, Expected, IndexEntry, Key, KeyMode, KeyOrder, Kind, Record, RecordChange,
+    RecordQuery, RecordWrite, RunLink, Scope, StoreError, Within,
 };
 use callboard_protocol::{Timestamp, Workspace};
 
@@ -52,25 +52,26 @@ const fn bit(kind: Kind) -> u64 {
     1 << (kind as u32 % u64::BITS)
 }
 
-/// A change as it goes to the disk: its body, if it has one, is sealed.
+/// A change as it goes to the disk: its body and its blob, if it has them, are sealed.
 pub(super) struct SealedChange {
     change: RecordChange,
     body: Option<Vec<u8>>,
+    blob: Option<Vec<u8>>,
 }
 
 impl SealedChange {
     pub(super) fn seal(change: RecordChange, seal: &Seal) -> Result<Self, StoreError> {
-        let body = match &change.write {
-            RecordWrite::Put { body, .. } => {
-                let sealed = seal.seal(&place(change.kind, change.key.as_str()), body);
-                Some(sealed.map_err(|error| {
-                    let (kind, key) = (change.kind.as_str(), &change.key);
-                    StoreError::Unavailable(format!("{kind} {key} cannot be sealed: {error}"))
-                })?)
-            }
-            RecordWrite::Nothing | RecordWrite::Delete => None,
+        let RecordWrite::Put { body, blob, .. } = &change.write else {
+            return Ok(Self { change, body: None, blob: None });
         };
-        Ok(Self { change, body })
+        let (kind, key) = (change.kind, change.key.as_str());
+        let unsealed = |error| {
+            StoreError::Unavailable(format!("{} {key} cannot be sealed: {error}", kind.as_str()))
+        };
+        let body = seal.seal(&place(kind, key), body).map_err(unsealed)?;
+        let blob = blob.as_ref().map(|blob| seal.seal_bytes(&blob_place(kind, key), blob));
+        let blob = blob.transpose().map_err(unsealed)?;
+        Ok(Self { change, body: Some(body), blob })
     }
 
     pub(super) fn seal_all(
@@ -91,9 +92,15 @@ fn place(kind: Kind, key: &str) -> String {
     format!("records/{}/{key}", kind.as_str())
 }
 
+/// Where a record's blob stands, for its seal.
+fn blob_place(kind: Kind, key: &str) -> String {
+    format!("record_blobs/{}/{key}", kind.as_str())
+}
+
 /// Refuses where an expectation does not hold, before anything is written.
 pub(super) fn check(db: &Connection, changes: &[SealedChange]) -> Result<(), Fault> {
-    for SealedChange { change, .. } in changes {
+    let expecting = changes.iter().filter(|sealed| sealed.change.expected != Expected::Anything);
+    for SealedChange { change, .. } in expecting {
         let version = standing(db, change)?.map(|(_, version)| version);
         if !change.expected.holds(version) {
             return Err(change.moved().into());
@@ -103,7 +110,7 @@ pub(super) fn check(db: &Connection, changes: &[SealedChange]) -> Result<(), Fau
 }
 
 pub(super) fn apply(db: &Connection, changes: &[SealedChange]) -> Result<(), Fault> {
-    for SealedChange { change, body } in changes {
+    for SealedChange { change, body, blob } in changes {
         let (kind, key) = (change.kind.as_str(), change.key.as_str());
         match &change.write {
             RecordWrite::Nothing => {}
@@ -114,6 +121,11 @@ pub(super) fn apply(db: &Connection, changes: &[SealedChange]) -> Result<(), Fau
             RecordWrite::Put { place, due_at, indexed, run, .. } => {
                 let body = body.as_deref().unwrap_or_default();
                 let id = put(db, change, place, *due_at, body, run.as_ref())?;
+                if let Some(blob) = blob {
+                    let sql = "INSERT INTO record_blobs (record, bytes) VALUES (?1, ?2)
+                         ON CONFLICT (record) DO UPDATE SET bytes = excluded.bytes";
+                    execute(db, sql, params![id, blob])?;
+                }
                 for IndexEntry { name, value } in indexed {
                     let sql = "INSERT OR IGNORE INTO record_index (kind, name, value, key, record)
                          VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -178,6 +190,26 @@ pub(super) fn get(
     let mut select = db.prepare_cached(&sql)?;
     let mut rows = select.query(params![kind.as_str(), key.as_str()])?;
     rows.next()?.map(|row| record(row, seal, kind)).transpose()
+}
+
+pub(super) fn blob(
+    db: &Connection,
+    seal: &Seal,
+    kind: Kind,
+    key: &Key,
+) -> Result<Option<Arc<[u8]>>, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT record_blobs.bytes FROM records JOIN record_blobs ON record_blobs.record = records.id
+         WHERE records.kind = ?1 AND records.key = ?2",
+    )?;
+    let mut rows = select.query(params![kind.as_str(), key.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let opened = seal
+        .open_bytes(&blob_place(kind, key.as_str()), row.get_ref(0)?.as_blob().unwrap_or_default());
+    let opened = opened.map_err(|error| {
+        Fault::unreadable(format!("the blob of {} {key}", kind.as_str()), error)
+    })?;
+    Ok(Some(Arc::from(opened)))
 }
 
 pub(super) fn scan(
@@ -278,9 +310,11 @@ pub(super) fn due(
 fn record(row: &Row<'_>, seal: &Seal, kind: Kind) -> Result<Record, Fault> {
     let key: String = row.get(1)?;
     let sealed: Vec<u8> = row.get(7)?;
-    let body = seal
-        .open(&place(kind, &key), &sealed)
-        .map_err(|error| Fault::unreadable(format!("{} {key}", kind.as_str()), error))?;
+    let body = seal.open(&place(kind, &key), &sealed).unwrap_or_else(|error| {
+        let kind = kind.as_str();
+        tracing::error!(kind, key, %error, "the body of a record cannot be opened");
+        String::new()
+    });
     Ok(Record {
         kind,
         place: Scope {

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, params};
 
+use callboard_engine::LogPosition;
 use callboard_protocol::{RunId, Timestamp};
 
 use super::fault::Fault;
-use super::rows::execute;
+use super::rows::{execute, signed};
 
 /// Ended runs that nothing needs, the oldest first. The run with the newest event of all stays: positions are handed
 /// out from there on, and readers of all logs must not meet one twice.
@@ -24,12 +25,7 @@ pub(super) const REMOVABLE: &str = "SELECT runs.id, runs.run_id, births.definiti
              SELECT 1 FROM events JOIN runs AS below ON below.run_id = events.payload ->> '$.childRunId'
              WHERE events.run = runs.id AND events.kind = 'node.dispatched'
                  AND below.status NOT IN ('completed', 'failed', 'cancelled'))
-         AND NOT EXISTS (
-             SELECT 1 FROM events JOIN deliveries ON deliveries.event = events.position
-             WHERE events.run = runs.id)
-         AND NOT EXISTS (
-             SELECT 1 FROM events WHERE events.run = runs.id AND EXISTS (SELECT 1 FROM webhooks WHERE run IS NULL)
-                 AND events.position > (SELECT position FROM webhook_cursor))
+         AND NOT EXISTS (SELECT 1 FROM events WHERE events.run = runs.id AND events.position > ?3)
          AND NOT EXISTS (SELECT 1 FROM records WHERE records.run = runs.run_id AND records.retains)
          AND runs.id IS NOT (SELECT run FROM events ORDER BY position DESC LIMIT 1)
      ORDER BY runs.updated_at LIMIT ?2";
@@ -45,11 +41,13 @@ const VACUUM: &str = "PRAGMA incremental_vacuum(256)";
 pub(super) fn remove(
     db: &Connection,
     before: Timestamp,
+    read_until: Option<LogPosition>,
     limit: usize,
 ) -> Result<Vec<RunId>, Fault> {
+    let read_until = read_until.map_or(i64::MAX, |read| signed(read.0));
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut select = db.prepare_cached(REMOVABLE)?;
-    let mut rows = select.query(params![before.as_millis(), limit])?;
+    let mut rows = select.query(params![before.as_millis(), limit, read_until])?;
     let mut found: Vec<(i64, String)> = Vec::new();
     let mut definitions: BTreeSet<i64> = BTreeSet::new();
     while let Some(row) = rows.next()? {

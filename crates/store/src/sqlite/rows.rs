@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row, ToSql};
 use serde_json::value::RawValue;
 
 use callboard_core::{Cause, Head};
-use callboard_engine::{KeyMode, Realm, Scope};
+use callboard_engine::{KeyMode, Scope};
 use callboard_protocol::{RunStatus, Timestamp};
 
 use super::fault::Fault;
@@ -26,17 +26,6 @@ pub(super) use {head_columns, in_scope};
 pub(super) fn scope_params(scope: &Scope) -> (&str, bool, Option<&str>) {
     let workspace = scope.workspace.as_ref().map(|workspace| workspace.as_str());
     (scope.tenant.as_str(), scope.mode == KeyMode::Test, workspace)
-}
-
-/// The same for what stands in exactly one place; an empty workspace stands for the whole tenant.
-pub(super) fn place_params(place: &Scope) -> (&str, bool, &str) {
-    let (tenant, test, workspace) = scope_params(place);
-    (tenant, test, workspace.unwrap_or_default())
-}
-
-/// The columns that say for whose runs something is, whatever their workspace.
-pub(super) fn realm_params(realm: &Realm) -> (&str, bool) {
-    (realm.tenant.as_str(), realm.mode == KeyMode::Test)
 }
 
 /// Reads a head from the first columns of a row.
@@ -110,4 +99,8 @@ pub(super) fn execute(
     params: &[&dyn ToSql],
 ) -> Result<usize, rusqlite::Error> {
     db.prepare_cached(sql)?.execute(params)
+}
+
+pub(super) fn mode(row: &Row<'_>, column: usize) -> Result<KeyMode, Fault> {
+    Ok(KeyMode::of(row.get(column)?))
 }

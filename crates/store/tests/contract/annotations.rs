@@ -1,6 +1,6 @@
 //! What people say of runs: kept in order beside their run, visible where the run is.
 
-use callboard_engine::{Annotated, KeyMode, Scope};
+use callboard_engine::{Annotated, Annotations, Batch, KeyMode, Scope};
 use callboard_protocol::{Actor, Annotation, AnnotationTarget, Signal, SignalKind};
 
 use crate::Subject;
@@ -26,20 +26,21 @@ fn flag(run: &str, id: &str) -> Annotation {
 pub(crate) async fn annotations_are_kept_beside_their_run(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
-    store.create(new_run("r2")).await?;
+    let (runs, store) = (subject.port()?, Annotations::new(subject.store()?));
+    runs.commit(Batch::of_run(new_run("r1"))).await?;
+    runs.commit(Batch::of_run(new_run("r2"))).await?;
     assert_eq!(store.annotations(&acme(), &"r1".into()).await?, Some(Vec::new()));
     for id in ["b", "a"] {
         assert_eq!(store.annotate(&acme(), flag("r1", id), MOST).await?, Annotated::Kept);
     }
+    drop(store);
     subject.restart()?;
-    let store = subject.ports()?;
+    let (runs, store) = (subject.port()?, Annotations::new(subject.store()?));
     let kept = store.annotations(&acme(), &"r1".into()).await?;
     assert_eq!(kept, Some(vec![flag("r1", "b"), flag("r1", "a")]));
     assert_eq!(store.annotations(&acme(), &"r2".into()).await?, Some(Vec::new()));
     // The log knows nothing of it.
-    let page = store.read(&acme(), &"r1".into(), 0, 10).await?;
+    let page = runs.read(&acme(), &"r1".into(), 0, 10).await?;
     assert_eq!(page.map(|page| page.events.len()), Some(0));
     Ok(())
 }
@@ -47,8 +48,8 @@ pub(crate) async fn annotations_are_kept_beside_their_run(
 pub(crate) async fn annotations_stay_in_their_tenant_workspace_and_mode(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let (runs, store) = (subject.port()?, Annotations::new(subject.store()?));
+    runs.commit(Batch::of_run(new_run("r1"))).await?;
     store.annotate(&acme(), flag("r1", "a"), MOST).await?;
     for scope in [
         Scope { tenant: "globex".into(), ..acme() },
@@ -65,8 +66,8 @@ pub(crate) async fn annotations_stay_in_their_tenant_workspace_and_mode(
 }
 
 pub(crate) async fn a_run_takes_only_so_many_annotations(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let (runs, store) = (subject.port()?, Annotations::new(subject.store()?));
+    runs.commit(Batch::of_run(new_run("r1"))).await?;
     for (id, expected) in
         [("a", Annotated::Kept), ("b", Annotated::Kept), ("c", Annotated::TooMany)]
     {

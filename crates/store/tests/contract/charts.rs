@@ -35,52 +35,59 @@ fn chart(owner: RosterOwner, members: &[&str]) -> AgentOrgChart {
 pub(crate) async fn a_chart_is_its_owners_own_and_moves_one_version_at_a_time(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
     let (ours, growth) = (of("acme", None), of("acme", Some("growth")));
-    store.hire(KeyMode::Live, entry("host:a", &[]), at(1)).await?;
+    subject.roster()?.hire(KeyMode::Live, entry("host:a", &[]), at(1)).await?;
     let owner = growth.clone();
-    store.hire(KeyMode::Live, AgentRosterEntry { owner, ..entry("host:g", &[]) }, at(1)).await?;
+    subject
+        .roster()?
+        .hire(KeyMode::Live, AgentRosterEntry { owner, ..entry("host:g", &[]) }, at(1))
+        .await?;
     let moved = |outcome: Result<u64, StoreError>| matches!(outcome, Err(StoreError::Moved { .. }));
     assert!(moved(
-        store.put_chart(KeyMode::Live, chart(ours.clone(), &["host:x"]), None, at(2)).await
+        subject.charts()?.put_chart(KeyMode::Live, &chart(ours.clone(), &["host:x"]), None).await
     ));
     assert!(moved(
-        store.put_chart(KeyMode::Live, chart(growth.clone(), &["host:a"]), None, at(2)).await
+        subject.charts()?.put_chart(KeyMode::Live, &chart(growth.clone(), &["host:a"]), None).await
     ));
     assert!(moved(
-        store.put_chart(KeyMode::Live, chart(of("globex", None), &["host:a"]), None, at(2)).await
+        subject
+            .charts()?
+            .put_chart(KeyMode::Live, &chart(of("globex", None), &["host:a"]), None)
+            .await
     ));
     let drawn = chart(ours.clone(), &["host:a", "host:g"]);
-    assert_eq!(store.put_chart(KeyMode::Live, drawn.clone(), Some(0), at(2)).await?, 1);
-    assert!(moved(store.put_chart(KeyMode::Live, drawn.clone(), Some(0), at(3)).await));
-    assert_eq!(store.put_chart(KeyMode::Live, drawn.clone(), Some(1), at(3)).await?, 2);
-    assert_eq!(store.put_chart(KeyMode::Live, drawn.clone(), None, at(4)).await?, 3);
+    assert_eq!(subject.charts()?.put_chart(KeyMode::Live, &drawn.clone(), Some(0)).await?, 1);
+    assert!(moved(subject.charts()?.put_chart(KeyMode::Live, &drawn.clone(), Some(0)).await));
+    assert_eq!(subject.charts()?.put_chart(KeyMode::Live, &drawn.clone(), Some(1)).await?, 2);
+    assert_eq!(subject.charts()?.put_chart(KeyMode::Live, &drawn.clone(), None).await?, 3);
     subject.restart()?;
-    let store = subject.ports()?;
     assert_eq!(
-        store.chart(KeyMode::Live, &ours).await?,
+        subject.charts()?.chart(KeyMode::Live, &ours).await?,
         Some(StoredChart { chart: drawn, version: 3 })
     );
-    assert_eq!(store.chart(KeyMode::Live, &growth).await?, None);
-    assert_eq!(store.chart(KeyMode::Live, &of("globex", None)).await?, None);
+    assert_eq!(subject.charts()?.chart(KeyMode::Live, &growth).await?, None);
+    assert_eq!(subject.charts()?.chart(KeyMode::Live, &of("globex", None)).await?, None);
     Ok(())
 }
 
 pub(crate) async fn a_test_keys_chart_is_apart_from_the_live_one(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
     let ours = of("acme", None);
-    store.hire(KeyMode::Live, entry("host:l", &[]), at(1)).await?;
-    store.hire(KeyMode::Test, entry("host:t", &[]), at(1)).await?;
-    let strange = store.put_chart(KeyMode::Test, chart(ours.clone(), &["host:l"]), None, at(2));
-    assert!(matches!(strange.await, Err(StoreError::Moved { .. })));
+    subject.roster()?.hire(KeyMode::Live, entry("host:l", &[]), at(1)).await?;
+    subject.roster()?.hire(KeyMode::Test, entry("host:t", &[]), at(1)).await?;
+    let drawn = chart(ours.clone(), &["host:l"]);
+    let strange = subject.charts()?.put_chart(KeyMode::Test, &drawn, None).await;
+    assert!(matches!(strange, Err(StoreError::Moved { .. })));
     for (mode, id) in [(KeyMode::Live, "host:l"), (KeyMode::Test, "host:t")] {
-        assert_eq!(store.put_chart(mode, chart(ours.clone(), &[id]), Some(0), at(2)).await?, 1);
+        assert_eq!(
+            subject.charts()?.put_chart(mode, &chart(ours.clone(), &[id]), Some(0)).await?,
+            1
+        );
     }
     for (mode, id) in [(KeyMode::Live, "host:l"), (KeyMode::Test, "host:t")] {
         let kept = StoredChart { chart: chart(ours.clone(), &[id]), version: 1 };
-        assert_eq!(store.chart(mode, &ours).await?, Some(kept));
+        assert_eq!(subject.charts()?.chart(mode, &ours).await?, Some(kept));
     }
     Ok(())
 }
@@ -88,21 +95,27 @@ pub(crate) async fn a_test_keys_chart_is_apart_from_the_live_one(
 pub(crate) async fn whoever_is_dismissed_leaves_every_chart(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
     let (ours, theirs) = (of("acme", None), of("globex", None));
     for owner in [&ours, &theirs] {
         for id in ["host:a", "host:b"] {
             let owner = owner.clone();
-            store.hire(KeyMode::Live, AgentRosterEntry { owner, ..entry(id, &[]) }, at(1)).await?;
+            subject
+                .roster()?
+                .hire(KeyMode::Live, AgentRosterEntry { owner, ..entry(id, &[]) }, at(1))
+                .await?;
         }
-        store
-            .put_chart(KeyMode::Live, chart(owner.clone(), &["host:a", "host:b"]), None, at(2))
+        subject
+            .charts()?
+            .put_chart(KeyMode::Live, &chart(owner.clone(), &["host:a", "host:b"]), None)
             .await?;
     }
-    store.dismiss(&acme(), &"host:a".into()).await?;
+    subject.roster()?.dismiss(&acme(), &"host:a".into()).await?;
     let left = StoredChart { chart: chart(ours.clone(), &["host:b"]), version: 2 };
-    assert_eq!(store.chart(KeyMode::Live, &ours).await?, Some(left));
+    assert_eq!(subject.charts()?.chart(KeyMode::Live, &ours).await?, Some(left));
     let whole = chart(theirs.clone(), &["host:a", "host:b"]);
-    assert_eq!(store.chart(KeyMode::Live, &theirs).await?.map(|stored| stored.chart), Some(whole));
+    assert_eq!(
+        subject.charts()?.chart(KeyMode::Live, &theirs).await?.map(|stored| stored.chart),
+        Some(whole)
+    );
     Ok(())
 }

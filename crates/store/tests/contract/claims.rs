@@ -3,21 +3,22 @@
 use std::collections::BTreeSet;
 
 use callboard_engine::{
-    Append, Claim, ClaimOrigin, ClaimRequest, Claimed, Fence, Lease, NewRun, StoreError, Then,
+    Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, Fence, Lease, NewRun, Store,
+    StoreError, Strikes, Then,
 };
 use callboard_protocol::RunStatus;
 use futures_util::future::join_all;
 
+use crate::Subject;
 use crate::given::{acme, append, at, head, new_run};
-use crate::{Ports, Subject};
 
 /// Claims up to ten runs for `host` at a time; leases last ten seconds.
-async fn claim_at(store: &dyn Ports, host: &str, now: i64) -> Result<Claimed, StoreError> {
+async fn claim_at(store: &dyn Store, host: &str, now: i64) -> Result<Claimed, StoreError> {
     claim_some(store, host, now, 10).await
 }
 
 async fn claim_some(
-    store: &dyn Ports,
+    store: &dyn Store,
     host: &str,
     now: i64,
     most: usize,
@@ -50,8 +51,8 @@ fn names(claimed: &Claimed) -> Vec<&str> {
 }
 
 pub(crate) async fn a_new_run_is_due(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     assert_eq!(
         claim_at(store, "h1", 999).await?,
         Claimed { claims: Vec::new(), next: Some(at(1_000)) }
@@ -66,19 +67,21 @@ pub(crate) async fn a_new_run_is_due(subject: Subject) -> anyhow::Result<()> {
 }
 
 pub(crate) async fn a_creator_can_keep_the_run_for_itself(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     store
-        .create(NewRun {
+        .commit(Batch::of_run(NewRun {
             lease: Some(Lease { host: "h1".into(), until: at(9_000) }),
             ..new_run("r1")
-        })
+        }))
         .await?;
     assert_eq!(
         claim_at(store, "h2", 8_999).await?,
         Claimed { claims: Vec::new(), next: Some(at(9_000)) }
     );
     let kept = claim("r1", "h1", Claim::FIRST_EPOCH);
-    store.append(fenced(append("r1", 0), kept, Then::Hold { until: at(12_000) })).await?;
+    store
+        .commit(Batch::of_append(fenced(append("r1", 0), kept, Then::Hold { until: at(12_000) })))
+        .await?;
     let taken = claim_at(store, "h2", 12_000).await?;
     assert_eq!(taken.claims, [Claim { origin: ClaimOrigin::Lost, ..claim("r1", "h2", 2) }]);
     Ok(())
@@ -87,15 +90,15 @@ pub(crate) async fn a_creator_can_keep_the_run_for_itself(subject: Subject) -> a
 pub(crate) async fn due_runs_come_in_order_and_no_more_than_asked_for(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     for (id, wake_at) in
         [("late", 5_000), ("b", 3_000), ("a", 3_000), ("first", 2_000), ("future", 7_000)]
     {
-        store.create(due_at(id, wake_at)).await?;
+        store.commit(Batch::of_run(due_at(id, wake_at))).await?;
     }
     let mut idle = due_at("idle", 0);
     idle.head.wake_at = None;
-    store.create(idle).await?;
+    store.commit(Batch::of_run(idle)).await?;
     let two = claim_some(store, "h1", 5_000, 2).await?;
     assert_eq!((names(&two), two.next), (vec!["first", "b"], Some(at(7_000))));
     let rest = claim_at(store, "h1", 5_000).await?;
@@ -104,9 +107,9 @@ pub(crate) async fn due_runs_come_in_order_and_no_more_than_asked_for(
 }
 
 pub(crate) async fn concurrent_claimers_never_share_a_run(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     for number in 0..40 {
-        store.create(new_run(&format!("r{number}"))).await?;
+        store.commit(Batch::of_run(new_run(&format!("r{number}")))).await?;
     }
     let hosts: Vec<String> = (0..8).map(|number| format!("h{number}")).collect();
     let claimed = join_all(hosts.iter().map(|host| claim_at(store, host, 1_000))).await;
@@ -122,43 +125,57 @@ pub(crate) async fn concurrent_claimers_never_share_a_run(subject: Subject) -> a
 pub(crate) async fn a_lost_holder_is_replaced_and_locked_out(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     claim_at(store, "h1", 1_000).await?;
     let second = claim_at(store, "h2", 11_000).await?;
     assert_eq!(second.claims, [Claim { origin: ClaimOrigin::Lost, ..claim("r1", "h2", 2) }]);
     for stale in
         [claim("r1", "h1", 1), claim("r1", "h2", 1), claim("r1", "h1", 2), claim("r1", "h2", 3)]
     {
-        let late = store.append(fenced(append("r1", 0), stale.clone(), Then::Release)).await;
+        let late = store
+            .commit(Batch::of_append(fenced(append("r1", 0), stale.clone(), Then::Release)))
+            .await;
         assert!(matches!(late, Err(StoreError::LeaseLost { .. })), "{stale:?}: {late:?}");
         assert_eq!(store.renew(std::slice::from_ref(&stale), at(99_000)).await?, ["r1".into()]);
         assert!(!store.release(&stale, None, Some(at(0))).await?);
     }
     assert_eq!(store.tail(&"r1".into(), 0).await?, []);
     assert_eq!(claim_at(store, "h3", 20_999).await?.claims, [], "the second holder still holds it");
-    store.append(fenced(append("r1", 0), claim("r1", "h2", 2), Then::Release)).await?;
+    store
+        .commit(Batch::of_append(fenced(append("r1", 0), claim("r1", "h2", 2), Then::Release)))
+        .await?;
     Ok(())
 }
 
 pub(crate) async fn a_lease_is_checked_before_the_version(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
-    let refused = store.append(fenced(append("r1", 5), claim("r1", "h1", 1), Then::Release)).await;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
+    let refused = store
+        .commit(Batch::of_append(fenced(append("r1", 5), claim("r1", "h1", 1), Then::Release)))
+        .await;
     assert!(matches!(refused, Err(StoreError::LeaseLost { .. })), "{refused:?}");
     claim_at(store, "h1", 1_000).await?;
-    let refused = store.append(fenced(append("r1", 5), claim("r1", "h1", 1), Then::Release)).await;
+    let refused = store
+        .commit(Batch::of_append(fenced(append("r1", 5), claim("r1", "h1", 1), Then::Release)))
+        .await;
     assert!(matches!(refused, Err(StoreError::Conflict { .. })), "{refused:?}");
     Ok(())
 }
 
 pub(crate) async fn a_held_run_is_due_when_its_lease_ends(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     claim_at(store, "h1", 1_000).await?;
     let mut next = append("r1", 0);
     next.head.wake_at = Some(at(3_000));
-    store.append(fenced(next, claim("r1", "h1", 1), Then::Hold { until: at(30_000) })).await?;
+    store
+        .commit(Batch::of_append(fenced(
+            next,
+            claim("r1", "h1", 1),
+            Then::Hold { until: at(30_000) },
+        )))
+        .await?;
     assert_eq!(
         claim_at(store, "h2", 29_999).await?,
         Claimed { claims: Vec::new(), next: Some(at(30_000)) }
@@ -170,12 +187,12 @@ pub(crate) async fn a_held_run_is_due_when_its_lease_ends(subject: Subject) -> a
 pub(crate) async fn a_released_run_is_due_when_its_head_says(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     claim_at(store, "h1", 1_000).await?;
     let mut next = append("r1", 0);
     next.head.wake_at = Some(at(50_000));
-    store.append(fenced(next, claim("r1", "h1", 1), Then::Release)).await?;
+    store.commit(Batch::of_append(fenced(next, claim("r1", "h1", 1), Then::Release))).await?;
     assert_eq!(
         claim_at(store, "h2", 49_999).await?,
         Claimed { claims: Vec::new(), next: Some(at(50_000)) }
@@ -186,19 +203,27 @@ pub(crate) async fn a_released_run_is_due_when_its_head_says(
 }
 
 pub(crate) async fn an_ended_run_is_free_and_never_due(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     for run in ["held", "cancelled"] {
-        store.create(new_run(run)).await?;
+        store.commit(Batch::of_run(new_run(run))).await?;
     }
     claim_at(store, "h1", 1_000).await?;
     let end = |run| Append { head: head(RunStatus::Cancelled, 1, Some(5_000)), ..append(run, 0) };
     store
-        .append(fenced(end("held"), claim("held", "h1", 1), Then::Hold { until: at(30_000) }))
+        .commit(Batch::of_append(fenced(
+            end("held"),
+            claim("held", "h1", 1),
+            Then::Hold { until: at(30_000) },
+        )))
         .await?;
-    store.append(end("cancelled")).await?;
+    store.commit(Batch::of_append(end("cancelled"))).await?;
     assert_eq!(claim_at(store, "h2", 90_000).await?, Claimed::default());
     let late = store
-        .append(fenced(append("cancelled", 1), claim("cancelled", "h1", 1), Then::Release))
+        .commit(Batch::of_append(fenced(
+            append("cancelled", 1),
+            claim("cancelled", "h1", 1),
+            Then::Release,
+        )))
         .await;
     assert!(matches!(late, Err(StoreError::LeaseLost { .. })), "{late:?}");
     let found = store.find(&acme(), &"held".into()).await?;
@@ -209,39 +234,41 @@ pub(crate) async fn an_ended_run_is_free_and_never_due(subject: Subject) -> anyh
 pub(crate) async fn an_append_from_outside_leaves_a_living_holder_alone(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     claim_at(store, "h1", 1_000).await?;
     let mut outside = append("r1", 0);
     outside.head.wake_at = Some(at(1_500));
-    store.append(outside).await?;
+    store.commit(Batch::of_append(outside)).await?;
     assert_eq!(
         claim_at(store, "h2", 10_999).await?,
         Claimed { claims: Vec::new(), next: Some(at(11_000)) }
     );
-    store.append(fenced(append("r1", 1), claim("r1", "h1", 1), Then::Release)).await?;
+    store
+        .commit(Batch::of_append(fenced(append("r1", 1), claim("r1", "h1", 1), Then::Release)))
+        .await?;
     Ok(())
 }
 
 pub(crate) async fn an_append_from_outside_wakes_a_run_that_nobody_holds(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     let mut waiting = new_run("r1");
     waiting.head.wake_at = None;
-    store.create(waiting).await?;
+    store.commit(Batch::of_run(waiting)).await?;
     assert_eq!(claim_at(store, "h1", 90_000).await?, Claimed::default());
     let mut answer = append("r1", 0);
     answer.head.wake_at = Some(at(1_500));
-    store.append(answer).await?;
+    store.commit(Batch::of_append(answer)).await?;
     assert_eq!(names(&claim_at(store, "h1", 1_500).await?), ["r1"]);
     Ok(())
 }
 
 pub(crate) async fn a_renewed_lease_lasts_longer(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     for run in ["r1", "r2"] {
-        store.create(new_run(run)).await?;
+        store.commit(Batch::of_run(new_run(run))).await?;
     }
     let mut claims = claim_at(store, "h1", 1_000).await?.claims;
     claims.push(claim("unknown", "h1", 1));
@@ -257,9 +284,9 @@ pub(crate) async fn a_renewed_lease_lasts_longer(subject: Subject) -> anyhow::Re
 pub(crate) async fn a_claim_can_be_given_back_without_an_append(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     for run in ["r1", "r2"] {
-        store.create(new_run(run)).await?;
+        store.commit(Batch::of_run(new_run(run))).await?;
     }
     claim_at(store, "h1", 1_000).await?;
     assert!(!store.release(&claim("r1", "h1", 1), Some(0), Some(at(2_000))).await?);
@@ -272,10 +299,10 @@ pub(crate) async fn a_claim_can_be_given_back_without_an_append(
 pub(crate) async fn what_a_holder_has_not_seen_is_looked_at_when_the_run_is_given_back(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     claim_at(store, "h1", 1_000).await?;
-    store.append(append("r1", 0)).await?;
+    store.commit(Batch::of_append(append("r1", 0))).await?;
     assert!(store.release(&claim("r1", "h1", 1), Some(0), None).await?, "it is due at once");
     assert_eq!(claim_at(store, "h2", 2_000).await?.claims, [claim("r1", "h2", 2)]);
     assert!(!store.release(&claim("r1", "h2", 2), Some(1), None).await?);
@@ -286,19 +313,21 @@ pub(crate) async fn what_a_holder_has_not_seen_is_looked_at_when_the_run_is_give
 pub(crate) async fn a_new_process_finds_every_lease_void(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     for (run, wake_at) in [("held", 1_000), ("touched", 1_000), ("sleeping", 80_000)] {
-        store.create(due_at(run, wake_at)).await?;
+        store.commit(Batch::of_run(due_at(run, wake_at))).await?;
     }
     claim_at(store, "h1", 1_000).await?;
     subject.restart()?;
 
-    let store = subject.ports()?;
-    let late = store.append(fenced(append("held", 0), claim("held", "h1", 1), Then::Release)).await;
+    let store = subject.port()?;
+    let late = store
+        .commit(Batch::of_append(fenced(append("held", 0), claim("held", "h1", 1), Then::Release)))
+        .await;
     assert!(matches!(late, Err(StoreError::LeaseLost { .. })), "{late:?}");
     assert_eq!(store.renew(&[claim("held", "h1", 1)], at(99_000)).await?, ["held".into()]);
     // A lost holder must be replaced, whatever somebody outside thinks of the next wake-up.
-    store.append(append("touched", 0)).await?;
+    store.commit(Batch::of_append(append("touched", 0))).await?;
     let claimed = claim_at(store, "h2", 1_001).await?;
     let lost = |run| Claim { origin: ClaimOrigin::Lost, ..claim(run, "h2", 2) };
     assert_eq!(
@@ -311,28 +340,28 @@ pub(crate) async fn a_new_process_finds_every_lease_void(
 pub(crate) async fn decisions_that_came_to_nothing_are_counted_over_a_restart(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let strikes = Strikes::new(subject.store()?);
     for run in ["r1", "r2"] {
-        store.create(new_run(run)).await?;
-        assert_eq!(store.strike(&run.into()).await?, 1);
+        subject.port()?.commit(Batch::of_run(new_run(run))).await?;
+        assert_eq!(strikes.add(&run.into()).await?, 1);
     }
-    assert_eq!(store.strike(&"r1".into()).await?, 2);
-    store.absolve(&"r2".into()).await?;
-    store.absolve(&"nobody".into()).await?;
-    assert!(store.strike(&"nobody".into()).await.is_err());
+    assert_eq!(strikes.add(&"r1".into()).await?, 2);
+    strikes.take_back(&"r2".into()).await?;
+    strikes.take_back(&"nobody".into()).await?;
+    drop(strikes);
     subject.restart()?;
-    let store = subject.ports()?;
-    assert_eq!(store.struck().await?, [("r1".into(), 2)]);
-    store.absolve(&"r1".into()).await?;
-    assert_eq!(store.struck().await?, [("r1".into(), 1)]);
+    let strikes = Strikes::new(subject.store()?);
+    assert_eq!(strikes.all().await?, [("r1".into(), 2)]);
+    strikes.take_back(&"r1".into()).await?;
+    assert_eq!(strikes.all().await?, [("r1".into(), 1)]);
     Ok(())
 }
 
 pub(crate) async fn a_clock_that_was_put_forward_ends_no_lease(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     claim_at(store, "h1", 1_000).await?;
     let mut request = ClaimRequest {
         host: "h1".into(),
@@ -351,13 +380,13 @@ pub(crate) async fn a_clock_that_was_put_forward_ends_no_lease(
 pub(crate) async fn tenants_take_turns_where_more_is_due_than_can_be_taken(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     for number in 0..6 {
-        store.create(due_at(&format!("many-{number}"), 1_000)).await?;
+        store.commit(Batch::of_run(due_at(&format!("many-{number}"), 1_000))).await?;
     }
     let mut few = due_at("few", 2_000);
     few.birth.owner.tenant = "other".into();
-    store.create(few).await?;
+    store.commit(Batch::of_run(few)).await?;
     assert_eq!(names(&claim_some(store, "h1", 3_000, 2).await?), ["many-0", "few"]);
     let rest = claim_some(store, "h1", 3_000, 9).await?;
     assert_eq!(names(&rest), ["many-1", "many-2", "many-3", "many-4", "many-5"]);

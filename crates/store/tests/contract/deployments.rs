@@ -1,7 +1,7 @@
 //! What is deployed: changed with a run or not at all, one change for each version.
 
 use callboard_engine::{
-    DeploymentChange, KeyMode, NewRun, Outcome, Realm, StoreError, StoredDeployment,
+    DeploymentChange, Deployments, KeyMode, NewRun, Outcome, Realm, StoreError, StoredDeployment,
 };
 use futures_util::future::join_all;
 
@@ -26,15 +26,16 @@ fn stored(version: u64, state: &str) -> Option<StoredDeployment> {
 pub(crate) async fn a_deployment_changes_together_with_its_run(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = Deployments::new(subject.store()?);
     assert_eq!(store.deployment(&of("acme"), &AGENT.into()).await?, None);
     store.deploy(change("acme", 0, "one"), new_run("r1")).await?;
     store.deploy(change("acme", 1, "two"), new_run("r2")).await?;
+    drop(store);
     subject.restart()?;
-    let store = subject.ports()?;
+    let store = Deployments::new(subject.store()?);
     assert_eq!(store.deployment(&of("acme"), &AGENT.into()).await?, stored(2, "two"));
     for run in ["r1", "r2"] {
-        assert!(store.find(&acme(), &run.into()).await?.is_some(), "{run}");
+        assert!(subject.port()?.find(&acme(), &run.into()).await?.is_some(), "{run}");
     }
     Ok(())
 }
@@ -42,14 +43,14 @@ pub(crate) async fn a_deployment_changes_together_with_its_run(
 pub(crate) async fn a_change_of_what_has_moved_on_leaves_neither(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = Deployments::new(subject.store()?);
     store.deploy(change("acme", 0, "one"), new_run("r1")).await?;
     for expected in [0, 2] {
         let late = store.deploy(change("acme", expected, "late"), new_run("r2")).await;
         assert!(matches!(late, Err(StoreError::Moved { .. })), "{late:?}");
     }
     assert_eq!(store.deployment(&of("acme"), &AGENT.into()).await?, stored(1, "one"));
-    assert!(store.find(&acme(), &"r2".into()).await?.is_none());
+    assert!(subject.port()?.find(&acme(), &"r2".into()).await?.is_none());
     // And a run that cannot be written takes the change with it.
     let twice = store.deploy(change("acme", 1, "two"), new_run("r1")).await;
     assert!(matches!(twice, Err(StoreError::Conflict { .. })), "{twice:?}");
@@ -58,7 +59,7 @@ pub(crate) async fn a_change_of_what_has_moved_on_leaves_neither(
 }
 
 pub(crate) async fn of_changes_at_once_one_is_kept(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = Deployments::new(subject.store()?);
     let tried = join_all((0..8).map(|index| {
         store.deploy(change("acme", 0, &format!("{index}")), new_run(&format!("r{index}")))
     }))
@@ -68,14 +69,14 @@ pub(crate) async fn of_changes_at_once_one_is_kept(subject: Subject) -> anyhow::
     let expected = stored(1, &kept[0].to_string());
     assert_eq!(store.deployment(&of("acme"), &AGENT.into()).await?, expected);
     for index in 0..8 {
-        let run = store.find(&acme(), &format!("r{index}").into()).await?;
+        let run = subject.port()?.find(&acme(), &format!("r{index}").into()).await?;
         assert_eq!(run.is_some(), kept == [index], "r{index}");
     }
     Ok(())
 }
 
 pub(crate) async fn a_deployment_is_its_tenants_own(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = Deployments::new(subject.store()?);
     store.deploy(change("acme", 0, "acme's"), new_run("r1")).await?;
     assert_eq!(store.deployment(&of("globex"), &AGENT.into()).await?, None);
     assert_eq!(store.deployment(&of("acme"), &"vendor.acme.desk.other".into()).await?, None);
@@ -93,7 +94,7 @@ pub(crate) async fn a_deployment_is_its_tenants_own(subject: Subject) -> anyhow:
 pub(crate) async fn a_repeated_request_to_deploy_gets_its_first_outcome(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = Deployments::new(subject.store()?);
     let outcome = Outcome {
         key: [1; 32],
         request: [2; 32],

@@ -2,16 +2,17 @@
 
 use callboard_core::Attempt;
 use callboard_engine::{
-    Begun, Claim, ClaimRequest, EffectClaim, EffectKey, RequestDigest, SettledEffect, StoreError,
+    Batch, Begun, Claim, ClaimRequest, EffectClaim, EffectKey, RequestDigest, SettledEffect, Store,
+    StoreError,
 };
 use futures_util::future::join_all;
 use serde_json::json;
 
+use crate::Subject;
 use crate::given::{at, new_run};
-use crate::{Ports, Subject};
 
-async fn held(store: &dyn Ports) -> anyhow::Result<Claim> {
-    store.create(new_run("r1")).await?;
+async fn held(store: &dyn Store) -> anyhow::Result<Claim> {
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let request = ClaimRequest {
         host: "h1".into(),
         at: at(1_000),
@@ -44,7 +45,7 @@ fn settled(outcome: &str) -> SettledEffect {
 }
 
 pub(crate) async fn of_many_claims_one_is_fresh(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     let claim = held(store).await?;
     let call = effect(0, &claim);
     let begun = join_all((0..8).map(|_| store.begin_effect(&call))).await;
@@ -58,14 +59,14 @@ pub(crate) async fn of_many_claims_one_is_fresh(subject: Subject) -> anyhow::Res
 pub(crate) async fn an_outcome_is_kept_before_it_is_used(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     let claim = held(store).await?;
     let call = effect(0, &claim);
     assert_eq!(store.begin_effect(&call).await?, Begun::Fresh);
-    store.settle_effect(&call.key, "{\"sent\":1}".to_owned()).await?;
-    store.settle_effect(&call.key, "{\"sent\":2}".to_owned()).await?;
+    store.settle_effect(&call.key, Some("{\"sent\":1}".to_owned())).await?;
+    store.settle_effect(&call.key, Some("{\"sent\":2}".to_owned())).await?;
     subject.restart()?;
-    let store = subject.ports()?;
+    let store = subject.port()?;
     let request = ClaimRequest {
         host: "h2".into(),
         at: at(20_000),
@@ -85,11 +86,11 @@ pub(crate) async fn an_outcome_is_kept_before_it_is_used(
 pub(crate) async fn a_claim_that_came_to_nothing_can_be_made_again(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     let claim = held(store).await?;
     let call = effect(0, &claim);
     store.begin_effect(&call).await?;
-    store.abandon_effect(&call.key).await?;
+    store.settle_effect(&call.key, None).await?;
     assert_eq!(store.begin_effect(&call).await?, Begun::Fresh);
     let other = request(7);
     let again = EffectClaim { repeat: true, at: at(3_000), request: other.clone(), ..call.clone() };
@@ -98,8 +99,8 @@ pub(crate) async fn a_claim_that_came_to_nothing_can_be_made_again(
         store.begin_effect(&call).await?,
         Begun::Unknown { request: other.clone(), since: at(3_000) }
     );
-    store.settle_effect(&call.key, "1".to_owned()).await?;
-    store.abandon_effect(&call.key).await?;
+    store.settle_effect(&call.key, Some("1".to_owned())).await?;
+    store.settle_effect(&call.key, None).await?;
     let known = Begun::Known(SettledEffect { request: other, outcome: "1".to_owned() });
     assert_eq!(store.begin_effect(&again).await?, known, "known is known");
     Ok(())
@@ -107,7 +108,7 @@ pub(crate) async fn a_claim_that_came_to_nothing_can_be_made_again(
 
 /// What is no call is known as soon as it is claimed, and the first stays.
 pub(crate) async fn a_claim_may_bring_its_outcome(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     let claim = held(store).await?;
     let with =
         |outcome: &str| EffectClaim { outcome: Some(outcome.to_owned()), ..effect(0, &claim) };
@@ -120,7 +121,7 @@ pub(crate) async fn a_claim_may_bring_its_outcome(subject: Subject) -> anyhow::R
 pub(crate) async fn only_the_holder_of_a_run_makes_its_calls(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     let claim = held(store).await?;
     let request = ClaimRequest {
         host: "h2".into(),

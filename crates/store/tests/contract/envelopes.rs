@@ -1,6 +1,6 @@
 //! What became of envelopes: said once, with its events, for good.
 
-use callboard_engine::{EnvelopeId, KeptEnvelope, ProjectedEvent};
+use callboard_engine::{EnvelopeId, Envelopes, KeptEnvelope, ProjectedEvent};
 
 use crate::Subject;
 use crate::given::at;
@@ -21,11 +21,12 @@ fn event(body: &str) -> ProjectedEvent {
 pub(crate) async fn the_first_outcome_of_an_envelope_stays_with_its_events(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = Envelopes::new(subject.store()?);
     assert_eq!(store.envelope(&id("acme", "c")).await?, None);
     assert_eq!(store.keep_envelope(&id("acme", "c"), kept("1"), vec![event("a")]).await?, None);
+    drop(store);
     subject.restart()?;
-    let store = subject.ports()?;
+    let store = Envelopes::new(subject.store()?);
     let again = store.keep_envelope(&id("acme", "c"), kept("2"), vec![event("b")]).await?;
     assert_eq!(again, Some(kept("1")));
     assert_eq!(store.envelope(&id("acme", "c")).await?, Some(kept("1")));
@@ -34,7 +35,7 @@ pub(crate) async fn the_first_outcome_of_an_envelope_stays_with_its_events(
 }
 
 pub(crate) async fn envelopes_are_their_tenants_own(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = Envelopes::new(subject.store()?);
     store.keep_envelope(&id("acme", "c"), kept("1"), vec![event("a")]).await?;
     assert_eq!(store.envelope(&id("other", "c")).await?, None);
     assert!(store.projected(&"other".into(), &"r".into()).await?.is_empty());

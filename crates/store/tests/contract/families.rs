@@ -1,13 +1,13 @@
 //! Runs that have to do with one another: children that begin with an append, wakes, forks.
 
 use callboard_core::{Birth, Fork};
-use callboard_engine::{Append, ClaimRequest, Fence, NewRun, Row, StoreError, Then};
+use callboard_engine::{Append, Batch, ClaimRequest, Fence, NewRun, Row, Store, StoreError, Then};
 use callboard_protocol::{ForkMode, RunId, RunStatus};
 
+use crate::Subject;
 use crate::given::{acme, append, at, head, new_run, row};
-use crate::{Ports, Subject};
 
-async fn due(store: &dyn Ports, now: i64) -> Result<Vec<String>, StoreError> {
+async fn due(store: &dyn Store, now: i64) -> Result<Vec<String>, StoreError> {
     let request = ClaimRequest {
         host: "h".into(),
         at: at(now),
@@ -20,26 +20,30 @@ async fn due(store: &dyn Ports, now: i64) -> Result<Vec<String>, StoreError> {
 }
 
 /// A run that rests with nothing due.
-async fn resting(store: &dyn Ports, id: &str) -> Result<(), StoreError> {
-    store.create(new_run(id)).await?;
-    store.append(append(id, 0)).await
+async fn resting(store: &dyn Store, id: &str) -> Result<(), StoreError> {
+    store.commit(Batch::of_run(new_run(id))).await?;
+    store.commit(Batch::of_append(append(id, 0))).await
 }
 
 pub(crate) async fn a_child_begins_with_the_append_that_tells_of_it(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     resting(store, "parent").await?;
     let children = vec![new_run("child"), new_run("other")];
-    let stale = store.append(Append { children: children.clone(), ..append("parent", 0) }).await;
+    let stale = store
+        .commit(Batch::of_append(Append { children: children.clone(), ..append("parent", 0) }))
+        .await;
     assert!(matches!(stale, Err(StoreError::Conflict { .. })), "{stale:?}");
     assert!(store.find(&acme(), &"child".into()).await?.is_none(), "both or neither");
-    store.append(Append { children, ..append("parent", 1) }).await?;
+    store.commit(Batch::of_append(Append { children, ..append("parent", 1) })).await?;
     let asked = ["other", "nobody", "child"].map(RunId::from);
     let pending = Some(RunStatus::Pending);
-    assert_eq!(store.statuses(&asked).await?, [pending, None, pending]);
+    let standing = store.statuses(&asked).await?;
+    let statuses: Vec<_> = standing.iter().map(|run| run.map(|run| run.status)).collect();
+    assert_eq!(statuses, [pending, None, pending]);
     let children = vec![new_run("third"), new_run("child")];
-    let twice = store.append(Append { children, ..append("parent", 2) }).await;
+    let twice = store.commit(Batch::of_append(Append { children, ..append("parent", 2) })).await;
     assert!(matches!(twice, Err(StoreError::Conflict { .. })), "{twice:?}");
     assert!(store.find(&acme(), &"third".into()).await?.is_none(), "all or none");
     let parent = store.find(&acme(), &"parent".into()).await?;
@@ -48,13 +52,15 @@ pub(crate) async fn a_child_begins_with_the_append_that_tells_of_it(
 }
 
 pub(crate) async fn a_wake_makes_a_resting_run_due(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     resting(store, "parent").await?;
     resting(store, "child").await?;
     assert_eq!(due(store, 5_000).await?, [""; 0]);
-    store.append(Append { wakes: Some("parent".into()), ..append("child", 1) }).await?;
+    store
+        .commit(Batch::of_append(Append { wakes: Some("parent".into()), ..append("child", 1) }))
+        .await?;
     // Somebody else's append meanwhile must not put the run back to sleep.
-    store.append(append("parent", 1)).await?;
+    store.commit(Batch::of_append(append("parent", 1))).await?;
     assert_eq!(due(store, 5_000).await?, ["parent"]);
     Ok(())
 }
@@ -62,11 +68,11 @@ pub(crate) async fn a_wake_makes_a_resting_run_due(subject: Subject) -> anyhow::
 pub(crate) async fn a_wake_during_a_claim_counts_when_the_run_is_given_back(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     resting(store, "child").await?;
     for gives_back_with_append in [true, false] {
         let id = format!("parent-{gives_back_with_append}");
-        store.create(new_run(&id)).await?;
+        store.commit(Batch::of_run(new_run(&id))).await?;
         let request = ClaimRequest {
             host: "h".into(),
             at: at(2_000),
@@ -77,11 +83,11 @@ pub(crate) async fn a_wake_during_a_claim_counts_when_the_run_is_given_back(
         let claim = store.claim(&request).await?.claims.remove(0);
         let version = store.find(&acme(), &"child".into()).await?.map_or(0, |f| f.head.version);
         let wakes = Some(id.as_str().into());
-        store.append(Append { wakes, ..append("child", version) }).await?;
+        store.commit(Batch::of_append(Append { wakes, ..append("child", version) })).await?;
         assert_eq!(due(store, 50_000).await?, [""; 0], "it is held");
         if gives_back_with_append {
             let fence = Some(Fence { claim, then: Then::Release });
-            store.append(Append { fence, ..append(&id, 0) }).await?;
+            store.commit(Batch::of_append(Append { fence, ..append(&id, 0) })).await?;
         } else {
             store.release(&claim, None, None).await?;
         }
@@ -101,12 +107,14 @@ pub(crate) async fn a_wake_during_a_claim_counts_when_the_run_is_given_back(
 }
 
 pub(crate) async fn an_ended_run_is_not_woken(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     resting(store, "parent").await?;
     resting(store, "child").await?;
     let end = head(RunStatus::Completed, 2, None);
-    store.append(Append { head: end, ..append("parent", 1) }).await?;
-    store.append(Append { wakes: Some("parent".into()), ..append("child", 1) }).await?;
+    store.commit(Batch::of_append(Append { head: end, ..append("parent", 1) })).await?;
+    store
+        .commit(Batch::of_append(Append { wakes: Some("parent".into()), ..append("child", 1) }))
+        .await?;
     assert_eq!(due(store, 50_000).await?, [""; 0]);
     Ok(())
 }
@@ -131,7 +139,7 @@ fn said(text: &str, private: Option<&str>) -> Row {
     Row { private: private.map(str::to_owned), ..row(&format!("{{\"n\":\"{text}\"}}")) }
 }
 
-async fn read(store: &dyn Ports, id: &str, from: u64, limit: usize) -> anyhow::Result<Vec<String>> {
+async fn read(store: &dyn Store, id: &str, from: u64, limit: usize) -> anyhow::Result<Vec<String>> {
     let page = store.read(&acme(), &id.into(), from, limit).await?;
     let events = page.map(|page| page.events).unwrap_or_default();
     assert!(events.iter().all(|event| event.run.as_str() == id), "a fork's events are its own");
@@ -142,19 +150,28 @@ async fn read(store: &dyn Ports, id: &str, from: u64, limit: usize) -> anyhow::R
 
 /// The log of a fork is its source's up to the fork, whatever both append later; also of a fork of a fork.
 pub(crate) async fn a_fork_shares_its_sources_history(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("source")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("source"))).await?;
     let rows = vec![said("s0", Some("{\"n\":\"secret\"}")), said("s1", None), said("s2", None)];
-    store.append(Append { rows, ..append("source", 0) }).await?;
-    store.create(fork("fork", "source", 2)).await?;
+    store.commit(Batch::of_append(Append { rows, ..append("source", 0) })).await?;
+    store.commit(Batch::of_run(fork("fork", "source", 2))).await?;
     store
-        .append(Append { rows: vec![said("f2", None), said("f3", None)], ..append("fork", 2) })
+        .commit(Batch::of_append(Append {
+            rows: vec![said("f2", None), said("f3", None)],
+            ..append("fork", 2)
+        }))
         .await?;
-    store.append(Append { rows: vec![said("s3", None)], ..append("source", 3) }).await?;
-    store.create(fork("within", "fork", 1)).await?;
-    store.append(Append { rows: vec![said("w1", None)], ..append("within", 1) }).await?;
-    store.create(fork("beyond", "fork", 3)).await?;
-    store.append(Append { rows: vec![said("b3", None)], ..append("beyond", 3) }).await?;
+    store
+        .commit(Batch::of_append(Append { rows: vec![said("s3", None)], ..append("source", 3) }))
+        .await?;
+    store.commit(Batch::of_run(fork("within", "fork", 1))).await?;
+    store
+        .commit(Batch::of_append(Append { rows: vec![said("w1", None)], ..append("within", 1) }))
+        .await?;
+    store.commit(Batch::of_run(fork("beyond", "fork", 3))).await?;
+    store
+        .commit(Batch::of_append(Append { rows: vec![said("b3", None)], ..append("beyond", 3) }))
+        .await?;
     assert_eq!(read(store, "source", 0, 99).await?, ["s0", "s1", "s2", "s3"]);
     assert_eq!(read(store, "fork", 0, 99).await?, ["s0", "s1", "f2", "f3"]);
     assert_eq!(read(store, "fork", 1, 2).await?, ["s1", "f2"]);
@@ -169,7 +186,7 @@ pub(crate) async fn a_fork_shares_its_sources_history(subject: Subject) -> anyho
         "what is sealed opens for the fold"
     );
     assert_eq!(store.tail(&"beyond".into(), 3).await?.len(), 1);
-    let orphan = store.create(fork("orphan", "nowhere", 1)).await;
+    let orphan = store.commit(Batch::of_run(fork("orphan", "nowhere", 1))).await;
     assert!(orphan.is_err(), "a fork needs its source");
     Ok(())
 }

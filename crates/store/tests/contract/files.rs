@@ -68,7 +68,7 @@ pub(crate) async fn what_a_run_writes_is_kept_with_its_log(
     let handle = subject.store()?;
     let store = &handle;
     assert_eq!(listed(store, &acme(), "").await?, [""; 0]);
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let stale = write(store, "r1", 7, vec![row("a.md", 0, "lost")]).await;
     assert!(matches!(stale, Err(StoreError::Conflict { .. })), "{stale:?}");
     assert_eq!(listed(store, &acme(), "").await?, [""; 0]);
@@ -111,7 +111,7 @@ pub(crate) async fn a_file_that_has_moved_on_is_not_written(
     subject: Subject,
 ) -> anyhow::Result<()> {
     let store = &subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     write(store, "r1", 0, vec![row("a.md", 0, "one")]).await?;
     for expected in [0, 2] {
         let moved = write(store, "r1", 1, vec![row("a.md", expected, "late")]).await;
@@ -180,7 +180,7 @@ pub(crate) async fn a_workspace_holds_so_many_files_and_no_more(
     subject: Subject,
 ) -> anyhow::Result<()> {
     let store = &subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let files = (0..MAX_FILES).map(|index| row(&format!("f{index}"), 0, "")).collect();
     write(store, "r1", 0, files).await?;
     let more = write(store, "r1", 1, vec![row("more", 0, "")]).await;
@@ -196,7 +196,7 @@ pub(crate) async fn a_workspace_holds_so_many_files_and_no_more(
 
 pub(crate) async fn a_write_is_found_by_its_run(subject: Subject) -> anyhow::Result<()> {
     let store = &subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     write(store, "r1", 0, vec![row("a.md", 0, "one")]).await?;
     let found = Files::new(Arc::clone(store)).file_of_write(&"r1".into(), "a.md@0").await?;
     assert_eq!(found, Some(FileVersion { path: "a.md".into(), version: 1 }));

@@ -1,6 +1,6 @@
 //! Heartbeats: looked at when they are due, moved by one at a time, with the run that a change starts.
 
-use callboard_engine::{Heartbeat, HeartbeatState, KeyMode, Probe, Scope, StoreError};
+use callboard_engine::{Heartbeat, HeartbeatState, Heartbeats, KeyMode, Probe, Scope, StoreError};
 use futures_util::future::join_all;
 
 use crate::Subject;
@@ -32,7 +32,7 @@ fn heartbeat(id: &str, wake_at: Option<i64>) -> Heartbeat {
 pub(crate) async fn a_heartbeat_is_due_when_it_says_and_seen_by_its_own(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = Heartbeats::new(subject.store()?);
     for (id, wake_at) in [("b", Some(3_000)), ("a", Some(2_000)), ("c", None), ("d", Some(9_000))] {
         store.add_heartbeat(heartbeat(id, wake_at)).await?;
     }
@@ -40,8 +40,9 @@ pub(crate) async fn a_heartbeat_is_due_when_it_says_and_seen_by_its_own(
     assert!(matches!(taken, Err(StoreError::Moved { .. })), "{taken:?}");
     let theirs = Scope { tenant: "globex".into(), ..acme() };
     store.add_heartbeat(Heartbeat { place: theirs.clone(), ..heartbeat("a", None) }).await?;
+    drop(store);
     subject.restart()?;
-    let store = subject.ports()?;
+    let store = Heartbeats::new(subject.store()?);
     let ids = |found: &[Heartbeat]| found.iter().map(|it| it.id.to_string()).collect::<Vec<_>>();
     let due = store.due_heartbeats(at(3_000), 10).await?;
     assert_eq!((ids(&due.heartbeats), due.next), (vec!["a".into(), "b".into()], Some(at(9_000))));
@@ -55,10 +56,10 @@ pub(crate) async fn a_heartbeat_is_due_when_it_says_and_seen_by_its_own(
     assert!(!store.remove_heartbeat(&theirs, &"b".into()).await?);
     assert!(store.remove_heartbeat(&theirs, &"a".into()).await?);
     assert_eq!(store.heartbeats(&acme()).await?.len(), 4);
-    store.hire(KeyMode::Live, entry("host:a", &[]), at(1)).await?;
+    subject.roster()?.hire(KeyMode::Live, entry("host:a", &[]), at(1)).await?;
     let hers = Heartbeat { roster_id: Some("host:a".into()), ..heartbeat("hers", None) };
     store.add_heartbeat(hers).await?;
-    store.dismiss(&acme(), &"host:a".into()).await?;
+    subject.roster()?.dismiss(&acme(), &"host:a".into()).await?;
     assert_eq!(store.heartbeat(&acme(), &"hers".into()).await?, None, "it goes with its member");
     Ok(())
 }
@@ -66,20 +67,23 @@ pub(crate) async fn a_heartbeat_is_due_when_it_says_and_seen_by_its_own(
 pub(crate) async fn a_look_and_its_run_are_kept_once_or_not_at_all(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = Heartbeats::new(subject.store()?);
     store.add_heartbeat(heartbeat("a", Some(2_000))).await?;
-    let next = Heartbeat { version: 2, ..heartbeat("a", Some(62_000)) };
+    let next = heartbeat("a", Some(62_000));
     let tried = join_all((0..8).map(|index| {
         let run = new_run(&format!("r{index}"));
-        store.advance_heartbeat(next.clone(), 1, Some(run))
+        store.advance_heartbeat(next.clone(), Some(run))
     }))
     .await;
     let kept: Vec<usize> = (0..8).filter(|index| tried[*index].is_ok()).collect();
     assert_eq!(kept.len(), 1, "{tried:?}");
     for index in 0..8 {
-        let found = store.find(&acme(), &format!("r{index}").into()).await?;
+        let found = subject.store()?.find(&acme(), &format!("r{index}").into()).await?;
         assert_eq!(found.is_some(), kept.contains(&index), "r{index}");
     }
-    assert_eq!(store.heartbeat(&acme(), &"a".into()).await?, Some(next));
+    assert_eq!(
+        store.heartbeat(&acme(), &"a".into()).await?,
+        Some(Heartbeat { version: 2, ..next })
+    );
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! What runs ask, across runs: kept with the appends, seen by its owners.
 
 use callboard_core::{CastVote, InterruptView};
-use callboard_engine::{Append, InboxFilter, InboxItem, KeyMode, Scope, StoreError};
+use callboard_engine::{Append, Batch, InboxFilter, InboxItem, KeyMode, Scope, Store, StoreError};
 use callboard_protocol::InterruptKind;
 use serde_json::json;
 
+use crate::Subject;
 use crate::given::{acme, append, at, new_run};
-use crate::{Ports, Subject};
 
 fn everything() -> InboxFilter {
     InboxFilter { limit: 100, ..InboxFilter::default() }
@@ -33,7 +33,7 @@ fn asking(run: &str, expected: u64, interrupts: &[InterruptView]) -> Append {
 }
 
 async fn inbox(
-    store: &dyn Ports,
+    store: &dyn Store,
     scope: &Scope,
     filter: &InboxFilter,
 ) -> anyhow::Result<Vec<String>> {
@@ -54,12 +54,12 @@ pub(crate) async fn open_questions_are_those_of_the_last_append_that_named_them(
         votes: Vec::new(),
         ..b.clone()
     };
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     assert_eq!(inbox(store, &acme(), &everything()).await?, [""; 0]);
-    store.append(asking("r1", 0, &[a.clone(), plain.clone()])).await?;
+    store.commit(Batch::of_append(asking("r1", 0, &[a.clone(), plain.clone()]))).await?;
     // An append that is silent about questions leaves them open.
-    store.append(append("r1", 1)).await?;
+    store.commit(Batch::of_append(append("r1", 1))).await?;
     let item = |interrupt: &InterruptView| InboxItem {
         run: "r1".into(),
         workflow: "greet".into(),
@@ -67,20 +67,20 @@ pub(crate) async fn open_questions_are_those_of_the_last_append_that_named_them(
     };
     assert_eq!(store.inbox(&acme(), &everything()).await?, [item(&a), item(&plain)]);
     subject.restart()?;
-    let store = subject.ports()?;
+    let store = subject.port()?;
     assert_eq!(store.inbox(&acme(), &everything()).await?, [item(&a), item(&plain)]);
-    store.append(asking("r1", 2, std::slice::from_ref(&b))).await?;
+    store.commit(Batch::of_append(asking("r1", 2, std::slice::from_ref(&b)))).await?;
     assert_eq!(store.inbox(&acme(), &everything()).await?, [item(&b)]);
-    store.append(asking("r1", 3, &[])).await?;
+    store.commit(Batch::of_append(asking("r1", 3, &[]))).await?;
     assert_eq!(inbox(store, &acme(), &everything()).await?, [""; 0]);
     Ok(())
 }
 
 pub(crate) async fn a_refused_append_changes_no_question(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
-    store.append(asking("r1", 0, &[question("r1", "a", 1_000)])).await?;
-    let stale = store.append(asking("r1", 0, &[])).await;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
+    store.commit(Batch::of_append(asking("r1", 0, &[question("r1", "a", 1_000)]))).await?;
+    let stale = store.commit(Batch::of_append(asking("r1", 0, &[]))).await;
     assert!(matches!(stale, Err(StoreError::Conflict { .. })), "{stale:?}");
     assert_eq!(inbox(store, &acme(), &everything()).await?, ["r1-a"]);
     Ok(())
@@ -89,12 +89,12 @@ pub(crate) async fn a_refused_append_changes_no_question(subject: Subject) -> an
 pub(crate) async fn a_question_is_visible_in_its_tenant_workspace_and_mode_only(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     let mut run = new_run("r1");
     run.birth.owner.workspace = Some("sales".into());
     run.birth.test = true;
-    store.create(run).await?;
-    store.append(asking("r1", 0, &[question("r1", "a", 1_000)])).await?;
+    store.commit(Batch::of_run(run)).await?;
+    store.commit(Batch::of_append(asking("r1", 0, &[question("r1", "a", 1_000)]))).await?;
 
     let own = Scope { workspace: Some("sales".into()), mode: KeyMode::Test, ..acme() };
     let whole_tenant = Scope { workspace: None, ..own.clone() };
@@ -118,11 +118,11 @@ pub(crate) async fn a_question_is_visible_in_its_tenant_workspace_and_mode_only(
 pub(crate) async fn an_inbox_shows_the_longest_waiting_first_page_by_page(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     for (run, millis) in [("c", 3_000), ("a", 1_000), ("d", 3_000), ("b", 2_000)] {
-        store.create(new_run(run)).await?;
+        store.commit(Batch::of_run(new_run(run))).await?;
         let asked = [question(run, "x", millis), question(run, "y", millis)];
-        store.append(asking(run, 0, &asked)).await?;
+        store.commit(Batch::of_append(asking(run, 0, &asked))).await?;
     }
     let mut seen = Vec::new();
     let mut page = InboxFilter { limit: 3, ..InboxFilter::default() };
@@ -133,7 +133,7 @@ pub(crate) async fn an_inbox_shows_the_longest_waiting_first_page_by_page(
         // The question that the page ended with is answered before the next page is read.
         let rest: Vec<_> = items.iter().filter(|item| item.run == last.run).collect();
         if rest.len() == 1 {
-            store.append(asking(last.run.as_str(), 1, &[])).await?;
+            store.commit(Batch::of_append(asking(last.run.as_str(), 1, &[]))).await?;
         }
         seen.extend(items.into_iter().map(|item| item.interrupt.id));
     }
@@ -144,14 +144,14 @@ pub(crate) async fn an_inbox_shows_the_longest_waiting_first_page_by_page(
 pub(crate) async fn an_inbox_shows_what_its_filter_asks_for(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let mut other = new_run("r2");
     other.birth.workflow_id = "part".into();
-    store.create(other).await?;
+    store.commit(Batch::of_run(other)).await?;
     let ask = InterruptView { kind: InterruptKind::Clarification, ..question("r1", "b", 2_000) };
-    store.append(asking("r1", 0, &[question("r1", "a", 1_000), ask])).await?;
-    store.append(asking("r2", 0, &[question("r2", "c", 3_000)])).await?;
+    store.commit(Batch::of_append(asking("r1", 0, &[question("r1", "a", 1_000), ask]))).await?;
+    store.commit(Batch::of_append(asking("r2", 0, &[question("r2", "c", 3_000)]))).await?;
     for (filter, expected) in [
         (everything(), vec!["r1-a", "r1-b", "r2-c"]),
         (InboxFilter { kind: Some(InterruptKind::Clarification), ..everything() }, vec!["r1-b"]),

@@ -1,10 +1,10 @@
 //! What a caller sees of the runs: only its own, and in a list only what it asked for.
 
-use callboard_engine::{Append, Filter, KeyMode, NewRun, Scope};
+use callboard_engine::{Append, Batch, Filter, KeyMode, NewRun, Scope, Store};
 use callboard_protocol::{RunId, RunStatus};
 
+use crate::Subject;
 use crate::given::{acme, append, at, head, new_run};
-use crate::{Ports, Subject};
 
 fn everything() -> Filter {
     Filter { limit: 100, ..Filter::default() }
@@ -16,18 +16,18 @@ fn created_at(id: &str, millis: i64) -> NewRun {
     run
 }
 
-async fn listed(store: &dyn Ports, scope: &Scope, filter: &Filter) -> anyhow::Result<Vec<String>> {
+async fn listed(store: &dyn Store, scope: &Scope, filter: &Filter) -> anyhow::Result<Vec<String>> {
     Ok(store.list(scope, filter).await?.into_iter().map(|line| line.run_id.to_string()).collect())
 }
 
 pub(crate) async fn a_run_is_visible_in_its_tenant_workspace_and_mode_only(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     let mut run = new_run("r1");
     run.birth.owner.workspace = Some("sales".into());
     run.birth.test = true;
-    store.create(run).await?;
+    store.commit(Batch::of_run(run)).await?;
 
     let own = Scope { workspace: Some("sales".into()), mode: KeyMode::Test, ..acme() };
     let whole_tenant = Scope { workspace: None, ..own.clone() };
@@ -55,9 +55,9 @@ pub(crate) async fn a_run_is_visible_in_its_tenant_workspace_and_mode_only(
 pub(crate) async fn a_list_shows_the_newest_first_page_by_page(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     for (id, millis) in [("c", 3_000), ("a", 1_000), ("d1", 4_000), ("b", 2_000), ("d2", 4_000)] {
-        store.create(created_at(id, millis)).await?;
+        store.commit(Batch::of_run(created_at(id, millis))).await?;
     }
     assert_eq!(listed(store, &acme(), &everything()).await?, ["d2", "d1", "c", "b", "a"]);
     let mut seen = Vec::new();
@@ -65,7 +65,7 @@ pub(crate) async fn a_list_shows_the_newest_first_page_by_page(
     loop {
         let ids = listed(store, &acme(), &page).await?;
         // A run that comes in between two pages moves nothing.
-        store.create(created_at(&format!("new{}", seen.len()), 9_000)).await?;
+        store.commit(Batch::of_run(created_at(&format!("new{}", seen.len()), 9_000))).await?;
         let Some(last) = ids.last() else { break };
         page.before = Some(last.as_str().into());
         seen.extend(ids);
@@ -77,11 +77,11 @@ pub(crate) async fn a_list_shows_the_newest_first_page_by_page(
 pub(crate) async fn a_cursor_of_somebody_else_shows_nothing(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(created_at("mine", 1_000)).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(created_at("mine", 1_000))).await?;
     let mut other = created_at("theirs", 2_000);
     other.birth.owner.tenant = "globex".into();
-    store.create(other).await?;
+    store.commit(Batch::of_run(other)).await?;
     for cursor in ["theirs", "unknown"] {
         let behind = Filter { before: Some(cursor.into()), ..everything() };
         assert_eq!(listed(store, &acme(), &behind).await?, [""; 0], "{cursor}");
@@ -90,16 +90,19 @@ pub(crate) async fn a_cursor_of_somebody_else_shows_nothing(
 }
 
 pub(crate) async fn a_list_shows_what_its_filter_asks_for(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(created_at("plain", 1_000)).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(created_at("plain", 1_000))).await?;
     let mut tagged = created_at("tagged", 2_000);
     tagged.birth.tags = vec!["nightly".to_owned(), "big".to_owned()];
-    store.create(tagged).await?;
+    store.commit(Batch::of_run(tagged)).await?;
     let mut other = created_at("other", 3_000);
     other.birth.workflow_id = "part".into();
-    store.create(other).await?;
+    store.commit(Batch::of_run(other)).await?;
     store
-        .append(Append { head: head(RunStatus::Completed, 1, None), ..append("tagged", 0) })
+        .commit(Batch::of_append(Append {
+            head: head(RunStatus::Completed, 1, None),
+            ..append("tagged", 0)
+        }))
         .await?;
 
     let filters = [

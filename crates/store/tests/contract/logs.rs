@@ -1,7 +1,7 @@
 //! One run's log: created, appended to, read.
 
 use callboard_core::{Cause, Delivered};
-use callboard_engine::{Append, Row, StoreError};
+use callboard_engine::{Append, Batch, Row, StoreError};
 use callboard_protocol::{Event, Object, RunStatus};
 use futures_util::future::{join, join_all};
 use serde_json::json;
@@ -10,8 +10,8 @@ use crate::Subject;
 use crate::given::{acme, append, head, new_run, row};
 
 pub(crate) async fn a_new_run_is_found_with_its_head(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let found = store.find(&acme(), &"r1".into()).await?;
     assert_eq!(found.map(|found| (found.head, found.snapshot)), Some((new_run("r1").head, None)));
     let page = store.read(&acme(), &"r1".into(), 0, 10).await?;
@@ -23,22 +23,25 @@ pub(crate) async fn a_new_run_is_found_with_its_head(subject: Subject) -> anyhow
 }
 
 pub(crate) async fn an_unknown_run_is_nowhere(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     assert!(store.find(&acme(), &"r1".into()).await?.is_none());
     assert!(store.read(&acme(), &"r1".into(), 0, 10).await?.is_none());
     assert!(store.open(&"r1".into()).await?.is_none());
     assert!(matches!(store.tail(&"r1".into(), 0).await, Err(StoreError::Unreadable { .. })));
-    assert!(matches!(store.append(append("r1", 0)).await, Err(StoreError::Unreadable { .. })));
+    assert!(matches!(
+        store.commit(Batch::of_append(append("r1", 0))).await,
+        Err(StoreError::Unreadable { .. })
+    ));
     Ok(())
 }
 
 pub(crate) async fn an_event_keeps_what_it_answers(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let causes = [None, Some(Cause::Event(0)), Some(Cause::Outside("delivery-7".to_owned()))];
     let rows = causes.clone().map(|cause| Row { cause, ..row("{}") }).to_vec();
     let head = head(RunStatus::Running, 3, None);
-    store.append(Append { rows, head, ..append("r1", 0) }).await?;
+    store.commit(Batch::of_append(Append { rows, head, ..append("r1", 0) })).await?;
     let folded: Vec<_> =
         store.tail(&"r1".into(), 0).await?.into_iter().map(|entry| entry.cause).collect();
     assert_eq!(folded, causes);
@@ -51,10 +54,10 @@ pub(crate) async fn an_event_keeps_what_it_answers(subject: Subject) -> anyhow::
 }
 
 pub(crate) async fn an_id_is_created_once(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
-    store.append(append("r1", 0)).await?;
-    let again = store.create(new_run("r1")).await;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
+    store.commit(Batch::of_append(append("r1", 0))).await?;
+    let again = store.commit(Batch::of_run(new_run("r1"))).await;
     assert!(
         matches!(&again, Err(StoreError::Conflict { run }) if run.as_str() == "r1"),
         "{again:?}"
@@ -64,13 +67,13 @@ pub(crate) async fn an_id_is_created_once(subject: Subject) -> anyhow::Result<()
 }
 
 pub(crate) async fn what_was_appended_is_read_in_order(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let mut first = append("r1", 0);
     first.rows = vec![row("0"), row("1")];
     first.head = head(RunStatus::Running, 2, Some(5_000));
-    store.append(first).await?;
-    store.append(append("r1", 2)).await?;
+    store.commit(Batch::of_append(first)).await?;
+    store.commit(Batch::of_append(append("r1", 2))).await?;
 
     let page = store.read(&acme(), &"r1".into(), 1, 10).await?;
     let read: Vec<_> = page.iter().flat_map(|page| &page.events).collect();
@@ -93,13 +96,13 @@ pub(crate) async fn what_was_appended_is_read_in_order(subject: Subject) -> anyh
 pub(crate) async fn a_stale_version_conflicts_and_writes_nothing(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
-    store.append(append("r1", 0)).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
+    store.commit(Batch::of_append(append("r1", 0))).await?;
     for expected in [0, 2] {
         let mut stale = append("r1", expected);
         stale.snapshot = Some("{}".to_owned());
-        let refused = store.append(stale).await;
+        let refused = store.commit(Batch::of_append(stale)).await;
         assert!(matches!(refused, Err(StoreError::Conflict { .. })), "{expected}: {refused:?}");
     }
     let found = store.find(&acme(), &"r1".into()).await?;
@@ -111,12 +114,13 @@ pub(crate) async fn a_stale_version_conflicts_and_writes_nothing(
 pub(crate) async fn only_one_of_many_appends_gets_a_version(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     for run in ["r1", "r2"] {
-        store.create(new_run(run)).await?;
+        store.commit(Batch::of_run(new_run(run))).await?;
     }
-    let appends =
-        (0..20).map(|number| store.append(append(if number % 2 == 0 { "r1" } else { "r2" }, 0)));
+    let appends = (0..20).map(|number| {
+        store.commit(Batch::of_append(append(if number % 2 == 0 { "r1" } else { "r2" }, 0)))
+    });
     let results = join_all(appends).await;
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 2);
     assert!(
@@ -131,11 +135,11 @@ pub(crate) async fn only_one_of_many_appends_gets_a_version(
 pub(crate) async fn a_forced_version_is_stamped_on_events_alone(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     let mut run = new_run("r1");
     run.birth.forced_engine_version = Some(7);
-    store.create(run).await?;
-    store.append(append("r1", 0)).await?;
+    store.commit(Batch::of_run(run)).await?;
+    store.commit(Batch::of_append(append("r1", 0))).await?;
     let page = store.read(&acme(), &"r1".into(), 0, 10).await?;
     let stamped: Vec<u32> =
         page.iter().flat_map(|page| &page.events).map(|event| event.engine_version).collect();
@@ -148,14 +152,14 @@ pub(crate) async fn a_forced_version_is_stamped_on_events_alone(
 pub(crate) async fn a_snapshot_is_shown_while_it_has_seen_everything(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     for (expected, snapshot, shown) in
         [(0, Some("one"), Some("one")), (1, None, None), (2, Some("two"), Some("two"))]
     {
         let mut next = append("r1", expected);
         next.snapshot = snapshot.map(str::to_owned);
-        store.append(next).await?;
+        store.commit(Batch::of_append(next)).await?;
         let found = store.find(&acme(), &"r1".into()).await?;
         assert_eq!(found.and_then(|found| found.snapshot).as_deref(), shown, "after {expected}");
     }
@@ -165,7 +169,7 @@ pub(crate) async fn a_snapshot_is_shown_while_it_has_seen_everything(
 pub(crate) async fn the_fold_sees_true_values_and_readers_the_mask(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     let inputs = Object::from_iter([("pin".to_owned(), json!("4711"))]);
     let mut run = new_run("r1");
     run.birth.inputs = inputs.clone();
@@ -179,11 +183,11 @@ pub(crate) async fn the_fold_sees_true_values_and_readers_the_mask(
         work_id: None,
     });
     run.birth.delivery = delivery.clone();
-    store.create(run).await?;
+    store.commit(Batch::of_run(run)).await?;
     let mut next = append("r1", 0);
     next.rows = vec![row("{\"open\":1}"), row("{\"pin\":\"***\"}")];
     next.rows[1].private = Some("{\"pin\":\"4711\"}".to_owned());
-    store.append(next).await?;
+    store.commit(Batch::of_append(next)).await?;
 
     let page = store.read(&acme(), &"r1".into(), 0, 10).await?;
     let shown: Vec<_> =
@@ -206,13 +210,13 @@ pub(crate) async fn the_fold_sees_true_values_and_readers_the_mask(
 }
 
 pub(crate) async fn a_definition_outlives_its_workflow(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let mut later = new_run("r2");
     later.birth.definition = "digest-of-another".to_owned();
     later.definition = "{\"id\":\"greet\",\"version\":2}".into();
-    store.create(later).await?;
-    store.create(new_run("r3")).await?;
+    store.commit(Batch::of_run(later)).await?;
+    store.commit(Batch::of_run(new_run("r3"))).await?;
     for (run, definition) in [
         ("r1", "{\"id\":\"greet\"}"),
         ("r2", "{\"id\":\"greet\",\"version\":2}"),
@@ -225,14 +229,16 @@ pub(crate) async fn a_definition_outlives_its_workflow(subject: Subject) -> anyh
 }
 
 pub(crate) async fn a_waiter_wakes_when_the_log_grows(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let run = "r1".into();
-    let ((), appended) = join(store.changed(&run, 0), store.append(append("r1", 0))).await;
+    let ((), appended) =
+        join(store.changed(&run, 0), store.commit(Batch::of_append(append("r1", 0)))).await;
     appended?;
     // Whoever comes late is not left waiting for the next event.
     store.changed(&run, 0).await;
-    let ((), appended) = join(store.changed(&run, 1), store.append(append("r1", 1))).await;
+    let ((), appended) =
+        join(store.changed(&run, 1), store.commit(Batch::of_append(append("r1", 1)))).await;
     appended?;
     Ok(())
 }

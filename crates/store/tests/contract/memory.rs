@@ -85,7 +85,7 @@ pub(crate) async fn what_a_run_remembers_is_written_with_its_log(
 ) -> anyhow::Result<()> {
     let handle = subject.store()?;
     let store = &handle;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     assert_eq!(store.memory_position().await?, 0);
     let stale = write(store, "r1", 7, vec![note("m1", "lost")]).await;
     assert!(matches!(stale, Err(StoreError::Conflict { .. })), "{stale:?}");
@@ -110,7 +110,7 @@ pub(crate) async fn a_version_that_has_moved_on_writes_nothing(
     subject: Subject,
 ) -> anyhow::Result<()> {
     let store = &subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     write(store, "r1", 0, vec![note("m1", "one")]).await?;
     for expected in [0, 2] {
         let late = write(store, "r1", 1, vec![note("m2", "x"), later("m1", expected, "y")]).await;
@@ -126,7 +126,7 @@ pub(crate) async fn a_version_that_has_moved_on_writes_nothing(
 
 pub(crate) async fn a_list_shows_the_newest_entries_first(subject: Subject) -> anyhow::Result<()> {
     let store = &subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let rows =
         (0..5).map(|index| tagged(&format!("m{index}"), "x", &["even", "odd"][index % 2..][..1]));
     write(store, "r1", 0, rows.collect()).await?;
@@ -148,7 +148,7 @@ pub(crate) async fn a_list_shows_the_newest_entries_first(subject: Subject) -> a
 
 pub(crate) async fn text_is_found_by_its_words(subject: Subject) -> anyhow::Result<()> {
     let store = &subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let rows = vec![
         tagged("m1", "The invoice of Müller is paid", &["money"]),
         note("m2", "Müller likes tea"),
@@ -170,7 +170,7 @@ pub(crate) async fn text_is_found_by_its_words(subject: Subject) -> anyhow::Resu
 
 pub(crate) async fn what_has_expired_is_not_there(subject: Subject) -> anyhow::Result<()> {
     let store = &subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let short = MemoryRow { expires_at: Some(at(5_000)), ..tagged("m1", "tea", &["t"]) };
     let long = MemoryRow { expires_at: Some(at(5_001)), ..tagged("m2", "tea", &["t"]) };
     write(store, "r1", 0, vec![short, long]).await?;
@@ -195,7 +195,7 @@ pub(crate) async fn a_run_sees_what_was_there_and_what_is_named(
     subject: Subject,
 ) -> anyhow::Result<()> {
     let store = &subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     write(store, "r1", 0, vec![tagged("m1", "one", &["t"]), note("m2", "two")]).await?;
     let as_of = store.memory_position().await?;
     write(store, "r1", 1, vec![later("m1", 1, "one again"), tagged("m3", "three", &["t"])]).await?;
@@ -214,7 +214,7 @@ pub(crate) async fn a_run_sees_what_was_there_and_what_is_named(
 
 pub(crate) async fn relatives_are_seen_when_they_are_named(subject: Subject) -> anyhow::Result<()> {
     let store = &subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let of_family = |row: MemoryRow| MemoryRow { family: Some("root".into()), ..row };
     let rows =
         vec![note("m1", "one"), of_family(note("m2", "two")), of_family(later("m1", 1, "x"))];
@@ -240,7 +240,7 @@ pub(crate) async fn memory_stays_in_its_tenant_workspace_and_mode(
         new.birth.owner.tenant = tenant.into();
         new.birth.owner.workspace = workspace.map(Into::into);
         new.birth.test = test;
-        store.create(new).await?;
+        store.commit(Batch::of_run(new)).await?;
         // The same id is another entry elsewhere.
         let id = if tenant == "globex" { "m-r1".to_owned() } else { format!("m-{run}") };
         write(store, run, 0, vec![tagged(&id, "tea", &["t"])]).await?;
@@ -284,7 +284,7 @@ pub(crate) async fn memory_stays_in_its_tenant_workspace_and_mode(
 
 pub(crate) async fn a_name_finds_a_scope_or_a_reference(subject: Subject) -> anyhow::Result<()> {
     let store = &subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let rows = vec![
         MemoryRow { scope_id: "case-7".to_owned(), ..note("m1", "x") },
         MemoryRow { memory_ref: "case-7".to_owned(), ..note("m2", "x") },
@@ -300,7 +300,7 @@ pub(crate) async fn a_name_finds_a_scope_or_a_reference(subject: Subject) -> any
 
 pub(crate) async fn a_person_amends_what_has_not_moved(subject: Subject) -> anyhow::Result<()> {
     let store = &subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     write(store, "r1", 0, vec![note("m1", "one")]).await?;
     let before = store.memory_position().await?;
     let record = Memory::new(Arc::clone(store)).amend(&acme(), later("m1", 1, "two")).await?;
@@ -320,7 +320,7 @@ pub(crate) async fn a_person_amends_what_has_not_moved(subject: Subject) -> anyh
 pub(crate) async fn what_is_forgotten_is_nowhere(mut subject: Subject) -> anyhow::Result<()> {
     let handle = subject.store()?;
     let store = &handle;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     write(store, "r1", 0, vec![tagged("m1", "tea", &["t"]), note("m2", "tea")]).await?;
     write(store, "r1", 1, vec![later("m2", 1, "more tea")]).await?;
     assert!(Memory::new(Arc::clone(store)).forget(&acme(), &"m2".into()).await?);
@@ -349,7 +349,7 @@ pub(crate) async fn a_snapshot_is_let_go_of_by_its_owner(
     let handle = subject.store()?;
     let store = &handle;
     for run in ["r1", "r2"] {
-        store.create(new_run(run)).await?;
+        store.commit(Batch::of_run(new_run(run))).await?;
     }
     let stranger = Scope { tenant: "globex".into(), ..acme() };
     assert!(!Memory::new(Arc::clone(store)).expire_snapshot(&stranger, &"r1".into()).await?);
@@ -378,7 +378,7 @@ pub(crate) async fn what_was_absorbed_is_there_for_those_who_began_before(
 ) -> anyhow::Result<()> {
     let handle = subject.store()?;
     let store = &handle;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let rows = vec![note("m1", "one"), note("m2", "two"), note("m3", "three")];
     write(store, "r1", 0, rows).await?;
     let before = store.memory_position().await?;
@@ -409,7 +409,7 @@ pub(crate) async fn what_was_absorbed_is_there_for_those_who_began_before(
 
 pub(crate) async fn nothing_is_absorbed_that_has_moved_on(subject: Subject) -> anyhow::Result<()> {
     let store = &subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     write(store, "r1", 0, vec![note("m1", "one"), note("m2", "two")]).await?;
     write(store, "r1", 1, vec![later("m1", 1, "one, too")]).await?;
     for absorbs in [[("m1", 1), ("m2", 1)], [("m1", 3), ("m2", 1)], [("m2", 1), ("m9", 1)]] {
@@ -422,7 +422,7 @@ pub(crate) async fn nothing_is_absorbed_that_has_moved_on(subject: Subject) -> a
     assert_eq!(found(store, &notes()).await?, ["m3 1"]);
     // Nobody absorbs what is another tenant's.
     let rival = NewRun { birth: rivals(new_run("x1").birth), ..new_run("x1") };
-    store.create(rival).await?;
+    store.commit(Batch::of_run(rival)).await?;
     let foreign = write(store, "x1", 0, vec![merged("m5", 0, &[("m3", 1)])]).await;
     assert!(matches!(foreign, Err(StoreError::Moved { .. })), "{foreign:?}");
     Ok(())
@@ -435,7 +435,7 @@ fn rivals(mut birth: callboard_core::Birth) -> callboard_core::Birth {
 
 pub(crate) async fn a_crowd_is_counted_where_entries_last(subject: Subject) -> anyhow::Result<()> {
     let store = &subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let short = |id: &str| MemoryRow { expires_at: Some(at(9_000)), ..note(id, "x") };
     let elsewhere = MemoryRow { memory_ref: "desk/other".to_owned(), ..note("o1", "x") };
     let mut rows = vec![note("m1", "x"), note("m2", "x"), short("m3"), short("m4"), elsewhere];
@@ -459,7 +459,7 @@ pub(crate) async fn what_stood_at_an_anchor_has_not_expired(
     subject: Subject,
 ) -> anyhow::Result<()> {
     let store = &subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let until = |id: &str, wrote: i64, expires: i64| MemoryRow {
         at: at(wrote),
         expires_at: Some(at(expires)),
@@ -492,7 +492,7 @@ pub(crate) async fn a_commitment_waits_for_the_heartbeat_of_its_owner(
 ) -> anyhow::Result<()> {
     let handle = subject.store()?;
     let store = &handle;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let promise = |id: &str, on: &str| MemoryRow { due: Some(Due::On(on.into())), ..note(id, "x") };
     write(store, "r1", 0, vec![promise("m1", "signed"), promise("m2", "paid")]).await?;
     drop(handle);
@@ -532,7 +532,7 @@ pub(crate) async fn a_commitment_is_due_until_it_is_settled_or_taken_back(
 ) -> anyhow::Result<()> {
     let handle = subject.store()?;
     let store = &handle;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let promise = |id: &str, due: i64| MemoryRow { due: Some(Due::At(at(due))), ..note(id, "x") };
     let rows =
         vec![promise("m1", 5_000), promise("m2", 4_000), promise("m3", 4_500), note("m4", "x")];

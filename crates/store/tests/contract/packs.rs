@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callboard_engine::{KeyMode, PackId, PackOwner, PutPack, Realm, StoredPack};
+use callboard_engine::{KeyMode, PackId, PackOwner, Packs, PutPack, Realm, StoredPack};
 use callboard_protocol::PackName;
 use futures_util::future::join_all;
 
+use crate::Subject;
 use crate::given::at;
-use crate::{Ports, Subject};
 
 fn id(owner: PackOwner, version: &str) -> anyhow::Result<PackId> {
     let name: PackName = "vendor.acme.desk".parse()?;
@@ -40,22 +40,18 @@ fn pack(id: PackId, archive: &str) -> (StoredPack, Arc<[u8]>) {
     (stored, archive.as_bytes().into())
 }
 
-async fn put(store: &dyn Ports, id: PackId, archive: &str) -> anyhow::Result<PutPack> {
+async fn put(store: &Packs, id: PackId, archive: &str) -> anyhow::Result<PutPack> {
     let (stored, archive) = pack(id, archive);
     Ok(store.put_pack(stored, archive).await?)
 }
 
-async fn archive_of(
-    store: &dyn Ports,
-    id: PackId,
-    archive: &str,
-) -> anyhow::Result<Option<Arc<[u8]>>> {
+async fn archive_of(store: &Packs, id: PackId, archive: &str) -> anyhow::Result<Option<Arc<[u8]>>> {
     let digest = pack(id.clone(), archive).0.digest;
     Ok(store.pack_archive(&id, &digest).await?)
 }
 
 pub(crate) async fn a_pack_is_kept_with_its_archive(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &Packs::new(subject.store()?);
     let (stored, archive) = pack(of_acme("1.0.0")?, "bytes");
     assert_eq!(store.put_pack(stored.clone(), archive.clone()).await?, PutPack::Created);
     assert_eq!(store.all_packs().await?, std::slice::from_ref(&stored));
@@ -73,7 +69,7 @@ pub(crate) async fn a_pack_is_kept_with_its_archive(subject: Subject) -> anyhow:
 }
 
 pub(crate) async fn the_same_pack_again_changes_nothing(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &Packs::new(subject.store()?);
     put(store, of_acme("1.0.0")?, "bytes").await?;
     let (mut again, archive) = pack(of_acme("1.0.0")?, "bytes");
     again.installed_at = at(9_000);
@@ -85,7 +81,7 @@ pub(crate) async fn the_same_pack_again_changes_nothing(subject: Subject) -> any
 pub(crate) async fn other_bytes_for_a_known_version_conflict(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &Packs::new(subject.store()?);
     put(store, of_acme("1.0.0")?, "first").await?;
     assert_eq!(put(store, of_acme("1.0.0")?, "second").await?, PutPack::Conflict);
     let kept = archive_of(store, of_acme("1.0.0")?, "first").await?;
@@ -97,7 +93,7 @@ pub(crate) async fn other_bytes_for_a_known_version_conflict(
 pub(crate) async fn a_removed_version_may_come_again_with_other_bytes(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &Packs::new(subject.store()?);
     put(store, of_acme("1.0.0")?, "first").await?;
     store.remove_pack(&of_acme("1.0.0")?).await?;
     assert_eq!(put(store, of_acme("1.0.0")?, "second").await?, PutPack::Created);
@@ -116,7 +112,7 @@ pub(crate) async fn a_removed_version_may_come_again_with_other_bytes(
 
 /// What proves a pack may become known later; it is not forgotten.
 pub(crate) async fn the_same_pack_again_may_be_proven(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &Packs::new(subject.store()?);
     let (first, archive) = pack(of_acme("1.0.0")?, "bytes");
     store.put_pack(StoredPack { signed_by: None, ..first.clone() }, archive.clone()).await?;
     let proven = StoredPack { verified_by: Some("registry".to_owned()), ..first.clone() };
@@ -130,7 +126,7 @@ pub(crate) async fn the_same_pack_again_may_be_proven(subject: Subject) -> anyho
 pub(crate) async fn parallel_installs_of_one_version_make_one(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &Packs::new(subject.store()?);
     let id = of_acme("1.0.0")?;
     let same = join_all((0..8).map(|_| put(store, id.clone(), "bytes"))).await;
     let same: Vec<PutPack> = same.into_iter().collect::<Result<_, _>>()?;
@@ -141,7 +137,7 @@ pub(crate) async fn parallel_installs_of_one_version_make_one(
 }
 
 pub(crate) async fn packs_are_kept_per_owner(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = &Packs::new(subject.store()?);
     let owners = [
         PackOwner::Host,
         of("acme", KeyMode::Live),
@@ -161,9 +157,9 @@ pub(crate) async fn packs_are_kept_per_owner(subject: Subject) -> anyhow::Result
 }
 
 pub(crate) async fn packs_survive_a_new_process(mut subject: Subject) -> anyhow::Result<()> {
-    put(subject.ports()?, of_acme("1.0.0")?, "bytes").await?;
+    put(&Packs::new(subject.store()?), of_acme("1.0.0")?, "bytes").await?;
     subject.restart()?;
-    let store = subject.ports()?;
+    let store = &Packs::new(subject.store()?);
     assert_eq!(store.all_packs().await?, [pack(of_acme("1.0.0")?, "bytes").0]);
     let kept = archive_of(store, of_acme("1.0.0")?, "bytes").await?;
     assert_eq!(kept.as_deref(), Some(b"bytes".as_slice()));

@@ -1,7 +1,8 @@
 //! Records: versions compared and kept together with whatever else a batch holds.
 
 use callboard_engine::{
-    Batch, Expected, Key, Kind, Record, RecordChange, RecordQuery, Scope, StoreError, Within,
+    Batch, Claim, ClaimRequest, CounterChange, Expected, Key, Kind, Record, RecordChange,
+    RecordQuery, Scope, StoreError, Within,
 };
 use serde_json::json;
 
@@ -146,12 +147,13 @@ pub(crate) async fn due_records_come_in_order_with_the_time_of_the_next(
 
 pub(crate) async fn a_batch_is_written_whole_or_not_at_all(subject: Subject) -> anyhow::Result<()> {
     let store = subject.store()?;
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let batch = |expected| -> anyhow::Result<Batch> {
         Ok(Batch {
             births: vec![new_run("r2")],
             appends: vec![append("r1", expected)],
             records: vec![put("a", acme(), "one")?],
+            counters: vec![CounterChange { key: key("c"), name: "n", add: 1.5 }],
             ..Batch::default()
         })
     };
@@ -159,9 +161,82 @@ pub(crate) async fn a_batch_is_written_whole_or_not_at_all(subject: Subject) -> 
     assert!(matches!(refused, Err(StoreError::Conflict { .. })), "{refused:?}");
     assert!(store.find(&acme(), &"r2".into()).await?.is_none());
     assert_eq!(store.get(KIND, &key("a")).await?, None);
+    assert!(store.counters(&key("c")).await?.is_empty());
     store.commit(batch(0)?).await?;
+    assert_eq!(store.counters(&key("c")).await?, [("n".to_owned(), 1.5)]);
     assert!(store.find(&acme(), &"r2".into()).await?.is_some());
     assert_eq!(store.find(&acme(), &"r1".into()).await?.map(|found| found.head.version), Some(1));
     assert!(store.get(KIND, &key("a")).await?.is_some());
+    Ok(())
+}
+
+pub(crate) async fn a_blob_is_kept_with_its_record_and_goes_with_it(
+    mut subject: Subject,
+) -> anyhow::Result<()> {
+    let (store, bytes) = (subject.store()?, std::sync::Arc::<[u8]>::from([0xff, 0, 7]));
+    let first = put("a", acme(), "one")?.with_blob(bytes.clone());
+    store.commit(Batch::of_records([first, put("b", acme(), "b")?])).await?;
+    store.commit(Batch::of_records([put("a", acme(), "two")?])).await?;
+    drop(store);
+    subject.restart()?;
+    let store = subject.store()?;
+    assert_eq!(store.blob(KIND, &key("a")).await?, Some(bytes), "a change without one leaves it");
+    assert_eq!(store.blob(KIND, &key("b")).await?, None);
+    let shorter = std::sync::Arc::<[u8]>::from([1]);
+    let third = put("a", acme(), "three")?.with_blob(shorter.clone());
+    store.commit(Batch::of_records([third])).await?;
+    assert_eq!(store.blob(KIND, &key("a")).await?, Some(shorter));
+    store.commit(Batch::of_records([RecordChange::delete(KIND, key("a"))])).await?;
+    store.commit(Batch::of_records([put("a", acme(), "anew")?])).await?;
+    assert_eq!(store.blob(KIND, &key("a")).await?, None);
+    Ok(())
+}
+
+pub(crate) async fn a_batch_of_a_past_holder_writes_nothing(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.store()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
+    let claim = async |host: &str, millis| {
+        let request = ClaimRequest {
+            host: host.into(),
+            at: at(millis),
+            lapsed_at: at(millis),
+            until: at(millis + 1_000),
+            most: 1,
+        };
+        let claimed = store.claim(&request).await?;
+        claimed.claims.into_iter().next().ok_or_else(|| anyhow::anyhow!("nothing is due"))
+    };
+    let write = async |claim: &Claim, text: &str| -> anyhow::Result<_> {
+        let records = vec![put("a", acme(), text)?];
+        let batch = Batch { claims: vec![claim.clone()], records, ..Batch::default() };
+        Ok(store.commit(batch).await)
+    };
+    let first = claim("first", 10_000).await?;
+    write(&first, "of the first").await??;
+    let second = claim("second", 20_000).await?;
+    let late = write(&first, "late").await?;
+    assert!(matches!(late, Err(StoreError::LeaseLost { .. })), "{late:?}");
+    assert_eq!(store.get(KIND, &key("a")).await?.map(|record| record.version), Some(1));
+    let same_host = Claim { epoch: second.epoch, ..first };
+    assert!(write(&same_host, "of nobody").await?.is_err());
+    write(&second, "of the second").await??;
+    assert_eq!(store.get(KIND, &key("a")).await?.map(|record| record.version), Some(2));
+    Ok(())
+}
+
+pub(crate) async fn counters_add_up_by_key_and_name(mut subject: Subject) -> anyhow::Result<()> {
+    let store = subject.store()?;
+    let add = |of: &str, name, add| CounterChange { key: key(of), name, add };
+    let counters = vec![add("a", "y", 1.0), add("a", "x", 2.0), add("b", "x", 9.0)];
+    store.commit(Batch { counters, ..Batch::default() }).await?;
+    store.commit(Batch { counters: vec![add("a", "x", 0.25)], ..Batch::default() }).await?;
+    drop(store);
+    subject.restart()?;
+    let store = subject.store()?;
+    let of_a = [("x".to_owned(), 2.25), ("y".to_owned(), 1.0)];
+    assert_eq!(store.counters(&key("a")).await?, of_a);
+    assert!(store.counters(&key("nobody")).await?.is_empty());
     Ok(())
 }

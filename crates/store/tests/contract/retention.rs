@@ -2,35 +2,35 @@
 
 use anyhow::Context as _;
 use callboard_core::{Fork, Parent};
-use callboard_engine::{Append, Batch, Key, Kind, NewRun, RecordChange, Row, StoreError};
+use callboard_engine::{Append, Batch, Key, Kind, NewRun, RecordChange, Row, Store, StoreError};
 use callboard_protocol::{ForkMode, RunId, RunStatus};
 
+use crate::Subject;
 use crate::given::{acme, append, at, head, new_run, row};
-use crate::{Ports, Subject};
 
 /// Everything that ended before this may go, for all that its age says.
 const LATER: i64 = 1_000_000;
 
 /// Ends a run with one event at that time.
-async fn end(store: &dyn Ports, run: &str, expected: u64, millis: i64) -> Result<(), StoreError> {
+async fn end(store: &dyn Store, run: &str, expected: u64, millis: i64) -> Result<(), StoreError> {
     let mut head = head(RunStatus::Completed, expected + 1, None);
     head.updated_at = at(millis);
-    store.append(Append { head, ..append(run, expected) }).await
+    store.commit(Batch::of_append(Append { head, ..append(run, expected) })).await
 }
 
-async fn removed(store: &dyn Ports, before: i64) -> anyhow::Result<Vec<String>> {
-    let gone = store.remove_ended(at(before), 100).await?;
+async fn removed(store: &dyn Store, before: i64) -> anyhow::Result<Vec<String>> {
+    let gone = store.remove_ended(at(before), None, 100).await?;
     Ok(gone.iter().map(ToString::to_string).collect())
 }
 
-async fn is_there(store: &dyn Ports, run: &str) -> anyhow::Result<bool> {
+async fn is_there(store: &dyn Store, run: &str) -> anyhow::Result<bool> {
     Ok(store.find(&acme(), &run.into()).await?.is_some())
 }
 
 /// A run that has the newest event of all, which none of the others is then.
-async fn newest(store: &dyn Ports) -> anyhow::Result<()> {
-    store.create(new_run("newest")).await?;
-    Ok(store.append(append("newest", 0)).await?)
+async fn newest(store: &dyn Store) -> anyhow::Result<()> {
+    store.commit(Batch::of_run(new_run("newest"))).await?;
+    Ok(store.commit(Batch::of_append(append("newest", 0))).await?)
 }
 
 fn child(id: &str, parent: &str) -> NewRun {
@@ -67,19 +67,19 @@ fn fork(id: &str, source: &str, from: u64) -> NewRun {
 pub(crate) async fn ended_runs_go_when_they_are_old_enough(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     for (run, millis) in [("second", 4_000), ("first", 3_000), ("third", 5_000)] {
-        store.create(new_run(run)).await?;
+        store.commit(Batch::of_run(new_run(run))).await?;
         end(store, run, 0, millis).await?;
     }
-    store.create(new_run("running")).await?;
+    store.commit(Batch::of_run(new_run("running"))).await?;
     newest(store).await?;
     assert_eq!(removed(store, 3_000).await?, [""; 0]);
-    let gone = store.remove_ended(at(5_000), 1).await?;
+    let gone = store.remove_ended(at(5_000), None, 1).await?;
     assert_eq!(gone, [RunId::from("first")]);
     assert_eq!(removed(store, 5_000).await?, ["second"]);
     subject.restart()?;
-    let store = subject.ports()?;
+    let store = subject.port()?;
     assert_eq!(removed(store, LATER).await?, ["third"]);
     for (run, stays) in [("first", false), ("third", false), ("running", true), ("newest", true)] {
         assert_eq!(is_there(store, run).await?, stays, "{run}");
@@ -91,8 +91,8 @@ pub(crate) async fn ended_runs_go_when_they_are_old_enough(
 }
 
 pub(crate) async fn what_a_run_had_goes_with_it(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("r1")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     end(store, "r1", 0, 3_000).await?;
     newest(store).await?;
     assert!(store.read(&acme(), &"r1".into(), 0, 10).await?.is_some());
@@ -100,7 +100,7 @@ pub(crate) async fn what_a_run_had_goes_with_it(subject: Subject) -> anyhow::Res
     assert!(store.read(&acme(), &"r1".into(), 0, 10).await?.is_none());
     assert!(store.open(&"r1".into()).await?.is_none());
     // Its name is nobody's, and what others have of the log is where it was.
-    store.create(new_run("r1")).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
     let page = store.read(&acme(), &"r1".into(), 0, 10).await?.context("a new run")?;
     assert_eq!((page.version, page.events.len()), (0, 0));
     Ok(())
@@ -109,8 +109,8 @@ pub(crate) async fn what_a_run_had_goes_with_it(subject: Subject) -> anyhow::Res
 pub(crate) async fn families_stay_until_all_of_them_have_ended(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("parent")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("parent"))).await?;
     let told = Row {
         kind: "node.dispatched".to_owned(),
         ..row("{\"childRunId\":\"child\",\"childWorkflowId\":\"greet\"}")
@@ -120,46 +120,46 @@ pub(crate) async fn families_stay_until_all_of_them_have_ended(
         children: vec![child("child", "parent")],
         ..append("parent", 0)
     };
-    store.append(begins).await?;
+    store.commit(Batch::of_append(begins)).await?;
     end(store, "child", 0, 3_000).await?;
     newest(store).await?;
     // Its parent has yet to hear of its end.
     assert_eq!(removed(store, LATER).await?, [""; 0]);
     end(store, "parent", 1, 4_000).await?;
-    store.append(append("newest", 1)).await?;
+    store.commit(Batch::of_append(append("newest", 1))).await?;
     assert_eq!(removed(store, LATER).await?, ["child", "parent"]);
 
-    store.create(new_run("early")).await?;
+    store.commit(Batch::of_run(new_run("early"))).await?;
     let told = Row {
         kind: "node.dispatched".to_owned(),
         ..row("{\"childRunId\":\"late\",\"childWorkflowId\":\"greet\"}")
     };
     let begins =
         Append { rows: vec![told], children: vec![child("late", "early")], ..append("early", 0) };
-    store.append(begins).await?;
+    store.commit(Batch::of_append(begins)).await?;
     end(store, "early", 1, 3_000).await?;
-    store.append(append("newest", 2)).await?;
+    store.commit(Batch::of_append(append("newest", 2))).await?;
     assert_eq!(removed(store, LATER).await?, [""; 0]);
     end(store, "late", 0, 4_000).await?;
-    store.append(append("newest", 3)).await?;
+    store.commit(Batch::of_append(append("newest", 3))).await?;
     assert_eq!(removed(store, LATER).await?, ["early", "late"]);
     Ok(())
 }
 
 pub(crate) async fn a_source_stays_as_long_as_its_forks(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
-    store.create(new_run("source")).await?;
+    let store = subject.port()?;
+    store.commit(Batch::of_run(new_run("source"))).await?;
     end(store, "source", 0, 3_000).await?;
-    store.create(fork("begun", "source", 1)).await?;
+    store.commit(Batch::of_run(fork("begun", "source", 1))).await?;
     end(store, "begun", 1, 4_000).await?;
     // A fork of a fork's beginning shares nothing with it but its name.
-    store.create(fork("again", "begun", 0)).await?;
+    store.commit(Batch::of_run(fork("again", "begun", 0))).await?;
     newest(store).await?;
     assert_eq!(removed(store, LATER).await?, [""; 0]);
     let page = store.read(&acme(), &"begun".into(), 0, 10).await?.context("a fork")?;
     assert_eq!(page.events.len(), 2);
     end(store, "again", 0, 5_000).await?;
-    store.append(append("newest", 1)).await?;
+    store.commit(Batch::of_append(append("newest", 1))).await?;
     // From the youngest to the oldest, however many ticks that takes.
     for expected in ["again", "begun", "source"] {
         assert_eq!(removed(store, LATER).await?, [expected]);
@@ -168,9 +168,9 @@ pub(crate) async fn a_source_stays_as_long_as_its_forks(subject: Subject) -> any
 }
 
 pub(crate) async fn a_record_goes_with_its_run_or_keeps_it(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = subject.port()?;
     for run in ["r1", "r2"] {
-        store.create(new_run(run)).await?;
+        store.commit(Batch::of_run(new_run(run))).await?;
         end(store, run, 0, 3_000).await?;
     }
     newest(store).await?;

@@ -1,8 +1,8 @@
-//! Plain rows: workflow definitions, API keys, generations of link secrets.
+//! Access: workflow definitions, API keys, generations of link secrets.
 
 use std::collections::BTreeSet;
 
-use callboard_engine::{KeyMode, Made, Put, Realm, Scope, StoredKey, StoredWorkflow};
+use callboard_engine::{KeyMode, Keys, LinkSecrets, Made, Put, Realm, Scope, StoredKey};
 use callboard_protocol::WorkflowId;
 
 use crate::Subject;
@@ -13,66 +13,75 @@ fn of(tenant: &str) -> Scope {
 }
 
 pub(crate) async fn workflows_are_kept_per_tenant(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
     let (acme, globex, greet): (_, _, WorkflowId) = (of("acme"), of("globex"), "greet".into());
     assert_eq!(
-        store.put_workflow(&acme, &"part".into(), "{ }".into(), Vec::new(), at(1)).await?,
+        subject.workflows()?.put_workflow(&acme, &"part".into(), "{ }", Vec::new(), at(1)).await?,
         Put::Created
     );
-    assert_eq!(store.workflow(&acme, &greet).await?, None);
+    assert_eq!(subject.workflows()?.workflow(&acme, &greet).await?, None);
     assert_eq!(
-        store.put_workflow(&acme, &greet, "{}".into(), Vec::new(), at(1)).await?,
+        subject.workflows()?.put_workflow(&acme, &greet, "{}", Vec::new(), at(1)).await?,
         Put::Created
     );
-    assert_eq!(store.workflow(&acme, &greet).await?.map(|first| first.updated_at), Some(at(1)));
     assert_eq!(
-        store.put_workflow(&acme, &greet, "{\"v\": 2}".into(), Vec::new(), at(2)).await?,
+        subject.workflows()?.workflow(&acme, &greet).await?.map(|first| first.updated_at),
+        Some(at(1))
+    );
+    assert_eq!(
+        subject.workflows()?.put_workflow(&acme, &greet, "{\"v\": 2}", Vec::new(), at(2)).await?,
         Put::Replaced
     );
     assert_eq!(
-        store.put_workflow(&globex, &greet, "{}".into(), Vec::new(), at(3)).await?,
+        subject.workflows()?.put_workflow(&globex, &greet, "{}", Vec::new(), at(3)).await?,
         Put::Created
     );
 
-    let stored = StoredWorkflow::new(greet.clone(), "{\"v\": 2}".into(), at(2));
-    assert_eq!(store.workflow(&acme, &greet).await?, Some(stored));
-    let ids: Vec<_> =
-        store.workflows(&acme).await?.into_iter().map(|workflow| workflow.id).collect();
+    let there = subject.workflows()?.workflow(&acme, &greet).await?;
+    let there = there.map(|there| (there.source, there.updated_at));
+    assert_eq!(there, Some(("{\"v\": 2}".into(), at(2))));
+    let ids: Vec<_> = subject
+        .workflows()?
+        .workflows(&acme)
+        .await?
+        .into_iter()
+        .map(|workflow| workflow.id)
+        .collect();
     assert_eq!(ids, ["greet".into(), "part".into()]);
 
-    assert!(store.delete_workflow(&acme, &greet, Vec::new()).await?);
-    assert!(!store.delete_workflow(&acme, &greet, Vec::new()).await?);
-    assert_eq!(store.workflow(&acme, &greet).await?, None);
+    assert!(subject.workflows()?.delete_workflow(&acme, &greet, Vec::new()).await?);
+    assert!(!subject.workflows()?.delete_workflow(&acme, &greet, Vec::new()).await?);
+    assert_eq!(subject.workflows()?.workflow(&acme, &greet).await?, None);
     assert_eq!(
-        store.put_workflow(&acme, &greet, "{}".into(), Vec::new(), at(4)).await?,
+        subject.workflows()?.put_workflow(&acme, &greet, "{}", Vec::new(), at(4)).await?,
         Put::Created
     );
-    assert_eq!(store.workflows(&globex).await?.len(), 1);
+    assert_eq!(subject.workflows()?.workflows(&globex).await?.len(), 1);
     Ok(())
 }
 
 pub(crate) async fn a_workflow_is_its_places_own(subject: Subject) -> anyhow::Result<()> {
-    let (store, greet): (_, WorkflowId) = (subject.ports()?, "greet".into());
+    let greet: WorkflowId = "greet".into();
     let north = Scope { workspace: Some("north".into()), ..of("acme") };
     let places = [of("acme"), north.clone(), Scope { mode: KeyMode::Test, ..of("acme") }];
     for (count, place) in places.iter().enumerate() {
         let source = format!("{{\"v\": {count}}}");
-        let put = store.put_workflow(place, &greet, source.into(), Vec::new(), at(1)).await?;
+        let put =
+            subject.workflows()?.put_workflow(place, &greet, &source, Vec::new(), at(1)).await?;
         assert_eq!(put, Put::Created, "{place:?}");
     }
     for (count, place) in places.iter().enumerate() {
-        let there = store.workflow(place, &greet).await?.map(|there| there.source);
+        let there = subject.workflows()?.workflow(place, &greet).await?.map(|there| there.source);
         assert_eq!(there.as_deref(), Some(format!("{{\"v\": {count}}}").as_str()), "{place:?}");
-        assert_eq!(store.workflows(place).await?.len(), 1, "{place:?}");
+        assert_eq!(subject.workflows()?.workflows(place).await?.len(), 1, "{place:?}");
     }
-    assert!(store.delete_workflow(&north, &greet, Vec::new()).await?);
-    assert!(!store.delete_workflow(&north, &greet, Vec::new()).await?);
-    assert!(store.workflow(&of("acme"), &greet).await?.is_some());
+    assert!(subject.workflows()?.delete_workflow(&north, &greet, Vec::new()).await?);
+    assert!(!subject.workflows()?.delete_workflow(&north, &greet, Vec::new()).await?);
+    assert!(subject.workflows()?.workflow(&of("acme"), &greet).await?.is_some());
     Ok(())
 }
 
 pub(crate) async fn keys_are_kept_and_revoked(subject: Subject) -> anyhow::Result<()> {
-    let store = subject.ports()?;
+    let store = Keys::new(subject.store()?);
     let narrow = StoredKey {
         id: "key_a".into(),
         name: "ci".to_owned(),
@@ -115,12 +124,13 @@ pub(crate) async fn what_a_key_made_is_noted(mut subject: Subject) -> anyhow::Re
     let live = Realm { tenant: "acme".into(), mode: KeyMode::Live };
     let test = Realm { mode: KeyMode::Test, ..live.clone() };
     let (member, webhook) = (Made::Member("host:a".into()), Made::Webhook("wh_a".into()));
-    let store = subject.ports()?;
+    let store = Keys::new(subject.store()?);
     store.note_maker(&live, webhook.clone(), &"key_a".into()).await?;
     store.note_maker(&live, member.clone(), &"key_a".into()).await?;
     store.note_maker(&live, Made::Webhook("wh_b".into()), &"key_b".into()).await?;
+    drop(store);
     subject.restart()?;
-    let store = subject.ports()?;
+    let store = Keys::new(subject.store()?);
     assert_eq!(store.noted_of(&live, &"key_a".into()).await?, [member, webhook]);
     assert!(store.noted_of(&test, &"key_a".into()).await?.is_empty());
     Ok(())
@@ -132,15 +142,16 @@ pub(crate) async fn link_secrets_have_generations_per_tenant(
     let live = |tenant: &str| Realm { tenant: tenant.into(), mode: KeyMode::Live };
     let (acme, globex) = (live("acme"), live("globex"));
     let test = Realm { mode: KeyMode::Test, ..acme.clone() };
-    let store = subject.ports()?;
+    let store = LinkSecrets::new(subject.store()?);
     assert_eq!(store.link_generation(&acme).await?, 0);
     assert_eq!(store.rotate_links(&acme).await?, 1);
     assert_eq!(store.rotate_links(&acme).await?, 2);
     let secret = store.link_secret(&acme, 2);
     assert_ne!(secret, store.link_secret(&acme, 1));
     assert_ne!(secret, store.link_secret(&globex, 2));
+    drop(store);
     subject.restart()?;
-    let store = subject.ports()?;
+    let store = LinkSecrets::new(subject.store()?);
     assert_eq!((store.link_generation(&acme).await?, store.link_secret(&acme, 2)), (2, secret));
     for other in [&globex, &test] {
         assert_eq!(store.link_generation(other).await?, 0);

@@ -169,7 +169,7 @@ pub(crate) async fn a_slot_that_fired_does_not_fire_under_a_later_version(
 pub(crate) async fn declared_schedules_follow_their_definition(
     subject: Subject,
 ) -> anyhow::Result<()> {
-    let (store, schedules) = (subject.ports()?, Schedules::new(subject.store()?));
+    let schedules = Schedules::new(subject.store()?);
     let declared = |id: &str, wake_at| Schedule {
         place: acme(),
         trigger: Some("nightly".to_owned()),
@@ -179,11 +179,11 @@ pub(crate) async fn declared_schedules_follow_their_definition(
     schedules.add_schedule(schedule("own", Some(5))).await?;
     let both = vec![declared("t1", 10), declared("t2", 20)];
     let both = schedules.declaring(&place, &greet, both).await?;
-    store.put_workflow(&place, &greet, "{}".into(), both, at(1)).await?;
+    subject.workflows()?.put_workflow(&place, &greet, "{}", both, at(1)).await?;
     // Registered again, one stays as it is and the other goes.
     let again = vec![declared("t1", 99), declared("t3", 30)];
     let again = schedules.declaring(&place, &greet, again).await?;
-    store.put_workflow(&place, &greet, "{}".into(), again, at(2)).await?;
+    subject.workflows()?.put_workflow(&place, &greet, "{}", again, at(2)).await?;
     let shown = schedules.schedules(&acme(), &everything()).await?;
     let shown: Vec<_> = shown.iter().map(|one| (one.id.as_str(), one.wake_at)).collect();
     assert_eq!(shown, [("own", Some(at(5))), ("t1", Some(at(10))), ("t3", Some(at(30)))]);
@@ -197,7 +197,7 @@ pub(crate) async fn declared_schedules_follow_their_definition(
     }
     assert_eq!(schedules.schedules(&acme(), &everything()).await?.len(), 3);
     let none = schedules.declaring(&place, &greet, Vec::new()).await?;
-    store.delete_workflow(&place, &greet, none).await?;
+    subject.workflows()?.delete_workflow(&place, &greet, none).await?;
     let left = schedules.schedules(&acme(), &everything()).await?;
     assert_eq!(left.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["own"]);
     Ok(())

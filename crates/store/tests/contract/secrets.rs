@@ -15,11 +15,7 @@ fn secret(text: &str) -> HeldSecret {
     SecretText::new(text.to_owned()).into()
 }
 
-async fn value<S: Secrets + ?Sized>(
-    store: &S,
-    tenant: &str,
-    name: &str,
-) -> anyhow::Result<Option<String>> {
+async fn value(store: &Secrets, tenant: &str, name: &str) -> anyhow::Result<Option<String>> {
     let found = store.resolve_secret(&of(tenant), &name.into()).await?;
     Ok(found.map(|found| found.value.reveal().to_owned()))
 }
@@ -28,8 +24,8 @@ pub(crate) async fn a_secret_is_kept_replaced_and_removed(
     mut subject: Subject,
 ) -> anyhow::Result<()> {
     let acme = of("acme");
-    let store = subject.ports()?;
-    assert_eq!(value(store, "acme", "openai").await?, None);
+    let store = Secrets::new(subject.store()?);
+    assert_eq!(value(&store, "acme", "openai").await?, None);
     assert_eq!(
         store.put_secret(&acme, &"openai".into(), secret("one"), at(1)).await?,
         Put::Created
@@ -42,10 +38,11 @@ pub(crate) async fn a_secret_is_kept_replaced_and_removed(
         store.put_secret(&acme, &"github".into(), secret("ö\n"), at(3)).await?,
         Put::Created
     );
+    drop(store);
     subject.restart()?;
-    let store = subject.ports()?;
-    assert_eq!(value(store, "acme", "openai").await?.as_deref(), Some("two"));
-    assert_eq!(value(store, "acme", "github").await?.as_deref(), Some("ö\n"));
+    let store = Secrets::new(subject.store()?);
+    assert_eq!(value(&store, "acme", "openai").await?.as_deref(), Some("two"));
+    assert_eq!(value(&store, "acme", "github").await?.as_deref(), Some("ö\n"));
     let line = |name: &str, created, updated| StoredSecret {
         name: name.into(),
         provenance: None,
@@ -55,7 +52,7 @@ pub(crate) async fn a_secret_is_kept_replaced_and_removed(
     assert_eq!(store.secrets(&acme).await?, [line("github", 3, 3), line("openai", 1, 2)]);
     assert!(store.remove_secret(&acme, &"openai".into()).await?);
     assert!(!store.remove_secret(&acme, &"openai".into()).await?);
-    assert_eq!(value(store, "acme", "openai").await?, None);
+    assert_eq!(value(&store, "acme", "openai").await?, None);
     let again = store.put_secret(&acme, &"openai".into(), secret("three"), at(4)).await?;
     assert_eq!(again, Put::Created);
     Ok(())
@@ -63,15 +60,15 @@ pub(crate) async fn a_secret_is_kept_replaced_and_removed(
 
 pub(crate) async fn a_secret_is_its_tenants_own(subject: Subject) -> anyhow::Result<()> {
     let (acme, globex) = (of("acme"), of("globex"));
-    let store = subject.ports()?;
+    let store = Secrets::new(subject.store()?);
     store.put_secret(&acme, &"openai".into(), secret("acme's"), at(1)).await?;
-    assert_eq!(value(store, "globex", "openai").await?, None);
+    assert_eq!(value(&store, "globex", "openai").await?, None);
     assert!(store.secrets(&globex).await?.is_empty());
     assert!(!store.remove_secret(&globex, &"openai".into()).await?);
     let put = store.put_secret(&globex, &"openai".into(), secret("globex's"), at(2)).await?;
     assert_eq!(put, Put::Created);
-    assert_eq!(value(store, "acme", "openai").await?.as_deref(), Some("acme's"));
-    assert_eq!(value(store, "globex", "openai").await?.as_deref(), Some("globex's"));
+    assert_eq!(value(&store, "acme", "openai").await?.as_deref(), Some("acme's"));
+    assert_eq!(value(&store, "globex", "openai").await?.as_deref(), Some("globex's"));
     Ok(())
 }
 
@@ -80,7 +77,7 @@ pub(crate) async fn a_secret_is_its_places_own(mut subject: Subject) -> anyhow::
     let north = Scope { workspace: Some("north".into()), ..acme.clone() };
     let test = Scope { mode: KeyMode::Test, ..acme.clone() };
     let both = Scope { mode: KeyMode::Test, ..north.clone() };
-    let store = subject.ports()?;
+    let store = Secrets::new(subject.store()?);
     store.put_secret(&acme, &name, secret("acme"), at(1)).await?;
     for (other, kept) in [(&north, "north"), (&test, "test"), (&both, "both")] {
         assert!(store.resolve_secret(other, &name).await?.is_none(), "{other:?}");
@@ -88,15 +85,16 @@ pub(crate) async fn a_secret_is_its_places_own(mut subject: Subject) -> anyhow::
         assert!(!store.remove_secret(other, &name).await?, "{other:?}");
         assert_eq!(store.put_secret(other, &name, secret(kept), at(2)).await?, Put::Created);
     }
+    drop(store);
     subject.restart()?;
-    let store = subject.ports()?;
+    let store = Secrets::new(subject.store()?);
     for (place, kept) in [(&acme, "acme"), (&north, "north"), (&test, "test"), (&both, "both")] {
         let found = store.resolve_secret(place, &name).await?;
         assert_eq!(found.as_ref().map(|found| found.value.reveal()), Some(kept));
         assert_eq!(store.secrets(place).await?.len(), 1);
     }
     assert!(store.remove_secret(&north, &name).await?);
-    assert_eq!(value(store, "acme", "openai").await?.as_deref(), Some("acme"));
+    assert_eq!(value(&store, "acme", "openai").await?.as_deref(), Some("acme"));
     Ok(())
 }
 
@@ -107,10 +105,11 @@ pub(crate) async fn where_a_secret_may_go_is_kept_with_it(
     let provenance =
         Provenance { audiences: vec!["api.stripe.com".to_owned()], expires_at: Some(at(9)) };
     let bound = HeldSecret { provenance: Some(provenance.clone()), ..secret("one") };
-    let store = subject.ports()?;
+    let store = Secrets::new(subject.store()?);
     store.put_secret(&acme, &name, bound, at(1)).await?;
+    drop(store);
     subject.restart()?;
-    let store = subject.ports()?;
+    let store = Secrets::new(subject.store()?);
     let found = store.resolve_secret(&acme, &name).await?;
     assert_eq!(found.and_then(|found| found.provenance), Some(provenance.clone()));
     assert_eq!(store.secrets(&acme).await?[0].provenance, Some(provenance));

@@ -89,7 +89,6 @@ pub(crate) fn append(run: &str, expected: u64) -> Append {
         snapshot: None,
         interrupts: None,
         outcome: None,
-        callbacks: Vec::new(),
         children: Vec::new(),
         wakes: None,
     }

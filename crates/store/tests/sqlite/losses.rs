@@ -1,8 +1,9 @@
 //! What is said of a folder in which something went wrong: a second host, a log that was cut off, a row that cannot be read.
 
 use std::fs;
+use std::sync::Arc;
 
-use callboard_engine::{Keys as _, Store as _, StoredKey};
+use callboard_engine::{Batch, Keys, Store as _, StoredKey};
 use callboard_protocol::Timestamp;
 use callboard_store::{OpenError, SqliteStore};
 use rusqlite::Connection;
@@ -35,12 +36,12 @@ fn copy(from: &std::path::Path, log: u64) -> anyhow::Result<tempfile::TempDir> {
 async fn a_log_that_was_cut_off_is_said_and_kept_in_mind() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let store = SqliteStore::open(folder.path())?;
-    store.create(new_run("r1")).await?;
-    store.append(append("r1", 0)).await?;
+    store.commit(Batch::of_run(new_run("r1"))).await?;
+    store.commit(Batch::of_append(append("r1", 0))).await?;
     let log = folder.path().join("callboard.db-wal");
     let early = fs::metadata(&log)?.len();
-    store.create(new_run("r2")).await?;
-    store.append(append("r2", 0)).await?;
+    store.commit(Batch::of_run(new_run("r2"))).await?;
+    store.commit(Batch::of_append(append("r2", 0))).await?;
     let whole = fs::metadata(&log)?.len();
 
     let kept = copy(folder.path(), whole)?;
@@ -82,18 +83,19 @@ fn key(id: &str, byte: u8) -> StoredKey {
 #[tokio::test]
 async fn a_key_that_cannot_be_read_is_left_out_and_the_others_stay() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
-    let store = SqliteStore::open(folder.path())?;
-    for (id, byte) in [("good", 1), ("short", 2), ("scopeless", 3)] {
-        store.put_key(key(id, byte)).await?;
+    let store = Arc::new(SqliteStore::open(folder.path())?);
+    let keys = Keys::new(store.clone());
+    for (id, byte) in [("good", 1), ("short", 2), ("moved", 3)] {
+        keys.put_key(key(id, byte)).await?;
     }
     store.shutdown().await;
-    drop(store);
+    drop((keys, store));
     let db = Connection::open(folder.path().join("callboard.db"))?;
-    db.execute("UPDATE keys SET digest = x'00' WHERE key_id = 'short'", [])?;
-    db.execute("UPDATE keys SET scopes = 'no list' WHERE key_id = 'scopeless'", [])?;
+    db.execute("UPDATE records SET body = x'00' WHERE key = 'short'", [])?;
+    db.execute("UPDATE records SET body = (SELECT body FROM records WHERE key = 'good') WHERE key = 'moved'", [])?;
     drop(db);
-    let store = SqliteStore::open(folder.path())?;
-    let keys = store.all_keys().await?;
+    let store = Arc::new(SqliteStore::open(folder.path())?);
+    let keys = Keys::new(store).all_keys().await?;
     assert_eq!(keys.iter().map(|key| key.id.as_str()).collect::<Vec<_>>(), ["good"]);
     Ok(())
 }

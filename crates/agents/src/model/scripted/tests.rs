@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
 use super::super::{RetryAdvice, Tries, Verdict, judge};
 use super::*;
 use crate::pack::Schema;
@@ -17,9 +15,7 @@ fn request(task: &str, schema: Option<Value>) -> ModelRequest {
         response_schema: schema.map(Arc::new),
         max_output_tokens: 1000,
         temperature: None,
-        top_p: None,
         seed: None,
-        stop: Vec::new(),
         idempotency_key: "e".to_owned(),
         key: None,
         call_prefix: "inv-0".to_owned(),
@@ -43,7 +39,7 @@ async fn the_answer_says_that_it_is_scripted_and_what_the_task_was() {
     assert_eq!(turn.text, "[scripted] No model was asked. The task was: Sort the mail");
     let told = deltas.iter().map(|delta| match delta {
         Delta::Text(text) => text.as_str(),
-        other => panic!("{other:?}"),
+        other @ Delta::Thinking(_) => panic!("{other:?}"),
     });
     assert_eq!(told.collect::<String>(), turn.text);
     assert_eq!(turn, asked(&request).await, "the same question has the same answer");
@@ -79,6 +75,41 @@ async fn a_schema_is_satisfied_with_the_least_that_says_something() {
     assert_eq!(answer["title"], "[scripted] Sort the ");
     assert_eq!(answer["inner"], json!({ "a": 7, "b": true }));
     assert_eq!((&answer["confidence"], answer.get("optional")), (&json!(0.9), None));
+}
+
+#[test]
+fn an_answer_without_a_task_matches_its_schema_too() {
+    let schemas = [
+        json!({ "type": "object", "required": ["a", "b"], "properties": {
+            "a": { "type": "string", "minLength": 60, "maxLength": 80 },
+            "b": { "type": "array", "minItems": 2, "items": { "$ref": "#/$defs/item" } },
+            "confidence": { "type": "number", "minimum": 0, "maximum": 1 } },
+            "additionalProperties": false,
+            "$defs": { "item": { "type": "integer", "minimum": 3 } } }),
+        json!({ "oneOf": [
+            { "type": "object", "required": ["ok"], "properties": { "ok": { "const": true } } },
+            { "type": "object", "required": ["error"] } ] }),
+        json!({ "type": "string", "enum": ["low", "high"] }),
+        json!({ "allOf": [{ "type": "object", "required": ["x"] },
+            { "required": ["y"], "properties": { "y": { "type": "boolean" } } }] }),
+    ];
+    for schema in schemas {
+        let given = scripted_answer(Some(&schema), "Ann");
+        assert!(jsonschema::is_valid(&schema, &given), "{schema}: {given}");
+        assert_eq!(given, scripted_answer(Some(&schema), "Ann"));
+    }
+    assert_eq!(scripted_answer(None, "Ann"), json!({ "text": "[scripted] answer of Ann" }));
+}
+
+#[test]
+fn a_schema_that_asks_for_more_than_there_is_gets_less() {
+    let endless = json!({ "type": "object", "required": ["next"],
+        "properties": { "next": { "$ref": "#" } } });
+    assert!(scripted_answer(Some(&endless), "Ann").is_object());
+    let twice = json!({ "type": "array", "minItems": 64, "items": { "$ref": "#" } });
+    assert!(scripted_answer(Some(&twice), "Ann").to_string().len() < 100_000);
+    let long = json!({ "type": "string", "minLength": u64::MAX });
+    assert!(scripted_answer(Some(&long), "Ann").to_string().len() < 256 << 10);
 }
 
 #[tokio::test]
@@ -124,18 +155,18 @@ async fn settled(task: &str) -> (Verdict, u32) {
     let compiled = Schema::compile(schema.to_string().as_bytes()).unwrap();
     let mut request = request(task, Some(schema));
     let mut tries =
-        Tries { made: 1, most: 4, repairs: 0, max_output_tokens: 1000, ceiling: 64_000 };
+        Tries { made: 1, most: 4, may_repair: true, max_output_tokens: 1000, ceiling: 64_000 };
     loop {
         let verdict = judge(&asked(&request).await, Some(&compiled), tries);
         tries.made += 1;
         match verdict {
             Verdict::RetryLonger { max_output_tokens } => {
-                request = request.longer(max_output_tokens);
+                request.max_output_tokens = max_output_tokens;
                 tries.max_output_tokens = max_output_tokens;
             }
             Verdict::Repair { fragment, .. } => {
                 request = request.repaired(&fragment);
-                tries.repairs += 1;
+                tries.may_repair = false;
             }
             verdict => return (verdict, tries.made - 1),
         }

@@ -29,8 +29,7 @@ const CANDIDATES: [&str; 12] = [
 ];
 
 /// Walks the schema: constants, first choices and defaults before anything that is made up.
-pub(super) fn satisfy(schema: &Value, summary: &str, confidence: f64) -> Value {
-    let text = format!("[scripted] {summary}");
+pub(super) fn satisfy(schema: &Value, text: String, confidence: f64) -> Value {
     let filler = Filler { root: schema, text, confidence, left: Cell::new(MOST_VALUES) };
     filler.fill(schema, 0, 0)
 }

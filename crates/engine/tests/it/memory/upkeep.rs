@@ -213,7 +213,6 @@ async fn places_that_stay_crowded_do_not_keep_others_from_their_turn() {
         snapshot: None,
         interrupts: None,
         outcome: None,
-        callbacks: Vec::new(),
         children: Vec::new(),
         wakes: None,
     };

@@ -13,7 +13,7 @@ use callboard_engine::{
 };
 use callboard_protocol::{Object, Owner, Timestamp};
 
-use crate::sim::{DoomedStore, Fate, SimClock, host_with, scope};
+use crate::sim::{DoomedStore, Fate, SimClock, doomed_store, host_with, scope};
 
 pub(super) struct World {
     pub(super) store: Arc<InMemoryStore>,
@@ -35,13 +35,13 @@ pub(super) struct Fired {
 impl World {
     pub(super) fn new() -> Self {
         let (store, clock) = (Arc::new(InMemoryStore::new()), SimClock::new());
-        let engine = engine("quiet", DoomedStore::new(store.clone(), Fate::Live), &store, &clock);
+        let engine = engine("quiet", doomed_store(store.clone(), Fate::Live), &store, &clock);
         let quiet = Scheduler::new(engine, store.clone());
         Self { store, clock, quiet }
     }
 
     pub(super) fn host(&self, name: &str, fate: Fate) -> Scheduler {
-        let store = DoomedStore::new(self.store.clone(), fate);
+        let store = doomed_store(self.store.clone(), fate);
         let engine = engine(name, store.clone(), &self.store, &self.clock);
         let scheduler = Scheduler::new(engine, store);
         scheduler.start();
@@ -97,7 +97,10 @@ impl World {
     pub(super) async fn spoil(&self, owner: &Owner, id: &str) {
         let place = Scope::of_owner(owner, scope().mode);
         let (id, now) = (id.into(), self.now());
-        self.store.put_workflow(&place, &id, "{}".into(), Vec::new(), now).await.unwrap();
+        Workflows::new(self.store.clone())
+            .put_workflow(&place, &id, "{}", Vec::new(), now)
+            .await
+            .unwrap();
     }
 
     pub(super) fn plan(&self, id: &str, triggers: &[Value]) -> Plan {

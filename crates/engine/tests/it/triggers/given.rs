@@ -14,7 +14,7 @@ use callboard_protocol::{
     Backoff, Object, Owner, RetryPolicy, Timestamp, TriggerEvent, TriggerSource,
 };
 
-use crate::sim::{DoomedStore, Fate, SimClock, host_with, scope};
+use crate::sim::{Fate, SimClock, doomed_store, host_with, scope};
 
 pub(super) struct World {
     pub(super) store: Arc<InMemoryStore>,
@@ -38,7 +38,7 @@ impl World {
 
     /// A bridge whose loop does not run.
     pub(super) fn quiet(&self, name: &str, fate: Fate) -> Bridge {
-        let store = DoomedStore::new(self.store.clone(), fate);
+        let store = doomed_store(self.store.clone(), fate);
         let definitions = [definition("quick")];
         let engine = host_with(
             name,
@@ -70,7 +70,10 @@ impl World {
     /// Leaves a definition in the store that this build does not understand.
     pub(super) async fn spoil(&self, id: &str) {
         let (id, now) = (id.into(), self.now());
-        self.store.put_workflow(&scope(), &id, "{}".into(), Vec::new(), now).await.unwrap();
+        Workflows::new(self.store.clone())
+            .put_workflow(&scope(), &id, "{}", Vec::new(), now)
+            .await
+            .unwrap();
     }
 
     /// How many runs of a workflow there are.

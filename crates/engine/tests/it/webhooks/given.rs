@@ -1,7 +1,6 @@
-//! Receivers that misbehave on command, a host that dies between two writes, and a world around them.
+//! Receivers that misbehave on command, and a world around them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,12 +10,11 @@ use serde_json::{Value, json};
 use callboard_core::InterruptView;
 use callboard_engine::{
     Care, Clock, Courier, DeadLetter, Deliver, DeliverError, Engine, InMemoryStore, Order, Parcel,
-    Plan, Realm, Registration, Scope, Secret, Settlement, SignCallbacks, StoreError, TakeRequest,
-    Taken, Unplanned, Webhook, Webhooks,
+    Realm, Registration, Scope, Secret, SignCallbacks, Store, StoreError,
 };
 use callboard_protocol::{Object, RunId, Timestamp, WebhookId};
 
-use crate::sim::{DoomedStore, Fate, SimClock, host, order, scope};
+use crate::sim::{Fate, SimClock, doomed_store, host, order, scope};
 
 /// How the receiver at one address behaves.
 #[derive(Debug, Clone, Copy)]
@@ -181,10 +179,10 @@ impl World {
         Self { store, post, courier, clock, engine }
     }
 
-    /// Another host that delivers, with its own view of the webhooks.
-    pub(super) fn host(&self, name: &str, webhooks: Arc<dyn Webhooks>) -> Courier {
+    /// Another host that delivers, with its own view of the store.
+    pub(super) fn host(&self, name: &str, store: Arc<dyn Store>) -> Courier {
         let engine = engine(name, &self.store, &self.clock);
-        let courier = Courier::new(engine, webhooks, self.post.clone(), Arc::new(Plain));
+        let courier = Courier::new(engine, store, self.post.clone(), Arc::new(Plain));
         courier.start();
         courier
     }
@@ -226,7 +224,7 @@ fn engine(name: &str, store: &Arc<InMemoryStore>, clock: &Arc<SimClock>) -> Engi
         definition("asks", "core.approvalGate", &json!({ "title": "Ship it?" })),
         definition("calls", "core.subWorkflow", &json!({ "workflowId": "asks" })),
     ];
-    let store = DoomedStore::new(store.clone(), Fate::Live);
+    let store = doomed_store(store.clone(), Fate::Live);
     host(name, store, clock.clone(), &definitions)
 }
 
@@ -262,113 +260,7 @@ pub(super) fn durable(name: &str, events: &[&str]) -> Registration {
     Registration { care: Care::Durable, ..only(name, events) }
 }
 
-/// Where a process dies: at which of its writes, and on which side of the commit.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
-    write: u64,
-    is_committed: bool,
-}
-
-/// Every write of a host that plans once and sends four deliveries, and some beyond.
-pub(super) fn steps() -> Vec<Step> {
-    let sides = |write| [false, true].map(|is_committed| Step { write, is_committed });
-    (1..=14).flat_map(sides).collect()
-}
-
-/// One process's view of the webhooks.
-#[derive(Debug)]
-pub(super) struct Doomed {
-    inner: Arc<InMemoryStore>,
-    step: Step,
-    writes: AtomicU64,
-    is_dead: AtomicBool,
-    lost_an_outcome: AtomicBool,
-}
-
-impl Doomed {
-    pub(super) fn new(inner: Arc<InMemoryStore>, step: Step) -> Arc<Self> {
-        Arc::new(Self {
-            inner,
-            step,
-            writes: AtomicU64::new(0),
-            is_dead: AtomicBool::new(false),
-            lost_an_outcome: AtomicBool::new(false),
-        })
-    }
-
-    /// Whether it was about to write down what became of an attempt.
-    pub(super) fn lost_an_outcome(&self) -> bool {
-        self.lost_an_outcome.load(Ordering::Relaxed)
-    }
-
-    async fn live(&self) {
-        if self.is_dead.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    /// Does a write, or dies before or after it.
-    async fn write<T>(&self, write: impl Future<Output = T>) -> T {
-        self.live().await;
-        let is_last = self.writes.fetch_add(1, Ordering::Relaxed) + 1 == self.step.write;
-        if is_last {
-            self.is_dead.store(true, Ordering::Relaxed);
-        }
-        if is_last && !self.step.is_committed {
-            return std::future::pending().await;
-        }
-        let written = write.await;
-        if is_last {
-            return std::future::pending().await;
-        }
-        written
-    }
-}
-
-#[async_trait]
-impl Webhooks for Doomed {
-    async fn register_webhook(&self, webhook: Webhook, secret: Secret) -> Result<(), StoreError> {
-        self.inner.register_webhook(webhook, secret).await
-    }
-
-    async fn webhooks(&self, scope: &Scope) -> Result<Vec<Webhook>, StoreError> {
-        self.inner.webhooks(scope).await
-    }
-
-    async fn remove_webhook(&self, scope: &Scope, id: &WebhookId) -> Result<bool, StoreError> {
-        self.inner.remove_webhook(scope, id).await
-    }
-
-    async fn dead_letters(
-        &self,
-        scope: &Scope,
-        id: &WebhookId,
-        since: Timestamp,
-        limit: usize,
-    ) -> Result<Option<Vec<DeadLetter>>, StoreError> {
-        self.inner.dead_letters(scope, id, since, limit).await
-    }
-
-    async fn read_unplanned(&self, limit: usize) -> Result<Unplanned, StoreError> {
-        self.live().await;
-        self.inner.read_unplanned(limit).await
-    }
-
-    async fn plan_deliveries(&self, plan: Plan) -> Result<bool, StoreError> {
-        self.write(self.inner.plan_deliveries(plan)).await
-    }
-
-    async fn take_deliveries(&self, request: &TakeRequest) -> Result<Taken, StoreError> {
-        self.write(self.inner.take_deliveries(request)).await
-    }
-
-    async fn settle_delivery(&self, settlement: Settlement) -> Result<bool, StoreError> {
-        let is_lost = self.is_dead.load(Ordering::Relaxed)
-            || (self.writes.load(Ordering::Relaxed) + 1 == self.step.write
-                && !self.step.is_committed);
-        if is_lost {
-            self.lost_an_outcome.store(true, Ordering::Relaxed);
-        }
-        self.write(self.inner.settle_delivery(settlement)).await
-    }
+/// Every write of a host that plans once and sends four deliveries, and some beyond: it dies before or after it.
+pub(super) fn fates() -> Vec<Fate> {
+    (1..=14).flat_map(|write| [Fate::DieBefore(write), Fate::DieAfter(write)]).collect()
 }

@@ -1,0 +1,76 @@
+//! Keys and what they made, generations of links, secrets.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use callboard_core::SecretText;
+use callboard_engine::{Keys, LinkSecrets, Made, Secrets, Store, StoredKey};
+use callboard_protocol::Timestamp;
+
+use super::scenario::{Host, Scenario};
+use crate::sim::scope;
+
+pub(super) struct Access;
+
+fn key() -> StoredKey {
+    StoredKey {
+        id: "key_a".into(),
+        name: "ci".to_owned(),
+        tenant: "default".into(),
+        workspace: None,
+        scopes: None,
+        test: false,
+        digest: [7; 32],
+        created_at: Timestamp::default(),
+        expires_at: None,
+        revoked_at: None,
+        made_by: None,
+        votes_as: None,
+    }
+}
+
+#[async_trait(?Send)]
+impl Scenario for Access {
+    fn steps(&self) -> usize {
+        8
+    }
+
+    async fn act(&self, host: &Host, step: usize) {
+        let (keys, links) = (Keys::new(host.store.clone()), LinkSecrets::new(host.store.clone()));
+        let (secrets, realm, at) =
+            (Secrets::new(host.store.clone()), scope().realm(), Timestamp::default());
+        let put = async |name: &str, value: &str| {
+            let value = SecretText::new(value.to_owned()).into();
+            secrets.put_secret(&scope(), &name.into(), value, at).await.unwrap();
+        };
+        match step {
+            0 => keys.put_key(key()).await.unwrap(),
+            1 => {
+                keys.note_maker(&realm, Made::Webhook("wh".into()), &"key_a".into()).await.unwrap()
+            }
+            2 => drop(keys.revoke_key(&"default".into(), &"key_a".into(), at).await.unwrap()),
+            3 => drop(links.rotate_links(&realm).await.unwrap()),
+            4 => put("openai", "one").await,
+            5 => put("openai", "two").await,
+            6 => put("github", "three").await,
+            _ => drop(secrets.remove_secret(&scope(), &"github".into()).await.unwrap()),
+        }
+    }
+
+    async fn observe(&self, store: Arc<dyn Store>) -> Value {
+        let (keys, links) = (Keys::new(store.clone()), LinkSecrets::new(store.clone()));
+        let (secrets, realm) = (Secrets::new(store), scope().realm());
+        let openai = secrets.resolve_secret(&scope(), &"openai".into()).await.unwrap();
+        let names = secrets.secrets(&scope()).await.unwrap().into_iter().map(|it| it.name);
+        json!([
+            keys.all_keys().await.unwrap(),
+            format!("{:?}", keys.noted_of(&realm, &"key_a".into()).await.unwrap()),
+            // Whoever asks again for a new generation gets another.
+            links.link_generation(&realm).await.unwrap() > 0,
+            openai.map(|held| held.value.reveal().to_owned()),
+            names.collect::<Vec<_>>(),
+        ])
+    }
+}

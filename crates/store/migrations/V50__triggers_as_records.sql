@@ -1,3 +1,0 @@
--- Subscriptions and what comes in over them are records.
-DROP TABLE arrivals;
-DROP TABLE trigger_subscriptions;

@@ -1,3 +1,0 @@
--- Schedules are records.
-DROP TABLE schedule_fires;
-DROP TABLE schedules;

@@ -43,7 +43,7 @@ use crate::disk;
 use crate::exit::{CommandError, Exit};
 use crate::process;
 use engine::deployments;
-use models::Minds;
+use models::ModelWiring;
 use sandbox::Places;
 use standing::Standing;
 
@@ -128,8 +128,8 @@ impl Host {
         let metrics =
             Metrics::install().map_err(|error| CommandError::failed(error.to_string()))?;
         let agents = open_agents(&settings, packs, policy, store.clone()).await?;
-        let minds = Minds::new(&settings, store.clone(), agents.clone())?;
-        sandbox::warn(&settings.config, &minds.table);
+        let models = ModelWiring::new(&settings, store.clone(), agents.clone())?;
+        sandbox::warn(&settings.config, &models.table);
         let egress = Egress::new(settings.reach, Arc::new(SystemLookup));
         let places = Places::of(&settings.data, &store.name());
         let tools = tools::assemble(&settings.config, &egress, &places)?;
@@ -139,21 +139,21 @@ impl Host {
             .map_err(|error| unkept("the stored keys cannot be read", &error))?;
         let coders = cli::open(&settings.config, &places, &store)?;
         let dispatch =
-            agents::dispatch(&settings, agents.clone(), &tools.served, &keys, &minds, &coders);
+            agents::dispatch(&settings, agents.clone(), &tools.served, &keys, &models, &coders);
         let server = if dispatch.is_live { server.live() } else { server };
         let engine =
-            engine::build(&settings, definitions, store.clone(), agents.clone(), dispatch, &minds);
+            engine::build(&settings, definitions, store.clone(), agents.clone(), dispatch, &models);
         tools.workflows.attach(&engine);
         let egress = Arc::new(egress);
         let standing = Standing::assemble(&settings, &engine, &store, &egress).await?;
         let (shutdown, quiet) = (CancellationToken::new(), CancellationToken::new());
         let app = App {
             engine: engine.clone(),
-            courier: standing.courier.clone(),
+            deliveries: standing.deliveries.clone(),
             scheduler: standing.scheduler.clone(),
-            bridge: standing.bridge.clone(),
+            triggers: standing.triggers.clone(),
             queues: standing.queues.clone(),
-            pulse: standing.pulse.clone(),
+            heartbeats: standing.heartbeats.clone(),
             keys: keys.clone(),
             config: ServerConfig {
                 host_id: format!("callboard-{}", store.name()),
@@ -162,9 +162,9 @@ impl Host {
             },
             agents,
             deployments: deployments(&settings, &store),
-            prompts: minds.desk,
+            prompts: models.prompt_resolver,
             envelopes: Envelopes::new(store.clone()),
-            mock: minds.mock,
+            mock: models.mock,
             logs: store.clone(),
             downloads: Downloads {
                 fetch: egress,

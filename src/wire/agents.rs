@@ -11,7 +11,7 @@ use callboard_engine::Activity;
 use callboard_server::{KeyRing, Tools};
 
 use super::cli::Coders;
-use super::models::Minds;
+use super::models::ModelWiring;
 use super::{Settings, conformance};
 
 /// The folder of the files of runs, below the host's data.
@@ -30,11 +30,11 @@ pub(super) fn dispatch(
     registry: Arc<AgentRegistry>,
     tools: &Tools,
     keys: &KeyRing,
-    minds: &Minds,
+    models: &ModelWiring,
     coders: &Coders,
 ) -> Dispatch {
     let config = &settings.config;
-    let table = minds.table.clone();
+    let table = models.table.clone();
     let read_task: TaskReader =
         if settings.test_seams { conformance::read_task } else { plain_task };
     if !config.agents.is_live(&table, settings.test_seams) {
@@ -43,14 +43,14 @@ pub(super) fn dispatch(
     }
     let activity = Arc::new(LiveAgents {
         registry,
-        models: Arc::clone(&minds.models),
+        models: Arc::clone(&models.models),
         coders: Arc::clone(&coders.agents) as _,
         table,
-        prices: minds.prices.clone(),
+        prices: models.prices.clone(),
         toolbox: Arc::clone(&tools.toolbox),
         hooks: Arc::clone(&tools.hooks),
         grants: Arc::new(keys.clone()),
-        desk: minds.desk.clone(),
+        prompt_resolver: models.prompt_resolver.clone(),
         settings: LiveSettings {
             tool_timeout: Duration::from_millis(config.limits.tool_timeout_ms),
             workspaces: Path::new(&settings.data).join(WORKSPACES),

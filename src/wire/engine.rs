@@ -15,7 +15,7 @@ use callboard_store::SqliteStore;
 
 use super::agents::Dispatch;
 use super::folder::{self, Candidate};
-use super::models::Minds;
+use super::models::ModelWiring;
 use super::{Settings, conformance, known};
 use crate::process;
 
@@ -25,7 +25,7 @@ pub(super) fn build(
     store: Arc<SqliteStore>,
     agents: Arc<AgentRegistry>,
     dispatch: Dispatch,
-    minds: &Minds,
+    models: &ModelWiring,
 ) -> Engine {
     let nodes = if settings.test_seams { ConformanceNodes::On } else { ConformanceNodes::Off };
     let mut catalog = Catalog::new(store.clone(), nodes);
@@ -37,7 +37,7 @@ pub(super) fn build(
         .with(FILES, Arc::new(FilesNode))
         .with_agents(dispatch.activity);
     let mut secrets = Secrets::new(store.clone());
-    activities = minds.perform(activities, settings.test_seams);
+    activities = models.perform(activities, settings.test_seams);
     if settings.test_seams {
         activities = activities.with("core.identity", Arc::new(MemoryProbes));
         secrets = conformance::with_secrets(secrets);
@@ -46,13 +46,13 @@ pub(super) fn build(
     if settings.test_seams && dispatch.is_live {
         catalog.set_deployed(conformance::DEPLOYED);
     }
-    let mut known = minds.secrets.clone();
+    let mut known = models.secrets.clone();
     known::learn_seal_key(&mut known, &settings.data);
     process::clean_log(known.clone());
     let secrets = secrets.with_host(known);
     let deployments = deployments(settings, &store);
     let directory = AgentDirectory { registry: agents, deployments };
-    let directory = Arc::new(WithModels { directory, table: minds.table.clone() });
+    let directory = Arc::new(WithModels { directory, table: models.table.clone() });
     Engine::new(Parts {
         store,
         catalog,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use callboard_agents::{
-    AgentRegistry, MockAi, Model, ModelTable, Models, Observability, PriceTable, PromptDesk,
-    PromptLibrary, StructuredOutput, built_in_prompts,
+    AgentRegistry, MockAi, Model, ModelTable, Models, Observability, PriceTable, PromptLibrary,
+    PromptResolver, StructuredOutput, built_in_prompts,
 };
 use callboard_backends::LiveModel;
 use callboard_core::Redactor;
@@ -16,17 +16,17 @@ use crate::exit::CommandError;
 
 /// Whom this host can ask, and with which words.
 #[derive(Debug, Clone)]
-pub(super) struct Minds {
+pub(super) struct ModelWiring {
     pub(super) models: Arc<dyn Model>,
     pub(super) table: ModelTable,
     pub(super) prices: PriceTable,
-    pub(super) desk: PromptDesk,
+    pub(super) prompt_resolver: PromptResolver,
     pub(super) mock: Option<MockAi>,
     /// What no run may tell.
     pub(super) secrets: Redactor,
 }
 
-impl Minds {
+impl ModelWiring {
     pub(super) fn new(
         settings: &Settings,
         store: Arc<SqliteStore>,
@@ -53,9 +53,9 @@ impl Minds {
             observability = Observability::Full;
         }
         let library = PromptLibrary::new(store, templates).with_packs(Arc::clone(&agents));
-        let desk = PromptDesk { library, agents, observability };
+        let prompt_resolver = PromptResolver { library, agents, observability };
         let prices = settings.config.price_table();
-        Ok(Self { models: Arc::new(models), table, prices, desk, mock, secrets })
+        Ok(Self { models: Arc::new(models), table, prices, prompt_resolver, mock, secrets })
     }
 
     /// Adds the node types that ask models.
@@ -64,7 +64,7 @@ impl Minds {
             models: Arc::clone(&self.models),
             table: self.table.clone(),
             prices: self.prices.clone(),
-            desk: self.desk.clone(),
+            prompt_resolver: self.prompt_resolver.clone(),
             required: Vec::new(),
         };
         let activities = activities.with("core.ai.structuredOutput", Arc::new(asks.clone()));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callboard_backends::Egress;
 use callboard_engine::{
-    Bridge, Courier, Engine, Keeper, KeyMode, Pulse, Queues, Scheduler, Sweeper,
+    DeliveryLoop, Engine, HeartbeatLoop, Keeper, KeyMode, Queues, Scheduler, Sweeper, TriggerIngest,
 };
 use callboard_protocol::Owner;
 use callboard_server::Links;
@@ -16,11 +16,11 @@ use crate::exit::CommandError;
 /// Every loop of a host beside the one that drives runs.
 #[derive(Debug)]
 pub(super) struct Standing {
-    pub(super) courier: Courier,
+    pub(super) deliveries: DeliveryLoop,
     pub(super) scheduler: Scheduler,
-    pub(super) bridge: Bridge,
+    pub(super) triggers: TriggerIngest,
     pub(super) queues: Queues,
-    pub(super) pulse: Pulse,
+    pub(super) heartbeats: HeartbeatLoop,
     keeper: Keeper,
     sweeper: Option<Sweeper>,
 }
@@ -44,29 +44,29 @@ impl Standing {
             .map_err(|error| unkept("the schedules of workflows cannot be kept", &error))?;
         let keep = settings.config.retention.runs;
         let signer = Arc::new(Links::new(store.clone()));
-        let courier = Courier::new(engine.clone(), store.clone(), egress.clone(), signer);
+        let deliveries = DeliveryLoop::new(engine.clone(), store.clone(), egress.clone(), signer);
         // Nobody else can hold the folder: whoever held a delivery is gone.
-        courier
+        deliveries
             .void_leases()
             .await
             .map_err(|error| unkept("deliveries cannot be taken up", &error))?;
         Ok(Self {
-            courier,
+            deliveries,
             scheduler,
-            bridge: Bridge::new(engine.clone(), store.clone()),
+            triggers: TriggerIngest::new(engine.clone(), store.clone()),
             queues: Queues::new(engine.clone()),
-            pulse: Pulse::new(engine.clone(), store.clone(), egress.clone()),
+            heartbeats: HeartbeatLoop::new(engine.clone(), store.clone(), egress.clone()),
             keeper: Keeper::new(engine.clone()),
             sweeper: keep.map(|keep| Sweeper::new(engine.clone(), keep)),
         })
     }
 
     pub(super) fn start(self) {
-        self.courier.start();
+        self.deliveries.start();
         self.scheduler.start();
-        self.bridge.start();
+        self.triggers.start();
         self.queues.start();
-        self.pulse.start();
+        self.heartbeats.start();
         self.keeper.start();
         if let Some(sweeper) = self.sweeper {
             sweeper.start();

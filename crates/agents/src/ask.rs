@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use callboard_core::{AgentFact, Outcome, RetryClass};
-use callboard_engine::{Call, OnceError, Stumble, Superseded};
+use callboard_engine::{Call, CallFailure, OnceError, Superseded};
 use callboard_protocol::{EnvelopeRefusal, EnvelopeTruncated, Failure, ModelClass, SecretName};
 
 use crate::model::{
@@ -106,9 +106,9 @@ impl From<Superseded> for End {
     }
 }
 
-impl From<Stumble> for End {
+impl From<CallFailure> for End {
     /// What may be there later leaves open what was begun.
-    fn from(Stumble { failure, class }: Stumble) -> Self {
+    fn from(CallFailure { failure, class }: CallFailure) -> Self {
         match class {
             RetryClass::Final => Self::Failed(failure),
             RetryClass::Retryable => {
@@ -267,8 +267,8 @@ impl Exchange {
 }
 
 /// The outcome of an outward call, as it is recorded.
-pub(crate) fn to_record(outcome: &impl Serialize) -> Result<Value, Stumble> {
-    serde_json::to_value(outcome).map_err(|error| Stumble {
+pub(crate) fn to_record(outcome: &impl Serialize) -> Result<Value, CallFailure> {
+    serde_json::to_value(outcome).map_err(|error| CallFailure {
         failure: Failure::new("internal_error", error.to_string()),
         class: RetryClass::Final,
     })

@@ -20,10 +20,10 @@ pub trait CodingAgents: fmt::Debug + Send + Sync {
     /// What an agent of this kind may use of an allowlist. Refused where it could not be held to the list.
     fn admit(&self, kind: &str, allowlist: &[String]) -> Result<Admitted, CodingError>;
 
-    /// Has an errand run. Dropping the future ends the program with everything that it started.
+    /// Has an task run. Dropping the future ends the program with everything that it started.
     async fn work(
         &self,
-        errand: Errand<'_>,
+        task: CodingTask<'_>,
         steps: &mut dyn StepSink,
     ) -> Result<Report, CodingError>;
 }
@@ -43,7 +43,7 @@ pub struct Admitted {
 
 /// One thing to be done.
 #[derive(Clone)]
-pub struct Errand<'a> {
+pub struct CodingTask<'a> {
     pub kind: &'a str,
     pub tenant: &'a Tenant,
     pub run: &'a RunId,
@@ -60,14 +60,14 @@ pub struct Errand<'a> {
     pub key: Option<SecretText>,
     /// What the session had used up before, as far as that is known.
     pub spent: Option<TokenUsage>,
-    /// What was decided about the question that the errand before ended with.
+    /// What was decided about the question that the task before ended with.
     pub decision: Option<Decision<'a>>,
 }
 
-impl fmt::Debug for Errand<'_> {
+impl fmt::Debug for CodingTask<'_> {
     /// Leaves out what is to be done.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Errand")
+        f.debug_struct("CodingTask")
             .field("kind", &self.kind)
             .field("run", &self.run)
             .field("begin", &self.begin)
@@ -153,7 +153,7 @@ pub enum Step {
     },
 }
 
-/// What an errand came to. Kept with the effect, so that nobody runs it twice: fields that are added later must have
+/// What an task came to. Kept with the effect, so that nobody runs it twice: fields that are added later must have
 /// defaults, and old hosts ignore them.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -164,7 +164,7 @@ pub struct Report {
     pub thinking: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// What this errand used up; none where nobody counted.
+    /// What this task used up; none where nobody counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
     /// What the session has used up since it began.
@@ -201,7 +201,7 @@ impl Report {
     }
 }
 
-/// An errand that came to nothing. Holds nothing of what was said, and no path, so it may be shown to anybody.
+/// An task that came to nothing. Holds nothing of what was said, and no path, so it may be shown to anybody.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}: {message}")]
 pub struct CodingError {
@@ -272,7 +272,11 @@ impl CodingAgents for NoCodingAgents {
         Err(CodingError::new(kind, CodingFault::Missing, "this host has no coding agents"))
     }
 
-    async fn work(&self, errand: Errand<'_>, _: &mut dyn StepSink) -> Result<Report, CodingError> {
-        self.admit(errand.kind, &[]).map(|_| Report::default())
+    async fn work(
+        &self,
+        task: CodingTask<'_>,
+        _: &mut dyn StepSink,
+    ) -> Result<Report, CodingError> {
+        self.admit(task.kind, &[]).map(|_| Report::default())
     }
 }

@@ -32,8 +32,8 @@ pub use admission::{
 pub use archive::{Files, Limits};
 pub use author::{AuthorError, Signed, SigningKey, bundle, collect, scaffold, sign};
 pub use coding::{
-    Admitted, Begin, CODING_PROVIDER, CodingAgents, CodingError, CodingFault,
-    Decision as CodingDecision, Errand, NoCodingAgents, Permission as CodingPermission,
+    Admitted, Begin, CODING_PROVIDER, CodingAgents, CodingError, CodingFault, CodingTask,
+    Decision as CodingDecision, NoCodingAgents, Permission as CodingPermission,
     Report as CodingReport, Step, StepSink,
 };
 pub use degrade::{Degradation, Host};
@@ -66,7 +66,7 @@ pub use model::{
 pub use pack::{Agent, Pack, Schema, unmet_needs};
 pub use prompt::{
     AgentPrompts, Binding, Bindings, Bound, Chosen, ComposeError, Composed, LibraryError,
-    Observability, Prepared, PromptDesk, PromptLibrary, PromptSources, Resolution, Trust,
+    Observability, Prepared, PromptLibrary, PromptResolver, PromptSources, Resolution, Trust,
     built_in_prompts, compose, resolve, told_of,
 };
 pub use proof::{Announced, Proof};

@@ -37,7 +37,7 @@ use crate::memory::{AgentMemory, bind};
 use crate::model::{
     CallOptions, Message, Model, ModelRequest, ModelTable, PriceTable, RequestBasis, ResolvedModel,
 };
-use crate::prompt::PromptDesk;
+use crate::prompt::PromptResolver;
 use crate::setup::Setup;
 use crate::tool::{Grants, ToolHooks, ToolSurface, Toolbox, declared_tools, untrusted};
 
@@ -58,7 +58,7 @@ pub struct LiveAgents {
     pub toolbox: Arc<dyn Toolbox>,
     pub hooks: Arc<ToolHooks>,
     pub grants: Arc<dyn Grants>,
-    pub desk: PromptDesk,
+    pub prompt_resolver: PromptResolver,
     pub settings: LiveSettings,
     pub contracts: Contracts,
 }
@@ -111,7 +111,7 @@ impl Activity for LiveAgents {
 
     async fn prompts(&self, past: PastTask<'_>) -> Option<Vec<AgentFact>> {
         let agent = self.find(&Scope::of(past.birth).realm(), past.task.agent.as_ref()?)?;
-        self.desk.rehearse(past, Some(&agent)).await
+        self.prompt_resolver.rehearse(past, Some(&agent)).await
     }
 }
 
@@ -246,7 +246,7 @@ impl Work<'_> {
         remembered: Option<String>,
     ) -> Result<Exchange, End> {
         let pinned = self.setup.as_ref().map(|setup| &setup.templates);
-        let prepared = self.host.desk.prepare_agent(self.call, self.agent, pinned).await;
+        let prepared = self.host.prompt_resolver.prepare_agent(self.call, self.agent, pinned).await;
         let mut prepared = prepared?;
         if self.setup.is_none() {
             let templates = std::mem::take(&mut prepared.templates);

@@ -13,5 +13,5 @@ pub use compose::{
     Binding, Bindings, ComposeError, Composed, Observability, Trust, compose, told_of,
 };
 pub use library::{LibraryError, PromptLibrary, built_in_prompts};
-pub use node::{Prepared, PromptDesk};
+pub use node::{Prepared, PromptResolver};
 pub use resolve::{AgentPrompts, Bound, Chosen, PromptSources, Resolution, resolve};

@@ -18,7 +18,7 @@ use crate::model::{
     Demands, Exhausted, ExhaustedReason, Gate, Message, Model, ModelTable, PriceTable,
     ResolvedModel, StopReason, Substitution, Verdict, gate, judge,
 };
-use crate::prompt::PromptDesk;
+use crate::prompt::PromptResolver;
 use crate::setup::Setup;
 use crate::tool::{ToolSurface, untrusted};
 use settings::Settings;
@@ -31,7 +31,7 @@ pub struct StructuredOutput {
     pub models: Arc<dyn Model>,
     pub table: ModelTable,
     pub prices: PriceTable,
-    pub desk: PromptDesk,
+    pub prompt_resolver: PromptResolver,
     /// What every node of the type demands, beside its own configuration.
     pub required: Vec<String>,
 }
@@ -76,7 +76,7 @@ impl Activity for StructuredOutput {
     }
 
     async fn prompts(&self, past: PastTask<'_>) -> Option<Vec<AgentFact>> {
-        self.desk.rehearse(past, None).await
+        self.prompt_resolver.rehearse(past, None).await
     }
 }
 
@@ -88,7 +88,7 @@ impl StructuredOutput {
         asker.credential = credential_ref.as_deref().map(SecretName::from);
         let setup = Setup::recorded(call).await?;
         let pinned = setup.as_ref().map(|setup| &setup.templates);
-        let mut prepared = self.desk.prepare(call, pinned).await?;
+        let mut prepared = self.prompt_resolver.prepare(call, pinned).await?;
         if setup.is_none() {
             let templates = std::mem::take(&mut prepared.templates);
             Setup::record(call, &ToolSurface::default(), templates).await?;

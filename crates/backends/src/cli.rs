@@ -19,7 +19,7 @@ use callboard_agent_api::{
     Launcher, Leftovers, capability,
 };
 use callboard_agents::{
-    Admitted, Begin, CodingAgents, CodingError, CodingFault, CodingReport, Errand, StepSink,
+    Admitted, Begin, CodingAgents, CodingError, CodingFault, CodingReport, CodingTask, StepSink,
 };
 use callboard_engine::CodingSessions;
 use callboard_protocol::{RunId, Tenant, hex};
@@ -156,7 +156,7 @@ impl CliAgents {
     }
 
     /// Ends the programs that wait for a run.
-    pub fn let_go(&self, tenant: &Tenant, run: &RunId) {
+    pub fn release(&self, tenant: &Tenant, run: &RunId) {
         self.held.end(tenant, run);
     }
 
@@ -181,33 +181,33 @@ impl CliAgents {
 
     fn request(
         &self,
-        errand: &Errand<'_>,
+        task: &CodingTask<'_>,
         backend: &CliBackend,
         grants: &BTreeSet<Grant>,
         session: Session,
     ) -> Result<AgentRunRequest, CodingError> {
-        let made = self.folders.prepare(errand.tenant, errand.run).map_err(|error| {
-            tracing::warn!(%error, run = %errand.run, "no folder for a coding agent");
-            CodingError::new(errand.kind, CodingFault::Broken, "its folders could not be made")
+        let made = self.folders.prepare(task.tenant, task.run).map_err(|error| {
+            tracing::warn!(%error, run = %task.run, "no folder for a coding agent");
+            CodingError::new(task.kind, CodingFault::Broken, "its folders could not be made")
         })?;
         let home = match &self.settings.home {
             Some(home) => home.clone(),
-            None => made.home(errand.node, errand.visit),
+            None => made.home(task.node, task.visit),
         };
         let own = |name: &str| format!("backend.{}.{name}", backend.kind());
         let names: Vec<&str> = grants.iter().map(|grant| grant.name()).collect();
-        let mut request = AgentRunRequest::new(errand.prompt)
+        let mut request = AgentRunRequest::new(task.prompt)
             .extension(own("exec.tools.v1"), serde_json::json!(names));
         request.working_dir = Some(self.settings.work_dir.clone().unwrap_or_else(|| made.work()));
         request.env.insert("HOME".to_owned(), home.to_string_lossy().into_owned());
-        if let Some(key) = &errand.key {
-            let Some(variable) = kinds::find(errand.kind).and_then(|kind| kind.key) else {
+        if let Some(key) = &task.key {
+            let Some(variable) = kinds::find(task.kind).and_then(|kind| kind.key) else {
                 let message = "it takes no key of a run";
-                return Err(CodingError::new(errand.kind, CodingFault::Forbidden, message));
+                return Err(CodingError::new(task.kind, CodingFault::Forbidden, message));
             };
             request.env.insert(variable.to_owned(), key.reveal().to_owned());
         }
-        let ours = self.settings.agents.get(errand.kind);
+        let ours = self.settings.agents.get(task.kind);
         if let Some(model) = ours.and_then(|ours| ours.model.as_deref()) {
             request = request.extension(capability::MODEL, model);
         }
@@ -247,14 +247,14 @@ impl CodingAgents for CliAgents {
 
     async fn work(
         &self,
-        errand: Errand<'_>,
+        task: CodingTask<'_>,
         steps: &mut dyn StepSink,
     ) -> Result<CodingReport, CodingError> {
-        if errand.begin != Begin::Fresh {
-            self.restore(&errand).await;
+        if task.begin != Begin::Fresh {
+            self.restore(&task).await;
         }
-        let worked = self.have_done(&errand, steps).await;
-        self.keep(&errand).await;
+        let worked = self.have_done(&task, steps).await;
+        self.keep(&task).await;
         worked
     }
 }
@@ -262,23 +262,23 @@ impl CodingAgents for CliAgents {
 impl CliAgents {
     async fn have_done(
         &self,
-        errand: &Errand<'_>,
+        task: &CodingTask<'_>,
         steps: &mut dyn StepSink,
     ) -> Result<CodingReport, CodingError> {
-        let backend = self.backend(errand.kind)?;
-        let grants = Allowed::of(errand.kind, errand.allowlist).grants;
-        let named = names_sessions(backend).then(|| session_name(errand.effect));
+        let backend = self.backend(task.kind)?;
+        let grants = Allowed::of(task.kind, task.allowlist).grants;
+        let named = names_sessions(backend).then(|| session_name(task.effect));
         let fresh = named.clone().map_or(Session::Unnamed, Session::New);
-        let session = match (errand.begin, named) {
+        let session = match (task.begin, named) {
             (Begin::Resume(id) | Begin::Perhaps(Some(id)), _) => Session::Old(id.to_owned()),
             (Begin::Perhaps(None), Some(name)) => Session::Old(name),
             (Begin::Perhaps(None) | Begin::Fresh, _) => fresh.clone(),
         };
         let is_dispensable =
-            matches!(errand.begin, Begin::Perhaps(_)) && matches!(session, Session::Old(_));
+            matches!(task.begin, Begin::Perhaps(_)) && matches!(session, Session::Old(_));
         let (held, hold) = (&self.held, self.settings.hold);
-        let listener = Listener { backend, grants: &grants, errand, held, hold };
-        if let Some(decision) = errand.decision {
+        let listener = Listener { backend, grants: &grants, task, held, hold };
+        if let Some(decision) = task.decision {
             if let Some(waiting) = held.take(&decision.permission.id)
                 && let Some(report) = listener.go_on(waiting, decision, &mut *steps).await?
             {
@@ -286,15 +286,15 @@ impl CliAgents {
             }
             if !matches!(session, Session::Old(_)) {
                 let message = "it was stopped while a person decided, and its session has no name";
-                return Err(CodingError::new(errand.kind, CodingFault::SessionMissing, message));
+                return Err(CodingError::new(task.kind, CodingFault::SessionMissing, message));
             }
         }
-        let request = self.request(errand, backend, &grants, session)?;
+        let request = self.request(task, backend, &grants, session)?;
         let worked = listener.run(request, &mut *steps).await;
         match worked {
             // Nothing had begun under that name, or nothing but talk, so nothing is lost by beginning now.
             Err(error) if is_dispensable && error.fault == CodingFault::SessionMissing => {
-                let request = self.request(errand, backend, &grants, fresh)?;
+                let request = self.request(task, backend, &grants, fresh)?;
                 listener.run(request, steps).await
             }
             other => other,

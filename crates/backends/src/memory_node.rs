@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use callboard_core::{Outcome, RetryClass, UPKEEP};
 use callboard_engine::{
-    Activity, Call, Due, Lifetime, MAX_TOKEN_BUDGET, MemoryDraft, MemoryError, Stumble, Upkeep,
+    Activity, Call, CallFailure, Due, Lifetime, MAX_TOKEN_BUDGET, MemoryDraft, MemoryError, Upkeep,
     UpkeepError, Wanted, unreached,
 };
 use callboard_protocol::{
@@ -93,7 +93,7 @@ async fn probe_redaction(call: &Call) -> Result<Object, Outcome> {
         return Err(invalid("config.byokSecretId names no secret"));
     };
     let secret = call.secret(&name.into()).await.map_err(|error| {
-        let Stumble { failure, class } = error.into();
+        let CallFailure { failure, class } = error.into();
         Outcome::Failed { failure, class }
     })?;
     let content = format!("the key is {}", secret.reveal());

@@ -43,7 +43,7 @@ impl FolderSweeper {
     pub async fn run(self, stop: CancellationToken) {
         let coding = every(SWEEP_EVERY, || self.sweep_coding());
         let workspaces = every(COMPARE_EVERY, || self.sweep_workspaces());
-        let held = every(LOOK_EVERY, || self.let_go());
+        let held = every(LOOK_EVERY, || self.release());
         stop.run_until_cancelled(async { tokio::join!(coding, workspaces, held) }).await;
     }
 
@@ -61,10 +61,10 @@ impl FolderSweeper {
     }
 
     /// Ends programs that wait for an answer which nobody will give any more.
-    async fn let_go(&self) {
+    async fn release(&self) {
         for (tenant, run) in self.agents.held() {
             if self.fate(&tenant, &run).await.is_ok_and(|fate| fate >= Fate::Ended) {
-                self.agents.let_go(&tenant, &run);
+                self.agents.release(&tenant, &run);
             }
         }
     }

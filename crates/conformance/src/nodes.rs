@@ -19,7 +19,10 @@ pub fn add_nodes(activities: Activities, asks: &StructuredOutput) -> Activities 
     let demanding = StructuredOutput { required, ..asks.clone() };
     activities
         .with("conformance.modelCapability.insufficient", Arc::new(demanding))
-        .with("local.sample.demo.mock-ai", Arc::new(Parrot { desk: asks.desk.clone() }))
+        .with(
+            "local.sample.demo.mock-ai",
+            Arc::new(Parrot { prompt_resolver: asks.prompt_resolver.clone() }),
+        )
         .with("conformance.secret.echo", Arc::new(SecretEcho))
         .with("core.conformance.side-effect", Arc::new(SideEffect))
         .with(SPIN, Arc::new(SideEffect))

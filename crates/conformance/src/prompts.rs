@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use callboard_agents::PromptDesk;
+use callboard_agents::PromptResolver;
 use callboard_core::{AgentFact, Outcome};
-use callboard_engine::{Activity, Call, PastTask, Stumble};
+use callboard_engine::{Activity, Call, CallFailure, PastTask};
 use callboard_protocol::{Object, PromptTemplate};
 
 /// One template of each kind, and those that probe secrets and strangers.
@@ -48,15 +48,15 @@ pub fn prompts() -> Vec<PromptTemplate> {
 /// `local.sample.demo.mock-ai`: a model that repeats what it was told.
 #[derive(Debug, Clone)]
 pub struct Parrot {
-    pub desk: PromptDesk,
+    pub prompt_resolver: PromptResolver,
 }
 
 #[async_trait]
 impl Activity for Parrot {
     async fn perform(&self, call: Call) -> Outcome {
-        let prepared = match self.desk.prepare(&call, None).await {
+        let prepared = match self.prompt_resolver.prepare(&call, None).await {
             Ok(prepared) => prepared,
-            Err(Stumble { failure, class }) => return Outcome::Failed { failure, class },
+            Err(CallFailure { failure, class }) => return Outcome::Failed { failure, class },
         };
         if prepared.record(&call).await.is_err() {
             return Outcome::Done { outputs: Object::new() };
@@ -70,7 +70,7 @@ impl Activity for Parrot {
     }
 
     async fn prompts(&self, past: PastTask<'_>) -> Option<Vec<AgentFact>> {
-        self.desk.rehearse(past, None).await
+        self.prompt_resolver.rehearse(past, None).await
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use callboard_core::{Outcome, RetryClass, SecretText};
-use callboard_engine::{Activity, Call, Secrets, Stumble};
+use callboard_engine::{Activity, Call, CallFailure, Secrets};
 use callboard_protocol::{Failure, Object, hex};
 
 /// What the protocol's fixtures ask for. Everybody may know these values; they must not come out all the same.
@@ -29,7 +29,7 @@ impl Activity for SecretEcho {
         match call.secret(&name.into()).await {
             Ok(secret) => Outcome::Done { outputs: echo(&secret) },
             Err(error) => {
-                let Stumble { failure, class } = error.into();
+                let CallFailure { failure, class } = error.into();
                 Outcome::Failed { failure, class }
             }
         }

@@ -1,8 +1,8 @@
 //! Expressions, paths and edge conditions over the values of a run.
 
+mod byte_budget;
 mod evaluation;
 mod names;
-mod purse;
 #[cfg(test)]
 mod tests;
 

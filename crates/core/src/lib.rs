@@ -49,7 +49,7 @@ pub use orchestrate::{DecisionKind, MAX_FAN_OUT, OrchestratorDecision};
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use retry::backoff;
 pub use run::{
-    AgentFact, Answered, Attempt, Cause, ChildNews, ChildOrder, Command, Entry, Fact,
+    AgentFact, Answered, Attempt, Cause, ChildOrder, ChildUpdate, Command, Entry, Fact,
     InterruptView, Invoked, KeptModels, LiveChild, MemoryView, ModelName, ModelTurn, Outcome,
     OutcomesTold, OutsideWrite, PromptComparison, Refusal, RefusalDivergence, RetryClass, Run,
     Task, ToolCalled, ToolReturned, Unreadable, model_turns, status_for_parent,

@@ -48,7 +48,7 @@ impl MaskingMode {
 
 /// The protocol's mask.
 const REDACTED: &str = "[REDACTED]";
-/// Shorter texts are not hunted down: they would blot out innocent words.
+/// Shorter texts are not hunted down: they would redact_credentials out innocent words.
 const SHORTEST_TEXT: usize = 8;
 
 /// The sensitive texts that a run has seen, longest first when masking.
@@ -153,8 +153,8 @@ impl Mask<'_> {
         };
         let original = event.payload();
         let mut public = masked.payload();
-        self.sweep(&mut public);
-        self.blot(&mut public);
+        self.redact_marked(&mut public);
+        self.redact_credentials(&mut public);
         (public != original).then_some(public)
     }
 
@@ -164,7 +164,7 @@ impl Mask<'_> {
         }
         let original = event.payload();
         let mut public = original.clone();
-        self.blot(&mut public);
+        self.redact_credentials(&mut public);
         (public != original).then_some(public)
     }
 
@@ -182,7 +182,7 @@ impl Mask<'_> {
     }
 
     /// Blots out the credentials of the inputs wherever they stand.
-    pub(crate) fn blot(&self, value: &mut Value) {
+    pub(crate) fn redact_credentials(&self, value: &mut Value) {
         if !self.sensitive.credentials.is_empty() {
             self.sensitive.credentials.redact(value);
         }
@@ -212,7 +212,7 @@ impl Mask<'_> {
     }
 
     /// Masks sensitive texts wherever they stand.
-    pub(crate) fn sweep(&self, value: &mut Value) {
+    pub(crate) fn redact_marked(&self, value: &mut Value) {
         if self.is_off() || self.sensitive.texts.is_empty() {
             return;
         }
@@ -230,8 +230,10 @@ impl Mask<'_> {
                         text.replace(part.as_str(), &self.stand_in(&Value::String(part.clone())));
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.sweep(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.sweep(field)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_marked(item)),
+            Value::Object(fields) => {
+                fields.values_mut().for_each(|field| self.redact_marked(field))
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }

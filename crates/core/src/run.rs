@@ -57,7 +57,7 @@ use callboard_protocol::{Event, Failure, NodeId, Object, Remembered, RunId, Time
 
 pub use answer::Answered;
 pub use cause::Cause;
-pub use child::{ChildNews, ChildOrder, LiveChild, status_for_parent};
+pub use child::{ChildOrder, ChildUpdate, LiveChild, status_for_parent};
 pub use command::{Command, Fact, Outcome, Refusal, RetryClass};
 pub use fact::{AgentFact, Invoked, ToolCalled, ToolReturned};
 pub use interrupt::InterruptView;

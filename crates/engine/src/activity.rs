@@ -238,7 +238,7 @@ pub(crate) enum Message {
     Facts(Told),
     StartChild(StartChild),
     /// Answered once the run knows what its children have come to.
-    HearChildren(oneshot::Sender<()>),
+    ChildUpdates(oneshot::Sender<()>),
 }
 
 /// Facts on their way to the driver.

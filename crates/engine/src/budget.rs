@@ -15,7 +15,7 @@ use callboard_protocol::{
 };
 
 use crate::activity::Call;
-use crate::once::Stumble;
+use crate::once::CallFailure;
 use crate::roster::Spent;
 use crate::store::{Claim, KeyMode, StoreError};
 
@@ -224,7 +224,10 @@ impl Call {
     /// Asks whether there is anything left to pay a model with, and waits while others may use it up. To be asked where
     /// the call is really made, not where a recorded one is gone through again. An error ends the attempt: the run has
     /// ended, or a person is asked.
-    pub async fn clear_call(&self, estimate: impl FnOnce() -> Spent + Send) -> Result<(), Stumble> {
+    pub async fn clear_call(
+        &self,
+        estimate: impl FnOnce() -> Spent + Send,
+    ) -> Result<(), CallFailure> {
         if let Some(ruling) = self.answer.as_ref().and_then(Ruling::of) {
             self.payers.settle(&ruling).await.map_err(unaccounted)?;
         }
@@ -237,7 +240,9 @@ impl Call {
         let goes_on = fact == Fact::Calling;
         match self.tell(vec![fact]).await {
             Ok(()) if goes_on => Ok(()),
-            Ok(()) | Err(_) => Err(stumble("budget_exhausted", "nothing is left to pay a model")),
+            Ok(()) | Err(_) => {
+                Err(call_failure("budget_exhausted", "nothing is left to pay a model"))
+            }
         }
     }
 
@@ -263,11 +268,11 @@ impl Call {
     }
 }
 
-fn unaccounted(error: StoreError) -> Stumble {
+fn unaccounted(error: StoreError) -> CallFailure {
     tracing::warn!(%error, "budget not read");
-    stumble("service_unavailable", "the budget could not be read")
+    call_failure("service_unavailable", "the budget could not be read")
 }
 
-fn stumble(code: &str, message: &str) -> Stumble {
-    Stumble { failure: Failure::new(code, message), class: RetryClass::Retryable }
+fn call_failure(code: &str, message: &str) -> CallFailure {
+    CallFailure { failure: Failure::new(code, message), class: RetryClass::Retryable }
 }

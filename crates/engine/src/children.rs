@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use callboard_core::{
-    Birth, ChildNews, ChildOrder, Command, Inadmissible, LiveChild, MemoryBirth, MemoryScope,
+    Birth, ChildOrder, ChildUpdate, Command, Inadmissible, LiveChild, MemoryBirth, MemoryScope,
     Parent, Refusal, Run, RunBudget, TraceContext, UNPROCESSABLE, status_for_parent,
 };
 use callboard_protocol::{ENGINE_VERSION, Failure, FileVersion, NodeId, RunId, RunStatus};
 
 use crate::decisions::Undecided;
-use crate::engine::{Engine, EngineError, Newborn};
+use crate::engine::{Engine, EngineError, PreparedRun};
 use crate::store::{KeyMode, Scope};
 
 /// How deep runs may lie within runs. A workflow that starts itself without end stops here.
@@ -42,7 +42,7 @@ impl Engine {
         parent: &Run,
         order: &ChildOrder,
         named: Option<RunId>,
-    ) -> Result<Result<Newborn, Failure>, EngineError> {
+    ) -> Result<Result<PreparedRun, Failure>, EngineError> {
         let (above, attempt) = (parent.birth(), &order.attempt);
         let depth = above.parent.as_ref().map_or(0, |above| above.depth) + 1;
         if depth > MAX_DEPTH {
@@ -119,7 +119,7 @@ impl Engine {
             trace: Some(TraceContext::below(above, &attempt.node, attempt.visit)),
         };
         let run = Run::new(Arc::new(birth), entry.plan.clone());
-        Ok(Ok(self.newborn(run, entry.source.clone())))
+        Ok(Ok(self.prepared(run, entry.source.clone())))
     }
 
     /// What a child sees of memory: its parent's, or one of its own that begins empty.
@@ -184,7 +184,7 @@ impl Engine {
         &self,
         parent: &Run,
         child: &LiveChild,
-    ) -> Result<Option<ChildNews>, EngineError> {
+    ) -> Result<Option<ChildUpdate>, EngineError> {
         let run = match self.open(&child.run).await {
             Ok(Some(run)) => run,
             Ok(None) => return Ok(None),
@@ -215,7 +215,15 @@ impl Engine {
             true => run.consumption(),
             false => Default::default(),
         };
-        Ok(Some(ChildNews { run: child.run.clone(), status, outputs, error, memory, files, used }))
+        Ok(Some(ChildUpdate {
+            run: child.run.clone(),
+            status,
+            outputs,
+            error,
+            memory,
+            files,
+            used,
+        }))
     }
 }
 
@@ -225,11 +233,11 @@ impl Engine {
         &self,
         child: &LiveChild,
         why: &Undecided,
-    ) -> Result<Option<ChildNews>, EngineError> {
+    ) -> Result<Option<ChildUpdate>, EngineError> {
         let statuses = self.inner.store.statuses(std::slice::from_ref(&child.run)).await?;
         let ended = statuses.first().copied().flatten().map(|standing| standing.status);
         let ended = ended.filter(|status| status.is_terminal());
-        let news = |status| ChildNews {
+        let news = |status| ChildUpdate {
             run: child.run.clone(),
             status: if status == RunStatus::Completed { RunStatus::Failed } else { status },
             outputs: Default::default(),

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use callboard_core::Run;
 use callboard_protocol::{AgentId, Owner, Timestamp, WorkflowId};
 
-use crate::directory::Cast;
-use crate::engine::{Done, Engine, EngineError, Newborn, Remember};
+use crate::directory::AgentBindings;
+use crate::engine::{Done, Engine, EngineError, PreparedRun, Remember};
 use crate::order::{Order, Target};
 use crate::records::{Expected, Key, Kind, RecordChange};
 use crate::store::{Batch, KeyMode, NewRun, Realm, Scope, Store, StoreError};
@@ -111,25 +111,30 @@ impl Engine {
         telling: Telling,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
-        let newborn = self.telling(telling, change.at)?;
+        let prepared = self.telling(telling, change.at)?;
         let write =
             move |record: Box<NewRun>| async move { deployments.deploy(change, *record).await };
-        Ok(self.bring_up_with(newborn, remember, write).await?)
+        Ok(self.bring_up_with(prepared, remember, write).await?)
     }
 
     /// Tells that something was not changed, and why.
     pub async fn tell(&self, telling: Telling, at: Timestamp) -> Result<Done, EngineError> {
-        let newborn = self.telling(telling, at)?;
-        self.bring_up(newborn, None).await
+        let prepared = self.telling(telling, at)?;
+        self.persist_and_drive(prepared, None).await
     }
 
-    pub(crate) fn telling(&self, telling: Telling, at: Timestamp) -> Result<Newborn, EngineError> {
+    pub(crate) fn telling(
+        &self,
+        telling: Telling,
+        at: Timestamp,
+    ) -> Result<PreparedRun, EngineError> {
         let Telling { workflow, definition, owner, mode, tags } = telling;
         let (digest, plan) = self.inner.catalog.plan_of(&definition)?;
         let order = Order { tags, ..Order::new(Target::Workflow(workflow.clone()), owner, mode) };
         let limits = plan.admit(&order.inputs, &order.configurable, self.limits())?;
         let run = self.inner.ids.run_id();
-        let birth = order.birth(run, workflow, digest, Cast::default(), (limits, None), at);
-        Ok(self.newborn(Run::new(Arc::new(birth), plan), definition))
+        let birth =
+            order.birth(run, workflow, digest, AgentBindings::default(), (limits, None), at);
+        Ok(self.prepared(Run::new(Arc::new(birth), plan), definition))
     }
 }

@@ -55,14 +55,14 @@ const ONLY_NODE: &str = "agent";
 
 /// Who performs what in a run, and for whom the run is.
 #[derive(Debug, Default)]
-pub(crate) struct Cast {
+pub(crate) struct AgentBindings {
     pub(crate) pins: BTreeMap<NodeId, AgentPin>,
     pub(crate) acting: Option<Acting>,
 }
 
-impl Cast {
+impl AgentBindings {
     /// A run that is an agent's alone needs the agent, and gives it the caller's inputs.
-    pub(crate) fn play_alone(
+    pub(crate) fn run_single(
         &mut self,
         agent: &str,
         source: InvocationSource,
@@ -84,8 +84,8 @@ impl Engine {
         run: &RunId,
         plan: &Plan,
         fired: Option<&Acting>,
-    ) -> Result<Cast, EngineError> {
-        let mut cast = Cast { pins: BTreeMap::new(), acting: fired.cloned() };
+    ) -> Result<AgentBindings, EngineError> {
+        let mut cast = AgentBindings { pins: BTreeMap::new(), acting: fired.cloned() };
         for (node, agent) in plan.agents() {
             if let Some(pin) = self.pin(scope, run, agent, fired, &mut cast.acting).await? {
                 cast.pins.insert(node.clone(), pin);

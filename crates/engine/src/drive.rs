@@ -1,7 +1,7 @@
 //! Drives one claimed run: performs what it owes, records what comes of it, and lets go when it rests.
 
 mod decide;
-mod tend;
+mod sync_children;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::activity::{Call, Message, Superseded, Teller, Told, Untold};
 use crate::budget::{Budgets, Payers};
 use crate::claim::Signals;
 use crate::decisions::Undecided;
-use crate::engine::{Engine, EngineError, Newborn};
+use crate::engine::{Engine, EngineError, PreparedRun};
 use crate::files::FileAccess;
 use crate::memory::{MemoryAccess, Shared};
 use crate::places::Place;
@@ -60,7 +60,7 @@ struct Driver<'a> {
     /// Made with the first attempt: most runs of plain nodes have none.
     voices: Option<Voices>,
     /// Whether children are being looked after: the run does not rest meanwhile.
-    is_tending: bool,
+    is_syncing: bool,
     /// What attempts see of memory.
     memory: Shared,
     /// The first decision is the one that the last holder may not have survived.
@@ -74,7 +74,7 @@ struct Driver<'a> {
 /// Something to be decided, with the run that begins if it is.
 struct Step {
     command: Command,
-    child: Option<Newborn>,
+    child: Option<PreparedRun>,
 }
 
 impl From<Command> for Step {
@@ -141,7 +141,7 @@ impl Engine {
                 Err(EngineError::Unprocessable { why: why @ Undecided::NoThreads, .. }) => {
                     tracing::error!(%why, "run not driven now");
                     let later = self.inner.clock.now().plus(TRIED_AGAIN_AFTER);
-                    return self.let_go(&claim, None, Some(later)).await;
+                    return self.release(&claim, None, Some(later)).await;
                 }
                 Err(error @ EngineError::Unprocessable { why: Undecided::Unreadable(_), .. }) => {
                     return self.park(&claim, counted, &error).await;
@@ -202,7 +202,7 @@ impl Engine {
             in_flight: BTreeMap::new(),
             resolved: Resolved::over(self.inner.secrets.of_host()),
             voices: None,
-            is_tending: false,
+            is_syncing: false,
             memory: Shared::default(),
             trial,
             called: signals.called.clone(),
@@ -219,7 +219,7 @@ impl Engine {
     }
 
     /// A child that was just written is driven at once; a scan would find it too.
-    fn drive_child(&self, child: Newborn) {
+    fn drive_child(&self, child: PreparedRun) {
         self.run_created(child.run.birth());
         if let Some((claim, place)) = child.claim {
             let engine = self.clone();
@@ -234,7 +234,7 @@ impl Driver<'_> {
         let first = self.first_command();
         self.memory.set(self.run.memory_view());
         // Children may have moved before this claim: the run must not rest before they were heard.
-        self.is_tending = !self.run.live_children().is_empty();
+        self.is_syncing = !self.run.live_children().is_empty();
         let left = self.record(first).await?;
         if self.trial.take().is_some() {
             self.engine.absolve(&self.claim.run).await;
@@ -249,9 +249,9 @@ impl Driver<'_> {
     async fn go_on(mut self) -> Result<Left, EngineError> {
         let mut left = None;
         while left.is_none() {
-            if self.is_tending || self.run.has_children_to_tend() {
+            if self.is_syncing || self.run.has_children_to_sync() {
                 // Few runs have children; the others need not carry room for this.
-                left = Box::pin(self.tend_children()).await?;
+                left = Box::pin(self.sync_children()).await?;
             }
             if left.is_none() {
                 self.start_attempts();
@@ -322,7 +322,7 @@ impl Driver<'_> {
         match message {
             Message::Facts(told) => self.tell(told).await,
             Message::StartChild(order) => self.start_child(order).await,
-            Message::HearChildren(heard) => self.hear_children(heard).await,
+            Message::ChildUpdates(heard) => self.receive_child_updates(heard).await,
         }
     }
 
@@ -391,10 +391,10 @@ impl Driver<'_> {
 
     /// Nothing to record: stay, or give the run back.
     async fn rest(&mut self, now: Timestamp) -> Result<Option<Left>, EngineError> {
-        if !is_at_rest(&self.run, now, self.is_tending) {
+        if !is_at_rest(&self.run, now, self.is_syncing) {
             return Ok(None);
         }
-        self.let_go().await;
+        self.release().await;
         Ok(Some(Left::Released))
     }
 
@@ -416,14 +416,14 @@ impl Driver<'_> {
                 }
             }
         }
-        self.let_go().await;
+        self.release().await;
         Ok(Some(Left::Stopping))
     }
 
     /// Somebody may answer or cancel between the last look and this: what was not seen is looked at again.
-    async fn let_go(&self) {
+    async fn release(&self) {
         let wake_at = self.run.head().wake_at;
-        self.engine.let_go(&self.claim, Some(self.run.version()), wake_at).await;
+        self.engine.release(&self.claim, Some(self.run.version()), wake_at).await;
     }
 
     fn start_attempts(&mut self) {

@@ -38,7 +38,7 @@ use crate::tallies::Tallies;
 use crate::tasks::Tasks;
 use crate::unprocessable::Struck;
 
-pub(crate) use create::{Newborn, only_once};
+pub(crate) use create::{PreparedRun, only_once};
 
 /// Drives runs on one store. Cheap to clone.
 #[derive(Debug, Clone)]

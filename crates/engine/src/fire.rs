@@ -8,7 +8,7 @@
 //! - [`Fire::Paused`], [`Fire::NoSuchMember`], [`Fire::NotInPortfolio`]: order nothing. A schedule passes over
 //!   the tick; a delivery is kept as refused, with the answer's own words as its reason.
 //!
-//! What is ordered becomes a run through [`Engine::conceive`], whose answer is written in the transaction that
+//! What is ordered becomes a run through [`Engine::prepare`], whose answer is written in the transaction that
 //! settles the tick or the delivery.
 
 use callboard_protocol::{

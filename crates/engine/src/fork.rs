@@ -103,8 +103,8 @@ impl Engine {
         }
         let run = Run::new(Arc::new(birth), plan);
         let run = self.fold_fork(run, opened.entries, from, mode).await?;
-        let newborn = self.newborn(*run, opened.definition);
-        self.bring_up(newborn, remember).await
+        let prepared = self.prepared(*run, opened.definition);
+        self.persist_and_drive(prepared, remember).await
     }
 
     /// Gives a fork its history, and a replay what it goes through again.

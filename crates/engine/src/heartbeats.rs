@@ -5,7 +5,7 @@
 
 mod book;
 mod heartbeat;
-mod pulse;
+mod heartbeat_loop;
 mod stored;
 mod tell;
 
@@ -13,6 +13,6 @@ pub use book::NewHeartbeat;
 pub use heartbeat::{
     DueHeartbeats, Evaluation, Heartbeat, HeartbeatState, Observe, ObserveError, Probe,
 };
-pub use pulse::{Beat, MAX_RUNTIME, MIN_INTERVAL, Pulse};
+pub use heartbeat_loop::{Beat, HeartbeatLoop, MAX_RUNTIME, MIN_INTERVAL};
 pub use stored::Heartbeats;
 pub use tell::{HeartbeatEvent, HeartbeatTold};

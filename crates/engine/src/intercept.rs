@@ -12,7 +12,7 @@ use callboard_protocol::{MemoryId, RosterId, RunId, Timestamp};
 
 use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
 use crate::logs::{LogPosition, Window};
-use crate::memory::{Crowd, MemoryQuery, MemoryRecord};
+use crate::memory::{CrowdedMemory, MemoryQuery, MemoryRecord};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
 use crate::roster::Spent;
 use crate::store::{
@@ -251,7 +251,7 @@ impl<H: Intercept> Store for InterceptedStore<H> {
         self.around(StoreCall::read("memory_history"), self.store.memory_history(scope, id)).await
     }
 
-    async fn crowded_memory(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
+    async fn crowded_memory(&self, most: u64) -> Result<Vec<CrowdedMemory>, StoreError> {
         self.around(StoreCall::read("crowded_memory"), self.store.crowded_memory(most)).await
     }
 

@@ -83,8 +83,9 @@ pub use files::{
 pub use fire::{Acting, Fire};
 pub use fork::{ForkOrder, Overlay};
 pub use heartbeats::{
-    Beat, DueHeartbeats, Evaluation, Heartbeat, HeartbeatEvent, HeartbeatState, HeartbeatTold,
-    Heartbeats, MAX_RUNTIME, MIN_INTERVAL, NewHeartbeat, Observe, ObserveError, Probe, Pulse,
+    Beat, DueHeartbeats, Evaluation, Heartbeat, HeartbeatEvent, HeartbeatLoop, HeartbeatState,
+    HeartbeatTold, Heartbeats, MAX_RUNTIME, MIN_INTERVAL, NewHeartbeat, Observe, ObserveError,
+    Probe,
 };
 pub use in_memory::InMemoryStore;
 pub use intercept::{Access, Intercept, InterceptedStore, StoreCall};
@@ -92,13 +93,13 @@ pub use keys::{Keys, Made, StoredKey};
 pub use links::LinkSecrets;
 pub use logs::{LogPosition, Logged, Window};
 pub use memory::{
-    CONVERSATIONS, Commitment, Crowd, Due, Keeper, Lifetime, MAX_MEMORY_BYTES, MAX_TOKEN_BUDGET,
-    Memory, MemoryAccess, MemoryAuthor, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord,
-    MemoryRow, MemoryWrite, Place, Seen as MemorySeen, TOKENIZER, Upkeep, UpkeepError, Wanted,
-    add_memory, next_expiry, unreached, words,
+    CONVERSATIONS, Commitment, CrowdedMemory, Due, Keeper, Lifetime, MAX_MEMORY_BYTES,
+    MAX_TOKEN_BUDGET, Memory, MemoryAccess, MemoryAuthor, MemoryDraft, MemoryError, MemoryQuery,
+    MemoryRecord, MemoryRow, MemoryWrite, Place, Seen as MemorySeen, TOKENIZER, Upkeep,
+    UpkeepError, Wanted, add_memory, next_expiry, unreached, words,
 };
 pub use observe::Ended;
-pub use once::{Effect, OnUnknown, Once, OnceError, Stumble};
+pub use once::{CallFailure, Effect, OnUnknown, Once, OnceError};
 pub use order::{Order, Target};
 pub use org_chart::{OrgCharts, StoredChart};
 pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
@@ -124,13 +125,13 @@ pub use store::{
 pub use strikes::Strikes;
 pub use sub_runs::{SubRun, SubRunError, SubRunResult, WeakEngine};
 pub use triggers::{
-    Bridge, BridgeError, DeadReason, DueDeliveries, InboundDelivery, InboundState, Incoming,
-    Keeping, NewSubscription, SignatureError, Signed, SigningSecret, SigningSecrets, Subscription,
-    SubscriptionBody, TriggerDelivery, Triggers, Verification, queue_changes,
+    DeadReason, DueDeliveries, InboundDelivery, InboundState, Incoming, Keeping, NewSubscription,
+    SignatureError, Signed, SigningSecret, SigningSecrets, Subscription, SubscriptionBody,
+    TriggerDelivery, TriggerError, TriggerIngest, Triggers, Verification, queue_changes,
 };
 pub use watcher::Watcher;
 pub use webhooks::{
-    Callback, Care, Circuit, Courier, DeadLetter, Delivery, EventFilter, Fate, Others, Plan,
+    Callback, Care, Circuit, DeadLetter, Delivery, DeliveryLoop, EventFilter, Fate, Others, Plan,
     Planned, Registration, RegistrationError, Secret, Settlement, SignCallbacks, TakeRequest,
     Taken, UnknownPattern, Unplanned, Webhook, Webhooks,
 };

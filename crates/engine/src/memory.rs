@@ -74,7 +74,7 @@ impl Memory {
     }
 
     /// Places of every tenant in which more than `most` entries stand that never expire.
-    pub async fn crowded(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
+    pub async fn crowded(&self, most: u64) -> Result<Vec<CrowdedMemory>, StoreError> {
         self.store.crowded_memory(most).await
     }
 
@@ -165,7 +165,7 @@ pub const CONVERSATIONS: &str = "conversation/";
 
 /// A place in which many entries stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Crowd {
+pub struct CrowdedMemory {
     pub owner: Scope,
     pub scope_id: String,
     pub memory_ref: String,

@@ -54,7 +54,7 @@ impl From<Superseded> for OnceError {
 
 /// How a call failed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stumble {
+pub struct CallFailure {
     pub failure: Failure,
     pub class: RetryClass,
 }
@@ -86,7 +86,7 @@ impl Call {
         make: impl FnOnce(Once) -> F + Send,
     ) -> Result<Value, OnceError>
     where
-        F: Future<Output = Result<Value, Stumble>> + Send,
+        F: Future<Output = Result<Value, CallFailure>> + Send,
     {
         let placed = Placed {
             effect,
@@ -112,10 +112,10 @@ impl Call {
         let Placed { id, key, .. } = placed;
         match make(Once { id, perhaps_made, was_begun }).await {
             Ok(value) => self.settle(&key, Kept::Value(value)).await,
-            Err(Stumble { failure, class: RetryClass::Final }) => {
+            Err(CallFailure { failure, class: RetryClass::Final }) => {
                 self.settle(&key, Kept::Failure(failure)).await
             }
-            Err(Stumble { failure, class: class @ RetryClass::Retryable }) => {
+            Err(CallFailure { failure, class: class @ RetryClass::Retryable }) => {
                 self.store
                     .settle_effect(&key, None)
                     .await

@@ -3,7 +3,7 @@
 use callboard_core::{Birth, MemoryBirth, RunBudget, RunLimits, TraceContext, redact_text};
 use callboard_protocol::{ENGINE_VERSION, Object, Owner, RunId, Timestamp, WorkflowId};
 
-use crate::directory::Cast;
+use crate::directory::AgentBindings;
 use crate::fire::Acting;
 use crate::store::KeyMode;
 
@@ -18,7 +18,7 @@ pub struct Order {
     pub tags: Vec<String>,
     pub metadata: Option<Object>,
     pub scope_id: Option<String>,
-    /// Where its questions are brought; an address that the courier has admitted.
+    /// Where its questions are brought; an address that the delivery loop has admitted.
     pub callback_url: Option<String>,
     pub forced_engine_version: Option<u32>,
     /// `X-Dedup: enforce`.
@@ -66,7 +66,7 @@ impl Order {
         run_id: RunId,
         workflow_id: WorkflowId,
         definition: String,
-        cast: Cast,
+        cast: AgentBindings,
         (limits, budget): (RunLimits, Option<RunBudget>),
         at: Timestamp,
     ) -> Birth {

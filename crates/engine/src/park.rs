@@ -48,11 +48,11 @@ impl Engine {
             );
         }
         let later = self.inner.clock.now().plus(TRIED_AGAIN_AFTER);
-        self.let_go(claim, None, Some(later)).await;
+        self.release(claim, None, Some(later)).await;
     }
 
     /// Gives a claim back; the run is due again then.
-    pub(crate) async fn let_go(
+    pub(crate) async fn release(
         &self,
         claim: &Claim,
         seen: Option<u64>,

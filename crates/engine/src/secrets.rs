@@ -9,7 +9,7 @@ use callboard_core::{Provenance, Redactor, RetryClass, SecretText, decide_egress
 use callboard_protocol::{EgressDecided, EgressDecision, Failure, SecretName, Timestamp};
 
 use crate::activity::{Call, PastTask};
-use crate::once::Stumble;
+use crate::once::CallFailure;
 use crate::records::{Expected, Key, Kind, Record, RecordChange, RecordQuery, Within, retry_moved};
 use crate::registry::Put;
 use crate::store::{Batch, Scope, Store, StoreError};
@@ -215,7 +215,7 @@ pub enum SecretError {
     Bound(SecretName),
 }
 
-impl From<SecretError> for Stumble {
+impl From<SecretError> for CallFailure {
     fn from(error: SecretError) -> Self {
         let (code, class) = match error {
             SecretError::NotFound(_) => ("credential_not_found", RetryClass::Final),

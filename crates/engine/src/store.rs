@@ -21,7 +21,7 @@ use callboard_protocol::{
 
 use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
 use crate::logs::{LogPosition, Window};
-use crate::memory::{Crowd, MemoryQuery, MemoryRecord};
+use crate::memory::{CrowdedMemory, MemoryQuery, MemoryRecord};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
 use crate::roster::Spent;
 
@@ -150,7 +150,7 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Places of every tenant in which more than `most` entries stand that never expire. Those under
     /// [`crate::CONVERSATIONS`] are not looked at.
-    async fn crowded_memory(&self, most: u64) -> Result<Vec<Crowd>, StoreError>;
+    async fn crowded_memory(&self, most: u64) -> Result<Vec<CrowdedMemory>, StoreError>;
 
     /// Removes ended runs that have not moved since `before`, with all that is theirs alone, at most `limit` of them,
     /// the oldest first; answers which. A run stays while something may need it: a run above or below it that has not

@@ -100,7 +100,7 @@ impl Call {
                 continue;
             }
             let (heard, answer) = oneshot::channel();
-            self.teller.0.send(Message::HearChildren(heard)).await.map_err(|_| Superseded)?;
+            self.teller.0.send(Message::ChildUpdates(heard)).await.map_err(|_| Superseded)?;
             answer.await.map_err(|_| Superseded)?;
             let page = self.store.read(&scope, run, version.saturating_sub(1), 1).await?;
             let page = page.ok_or_else(|| SubRunError::Refused(gone()))?;

@@ -6,8 +6,8 @@
 
 mod callback;
 mod circuit;
-mod courier;
 mod delivery;
+mod delivery_loop;
 mod fate;
 mod filter;
 mod parcel;
@@ -20,10 +20,10 @@ mod webhook;
 pub(crate) use callback::callbacks;
 pub use callback::{Callback, SignCallbacks};
 pub use circuit::Circuit;
-pub use courier::{Courier, Registration, RegistrationError};
 pub use delivery::{
     DeadLetter, Delivery, Fate, Others, Plan, Planned, Settlement, TakeRequest, Taken, Unplanned,
 };
+pub use delivery_loop::{DeliveryLoop, Registration, RegistrationError};
 pub use filter::{EventFilter, UnknownPattern};
 pub use records::Webhooks;
 pub use webhook::{Care, Secret, Webhook};

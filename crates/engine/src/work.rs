@@ -307,15 +307,15 @@ impl Engine {
             // Not from outside: somebody of the house put it there.
             birth.delivery = Some(Delivered { work_id, ..delivery.delivered(birth, event) });
         };
-        let newborn = self.conceive_with(order, delivered).await?;
-        let run = newborn.run.id();
+        let prepared = self.conceive_with(order, delivered).await?;
+        let run = prepared.run.id();
         delivery.state = InboundState::Delivered { run: run.clone(), at };
         change.item.run_id = Some(run.clone());
         let work = Work::new(Arc::clone(&self.inner.store));
         let write = move |record: Box<NewRun>| async move {
             work.put_work(change, Some(FiredWork { queue, delivery, run: *record })).await
         };
-        Ok(self.bring_up_with(newborn, remember, write).await?)
+        Ok(self.bring_up_with(prepared, remember, write).await?)
     }
 }
 

@@ -7,10 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::body::Bytes;
 use callboard_agents::{
-    AgentRegistry, DeploymentPolicy, Fetch, MockAi, PromptDesk, ToolHooks, Toolbox, Toolboxes,
+    AgentRegistry, DeploymentPolicy, Fetch, MockAi, PromptResolver, ToolHooks, Toolbox, Toolboxes,
 };
 use callboard_engine::{
-    Annotations, Bridge, Courier, Deployments, Engine, Envelopes, Pulse, Queues, Scheduler, Store,
+    Annotations, DeliveryLoop, Deployments, Engine, Envelopes, HeartbeatLoop, Queues, Scheduler,
+    Store, TriggerIngest,
 };
 use callboard_protocol::{
     AgentsCapability, BudgetCapability, BudgetScope, CommitmentsCapability, Contradiction,
@@ -37,20 +38,20 @@ use crate::turns::Turns;
 pub struct App {
     pub engine: Engine,
     /// Knows the webhooks.
-    pub courier: Courier,
+    pub deliveries: DeliveryLoop,
     /// Knows the schedules.
     pub scheduler: Scheduler,
     /// Knows the heartbeats.
-    pub pulse: Pulse,
+    pub heartbeats: HeartbeatLoop,
     /// Knows the trigger subscriptions.
-    pub bridge: Bridge,
+    pub triggers: TriggerIngest,
     /// Knows what people put before standing members.
     pub queues: Queues,
     pub keys: KeyRing,
     pub agents: Arc<AgentRegistry>,
     pub deployments: Deployments,
     /// What prompts of nodes are made from.
-    pub prompts: PromptDesk,
+    pub prompts: PromptResolver,
     pub envelopes: Envelopes,
     /// The mock provider, where tests may say what it answers.
     pub mock: Option<MockAi>,

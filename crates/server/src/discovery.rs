@@ -8,8 +8,8 @@ use axum::body::Bytes;
 use callboard_agents::{BUDGET_MULTIPLIER, MODEL_CAPABILITIES, SCHEMA_ROUNDS, UNIVERSAL_KINDS};
 use callboard_core::{HORIZON_TEXT, MAX_FAN_OUT};
 use callboard_engine::{
-    Bridge, MAX_FILE_BYTES, MAX_FILES, MAX_MEMORY_BYTES, MAX_RUNTIME, MAX_TOKEN_BUDGET,
-    MIN_INTERVAL, TOKENIZER,
+    MAX_FILE_BYTES, MAX_FILES, MAX_MEMORY_BYTES, MAX_RUNTIME, MAX_TOKEN_BUDGET, MIN_INTERVAL,
+    TOKENIZER, TriggerIngest,
 };
 use callboard_protocol::{
     AgentsCapability, ApproverRouting, AuthorizationCapability, Backpressure, BundleCapability,
@@ -414,7 +414,7 @@ fn trigger_bridge(host: &Host) -> TriggerBridgeCapability {
             inbound_signing: texts(&["standard-webhooks-1"]),
         },
         dead_letter: TriggerDeadLetterCapability {
-            retention_days: Bridge::RETENTION_DAYS,
+            retention_days: TriggerIngest::RETENTION_DAYS,
             max_page_size: PageSize::MOST.into(),
         },
     }

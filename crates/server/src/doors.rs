@@ -68,7 +68,7 @@ pub(crate) async fn enter(
     let holder = match operation.id {
         OperationId::IngestTrigger => {
             let Named(id) = Named::<String>::from_request_parts(&mut parts, &()).await?;
-            let subscription = host.app.bridge.door(&id).await.map_err(triggers::problem)?;
+            let subscription = host.app.triggers.door(&id).await.map_err(triggers::problem)?;
             host.posts.knock(&subscription)?;
             Holder::door(&subscription.place.tenant, &subscription.id)
         }

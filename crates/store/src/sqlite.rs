@@ -41,10 +41,10 @@ use rusqlite::Connection;
 
 use callboard_core::Entry;
 use callboard_engine::{
-    Batch, Begun, Changes, Claim, ClaimRequest, Claimed, Crowd, Digest, DueRecords, EffectClaim,
-    EffectKey, Filter, Found, InboxFilter, InboxItem, Key, Kind, Listed, LogPosition, MemoryQuery,
-    MemoryRecord, Opened, Outcome, Page, Record, RecordQuery, Scope, SettledEffect, Spent,
-    Standing, Store, StoreError, Window, Within,
+    Batch, Begun, Changes, Claim, ClaimRequest, Claimed, CrowdedMemory, Digest, DueRecords,
+    EffectClaim, EffectKey, Filter, Found, InboxFilter, InboxItem, Key, Kind, Listed, LogPosition,
+    MemoryQuery, MemoryRecord, Opened, Outcome, Page, Record, RecordQuery, Scope, SettledEffect,
+    Spent, Standing, Store, StoreError, Window, Within,
 };
 use callboard_protocol::{MemoryId, RosterId, RunId, Timestamp, hex};
 
@@ -343,7 +343,7 @@ impl Store for SqliteStore {
         self.readers.read(move |db| memory::history(db, &scope, &id)).await
     }
 
-    async fn crowded_memory(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
+    async fn crowded_memory(&self, most: u64) -> Result<Vec<CrowdedMemory>, StoreError> {
         self.readers.read(move |db| memory::crowded(db, most)).await
     }
 

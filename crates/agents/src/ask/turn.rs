@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use callboard_core::{AgentFact, Fact, Outcome, RetryClass, backoff, redact_text};
-use callboard_engine::{Effect, OnUnknown, Once, Stumble};
+use callboard_engine::{CallFailure, Effect, OnUnknown, Once};
 use callboard_protocol::{Failure, ModelFallback};
 
 use super::{Asker, End, Exchange, Speech, reasoning, tell_again, to_record, verbosity};
@@ -89,7 +89,7 @@ impl Asker<'_> {
         mut request: ModelRequest,
         once: Once,
         long_wait: &mut Option<(Duration, Failure)>,
-    ) -> Result<Value, Stumble> {
+    ) -> Result<Value, CallFailure> {
         self.call.clear_call(|| self.prices.foresee(&request)).await?;
         request.idempotency_key = once.id.to_string();
         if let Some(name) = &self.credential {
@@ -110,7 +110,7 @@ impl Asker<'_> {
             };
             let failure = self.failure_of(&error);
             let RetryAdvice::Retry { after } = error.advice() else {
-                return Err(Stumble { failure, class: RetryClass::Final });
+                return Err(CallFailure { failure, class: RetryClass::Final });
             };
             let wait = after.unwrap_or(pause).max(pause);
             let is_long = wait > LONGEST_WAIT;
@@ -122,7 +122,7 @@ impl Asker<'_> {
                     *long_wait = Some((wait, failure.clone()));
                 }
                 let class = if is_long { RetryClass::Retryable } else { self.trouble_is };
-                return Err(Stumble { failure, class });
+                return Err(CallFailure { failure, class });
             }
             self.call.pause(wait).await;
         }

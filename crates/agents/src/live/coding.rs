@@ -1,16 +1,16 @@
-//! Work that is left to a coding agent: one errand, told while it runs, and at most one more to repair its answer.
+//! Work that is left to a coding agent: one task, told while it runs, and at most one more to repair its answer.
 
 use serde_json::{Value, json};
 
 use callboard_core::{AgentFact, RetryClass};
-use callboard_engine::{Effect, OnUnknown, Once, OnceError, Stumble};
+use callboard_engine::{CallFailure, Effect, OnUnknown, Once, OnceError};
 use callboard_protocol::{Failure, ProviderUsage};
 
 use super::Work;
 use super::watch::Watch;
 use crate::ask::{End, Exchange, Repairs, Reply, reasoning, tell_again, to_record, verbosity};
 use crate::coding::{
-    Admitted, Begin, CODING_PROVIDER, CodingError, CodingFault, Decision, Errand, Report,
+    Admitted, Begin, CODING_PROVIDER, CodingError, CodingFault, CodingTask, Decision, Report,
 };
 use crate::model::{Message, ModelRef, ModelRequest, RequestBasis, StopReason};
 
@@ -22,7 +22,7 @@ struct Wanted<'a> {
     prompt: &'a str,
     /// Whether the prompt is the task itself, and not about an answer to it.
     is_first: bool,
-    /// The report of the errand before, whose session goes on.
+    /// The report of the task before, whose session goes on.
     before: Option<&'a Report>,
     /// What was decided about the question that it ended with.
     is_allowed: Option<bool>,
@@ -94,7 +94,7 @@ impl Work<'_> {
         Ok(report)
     }
 
-    /// One errand, with what is told of it. Run once: a recorded report costs nothing.
+    /// One task, with what is told of it. Run once: a recorded report costs nothing.
     async fn send(
         &mut self,
         wanted: Wanted<'_>,
@@ -129,7 +129,7 @@ impl Work<'_> {
             let began = begin(&once, known, &wanted, is_harmless);
             let decision = wanted.decision(&once);
             let prompt = words(&once, began, decision, wanted.prompt);
-            let errand = Errand {
+            let task = CodingTask {
                 kind,
                 tenant: &call.tenant,
                 run: &call.run,
@@ -147,9 +147,9 @@ impl Work<'_> {
             let mut watch = Watch::new(call, kind, index, verbosity);
             watch.begin(once.was_begun).await;
             tell_again(call, &once, &format!("{CODING_PROVIDER}/{kind}"), None).await;
-            let worked = host.coders.work(errand, &mut watch).await;
+            let worked = host.coders.work(task, &mut watch).await;
             watch.end(worked.as_ref().is_ok_and(|report| report.asks.is_none())).await;
-            to_record(&worked.map_err(|error| stumble(&error))?)
+            to_record(&worked.map_err(|error| call_failure(&error))?)
         });
         let report = self.read_report(wanted.model, made.await)?;
         if report.asks.is_none() {
@@ -165,7 +165,7 @@ impl Work<'_> {
         made: Result<Value, OnceError>,
     ) -> Result<Report, End> {
         match made {
-            // A person who knows what came of an errand may have said it in any form.
+            // A person who knows what came of an task may have said it in any form.
             Ok(value) => Ok(serde_json::from_value(value.clone())
                 .unwrap_or_else(|_| Report { text: said(&value), ..Report::default() })),
             Err(OnceError::Ended(callboard_core::Outcome::Failed { failure, .. }))
@@ -177,7 +177,7 @@ impl Work<'_> {
         }
     }
 
-    /// What the errand cost, and what was denied in it.
+    /// What the task cost, and what was denied in it.
     fn account(&mut self, model: &ModelRef, report: &Report) {
         let usage = report.usage.unwrap_or_default();
         let cost = report.cost_usd;
@@ -200,7 +200,7 @@ impl Work<'_> {
     }
 }
 
-/// What was begun before a crash goes on; a session that a later errand needs is the one of the errand before.
+/// What was begun before a crash goes on; a session that a later task needs is the one of the task before.
 fn begin<'a>(
     once: &Once,
     known: Option<&'a str>,
@@ -267,7 +267,7 @@ fn said(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The agent has tried again itself where that could help: the failure is the errand's outcome.
-fn stumble(error: &CodingError) -> Stumble {
-    Stumble { failure: error.failure(), class: RetryClass::Final }
+/// The agent has tried again itself where that could help: the failure is the task's outcome.
+fn call_failure(error: &CodingError) -> CallFailure {
+    CallFailure { failure: error.failure(), class: RetryClass::Final }
 }

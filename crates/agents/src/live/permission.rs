@@ -13,7 +13,7 @@ use crate::coding::Permission;
 const ARTIFACT: &str = "callboard.coding-permission";
 
 impl Work<'_> {
-    /// What was decided about the question that an errand ended with; none while nobody has. Anything but a plain yes is a
+    /// What was decided about the question that an task ended with; none while nobody has. Anything but a plain yes is a
     /// no.
     pub(super) fn ruling(&self, call: u32, kind: &str, permission: &Permission) -> Option<bool> {
         let answered = self.call.decision.as_ref()?;

@@ -16,11 +16,11 @@ use crate::model::{Delta, DeltaSink};
 /// Facts that have no place among those of their kind are never known already.
 const NO_PLACE: u32 = u32::MAX;
 
-/// Watches one errand.
+/// Watches one task.
 pub(super) struct Watch<'a> {
     call: &'a Call,
     kind: &'a str,
-    /// The outward call that the errand is.
+    /// The outward call that the task is.
     index: u32,
     speech: Speech<'a>,
     /// Tools that are being used: their name, and since when.

@@ -1,7 +1,7 @@
 //! The prompts of a node that calls a model: each kind resolved, composed, told.
 
 use callboard_core::{AgentFact, RetryClass};
-use callboard_engine::{Call, PastTask, Stumble, Superseded};
+use callboard_engine::{Call, CallFailure, PastTask, Superseded};
 use callboard_protocol::{AgentId, Failure, Object, PromptKind, PromptSource, PromptTemplate};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::setup::Templates;
 
 /// What prompts of nodes are made from.
 #[derive(Debug, Clone)]
-pub struct PromptDesk {
+pub struct PromptResolver {
     pub library: PromptLibrary,
     pub agents: std::sync::Arc<AgentRegistry>,
     pub observability: Observability,
@@ -67,14 +67,14 @@ impl Prepared {
 const INLINE: [(PromptKind, &str); 2] =
     [(PromptKind::System, "systemPrompt"), (PromptKind::User, "userPrompt")];
 
-impl PromptDesk {
+impl PromptResolver {
     /// Prepares the prompts of every kind that is named anywhere, from the templates that earlier attempts were made
     /// with. An error is what the node fails with.
     pub async fn prepare(
         &self,
         call: &Call,
         pinned: Option<&Templates>,
-    ) -> Result<Prepared, Stumble> {
+    ) -> Result<Prepared, CallFailure> {
         let mut prepared = Prepared::default();
         self.prepare_node(&Place { pinned, ..call.into() }, &mut prepared).await?;
         Ok(prepared)
@@ -86,7 +86,7 @@ impl PromptDesk {
         call: &Call,
         agent: &InstalledAgent,
         pinned: Option<&Templates>,
-    ) -> Result<Prepared, Stumble> {
+    ) -> Result<Prepared, CallFailure> {
         let mut prepared = Prepared::default();
         let named = Some(agent.agent.id().as_str());
         let place = Place { pinned, ..call.into() };
@@ -101,16 +101,17 @@ impl PromptDesk {
         agent: Option<&InstalledAgent>,
     ) -> Option<Vec<AgentFact>> {
         // What was recorded can be compared by digests, whatever the host keeps today.
-        let desk = Self { observability: Observability::Hashed, ..self.clone() };
+        let prompt_resolver = Self { observability: Observability::Hashed, ..self.clone() };
         let (place, mut prepared) = (Place::from(past), Prepared::default());
         let ended = match agent {
-            None => desk.prepare_node(&place, &mut prepared).await,
+            None => prompt_resolver.prepare_node(&place, &mut prepared).await,
             Some(agent) => {
                 let named = Some(agent.agent.id().as_str());
-                desk.fill(&place, named, Some(agent), &mut prepared).await
+                prompt_resolver.fill(&place, named, Some(agent), &mut prepared).await
             }
         };
-        let is_known = ended.err().is_none_or(|stumble| stumble.class == RetryClass::Final);
+        let is_known =
+            ended.err().is_none_or(|call_failure| call_failure.class == RetryClass::Final);
         is_known.then_some(prepared.facts)
     }
 
@@ -118,7 +119,7 @@ impl PromptDesk {
         &self,
         place: &Place<'_>,
         prepared: &mut Prepared,
-    ) -> Result<(), Stumble> {
+    ) -> Result<(), CallFailure> {
         let agent = place.config.get("agentId").and_then(Value::as_str);
         let installed = agent.and_then(|agent| self.installed(place, agent));
         if let (Some(agent), None) = (agent, &installed) {
@@ -142,7 +143,7 @@ impl PromptDesk {
         agent: Option<&str>,
         installed: Option<&InstalledAgent>,
         prepared: &mut Prepared,
-    ) -> Result<(), Stumble> {
+    ) -> Result<(), CallFailure> {
         for kind in PromptKind::ALL {
             for slot in 0..slots(kind, place.config) {
                 let found = self.resolve(place, kind, slot, agent, installed);
@@ -195,7 +196,7 @@ impl PromptDesk {
         place: &Place<'_>,
         template: &PromptTemplate,
         bindings: &mut Bindings,
-    ) -> Result<(), Stumble> {
+    ) -> Result<(), CallFailure> {
         for variable in &template.variables {
             if variable.source != Some(PromptSource::Secret) {
                 continue;
@@ -215,7 +216,7 @@ impl PromptDesk {
         found: Resolution,
         installed: Option<&InstalledAgent>,
         prepared: &mut Prepared,
-    ) -> Result<(), Stumble> {
+    ) -> Result<(), CallFailure> {
         prepared.facts.push(found.fact(kind));
         let composed = match (found.chosen, installed) {
             (None, _) => return Ok(()),
@@ -283,7 +284,7 @@ fn bindings(place: &Place<'_>) -> Bindings {
     all.map(|(name, value, trust)| (name, Binding::new(value, trust))).collect()
 }
 
-fn missing(error: LibraryError) -> Stumble {
+fn missing(error: LibraryError) -> CallFailure {
     match error {
         LibraryError::NotFound(_) => broken("prompt_template_not_found", error.to_string()),
         LibraryError::Ambiguous(_) => broken("prompt_ref_ambiguous", error.to_string()),
@@ -291,7 +292,7 @@ fn missing(error: LibraryError) -> Stumble {
         | LibraryError::ReadOnly(_)
         | LibraryError::OfTenant(_)
         | LibraryError::NotNewer { .. }
-        | LibraryError::Store(_) => Stumble {
+        | LibraryError::Store(_) => CallFailure {
             failure: Failure::new("service_unavailable", "the prompt library cannot be read"),
             class: RetryClass::Retryable,
         },
@@ -299,8 +300,8 @@ fn missing(error: LibraryError) -> Stumble {
 }
 
 /// What stays wrong however often it is tried.
-fn broken(code: &str, message: String) -> Stumble {
-    Stumble { failure: Failure::new(code, message), class: RetryClass::Final }
+fn broken(code: &str, message: String) -> CallFailure {
+    CallFailure { failure: Failure::new(code, message), class: RetryClass::Final }
 }
 
 fn warning(code: &str, message: String) -> AgentFact {

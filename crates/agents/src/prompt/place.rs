@@ -1,6 +1,6 @@
 //! The node that prompts are for: in a call, or in a past that is looked at again.
 
-use callboard_engine::{Call, PastTask, Scope, SecretError, Stumble};
+use callboard_engine::{Call, CallFailure, PastTask, Scope, SecretError};
 use callboard_protocol::{NodeId, Object, RunId};
 
 use super::Binding;
@@ -32,7 +32,7 @@ pub(super) enum Holder<'a> {
 impl Place<'_> {
     /// What fills the hole of a secret; none where there is no such secret. Only a call learns the value: of a past
     /// prompt nobody sees more than the name.
-    pub(super) async fn secret(&self, name: &str) -> Result<Option<Binding>, Stumble> {
+    pub(super) async fn secret(&self, name: &str) -> Result<Option<Binding>, CallFailure> {
         match self.holder {
             Holder::Call(call) => match call.secret(&name.into()).await {
                 Ok(value) => Ok(Some(Binding::secret(name, value.reveal()))),

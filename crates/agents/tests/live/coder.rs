@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use callboard_agents::{
     Admitted, Begin, CodingAgents, CodingError, CodingFault, CodingPermission, CodingReport,
-    Errand, Step, StepSink, TokenUsage,
+    CodingTask, Step, StepSink, TokenUsage,
 };
 
 /// A coding agent with one session, which remembers how it was begun.
@@ -33,10 +33,10 @@ impl CodingAgents for Coder {
 
     async fn work(
         &self,
-        errand: Errand<'_>,
+        task: CodingTask<'_>,
         steps: &mut dyn StepSink,
     ) -> Result<CodingReport, CodingError> {
-        let begun = match errand.begin {
+        let begun = match task.begin {
             Begin::Fresh => "fresh".to_owned(),
             Begin::Perhaps(None) => "perhaps".to_owned(),
             Begin::Perhaps(Some(id)) => format!("perhaps {id}"),
@@ -44,8 +44,8 @@ impl CodingAgents for Coder {
         };
         self.begun.lock().unwrap().push(begun);
         steps.tell(Step::Session("s-1".to_owned())).await;
-        if errand.kind == "asking" {
-            return Ok(self.ask(&errand));
+        if task.kind == "asking" {
+            return Ok(self.ask(&task));
         }
         steps.tell(Step::Thinking("hm".to_owned())).await;
         steps.tell(Step::ToolCalled { id: "t".to_owned(), tool: "Edit".to_owned() }).await;
@@ -53,7 +53,7 @@ impl CodingAgents for Coder {
             Step::ToolReturned { id: "t".to_owned(), has_failed: false, bytes: 3, exit_code: None };
         steps.tell(returned).await;
         steps.tell(Step::Text("done".to_owned())).await;
-        let text = match errand.prompt {
+        let text = match task.prompt {
             prompt if prompt.contains("was not accepted") => r#"{"queue":"fire"}"#,
             _ => "the queue is fire",
         };
@@ -68,18 +68,18 @@ impl CodingAgents for Coder {
 
 impl Coder {
     /// Asks twice, the second time for something else, and is done when it knows both answers.
-    fn ask(&self, errand: &Errand<'_>) -> CodingReport {
+    fn ask(&self, task: &CodingTask<'_>) -> CodingReport {
         let report = CodingReport { session: Some("s-1".to_owned()), ..CodingReport::default() };
         let asks = |tool: &str| {
             Some(CodingPermission {
-                id: errand.effect.to_owned(),
+                id: task.effect.to_owned(),
                 tool: tool.to_owned(),
                 title: format!("{tool} notes.md"),
                 input: None,
                 is_whole: true,
             })
         };
-        let Some(decision) = errand.decision else {
+        let Some(decision) = task.decision else {
             return CodingReport { asks: asks("edit"), ..report };
         };
         if decision.is_allowed {

@@ -48,7 +48,7 @@ async fn a_crash_at_any_write_begins_nothing_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn a_person_is_asked_about_work_that_nobody_can_find_again() {
-    // The claim of the first errand is on disk; the session is not.
+    // The claim of the first task is on disk; the session is not.
     let mut at = 1;
     let (world, asked) = loop {
         let world = World::new(|_| Ok(says("nobody asks me"))).await;

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use callboard_agents::{
     AgentDirectory, AgentRegistry, Contracts, Delta, DeltaSink, FixedTools, Granted, Grants,
     Installed, LiveAgents, LiveSettings, Message, Model, ModelError, ModelRef, ModelRequest,
-    ModelTable, Observability, Offer, Policy, Price, PriceTable, PromptDesk, PromptLibrary, Report,
-    Schema, StopReason, TokenUsage, Tool, ToolDescriptor, ToolFault, ToolHooks, ToolInvocation,
-    Toolbox, Toolboxes, Turn, Unsigned, WantedCall, WorkflowTools, built_in_prompts, bundle,
-    file_tools, memory_tools, vet,
+    ModelTable, Observability, Offer, Policy, Price, PriceTable, PromptLibrary, PromptResolver,
+    Report, Schema, StopReason, TokenUsage, Tool, ToolDescriptor, ToolFault, ToolHooks,
+    ToolInvocation, Toolbox, Toolboxes, Turn, Unsigned, WantedCall, WorkflowTools,
+    built_in_prompts, bundle, file_tools, memory_tools, vet,
 };
 use callboard_core::{ConformanceNodes, HostLimits};
 use callboard_engine::{
@@ -299,7 +299,7 @@ impl World {
             toolbox: Arc::new(Toolboxes(toolboxes)),
             hooks: Arc::clone(&self.hooks),
             grants: Arc::new(Nothing),
-            desk: PromptDesk {
+            prompt_resolver: PromptResolver {
                 library: PromptLibrary::new(Arc::clone(&self.store) as _, built_in_prompts()),
                 agents: Arc::clone(&self.registry),
                 observability: Observability::default(),

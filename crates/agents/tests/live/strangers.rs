@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use callboard_agents::Message;
-use callboard_engine::{Bridge, Incoming, KeyMode, NewSubscription, TriggerDelivery, Verification};
+use callboard_engine::{
+    Incoming, KeyMode, NewSubscription, TriggerDelivery, TriggerIngest, Verification,
+};
 use callboard_protocol::{
     FormContent, Object, Owner, RetryPolicy, Timestamp, TriggerEvent, TriggerSource,
 };
@@ -65,7 +67,7 @@ fn form(id: &str, workflow: &str) -> NewSubscription {
 async fn a_model_sees_what_came_in_as_a_strangers() {
     let world = World::new(|_| Ok(says(r#"{"queue":"fire brigade"}"#))).await;
     let host = world.host("host", Arc::clone(&world.store) as _);
-    let bridge = Bridge::new(host.clone(), Arc::clone(&world.store) as _);
+    let bridge = TriggerIngest::new(host.clone(), Arc::clone(&world.store) as _);
     let (above, at, owned) = (above(), Timestamp::default(), form("", "desk"));
     host.catalog().register(&owned.owner, owned.mode, &above, at).await.unwrap();
     for (turn, workflow) in ["desk", "above"].into_iter().enumerate() {
@@ -101,7 +103,7 @@ async fn what_an_agent_passes_on_to_a_workflow_of_its_own_stays_a_strangers() {
     })
     .await;
     let host = world.host("host", Arc::clone(&world.store) as _);
-    let bridge = Bridge::new(host.clone(), Arc::clone(&world.store) as _);
+    let bridge = TriggerIngest::new(host.clone(), Arc::clone(&world.store) as _);
     let subscription = bridge.register(form("tsub_1", "desk")).await.unwrap();
     let delivered = bridge.deliver(subscription, posted("tsub_1")).await.unwrap();
     let TriggerDelivery::Started(run) = delivered else { panic!("{delivered:?}") };

@@ -13,8 +13,8 @@ use callboard_agent_api::{
     CliBackend, FailureClass, Grant, Permission, PermissionRequest, session_id,
 };
 use callboard_agents::{
-    Begin, CodingDecision, CodingError, CodingFault, CodingPermission, CodingReport, Errand, Step,
-    StepSink,
+    Begin, CodingDecision, CodingError, CodingFault, CodingPermission, CodingReport, CodingTask,
+    Step, StepSink,
 };
 
 use super::held::{Held, Waiting};
@@ -26,11 +26,11 @@ const QUIET: Duration = Duration::from_millis(100);
 /// An answer that is there already needs a moment to be given, however short programs are held.
 const MOMENT: Duration = Duration::from_secs(10);
 
-/// Listens for one errand.
+/// Listens for one task.
 pub(super) struct Listener<'a> {
     pub(super) backend: &'a CliBackend,
     pub(super) grants: &'a BTreeSet<Grant>,
-    pub(super) errand: &'a Errand<'a>,
+    pub(super) task: &'a CodingTask<'a>,
     pub(super) held: &'a Held,
     /// How long a program is held while a person is asked.
     pub(super) hold: Duration,
@@ -58,21 +58,21 @@ impl Listener<'_> {
         request: AgentRunRequest,
         steps: &mut dyn StepSink,
     ) -> Result<CodingReport, CodingError> {
-        let hold = match self.errand.decision {
+        let hold = match self.task.decision {
             Some(_) => self.hold.max(MOMENT),
             None => self.hold,
         };
         let started = self.backend.run_attended(request, hold).await;
-        let run = started.map_err(|error| failed(self.errand.kind, &error))?;
-        let worked = self.listen(run, Heard::default(), self.errand.decision, steps).await;
+        let run = started.map_err(|error| failed(self.task.kind, &error))?;
+        let worked = self.listen(run, Heard::default(), self.task.decision, steps).await;
         worked.map_err(|error| self.failed(&error))
     }
 
     /// Agents of the operator's own turn out what they offer when they are asked.
     fn failed(&self, error: &AgentError) -> CodingError {
-        let kind = self.errand.kind;
+        let kind = self.task.kind;
         let cannot_resume = error.class() == Some(FailureClass::InvalidRequest)
-            && self.errand.begin != Begin::Fresh
+            && self.task.begin != Begin::Fresh
             && kinds::find(kind).is_none();
         if cannot_resume {
             let message = "it offers no way to go on with a session that was stopped";
@@ -94,7 +94,7 @@ impl Listener<'_> {
         }
         match self.listen(run, heard, None, steps).await {
             Err(error) if error.class() == Some(FailureClass::Permission) => Ok(None),
-            other => other.map(Some).map_err(|error| failed(self.errand.kind, &error)),
+            other => other.map(Some).map_err(|error| failed(self.task.kind, &error)),
         }
     }
 
@@ -138,9 +138,9 @@ impl Listener<'_> {
 
     fn hold(&self, run: AttendedRun, heard: Heard, asked: PermissionRequest) -> CodingReport {
         let PermissionRequest { id: request, tool, title, input, is_whole } = asked;
-        let (id, session) = (self.errand.effect.to_owned(), heard.session.clone());
+        let (id, session) = (self.task.effect.to_owned(), heard.session.clone());
         let waiting = Waiting { run, heard, request };
-        self.held.keep(id.clone(), (self.errand.tenant, self.errand.run), waiting);
+        self.held.keep(id.clone(), (self.task.tenant, self.task.run), waiting);
         let asks = Some(CodingPermission { id, tool, title, input, is_whole });
         CodingReport { session, asks, ..CodingReport::default() }
     }
@@ -189,7 +189,7 @@ impl Listener<'_> {
 
     fn report(&self, completion: AgentCompletion, heard: Heard) -> CodingReport {
         let data = completion.data.unwrap_or_default();
-        let counted = usage::read(self.errand.kind, &data["usage"], self.errand.spent);
+        let counted = usage::read(self.task.kind, &data["usage"], self.task.spent);
         // A final text that was cut is whole in what was heard.
         let text = completion.final_text.filter(|text| !text.ends_with(TRUNCATED));
         CodingReport {

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use callboard_agents::Errand;
+use callboard_agents::CodingTask;
 use callboard_engine::CodingSessions;
 
 use super::{CliAgents, kinds};
@@ -28,7 +28,7 @@ const TEXT_ONLY: u64 = 1;
 /// Written where a file is no text, so that older hosts still read the others.
 const WITH_BYTES: u64 = 2;
 
-/// The home of one errand, where it is one that this host made.
+/// The home of one task, where it is one that this host made.
 struct Home<'a> {
     store: &'a CodingSessions,
     path: PathBuf,
@@ -39,8 +39,8 @@ struct Home<'a> {
 
 impl CliAgents {
     /// Puts a session's files back where they are gone. A session that is still missing says so itself.
-    pub(super) async fn restore(&self, errand: &Errand<'_>) {
-        let Some(home) = self.kept_home(errand) else { return };
+    pub(super) async fn restore(&self, task: &CodingTask<'_>) {
+        let Some(home) = self.kept_home(task) else { return };
         let Home { store, path, name, places } = home;
         let folder = path.clone();
         let is_there = on_disk(move || {
@@ -50,7 +50,7 @@ impl CliAgents {
         if is_there.await.unwrap_or(false) {
             return;
         }
-        let restored = match store.kept_session(errand.tenant, errand.run, &name).await {
+        let restored = match store.kept_session(task.tenant, task.run, &name).await {
             Ok(None) => return,
             Ok(Some(text)) => {
                 let restored = on_disk(move || unpack(&path, &text)).await;
@@ -59,35 +59,35 @@ impl CliAgents {
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = restored {
-            tracing::warn!(%error, run = %errand.run, "a coding agent's session was not restored");
+            tracing::warn!(%error, run = %task.run, "a coding agent's session was not restored");
         }
     }
 
     /// Keeps a session's files as they are now. The session goes on here even if that fails.
-    pub(super) async fn keep(&self, errand: &Errand<'_>) {
-        let Some(home) = self.kept_home(errand) else { return };
+    pub(super) async fn keep(&self, task: &CodingTask<'_>) {
+        let Some(home) = self.kept_home(task) else { return };
         let Home { store, path, name, places } = home;
         let kept = match on_disk(move || pack(&path, &places)).await {
             Ok(None) => return,
             Ok(Some(text)) => {
-                let kept = store.keep_session(errand.tenant, errand.claim, &name, text);
+                let kept = store.keep_session(task.tenant, task.claim, &name, text);
                 kept.await.map_err(|error| error.to_string())
             }
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = kept {
-            tracing::warn!(%error, run = %errand.run, "a coding agent's session was not kept");
+            tracing::warn!(%error, run = %task.run, "a coding agent's session was not kept");
         }
     }
 
-    fn kept_home(&self, errand: &Errand<'_>) -> Option<Home<'_>> {
+    fn kept_home(&self, task: &CodingTask<'_>) -> Option<Home<'_>> {
         let store = self.sessions.as_ref().filter(|_| self.settings.home.is_none())?;
-        let places: Vec<PathBuf> = match kinds::find(errand.kind) {
+        let places: Vec<PathBuf> = match kinds::find(task.kind) {
             Some(kind) => kind.sessions.iter().map(PathBuf::from).collect(),
-            None => self.settings.agents.get(errand.kind)?.sessions.clone(),
+            None => self.settings.agents.get(task.kind)?.sessions.clone(),
         };
-        let path = self.folders.prepare(errand.tenant, errand.run).ok()?;
-        let path = path.home(errand.node, errand.visit);
+        let path = self.folders.prepare(task.tenant, task.run).ok()?;
+        let path = path.home(task.node, task.visit);
         let name = path.file_name()?.to_string_lossy().into_owned();
         (!places.is_empty()).then_some(Home { store, path, name, places })
     }

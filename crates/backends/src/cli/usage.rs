@@ -7,7 +7,7 @@ use callboard_agents::TokenUsage;
 /// What was counted.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Counted {
-    /// Of this errand.
+    /// Of this task.
     pub(super) usage: Option<TokenUsage>,
     /// Of the session since it began, where the agent counts so.
     pub(super) session: Option<TokenUsage>,

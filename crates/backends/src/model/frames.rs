@@ -71,7 +71,7 @@ impl ChatFrameSink for Frames {
         if notes.is_too_large {
             return;
         }
-        // What is not JSON is an end mark, or garbage that the library will stumble over.
+        // What is not JSON is an end mark, or garbage that the library will call_failure over.
         let Some(data) = frame.json() else { return };
         match self.kind {
             ProviderKind::Anthropic => keep(&mut notes.id, &data["message"]["id"]),

@@ -12,8 +12,8 @@ use minijinja::machinery::parse_expr;
 use minijinja::value::{Kwargs, Serde, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, context};
 
+use super::byte_budget::ByteBudget;
 use super::names::{Below, Names, Place};
-use super::purse::Purse;
 use crate::bounds::FULLEST;
 use crate::work::Work;
 
@@ -46,19 +46,19 @@ pub(super) fn value_of(
     work: &mut Work,
 ) -> Result<serde_json::Value, Error> {
     let parsed = parse(expression)?;
-    let mut purse = Purse::new(work);
-    purse.work(BEGINNING)?;
+    let mut budget = ByteBudget::new(work);
+    budget.work(BEGINNING)?;
     let mut evaluation = Evaluation {
         environment: Environment::new(),
         names,
         known: BTreeMap::new(),
-        purse,
+        budget,
         unread: FULLEST,
         steps: 0,
         level: 0,
     };
     let value = evaluation.value(&parsed)?;
-    evaluation.purse.walk(&value)?;
+    evaluation.budget.walk(&value)?;
     match value.is_undefined() {
         true => Ok(serde_json::Value::Null),
         false => serde_json::to_value(value)
@@ -77,7 +77,7 @@ struct Evaluation<'a> {
     names: &'a Names<'a>,
     /// What was read of the names, by its place, so that each is copied once.
     known: BTreeMap<usize, Value>,
-    purse: Purse<'a>,
+    budget: ByteBudget<'a>,
     /// What may still be read of the names.
     unread: usize,
     steps: u32,
@@ -97,7 +97,7 @@ impl<'a> Evaluation<'a> {
         if self.level > LEVELS || self.steps > STEPS {
             return Err(wrong("takes too many steps".into()));
         }
-        self.purse.work(EACH_STEP)?;
+        self.budget.work(EACH_STEP)?;
         let found = match expr {
             Expr::Var(it) => match self.names.get(it.id) {
                 Some(place) => Found::Place(place),
@@ -119,9 +119,9 @@ impl<'a> Evaluation<'a> {
                         let outer = self.read(outer)?;
                         // A place in a text is found by counting; a key is compared with others.
                         if outer.as_str().is_some() {
-                            self.purse.walk(&outer)?;
+                            self.budget.walk(&outer)?;
                         }
-                        self.purse.walk(&key)?;
+                        self.budget.walk(&key)?;
                         Found::Value(outer.get_item(&key)?)
                     }
                 }
@@ -160,8 +160,8 @@ impl<'a> Evaluation<'a> {
             Expr::Test(it) => {
                 let value = self.value(&it.expr)?;
                 let arguments = self.arguments(Some(value), &it.args)?;
-                self.purse.work(EACH_CALL)?;
-                arguments.iter().try_for_each(|argument| self.purse.walk(argument))?;
+                self.budget.work(EACH_CALL)?;
+                arguments.iter().try_for_each(|argument| self.budget.walk(argument))?;
                 let holds = self.environment.empty_state().perform_test(it.name, &arguments);
                 holds.map(Value::from).map_err(|error| named(&error, "test", it.name))
             }
@@ -174,22 +174,22 @@ impl<'a> Evaluation<'a> {
 
     fn slice(&mut self, it: &Slice<'_>) -> Result<Value, Error> {
         let value = self.value(&it.expr)?;
-        self.purse.pay_for(&value)?;
+        self.budget.pay_for(&value)?;
         let mut bound = |bound: &Option<Expr<'_>>| match bound {
             Some(bound) => self.value(bound),
             None => Ok(Value::from(())),
         };
         let (start, stop, step) = (bound(&it.start)?, bound(&it.stop)?, bound(&it.step)?);
         let sliced = self.operate("a[b:c:d]", [value, start, stop, step])?;
-        self.purse.settle(sliced)
+        self.budget.settle(sliced)
     }
 
     fn compare(&mut self, it: &Compare<'_>) -> Result<Value, Error> {
         let mut left = self.value(&it.expr)?;
         for next in &it.ops {
             let right = self.value(&next.expr)?;
-            self.purse.walk(&left)?;
-            self.purse.walk(&right)?;
+            self.budget.walk(&left)?;
+            self.budget.walk(&right)?;
             if !self.operate_on_two(comparison(next.op), left, right.clone())?.is_true() {
                 return Ok(false.into());
             }
@@ -202,8 +202,8 @@ impl<'a> Evaluation<'a> {
         let mut fields = BTreeMap::new();
         for (key, value) in it.keys.iter().zip(&it.values) {
             let (key, value) = (self.value(key)?, self.value(value)?);
-            self.purse.pay_for(&key)?;
-            self.purse.pay_for(&value)?;
+            self.budget.pay_for(&key)?;
+            self.budget.pay_for(&value)?;
             fields.insert(key, value);
         }
         Ok(Value::from_object(fields))
@@ -218,7 +218,7 @@ impl<'a> Evaluation<'a> {
             return Ok(known.clone());
         }
         let weight = place.weight();
-        self.purse.work(weight as u64)?;
+        self.budget.work(weight as u64)?;
         self.unread = self
             .unread
             .checked_sub(weight)
@@ -236,15 +236,15 @@ impl<'a> Evaluation<'a> {
             _ => {}
         }
         let right = self.value(&it.right)?;
-        self.purse.walk(&left)?;
-        self.purse.walk(&right)?;
+        self.budget.walk(&left)?;
+        self.budget.walk(&right)?;
         let operator = match it.op {
-            BinOpKind::Concat => return self.purse.text(&[&left, &right]),
+            BinOpKind::Concat => return self.budget.text(&[&left, &right]),
             BinOpKind::Add if left.as_str().is_some() && right.as_str().is_some() => {
-                return self.purse.text(&[&left, &right]);
+                return self.budget.text(&[&left, &right]);
             }
             BinOpKind::Mul => {
-                self.purse.pay_for_repetition(&left, &right)?;
+                self.budget.pay_for_repetition(&left, &right)?;
                 "a * b"
             }
             BinOpKind::Add => "a + b",
@@ -264,14 +264,14 @@ impl<'a> Evaluation<'a> {
             BinOpKind::ScOr => "a or b",
         };
         let made = self.operate_on_two(operator, left, right)?;
-        self.purse.settle(made)
+        self.budget.settle(made)
     }
 
     fn list(&mut self, items: &[Expr<'_>]) -> Result<Value, Error> {
         let mut made = Vec::new();
         for item in items {
             let item = self.value(item)?;
-            self.purse.pay_for(&item)?;
+            self.budget.pay_for(&item)?;
             made.push(item);
         }
         Ok(made.into())
@@ -284,12 +284,12 @@ impl<'a> Evaluation<'a> {
         };
         let arguments = self.arguments(None, arguments)?;
         for argument in &arguments {
-            self.purse.pay_for(argument)?;
+            self.budget.pay_for(argument)?;
         }
         let function = self.environment.globals().find(|(known, _)| *known == name);
         let function = function.map(|(_, function)| function).unwrap_or_default();
         let made = function.call(&mut self.environment.empty_state(), &arguments)?;
-        self.purse.settle(made)
+        self.budget.settle(made)
     }
 
     fn arguments(
@@ -322,16 +322,16 @@ impl<'a> Evaluation<'a> {
             for item in arguments[0].try_iter()? {
                 let rest = arguments[2..].iter().cloned();
                 let item = self.filter(&inner, std::iter::once(item).chain(rest).collect())?;
-                self.purse.pay_for(&item)?;
+                self.budget.pay_for(&item)?;
                 made.push(item);
             }
             return Ok(made.into());
         }
-        self.purse.work(EACH_CALL)?;
-        self.purse.work_for_filter(name, &arguments)?;
-        self.purse.pay_for_filter(name, &mut arguments)?;
+        self.budget.work(EACH_CALL)?;
+        self.budget.work_for_filter(name, &arguments)?;
+        self.budget.pay_for_filter(name, &mut arguments)?;
         let made = self.environment.empty_state().apply_filter(name, &arguments);
-        self.purse.settle(made.map_err(|error| self::named(&error, "filter", name))?)
+        self.budget.settle(made.map_err(|error| self::named(&error, "filter", name))?)
     }
 
     fn operate_on_two(
@@ -344,7 +344,7 @@ impl<'a> Evaluation<'a> {
     }
 
     fn operate(&mut self, operation: &str, [a, b, c, d]: [Value; 4]) -> Result<Value, Error> {
-        self.purse.work(EACH_OPERATION)?;
+        self.budget.work(EACH_OPERATION)?;
         self.environment.compile_expression(operation)?.eval(context! { a, b, c, d })
     }
 }

@@ -44,7 +44,7 @@ pub struct LiveChild {
 
 /// What a child has come to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ChildNews {
+pub struct ChildUpdate {
     pub run: RunId,
     pub status: RunStatus,
     /// What the parent takes over, by the names of its own variables.
@@ -352,7 +352,7 @@ impl Run {
     }
 
     /// News of a child, unless this run knows them already.
-    pub(super) fn on_child_news(&self, news: &ChildNews) -> Vec<Event> {
+    pub(super) fn on_child_update(&self, news: &ChildUpdate) -> Vec<Event> {
         let known = self.children.iter().find(|child| child.run == news.run && !child.is_left);
         let Some(known) = known.filter(|known| known.status != news.status) else {
             return Vec::new();

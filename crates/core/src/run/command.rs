@@ -7,7 +7,7 @@ use callboard_protocol::{
     RunStatus, Timestamp, VersionPinned, WorkflowId,
 };
 
-use super::child::ChildNews;
+use super::child::ChildUpdate;
 use super::fact::AgentFact;
 use super::unreadable::Unreadable;
 use super::view::Attempt;
@@ -68,7 +68,7 @@ pub enum Command {
         failure: Failure,
     },
     /// A child has moved.
-    Hear(ChildNews),
+    UpdateChild(ChildUpdate),
     /// Somebody outside the run writes into one of its channels.
     Write(OutsideWrite),
     /// Somebody outside the run sets variables; only tests do.
@@ -243,7 +243,7 @@ impl Run {
             Command::Undispatch { attempt, workflow, failure } => {
                 self.on_dispatch_failure(attempt, workflow, failure)
             }
-            Command::Hear(news) => Ok(self.on_child_news(news)),
+            Command::UpdateChild(news) => Ok(self.on_child_update(news)),
             Command::Write(write) => self.on_write(write, at),
             Command::SetVariables(variables) => self.on_set_variables(variables),
             Command::Resolve(resolution) => self.on_answer(resolution, at),

@@ -7,7 +7,7 @@ use super::fact::AgentFact;
 /// How often a visit has told what came of outward calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OutcomesTold {
-    /// Calls of models and errands of coding agents that were answered.
+    /// Calls of models and tasks of coding agents that were answered.
     pub used: u32,
     /// Models that were left for another.
     pub left: u32,

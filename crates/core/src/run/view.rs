@@ -221,7 +221,7 @@ impl Run {
     }
 
     /// Whether there is a child to start or to listen to.
-    pub fn has_children_to_tend(&self) -> bool {
+    pub fn has_children_to_sync(&self) -> bool {
         !self.live_children().is_empty() || !self.child_orders().is_empty()
     }
 
@@ -237,8 +237,8 @@ impl Run {
 
     pub(super) fn masked_value(&self, value: &Value) -> Value {
         let mut value = value.clone();
-        self.mask().sweep(&mut value);
-        self.mask().blot(&mut value);
+        self.mask().redact_marked(&mut value);
+        self.mask().redact_credentials(&mut value);
         value
     }
 
@@ -277,7 +277,7 @@ impl Run {
     /// What a caller gave beside the inputs, which no definition marks.
     fn blotted(&self, bag: Object) -> Object {
         let mut value = Value::Object(bag);
-        self.mask().blot(&mut value);
+        self.mask().redact_credentials(&mut value);
         match value {
             Value::Object(bag) => bag,
             _ => Object::new(),
@@ -286,8 +286,8 @@ impl Run {
 
     fn swept(&self, bag: Object) -> Object {
         let mut value = Value::Object(bag);
-        self.mask().sweep(&mut value);
-        self.mask().blot(&mut value);
+        self.mask().redact_marked(&mut value);
+        self.mask().redact_credentials(&mut value);
         match value {
             Value::Object(bag) => bag,
             _ => Object::new(),
@@ -296,8 +296,8 @@ impl Run {
 
     fn masked_failure(&self, failure: &Failure) -> Failure {
         let mut message = Value::String(failure.message.clone());
-        self.mask().sweep(&mut message);
-        self.mask().blot(&mut message);
+        self.mask().redact_marked(&mut message);
+        self.mask().redact_credentials(&mut message);
         let details = failure.details.clone().map(|details| self.swept(details));
         Failure {
             code: failure.code.clone(),

@@ -91,7 +91,7 @@ impl Redactor {
     pub fn redact_text(&self, text: &mut String) {
         if self.is_suspect(text) {
             let mut clean = String::with_capacity(text.len());
-            blot(&self.known, text, &mut clean);
+            redact_credentials(&self.known, text, &mut clean);
             *text = clean;
         }
     }
@@ -153,7 +153,7 @@ fn begun(text: &str, value: &str) -> usize {
 }
 
 /// What was written in the place of one value is not searched for the next.
-fn blot(known: &[Known], text: &str, clean: &mut String) {
+fn redact_credentials(known: &[Known], text: &str, clean: &mut String) {
     let Some((first, others)) = known.split_first() else {
         clean.push_str(text);
         return;
@@ -162,7 +162,7 @@ fn blot(known: &[Known], text: &str, clean: &mut String) {
         if place > 0 {
             clean.push_str(&first.marker);
         }
-        blot(others, part, clean);
+        redact_credentials(others, part, clean);
     }
 }
 

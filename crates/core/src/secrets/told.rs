@@ -22,7 +22,7 @@ impl Redactor {
             | Command::Resolve(_)
             | Command::Dispatch { .. }
             | Command::Undispatch { .. }
-            | Command::Hear(_)
+            | Command::UpdateChild(_)
             | Command::Write(_)
             | Command::SetVariables(_) => {}
         }

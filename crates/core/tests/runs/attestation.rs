@@ -1,7 +1,7 @@
 //! What a node takes over from its child where it must be attested or agreed to. Rows such as M-93 are those of the
 //! multi-agent contract.
 
-use callboard_core::{ChildNews, Command};
+use callboard_core::{ChildUpdate, Command};
 use callboard_protocol::RunStatus;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn left(flow: &Given) -> Played {
     let order = run.run.child_orders().remove(0);
     let (attempt, workflow) = (order.attempt, order.workflow);
     run.decide(&Command::Dispatch { attempt, child: "run-a".into(), workflow });
-    run.decide(&Command::Hear(ChildNews {
+    run.decide(&Command::UpdateChild(ChildUpdate {
         used: callboard_protocol::Consumption::default(),
         run: "run-a".into(),
         status: RunStatus::Completed,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use callboard_core::{
-    AgentFact, Birth, Cause, ChildNews, Command, Delivered, Entry, Fact, HostLimits, OnExhaustion,
-    Outcome, Question, Resolution, Run, RunBudget, Via,
+    AgentFact, Birth, Cause, ChildUpdate, Command, Delivered, Entry, Fact, HostLimits,
+    OnExhaustion, Outcome, Question, Resolution, Run, RunBudget, Via,
 };
 use callboard_protocol::{
     BudgetScope, Consumption, EffectiveBudget, InterruptKind, Object, ProviderUsage,
@@ -129,7 +129,7 @@ fn what_a_child_used_is_its_parents() {
     let (attempt, workflow) = (order.attempt, order.workflow);
     let dispatch = Command::Dispatch { attempt, child: "run-child".into(), workflow };
     log.extend(run.decide(&dispatch, at(1)).expect("dispatched"));
-    let news = ChildNews {
+    let news = ChildUpdate {
         run: "run-child".into(),
         status: RunStatus::Completed,
         outputs: Object::new(),
@@ -138,7 +138,7 @@ fn what_a_child_used_is_its_parents() {
         files: Vec::new(),
         used: Consumption { tokens: 101, ..Consumption::default() },
     };
-    log.extend(run.decide(&Command::Hear(news), at(2)).expect("heard"));
+    log.extend(run.decide(&Command::UpdateChild(news), at(2)).expect("heard"));
     assert_eq!(run.status(), RunStatus::Failed, "{:?}", lines(&log));
     assert_eq!(run.snapshot().error.map(|error| error.code), Some("budget_exhausted".to_owned()));
     assert_eq!(run.budget_left().and_then(|left| left.max_tokens), Some(0));

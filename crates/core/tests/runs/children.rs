@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callboard_core::{Birth, ChildNews, ChildOrder, Command, Entry, Plan, Run};
+use callboard_core::{Birth, ChildOrder, ChildUpdate, Command, Entry, Plan, Run};
 use callboard_protocol::{Consumption, DrainPolicy, Failure, RunId, RunStatus};
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ impl Family {
 
     fn hear(&mut self, status: RunStatus, outputs: Value, error: Option<Failure>) {
         let run: RunId = "run-child".into();
-        let news = ChildNews {
+        let news = ChildUpdate {
             run,
             status,
             outputs: object(outputs),
@@ -62,7 +62,7 @@ impl Family {
             files: Vec::new(),
             used: Consumption::default(),
         };
-        self.decide(50, &Command::Hear(news));
+        self.decide(50, &Command::UpdateChild(news));
     }
 
     fn lines(&self) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callboard_core::{Cause, ChildNews, Command, Entry, MemoryScope, Resolution, Run, Via};
+use callboard_core::{Cause, ChildUpdate, Command, Entry, MemoryScope, Resolution, Run, Via};
 use callboard_protocol::{Consumption, Failure, RunStatus};
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ impl Played {
 
     fn hear(&mut self, child: &str, status: RunStatus, outputs: Value) {
         let error = (status == RunStatus::Failed).then(|| Failure::new("broke", "it broke"));
-        let news = ChildNews {
+        let news = ChildUpdate {
             run: child.into(),
             status,
             outputs: object(outputs),
@@ -78,7 +78,7 @@ impl Played {
             files: Vec::new(),
             used: Consumption::default(),
         };
-        self.decide(&Command::Hear(news));
+        self.decide(&Command::UpdateChild(news));
     }
 
     pub(crate) fn completes(&mut self, child: &str) {

@@ -122,7 +122,7 @@ fn m81_a_turn_does_not_see_what_it_remembers() {
         workflow: order.workflow,
     };
     run.decide(&child, at(4)).expect("a child");
-    let news = callboard_core::ChildNews {
+    let news = callboard_core::ChildUpdate {
         used: callboard_protocol::Consumption::default(),
         run: "run-a".into(),
         status: RunStatus::Completed,
@@ -131,7 +131,7 @@ fn m81_a_turn_does_not_see_what_it_remembers() {
         memory: vec![Remembered { id: "m2".into(), version: 1 }],
         files: Vec::new(),
     };
-    let told = run.decide(&Command::Hear(news), at(5)).expect("news");
+    let told = run.decide(&Command::UpdateChild(news), at(5)).expect("news");
     let kinds: Vec<&str> = told.iter().map(|entry| entry.event.kind()).collect();
     assert_eq!(kinds.last(), Some(&"node.started"), "{kinds:?}");
     assert_eq!(sees(&run), ["m1", "m2"]);
@@ -165,7 +165,7 @@ fn m81_a_turn_does_not_see_the_files_that_it_writes() {
     };
     run.decide(&child, at(4)).expect("a child");
     assert_eq!(run.files_seen(), [file("a.md", 3)]);
-    let news = callboard_core::ChildNews {
+    let news = callboard_core::ChildUpdate {
         used: callboard_protocol::Consumption::default(),
         run: "run-a".into(),
         status: RunStatus::Completed,
@@ -174,7 +174,7 @@ fn m81_a_turn_does_not_see_the_files_that_it_writes() {
         memory: Vec::new(),
         files: vec![file("b.md", 2), file("c.md", 1)],
     };
-    run.decide(&Command::Hear(news), at(5)).expect("news");
+    run.decide(&Command::UpdateChild(news), at(5)).expect("news");
     let all = [file("a.md", 4), file("b.md", 2), file("c.md", 1)];
     assert_eq!(run.files_seen(), all);
     assert_eq!(run.files_left(), all);

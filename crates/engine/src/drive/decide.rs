@@ -30,11 +30,11 @@ struct Decided {
 }
 
 /// Whether a run has nothing to do for so long that nobody needs to hold it.
-pub(super) fn is_at_rest(run: &Run, now: Timestamp, is_tending: bool) -> bool {
+pub(super) fn is_at_rest(run: &Run, now: Timestamp, is_syncing: bool) -> bool {
     let held = if run.weight() > HEAVY { LONGEST_HEAVY_WAIT } else { LONGEST_HELD_WAIT };
     let waits_long = run.wakes_at().is_none_or(|at| at > now.plus(held));
     let is_idle = run.attempts().next().is_none() && !run.owes_children();
-    run.status().is_terminal() || (waits_long && is_idle && !is_tending)
+    run.status().is_terminal() || (waits_long && is_idle && !is_syncing)
 }
 
 /// Under what a decision is written.
@@ -42,12 +42,12 @@ struct Terms {
     claim: Claim,
     now: Timestamp,
     hold_until: Timestamp,
-    is_tending: bool,
+    is_syncing: bool,
 }
 
 /// Decides steps one after the other; none where they come to nothing.
 fn decide(run: &mut Run, steps: &[Step], kept: &Kept, terms: Terms) -> Option<Decided> {
-    let Terms { claim, now, hold_until, is_tending } = terms;
+    let Terms { claim, now, hold_until, is_syncing } = terms;
     let mut entries = Vec::new();
     for step in steps {
         match run.decide(&step.command, now) {
@@ -59,7 +59,7 @@ fn decide(run: &mut Run, steps: &[Step], kept: &Kept, terms: Terms) -> Option<De
     if entries.is_empty() {
         return None;
     }
-    let then = match is_at_rest(run, now, is_tending) {
+    let then = match is_at_rest(run, now, is_syncing) {
         true => Then::Release,
         false => Then::Hold { until: hold_until },
     };
@@ -98,7 +98,7 @@ impl Driver<'_> {
                 claim: self.claim.clone(),
                 now,
                 hold_until: self.engine.inner.lease_end(),
-                is_tending: self.is_tending,
+                is_syncing: self.is_syncing,
             };
             let decided = self.with_run(move |run| {
                 let decided = decide(run, &steps, &kept, terms);

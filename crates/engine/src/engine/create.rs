@@ -17,7 +17,7 @@ use crate::store::{Batch, Claim, ClaimOrigin, Digest, Lease, NewRun, Outcome, Sc
 /// A run before it is written, with the claim that its creator takes. Record and state are large and pass through
 /// many futures, so only their addresses do.
 #[derive(Debug)]
-pub(crate) struct Newborn {
+pub(crate) struct PreparedRun {
     pub(crate) record: Box<NewRun>,
     pub(crate) claim: Option<(Claim, Place)>,
     pub(crate) run: Box<Run>,
@@ -30,13 +30,13 @@ impl Engine {
         order: Order,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
-        let newborn = self.conceive(order).await?;
-        self.bring_up(newborn, remember).await
+        let prepared = self.prepare(order).await?;
+        self.persist_and_drive(prepared, remember).await
     }
 
     /// A run as an order asks for it, checked and not yet written: whoever asked writes it together with what
     /// must be true with it.
-    pub(crate) async fn conceive(&self, order: Order) -> Result<Newborn, EngineError> {
+    pub(crate) async fn prepare(&self, order: Order) -> Result<PreparedRun, EngineError> {
         self.conceive_with(order, |_| {}).await
     }
 
@@ -45,7 +45,7 @@ impl Engine {
         &self,
         order: Order,
         complete: impl FnOnce(&mut Birth) + Send,
-    ) -> Result<Newborn, EngineError> {
+    ) -> Result<PreparedRun, EngineError> {
         let inner = &self.inner;
         let scope = Scope::of_owner(&order.owner, order.mode);
         let run_id = inner.ids.run_id();
@@ -64,9 +64,9 @@ impl Engine {
         let mut cast = self.cast(&scope, &run_id, &entry.plan, order.acting.as_ref()).await?;
         match &order.target {
             Target::Workflow(_) => {}
-            Target::Agent(agent) => cast.play_alone(agent, InvocationSource::RunApi)?,
-            Target::Mentioned(agent) => cast.play_alone(agent, InvocationSource::ChatMention)?,
-            Target::Node(agent) => cast.play_alone(agent, InvocationSource::WorkflowNode)?,
+            Target::Agent(agent) => cast.run_single(agent, InvocationSource::RunApi)?,
+            Target::Mentioned(agent) => cast.run_single(agent, InvocationSource::ChatMention)?,
+            Target::Node(agent) => cast.run_single(agent, InvocationSource::WorkflowNode)?,
         }
         inner.catalog.admit_types(&entry.plan, &cast.pins)?;
         for (node, workflow) in entry.plan.children() {
@@ -90,9 +90,9 @@ impl Engine {
         birth.files = files;
         complete(&mut birth);
         let run = Run::new(Arc::new(birth), entry.plan);
-        let mut newborn = self.newborn(run, entry.source);
-        newborn.record.exclusive = exclusive;
-        Ok(newborn)
+        let mut prepared = self.prepared(run, entry.source);
+        prepared.record.exclusive = exclusive;
+        Ok(prepared)
     }
 
     /// Checks what a run is started with. A schema of the definition's may take long over it.
@@ -113,7 +113,7 @@ impl Engine {
 
     /// A run that is about to be written. Its creator drives it too, unless it is about to stop or drives as many as
     /// it may: then the run is taken up when it has its turn.
-    pub(crate) fn newborn(&self, run: Run, definition: Arc<str>) -> Newborn {
+    pub(crate) fn prepared(&self, run: Run, definition: Arc<str>) -> PreparedRun {
         let options = &self.inner.options;
         let place = match self.inner.stop.is_cancelled() {
             true => None,
@@ -141,19 +141,19 @@ impl Engine {
             exclusive: false,
             outcome: None,
         };
-        Newborn { record: Box::new(record), claim, run: Box::new(run) }
+        PreparedRun { record: Box::new(record), claim, run: Box::new(run) }
     }
 
     /// Writes a new run with what its request came to, and begins to drive it.
-    pub(crate) async fn bring_up(
+    pub(crate) async fn persist_and_drive(
         &self,
-        newborn: Newborn,
+        prepared: PreparedRun,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
         let store = Arc::clone(&self.inner.store);
         let write =
             move |record: Box<NewRun>| async move { store.commit(Batch::of_run(*record)).await };
-        Ok(self.bring_up_with(newborn, remember, write).await?)
+        Ok(self.bring_up_with(prepared, remember, write).await?)
     }
 
     /// The same where the run is written together with what must be true with it.
@@ -162,14 +162,14 @@ impl Engine {
     /// waiting for a lease to end nor leave it uncounted.
     pub(crate) async fn bring_up_with<Written>(
         &self,
-        newborn: Newborn,
+        prepared: PreparedRun,
         remember: Option<Remember>,
         write: impl FnOnce(Box<NewRun>) -> Written + Send + 'static,
     ) -> Result<Done, StoreError>
     where
         Written: Future<Output = Result<(), StoreError>> + Send + 'static,
     {
-        let Newborn { mut record, claim, run } = newborn;
+        let PreparedRun { mut record, claim, run } = prepared;
         let (id, at) = (run.id().clone(), run.birth().created_at);
         let done = Done { run: id, status: RunStatus::Pending, at };
         record.outcome = remember.map(|remember| remember(&done));

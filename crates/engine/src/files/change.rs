@@ -107,10 +107,10 @@ impl Engine {
         change: FileChange,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
-        let newborn = self.telling(change.telling(), change.row.at)?;
+        let prepared = self.telling(change.telling(), change.row.at)?;
         let (files, row) = (self.inner.files.clone(), change.row);
         let write = move |record: Box<NewRun>| async move { files.put_file(row, *record).await };
-        Ok(self.bring_up_with(newborn, remember, write).await?)
+        Ok(self.bring_up_with(prepared, remember, write).await?)
     }
 
     /// The files that a run of this owner begins with now.

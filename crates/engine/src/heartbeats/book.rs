@@ -3,7 +3,7 @@
 use callboard_protocol::{HeartbeatId, Owner, RosterId, WorkflowId};
 
 use super::heartbeat::{Heartbeat, HeartbeatState, Probe};
-use super::pulse::{MIN_INTERVAL, Pulse};
+use super::heartbeat_loop::{HeartbeatLoop, MIN_INTERVAL};
 use crate::fire::Fire;
 use crate::schedules::BookError;
 use crate::store::{KeyMode, Scope, StoreError};
@@ -25,7 +25,7 @@ pub struct NewHeartbeat {
     pub enabled: bool,
 }
 
-impl Pulse {
+impl HeartbeatLoop {
     /// Makes a heartbeat. Once this returns, it is on disk; its first look only notes what is there.
     pub async fn add(&self, new: NewHeartbeat) -> Result<Heartbeat, BookError> {
         let engine = &self.inner.engine;

@@ -11,7 +11,7 @@ use callboard_protocol::{
     Timestamp,
 };
 
-use super::pulse::{Beat, Pulse};
+use super::heartbeat_loop::{Beat, HeartbeatLoop};
 use crate::store::Scope;
 
 /// What a listener may be behind before it misses something: more than a tick tells.
@@ -52,7 +52,7 @@ impl HeartbeatEvent {
     }
 }
 
-impl Pulse {
+impl HeartbeatLoop {
     /// What is told from now on, of the looks that this host takes.
     pub fn listen(&self) -> broadcast::Receiver<HeartbeatTold> {
         self.inner.told.subscribe()

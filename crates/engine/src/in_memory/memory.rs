@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use callboard_protocol::{MemoryId, Remembered};
 
 use crate::memory::{
-    CONVERSATIONS, Crowd, MemoryQuery, MemoryRecord, MemoryRow, MemoryWrite, Seen, next_expiry,
+    CONVERSATIONS, CrowdedMemory, MemoryQuery, MemoryRecord, MemoryRow, MemoryWrite, Seen,
+    next_expiry,
 };
 use crate::store::{Scope, StoreError};
 
@@ -134,7 +135,7 @@ impl Journal {
         visible.map(|(_, record)| record.clone()).collect()
     }
 
-    pub(super) fn crowded(&self, most: u64) -> Vec<Crowd> {
+    pub(super) fn crowded(&self, most: u64) -> Vec<CrowdedMemory> {
         let mut places: BTreeMap<(&Scope, &str, &str), (u64, u64)> = BTreeMap::new();
         for (owner, record) in &self.rows {
             let is_anyones = !record.memory_ref.starts_with(CONVERSATIONS);
@@ -145,13 +146,14 @@ impl Journal {
             }
         }
         let crowded = places.into_iter().filter(|(_, (count, _))| *count > most);
-        let crowd =
-            |((owner, scope_id, memory_ref), (_, newest)): ((&Scope, &str, &str), _)| Crowd {
+        let crowd = |((owner, scope_id, memory_ref), (_, newest)): ((&Scope, &str, &str), _)| {
+            CrowdedMemory {
                 owner: owner.clone(),
                 scope_id: scope_id.to_owned(),
                 memory_ref: memory_ref.to_owned(),
                 newest,
-            };
+            }
+        };
         crowded.map(crowd).collect()
     }
 }

@@ -13,7 +13,7 @@ use super::effects::StoredEffect;
 use super::{InMemoryStore, StoredRun, Tables, index, unknown};
 use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
 use crate::logs::{LogPosition, Window};
-use crate::memory::{Crowd, MemoryQuery, MemoryRecord};
+use crate::memory::{CrowdedMemory, MemoryQuery, MemoryRecord};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
 use crate::roster::{Spent, USAGE};
 use crate::store::{
@@ -216,7 +216,7 @@ impl Store for InMemoryStore {
         Ok(self.tables().journal.history(scope, id))
     }
 
-    async fn crowded_memory(&self, most: u64) -> Result<Vec<Crowd>, StoreError> {
+    async fn crowded_memory(&self, most: u64) -> Result<Vec<CrowdedMemory>, StoreError> {
         Ok(self.tables().journal.crowded(most))
     }
 
@@ -392,7 +392,7 @@ impl Tables {
         }
         self.keep(append.outcome);
         if let Some(waiting) = append.wakes.and_then(|waiting| self.runs.get_mut(&waiting)) {
-            waiting.poke();
+            waiting.request_wake();
         }
         (id, version)
     }

@@ -39,7 +39,7 @@ impl StoredRun {
     }
 
     /// Makes the run due at once, or as soon as its holder gives it back.
-    pub(super) fn poke(&mut self) {
+    pub(super) fn request_wake(&mut self) {
         self.is_poked = !self.head.status.is_terminal();
         if self.holder.is_none() {
             self.rest_until(self.head.wake_at);

@@ -163,9 +163,9 @@ impl Keeper {
 
     /// The run and the key that forbids a second one are written together.
     async fn fire(&self, commitment: &Commitment, now: Timestamp) -> Result<Done, EngineError> {
-        let newborn = self.engine.telling(telling(commitment), now)?;
+        let prepared = self.engine.telling(telling(commitment), now)?;
         let once = only_once(key_of(commitment), now.plus(REMEMBERED));
-        self.engine.bring_up(newborn, Some(once)).await
+        self.engine.persist_and_drive(prepared, Some(once)).await
     }
 
     /// Sleeps and ticks until told to stop. Holds no state worth testing.

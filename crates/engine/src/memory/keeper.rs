@@ -9,8 +9,8 @@ use sha2::{Digest as _, Sha256};
 use callboard_core::{Run, UPKEEP};
 use callboard_protocol::{Owner, Timestamp};
 
-use super::Crowd;
-use crate::directory::Cast;
+use super::CrowdedMemory;
+use crate::directory::AgentBindings;
 use crate::engine::{Done, Engine, EngineError, only_once};
 use crate::order::{Order, Target};
 use crate::store::{Digest, KeyMode, StoreError};
@@ -50,15 +50,15 @@ impl Keeper {
     pub async fn tick(&self, now: Timestamp) -> Result<usize, EngineError> {
         let inner = &self.engine.inner;
         let mut started = 0;
-        for crowd in inner.memory.crowded(CROWDED).await? {
+        for crowded in inner.memory.crowded(CROWDED).await? {
             if started == BATCH {
                 break;
             }
             // Somebody is at it already, or was, and nothing has come in since.
-            if inner.store.outcome(&key_of(&crowd), now).await?.is_some() {
+            if inner.store.outcome(&key_of(&crowded), now).await?.is_some() {
                 continue;
             }
-            match self.tidy(&crowd, now).await {
+            match self.tidy(&crowded, now).await {
                 Ok(_) => started += 1,
                 Err(EngineError::Store(StoreError::AlreadyDone(_))) => {}
                 Err(error) => tracing::warn!(%error, "a place not tidied; trying again"),
@@ -68,20 +68,26 @@ impl Keeper {
     }
 
     /// One run for each state of a place, however many hosts look at it.
-    async fn tidy(&self, crowd: &Crowd, now: Timestamp) -> Result<Done, EngineError> {
+    async fn tidy(&self, crowded: &CrowdedMemory, now: Timestamp) -> Result<Done, EngineError> {
         let engine = &self.engine;
         let inner = &engine.inner;
-        let definition: Arc<str> = Arc::from(definition(crowd).to_string());
+        let definition: Arc<str> = Arc::from(definition(crowded).to_string());
         let (digest, plan) = inner.catalog.plan_of(&definition)?;
-        let order = order(crowd);
+        let order = order(crowded);
         let limits = plan.admit(&order.inputs, &order.configurable, engine.limits())?;
         let run = inner.ids.run_id();
-        let mut birth =
-            order.birth(run, WORKFLOW.into(), digest, Cast::default(), (limits, None), now);
+        let mut birth = order.birth(
+            run,
+            WORKFLOW.into(),
+            digest,
+            AgentBindings::default(),
+            (limits, None),
+            now,
+        );
         birth.memory.as_of = inner.memory.position().await?;
-        let newborn = engine.newborn(Run::new(Arc::new(birth), plan), definition);
-        let once = only_once(key_of(crowd), now.plus(TRIED_AGAIN_AFTER));
-        engine.bring_up(newborn, Some(once)).await
+        let prepared = engine.prepared(Run::new(Arc::new(birth), plan), definition);
+        let once = only_once(key_of(crowded), now.plus(TRIED_AGAIN_AFTER));
+        engine.persist_and_drive(prepared, Some(once)).await
     }
 
     /// Sleeps and ticks until told to stop. Holds no state worth testing.
@@ -101,22 +107,22 @@ impl Keeper {
     }
 }
 
-fn order(crowd: &Crowd) -> Order {
-    let (tenant, workspace) = (crowd.owner.tenant.clone(), crowd.owner.workspace.clone());
+fn order(crowded: &CrowdedMemory) -> Order {
+    let (tenant, workspace) = (crowded.owner.tenant.clone(), crowded.owner.workspace.clone());
     let owner = Owner { tenant, workspace, principal: None };
     Order {
-        scope_id: Some(crowd.scope_id.clone()).filter(|scope_id| !scope_id.is_empty()),
-        ..Order::new(Target::Workflow(WORKFLOW.into()), owner, crowd.owner.mode)
+        scope_id: Some(crowded.scope_id.clone()).filter(|scope_id| !scope_id.is_empty()),
+        ..Order::new(Target::Workflow(WORKFLOW.into()), owner, crowded.owner.mode)
     }
 }
 
 /// First what says the same becomes one, then what is old.
-fn definition(crowd: &Crowd) -> serde_json::Value {
+fn definition(crowded: &CrowdedMemory) -> serde_json::Value {
     let node = |id: &str, action: &str| {
         json!({
             "id": id, "typeId": UPKEEP, "name": id, "position": { "x": 0, "y": 0 },
             "inputs": {},
-            "config": { "memoryAction": action, "memoryRef": crowd.memory_ref, "keep": KEPT },
+            "config": { "memoryAction": action, "memoryRef": crowded.memory_ref, "keep": KEPT },
         })
     };
     json!({
@@ -136,16 +142,16 @@ pub(super) const fn spelt(mode: KeyMode) -> &'static str {
 }
 
 /// Apart from the keys of callers, which are digests of other things.
-fn key_of(crowd: &Crowd) -> Digest {
+fn key_of(crowded: &CrowdedMemory) -> Digest {
     let mut hash = Sha256::new();
     hash.update("callboard:memory-upkeep");
-    let (workspace, newest) = (crowd.owner.workspace.as_ref(), crowd.newest.to_string());
+    let (workspace, newest) = (crowded.owner.workspace.as_ref(), crowded.newest.to_string());
     for part in [
-        crowd.owner.tenant.as_str(),
+        crowded.owner.tenant.as_str(),
         workspace.map_or("", |workspace| workspace.as_str()),
-        spelt(crowd.owner.mode),
-        &crowd.scope_id,
-        &crowd.memory_ref,
+        spelt(crowded.owner.mode),
+        &crowded.scope_id,
+        &crowded.memory_ref,
         &newest,
     ] {
         hash.update([0]);

@@ -9,7 +9,7 @@ use callboard_protocol::{Object, RunId, Timestamp, TriggerSource};
 use super::schedule::{LastTurn, Overlap, Schedule, TurnOutcome};
 use super::scheduler::{Looked, Scheduler};
 use super::turn::{Slot, Turn, turn};
-use crate::engine::{EngineError, Newborn};
+use crate::engine::{EngineError, PreparedRun};
 use crate::fire::Fire;
 use crate::order::{Order, Target};
 use crate::store::{NewRun, StoreError};
@@ -116,13 +116,13 @@ impl Scheduler {
                 note(&mut schedule, slot.at, now, TurnOutcome::Skipped { why: why.to_owned() });
                 self.keep(schedule, now).await
             }
-            Ok(Ok(newborn)) => {
+            Ok(Ok(prepared)) => {
                 // Not before it is sure that another run takes its place.
                 if let (Overlap::Cancel, Some(run)) = (schedule.state.overlap, busy) {
                     let reason = Some("its schedule fired again".to_owned());
                     self.inner.engine.cancel(&schedule.place, &run, reason, None, None).await?;
                 }
-                self.fire(schedule, slot, newborn, now).await
+                self.fire(schedule, slot, prepared, now).await
             }
             // A definition that this build cannot read stays so: it must not keep others from their turn.
             Err(EngineError::Store(error)) if !matches!(error, StoreError::Unreadable { .. }) => {
@@ -142,7 +142,7 @@ impl Scheduler {
         &self,
         schedule: &Schedule,
         slot: Slot,
-    ) -> Result<Result<Newborn, &'static str>, EngineError> {
+    ) -> Result<Result<PreparedRun, &'static str>, EngineError> {
         let fire = self.fire_of(schedule, TriggerSource::Schedule).await?;
         if let Some(why) = fire.refusal() {
             return Ok(Err(why));
@@ -151,17 +151,17 @@ impl Scheduler {
         if let Fire::For(acting) = fire {
             order.acting = Some(*acting);
         }
-        self.inner.engine.conceive(order).await.map(Ok)
+        self.inner.engine.prepare(order).await.map(Ok)
     }
 
     async fn fire(
         &self,
         mut schedule: Schedule,
         slot: Slot,
-        newborn: Newborn,
+        prepared: PreparedRun,
         now: Timestamp,
     ) -> Result<Option<RunId>, EngineError> {
-        let id = newborn.run.id().clone();
+        let id = prepared.run.id().clone();
         schedule.state.last_run = Some(id.clone());
         note(&mut schedule, slot.at, now, TurnOutcome::Fired { run: id.clone() });
         let schedule = rested(schedule, now);
@@ -169,7 +169,7 @@ impl Scheduler {
         let write = move |record: Box<NewRun>| async move {
             schedules.advance_schedule(schedule, Some((slot.at, *record))).await
         };
-        self.inner.engine.bring_up_with(newborn, None, write).await?;
+        self.inner.engine.bring_up_with(prepared, None, write).await?;
         metrics::counter!("callboard_schedule_fires_total").increment(1);
         Ok(Some(id))
     }

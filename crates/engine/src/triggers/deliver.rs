@@ -8,13 +8,13 @@ use callboard_protocol::{
     Object, RunId, StateReason, SubscriptionState, Timestamp, TriggerEvent, TriggerSource, hex,
 };
 
-use super::bridge::{Bridge, BridgeError};
 use super::delivery::{DeadReason, InboundDelivery, InboundState};
+use super::ingest::{TriggerError, TriggerIngest};
 use super::records::Keeping;
 use super::signature::{SignatureError, Signed, is_id, verify};
 use super::subscription::{Subscription, Verification};
 use super::tell;
-use crate::engine::{EngineError, Newborn};
+use crate::engine::{EngineError, PreparedRun};
 use crate::fire::Fire;
 use crate::order::{Order, Target};
 use crate::store::{NewRun, StoreError};
@@ -50,7 +50,7 @@ pub enum Delivery {
 
 /// What an attempt came to, short of the machine misbehaving.
 pub(super) enum Attempted {
-    Run(Box<Newborn>),
+    Run(Box<PreparedRun>),
     /// The reason, in words that hold nothing of the content.
     NotYet(String),
     /// The workflow's inputs are not to be had from it. The reason is of the same kind.
@@ -61,17 +61,17 @@ pub(super) enum Attempted {
     Gone,
 }
 
-impl Bridge {
+impl TriggerIngest {
     /// The subscription that takes posts under this id. Nothing is believed yet.
-    pub async fn door(&self, id: &str) -> Result<Subscription, BridgeError> {
+    pub async fn door(&self, id: &str) -> Result<Subscription, TriggerError> {
         let opened = self.inner.triggers.open_subscription(id).await?;
-        let (subscription, _) = opened.ok_or(BridgeError::Unknown)?;
+        let (subscription, _) = opened.ok_or(TriggerError::Unknown)?;
         match subscription.source {
             TriggerSource::Webhook | TriggerSource::Form | TriggerSource::Email => Ok(subscription),
             TriggerSource::Queue
             | TriggerSource::Schedule
             | TriggerSource::Heartbeat
-            | TriggerSource::Manual => Err(BridgeError::Unknown),
+            | TriggerSource::Manual => Err(TriggerError::Unknown),
         }
     }
 
@@ -82,9 +82,9 @@ impl Bridge {
         id: &str,
         signed: Option<Signed<'_>>,
         body: &[u8],
-    ) -> Result<(Subscription, Result<bool, SignatureError>), BridgeError> {
+    ) -> Result<(Subscription, Result<bool, SignatureError>), TriggerError> {
         let opened = self.inner.triggers.open_subscription(id).await?;
-        let (subscription, secrets) = opened.ok_or(BridgeError::Unknown)?;
+        let (subscription, secrets) = opened.ok_or(TriggerError::Unknown)?;
         let verdict = match signed {
             Some(signed) => verify(signed, body, &secrets, self.now()),
             None => Err(SignatureError::Malformed),
@@ -113,7 +113,7 @@ impl Bridge {
         &self,
         subscription: Subscription,
         incoming: Incoming,
-    ) -> Result<Delivery, BridgeError> {
+    ) -> Result<Delivery, TriggerError> {
         let known = incoming.event_id.as_ref().filter(|_| subscription.body.dedup);
         let key = dedup_key(&subscription.id, known.unwrap_or(&incoming.id));
         self.deliver_under(subscription, incoming, key).await
@@ -125,26 +125,27 @@ impl Bridge {
         subscription: Subscription,
         incoming: Incoming,
         dedup_key: String,
-    ) -> Result<Delivery, BridgeError> {
+    ) -> Result<Delivery, TriggerError> {
         if subscription.state != SubscriptionState::Active {
-            return Err(BridgeError::NotActive(subscription.state));
+            return Err(TriggerError::NotActive(subscription.state));
         }
         let now = self.now();
         let mut event = incoming.event;
         event.dedup_key = subscription.body.dedup.then(|| dedup_key.clone());
         let mut delivery = InboundDelivery::new(&subscription, incoming.id, dedup_key, &event, now);
         match self.attempt(&subscription, &delivery).await? {
-            Attempted::Run(newborn) => {
-                delivery.state = InboundState::Delivered { run: newborn.run.id().clone(), at: now };
+            Attempted::Run(prepared) => {
+                delivery.state =
+                    InboundState::Delivered { run: prepared.run.id().clone(), at: now };
                 // The run keeps what came in.
                 delivery.event = None;
-                let started = Delivery::Started(newborn.run.id().clone());
-                self.keep(delivery, Some(*newborn), started).await
+                let started = Delivery::Started(prepared.run.id().clone());
+                self.keep(delivery, Some(*prepared), started).await
             }
             Attempted::Unfit(why) => {
                 delivery.error = Some(why.clone());
-                let newborn = self.bury(&subscription, &mut delivery, now)?;
-                self.keep(delivery, Some(newborn), Delivery::Unfit(why)).await
+                let prepared = self.bury(&subscription, &mut delivery, now)?;
+                self.keep(delivery, Some(prepared), Delivery::Unfit(why)).await
             }
             Attempted::NotYet(why) => {
                 delivery.error = Some(why);
@@ -153,11 +154,11 @@ impl Bridge {
                 self.inner.wake.notify_one();
                 Ok(kept)
             }
-            Attempted::Paused(why) => Err(BridgeError::Paused(why)),
+            Attempted::Paused(why) => Err(TriggerError::Paused(why)),
             Attempted::Gone => {
                 let (to, reason) = (SubscriptionState::Failed, StateReason::SourceRemoved);
                 let failed = self.move_to(subscription, to, Some(reason)).await?;
-                Err(BridgeError::NotActive(failed.state))
+                Err(TriggerError::NotActive(failed.state))
             }
         }
     }
@@ -165,11 +166,11 @@ impl Bridge {
     async fn keep(
         &self,
         delivery: InboundDelivery,
-        newborn: Option<Newborn>,
+        prepared: Option<PreparedRun>,
         new: Delivery,
-    ) -> Result<Delivery, BridgeError> {
+    ) -> Result<Delivery, TriggerError> {
         let triggers = self.inner.triggers.clone();
-        let Some(newborn) = newborn else {
+        let Some(prepared) = prepared else {
             return told(triggers.keep_delivery(delivery, None).await?, new);
         };
         let (sender, kept) = tokio::sync::oneshot::channel();
@@ -182,7 +183,7 @@ impl Bridge {
             let what = "the delivery".to_owned();
             if is_new { Ok(()) } else { Err(StoreError::Moved { what }) }
         };
-        match self.inner.engine.bring_up_with(newborn, None, write).await {
+        match self.inner.engine.bring_up_with(prepared, None, write).await {
             Ok(_) | Err(StoreError::Moved { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -196,7 +197,7 @@ impl Bridge {
         subscription: &Subscription,
         delivery: &mut InboundDelivery,
         now: Timestamp,
-    ) -> Result<Newborn, BridgeError> {
+    ) -> Result<PreparedRun, TriggerError> {
         delivery.state = InboundState::Dead { reason: DeadReason::RetriesExhausted, at: now };
         metrics::counter!("callboard_trigger_dead_letters_total").increment(1);
         Ok(self.inner.engine.telling(tell::unfit(subscription, delivery), now)?)
@@ -207,7 +208,7 @@ impl Bridge {
         &self,
         subscription: &Subscription,
         delivery: &InboundDelivery,
-    ) -> Result<Attempted, BridgeError> {
+    ) -> Result<Attempted, TriggerError> {
         let engine = &self.inner.engine;
         let event = delivery.event.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let Some(event): Option<Object> = event else {
@@ -234,7 +235,7 @@ impl Bridge {
             birth.from_outside = true;
         };
         match engine.conceive_with(order, delivered).await {
-            Ok(newborn) => Ok(Attempted::Run(Box::new(newborn))),
+            Ok(prepared) => Ok(Attempted::Run(Box::new(prepared))),
             Err(EngineError::Store(error)) => Err(error.into()),
             Err(EngineError::Inadmissible(error)) if error.path.starts_with("inputs.") => {
                 Ok(Attempted::Unfit(error.to_string()))
@@ -249,26 +250,26 @@ impl Bridge {
         scope: &crate::store::Scope,
         subscription: &str,
         id: &str,
-    ) -> Result<RunId, BridgeError> {
+    ) -> Result<RunId, TriggerError> {
         let subscription = self.find(scope, subscription).await?;
         let found = self.inner.triggers.dead_letter(scope, &subscription.id, id).await?;
         let found = found.filter(|letter| letter.event.is_some());
-        let mut delivery = found.ok_or(BridgeError::UnknownLetter)?;
+        let mut delivery = found.ok_or(TriggerError::UnknownLetter)?;
         delivery.attempts += 1;
-        let newborn = match self.attempt(&subscription, &delivery).await? {
-            Attempted::Run(newborn) => *newborn,
+        let prepared = match self.attempt(&subscription, &delivery).await? {
+            Attempted::Run(prepared) => *prepared,
             Attempted::NotYet(why) | Attempted::Unfit(why) => {
-                return Err(BridgeError::NotYet(why));
+                return Err(TriggerError::NotYet(why));
             }
-            Attempted::Paused(why) => return Err(BridgeError::Paused(why)),
-            Attempted::Gone => return Err(BridgeError::NotActive(SubscriptionState::Failed)),
+            Attempted::Paused(why) => return Err(TriggerError::Paused(why)),
+            Attempted::Gone => return Err(TriggerError::NotActive(SubscriptionState::Failed)),
         };
-        let run = newborn.run.id().clone();
+        let run = prepared.run.id().clone();
         let (triggers, now) = (self.inner.triggers.clone(), self.now());
         let write = move |record: Box<NewRun>| async move {
             triggers.redeliver(&delivery, now, *record).await
         };
-        self.inner.engine.bring_up_with(newborn, None, write).await?;
+        self.inner.engine.bring_up_with(prepared, None, write).await?;
         Ok(run)
     }
 
@@ -277,24 +278,24 @@ impl Bridge {
         &self,
         delivery: InboundDelivery,
         expected: u64,
-        newborn: Option<Newborn>,
+        prepared: Option<PreparedRun>,
     ) -> Result<(), StoreError> {
         let triggers = self.inner.triggers.clone();
-        let Some(newborn) = newborn else {
+        let Some(prepared) = prepared else {
             return triggers.settle_delivery(&delivery, expected, None).await;
         };
         let write = move |record: Box<NewRun>| async move {
             triggers.settle_delivery(&delivery, expected, Some(*record)).await
         };
-        self.inner.engine.bring_up_with(newborn, None, write).await.map(drop)
+        self.inner.engine.bring_up_with(prepared, None, write).await.map(drop)
     }
 }
 
 /// What the caller is told of what was kept.
-fn told(kept: Keeping, new: Delivery) -> Result<Delivery, BridgeError> {
+fn told(kept: Keeping, new: Delivery) -> Result<Delivery, TriggerError> {
     match kept {
         Keeping::New => Ok(new),
-        Keeping::NotActive(state) => Err(BridgeError::NotActive(state)),
+        Keeping::NotActive(state) => Err(TriggerError::NotActive(state)),
         Keeping::Known(delivery) => Ok(match delivery.state {
             InboundState::Delivered { run, .. } => Delivery::Duplicate(run),
             InboundState::Waiting { .. } => Delivery::Waiting,

@@ -5,9 +5,9 @@ use std::time::Duration;
 use callboard_core::backoff;
 use callboard_protocol::{Backoff, Timestamp};
 
-use super::bridge::{Bridge, BridgeError};
 use super::deliver::Attempted;
 use super::delivery::{DeadReason, InboundDelivery, InboundState};
+use super::ingest::{TriggerError, TriggerIngest};
 use super::subscription::Subscription;
 use super::tell;
 use crate::pace::Pace;
@@ -20,7 +20,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(2);
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
-impl Bridge {
+impl TriggerIngest {
     pub fn start(&self) {
         let this = self.clone();
         self.inner.engine.inner.tasks.spawn(async move {
@@ -39,7 +39,7 @@ impl Bridge {
             let id = delivery.id.clone();
             match Box::pin(self.try_again(delivery, now)).await {
                 // Another host was faster, and that is as good.
-                Ok(()) | Err(BridgeError::Store(StoreError::Moved { .. })) => has_moved = true,
+                Ok(()) | Err(TriggerError::Store(StoreError::Moved { .. })) => has_moved = true,
                 Err(error) => {
                     tracing::warn!(%error, delivery = id, "delivery not tried again; trying later");
                 }
@@ -53,7 +53,7 @@ impl Bridge {
         &self,
         mut delivery: InboundDelivery,
         now: Timestamp,
-    ) -> Result<(), BridgeError> {
+    ) -> Result<(), TriggerError> {
         let opened = self.inner.triggers.open_subscription(&delivery.subscription).await?;
         let Some((subscription, _)) = opened else { return Ok(()) };
         if !subscription.is_active() {
@@ -67,23 +67,24 @@ impl Bridge {
         delivery.attempts += 1;
         let attempted = match self.attempt(&subscription, &delivery).await {
             // A definition that this build cannot read stays so: it must not keep others from their turn.
-            Err(BridgeError::Store(error @ StoreError::Unreadable { .. })) => {
+            Err(TriggerError::Store(error @ StoreError::Unreadable { .. })) => {
                 Attempted::NotYet(error.to_string())
             }
             attempted => attempted?,
         };
         let why = match attempted {
-            Attempted::Run(newborn) => {
-                delivery.state = InboundState::Delivered { run: newborn.run.id().clone(), at: now };
+            Attempted::Run(prepared) => {
+                delivery.state =
+                    InboundState::Delivered { run: prepared.run.id().clone(), at: now };
                 // The run keeps what came in.
                 delivery.event = None;
-                return Ok(self.settle(delivery, expected, Some(*newborn)).await?);
+                return Ok(self.settle(delivery, expected, Some(*prepared)).await?);
             }
             Attempted::NotYet(why) => why,
             Attempted::Unfit(why) => {
                 delivery.error = Some(why);
-                let newborn = self.bury(&subscription, &mut delivery, now)?;
-                return Ok(self.settle(delivery, expected, Some(newborn)).await?);
+                let prepared = self.bury(&subscription, &mut delivery, now)?;
+                return Ok(self.settle(delivery, expected, Some(prepared)).await?);
             }
             Attempted::Paused(why) => {
                 // A pause is no failure: it waits without using up an attempt.
@@ -110,17 +111,17 @@ impl Bridge {
         mut delivery: InboundDelivery,
         expected: u64,
         now: Timestamp,
-    ) -> Result<(), BridgeError> {
+    ) -> Result<(), TriggerError> {
         delivery.state = InboundState::Dead { reason: DeadReason::RetriesExhausted, at: now };
         let telling = tell::given_up(subscription, &delivery);
-        let newborn = self.inner.engine.telling(telling, now)?;
+        let prepared = self.inner.engine.telling(telling, now)?;
         tracing::warn!(subscription = subscription.id, delivery = delivery.id, "delivery given up");
         metrics::counter!("callboard_trigger_dead_letters_total").increment(1);
         let triggers = self.inner.triggers.clone();
         let write = move |record: Box<NewRun>| async move {
             triggers.give_up(&delivery, expected, *record).await
         };
-        self.inner.engine.bring_up_with(newborn, None, write).await?;
+        self.inner.engine.bring_up_with(prepared, None, write).await?;
         Ok(())
     }
 

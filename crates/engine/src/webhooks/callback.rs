@@ -12,8 +12,8 @@ use callboard_protocol::{
 };
 
 use super::circuit::Circuit;
-use super::courier::Courier;
 use super::delivery::{Delivery, TAKEN, YES};
+use super::delivery_loop::DeliveryLoop;
 use super::filter::EventFilter;
 use super::parcel::enclose;
 use super::webhook::{Care, Secret, Webhook};
@@ -153,7 +153,7 @@ struct Way {
     interrupt_token: String,
 }
 
-impl Courier {
+impl DeliveryLoop {
     /// The question as it stands now, with a token of its own; none if it is settled.
     pub(super) async fn pack_callback(
         &self,

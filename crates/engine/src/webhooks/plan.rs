@@ -2,8 +2,8 @@
 
 use callboard_protocol::Timestamp;
 
-use super::courier::Courier;
 use super::delivery::{Plan, Planned};
+use super::delivery_loop::DeliveryLoop;
 use super::webhook::{Care, Webhook};
 use crate::logs::Logged;
 use crate::store::StoreError;
@@ -18,7 +18,7 @@ pub(super) enum Audience {
     Somebody,
 }
 
-impl Courier {
+impl DeliveryLoop {
     /// Makes delivery rows for everything that nobody has planned yet.
     pub(super) async fn plan_due(&self, now: Timestamp) -> Result<Audience, StoreError> {
         loop {

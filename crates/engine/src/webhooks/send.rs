@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use callboard_protocol::Timestamp;
 
-use super::courier::Courier;
 use super::delivery::{Delivery, Fate, TakeRequest};
+use super::delivery_loop::DeliveryLoop;
 use super::fate::settle;
 use super::parcel::{WITHIN, pack};
 use crate::deliver::DeliverError;
@@ -27,12 +27,12 @@ enum Sent {
 }
 
 /// One of the places for attempts, given back however the attempt ends.
-struct Seat(Courier);
+struct Seat(DeliveryLoop);
 
 impl Seat {
-    fn take(courier: Courier) -> Self {
-        courier.sending().fetch_add(1, Ordering::Relaxed);
-        Self(courier)
+    fn take(deliveries: DeliveryLoop) -> Self {
+        deliveries.sending().fetch_add(1, Ordering::Relaxed);
+        Self(deliveries)
     }
 }
 
@@ -44,7 +44,7 @@ impl Drop for Seat {
     }
 }
 
-impl Courier {
+impl DeliveryLoop {
     /// Begins every attempt that is due; answers when something becomes due next.
     pub(super) async fn send_due(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         let most = MOST_SENDING.saturating_sub(self.sending().load(Ordering::Relaxed));

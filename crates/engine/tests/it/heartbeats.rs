@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use callboard_engine::{
-    Activities, Filter, Heartbeat, HeartbeatEvent, Heartbeats, InMemoryStore, KeyMode,
-    NewHeartbeat, Observe, ObserveError, Probe, Pulse, Roster, Store,
+    Activities, Filter, Heartbeat, HeartbeatEvent, HeartbeatLoop, Heartbeats, InMemoryStore,
+    KeyMode, NewHeartbeat, Observe, ObserveError, Probe, Roster, Store,
 };
 use callboard_protocol::{
     AgentRosterEntry, HeartbeatSkip, HeartbeatStatus, Object, Owner, Timestamp,
@@ -63,7 +63,7 @@ impl World {
         Self { store, clock: SimClock::new(), outside: Arc::default() }
     }
 
-    fn host(&self, name: &str, fate: Fate) -> Pulse {
+    fn host(&self, name: &str, fate: Fate) -> HeartbeatLoop {
         let store = doomed_store(self.store.clone(), fate);
         let definition = |id: &str, kind: &str, inputs: serde_json::Value| {
             json!({
@@ -87,7 +87,7 @@ impl World {
         let (workflows, clock) = (self.store.clone(), self.clock.clone());
         let shared = Arc::clone(&store) as Arc<dyn Store>;
         let engine = host_with(name, shared, workflows, clock, &definitions, Activities::default());
-        let pulse = Pulse::new(engine, store, Arc::clone(&self.outside) as _);
+        let pulse = HeartbeatLoop::new(engine, store, Arc::clone(&self.outside) as _);
         pulse.start();
         pulse
     }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use callboard_core::{AgentFact, Fact, Outcome, Question, RetryClass, SecretText};
 use callboard_engine::{
-    Activities, Activity, Call, Effect, Engine, InMemoryStore, KeyMode, OnUnknown, Once, Recorded,
-    Scope, Secrets, Stumble,
+    Activities, Activity, Call, CallFailure, Effect, Engine, InMemoryStore, KeyMode, OnUnknown,
+    Once, Recorded, Scope, Secrets,
 };
 use callboard_protocol::{ChunkMeta, Failure, InterruptKind, Object, RunId};
 
@@ -27,7 +27,7 @@ impl Activity for Gossip {
         let secret = match call.secret(&name).await {
             Ok(secret) => secret.reveal().to_owned(),
             Err(error) => {
-                let Stumble { failure, class } = error.into();
+                let CallFailure { failure, class } = error.into();
                 return Outcome::Failed { failure, class };
             }
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callboard_core::{Birth, Head};
 use callboard_engine::{
-    Activities, Append, Batch, BridgeError, NewRun, Row, Store, TriggerDelivery, Triggers,
+    Activities, Append, Batch, NewRun, Row, Store, TriggerDelivery, TriggerError, Triggers,
 };
 use callboard_protocol::{RunId, RunStatus, SubscriptionState, Timestamp};
 use serde_json::{Value, json};
@@ -188,17 +188,17 @@ async fn what_cannot_start_is_tried_as_often_as_agreed_and_then_given_up_with_it
         assert_eq!(kinds, expected);
         // It is terminal: nothing comes in, and nobody resumes it.
         let late = put(&host, &found, "b", json!(2)).await;
-        assert!(matches!(late, Err(BridgeError::NotActive(_))), "{late:?}");
+        assert!(matches!(late, Err(TriggerError::NotActive(_))), "{late:?}");
         let resumed = host.set_state(&scope(), &found.id, SubscriptionState::Active).await;
-        assert!(matches!(resumed, Err(BridgeError::GivenUp)), "{resumed:?}");
+        assert!(matches!(resumed, Err(TriggerError::GivenUp)), "{resumed:?}");
         // But a person can play the letter again once its workflow is back.
         let too_soon = host.replay(&scope(), &found.id, &letters[0].id).await;
-        assert!(matches!(too_soon, Err(BridgeError::NotYet(_))), "{too_soon:?}");
+        assert!(matches!(too_soon, Err(TriggerError::NotYet(_))), "{too_soon:?}");
         world.register("passing").await;
         let run = host.replay(&scope(), &found.id, &letters[0].id).await.unwrap();
         ended(&world.store, &run).await;
         let twice = host.replay(&scope(), &found.id, &letters[0].id).await;
-        assert!(matches!(twice, Err(BridgeError::UnknownLetter)), "{twice:?}");
+        assert!(matches!(twice, Err(TriggerError::UnknownLetter)), "{twice:?}");
     }
 }
 
@@ -212,7 +212,7 @@ async fn a_paused_subscription_takes_nothing_and_tells_of_it() {
     // Also for whoever read the subscription before.
     for known in [&paused, &subscription] {
         let refused = put(&host, known, "a", json!(1)).await;
-        assert!(matches!(refused, Err(BridgeError::NotActive(_))), "{refused:?}");
+        assert!(matches!(refused, Err(TriggerError::NotActive(_))), "{refused:?}");
     }
     let resumed =
         host.set_state(&scope(), &subscription.id, SubscriptionState::Active).await.unwrap();

@@ -161,7 +161,7 @@ async fn feeds(
     member: &AgentRosterEntry,
     first_for: &[WorkflowId],
 ) -> Result<Vec<Feed>, Problem> {
-    let mut subscriptions = host.app.bridge.list(&caller.scope).await?;
+    let mut subscriptions = host.app.triggers.list(&caller.scope).await?;
     subscriptions.retain(|known| {
         let is_hers = match &known.roster_id {
             Some(named) => *named == member.roster_id,

@@ -41,7 +41,7 @@ pub(super) async fn create(
             return Err(missing_scope(RESPOND));
         }
         let refused = |error: DeliverError| Problem::invalid_at("callbackUrl", &error.to_string());
-        host.app.courier.admit_callback(url).await.map_err(refused)?;
+        host.app.deliveries.admit_callback(url).await.map_err(refused)?;
     }
     let trace = order.trace.clone();
     let mut span = None;

@@ -52,7 +52,7 @@ pub(super) async fn follow(
     };
     let everything = Everything {
         growth: host.app.engine.growth(),
-        heartbeats: host.app.pulse.listen(),
+        heartbeats: host.app.heartbeats.listen(),
         line: Lifeline::new(host, caller),
         after,
         window: WINDOW,

@@ -102,7 +102,7 @@ pub(super) async fn create(
     }
     // What could never be looked at is refused here, where somebody reads the answer.
     let refused = |error: DeliverError| Problem::invalid_at("url", &error.to_string());
-    host.app.courier.admit_callback(&url).await.map_err(refused)?;
+    host.app.deliveries.admit_callback(&url).await.map_err(refused)?;
     let new = NewHeartbeat {
         id: format!("hb_{}", uuid::Uuid::now_v7().simple()).into(),
         owner: caller.owner(),
@@ -113,7 +113,7 @@ pub(super) async fn create(
         interval_sec,
         enabled,
     };
-    let made = host.app.pulse.add(new).await.map_err(unfit)?;
+    let made = host.app.heartbeats.add(new).await.map_err(unfit)?;
     caller.audit(&made.id, "heartbeat made");
     Answer::json(StatusCode::CREATED, &HeartbeatDoc::from(made))
 }
@@ -124,7 +124,7 @@ pub(super) async fn list(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    let found = host.app.pulse.list(&caller.scope).await?;
+    let found = host.app.heartbeats.list(&caller.scope).await?;
     let heartbeats = found.into_iter().map(HeartbeatDoc::from).collect();
     Answer::json(StatusCode::OK, &HeartbeatList { heartbeats })
 }
@@ -136,7 +136,7 @@ pub(super) async fn read(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    let found = host.app.pulse.find(&caller.scope, &id).await?;
+    let found = host.app.heartbeats.find(&caller.scope, &id).await?;
     let found = found.ok_or_else(|| Problem::no_such("heartbeat"))?;
     Answer::json(StatusCode::OK, &HeartbeatDoc::from(found))
 }
@@ -147,7 +147,8 @@ pub(super) async fn change(
     Named(id): Named<HeartbeatId>,
     Shaped(body): Shaped<ChangeHeartbeat>,
 ) -> Result<Answer, Problem> {
-    let changed = host.app.pulse.enable(&caller.scope, &id, body.enabled).await.map_err(unfit)?;
+    let changed =
+        host.app.heartbeats.enable(&caller.scope, &id, body.enabled).await.map_err(unfit)?;
     caller.audit(&id, "heartbeat changed");
     Answer::json(StatusCode::OK, &HeartbeatDoc::from(changed))
 }
@@ -159,7 +160,7 @@ pub(super) async fn remove(
     uri: Uri,
 ) -> Result<Response, Problem> {
     Parameters::closed(&uri, &[])?;
-    if !host.app.pulse.remove(&caller.scope, &id).await? {
+    if !host.app.heartbeats.remove(&caller.scope, &id).await? {
         return Err(Problem::no_such("heartbeat"));
     }
     caller.audit(&id, "heartbeat removed");

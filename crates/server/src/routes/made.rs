@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use callboard_engine::{
-    BookError, BridgeError, Made, ScheduleChange, ScheduleFilter, Scope, StoreError,
+    BookError, Made, ScheduleChange, ScheduleFilter, Scope, StoreError, TriggerError,
 };
 use callboard_protocol::{
     HeartbeatId, KeyId, Principal, RosterId, ScheduleId, SubscriptionState, WebhookId,
@@ -48,14 +48,14 @@ impl GoesOn {
                 found.schedules.push(schedule.id);
             }
         }
-        for trigger in host.app.bridge.list(&scope).await? {
+        for trigger in host.app.triggers.list(&scope).await? {
             if trigger.state == SubscriptionState::Active
                 && is_made(trigger.body.principal.as_ref())
             {
                 found.triggers.push(trigger.id);
             }
         }
-        for heartbeat in host.app.pulse.list(&scope).await? {
+        for heartbeat in host.app.heartbeats.list(&scope).await? {
             if heartbeat.state.enabled && is_made(heartbeat.state.principal.as_ref()) {
                 found.heartbeats.push(heartbeat.id);
             }
@@ -74,7 +74,7 @@ impl GoesOn {
         for maker in makers {
             noted.extend(host.app.keys.noted_of(scope, maker).await?);
         }
-        for webhook in host.app.courier.list(scope).await? {
+        for webhook in host.app.deliveries.list(scope).await? {
             if noted.contains(&Made::Webhook(webhook.id.clone())) {
                 self.webhooks.push(webhook.id);
             }
@@ -98,7 +98,7 @@ impl GoesOn {
             }
         }
         for id in &self.webhooks {
-            host.app.courier.remove(&scope, id).await?;
+            host.app.deliveries.remove(&scope, id).await?;
         }
         let off = ScheduleChange { enabled: Some(false), ..ScheduleChange::default() };
         for id in &self.schedules {
@@ -108,14 +108,14 @@ impl GoesOn {
             }
         }
         for id in &self.heartbeats {
-            match host.app.pulse.enable(&scope, id, false).await {
+            match host.app.heartbeats.enable(&scope, id, false).await {
                 Ok(_) | Err(BookError::Unknown) => {}
                 Err(error) => return Err(heartbeats::unfit(error)),
             }
         }
         for id in &self.triggers {
-            match host.app.bridge.set_state(&scope, id, SubscriptionState::Paused).await {
-                Ok(_) | Err(BridgeError::Unknown | BridgeError::GivenUp) => {}
+            match host.app.triggers.set_state(&scope, id, SubscriptionState::Paused).await {
+                Ok(_) | Err(TriggerError::Unknown | TriggerError::GivenUp) => {}
                 Err(error) => return Err(triggers::problem(error)),
             }
         }

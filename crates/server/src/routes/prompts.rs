@@ -172,8 +172,8 @@ pub(super) async fn render(
     admit(&caller, body.workspace_id.as_deref())?;
     let reference = PromptRef::read(&body.reference)
         .ok_or_else(|| Problem::new(Code::PromptRefInvalid, "ref: names no prompt"))?;
-    let desk = &host.app.prompts;
-    let template = desk.library.find(&caller.scope, &reference).await.map_err(problem)?;
+    let prompts = &host.app.prompts;
+    let template = prompts.library.find(&caller.scope, &reference).await.map_err(problem)?;
     let trust = match body.content_trust {
         ContentTrust::Trusted => Trust::Trusted,
         ContentTrust::Untrusted => Trust::Untrusted,
@@ -184,7 +184,7 @@ pub(super) async fn render(
         bindings.insert(name, Binding::new(value, Trust::Trusted));
     }
     let composed = compose(&template, &bindings)?;
-    let told = told_of(&[&composed], &String::new().into(), desk.observability);
+    let told = told_of(&[&composed], &String::new().into(), prompts.observability);
     let shown = told.and_then(|told| told.composed);
     let mut rendered = json!({
         "hash": composed.hash(),

@@ -142,7 +142,7 @@ pub(super) async fn dismiss(
         return Err(Problem::no_such("member"));
     }
     host.app.scheduler.redeclare_loaded(&caller.scope.tenant).await?;
-    let left = host.app.bridge.member_left(&caller.scope.tenant, &id).await;
+    let left = host.app.triggers.member_left(&caller.scope.tenant, &id).await;
     left.map_err(triggers::problem)?;
     caller.audit(&id, "member dismissed");
     Ok(StatusCode::NO_CONTENT.into_response())

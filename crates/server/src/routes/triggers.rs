@@ -10,7 +10,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use callboard_engine::{BridgeError, NewSubscription, SigningSecret, Subscription, Verification};
+use callboard_engine::{NewSubscription, SigningSecret, Subscription, TriggerError, Verification};
 use callboard_protocol::{
     Object, RetryPolicy, RosterId, SubscriptionState, TriggerSource, WorkflowId, hex,
 };
@@ -156,7 +156,7 @@ pub(crate) async fn subscribe(
         mapping,
         secret: secret.clone(),
     };
-    let subscription = host.app.bridge.register(new).await.map_err(problem)?;
+    let subscription = host.app.triggers.register(new).await.map_err(problem)?;
     Ok((subscription, secret))
 }
 
@@ -220,7 +220,7 @@ pub(super) async fn list_own(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    let found = host.app.bridge.list(&caller.scope).await?;
+    let found = host.app.triggers.list(&caller.scope).await?;
     let subscriptions: Vec<Value> = found.iter().map(own_document).collect();
     Ok(Answer::of(StatusCode::OK, &json!({ "subscriptions": subscriptions })))
 }
@@ -232,7 +232,7 @@ pub(super) async fn read_own(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    let found = host.app.bridge.find(&caller.scope, &id).await.map_err(problem)?;
+    let found = host.app.triggers.find(&caller.scope, &id).await.map_err(problem)?;
     Ok(Answer::of(StatusCode::OK, &own_document(&found)))
 }
 
@@ -243,17 +243,17 @@ pub(super) async fn remove(
     uri: Uri,
 ) -> Result<Response, Problem> {
     Parameters::closed(&uri, &[])?;
-    let found = host.app.bridge.find(&caller.scope, &id).await.map_err(problem)?;
+    let found = host.app.triggers.find(&caller.scope, &id).await.map_err(problem)?;
     if found.is_work_queue() {
         return Err(Problem::invalid("a member's queue of work goes when the member does"));
     }
-    host.app.bridge.remove(&caller.scope, &id).await.map_err(problem)?;
+    host.app.triggers.remove(&caller.scope, &id).await.map_err(problem)?;
     caller.audit(&id, "trigger subscription removed");
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 pub(super) async fn list(State(host): State<Arc<Host>>, caller: Caller) -> Result<Answer, Problem> {
-    let found = host.app.bridge.list(&caller.scope).await?;
+    let found = host.app.triggers.list(&caller.scope).await?;
     let subscriptions: Vec<_> = found.iter().map(Subscription::document).collect();
     Ok(Answer::of(StatusCode::OK, &json!({ "subscriptions": subscriptions })))
 }
@@ -263,7 +263,7 @@ pub(super) async fn read(
     caller: Caller,
     Named(id): Named<String>,
 ) -> Result<Answer, Problem> {
-    let found = host.app.bridge.find(&caller.scope, &id).await.map_err(problem)?;
+    let found = host.app.triggers.find(&caller.scope, &id).await.map_err(problem)?;
     Ok(Answer::of(StatusCode::OK, &json!({ "subscription": found.document() })))
 }
 
@@ -278,7 +278,7 @@ pub(super) async fn change(
     if !matches!(body.state, SubscriptionState::Active | SubscriptionState::Paused) {
         return Err(Problem::invalid_at("state", "must be active or paused"));
     }
-    let changed = host.app.bridge.set_state(&caller.scope, &id, body.state).await;
+    let changed = host.app.triggers.set_state(&caller.scope, &id, body.state).await;
     let changed = changed.map_err(problem)?;
     host.app.queues.wake();
     caller.audit(&id, "trigger subscription changed");
@@ -290,12 +290,12 @@ pub(super) async fn rotate(
     caller: Caller,
     Named(id): Named<String>,
 ) -> Result<Response, Problem> {
-    let known = host.app.bridge.find(&caller.scope, &id).await.map_err(problem)?;
+    let known = host.app.triggers.find(&caller.scope, &id).await.map_err(problem)?;
     if known.source != TriggerSource::Webhook {
         return Err(Problem::invalid("only webhooks are signed"));
     }
     let secret = make_secret()?;
-    let rotated = host.app.bridge.rotate(&caller.scope, &id, secret.clone()).await;
+    let rotated = host.app.triggers.rotate(&caller.scope, &id, secret.clone()).await;
     let rotated = rotated.map_err(problem)?;
     caller.audit(&id, "signing secret rotated");
     shown_once(StatusCode::OK, &rotated, Some(&secret))
@@ -321,23 +321,23 @@ pub(crate) fn arrival_id() -> String {
     format!("dlv_{}", uuid::Uuid::now_v7().simple())
 }
 
-pub(crate) fn problem(error: BridgeError) -> Problem {
+pub(crate) fn problem(error: TriggerError) -> Problem {
     let message = error.to_string();
     match error {
-        BridgeError::Unknown => Problem::no_such("trigger subscription"),
-        BridgeError::UnknownLetter => Problem::no_such("dead letter"),
-        BridgeError::UnknownWorkflow(id) => {
+        TriggerError::Unknown => Problem::no_such("trigger subscription"),
+        TriggerError::UnknownLetter => Problem::no_such("dead letter"),
+        TriggerError::UnknownWorkflow(id) => {
             Problem::invalid_at("workflowId", &format!("no workflow {:?}", id.as_str()))
         }
-        BridgeError::NotTheirs(why) => Problem::invalid_at("rosterId", why),
-        BridgeError::NotActive(state) => {
+        TriggerError::NotTheirs(why) => Problem::invalid_at("rosterId", why),
+        TriggerError::NotActive(state) => {
             Problem::new(Code::SubscriptionNotActive, message).with("state", state.as_str())
         }
-        BridgeError::Paused(_) | BridgeError::GivenUp => {
+        TriggerError::Paused(_) | TriggerError::GivenUp => {
             Problem::new(Code::SubscriptionNotActive, message)
         }
-        BridgeError::NotYet(_) => Problem::new(Code::NotYetARun, message),
-        BridgeError::Engine(error) => error.into(),
-        BridgeError::Store(error) => error.into(),
+        TriggerError::NotYet(_) => Problem::new(Code::NotYetARun, message),
+        TriggerError::Engine(error) => error.into(),
+        TriggerError::Store(error) => error.into(),
     }
 }

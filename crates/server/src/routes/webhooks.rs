@@ -109,7 +109,7 @@ pub(super) async fn register(
         "eventTypes": registration.events, "createdAt": host.now(),
     });
     host.app.keys.note(&caller, Made::Webhook(registration.id.clone())).await?;
-    host.app.courier.register(caller.scope, registration).await.map_err(problem)?;
+    host.app.deliveries.register(caller.scope, registration).await.map_err(problem)?;
     Ok(shown_once(shown, &secret))
 }
 
@@ -136,7 +136,7 @@ pub(super) async fn remove(
     uri: Uri,
 ) -> Result<Response, Problem> {
     check_tenant(&caller, Parameters::open(&uri)?.get("tenantId"))?;
-    match host.app.courier.remove(&caller.scope, &id).await? {
+    match host.app.deliveries.remove(&caller.scope, &id).await? {
         true => Ok(StatusCode::NO_CONTENT.into_response()),
         false => Err(no_such_webhook()),
     }
@@ -159,7 +159,7 @@ pub(super) async fn list(
     uri: Uri,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    let webhooks = host.app.courier.list(&caller.scope).await?;
+    let webhooks = host.app.deliveries.list(&caller.scope).await?;
     let webhooks = webhooks.into_iter().map(|webhook| line(webhook, host.now())).collect();
     Answer::json(StatusCode::OK, &WebhookList { webhooks })
 }
@@ -194,7 +194,7 @@ pub(super) async fn dead_letters(
 ) -> Result<Answer, Problem> {
     let query = Parameters::closed(&uri, &["limit"])?;
     let size = PageSize::read(&query)?;
-    let letters = host.app.courier.dead_letters(&caller.scope, &id, size.get()).await?;
+    let letters = host.app.deliveries.dead_letters(&caller.scope, &id, size.get()).await?;
     let letters = letters.ok_or_else(no_such_webhook)?;
     let dead_letters = letters.into_iter().map(dead_letter).collect();
     Answer::json(StatusCode::OK, &DeadLetterList { dead_letters })

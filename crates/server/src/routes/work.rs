@@ -177,7 +177,7 @@ async fn put_first(
             }
             Err(problem) => return Err(problem),
         };
-    if !host.app.bridge.takes_work(&moved_item.queue).await? {
+    if !host.app.triggers.takes_work(&moved_item.queue).await? {
         return keep(host, waiting(caller, change, "the queue is paused"), status).await;
     }
     let taken = moved_item.change.item.clone();

@@ -1,4 +1,4 @@
-//! `POST /v1/host/sample/heartbeat/tick`: something was seen, and the host's own pulse makes of it what it must.
+//! `POST /v1/host/sample/heartbeat/tick`: something was seen, and the host's own loop makes of it what it must.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(crate) async fn heartbeat(
         clock.sleep_until(clock.now().plus(Duration::from_millis(simulate_slow_ms))).await;
         Ok(observed_state)
     };
-    let beat = host.app.pulse.beat(heartbeat, look).await?;
+    let beat = host.app.heartbeats.beat(heartbeat, look).await?;
     let changed: Vec<_> = beat.changed.into_iter().collect();
     let answer = json!({
         "evaluated": [beat.evaluated],
@@ -60,8 +60,8 @@ pub(super) async fn known(
     id: HeartbeatId,
     workflow: Option<String>,
 ) -> Result<Heartbeat, Problem> {
-    let pulse = &host.app.pulse;
-    if let Some(found) = pulse.find(&caller.scope, &id).await? {
+    let heartbeats = &host.app.heartbeats;
+    if let Some(found) = heartbeats.find(&caller.scope, &id).await? {
         return Ok(found);
     }
     let new = NewHeartbeat {
@@ -74,5 +74,5 @@ pub(super) async fn known(
         interval_sec: 0,
         enabled: false,
     };
-    pulse.add(new).await.map_err(|error| Problem::invalid(error.to_string()))
+    heartbeats.add(new).await.map_err(|error| Problem::invalid(error.to_string()))
 }

@@ -121,22 +121,21 @@ pub(crate) async fn compose_prompt(
     caller: Caller,
     Shaped(body): Shaped<Compose>,
 ) -> Result<Answer, Problem> {
-    let desk = &host.app.prompts;
+    let prompts = &host.app.prompts;
     let reference = PromptRef {
         library_id: None,
         template_id: body.template_id.clone(),
         version: None,
         overrides: Object::new(),
     };
-    let template =
-        desk.library.find(&caller.scope, &reference).await.map_err(|error| {
-            match problem(error) {
-                Problem { code: Code::NotFound, message, .. } => {
-                    Problem::new(Code::TemplateNotFound, message)
-                }
-                other => other,
+    let template = prompts.library.find(&caller.scope, &reference).await.map_err(|error| {
+        match problem(error) {
+            Problem { code: Code::NotFound, message, .. } => {
+                Problem::new(Code::TemplateNotFound, message)
             }
-        })?;
+            other => other,
+        }
+    })?;
     let mut bindings: Bindings = Bindings::new();
     for (name, value) in &body.bindings {
         let trust = match body.binding_trust.get(name).copied().unwrap_or_default() {
@@ -155,7 +154,7 @@ pub(crate) async fn compose_prompt(
     }
     let composed = compose(&template, &bindings)?;
     let level = match body.observability {
-        None => desk.observability,
+        None => prompts.observability,
         Some(Level::Off) => Observability::Off,
         Some(Level::Hashed) => Observability::Hashed,
         Some(Level::Full) => Observability::Full,

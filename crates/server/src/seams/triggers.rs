@@ -111,7 +111,7 @@ async fn put(
 ) -> Result<TriggerDelivery, Problem> {
     let event = something(subscription, blank(subscription, true, host.now()));
     let incoming = Incoming { id: arrival_id(), event_id: None, event };
-    let (bridge, subscription) = (&host.app.bridge, subscription.clone());
+    let (bridge, subscription) = (&host.app.triggers, subscription.clone());
     let delivered = match dedup_key {
         Some(key) => bridge.deliver_under(subscription, incoming, key).await,
         None => bridge.deliver(subscription, incoming).await,
@@ -143,7 +143,7 @@ async fn exhaust(host: &Host, caller: &Caller, source: TriggerSource) -> Result<
     put(host, &subscription, None).await?;
     // The loop would come to it; the suite does not wait.
     for _ in 0..3 {
-        host.app.bridge.tick(host.now()).await?;
+        host.app.triggers.tick(host.now()).await?;
     }
     let filter = callboard_engine::Filter {
         workflow: Some("callboard-trigger".into()),
@@ -197,7 +197,7 @@ pub(crate) async fn trigger_ingest(
     let points_outside = body.contains("\"url\"");
     let verification = Some(post.verification.unwrap_or(unasked));
     let subscription = made(&host, &caller, source, &workflow, verification).await?;
-    let (bridge, arrival) = (&host.app.bridge, arrival_id());
+    let (bridge, arrival) = (&host.app.triggers, arrival_id());
     let body = body.as_bytes();
     let believed = bridge.authenticate(&subscription.id, None, body).await;
     let (subscription, verdict) = believed.map_err(problem)?;

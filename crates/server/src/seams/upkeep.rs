@@ -192,9 +192,9 @@ async fn change(host: &Host, caller: &Caller, heartbeat: HeartbeatId) -> Result<
     for seen in ["draft", "signed"] {
         let watched = known(host, caller, heartbeat.clone(), Some(WATCHER.to_owned())).await?;
         let state = Object::from_iter([("contract".to_owned(), seen.into())]);
-        host.app.pulse.beat(watched, async move { Ok(state) }).await?;
+        host.app.heartbeats.beat(watched, async move { Ok(state) }).await?;
     }
-    host.app.pulse.remove(&caller.scope, &heartbeat).await?;
+    host.app.heartbeats.remove(&caller.scope, &heartbeat).await?;
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use axum::http::{Method, Request};
 use callboard_agents::{
     AgentDirectory, AgentDispatch, AgentRegistry, Contracts, Fetch, FolderRegistry, Granted,
     Grants, Installed, LiveAgents, LiveSettings, MockAi, ModelTable, Models, NoCodingAgents,
-    Observability, Policy, PriceTable, PromptDesk, PromptLibrary, SigningKey, StructuredOutput,
+    Observability, Policy, PriceTable, PromptLibrary, PromptResolver, SigningKey, StructuredOutput,
     TrustedKey, TrustedKeys, built_in_prompts,
 };
 use callboard_backends::{
@@ -22,9 +22,9 @@ use callboard_backends::{
 use callboard_conformance as conformance;
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
-    Activities, Activity, Annotations, Bridge, Catalog, Courier, Deployments, DrivingLimits,
-    Engine, Envelopes, InMemoryStore, KeyMode, Options, Parts, Pulse, Queues, RandomIds, Scheduler,
-    Secrets,
+    Activities, Activity, Annotations, Catalog, DeliveryLoop, Deployments, DrivingLimits, Engine,
+    Envelopes, HeartbeatLoop, InMemoryStore, KeyMode, Options, Parts, Queues, RandomIds, Scheduler,
+    Secrets, TriggerIngest,
 };
 use callboard_protocol::{Owner, Principal, Tenant, Timestamp};
 use callboard_server::{
@@ -130,11 +130,11 @@ impl TestHost {
         let agents = agents(setup.packs).await;
         let memory = Arc::new(InMemoryStore::new());
         let mock = (setup.seams == TestSeams::On).then(MockAi::default);
-        let desk = desk(&memory, &agents, setup.seams);
+        let prompt_resolver = prompt_resolver(&memory, &agents, setup.seams);
         let live = setup.is_live.then_some(&setup.tools);
-        let (performers, mock_ai) = (performers(&agents, &desk, live), mock.as_ref());
+        let (performers, mock_ai) = (performers(&agents, &prompt_resolver, live), mock.as_ref());
         let loaded = (&*setup.workflows, setup.limits);
-        let engine = engine(&store, performers, &agents, &desk, mock_ai, loaded);
+        let engine = engine(&store, performers, &agents, &prompt_resolver, mock_ai, loaded);
         engine.start();
         let configured = setup.keys.iter().map(|key| key.parse().expect("a key")).collect();
         let ring = KeyRing::load(Arc::clone(&store) as _, configured, setup.test_keys).await;
@@ -143,30 +143,30 @@ impl TestHost {
         let egress = Arc::new(Egress::new(setup.reach, Arc::new(SystemLookup)));
         let links = Links::new(Arc::clone(&store) as _);
         let signer = Arc::new(links.clone());
-        let courier = Courier::new(engine.clone(), Arc::clone(&store) as _, egress, signer);
-        courier.start();
+        let deliveries = DeliveryLoop::new(engine.clone(), Arc::clone(&store) as _, egress, signer);
+        deliveries.start();
         let scheduler = Scheduler::new(engine.clone(), Arc::clone(&store) as _);
         let owner = Owner { tenant: "default".into(), workspace: None, principal: None };
         scheduler.declare_loaded(owner, KeyMode::Live).await.expect("loaded schedules are kept");
         scheduler.start();
-        let bridge = Bridge::new(engine.clone(), Arc::clone(&store) as _);
-        bridge.start();
+        let triggers = TriggerIngest::new(engine.clone(), Arc::clone(&store) as _);
+        triggers.start();
         let queues = Queues::new(engine.clone());
         queues.start();
         let eyes = Arc::new(Egress::new(setup.reach, Arc::new(SystemLookup)));
-        let pulse = Pulse::new(engine.clone(), store.inner(), eyes);
-        pulse.start();
+        let heartbeats = HeartbeatLoop::new(engine.clone(), store.inner(), eyes);
+        heartbeats.start();
         let app = App {
-            pulse,
+            heartbeats,
             engine: engine.clone(),
-            courier,
+            deliveries,
             scheduler,
-            bridge,
+            triggers,
             queues,
             keys: keys.clone(),
             agents,
             deployments: Deployments::new(Arc::clone(&store) as _),
-            prompts: desk,
+            prompts: prompt_resolver,
             envelopes: Envelopes::new(memory),
             mock,
             logs: store.inner(),
@@ -262,7 +262,11 @@ async fn agents(loaded: Vec<Installed>) -> Arc<AgentRegistry> {
     Arc::new(opened.expect("the packs load").0)
 }
 
-fn desk(memory: &Arc<InMemoryStore>, agents: &Arc<AgentRegistry>, seams: TestSeams) -> PromptDesk {
+fn prompt_resolver(
+    memory: &Arc<InMemoryStore>,
+    agents: &Arc<AgentRegistry>,
+    seams: TestSeams,
+) -> PromptResolver {
     let mut templates = built_in_prompts();
     let mut observability = Observability::Hashed;
     if seams == TestSeams::On {
@@ -271,7 +275,7 @@ fn desk(memory: &Arc<InMemoryStore>, agents: &Arc<AgentRegistry>, seams: TestSea
     }
     let library = PromptLibrary::new(Arc::clone(memory) as _, templates);
     let library = library.with_packs(Arc::clone(agents));
-    PromptDesk { library, agents: Arc::clone(agents), observability }
+    PromptResolver { library, agents: Arc::clone(agents), observability }
 }
 
 /// Holds every scope: what tools ask for is not what these tests are about.
@@ -287,7 +291,7 @@ impl Grants for Everything {
 
 fn performers(
     agents: &Arc<AgentRegistry>,
-    desk: &PromptDesk,
+    prompt_resolver: &PromptResolver,
     live: Option<&Tools>,
 ) -> Arc<dyn Activity> {
     let Some(tools) = live else {
@@ -302,7 +306,7 @@ fn performers(
         toolbox: Arc::clone(&tools.toolbox),
         hooks: Arc::clone(&tools.hooks),
         grants: Arc::new(Everything),
-        desk: desk.clone(),
+        prompt_resolver: prompt_resolver.clone(),
         settings: LiveSettings { read_task: conformance::read_task, ..LiveSettings::default() },
         contracts: Contracts::default(),
     })
@@ -312,7 +316,7 @@ fn engine(
     store: &Arc<FlakyStore>,
     performers: Arc<dyn Activity>,
     agents: &Arc<AgentRegistry>,
-    desk: &PromptDesk,
+    prompt_resolver: &PromptResolver,
     mock: Option<&MockAi>,
     (loaded, limits): (&[Value], HostLimits),
 ) -> Engine {
@@ -327,7 +331,7 @@ fn engine(
         models: Arc::new(models),
         table,
         prices: PriceTable::default(),
-        desk: desk.clone(),
+        prompt_resolver: prompt_resolver.clone(),
         required: Vec::new(),
     };
     let mut catalog = Catalog::new(Arc::clone(store) as _, ConformanceNodes::Off);
@@ -340,7 +344,10 @@ fn engine(
         activities: Activities::default()
             .with("core.ai.callPrompt", Arc::new(CallPrompt))
             .with("core.ai.structuredOutput", Arc::new(asks))
-            .with("local.sample.demo.mock-ai", Arc::new(conformance::Parrot { desk: desk.clone() }))
+            .with(
+                "local.sample.demo.mock-ai",
+                Arc::new(conformance::Parrot { prompt_resolver: prompt_resolver.clone() }),
+            )
             .with("core.identity", Arc::new(MemoryProbes))
             .with(UPKEEP, Arc::new(MemoryNode))
             .with(FILES, Arc::new(FilesNode))

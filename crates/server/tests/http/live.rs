@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::given::{LIVE, RIVAL, Setup, TestHost};
 use crate::models::{kinds, of};
 
-const SENDER: &str = "vendor.acme.errands.sender";
+const SENDER: &str = "vendor.acme.tasks.sender";
 
 /// An agent that may send off one workflow.
 fn sender() -> Installed {
@@ -21,7 +21,7 @@ fn sender() -> Installed {
         "toolAllowlist": ["openwop:workflow.noop"],
     });
     let manifest = json!({
-        "name": "vendor.acme.errands", "version": "1.0.0", "agents": [agent],
+        "name": "vendor.acme.tasks", "version": "1.0.0", "agents": [agent],
         "engines": { "openwop": ">=1.1.0 <2.0.0" },
         "runtime": { "language": "remote", "entry": "pack.json" },
     });

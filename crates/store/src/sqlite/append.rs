@@ -78,7 +78,7 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Faul
         create::create(db, child)?;
     }
     if let Some(waiting) = &append.wakes {
-        poke(db, waiting)?;
+        request_wake(db, waiting)?;
     }
     if let Some(interrupts) = &append.interrupts {
         inbox::replace(db, before.id, interrupts)?;
@@ -87,7 +87,7 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Faul
 }
 
 /// Makes a run due at once, or as soon as its holder gives it back.
-fn poke(db: &Connection, run: &RunId) -> Result<(), Fault> {
+fn request_wake(db: &Connection, run: &RunId) -> Result<(), Fault> {
     execute(
         db,
         "UPDATE runs SET wake_requested = 1, wake_at = CASE WHEN holder IS NULL THEN 0 ELSE wake_at END

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use callboard_engine::{
-    BookError, Heartbeats, NewHeartbeat, Observe, ObserveError, Probe, Pulse, Store, StoreError,
+    BookError, HeartbeatLoop, Heartbeats, NewHeartbeat, Observe, ObserveError, Probe, Store,
+    StoreError,
 };
 use callboard_protocol::{Object, Owner};
 
@@ -32,9 +33,9 @@ impl Observe for Outside {
 }
 
 impl Looks {
-    fn pulse(&self, host: &Host) -> Pulse {
+    fn pulse(&self, host: &Host) -> HeartbeatLoop {
         let outside = Arc::new(Outside(Arc::clone(&self.number)));
-        Pulse::new(host.engine.clone(), Arc::clone(&host.store), outside)
+        HeartbeatLoop::new(host.engine.clone(), Arc::clone(&host.store), outside)
     }
 }
 

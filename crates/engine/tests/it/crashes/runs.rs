@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use callboard_core::{Outcome, Resolution, RetryClass, Via};
 use callboard_engine::{
-    Activities, Activity, Call, Effect, Filter, InboxFilter, OnUnknown, Once, OnceError, Store,
-    Stumble, Sweeper,
+    Activities, Activity, Call, CallFailure, Effect, Filter, InboxFilter, OnUnknown, Once,
+    OnceError, Store, Sweeper,
 };
 use callboard_protocol::{Failure, Object};
 
@@ -106,7 +106,7 @@ impl Activity for Caller {
             };
             let make = |_: Once| async {
                 match is_first && index == 1 {
-                    true => Err(Stumble {
+                    true => Err(CallFailure {
                         failure: Failure::new("busy", "not now"),
                         class: RetryClass::Retryable,
                     }),

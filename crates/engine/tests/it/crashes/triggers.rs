@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use callboard_engine::{
-    Bridge, BridgeError, Incoming, NewSubscription, Store, StoreError, Subscription, Triggers,
-    Verification,
+    Incoming, NewSubscription, Store, StoreError, Subscription, TriggerError, TriggerIngest,
+    Triggers, Verification,
 };
 use callboard_protocol::{
     Backoff, Object, Owner, RetryPolicy, Timestamp, TriggerEvent, TriggerSource,
@@ -23,8 +23,8 @@ fn owner() -> Owner {
     Owner { tenant: scope().tenant, workspace: None, principal: None }
 }
 
-fn bridge(host: &Host) -> Bridge {
-    Bridge::new(host.engine.clone(), Arc::clone(&host.store))
+fn bridge(host: &Host) -> TriggerIngest {
+    TriggerIngest::new(host.engine.clone(), Arc::clone(&host.store))
 }
 
 async fn subscribe(host: &Host, id: &str, workflow: &str) {
@@ -43,7 +43,7 @@ async fn subscribe(host: &Host, id: &str, workflow: &str) {
     };
     match bridge(host).register(new).await {
         // The one that got no answer was kept.
-        Ok(_) | Err(BridgeError::Store(StoreError::Moved { .. })) => {}
+        Ok(_) | Err(TriggerError::Store(StoreError::Moved { .. })) => {}
         Err(error) => panic!("{error}"),
     }
 }
@@ -70,7 +70,7 @@ async fn deliver(host: &Host, over: &str, id: &str) {
     let incoming = Incoming { id: format!("dlv_{id}"), event_id: Some(id.to_owned()), event };
     match bridge(host).deliver(subscription, incoming).await {
         // What got no answer may have been given up with its subscription.
-        Ok(_) | Err(BridgeError::NotActive(_)) => {}
+        Ok(_) | Err(TriggerError::NotActive(_)) => {}
         Err(error) => panic!("{error}"),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use callboard_core::InterruptView;
 use callboard_engine::{
-    Care, Courier, Deliver, DeliverError, Kind, Parcel, Realm, RecordQuery, Registration,
+    Care, Deliver, DeliverError, DeliveryLoop, Kind, Parcel, Realm, RecordQuery, Registration,
     RegistrationError, Scope, Secret, SignCallbacks, Store, StoreError, Webhooks, Within,
 };
 use callboard_protocol::{Object, RunId, Timestamp};
@@ -50,9 +50,9 @@ impl SignCallbacks for Receiver {
     }
 }
 
-fn courier(host: &Host) -> Courier {
+fn courier(host: &Host) -> DeliveryLoop {
     let store = Arc::clone(&host.store);
-    Courier::new(host.engine.clone(), store, Arc::new(Receiver), Arc::new(Receiver))
+    DeliveryLoop::new(host.engine.clone(), store, Arc::new(Receiver), Arc::new(Receiver))
 }
 
 async fn register(host: &Host, id: &str) {

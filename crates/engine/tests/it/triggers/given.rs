@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use callboard_core::ConformanceNodes;
 use callboard_engine::{
-    Activities, Bridge, BridgeError, Catalog, Clock, Filter, InMemoryStore, Incoming,
-    NewSubscription, Store, Subscription, TriggerDelivery, Verification, Workflows,
+    Activities, Catalog, Clock, Filter, InMemoryStore, Incoming, NewSubscription, Store,
+    Subscription, TriggerDelivery, TriggerError, TriggerIngest, Verification, Workflows,
 };
 use callboard_protocol::{
     Backoff, Object, Owner, RetryPolicy, Timestamp, TriggerEvent, TriggerSource,
@@ -30,14 +30,14 @@ impl World {
         Self { store: Arc::new(InMemoryStore::new()), clock: SimClock::new() }
     }
 
-    pub(super) fn host(&self, name: &str, fate: Fate) -> Bridge {
+    pub(super) fn host(&self, name: &str, fate: Fate) -> TriggerIngest {
         let bridge = self.quiet(name, fate);
         bridge.start();
         bridge
     }
 
     /// A bridge whose loop does not run.
-    pub(super) fn quiet(&self, name: &str, fate: Fate) -> Bridge {
+    pub(super) fn quiet(&self, name: &str, fate: Fate) -> TriggerIngest {
         let store = doomed_store(self.store.clone(), fate);
         let definitions = [definition("quick")];
         let engine = host_with(
@@ -48,7 +48,7 @@ impl World {
             &definitions,
             Activities::default(),
         );
-        Bridge::new(engine, store)
+        TriggerIngest::new(engine, store)
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -84,7 +84,11 @@ impl World {
     }
 }
 
-pub(super) async fn subscribe(bridge: &Bridge, workflow: &str, attempts: u32) -> Subscription {
+pub(super) async fn subscribe(
+    bridge: &TriggerIngest,
+    workflow: &str,
+    attempts: u32,
+) -> Subscription {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let new = NewSubscription {
         id: format!("tsub_{}", NEXT.fetch_add(1, Ordering::Relaxed)),
@@ -103,11 +107,11 @@ pub(super) async fn subscribe(bridge: &Bridge, workflow: &str, attempts: u32) ->
 }
 
 pub(super) async fn put(
-    bridge: &Bridge,
+    bridge: &TriggerIngest,
     subscription: &Subscription,
     id: &str,
     payload: Value,
-) -> Result<TriggerDelivery, BridgeError> {
+) -> Result<TriggerDelivery, TriggerError> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let event = TriggerEvent {
         source: TriggerSource::Queue,

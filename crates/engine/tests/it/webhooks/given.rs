@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use callboard_core::InterruptView;
 use callboard_engine::{
-    Care, Clock, Courier, DeadLetter, Deliver, DeliverError, Engine, InMemoryStore, Order, Parcel,
-    Realm, Registration, Scope, Secret, SignCallbacks, Store, StoreError,
+    Care, Clock, DeadLetter, Deliver, DeliverError, DeliveryLoop, Engine, InMemoryStore, Order,
+    Parcel, Realm, Registration, Scope, Secret, SignCallbacks, Store, StoreError,
 };
 use callboard_protocol::{Object, RunId, Timestamp, WebhookId};
 
@@ -130,7 +130,7 @@ impl Deliver for Post {
 pub(super) struct World {
     pub(super) store: Arc<InMemoryStore>,
     pub(super) post: Arc<Post>,
-    pub(super) courier: Courier,
+    pub(super) courier: DeliveryLoop,
     pub(super) engine: Engine,
     clock: Arc<SimClock>,
 }
@@ -175,14 +175,15 @@ impl World {
         let clock = SimClock::new();
         let engine = engine("one", &store, &clock);
         let post = Arc::new(Post::default());
-        let courier = Courier::new(engine.clone(), store.clone(), post.clone(), Arc::new(Plain));
+        let courier =
+            DeliveryLoop::new(engine.clone(), store.clone(), post.clone(), Arc::new(Plain));
         Self { store, post, courier, clock, engine }
     }
 
     /// Another host that delivers, with its own view of the store.
-    pub(super) fn host(&self, name: &str, store: Arc<dyn Store>) -> Courier {
+    pub(super) fn host(&self, name: &str, store: Arc<dyn Store>) -> DeliveryLoop {
         let engine = engine(name, &self.store, &self.clock);
-        let courier = Courier::new(engine, store, self.post.clone(), Arc::new(Plain));
+        let courier = DeliveryLoop::new(engine, store, self.post.clone(), Arc::new(Plain));
         courier.start();
         courier
     }

@@ -77,7 +77,7 @@ pub(in crate::routes) async fn ingest(
     headers: HeaderMap,
     Sent(body): Sent,
 ) -> Result<Response, Problem> {
-    let (signed, arrival, bridge) = (signed(&headers), arrival_id(), &host.app.bridge);
+    let (signed, arrival, bridge) = (signed(&headers), arrival_id(), &host.app.triggers);
     let (subscription, verdict) = bridge.authenticate(&id, signed, &body).await.map_err(problem)?;
     let verified = match verdict {
         Ok(verified) => verified,
@@ -107,7 +107,7 @@ pub(in crate::routes) async fn deliver(
     Shaped(body): Shaped<QueueDelivery>,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    let subscription = host.app.bridge.find(&caller.scope, &id).await.map_err(problem)?;
+    let subscription = host.app.triggers.find(&caller.scope, &id).await.map_err(problem)?;
     if subscription.source != TriggerSource::Queue {
         return Err(Problem::invalid("only queues are delivered to; post to the ingest address"));
     }
@@ -122,7 +122,7 @@ pub(in crate::routes) async fn deliver(
     let event =
         TriggerEvent { queue: Some(body.payload), ..blank(&subscription, true, host.now()) };
     let incoming = Incoming { id: arrival_id(), event_id: Some(body.id), event };
-    let delivered = host.app.bridge.deliver(subscription, incoming).await.map_err(problem)?;
+    let delivered = host.app.triggers.deliver(subscription, incoming).await.map_err(problem)?;
     if let TriggerDelivery::Unfit(why) = &delivered {
         let body = json!({ "outcome": "dead-lettered", "message": why });
         return Ok(Answer::of(StatusCode::OK, &body));

@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use callboard_engine::{Bridge, DeadReason, InboundDelivery, InboundState, Subscription};
+use callboard_engine::{DeadReason, InboundDelivery, InboundState, Subscription, TriggerIngest};
 use callboard_protocol::{
     DeliveryOutcome, StateReason, SubscriptionState, Timestamp, TriggerDeliveryAttempted,
     TriggerSubscriptionStateChanged,
@@ -57,7 +57,7 @@ pub(in crate::routes) async fn dead_letters(
 ) -> Result<Answer, Problem> {
     let query = Parameters::open(&uri)?;
     let size = PageSize::read(&query)?;
-    let bridge = &host.app.bridge;
+    let bridge = &host.app.triggers;
     let subscription = bridge.find(&caller.scope, &id).await.map_err(problem)?;
     let place = |cursor: &str| place_of(&id, cursor);
     let after = query.read("cursor", "a cursor that this page gave", place)?;
@@ -77,7 +77,7 @@ pub(in crate::routes) async fn dead_letters(
 
 fn letter(subscription: &Subscription, delivery: InboundDelivery) -> Option<DeadLetter> {
     let InboundState::Dead { reason, at } = delivery.state else { return None };
-    let kept = Duration::from_secs(u64::from(Bridge::RETENTION_DAYS) * 86_400);
+    let kept = Duration::from_secs(u64::from(TriggerIngest::RETENTION_DAYS) * 86_400);
     // A letter that the workflow could not take left its subscription as it was.
     let ended = subscription.state == SubscriptionState::DeadLettered;
     let state_change = (ended && reason == DeadReason::RetriesExhausted).then(|| {
@@ -124,7 +124,7 @@ pub(in crate::routes) async fn replay(
     caller: Caller,
     Path((subscription, delivery)): Path<(String, String)>,
 ) -> Result<Answer, Problem> {
-    let run = host.app.bridge.replay(&caller.scope, &subscription, &delivery).await;
+    let run = host.app.triggers.replay(&caller.scope, &subscription, &delivery).await;
     let run = run.map_err(problem)?;
     caller.audit(&subscription, "dead letter played again");
     Ok(Answer::of(StatusCode::ACCEPTED, &json!({ "runId": run })))

@@ -6,7 +6,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 use callboard_engine::{
-    CONVERSATIONS, Crowd, KeyMode, MemoryQuery, MemoryRecord, MemorySeen, Place, Scope, words,
+    CONVERSATIONS, CrowdedMemory, KeyMode, MemoryQuery, MemoryRecord, MemorySeen, Place, Scope,
+    words,
 };
 use callboard_protocol::{MemoryId, Remembered, hex};
 
@@ -230,12 +231,12 @@ pub(in crate::sqlite) const CROWDED: &str =
      WHERE superseded_by IS NULL AND expires_at IS NULL AND memory_ref NOT LIKE ?2
      GROUP BY tenant, test, workspace, scope_id, memory_ref HAVING COUNT(*) > ?1";
 
-pub(in crate::sqlite) fn crowded(db: &Connection, most: u64) -> Result<Vec<Crowd>, Fault> {
+pub(in crate::sqlite) fn crowded(db: &Connection, most: u64) -> Result<Vec<CrowdedMemory>, Fault> {
     let mut select = db.prepare_cached(CROWDED)?;
-    let read = |row: &Row<'_>| -> Result<Crowd, Fault> {
+    let read = |row: &Row<'_>| -> Result<CrowdedMemory, Fault> {
         let (tenant, workspace): (String, Option<String>) = (row.get(0)?, row.get(1)?);
         let mode = KeyMode::of(row.get(2)?);
-        Ok(Crowd {
+        Ok(CrowdedMemory {
             owner: Scope { tenant: tenant.into(), workspace: workspace.map(Into::into), mode },
             scope_id: row.get(3)?,
             memory_ref: row.get(4)?,

@@ -13,8 +13,8 @@ const MOST_AT_ONCE: usize = 64;
 
 impl Driver<'_> {
     /// Starts the children that are owed, ends those that must end, and records what is new of the others.
-    pub(super) async fn tend_children(&mut self) -> Result<Option<Left>, EngineError> {
-        self.is_tending = true;
+    pub(super) async fn sync_children(&mut self) -> Result<Option<Left>, EngineError> {
+        self.is_syncing = true;
         let mut left = None;
         while left.is_none() {
             let orders = self.run.child_orders();
@@ -27,7 +27,7 @@ impl Driver<'_> {
             }
             left = self.record_all(steps, Kept::default()).await?;
         }
-        self.is_tending = false;
+        self.is_syncing = false;
         match left {
             Some(left) => Ok(Some(left)),
             None => self.rest(self.engine.inner.clock.now()).await,
@@ -51,7 +51,7 @@ impl Driver<'_> {
         let mut news = Vec::new();
         for (child, _) in moved.take(MOST_AT_ONCE) {
             let heard = self.engine.news_of(&self.run, child).await?;
-            news.extend(heard.map(|heard| Command::Hear(heard).into()));
+            news.extend(heard.map(|heard| Command::UpdateChild(heard).into()));
         }
         Ok(news)
     }
@@ -114,11 +114,11 @@ impl Driver<'_> {
     }
 
     /// Records what is new of the children, for somebody who waits for that.
-    pub(super) async fn hear_children(
+    pub(super) async fn receive_child_updates(
         &mut self,
         heard: oneshot::Sender<()>,
     ) -> Result<Option<Left>, EngineError> {
-        let left = self.tend_children().await?;
+        let left = self.sync_children().await?;
         let _gone = heard.send(());
         Ok(left)
     }

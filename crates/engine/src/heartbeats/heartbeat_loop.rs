@@ -15,7 +15,7 @@ use callboard_protocol::{
 use super::heartbeat::{Evaluation, Heartbeat, Observe, ObserveError};
 use super::stored::Heartbeats;
 use super::tell::{HeartbeatTold, MOST_UNHEARD};
-use crate::engine::{Engine, EngineError, Newborn};
+use crate::engine::{Engine, EngineError, PreparedRun};
 use crate::fire::Fire;
 use crate::order::{Order, Target};
 use crate::pace::Pace;
@@ -36,7 +36,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// Looks when heartbeats say so. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Pulse {
+pub struct HeartbeatLoop {
     pub(super) inner: Arc<Inner>,
 }
 
@@ -58,7 +58,7 @@ pub struct Beat {
     pub run: Option<RunId>,
 }
 
-impl Pulse {
+impl HeartbeatLoop {
     /// Runs on the engine's clock and tasks, and stops with it.
     pub fn new(engine: Engine, store: Arc<dyn Store>, eyes: Arc<dyn Observe>) -> Self {
         let heartbeats = Heartbeats::new(store);
@@ -172,7 +172,7 @@ impl Pulse {
     async fn run_of(
         &self,
         heartbeat: &Heartbeat,
-    ) -> Result<Result<Newborn, HeartbeatSkip>, EngineError> {
+    ) -> Result<Result<PreparedRun, HeartbeatSkip>, EngineError> {
         let engine = &self.inner.engine;
         let (place, member) = (&heartbeat.place, heartbeat.roster_id.as_ref());
         let (workflow, source) = (&heartbeat.workflow, TriggerSource::Heartbeat);
@@ -198,8 +198,8 @@ impl Pulse {
                 heartbeat.place.mode,
             )
         };
-        match engine.conceive(order).await {
-            Ok(newborn) => Ok(Ok(newborn)),
+        match engine.prepare(order).await {
+            Ok(prepared) => Ok(Ok(prepared)),
             Err(error @ EngineError::Store(_)) => Err(error),
             Err(error) => {
                 tracing::warn!(%error, heartbeat = %heartbeat.id, "run of a change not started");
@@ -211,18 +211,18 @@ impl Pulse {
     async fn keep(
         &self,
         mut heartbeat: Heartbeat,
-        newborn: Option<Newborn>,
+        prepared: Option<PreparedRun>,
     ) -> Result<Option<RunId>, EngineError> {
         let heartbeats = self.inner.heartbeats.clone();
-        let Some(newborn) = newborn else {
+        let Some(prepared) = prepared else {
             heartbeats.advance_heartbeat(heartbeat, None).await?;
             return Ok(None);
         };
-        heartbeat.state.last_run = Some(newborn.run.id().clone());
+        heartbeat.state.last_run = Some(prepared.run.id().clone());
         let write = move |record: Box<NewRun>| async move {
             heartbeats.advance_heartbeat(heartbeat, Some(*record)).await
         };
-        Ok(Some(self.inner.engine.bring_up_with(newborn, None, write).await?.run))
+        Ok(Some(self.inner.engine.bring_up_with(prepared, None, write).await?.run))
     }
 }
 

@@ -25,7 +25,7 @@ const OLD_SECRET_LASTS: Duration = Duration::from_secs(86_400);
 
 /// Turns what comes in into runs. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Bridge {
+pub struct TriggerIngest {
     pub(super) inner: Arc<Inner>,
 }
 
@@ -56,7 +56,7 @@ pub struct NewSubscription {
 
 /// Why nothing was made or changed.
 #[derive(Debug, thiserror::Error)]
-pub enum BridgeError {
+pub enum TriggerError {
     #[error("no workflow {0}")]
     UnknownWorkflow(WorkflowId),
     #[error("no such subscription")]
@@ -84,7 +84,7 @@ pub enum BridgeError {
     Store(#[from] StoreError),
 }
 
-impl Bridge {
+impl TriggerIngest {
     /// How many days a dead letter is shown.
     pub const RETENTION_DAYS: u32 = DEAD_LETTER_DAYS;
 
@@ -94,11 +94,11 @@ impl Bridge {
         Self { inner: Arc::new(Inner { engine, triggers, wake: Notify::new() }) }
     }
 
-    pub async fn register(&self, new: NewSubscription) -> Result<Subscription, BridgeError> {
+    pub async fn register(&self, new: NewSubscription) -> Result<Subscription, TriggerError> {
         let engine = &self.inner.engine;
         let place = Scope::of_owner(&new.owner, new.mode);
         if engine.catalog().find(&place, &new.workflow).await?.is_none() {
-            return Err(BridgeError::UnknownWorkflow(new.workflow));
+            return Err(TriggerError::UnknownWorkflow(new.workflow));
         }
         if let Some(member) = &new.roster_id {
             let fire = engine.member_for_fire(
@@ -109,7 +109,7 @@ impl Bridge {
                 Some(new.id.clone()),
             );
             if let fire @ (Fire::NoSuchMember | Fire::NotInPortfolio) = fire.await? {
-                return Err(BridgeError::NotTheirs(fire.refusal().unwrap_or_default()));
+                return Err(TriggerError::NotTheirs(fire.refusal().unwrap_or_default()));
             }
         }
         let now = self.now();
@@ -142,14 +142,14 @@ impl Bridge {
         self.inner.triggers.subscriptions(scope).await
     }
 
-    pub async fn find(&self, scope: &Scope, id: &str) -> Result<Subscription, BridgeError> {
-        self.inner.triggers.subscription(scope, id).await?.ok_or(BridgeError::Unknown)
+    pub async fn find(&self, scope: &Scope, id: &str) -> Result<Subscription, TriggerError> {
+        self.inner.triggers.subscription(scope, id).await?.ok_or(TriggerError::Unknown)
     }
 
     /// Removes a subscription with its dead letters; the runs that it started stay.
-    pub async fn remove(&self, scope: &Scope, id: &str) -> Result<(), BridgeError> {
+    pub async fn remove(&self, scope: &Scope, id: &str) -> Result<(), TriggerError> {
         let was_there = self.inner.triggers.remove_subscription(scope, id).await?;
-        if was_there { Ok(()) } else { Err(BridgeError::Unknown) }
+        if was_there { Ok(()) } else { Err(TriggerError::Unknown) }
     }
 
     /// Whether a member's queue of work takes anything now. One that is not there yet does.
@@ -164,10 +164,10 @@ impl Bridge {
         scope: &Scope,
         id: &str,
         to: SubscriptionState,
-    ) -> Result<Subscription, BridgeError> {
+    ) -> Result<Subscription, TriggerError> {
         let subscription = self.find(scope, id).await?;
         match subscription.state {
-            SubscriptionState::DeadLettered => return Err(BridgeError::GivenUp),
+            SubscriptionState::DeadLettered => return Err(TriggerError::GivenUp),
             state if state == to => return Ok(subscription),
             _ => {}
         }
@@ -179,7 +179,11 @@ impl Bridge {
 
     /// Fails every subscription that names a member who has left. One that is missed here, because the host stopped,
     /// fails at its next delivery.
-    pub async fn member_left(&self, tenant: &Tenant, member: &RosterId) -> Result<(), BridgeError> {
+    pub async fn member_left(
+        &self,
+        tenant: &Tenant,
+        member: &RosterId,
+    ) -> Result<(), TriggerError> {
         for mode in [KeyMode::Live, KeyMode::Test] {
             let everywhere = Scope { tenant: tenant.clone(), workspace: None, mode };
             for subscription in self.inner.triggers.subscriptions(&everywhere).await? {
@@ -202,10 +206,10 @@ impl Bridge {
         mut subscription: Subscription,
         to: SubscriptionState,
         reason: Option<StateReason>,
-    ) -> Result<Subscription, BridgeError> {
+    ) -> Result<Subscription, TriggerError> {
         let now = self.now();
         let telling = tell::moved(&subscription, to, reason);
-        let newborn = self.inner.engine.telling(telling, now)?;
+        let prepared = self.inner.engine.telling(telling, now)?;
         let expected = subscription.version;
         subscription.state = to;
         subscription.version += 1;
@@ -214,7 +218,7 @@ impl Bridge {
         let write = move |record: Box<NewRun>| async move {
             triggers.change_subscription(changed, expected, None, Some(*record)).await
         };
-        self.inner.engine.bring_up_with(newborn, None, write).await?;
+        self.inner.engine.bring_up_with(prepared, None, write).await?;
         Ok(subscription)
     }
 
@@ -224,10 +228,10 @@ impl Bridge {
         scope: &Scope,
         id: &str,
         secret: SigningSecret,
-    ) -> Result<Subscription, BridgeError> {
+    ) -> Result<Subscription, TriggerError> {
         let mut subscription = self.find(scope, id).await?;
         let opened = self.inner.triggers.open_subscription(id).await?;
-        let (_, secrets) = opened.ok_or(BridgeError::Unknown)?;
+        let (_, secrets) = opened.ok_or(TriggerError::Unknown)?;
         let (now, expected) = (self.now(), subscription.version);
         let previous = secrets.current.map(|old| (old, now.plus(OLD_SECRET_LASTS)));
         subscription.body.fingerprint = secret.fingerprint(id);
@@ -246,7 +250,7 @@ impl Bridge {
         id: &str,
         after: Option<(Timestamp, String)>,
         limit: usize,
-    ) -> Result<Vec<InboundDelivery>, BridgeError> {
+    ) -> Result<Vec<InboundDelivery>, TriggerError> {
         self.find(scope, id).await?;
         let since = before(self.now(), DEAD_LETTERS_KEPT);
         Ok(self.inner.triggers.dead_letters(scope, id, since, after, limit).await?)

@@ -1,4 +1,4 @@
-//! The courier: takes registrations, and plans and sends until told to stop.
+//! The delivery loop: takes registrations, and plans and sends until told to stop.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const FORGETS_EVERY: Duration = Duration::from_secs(60);
 
 /// Brings events to those who subscribed to them. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Courier {
+pub struct DeliveryLoop {
     inner: Arc<Inner>,
 }
 
@@ -71,7 +71,7 @@ pub enum RegistrationError {
     Store(#[from] StoreError),
 }
 
-impl Courier {
+impl DeliveryLoop {
     /// Runs on the engine's clock and tasks, and stops with it.
     pub fn new(
         engine: Engine,

@@ -14,12 +14,12 @@ const EACH: usize = 32;
 /// The widest field of a format, whose text may name any.
 const WIDEST_FIELD: usize = 999;
 
-pub(super) struct Purse<'w> {
+pub(super) struct ByteBudget<'w> {
     left: usize,
     work: &'w mut Work,
 }
 
-impl<'w> Purse<'w> {
+impl<'w> ByteBudget<'w> {
     pub(super) fn new(work: &'w mut Work) -> Self {
         Self { left: HEAVIEST, work }
     }

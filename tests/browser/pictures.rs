@@ -126,10 +126,10 @@ async fn look(stage: &Stage, path: &str, size: (u32, u32), scheme: &str, to: &Pa
     Ok(())
 }
 
+/// Makes files, so it does something only where `cargo xtask screenshots` names their folder.
 #[tokio::test]
-#[ignore = "makes files: cargo xtask screenshots"]
 async fn pictures() -> Result<()> {
-    let folder = PathBuf::from(std::env::var_os(FOLDER).context("no folder for the pictures")?);
+    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return Ok(()) };
     let stage = Stage::set().await?.context("no browser")?;
     let morning = work(&stage).await?;
     let Morning { finished, asks, failed, fork, member, queue, schedule } = &morning;

@@ -24,7 +24,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     std::fs::create_dir_all(&folder).with_context(|| format!("{}", folder.display()))?;
     let mut command = Command::new("cargo");
     command.current_dir(&root).args(["test", "--quiet", "--test", "browser", "--"]);
-    command.args(["--ignored", "pictures"]).env("CALLBOARD_SCREENSHOTS", folder.canonicalize()?);
+    command.arg("pictures").env("CALLBOARD_SCREENSHOTS", folder.canonicalize()?);
     command.env("CALLBOARD_TEST_REQUIRE", "browser");
     if options.all.is_some() {
         command.env("CALLBOARD_SCREENSHOTS_ALL", "1");

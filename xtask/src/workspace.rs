@@ -93,7 +93,8 @@ fn member(package: &Value) -> Result<Member> {
     Ok(Member { name, dependencies })
 }
 
-/// A text file of the project, its path relative to the root and with forward slashes.
+/// A text file of the project, its path relative to the root and with forward slashes. Pictures are listed, so that
+/// links to them can be checked, with an empty text.
 #[derive(Debug, Clone)]
 pub(crate) struct TextFile {
     pub(crate) path: String,
@@ -123,9 +124,14 @@ fn walk(root: &Path, folder: &Path, found: &mut Vec<TextFile>) -> Result<()> {
             continue;
         }
         let extension = path.extension().unwrap_or_default().to_string_lossy().into_owned();
-        if TEXT.contains(&extension.as_str()) || path.ends_with(".ci/run") {
+        let is_text = TEXT.contains(&extension.as_str()) || path.ends_with(".ci/run");
+        if is_text || extension == "png" {
             let relative = path.strip_prefix(root)?.to_string_lossy().replace('\\', "/");
-            let text = fs::read_to_string(&path).with_context(|| relative.clone())?;
+            let text = if is_text {
+                fs::read_to_string(&path).with_context(|| relative.clone())?
+            } else {
+                String::new()
+            };
             found.push(TextFile { path: relative, text });
         }
     }

@@ -58,7 +58,7 @@ async fn folders_go_when_nobody_needs_them_and_not_before() {
         run(&world, &host, tenant).await;
     }
     // The newest run stays whatever happens; it is none of these.
-    let last = host.create(order("task", Object::new(), Object::new()), None).await.unwrap().run;
+    let last = host.create(order("errand", Object::new(), Object::new()), None).await.unwrap().run;
     ended(&world.store, &last).await;
     let mut written = owners(&sweeper.workspaces);
     written.sort();

@@ -149,12 +149,20 @@ impl Script {
 }
 
 fn summarise(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
+    let lines = text.lines().filter(|line| !is_marker(line));
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
     let line = words.join(" ");
     match line.char_indices().nth(SUMMARY) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
+}
+
+/// Whether a line only marks where untrusted text begins or ends.
+fn is_marker(line: &str) -> bool {
+    let code = line.strip_prefix("BEGIN ").or_else(|| line.strip_prefix("END "));
+    let is_code = |code: &str| code.len() == 32 && code.bytes().all(|b| b.is_ascii_hexdigit());
+    matches!(line, "<UNTRUSTED>" | "</UNTRUSTED>") || code.is_some_and(is_code)
 }
 
 fn turn(request: &ModelRequest, text: String, stop: StopReason) -> Turn {

@@ -32,6 +32,13 @@ async fn answered(task: &str, schema: Value) -> Value {
 }
 
 #[tokio::test]
+async fn the_markers_of_untrusted_text_are_no_part_of_the_task() {
+    let task = crate::tool::untrusted("Sort the mail");
+    let turn = asked(&request(&task, None)).await;
+    assert_eq!(turn.text, "[scripted] No model was asked. The task was: Sort the mail");
+}
+
+#[tokio::test]
 async fn the_answer_says_that_it_is_scripted_and_what_the_task_was() {
     let request = request("Sort   the\nmail", None);
     let mut deltas = Vec::new();

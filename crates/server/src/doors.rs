@@ -9,7 +9,7 @@ use callboard_engine::{Subscription, Verification};
 use crate::app::Host;
 use crate::extract::Named;
 use crate::load::Place;
-use crate::operations::{Operation, OperationId};
+use crate::operations::{Door, Operation};
 use crate::problem::Problem;
 use crate::rate::{Limited, RateLimit};
 use crate::routes::{interrupts, triggers};
@@ -65,19 +65,19 @@ pub(crate) async fn enter(
     // Looking it up is work for a stranger, too.
     let looking = side.enter(Holder::stranger("unknown"))?;
     let (mut parts, body) = request.into_parts();
-    let holder = match operation.id {
-        OperationId::IngestTrigger => {
+    let holder = match operation.door {
+        Door::Subscription => {
             let Named(id) = Named::<String>::from_request_parts(&mut parts, &()).await?;
             let subscription = host.app.triggers.door(&id).await.map_err(triggers::problem)?;
             host.posts.knock(&subscription)?;
             Holder::door(&subscription.place.tenant, &subscription.id)
         }
-        OperationId::InspectInterrupt | OperationId::AnswerInterrupt => {
+        Door::Interrupt => {
             let Named(token) = Named::<String>::from_request_parts(&mut parts, &()).await?;
             let (link, scope) = interrupts::open_link(host, &token).await?;
             Holder::door(&scope.tenant, link.run_id.as_str())
         }
-        _ => Holder::stranger(operation.name),
+        Door::Anybody => Holder::stranger(operation.name),
     };
     drop(looking);
     Ok((side.enter(holder.clone())?, holder, Request::from_parts(parts, body)))

@@ -42,9 +42,9 @@ pub use in_process::{Caller as InProcessCaller, InProcess, InProcessAnswer, InPr
 pub use keys::{KeyError, KeyRing, KeyText, StaticKey, StaticKeyError, TestKeys};
 pub use metrics::{Metrics, MetricsError};
 pub use observe::Observed;
-pub use operations::{Access, Method, Operation, OperationId, operations};
+pub use operations::{Access, Method, Operation};
 pub use problem::Code;
-pub use routes::{Surface, only_pages, router, with_pages};
+pub use routes::{Surface, only_pages, operations, router, with_pages};
 pub use scopes::{SCOPES, is_scope};
 pub use seams::TestSeams;
 pub use serve::serve;

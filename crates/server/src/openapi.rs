@@ -5,7 +5,8 @@ use axum::http::StatusCode;
 use callboard_protocol::Object;
 use serde_json::{Value, json};
 
-use crate::operations::{Access, BodyNeed, Gives, Media, Operation, Parameter, operations};
+use crate::operations::{Access, BodyNeed, Gives, Media, Operation, Parameter};
+use crate::routes::operations;
 
 /// The component schemas, by hand: they describe the wire, which changes by decision and not by refactoring.
 const SCHEMAS: &str = include_str!("openapi_schemas.json");
@@ -44,7 +45,7 @@ fn describe(operation: &Operation) -> Value {
     parameters.extend(operation.query.iter().map(query_parameter));
     parameters.extend(operation.is_remembered().then(idempotency_key));
     let mut described = json!({
-        "operationId": camel_case(&format!("{:?}", operation.id)),
+        "operationId": operation.id,
         "summary": operation.summary,
         "tags": [tag(operation.path)],
         "parameters": parameters,
@@ -134,11 +135,6 @@ fn tag(path: &str) -> &str {
     let own = path.strip_prefix("/v1/host/callboard/").or_else(|| path.strip_prefix("/v1/"));
     own.filter(|own| !own.starts_with("openapi"))
         .map_or("host", |own| own.split(['/', ':']).next().unwrap_or("host"))
-}
-
-fn camel_case(name: &str) -> String {
-    let mut letters = name.chars();
-    letters.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(letters).collect()
 }
 
 #[cfg(test)]

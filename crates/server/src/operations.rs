@@ -1,225 +1,24 @@
-//! Everything that this host answers, as one table: routes, scopes, idempotency, metrics and OpenAPI read from it.
+//! What a row of the table of operations says. Routes, scopes, idempotency, metrics and OpenAPI read from it.
+//!
+//! A row holds its handler and the names of its schemas, so a new operation is one row in `routes/table` and one handler.
 
-mod agents;
-mod host;
-mod interrupts;
-mod memory;
-mod queries;
-mod roster;
-mod runs;
-mod sources;
-mod webhooks;
-mod workflows;
+use std::sync::{Arc, LazyLock};
 
+use axum::handler::Handler;
 use axum::http::StatusCode;
-use axum::routing::MethodFilter;
+use axum::routing::{MethodFilter, MethodRouter, on};
 
-use agents::AGENTS;
-use host::HOST;
-use interrupts::INTERRUPTS;
-use memory::MEMORY;
-use roster::ROSTER;
-use runs::RUNS;
-use sources::SOURCES;
-use webhooks::WEBHOOKS;
-use workflows::WORKFLOWS;
+use crate::app::Host;
 
-const OK: StatusCode = StatusCode::OK;
-const CREATED: StatusCode = StatusCode::CREATED;
-const ACCEPTED: StatusCode = StatusCode::ACCEPTED;
-const NO_CONTENT: StatusCode = StatusCode::NO_CONTENT;
-
-/// The table, family by family.
-const FAMILIES: [&[Operation]; 9] =
-    [HOST, WORKFLOWS, RUNS, INTERRUPTS, WEBHOOKS, MEMORY, AGENTS, ROSTER, SOURCES];
-
-/// Every row of the table.
-pub fn operations() -> impl Iterator<Item = &'static Operation> {
-    FAMILIES.into_iter().flatten()
-}
-
-/// The name of an operation. The router has a handler for each, or it does not compile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OperationId {
-    ReadDiscovery,
-    ReadScopedDiscovery,
-    ReadOpenApi,
-    CheckHealth,
-    CheckReadiness,
-    ReadMetrics,
-    ReadWorkflow,
-    CreateRun,
-    ReadRun,
-    FollowEvents,
-    PollEvents,
-    CancelRun,
-    BulkCancelRuns,
-    PauseRun,
-    ResumeRun,
-    ForkRun,
-    WriteChannel,
-    ReadAncestry,
-    ReadOrigin,
-    DiffRuns,
-    ReadDebugBundle,
-    ReadArtifact,
-    ListAnnotations,
-    AnnotateRun,
-    ResolveInterrupt,
-    ResolveApproval,
-    InspectInterrupt,
-    AnswerInterrupt,
-    RegisterWebhook,
-    RemoveWebhook,
-    ListWebhooks,
-    ReadDeadLetters,
-    ListInterrupts,
-    RotateLinks,
-    ReadCallbackSecret,
-    ListRuns,
-    ListWorkflows,
-    RegisterWorkflow,
-    ReplaceWorkflow,
-    RemoveWorkflow,
-    WhoAmI,
-    ListKeys,
-    CreateKey,
-    ReadKey,
-    RevokeKey,
-    RotateKey,
-    ListSecrets,
-    PutSecret,
-    RemoveSecret,
-    SeamEvents,
-    SeamDispatch,
-    SeamLiveInvoke,
-    SeamFanOut,
-    SeamPerItem,
-    SeamInstallGate,
-    SeamReset,
-    SeamToggle,
-    SeamWorkflow,
-    SeamVariables,
-    SeamSetVariables,
-    SeamSpans,
-    SeamBundle,
-    SeamConcurrentClaim,
-    SeamOwnedRun,
-    SeamCrossWorkspaceRead,
-    SeamDeployment,
-    SeamToolHooks,
-    SeamSafeFetch,
-    SeamSafeFetchRun,
-    SeamEgress,
-    SeamAuthorize,
-    ListPrompts,
-    CreatePrompt,
-    ReadPrompt,
-    UpdatePrompt,
-    RemovePrompt,
-    RenderPrompt,
-    SeamResolvePrompt,
-    SeamComposePrompt,
-    SeamWrapPrompt,
-    SeamMockProgram,
-    SeamMockBudget,
-    SeamCacheKey,
-    SeamModelGate,
-    SeamAcceptEnvelope,
-    SeamEmitUsage,
-    SeamEmitReliability,
-    SeamExpireSnapshots,
-    SeamMemoryRoundtrip,
-    SeamAgentLoop,
-    SeamAttest,
-    SeamFireCommitment,
-    SeamDistill,
-    SeamCompactMemory,
-    SeamSeedMemory,
-    SeamExhaustRetries,
-    SeamConsolidate,
-    ListMemory,
-    ReadMemory,
-    ReadMemoryHistory,
-    RestoreMemory,
-    ForgetMemory,
-    ListFiles,
-    ReadFile,
-    WriteFile,
-    RemoveFile,
-    SeamWorkspace,
-    SeamScheduling,
-    SeamDeliver,
-    SeamIngest,
-    ListSubscriptions,
-    ReadSubscription,
-    RegisterSubscription,
-    IngestTrigger,
-    ReadTriggerDeadLetters,
-    CreateSubscription,
-    ChangeSubscription,
-    DeliverToQueue,
-    RotateSubscription,
-    ListOwnSubscriptions,
-    ReadOwnSubscription,
-    RemoveSubscription,
-    ReplayDeadLetter,
-    ListAgents,
-    ReadAgent,
-    ListTools,
-    ReadTool,
-    ListDeployments,
-    ChangeDeployment,
-    ListPacks,
-    ExportPacks,
-    SearchPacks,
-    ReadPackManifest,
-    ListInstalledPacks,
-    InstallPack,
-    FetchPack,
-    RemovePack,
-    ListSchedules,
-    CreateSchedule,
-    ReadSchedule,
-    ChangeSchedule,
-    RemoveSchedule,
-    NextFires,
-    RunScheduleNow,
-    ListRoster,
-    ReadMember,
-    ManageRoster,
-    HireMember,
-    ShowMember,
-    ChangeMember,
-    DismissMember,
-    FireMember,
-    SayChat,
-    ReadActivity,
-    ListWork,
-    AddWork,
-    MoveWork,
-    FollowEverything,
-    ReadOrgChart,
-    ReadDepartment,
-    ManageOrgChart,
-    PutOrgChart,
-    ReadBudget,
-    SetBudget,
-    ResetBudget,
-    ListHeartbeats,
-    CreateHeartbeat,
-    ReadHeartbeat,
-    ChangeHeartbeat,
-    RemoveHeartbeat,
-    SeamBudget,
-    SeamHeartbeat,
-    SeamRosterFire,
-}
+/// Rows of one kind, made once.
+pub(crate) type Family = LazyLock<Vec<Operation>>;
 
 /// One row of the table.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Operation {
-    pub id: OperationId,
+    /// Its name in the OpenAPI document.
+    pub id: &'static str,
+    pub(crate) handler: MethodRouter<Arc<Host>>,
     pub method: Method,
     /// As clients write it, verbs with their colon.
     pub path: &'static str,
@@ -227,6 +26,7 @@ pub struct Operation {
     pub name: &'static str,
     pub summary: &'static str,
     pub access: Access,
+    pub(crate) door: Door,
     pub success: StatusCode,
     /// The schema of the body that it takes.
     pub(crate) takes: Option<&'static str>,
@@ -261,6 +61,17 @@ pub enum Access {
     Scope(&'static str),
     /// Needs a key with one of these scopes; which one depends on the body.
     OneOf(&'static [&'static str]),
+}
+
+/// Whose place a request without a key takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// One that all strangers share.
+    Anybody,
+    /// The interrupt's that the link in the path is for.
+    Interrupt,
+    /// The trigger subscription's that stands in the path.
+    Subscription,
 }
 
 /// What a body is.
@@ -350,20 +161,23 @@ impl Operation {
         self.takes.is_some()
     }
 
-    const fn new(
-        id: OperationId,
+    fn new(
+        id: &'static str,
         method: Method,
+        handler: MethodRouter<Arc<Host>>,
         name: &'static str,
         summary: &'static str,
     ) -> Self {
-        let (_, path) = name.split_at(name_split(method));
+        let path = name.split_once(' ').map_or("", |(_, path)| path);
         Self {
             id,
+            handler,
             method,
             path,
             name,
             summary,
             access: Access::Public,
+            door: Door::Anybody,
             success: StatusCode::OK,
             takes: None,
             media: Media::Json,
@@ -374,91 +188,75 @@ impl Operation {
         }
     }
 
-    const fn by_link(mut self) -> Self {
+    pub(crate) fn by_link(mut self, door: Door) -> Self {
         self.access = Access::Link;
+        self.door = door;
         self
     }
 
-    const fn open_to_all(mut self, scope: &'static str) -> Self {
+    pub(crate) fn open_to_all(mut self, scope: &'static str) -> Self {
         self.access = Access::Anyone(scope);
         self
     }
 
-    pub(crate) const fn needs(mut self, scope: &'static str) -> Self {
+    pub(crate) fn needs(mut self, scope: &'static str) -> Self {
         self.access = Access::Scope(scope);
         self
     }
 
-    const fn needs_one_of(mut self, scopes: &'static [&'static str]) -> Self {
+    pub(crate) fn needs_one_of(mut self, scopes: &'static [&'static str]) -> Self {
         self.access = Access::OneOf(scopes);
         self
     }
 
-    pub(crate) const fn takes(mut self, schema: &'static str) -> Self {
+    pub(crate) fn takes(mut self, schema: &'static str) -> Self {
         self.takes = Some(schema);
         self
     }
 
-    const fn takes_archive(mut self) -> Self {
+    pub(crate) fn takes_archive(mut self) -> Self {
         self.media = Media::Archive;
         self.takes("Archive")
     }
 
-    const fn takes_secret(mut self, schema: &'static str) -> Self {
+    pub(crate) fn takes_secret(mut self, schema: &'static str) -> Self {
         self.repetition = Repetition::Harmless;
         self.takes(schema)
     }
 
-    pub(crate) const fn may_take(mut self, schema: &'static str) -> Self {
+    pub(crate) fn may_take(mut self, schema: &'static str) -> Self {
         self.body = BodyNeed::Optional;
         self.takes(schema)
     }
 
-    pub(crate) const fn gives(mut self, success: StatusCode, gives: Gives) -> Self {
+    pub(crate) fn gives(mut self, success: StatusCode, gives: Gives) -> Self {
         self.success = success;
         self.gives = gives;
         self
     }
 
-    const fn query(mut self, query: &'static [Parameter]) -> Self {
+    pub(crate) fn query(mut self, query: &'static [Parameter]) -> Self {
         self.query = query;
         self
     }
 }
 
-/// Where the path begins in `METHOD /path`.
-const fn name_split(method: Method) -> usize {
-    match method {
-        Method::Get | Method::Put => 4,
-        Method::Post => 5,
-        Method::Patch => 6,
-        Method::Delete => 7,
-    }
+/// A row for each method. Its name begins with the method, its handler takes what axum's handlers take.
+macro_rules! rows {
+    ($($function:ident $method:ident),+) => {$(
+        pub(crate) fn $function<T: 'static>(
+            id: &'static str,
+            handler: impl Handler<T, Arc<Host>>,
+            name: &'static str,
+            summary: &'static str,
+        ) -> Operation {
+            let handler = on(Method::$method.filter(), handler);
+            Operation::new(id, Method::$method, handler, name, summary)
+        }
+    )+};
 }
 
-pub(crate) const fn get(id: OperationId, name: &'static str, summary: &'static str) -> Operation {
-    Operation::new(id, Method::Get, name, summary)
-}
-
-pub(crate) const fn post(id: OperationId, name: &'static str, summary: &'static str) -> Operation {
-    Operation::new(id, Method::Post, name, summary)
-}
-
-pub(crate) const fn put(id: OperationId, name: &'static str, summary: &'static str) -> Operation {
-    Operation::new(id, Method::Put, name, summary)
-}
-
-pub(crate) const fn patch(id: OperationId, name: &'static str, summary: &'static str) -> Operation {
-    Operation::new(id, Method::Patch, name, summary)
-}
-
-pub(crate) const fn delete(
-    id: OperationId,
-    name: &'static str,
-    summary: &'static str,
-) -> Operation {
-    Operation::new(id, Method::Delete, name, summary)
-}
+rows!(get Get, post Post, put Put, patch Patch, delete Delete);
 
 pub(crate) const fn parameter(
     name: &'static str,
@@ -466,34 +264,4 @@ pub(crate) const fn parameter(
     summary: &'static str,
 ) -> Parameter {
     Parameter { name, schema, summary }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-    use crate::scopes::SCOPES;
-
-    #[test]
-    fn every_row_is_well_formed() {
-        let mut names = BTreeSet::new();
-        for operation in operations() {
-            assert_eq!(operation.name, format!("{} {}", operation.method.as_str(), operation.path));
-            assert!(operation.path.starts_with('/'), "{}", operation.name);
-            assert!(names.insert(operation.name), "{} twice", operation.name);
-            let scopes = match operation.access {
-                Access::Scope(scope) | Access::Anyone(scope) => vec![scope],
-                Access::OneOf(scopes) => scopes.to_vec(),
-                Access::Public | Access::Link => Vec::new(),
-            };
-            for scope in scopes {
-                assert!(SCOPES.contains(&scope), "{}: {scope}", operation.name);
-            }
-            for parameter in operation.query {
-                let schema = serde_json::from_str::<serde_json::Value>(parameter.schema);
-                assert!(schema.is_ok_and(|schema| schema.is_object()), "{}", parameter.name);
-            }
-        }
-    }
 }

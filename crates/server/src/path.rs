@@ -6,8 +6,8 @@
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, Uri, header};
 
-use crate::operations::operations;
 use crate::problem::Problem;
+use crate::routes::operations;
 
 /// Begins the segment that a verb becomes.
 const VERB_MARK: &str = "/@";

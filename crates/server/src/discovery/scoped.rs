@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::Document;
 use crate::keys::Caller;
-use crate::operations::{Access, operations};
+use crate::operations::Access;
 use crate::problem::Problem;
+use crate::routes::operations;
 
 /// Which operations a family is used by: whoever may use none of them has nothing of it.
 const USED_BY: [(&str, &str); 9] = [

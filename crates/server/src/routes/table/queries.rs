@@ -1,6 +1,6 @@
 //! The query parameters that operations take.
 
-use super::{Parameter, parameter};
+use crate::operations::{Parameter, parameter};
 
 pub(super) const STREAM_QUERY: &[Parameter] = &[
     parameter(

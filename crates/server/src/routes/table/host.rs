@@ -1,0 +1,111 @@
+//! The host itself: what it offers, how it fares, who may use it.
+
+use super::queries::REVOKE_QUERY;
+use super::{CREATED, NO_CONTENT, OK};
+use crate::operations::{Family, Gives, delete, get, post, put};
+use crate::routes::{keys, secrets, status};
+use crate::scopes::SCOPES;
+
+pub(super) static HOST: Family = Family::new(|| {
+    vec![
+        get(
+            "readDiscovery",
+            status::discovery,
+            "GET /.well-known/openwop",
+            "What this host offers",
+        )
+        .gives(OK, Gives::Json("Capabilities")),
+        get(
+            "readScopedDiscovery",
+            status::scoped_discovery,
+            "GET /v1/host/callboard/capabilities",
+            "What this host offers to the caller's key",
+        )
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("Capabilities")),
+        get("readOpenApi", status::openapi, "GET /v1/openapi.json", "This document")
+            .gives(OK, Gives::Json("Object")),
+        get("checkHealth", status::health, "GET /healthz", "Whether the process lives")
+            .gives(OK, Gives::Json("Health")),
+        get("checkReadiness", status::readiness, "GET /readyz", "Whether the host can work")
+            .gives(OK, Gives::Json("Health")),
+        get("readMetrics", status::metrics, "GET /metrics", "Counters as Prometheus text")
+            .gives(OK, Gives::Text),
+        get(
+            "whoAmI",
+            keys::whoami,
+            "GET /v1/host/callboard/whoami",
+            "Read the caller's own key, without its secret: what it is called, \
+             where it lives, what it may",
+        )
+        .needs_one_of(&SCOPES)
+        .gives(OK, Gives::Json("Whoami")),
+        get(
+            "listKeys",
+            keys::list,
+            "GET /v1/host/callboard/keys",
+            "List API keys without their secrets",
+        )
+        .needs("admin")
+        .gives(OK, Gives::Json("KeyList")),
+        post(
+            "createKey",
+            keys::create,
+            "POST /v1/host/callboard/keys",
+            "Make an API key; its secret is shown once",
+        )
+        .needs("admin")
+        .takes("NewKey")
+        .gives(CREATED, Gives::Json("CreatedKey")),
+        get(
+            "readKey",
+            keys::read,
+            "GET /v1/host/callboard/keys/{keyId}",
+            "Read a key, with what it made and would go on without it",
+        )
+        .needs("admin")
+        .gives(OK, Gives::Json("KeyPage")),
+        delete(
+            "revokeKey",
+            keys::revoke,
+            "DELETE /v1/host/callboard/keys/{keyId}",
+            "Revoke a key, its open streams included",
+        )
+        .query(REVOKE_QUERY)
+        .needs("admin")
+        .gives(NO_CONTENT, Gives::Nothing),
+        post(
+            "rotateKey",
+            keys::rotate,
+            "POST /v1/host/callboard/keys/{keyId}/rotate",
+            "Replace a key's secret and revoke the old one",
+        )
+        .needs("admin")
+        .gives(CREATED, Gives::Json("CreatedKey")),
+        get(
+            "listSecrets",
+            secrets::list,
+            "GET /v1/host/callboard/secrets",
+            "List secrets without their values",
+        )
+        .needs("admin")
+        .gives(OK, Gives::Json("SecretList")),
+        put(
+            "putSecret",
+            secrets::put,
+            "PUT /v1/host/callboard/secrets/{secretName}",
+            "Store a secret for the tenant's runs, or replace it (200); its value never comes back",
+        )
+        .needs("admin")
+        .takes_secret("PutSecret")
+        .gives(CREATED, Gives::Json("StoredSecret")),
+        delete(
+            "removeSecret",
+            secrets::remove,
+            "DELETE /v1/host/callboard/secrets/{secretName}",
+            "Forget a secret; runs that need it fail from now on",
+        )
+        .needs("admin")
+        .gives(NO_CONTENT, Gives::Nothing),
+    ]
+});

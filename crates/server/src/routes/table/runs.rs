@@ -1,0 +1,144 @@
+//! Runs, from their creation to what they left behind.
+
+use super::queries::{BUNDLE_QUERY, DIFF_QUERY, LIST_QUERY, POLL_QUERY, STREAM_QUERY};
+use super::{ACCEPTED, CREATED, OK};
+use crate::operations::{Family, Gives, get, post};
+use crate::routes::{
+    annotations, artifacts, bundle, cancel, channels, create, diff, events, everything, fork, list,
+    pause, read,
+};
+
+pub(super) static RUNS: Family = Family::new(|| {
+    vec![
+        post("createRun", create::create, "POST /v1/runs", "Start a run")
+            .needs("runs:create")
+            .takes("CreateRun")
+            .gives(CREATED, Gives::Json("CreatedRun")),
+        get("readRun", read::read, "GET /v1/runs/{runId}", "Read a run as it stands")
+            .needs("runs:read")
+            .gives(OK, Gives::Json("RunSnapshot")),
+        get("listRuns", list::list, "GET /v1/host/callboard/runs", "List runs, newest first")
+            .needs("runs:read")
+            .query(LIST_QUERY)
+            .gives(OK, Gives::Json("RunList")),
+        get(
+            "followEvents",
+            events::follow,
+            "GET /v1/runs/{runId}/events",
+            "Follow a run's events live",
+        )
+        .needs("runs:read")
+        .query(STREAM_QUERY)
+        .gives(OK, Gives::Events("PolledEvents")),
+        get(
+            "pollEvents",
+            events::poll,
+            "GET /v1/runs/{runId}/events/poll",
+            "Read a run's events, waiting for new ones",
+        )
+        .needs("runs:read")
+        .query(POLL_QUERY)
+        .gives(OK, Gives::Json("PolledEvents")),
+        get(
+            "followEverything",
+            everything::follow,
+            "GET /v1/host/callboard/events",
+            "Follow the events of every run that the caller may see",
+        )
+        .needs("runs:read")
+        .gives(OK, Gives::Events("RunEvent")),
+        post("cancelRun", cancel::cancel, "POST /v1/runs/{runId}/cancel", "Cancel a run")
+            .needs("runs:cancel")
+            .may_take("CancelRun")
+            .gives(OK, Gives::Json("CancelledRun")),
+        post(
+            "bulkCancelRuns",
+            cancel::bulk_cancel,
+            "POST /v1/runs:bulk-cancel",
+            "Cancel up to 100 runs",
+        )
+        .needs("runs:cancel")
+        .takes("BulkCancel")
+        .gives(OK, Gives::Json("BulkCancelled")),
+        post("pauseRun", pause::pause, "POST /v1/runs/{runId}:pause", "Pause a run")
+            .needs("runs:cancel")
+            .may_take("PauseRun")
+            .gives(ACCEPTED, Gives::Json("PausedRun")),
+        post("resumeRun", pause::resume, "POST /v1/runs/{runId}:resume", "Resume a paused run")
+            .needs("runs:cancel")
+            .may_take("ResumeRun")
+            .gives(ACCEPTED, Gives::Json("ResumedRun")),
+        post(
+            "forkRun",
+            fork::fork,
+            "POST /v1/runs/{runId}:fork",
+            "Replay a run from an event, or branch off there",
+        )
+        .needs("runs:create")
+        .takes("ForkRun")
+        .gives(CREATED, Gives::Json("ForkedRun")),
+        get(
+            "readAncestry",
+            fork::ancestry,
+            "GET /v1/runs/{runId}/ancestry",
+            "Which run started this one",
+        )
+        .needs("runs:read")
+        .gives(OK, Gives::Json("RunAncestry")),
+        get(
+            "readOrigin",
+            fork::origin,
+            "GET /v1/host/callboard/runs/{runId}/ancestry",
+            "All that a run came from: runs, delivery, item of work, member",
+        )
+        .needs("runs:read")
+        .gives(OK, Gives::Json("RunOrigin")),
+        get("diffRuns", diff::compare, "GET /v1/runs/{runId}:diff", "Compare two runs")
+            .needs("runs:read")
+            .query(DIFF_QUERY)
+            .gives(OK, Gives::Json("RunDiff")),
+        get(
+            "readDebugBundle",
+            bundle::read,
+            "GET /v1/runs/{runId}/debug-bundle",
+            "Export a run without its secrets",
+        )
+        .needs("runs:read")
+        .query(BUNDLE_QUERY)
+        .gives(OK, Gives::Json("DebugBundle")),
+        get(
+            "readArtifact",
+            artifacts::read,
+            "GET /v1/runs/{runId}/artifacts/{artifactId}",
+            "Read what a node left behind",
+        )
+        .needs("artifacts:read")
+        .gives(OK, Gives::Json("Artifact")),
+        get(
+            "listAnnotations",
+            annotations::list,
+            "GET /v1/runs/{runId}/annotations",
+            "List what was said of a run",
+        )
+        .needs("runs:read")
+        .gives(OK, Gives::Json("AnnotationList")),
+        post(
+            "annotateRun",
+            annotations::create,
+            "POST /v1/runs/{runId}/annotations",
+            "Rate, correct, label or flag a run",
+        )
+        .needs("approvals:respond")
+        .takes("CreateAnnotation")
+        .gives(CREATED, Gives::Json("Annotation")),
+        post(
+            "writeChannel",
+            channels::write,
+            "POST /v1/host/callboard/runs/{runId}/channels/{channel}",
+            "Write into a channel of a run that has not ended",
+        )
+        .needs("runs:create")
+        .takes("ChannelWrite")
+        .gives(OK, Gives::Json("WrittenChannel")),
+    ]
+});

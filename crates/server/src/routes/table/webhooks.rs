@@ -1,0 +1,41 @@
+//! Whom the host tells of events.
+
+use super::queries::{DEAD_LETTER_QUERY, TENANT_QUERY};
+use super::{CREATED, NO_CONTENT, OK};
+use crate::operations::{Family, Gives, delete, get, post};
+use crate::routes::webhooks;
+
+pub(super) static WEBHOOKS: Family = Family::new(|| {
+    vec![
+        post(
+            "registerWebhook",
+            webhooks::register,
+            "POST /v1/webhooks",
+            "Subscribe to events; the secret is shown once",
+        )
+        .needs("webhooks:manage")
+        .takes("RegisterWebhook")
+        .gives(CREATED, Gives::Json("RegisteredWebhook")),
+        delete("removeWebhook", webhooks::remove, "DELETE /v1/webhooks/{webhookId}", "Unsubscribe")
+            .needs("webhooks:manage")
+            .query(TENANT_QUERY)
+            .gives(NO_CONTENT, Gives::Nothing),
+        get(
+            "listWebhooks",
+            webhooks::list,
+            "GET /v1/host/callboard/webhooks",
+            "List webhooks without their secrets",
+        )
+        .needs("webhooks:manage")
+        .gives(OK, Gives::Json("WebhookList")),
+        get(
+            "readDeadLetters",
+            webhooks::dead_letters,
+            "GET /v1/host/callboard/webhooks/{webhookId}/dead-letters",
+            "Read what a durable webhook could not be told, newest first",
+        )
+        .needs("webhooks:manage")
+        .query(DEAD_LETTER_QUERY)
+        .gives(OK, Gives::Json("DeadLetterList")),
+    ]
+});

@@ -6,6 +6,7 @@ mod pages;
 mod proofs;
 mod rules;
 mod walls;
+mod words;
 
 use std::fmt;
 use std::path::Path;
@@ -80,6 +81,7 @@ fn check(root: &Path) -> Result<Vec<Finding>> {
     findings.extend(names::check(&files));
     findings.extend(proofs::check(&files));
     findings.extend(errors::check(&files));
+    findings.extend(words::check(&files));
     Ok(findings)
 }
 

@@ -82,11 +82,11 @@ impl RunBudget {
         if policy.is_none() && limits.is_unbounded() {
             return Ok(None);
         }
-        let is_hers = policy.is_some() || left.is_some();
+        let is_of_run = policy.is_some() || left.is_some();
         let policy = policy.unwrap_or_default();
         Ok(Some(Self {
             limits,
-            scope: if is_hers { BudgetScope::Run } else { BudgetScope::Project },
+            scope: if is_of_run { BudgetScope::Run } else { BudgetScope::Project },
             model_allow: policy.model_allow.unwrap_or_default(),
             model_deny: policy.model_deny,
             threshold_percent: policy.threshold_percent,

@@ -108,25 +108,24 @@ impl Engine {
     /// Claims what is due and drives it; answers when something becomes due next.
     pub(crate) async fn claim_due(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         loop {
-            let mut places = self.inner.places.take_some(BATCH);
-            if places.is_empty() {
-                return Ok(None);
-            }
+            let Some(mut reserved) = self.inner.places.reserve(BATCH) else { return Ok(None) };
             let request = ClaimRequest {
                 host: self.inner.options.host.clone(),
                 at: now,
                 lapsed_at: self.inner.clock.counted(),
                 until: self.inner.lease_end(),
-                most: places.len(),
+                most: reserved.places,
+                share: reserved.share,
+                held: std::mem::take(&mut reserved.held),
             };
             let claimed = self.inner.store.claim(&request).await?;
             let is_last = claimed.claims.len() < request.most;
-            for claim in claimed.claims {
-                if let Some(place) = places.pop() {
-                    self.spawn_driver(claim, place);
-                }
+            for (claim, tenant) in claimed.claims.into_iter().zip(claimed.tenants) {
+                self.spawn_driver(claim, reserved.place(tenant));
             }
-            if is_last {
+            // Those that their tenants' shares keep waiting are looked at again when something becomes free.
+            let is_blocked = is_last && claimed.has_more;
+            if is_last && !(is_blocked && self.inner.places.want_more_than(&reserved)) {
                 return Ok(claimed.next);
             }
         }

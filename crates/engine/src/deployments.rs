@@ -114,7 +114,7 @@ impl Engine {
         let prepared = self.telling(telling, change.at)?;
         let write =
             move |record: Box<NewRun>| async move { deployments.deploy(change, *record).await };
-        Ok(self.bring_up_with(prepared, remember, write).await?)
+        Ok(self.persist_and_drive_with(prepared, remember, write).await?)
     }
 
     /// Tells that something was not changed, and why.

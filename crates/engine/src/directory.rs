@@ -135,10 +135,10 @@ impl Engine {
         }
         let is_left_open = agent.version.is_none() && agent.channel.is_none();
         let fired = fired.map(|acting| &acting.member);
-        let is_hers = |member: &&AgentRosterEntry| {
+        let is_bound_agent = |member: &&AgentRosterEntry| {
             is_left_open && member.agent_ref.agent_id.as_str() == agent.agent_id
         };
-        Ok(fired.filter(is_hers).cloned())
+        Ok(fired.filter(is_bound_agent).cloned())
     }
 }
 

@@ -3,11 +3,14 @@
 mod batch;
 mod inbox;
 mod scope;
+mod turns;
 
 pub use batch::{Batch, CounterChange};
 pub use inbox::{InboxFilter, InboxItem, InboxPlace};
 pub use scope::{KeyMode, Realm, Scope};
+pub use turns::Turns;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,7 +19,7 @@ use serde::Serialize;
 
 use callboard_core::{Birth, Cause, Entry, Head, InterruptView};
 use callboard_protocol::{
-    HostId, MemoryId, NodeId, RosterId, RunId, RunMetrics, RunStatus, Timestamp, WorkflowId,
+    HostId, MemoryId, NodeId, RosterId, RunId, RunMetrics, RunStatus, Tenant, Timestamp, WorkflowId,
 };
 
 use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
@@ -95,8 +98,7 @@ pub trait Store: fmt::Debug + Send + Sync {
         since: Timestamp,
     ) -> Result<Spent, StoreError>;
 
-    /// Takes up to `most` due runs that nobody holds. Two callers never get the same one, and where
-    /// more are due than that, tenants take turns.
+    /// Takes up to `most` due runs that nobody holds, as [`Turns`] chooses them. Two callers never get the same one.
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError>;
 
     /// Extends the given claims; answers those that are no longer held.
@@ -232,12 +234,20 @@ pub struct ClaimRequest {
     pub lapsed_at: Timestamp,
     pub until: Timestamp,
     pub most: usize,
+    /// The most runs that one tenant may hold here, with those that are taken now.
+    pub share: usize,
+    /// How many runs tenants hold here already.
+    pub held: BTreeMap<Tenant, usize>,
 }
 
 /// What a claim scan found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claimed {
     pub claims: Vec<Claim>,
+    /// Whose they are, in the same order.
+    pub tenants: Vec<Tenant>,
+    /// Whether others are due that were not taken.
+    pub has_more: bool,
     /// When the next run that is not due yet becomes so.
     pub next: Option<Timestamp>,
 }
@@ -408,4 +418,23 @@ pub enum StoreError {
     /// A stored value cannot be read: somebody must look.
     #[error("{what} cannot be read: {why}")]
     Unreadable { what: String, why: String },
+}
+
+#[cfg(test)]
+mod tests {
+    /// Every method is written once per database and once for simulations: a new one needs a reason that a record,
+    /// a batch or a query cannot be.
+    #[test]
+    fn the_port_has_at_most_thirty_methods() {
+        let source = include_str!("store.rs");
+        let port = source.split_once("pub trait Store").map_or("", |(_, rest)| rest);
+        let port = port.split_once("\n}\n").map_or("", |(port, _)| port);
+        let methods: Vec<&str> = port
+            .lines()
+            .filter_map(|line| line.trim().trim_start_matches("async ").strip_prefix("fn "))
+            .filter_map(|line| line.split('(').next())
+            .collect();
+        assert!(methods.contains(&"commit") && methods.contains(&"derive"), "{methods:?}");
+        assert!(methods.len() <= 30, "{}: {methods:?}", methods.len());
+    }
 }

@@ -315,7 +315,7 @@ impl Engine {
         let write = move |record: Box<NewRun>| async move {
             work.put_work(change, Some(FiredWork { queue, delivery, run: *record })).await
         };
-        Ok(self.bring_up_with(prepared, remember, write).await?)
+        Ok(self.persist_and_drive_with(prepared, remember, write).await?)
     }
 }
 

@@ -185,7 +185,8 @@ contract! {
         a_new_process_finds_every_lease_void
         decisions_that_came_to_nothing_are_counted_over_a_restart
         a_clock_that_was_put_forward_ends_no_lease
-        tenants_take_turns_where_more_is_due_than_can_be_taken;
+        tenants_take_turns_where_more_is_due_than_can_be_taken
+        a_tenant_gets_no_more_than_its_share;
     outcomes:
         a_repeated_create_gets_the_first_outcome
         parallel_creates_with_one_key_make_one_run
@@ -248,6 +249,7 @@ contract! {
         a_plan_is_made_once
         a_removed_webhook_gets_nothing_more
         two_hosts_never_take_the_same_delivery
+        a_clock_that_was_put_forward_makes_nobody_deliver_twice
         a_lost_lease_settles_nothing
         a_new_process_takes_what_the_last_one_held
         what_is_sent_is_the_masked_event

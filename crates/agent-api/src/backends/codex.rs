@@ -3,6 +3,7 @@
 mod app_server;
 mod item;
 mod lines;
+mod profile;
 
 use crate::capability;
 use crate::cli::{CliAgent, CliBackend, McpCommand, Plan, Scene};
@@ -140,9 +141,13 @@ fn walls(scene: &Scene<'_>) -> Result<Vec<String>, AgentError> {
     if !scene.has(Grant::Shell) {
         return Err(cannot_be_held("codex always has a shell, which was not granted"));
     }
-    let approval = approval(scene)?;
+    let mut list: Vec<String> = args!["--ask-for-approval", approval(scene)?].into();
     let sandbox = sandbox(scene)?;
-    Ok(args!["--ask-for-approval", approval, "--sandbox", sandbox].into())
+    match profile::settings(scene, sandbox) {
+        Some(settings) => list.extend(settings),
+        None => list.extend(args!["--sandbox", sandbox]),
+    }
+    Ok(list)
 }
 
 fn approval<'a>(scene: &'a Scene<'_>) -> Result<&'a str, AgentError> {

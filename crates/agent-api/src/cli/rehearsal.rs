@@ -15,11 +15,30 @@ pub(crate) fn rehearse(
     rehearse_with_help(agent, options, grants, "")
 }
 
+/// The arguments of a run that may not look at some paths.
+pub(crate) fn line_with_hidden(
+    agent: &impl CliAgent,
+    grants: &[Grant],
+    hidden: &[PathBuf],
+) -> String {
+    plan(agent, &RunOptions::default(), grants, "", hidden).unwrap().args.join(" ")
+}
+
 pub(crate) fn rehearse_with_help(
     agent: &impl CliAgent,
     options: &RunOptions,
     grants: &[Grant],
     help: &str,
+) -> Result<Plan, AgentError> {
+    plan(agent, options, grants, help, &[])
+}
+
+fn plan(
+    agent: &impl CliAgent,
+    options: &RunOptions,
+    grants: &[Grant],
+    help: &str,
+    hidden: &[PathBuf],
 ) -> Result<Plan, AgentError> {
     agent.plan(&Scene {
         prompt: "do it",
@@ -31,7 +50,7 @@ pub(crate) fn rehearse_with_help(
         home: Path::new("/h"),
         files: &|name| PathBuf::from("/scratch").join(name),
         help,
-        hidden: &[],
+        hidden,
         has_variable: &|name| name == "GEMINI_API_KEY",
     })
 }

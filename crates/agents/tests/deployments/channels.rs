@@ -3,11 +3,15 @@
 use callboard_agents::{Deployment, DeploymentRefusal};
 use serde_json::json;
 
-use crate::given::{Desk, agent};
+use crate::given::{AgentVersions, agent};
 
 /// 1.0.0 serves `stable`; 2.0.0 and 3.0.0 are staged.
-fn desk() -> Desk {
-    Desk::new().staged("1.0.0").after(&["promote 1.0.0 @stable"]).staged("2.0.0").staged("3.0.0")
+fn desk() -> AgentVersions {
+    AgentVersions::new()
+        .staged("1.0.0")
+        .after(&["promote 1.0.0 @stable"])
+        .staged("2.0.0")
+        .staged("3.0.0")
 }
 
 #[test]
@@ -49,7 +53,7 @@ fn a_canary_grows_and_takes_over() {
 
 #[test]
 fn a_canary_needs_somebody_to_share_with_and_no_rival() {
-    let mut first = Desk::new().staged("1.0.0");
+    let mut first = AgentVersions::new().staged("1.0.0");
     let alone = first.make("promote 1.0.0 @stable 10%");
     assert!(matches!(alone, Err(DeploymentRefusal::Alone { .. })), "{alone:?}");
     assert_eq!(first.shown(), "1.0.0 staged", "a refusal changes nothing");
@@ -132,7 +136,7 @@ fn a_state_reads_back_from_what_it_wrote() {
 /// Every installed version is there, also those that nobody spoke of.
 #[test]
 fn what_nobody_spoke_of_is_a_draft() {
-    let desk = Desk::new().staged("2.0.0");
+    let desk = AgentVersions::new().staged("2.0.0");
     let installed = ["1.0.0", "2.0.0"].map(|text| text.parse().unwrap());
     let records = desk.deployment.records(&agent(), installed);
     let shown: Vec<String> = records

@@ -44,14 +44,14 @@ pub(crate) fn request(words: &str) -> DeploymentTransition {
 
 /// One agent of one tenant, with the versions 1.0.0, 2.0.0 and 3.0.0 installed.
 #[derive(Debug, Clone)]
-pub(crate) struct Desk {
+pub(crate) struct AgentVersions {
     pub(crate) deployment: Deployment,
     pub(crate) policy: DeploymentPolicy,
     pub(crate) evidence: Evidence,
     pub(crate) installed: Vec<&'static str>,
 }
 
-impl Desk {
+impl AgentVersions {
     pub(crate) fn new() -> Self {
         Self {
             deployment: Deployment::default(),

@@ -4,11 +4,11 @@ use callboard_agents::{DeploymentPolicy, DeploymentRefusal, EvalGate, Evidence};
 use callboard_protocol::DeploymentState;
 use serde_json::json;
 
-use crate::given::Desk;
+use crate::given::AgentVersions;
 
 /// 1.0.0 in each state, with 2.0.0 active on `stable` before it, so that it can be rolled back.
-fn in_state(state: DeploymentState) -> Desk {
-    let desk = Desk::new().staged("2.0.0").after(&["promote 2.0.0 @stable"]);
+fn in_state(state: DeploymentState) -> AgentVersions {
+    let desk = AgentVersions::new().staged("2.0.0").after(&["promote 2.0.0 @stable"]);
     let active = ["promote 1.0.0", "promote 1.0.0", "promote 1.0.0 @stable"];
     let steps: Vec<&str> = match state {
         DeploymentState::Draft => vec![],
@@ -64,7 +64,7 @@ fn every_transition_that_is_not_in_the_table_is_refused() {
 
 #[test]
 fn a_promotion_that_names_no_state_goes_one_step() {
-    let mut desk = Desk::new();
+    let mut desk = AgentVersions::new();
     for expected in ["1.0.0 test", "1.0.0 staged", "1.0.0 active"] {
         desk.make("promote 1.0.0").unwrap();
         assert_eq!(desk.shown(), expected);
@@ -180,7 +180,7 @@ fn the_gate_before_active_asks_for_an_evaluation_that_passed() {
 
 #[test]
 fn the_gate_stands_before_active_alone() {
-    let mut desk = Desk::new();
+    let mut desk = AgentVersions::new();
     desk.policy.eval_gate = Some(EvalGate::default());
     desk.make("promote 1.0.0").unwrap();
     desk.make("promote 1.0.0").unwrap();

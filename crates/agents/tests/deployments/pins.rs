@@ -10,7 +10,7 @@ use callboard_engine::{KeyMode, PackOwner, Realm};
 use callboard_protocol::{AgentRef, Timestamp};
 use serde_json::{Value, json};
 
-use crate::given::{Desk, agent};
+use crate::given::{AgentVersions, agent};
 
 fn realm(tenant: &str) -> Realm {
     Realm { tenant: tenant.into(), mode: KeyMode::Live }
@@ -29,7 +29,7 @@ fn installed(owner: PackOwner, version: &str) -> Installed {
 }
 
 /// `acme` has all of them, `globex` only what the host brought: 1.0.0.
-fn agents(desk: &Desk) -> Snapshot {
+fn agents(desk: &AgentVersions) -> Snapshot {
     Snapshot::new(desk.installed.iter().map(|version| match *version {
         "1.0.0" => installed(PackOwner::Host, version),
         _ => installed(PackOwner::Realm(realm("acme")), version),
@@ -44,7 +44,7 @@ fn reference(version: Option<&str>, channel: Option<&str>) -> AgentRef {
 }
 
 /// The version that `acme` gets with this draw.
-fn got(desk: &Desk, wanted: &AgentRef, draw: u64) -> Result<String, PinError> {
+fn got(desk: &AgentVersions, wanted: &AgentRef, draw: u64) -> Result<String, PinError> {
     let pinned = pin(&agents(desk), &realm("acme"), &desk.deployment, wanted, Draw::new(draw))?;
     assert_eq!((pinned.agent_id.as_str(), &pinned.channel), (agent().as_str(), &wanted.channel));
     Ok(pinned.version)
@@ -55,8 +55,8 @@ fn stable() -> AgentRef {
 }
 
 /// 1.0.0 serves `stable`, 2.0.0 is tried there.
-fn split() -> Desk {
-    Desk::new()
+fn split() -> AgentVersions {
+    AgentVersions::new()
         .staged("1.0.0")
         .after(&["promote 1.0.0 @stable"])
         .staged("2.0.0")
@@ -103,13 +103,13 @@ fn of_a_split_with_one_paused_side_the_other_serves_everybody() {
 /// never silently another version.
 #[test]
 fn a_channel_without_an_active_version_serves_nobody() {
-    let full = Desk::new().staged("1.0.0").after(&["promote 1.0.0 @stable"]);
+    let full = AgentVersions::new().staged("1.0.0").after(&["promote 1.0.0 @stable"]);
     let taken = full.clone().staged("2.0.0").after(&["promote 2.0.0 @stable"]);
     let mut uninstalled = taken.clone();
     uninstalled.installed.retain(|version| *version != "2.0.0");
     for (desk, channel) in [
-        (Desk::new(), "stable"),
-        (Desk::new(), LATEST),
+        (AgentVersions::new(), "stable"),
+        (AgentVersions::new(), LATEST),
         (full.clone(), "canary"),
         (full.clone(), "nightly"),
         (full.clone().after(&["pause 1.0.0"]), "stable"),

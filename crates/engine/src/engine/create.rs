@@ -115,10 +115,11 @@ impl Engine {
     /// it may: then the run is taken up when it has its turn.
     pub(crate) fn prepared(&self, run: Run, definition: Arc<str>) -> PreparedRun {
         let options = &self.inner.options;
+        let tenant = &run.birth().owner.tenant;
         let place = match self.inner.stop.is_cancelled() {
             true => None,
-            false if run.birth().parent.is_some() => Some(self.inner.places.take_anyway()),
-            false => self.inner.places.take(),
+            false if run.birth().parent.is_some() => Some(self.inner.places.take_anyway(tenant)),
+            false => self.inner.places.take(tenant),
         };
         let lease = place
             .as_ref()
@@ -153,14 +154,14 @@ impl Engine {
         let store = Arc::clone(&self.inner.store);
         let write =
             move |record: Box<NewRun>| async move { store.commit(Batch::of_run(*record)).await };
-        Ok(self.bring_up_with(prepared, remember, write).await?)
+        Ok(self.persist_and_drive_with(prepared, remember, write).await?)
     }
 
     /// The same where the run is written together with what must be true with it.
     ///
     /// On a task of its own: a caller who hangs up between the commit and the first step must neither leave the run
     /// waiting for a lease to end nor leave it uncounted.
-    pub(crate) async fn bring_up_with<Written>(
+    pub(crate) async fn persist_and_drive_with<Written>(
         &self,
         prepared: PreparedRun,
         remember: Option<Remember>,
@@ -185,8 +186,10 @@ impl Engine {
             let _gone = sender.send(outcome);
             match claim.filter(|_| is_created) {
                 Some((claim, place)) => engine.drive_held(claim, place, Some(run)).await,
-                // It has its turn when there is a place.
-                None if is_created => engine.inner.nudge.notify_one(),
+                // It has its turn when there is a place for its tenant.
+                None if is_created && engine.inner.places.want(&run.birth().owner.tenant) => {
+                    engine.inner.nudge.notify_one();
+                }
                 None => {}
             }
         });

@@ -110,7 +110,7 @@ impl Engine {
         let prepared = self.telling(change.telling(), change.row.at)?;
         let (files, row) = (self.inner.files.clone(), change.row);
         let write = move |record: Box<NewRun>| async move { files.put_file(row, *record).await };
-        Ok(self.bring_up_with(prepared, remember, write).await?)
+        Ok(self.persist_and_drive_with(prepared, remember, write).await?)
     }
 
     /// The files that a run of this owner begins with now.

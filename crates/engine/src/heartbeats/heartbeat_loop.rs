@@ -222,7 +222,7 @@ impl HeartbeatLoop {
         let write = move |record: Box<NewRun>| async move {
             heartbeats.advance_heartbeat(heartbeat, Some(*record)).await
         };
-        Ok(Some(self.inner.engine.bring_up_with(prepared, None, write).await?.run))
+        Ok(Some(self.inner.engine.persist_and_drive_with(prepared, None, write).await?.run))
     }
 }
 

@@ -1,13 +1,13 @@
 //! Runs: made, appended to, listed, claimed.
 
-use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 
 use callboard_core::{Birth, Entry, Head};
-use callboard_protocol::{MemoryId, ProviderUsage, RosterId, RunId, Tenant, Timestamp};
+use callboard_protocol::{MemoryId, ProviderUsage, RosterId, RunId, Timestamp};
 
 use super::effects::StoredEffect;
 use super::{InMemoryStore, StoredRun, Tables, index, unknown};
@@ -19,7 +19,7 @@ use crate::roster::{Spent, USAGE};
 use crate::store::{
     Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, CounterChange, Digest, Filter, Found,
     InboxFilter, InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Row, Scope, Standing,
-    Store, StoreError,
+    Store, StoreError, Turns,
 };
 
 #[async_trait]
@@ -341,7 +341,7 @@ impl Tables {
             holder: None,
             lease_until: None,
             epoch: 0,
-            is_poked: false,
+            is_wake_requested: false,
             snapshot: None,
             interrupts: Vec::new(),
         };
@@ -425,20 +425,18 @@ impl Tables {
             .filter(|run| run.is_claimable(request.at, request.lapsed_at))
             .collect();
         due.sort_by_key(|run| (run.head.wake_at, run.ordinal));
-        if due.len() > request.most {
-            // In turn between tenants, so that one with many runs does not keep the others waiting.
-            let mut turns: BTreeMap<Tenant, usize> = BTreeMap::new();
-            due.sort_by_cached_key(|run| {
-                let turn = turns.entry(run.birth.owner.tenant.clone()).or_default();
-                *turn += 1;
-                (*turn, run.head.wake_at, run.ordinal)
-            });
+        let mut turns = Turns::new(request);
+        for run in due {
+            let tenant = run.birth.owner.tenant.clone();
+            let Ok(()) = turns.offer(tenant.as_str(), || Ok::<_, Infallible>(run));
         }
-        let claims = due.into_iter().take(request.most).map(|run| {
+        let (chosen, has_more) = turns.chosen();
+        let tenants = chosen.iter().map(|run| run.birth.owner.tenant.clone()).collect();
+        let claims = chosen.into_iter().map(|run| {
             run.epoch += 1;
             let origin = if run.holder.is_some() { ClaimOrigin::Lost } else { ClaimOrigin::Free };
             run.hold(Lease { host: request.host.clone(), until: request.until });
-            run.is_poked = false;
+            run.is_wake_requested = false;
             Claim {
                 run: run.birth.run_id.clone(),
                 host: request.host.clone(),
@@ -446,6 +444,6 @@ impl Tables {
                 origin,
             }
         });
-        Claimed { claims: claims.collect(), next }
+        Claimed { claims: claims.collect(), tenants, has_more, next }
     }
 }

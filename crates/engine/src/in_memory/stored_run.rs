@@ -18,7 +18,7 @@ pub(super) struct StoredRun {
     pub(super) lease_until: Option<Timestamp>,
     pub(super) epoch: u64,
     /// Somebody appended what this run waits for, and nobody has looked since.
-    pub(super) is_poked: bool,
+    pub(super) is_wake_requested: bool,
     /// Decisions about it that did not come to their end.
     /// The fold, and the version that it has seen.
     pub(super) snapshot: Option<(u64, String)>,
@@ -40,14 +40,15 @@ impl StoredRun {
 
     /// Makes the run due at once, or as soon as its holder gives it back.
     pub(super) fn request_wake(&mut self) {
-        self.is_poked = !self.head.status.is_terminal();
+        self.is_wake_requested = !self.head.status.is_terminal();
         if self.holder.is_none() {
             self.rest_until(self.head.wake_at);
         }
     }
 
     fn rest_until(&mut self, wake_at: Option<Timestamp>) {
-        self.head.wake_at = if self.is_poked { Some(Timestamp::default()) } else { wake_at };
+        self.head.wake_at =
+            if self.is_wake_requested { Some(Timestamp::default()) } else { wake_at };
     }
 
     pub(super) fn hold(&mut self, lease: Lease) {
@@ -57,7 +58,7 @@ impl StoredRun {
     }
 
     pub(super) fn give_back(&mut self, wake_at: Option<Timestamp>) {
-        self.is_poked &= !self.head.status.is_terminal();
+        self.is_wake_requested &= !self.head.status.is_terminal();
         self.rest_until(wake_at);
         self.lease_until = None;
         self.holder = None;

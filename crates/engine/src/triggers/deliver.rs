@@ -183,7 +183,7 @@ impl TriggerIngest {
             let what = "the delivery".to_owned();
             if is_new { Ok(()) } else { Err(StoreError::Moved { what }) }
         };
-        match self.inner.engine.bring_up_with(prepared, None, write).await {
+        match self.inner.engine.persist_and_drive_with(prepared, None, write).await {
             Ok(_) | Err(StoreError::Moved { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -269,7 +269,7 @@ impl TriggerIngest {
         let write = move |record: Box<NewRun>| async move {
             triggers.redeliver(&delivery, now, *record).await
         };
-        self.inner.engine.bring_up_with(prepared, None, write).await?;
+        self.inner.engine.persist_and_drive_with(prepared, None, write).await?;
         Ok(run)
     }
 
@@ -287,7 +287,7 @@ impl TriggerIngest {
         let write = move |record: Box<NewRun>| async move {
             triggers.settle_delivery(&delivery, expected, Some(*record)).await
         };
-        self.inner.engine.bring_up_with(prepared, None, write).await.map(drop)
+        self.inner.engine.persist_and_drive_with(prepared, None, write).await.map(drop)
     }
 }
 

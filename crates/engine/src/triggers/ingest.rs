@@ -133,7 +133,7 @@ impl TriggerIngest {
                 updated_at: now,
             },
         };
-        let secrets = SigningSecrets { current: new.secret, previous: None };
+        let secrets = SigningSecrets { current: new.secret, earlier: Vec::new() };
         self.inner.triggers.add_subscription(subscription.clone(), secrets).await?;
         Ok(subscription)
     }
@@ -218,11 +218,11 @@ impl TriggerIngest {
         let write = move |record: Box<NewRun>| async move {
             triggers.change_subscription(changed, expected, None, Some(*record)).await
         };
-        self.inner.engine.bring_up_with(prepared, None, write).await?;
+        self.inner.engine.persist_and_drive_with(prepared, None, write).await?;
         Ok(subscription)
     }
 
-    /// Gives a subscription a new secret; the last one works for another day.
+    /// Gives a subscription a new secret; the last one works for another day. Safe to repeat: see [`SigningSecrets`].
     pub async fn rotate(
         &self,
         scope: &Scope,
@@ -233,11 +233,10 @@ impl TriggerIngest {
         let opened = self.inner.triggers.open_subscription(id).await?;
         let (_, secrets) = opened.ok_or(TriggerError::Unknown)?;
         let (now, expected) = (self.now(), subscription.version);
-        let previous = secrets.current.map(|old| (old, now.plus(OLD_SECRET_LASTS)));
         subscription.body.fingerprint = secret.fingerprint(id);
         subscription.body.updated_at = now;
         subscription.version += 1;
-        let secrets = SigningSecrets { current: Some(secret), previous };
+        let secrets = secrets.rotated(secret, now, now.plus(OLD_SECRET_LASTS));
         let changed = subscription.clone();
         self.inner.triggers.change_subscription(changed, expected, Some(secrets), None).await?;
         Ok(subscription)

@@ -121,7 +121,7 @@ impl TriggerIngest {
         let write = move |record: Box<NewRun>| async move {
             triggers.give_up(&delivery, expected, *record).await
         };
-        self.inner.engine.bring_up_with(prepared, None, write).await?;
+        self.inner.engine.persist_and_drive_with(prepared, None, write).await?;
         Ok(())
     }
 

@@ -88,7 +88,7 @@ mod tests {
     /// The example of the Standard Webhooks specification.
     fn secrets() -> SigningSecrets {
         let secret = SigningSecret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
-        SigningSecrets { current: Some(secret), previous: None }
+        SigningSecrets { current: Some(secret), earlier: Vec::new() }
     }
 
     const SIGNATURE: &str = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
@@ -124,7 +124,7 @@ mod tests {
         let until = Timestamp::from_millis(1_614_265_400_000);
         let rotated = SigningSecrets {
             current: Some(SigningSecret::new("whsec_c29tZXRoaW5nIGVsc2U=".to_owned())),
-            previous: Some((old, until)),
+            earlier: vec![(old, until)],
         };
         let signed = Signed { id: ID, timestamp: "1614265330", signature: SIGNATURE };
         let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000);

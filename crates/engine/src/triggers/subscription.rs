@@ -109,18 +109,35 @@ impl fmt::Debug for SigningSecret {
     }
 }
 
-/// The secret in force, with the one before it for as long as senders may still use it.
+/// Secrets that were in force not long ago; more than anybody needs, and a bound for who rotates without end.
+const MOST_EARLIER: usize = 8;
+
+/// The secret in force, with those before it for as long as senders may still use them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SigningSecrets {
     pub current: Option<SigningSecret>,
-    pub previous: Option<(SigningSecret, Timestamp)>,
+    /// With when each ceases to work, oldest first.
+    pub earlier: Vec<(SigningSecret, Timestamp)>,
 }
 
 impl SigningSecrets {
     pub(crate) fn valid_at(&self, at: Timestamp) -> impl Iterator<Item = &SigningSecret> {
-        let previous = self.previous.iter().filter(move |(_, until)| *until > at);
-        self.current.iter().chain(previous.map(|(secret, _)| secret))
+        let earlier = self.earlier.iter().filter(move |(_, until)| *until > at);
+        self.current.iter().chain(earlier.map(|(secret, _)| secret))
+    }
+
+    /// Puts another secret in force; the last one works until then, as do those before it for as long as they were
+    /// promised. So whoever rotates again because no answer came takes no secret away that senders use.
+    pub(super) fn rotated(self, new: SigningSecret, at: Timestamp, until: Timestamp) -> Self {
+        let mut earlier = self.earlier;
+        earlier.retain(|(_, ends)| *ends > at);
+        earlier.extend(self.current.map(|old| (old, until)));
+        // The oldest is the one that senders are most likely to have; the newest is the one that was just in force.
+        if earlier.len() > MOST_EARLIER {
+            earlier.remove(1);
+        }
+        Self { current: Some(new), earlier }
     }
 }
 
@@ -200,5 +217,28 @@ mod tests {
         assert_eq!((subscription.version, subscription.roster_id), (3, None));
         assert_eq!(secrets, SigningSecrets::default());
         Ok(())
+    }
+
+    #[test]
+    fn whoever_rotates_again_for_want_of_an_answer_takes_nothing_away() {
+        let secret = |text: &str| SigningSecret::new(text.to_owned());
+        let at = Timestamp::from_millis;
+        let mut secrets = SigningSecrets { current: Some(secret("used")), earlier: Vec::new() };
+        secrets = secrets.rotated(secret("unanswered"), at(0), at(100));
+        secrets = secrets.rotated(secret("answered"), at(10), at(110));
+        let valid = |secrets: &SigningSecrets, now| -> Vec<String> {
+            secrets.valid_at(at(now)).map(|secret| secret.reveal().to_owned()).collect()
+        };
+        assert_eq!(valid(&secrets, 99), ["answered", "used", "unanswered"]);
+        assert_eq!(valid(&secrets, 100), ["answered", "unanswered"], "no longer than promised");
+        assert_eq!(valid(&secrets, 110), ["answered"]);
+        for number in 0..20 {
+            secrets = secrets.rotated(secret(&format!("more-{number}")), at(20), at(120));
+        }
+        assert_eq!(secrets.earlier.len(), MOST_EARLIER);
+        let valid = valid(&secrets, 21);
+        assert!(valid.contains(&"used".to_owned()) && valid.contains(&"more-18".to_owned()));
+        let later = secrets.rotated(secret("last"), at(500), at(600));
+        assert_eq!(later.earlier, [(secret("more-19"), at(600))]);
     }
 }

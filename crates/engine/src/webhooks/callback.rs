@@ -60,12 +60,25 @@ pub struct Callback {
     /// Whether the last one who did has not settled it: then it is due when the lease ends.
     #[serde(default)]
     pub(super) is_taken: bool,
+    /// Until when it is theirs, by the clock that only counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lease_until: Option<Timestamp>,
 }
 
 impl Callback {
     pub fn new(run: RunId, sequence: u64, url: String, asked_at: Timestamp) -> Self {
         let circuit = Circuit::default();
-        Self { run, sequence, url, asked_at, attempts: 0, circuit, epoch: 0, is_taken: false }
+        Self {
+            run,
+            sequence,
+            url,
+            asked_at,
+            attempts: 0,
+            circuit,
+            epoch: 0,
+            is_taken: false,
+            lease_until: None,
+        }
     }
 
     /// As it is written with the append that asks. The run stays until it is settled.

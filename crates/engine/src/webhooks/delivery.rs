@@ -3,6 +3,8 @@
 //! The deliveries of a webhook stand in the order in which they are due. Its queue is one more record, which says when
 //! the next of them can be made, and whether somebody makes one now: a webhook gets one delivery at a time.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use callboard_protocol::{RunId, Tenant, Timestamp, WebhookId, Workspace};
@@ -60,9 +62,23 @@ pub struct Planned {
 #[derive(Debug, Clone, Copy)]
 pub struct TakeRequest {
     pub at: Timestamp,
-    /// The end of the leases that are granted.
-    pub until: Timestamp,
+    /// What shows which leases have ended: they go by a clock that nobody puts forward.
+    pub counted: Timestamp,
+    /// How long whoever takes a delivery has for it.
+    pub lease: Duration,
     pub most: usize,
+}
+
+impl TakeRequest {
+    pub(super) fn lease_until(&self) -> Timestamp {
+        self.counted.plus(self.lease)
+    }
+
+    /// When to look again at what is taken until then, if it still is.
+    pub(super) fn held_until(&self, lease_until: Option<Timestamp>) -> Option<Timestamp> {
+        let left = lease_until.filter(|until| *until > self.counted)?.since(self.counted);
+        Some(self.at.plus(left))
+    }
 }
 
 /// Deliveries to make now, and when another may become due.
@@ -199,11 +215,14 @@ pub(super) struct Queue {
     /// Whether the last one who did has not settled it: then it is due when the lease ends.
     #[serde(default)]
     pub(super) is_taken: bool,
+    /// Until when it is theirs, by the clock that only counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lease_until: Option<Timestamp>,
 }
 
 impl Queue {
     pub(super) fn new(webhook: WebhookId) -> Self {
-        Self { webhook, epoch: 0, is_taken: false }
+        Self { webhook, epoch: 0, is_taken: false, lease_until: None }
     }
 
     pub(super) fn read(record: &Record) -> Result<Self, StoreError> {

@@ -221,6 +221,10 @@ impl DeliveryLoop {
         self.inner.engine.inner.clock.now()
     }
 
+    pub(super) fn counted(&self) -> Timestamp {
+        self.inner.engine.inner.clock.counted()
+    }
+
     pub(super) async fn sleep_until(&self, at: Timestamp) {
         self.inner.engine.inner.clock.sleep_until(at).await;
     }

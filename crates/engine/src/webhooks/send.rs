@@ -51,7 +51,7 @@ impl DeliveryLoop {
         if most == 0 {
             return Ok(None);
         }
-        let request = TakeRequest { at: now, until: now.plus(LEASE), most };
+        let request = TakeRequest { at: now, counted: self.counted(), lease: LEASE, most };
         let taken = self.webhooks().take_deliveries(&request).await?;
         for delivery in taken.deliveries {
             let seat = Seat::take(self.clone());

@@ -53,6 +53,11 @@ impl Webhooks {
         }
         let mut queue = Queue::read(record)?;
         let expected = Expected::Version(record.version);
+        if let Some(later) = request.held_until(queue.lease_until).filter(|_| queue.is_taken) {
+            // The clock on the wall was put forward; whoever took it is still at it.
+            self.write([queue.put(&record.place, Some(later))?.expecting(expected)]).await?;
+            return Ok(Take::Later(Some(later)));
+        }
         let Some(webhook) = self.record(&queue.webhook).await? else {
             self.write([RecordChange::delete(record.kind, record.key.clone()).expecting(expected)])
                 .await?;
@@ -68,7 +73,9 @@ impl Webhooks {
             return Ok(Take::Later(free_at));
         };
         (queue.epoch, queue.is_taken) = (queue.epoch + 1, true);
-        self.write([queue.put(&record.place, Some(request.until))?.expecting(expected)]).await?;
+        queue.lease_until = Some(request.lease_until());
+        let due_at = request.at.plus(request.lease);
+        self.write([queue.put(&record.place, Some(due_at))?.expecting(expected)]).await?;
         let planned: Planned = first.read()?;
         let event = self.event(&webhook.scope, &planned.run, planned.sequence).await?;
         Ok(Take::Ours(Box::new(Delivery {
@@ -89,9 +96,16 @@ impl Webhooks {
         request: &TakeRequest,
     ) -> Result<Take, StoreError> {
         let mut callback: Callback = record.read()?;
+        let expected = Expected::Version(record.version);
+        if let Some(later) = request.held_until(callback.lease_until).filter(|_| callback.is_taken)
+        {
+            self.write([callback.put(&record.place, later)?.expecting(expected)]).await?;
+            return Ok(Take::Later(Some(later)));
+        }
         (callback.epoch, callback.is_taken) = (callback.epoch + 1, true);
-        let lease = callback.put(&record.place, request.until)?;
-        self.write([lease.expecting(Expected::Version(record.version))]).await?;
+        callback.lease_until = Some(request.lease_until());
+        let lease = callback.put(&record.place, request.at.plus(request.lease))?;
+        self.write([lease.expecting(expected)]).await?;
         let place = &record.place;
         let event = self.event(place, &callback.run, callback.sequence).await?;
         Ok(Take::Ours(Box::new(Delivery {

@@ -223,7 +223,7 @@ async fn the_secret_shows_up_in_no_debug_output() {
     shown.push_str(&format!("{listed:?} {:?}", world.courier));
     settled().await;
     let at = world.now();
-    let request = TakeRequest { at, until: at.plus(HOUR), most: 1 };
+    let request = TakeRequest { at, counted: at, lease: HOUR, most: 1 };
     let taken = Webhooks::new(world.store.clone()).take_deliveries(&request).await.unwrap();
     assert_eq!(taken.deliveries[0].secret.as_ref().unwrap().reveal(), secret);
     shown.push_str(&format!("{taken:?}"));

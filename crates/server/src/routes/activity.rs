@@ -163,11 +163,11 @@ async fn feeds(
 ) -> Result<Vec<Feed>, Problem> {
     let mut subscriptions = host.app.triggers.list(&caller.scope).await?;
     subscriptions.retain(|known| {
-        let is_hers = match &known.roster_id {
+        let is_of_member = match &known.roster_id {
             Some(named) => *named == member.roster_id,
             None => first_for.contains(&known.workflow),
         };
-        is_hers && (known.state != SubscriptionState::Active || !known.is_work_queue())
+        is_of_member && (known.state != SubscriptionState::Active || !known.is_work_queue())
     });
     let feed = |known: Subscription| Feed {
         subscription_id: known.id,
@@ -199,11 +199,11 @@ async fn next_fires(
     let mut next = Vec::new();
     for filter in filters {
         let schedules = host.app.scheduler.list(&caller.scope, &filter).await?;
-        let is_hers = |schedule: &Schedule| match &schedule.roster_id {
+        let is_of_member = |schedule: &Schedule| match &schedule.roster_id {
             Some(id) => filter.roster_id.as_ref() == Some(id),
             None => filter.roster_id.is_none(),
         };
-        next.extend(schedules.into_iter().filter(is_hers).filter_map(|schedule| {
+        next.extend(schedules.into_iter().filter(is_of_member).filter_map(|schedule| {
             let at = schedule.state.next_slot.filter(|_| schedule.state.enabled)?;
             let description = schedule.describe();
             let (schedule_id, workflow_id) = (schedule.id, schedule.workflow);

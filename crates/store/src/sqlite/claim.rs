@@ -1,27 +1,17 @@
 //! Who holds a run: claiming what is due, extending a lease, giving it back.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
-use callboard_engine::{Claim, ClaimOrigin, ClaimRequest, Claimed};
-use callboard_protocol::{RunId, Timestamp};
+use callboard_engine::{Claim, ClaimOrigin, ClaimRequest, Claimed, Turns};
+use callboard_protocol::{RunId, Tenant, Timestamp};
 
 use super::fault::Fault;
 use super::rows::{execute, millis, signed, unsigned};
 
 /// What is due and held by nobody alive, the longest overdue first.
-pub(super) const DUE: &str = "SELECT id, run_id, epoch, holder IS NOT NULL FROM runs
+pub(super) const DUE: &str = "SELECT id, run_id, epoch, holder IS NOT NULL, tenant FROM runs
      WHERE wake_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?3)
      ORDER BY wake_at, id LIMIT ?2";
-
-/// The same where more is due than can be taken: in turn between tenants, so that one with many runs does not keep the
-/// others waiting. So many are looked at; with more, those that came first go first.
-pub(super) const DUE_IN_TURN: &str = "SELECT id, run_id, epoch, is_lost FROM (
-         SELECT id, run_id, epoch, holder IS NOT NULL AS is_lost, wake_at,
-             row_number() OVER (PARTITION BY tenant ORDER BY wake_at, id) AS turn
-         FROM (SELECT * FROM runs
-             WHERE wake_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?3)
-             ORDER BY wake_at, id LIMIT 65536))
-     ORDER BY turn, wake_at, id LIMIT ?2";
 
 pub(super) const NEXT: &str = "SELECT min(wake_at) FROM runs WHERE wake_at > ?1";
 
@@ -32,46 +22,58 @@ pub(super) const VOID: &str = "UPDATE runs SET lease_until = NULL, wake_at = 0
 pub(super) fn claim(db: &Connection, request: &ClaimRequest) -> Result<Claimed, Fault> {
     let at = request.at.as_millis();
     let next: Option<i64> = db.prepare_cached(NEXT)?.query_row([at], |row| row.get(0))?;
-    let mut claims = Vec::new();
-    for (id, claim) in due(db, request)? {
+    let (chosen, has_more) = due(db, request)?;
+    let (mut claims, mut tenants) = (Vec::new(), Vec::new());
+    for (id, claim, tenant) in chosen {
         execute(
             db,
             "UPDATE runs SET holder = ?2, epoch = ?3, lease_until = ?4, wake_at = ?4, wake_requested = 0 WHERE id = ?1",
             params![id, claim.host.as_str(), signed(claim.epoch), request.until.as_millis()],
         )?;
         claims.push(claim);
+        tenants.push(tenant);
     }
-    Ok(Claimed { claims, next: next.map(Timestamp::from_millis) })
+    Ok(Claimed { claims, tenants, has_more, next: next.map(Timestamp::from_millis) })
 }
 
-fn due(db: &Connection, request: &ClaimRequest) -> Result<Vec<(i64, Claim)>, Fault> {
-    let found = select_due(db, request, DUE, request.most + 1)?;
-    match found.len() > request.most {
-        true => select_due(db, request, DUE_IN_TURN, request.most),
-        false => Ok(found),
+/// A row, its claim to be, and whose it is.
+type DueRun = (i64, Claim, Tenant);
+
+fn due(db: &Connection, request: &ClaimRequest) -> Result<(Vec<DueRun>, bool), Fault> {
+    let few = select_due(db, request, request.most + 1)?;
+    match few {
+        // Most of the time no more is due than can be taken.
+        (few, count) if count <= request.most => Ok(few),
+        _ => Ok(select_due(db, request, Turns::<DueRun>::MOST_LOOKED_AT)?.0),
     }
 }
 
+/// What is chosen among the first `most` that are due, and how many those are.
 fn select_due(
     db: &Connection,
     request: &ClaimRequest,
-    sql: &str,
     most: usize,
-) -> Result<Vec<(i64, Claim)>, Fault> {
-    let mut select = db.prepare_cached(sql)?;
+) -> Result<((Vec<DueRun>, bool), usize), Fault> {
+    let mut select = db.prepare_cached(DUE)?;
     let (at, lapsed_at) = (request.at.as_millis(), request.lapsed_at.as_millis());
     let mut rows = select.query(params![at, signed(most as u64), lapsed_at])?;
-    let mut due = Vec::new();
+    let (mut turns, mut count) = (Turns::new(request), 0);
     while let Some(row) = rows.next()? {
-        let claim = Claim {
-            run: row.get::<_, String>(1)?.into(),
-            host: request.host.clone(),
-            epoch: unsigned(row, 2)? + 1,
-            origin: if row.get(3)? { ClaimOrigin::Lost } else { ClaimOrigin::Free },
-        };
-        due.push((row.get(0)?, claim));
+        let tenant = row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?;
+        turns.offer(tenant, || due_run(row, request, tenant))?;
+        count += 1;
     }
-    Ok(due)
+    Ok((turns.chosen(), count))
+}
+
+fn due_run(row: &Row<'_>, request: &ClaimRequest, tenant: &str) -> Result<DueRun, Fault> {
+    let claim = Claim {
+        run: row.get::<_, String>(1)?.into(),
+        host: request.host.clone(),
+        epoch: unsigned(row, 2)? + 1,
+        origin: if row.get(3)? { ClaimOrigin::Lost } else { ClaimOrigin::Free },
+    };
+    Ok((row.get(0)?, claim, tenant.into()))
 }
 
 pub(super) fn renew(

@@ -1,5 +1,7 @@
 //! Days of members and tenants: what was recorded is counted once, and what was raised holds for its day.
 
+use std::collections::BTreeMap;
+
 use callboard_core::{Birth, Fork};
 use callboard_engine::{
     Append, Batch, BudgetAccount, Budgets, Claim, ClaimOrigin, ClaimRequest, KeyMode, Lease,
@@ -175,6 +177,8 @@ pub(crate) async fn what_is_reserved_ends_with_its_run_and_with_its_holder(
             lapsed_at: at(9_000),
             until,
             most,
+            share: usize::MAX,
+            held: BTreeMap::new(),
         })
         .await?;
     assert_eq!(before().await?, Spent::default(), "who has taken over asks for itself");

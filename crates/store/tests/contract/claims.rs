@@ -1,12 +1,12 @@
 //! Who may drive a run, and when it is due.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_engine::{
     Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, Fence, Lease, NewRun, Store,
     StoreError, Strikes, Then,
 };
-use callboard_protocol::RunStatus;
+use callboard_protocol::{RunStatus, Timestamp};
 use futures_util::future::join_all;
 
 use crate::Subject;
@@ -30,6 +30,8 @@ async fn claim_some(
             lapsed_at: at(now),
             until: at(now + 10_000),
             most,
+            share: usize::MAX,
+            held: BTreeMap::new(),
         })
         .await
 }
@@ -46,6 +48,12 @@ fn claim(run: &str, host: &str, epoch: u64) -> Claim {
     Claim { run: run.into(), host: host.into(), epoch, origin: ClaimOrigin::Free }
 }
 
+/// These, and nothing else is due.
+fn all_of(claims: Vec<Claim>, next: Option<Timestamp>) -> Claimed {
+    let tenants = vec!["acme".into(); claims.len()];
+    Claimed { claims, tenants, has_more: false, next }
+}
+
 fn names(claimed: &Claimed) -> Vec<&str> {
     claimed.claims.iter().map(|claim| claim.run.as_str()).collect()
 }
@@ -53,16 +61,10 @@ fn names(claimed: &Claimed) -> Vec<&str> {
 pub(crate) async fn a_new_run_is_due(subject: Subject) -> anyhow::Result<()> {
     let store = subject.port()?;
     store.commit(Batch::of_run(new_run("r1"))).await?;
-    assert_eq!(
-        claim_at(store, "h1", 999).await?,
-        Claimed { claims: Vec::new(), next: Some(at(1_000)) }
-    );
+    assert_eq!(claim_at(store, "h1", 999).await?, all_of(Vec::new(), Some(at(1_000))));
     let claimed = claim_at(store, "h1", 1_000).await?;
-    assert_eq!(claimed, Claimed { claims: vec![claim("r1", "h1", 1)], next: None });
-    assert_eq!(
-        claim_at(store, "h2", 1_001).await?,
-        Claimed { claims: Vec::new(), next: Some(at(11_000)) }
-    );
+    assert_eq!(claimed, all_of(vec![claim("r1", "h1", 1)], None));
+    assert_eq!(claim_at(store, "h2", 1_001).await?, all_of(Vec::new(), Some(at(11_000))));
     Ok(())
 }
 
@@ -74,10 +76,7 @@ pub(crate) async fn a_creator_can_keep_the_run_for_itself(subject: Subject) -> a
             ..new_run("r1")
         }))
         .await?;
-    assert_eq!(
-        claim_at(store, "h2", 8_999).await?,
-        Claimed { claims: Vec::new(), next: Some(at(9_000)) }
-    );
+    assert_eq!(claim_at(store, "h2", 8_999).await?, all_of(Vec::new(), Some(at(9_000))));
     let kept = claim("r1", "h1", Claim::FIRST_EPOCH);
     store
         .commit(Batch::of_append(fenced(append("r1", 0), kept, Then::Hold { until: at(12_000) })))
@@ -176,10 +175,7 @@ pub(crate) async fn a_held_run_is_due_when_its_lease_ends(subject: Subject) -> a
             Then::Hold { until: at(30_000) },
         )))
         .await?;
-    assert_eq!(
-        claim_at(store, "h2", 29_999).await?,
-        Claimed { claims: Vec::new(), next: Some(at(30_000)) }
-    );
+    assert_eq!(claim_at(store, "h2", 29_999).await?, all_of(Vec::new(), Some(at(30_000))));
     assert_eq!(names(&claim_at(store, "h2", 30_000).await?), ["r1"]);
     Ok(())
 }
@@ -193,10 +189,7 @@ pub(crate) async fn a_released_run_is_due_when_its_head_says(
     let mut next = append("r1", 0);
     next.head.wake_at = Some(at(50_000));
     store.commit(Batch::of_append(fenced(next, claim("r1", "h1", 1), Then::Release))).await?;
-    assert_eq!(
-        claim_at(store, "h2", 49_999).await?,
-        Claimed { claims: Vec::new(), next: Some(at(50_000)) }
-    );
+    assert_eq!(claim_at(store, "h2", 49_999).await?, all_of(Vec::new(), Some(at(50_000))));
     let claimed = claim_at(store, "h2", 50_000).await?;
     assert_eq!(claimed.claims, [claim("r1", "h2", 2)], "it was given back, not lost");
     Ok(())
@@ -240,10 +233,7 @@ pub(crate) async fn an_append_from_outside_leaves_a_living_holder_alone(
     let mut outside = append("r1", 0);
     outside.head.wake_at = Some(at(1_500));
     store.commit(Batch::of_append(outside)).await?;
-    assert_eq!(
-        claim_at(store, "h2", 10_999).await?,
-        Claimed { claims: Vec::new(), next: Some(at(11_000)) }
-    );
+    assert_eq!(claim_at(store, "h2", 10_999).await?, all_of(Vec::new(), Some(at(11_000))));
     store
         .commit(Batch::of_append(fenced(append("r1", 1), claim("r1", "h1", 1), Then::Release)))
         .await?;
@@ -273,10 +263,7 @@ pub(crate) async fn a_renewed_lease_lasts_longer(subject: Subject) -> anyhow::Re
     let mut claims = claim_at(store, "h1", 1_000).await?.claims;
     claims.push(claim("unknown", "h1", 1));
     assert_eq!(store.renew(&claims, at(40_000)).await?, ["unknown".into()]);
-    assert_eq!(
-        claim_at(store, "h2", 39_999).await?,
-        Claimed { claims: Vec::new(), next: Some(at(40_000)) }
-    );
+    assert_eq!(claim_at(store, "h2", 39_999).await?, all_of(Vec::new(), Some(at(40_000))));
     assert_eq!(names(&claim_at(store, "h2", 40_000).await?), ["r1", "r2"]);
     Ok(())
 }
@@ -292,7 +279,7 @@ pub(crate) async fn a_claim_can_be_given_back_without_an_append(
     assert!(!store.release(&claim("r1", "h1", 1), Some(0), Some(at(2_000))).await?);
     assert!(!store.release(&claim("r2", "h1", 1), None, None).await?);
     let claimed = claim_at(store, "h2", 90_000).await?;
-    assert_eq!(claimed, Claimed { claims: vec![claim("r1", "h2", 2)], next: None });
+    assert_eq!(claimed, all_of(vec![claim("r1", "h2", 2)], None));
     Ok(())
 }
 
@@ -330,10 +317,7 @@ pub(crate) async fn a_new_process_finds_every_lease_void(
     store.commit(Batch::of_append(append("touched", 0))).await?;
     let claimed = claim_at(store, "h2", 1_001).await?;
     let lost = |run| Claim { origin: ClaimOrigin::Lost, ..claim(run, "h2", 2) };
-    assert_eq!(
-        claimed,
-        Claimed { claims: vec![lost("held"), lost("touched")], next: Some(at(80_000)) }
-    );
+    assert_eq!(claimed, all_of(vec![lost("held"), lost("touched")], Some(at(80_000))));
     Ok(())
 }
 
@@ -369,6 +353,8 @@ pub(crate) async fn a_clock_that_was_put_forward_ends_no_lease(
         lapsed_at: at(1_500),
         until: at(11_500),
         most: 10,
+        share: usize::MAX,
+        held: BTreeMap::new(),
     };
     assert_eq!(store.claim(&request).await?.claims, []);
     request.lapsed_at = at(11_000);
@@ -390,5 +376,35 @@ pub(crate) async fn tenants_take_turns_where_more_is_due_than_can_be_taken(
     assert_eq!(names(&claim_some(store, "h1", 3_000, 2).await?), ["many-0", "few"]);
     let rest = claim_some(store, "h1", 3_000, 9).await?;
     assert_eq!(names(&rest), ["many-1", "many-2", "many-3", "many-4", "many-5"]);
+    Ok(())
+}
+
+pub(crate) async fn a_tenant_gets_no_more_than_its_share(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.port()?;
+    for number in 0..6 {
+        store.commit(Batch::of_run(due_at(&format!("many-{number}"), 1_000))).await?;
+    }
+    let mut few = due_at("few", 2_000);
+    few.birth.owner.tenant = "other".into();
+    store.commit(Batch::of_run(few)).await?;
+    let held = BTreeMap::from([("acme".into(), 3)]);
+    let mut request = ClaimRequest {
+        host: "h1".into(),
+        at: at(3_000),
+        lapsed_at: at(3_000),
+        until: at(13_000),
+        most: 1,
+        share: 5,
+        held,
+    };
+    let claimed = store.claim(&request).await?;
+    assert_eq!((names(&claimed), claimed.has_more), (vec!["few"], true), "it holds none");
+    assert_eq!(claimed.tenants, ["other".into()]);
+    request.most = 9;
+    let claimed = store.claim(&request).await?;
+    assert_eq!((names(&claimed), claimed.has_more), (vec!["many-0", "many-1"], true));
+    request.held = BTreeMap::from([("acme".into(), 5)]);
+    let claimed = store.claim(&request).await?;
+    assert_eq!((names(&claimed), claimed.has_more), (Vec::new(), true));
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Session files of coding agents: kept while their run lasts, for whom it belongs to, by whoever holds it.
 
+use std::collections::BTreeMap;
+
 use callboard_engine::{
     Append, Batch, Claim, ClaimOrigin, ClaimRequest, CodingSessions, Lease, NewRun, Store,
 };
@@ -60,7 +62,15 @@ pub(crate) async fn a_session_of_a_past_holder_is_not_kept(
     subject.restart()?;
     let (store, sessions) = (subject.store()?, CodingSessions::new(subject.store()?));
     let (at, until) = (at(70_000), at(90_000));
-    let request = ClaimRequest { host: "h2".into(), at, lapsed_at: at, until, most: 1 };
+    let request = ClaimRequest {
+        host: "h2".into(),
+        at,
+        lapsed_at: at,
+        until,
+        most: 1,
+        share: usize::MAX,
+        held: BTreeMap::new(),
+    };
     let present = store.claim(&request).await?.claims.remove(0);
     sessions.keep_session(&acme, &present, "home-1", "second".to_owned()).await?;
     sessions.keep_session(&acme, &past, "home-1", "overslept".to_owned()).await?;

@@ -1,5 +1,7 @@
 //! R65: outward calls that are made once, whoever claims them.
 
+use std::collections::BTreeMap;
+
 use callboard_core::Attempt;
 use callboard_engine::{
     Batch, Begun, Claim, ClaimRequest, EffectClaim, EffectKey, RequestDigest, SettledEffect, Store,
@@ -19,6 +21,8 @@ async fn held(store: &dyn Store) -> anyhow::Result<Claim> {
         lapsed_at: at(1_000),
         until: at(9_000),
         most: 1,
+        share: usize::MAX,
+        held: BTreeMap::new(),
     };
     Ok(store.claim(&request).await?.claims.remove(0))
 }
@@ -73,6 +77,8 @@ pub(crate) async fn an_outcome_is_kept_before_it_is_used(
         lapsed_at: at(20_000),
         until: at(30_000),
         most: 1,
+        share: usize::MAX,
+        held: BTreeMap::new(),
     };
     let claim = store.claim(&request).await?.claims.remove(0);
     let known = Begun::Known(settled("{\"sent\":1}"));
@@ -129,6 +135,8 @@ pub(crate) async fn only_the_holder_of_a_run_makes_its_calls(
         lapsed_at: at(9_000),
         until: at(19_000),
         most: 1,
+        share: usize::MAX,
+        held: BTreeMap::new(),
     };
     let successor = store.claim(&request).await?.claims.remove(0);
     let late = store.begin_effect(&effect(0, &claim)).await;

@@ -1,5 +1,7 @@
 //! Runs that have to do with one another: children that begin with an append, wakes, forks.
 
+use std::collections::BTreeMap;
+
 use callboard_core::{Birth, Fork};
 use callboard_engine::{Append, Batch, ClaimRequest, Fence, NewRun, Row, Store, StoreError, Then};
 use callboard_protocol::{ForkMode, RunId, RunStatus};
@@ -14,6 +16,8 @@ async fn due(store: &dyn Store, now: i64) -> Result<Vec<String>, StoreError> {
         lapsed_at: at(now),
         until: at(now + 10_000),
         most: 10,
+        share: usize::MAX,
+        held: BTreeMap::new(),
     };
     let claimed = store.claim(&request).await?;
     Ok(claimed.claims.iter().map(|claim| claim.run.to_string()).collect())
@@ -79,6 +83,8 @@ pub(crate) async fn a_wake_during_a_claim_counts_when_the_run_is_given_back(
             lapsed_at: at(2_000),
             until: at(99_000),
             most: 1,
+            share: usize::MAX,
+            held: BTreeMap::new(),
         };
         let claim = store.claim(&request).await?.claims.remove(0);
         let version = store.find(&acme(), &"child".into()).await?.map_or(0, |f| f.head.version);
@@ -98,6 +104,8 @@ pub(crate) async fn a_wake_during_a_claim_counts_when_the_run_is_given_back(
             lapsed_at: at(90_000),
             until: at(99_000),
             most: 9,
+            share: usize::MAX,
+            held: BTreeMap::new(),
         };
         let claim = store.claim(&again).await?.claims.remove(0);
         store.release(&claim, None, None).await?;

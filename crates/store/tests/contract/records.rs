@@ -1,5 +1,7 @@
 //! Records: versions compared and kept together with whatever else a batch holds.
 
+use std::collections::BTreeMap;
+
 use callboard_engine::{
     Batch, Claim, ClaimRequest, CounterChange, Expected, Key, Kind, Record, RecordChange,
     RecordQuery, Scope, StoreError, Within,
@@ -204,6 +206,8 @@ pub(crate) async fn a_batch_of_a_past_holder_writes_nothing(
             lapsed_at: at(millis),
             until: at(millis + 1_000),
             most: 1,
+            share: usize::MAX,
+            held: BTreeMap::new(),
         };
         let claimed = store.claim(&request).await?;
         claimed.claims.into_iter().next().ok_or_else(|| anyhow::anyhow!("nothing is due"))

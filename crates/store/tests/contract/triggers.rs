@@ -36,7 +36,7 @@ fn secrets() -> SigningSecrets {
     let secret = |text: &str| SigningSecret::new(text.to_owned());
     SigningSecrets {
         current: Some(secret("whsec_new")),
-        previous: Some((secret("whsec_old"), at(50))),
+        earlier: vec![(secret("whsec_old"), at(50))],
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) async fn secrets_come_back_only_to_who_opens_a_subscription(
     let (store, triggers) = (subject.store()?, Triggers::new(subject.store()?));
     let first = SigningSecrets {
         current: Some(SigningSecret::new("whsec_old".to_owned())),
-        previous: None,
+        earlier: Vec::new(),
     };
     triggers.add_subscription(subscription("t1"), first.clone()).await?;
     assert_eq!(triggers.open_subscription("t1").await?.map(|(_, secrets)| secrets), Some(first));

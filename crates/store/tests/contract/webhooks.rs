@@ -1,5 +1,7 @@
 //! Webhooks: who hears of what, which deliveries are on their way, who makes them.
 
+use std::time::Duration;
+
 use callboard_engine::{
     Append, Batch, Callback, Care, Circuit, Delivery, EventFilter, Fate, KeyMode, Kind,
     LogPosition, Others, Plan, Planned, RecordQuery, Row, Scope, Secret, Settlement, Store,
@@ -56,8 +58,12 @@ async fn plan_all(webhooks: &Webhooks, id: &str, now: Timestamp) -> anyhow::Resu
 }
 
 async fn take(webhooks: &Webhooks, now: i64) -> anyhow::Result<Vec<Delivery>> {
-    let request = TakeRequest { at: at(now), until: at(now + 1_000), most: 10 };
-    Ok(webhooks.take_deliveries(&request).await?.deliveries)
+    Ok(webhooks.take_deliveries(&asked_at(now, now)).await?.deliveries)
+}
+
+/// A second is what whoever takes a delivery has for it.
+fn asked_at(now: i64, counted: i64) -> TakeRequest {
+    TakeRequest { at: at(now), counted: at(counted), lease: Duration::from_secs(1), most: 10 }
 }
 
 async fn take_one(webhooks: &Webhooks, now: i64) -> anyhow::Result<Delivery> {
@@ -219,14 +225,34 @@ pub(crate) async fn a_lost_lease_settles_nothing(subject: Subject) -> anyhow::Re
     listening(&*store, &webhooks, 1).await?;
     plan_all(&webhooks, "wh_a", at(1)).await?;
     let overslept = take_one(&webhooks, 10).await?;
-    let request = TakeRequest { at: at(500), until: at(600), most: 10 };
-    let early = webhooks.take_deliveries(&request).await?;
+    let early = webhooks.take_deliveries(&asked_at(500, 500)).await?;
     assert_eq!((early.deliveries.len(), early.next), (0, Some(at(1_010))));
     let successor = take_one(&webhooks, 1_010).await?;
     assert_eq!(successor.event, overslept.event);
     assert!(!webhooks.settle_delivery(&overslept, &settled(1_011, Fate::Gone)).await?);
     assert!(webhooks.settle_delivery(&successor, &settled(1_012, Fate::Gone)).await?);
     assert!(!webhooks.settle_delivery(&successor, &settled(1_013, Fate::Gone)).await?);
+    Ok(())
+}
+
+pub(crate) async fn a_clock_that_was_put_forward_makes_nobody_deliver_twice(
+    subject: Subject,
+) -> anyhow::Result<()> {
+    let store = subject.store()?;
+    let webhooks = Webhooks::new(subject.store()?);
+    listening(&*store, &webhooks, 1).await?;
+    plan_all(&webhooks, "wh_a", at(1)).await?;
+    let taken = take_one(&webhooks, 10).await?;
+    let put_forward = webhooks.take_deliveries(&asked_at(90_000, 500)).await?;
+    assert_eq!((put_forward.deliveries.len(), put_forward.next), (0, Some(at(90_510))));
+    assert!(webhooks.settle_delivery(&taken, &settled(90_100, Fate::Gone)).await?, "it is theirs");
+
+    store.commit(Batch::of_append(append("r1", 1))).await?;
+    plan_all(&webhooks, "wh_a", at(90_200)).await?;
+    webhooks.take_deliveries(&asked_at(90_200, 700)).await?;
+    assert_eq!(webhooks.take_deliveries(&asked_at(91_800, 1_699)).await?.deliveries.len(), 0);
+    let late = webhooks.take_deliveries(&asked_at(91_900, 1_700)).await?;
+    assert_eq!(late.deliveries.len(), 1, "whoever took it is lost");
     Ok(())
 }
 
@@ -288,8 +314,7 @@ pub(crate) async fn a_retry_comes_when_it_is_due_and_a_resting_webhook_waits(
     webhooks
         .settle_delivery(&other, &Settlement { circuit: resting.clone(), ..settled(13, fate) })
         .await?;
-    let request = TakeRequest { at: at(6_000), until: at(7_000), most: 10 };
-    let waiting = webhooks.take_deliveries(&request).await?;
+    let waiting = webhooks.take_deliveries(&asked_at(6_000, 6_000)).await?;
     assert_eq!((waiting.deliveries.len(), waiting.next), (0, Some(at(9_000))));
     let probe = take_one(&webhooks, 9_000).await?;
     assert_eq!((probe.event.sequence, probe.attempts), (1, 1));

@@ -13,7 +13,7 @@ use crate::options::Origin;
 use crate::process::supervise::Prompt;
 use crate::transcript::Transcript;
 
-use super::{Codex, KIND, SANDBOX_MODE, mcp, sandbox};
+use super::{Codex, KIND, SANDBOX_MODE, mcp, profile, sandbox};
 use crate::backends::{args, cannot_be_held};
 
 use dialogue::{Dialogue, Terms};
@@ -26,6 +26,7 @@ pub(super) fn transcript() -> Transcript {
         working_dir: "/".into(),
         approval: "never",
         sandbox: "workspace-write".into(),
+        has_profile: false,
         may_fetch: false,
         model: None,
     };
@@ -66,11 +67,14 @@ impl CliAgent for AppServer {
         if !scene.has(Grant::Shell) {
             return Err(cannot_be_held("codex always has a shell, which was not granted"));
         }
+        let sandbox = sandbox(scene)?;
+        let settings = profile::settings(scene, sandbox);
         let terms = Terms {
             working_dir: scene.working_dir.to_string_lossy().into_owned(),
             // Where nobody is there to be asked, nothing may be asked for.
             approval: if scene.is_attended { "on-request" } else { "never" },
-            sandbox: sandbox(scene)?.to_owned(),
+            sandbox: sandbox.to_owned(),
+            has_profile: settings.is_some(),
             may_fetch: scene.has(Grant::FetchWeb),
             model: scene.options.model.clone(),
         };
@@ -78,11 +82,13 @@ impl CliAgent for AppServer {
         let dialogue = Dialogue::new(scene.prompt.into(), scene.origin.clone(), terms);
         let opening = format!("{}\n", Dialogue::opening());
         let prompt = Prompt::Opening(opening.into_bytes());
+        let mut arguments: Vec<String> = args!["app-server"].into();
+        arguments.extend(settings.into_iter().flatten());
         let transcript = Transcript::new(self.kind(), dialogue);
         Ok(Plan {
             env: [("CODEX_HOME".into(), home.to_string_lossy().into_owned())].into(),
             folders: vec![home],
-            ..Plan::live(args!["app-server"].into(), prompt, transcript)
+            ..Plan::live(arguments, prompt, transcript)
         })
     }
 

@@ -1,9 +1,10 @@
 //! Command lines of Codex.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use super::*;
-use crate::cli::rehearsal::{fork, line, rehearse, resume};
+use crate::cli::rehearsal::{fork, line, line_with_hidden, rehearse, resume};
 use crate::options::RunOptions;
 
 const EXEC: &str = "exec --color never --skip-git-repo-check --json";
@@ -23,6 +24,21 @@ fn nobody_is_asked_and_the_sandbox_follows_the_grants() {
         line(WRITES),
         format!("--ask-for-approval never --sandbox workspace-write {EXEC} -")
     );
+}
+
+#[test]
+fn what_is_hidden_is_denied_by_a_profile_in_place_of_the_sandbox_mode() {
+    let hidden = ["/data", "no/path", "/with \"quotes\""].map(PathBuf::from);
+    let line = |grants| line_with_hidden(&Codex, grants, &hidden);
+    let profile = |base: &str| {
+        format!(
+            "-c default_permissions=\"callboard\" -c permissions.callboard={{extends=\"{base}\",\
+             filesystem={{\"/data\"=\"deny\",\"/with \\\"quotes\\\"\"=\"deny\"}},network={{enabled=false}}}}"
+        )
+    };
+    let never = "--ask-for-approval never";
+    assert_eq!(line(SHELL), format!("{never} {} {EXEC} -", profile(":read-only")));
+    assert_eq!(line(WRITES), format!("{never} {} {EXEC} -", profile(":workspace")));
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl Observe for Outside {
 }
 
 impl Looks {
-    fn pulse(&self, host: &Host) -> HeartbeatLoop {
+    fn look_loop(&self, host: &Host) -> HeartbeatLoop {
         let outside = Arc::new(Outside(Arc::clone(&self.number)));
         HeartbeatLoop::new(host.engine.clone(), Arc::clone(&host.store), outside)
     }
@@ -42,7 +42,7 @@ impl Looks {
 #[async_trait(?Send)]
 impl Scenario for Looks {
     fn start(&self, host: &Host) {
-        self.pulse(host).start();
+        self.look_loop(host).start();
     }
 
     fn steps(&self) -> usize {
@@ -63,7 +63,7 @@ impl Scenario for Looks {
                     interval_sec: 10,
                     enabled: true,
                 };
-                match self.pulse(host).add(new).await {
+                match self.look_loop(host).add(new).await {
                     // The one that got no answer was kept.
                     Ok(_) | Err(BookError::Store(StoreError::Moved { .. })) => {}
                     Err(error) => panic!("{error}"),
@@ -74,7 +74,7 @@ impl Scenario for Looks {
                 self.number.store(1, Ordering::Relaxed);
                 host.rest(35).await;
             }
-            _ => drop(self.pulse(host).enable(&scope(), &"h".into(), false).await.unwrap()),
+            _ => drop(self.look_loop(host).enable(&scope(), &"h".into(), false).await.unwrap()),
         }
     }
 

@@ -79,7 +79,7 @@ impl Scenario for Memories {
         vec![workflow("notes", &[node("a", "test.noter", json!({}))]).to_string()]
     }
 
-    fn activities(&self) -> Activities {
+    fn activities(&self, _: &Arc<dyn Store>) -> Activities {
         Activities::default().with("test.noter", Arc::new(Noter))
     }
 
@@ -163,7 +163,7 @@ impl Scenario for WorkspaceFiles {
         vec![workflow("files", &[node("a", "test.filer", json!({}))]).to_string()]
     }
 
-    fn activities(&self) -> Activities {
+    fn activities(&self, _: &Arc<dyn Store>) -> Activities {
         Activities::default().with("test.filer", Arc::new(Filer))
     }
 

@@ -130,7 +130,7 @@ impl Scenario for OutwardCalls {
         vec![calls.to_string()]
     }
 
-    fn activities(&self) -> Activities {
+    fn activities(&self, _: &Arc<dyn Store>) -> Activities {
         Activities::default().with("test.caller", Arc::new(Caller))
     }
 

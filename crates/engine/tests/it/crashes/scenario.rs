@@ -28,7 +28,8 @@ pub(super) trait Scenario {
         vec![noop()]
     }
 
-    fn activities(&self) -> Activities {
+    /// What a process performs, which writes through the process's own view of the store.
+    fn activities(&self, _store: &Arc<dyn Store>) -> Activities {
         Activities::default()
     }
 
@@ -126,7 +127,7 @@ impl<'a> World<'a> {
             self.shared.clone(),
             self.clock.clone(),
             &self.scenario.definitions(),
-            self.scenario.activities(),
+            self.scenario.activities(&store),
         );
         let host = Host { engine, store, process };
         self.scenario.start(&host);

@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use callboard_engine::{
-    Incoming, NewSubscription, Store, StoreError, Subscription, TriggerError, TriggerIngest,
-    Triggers, Verification,
+    Incoming, NewSubscription, SigningSecret, Store, StoreError, Subscription, TriggerError,
+    TriggerIngest, Triggers, Verification,
 };
 use callboard_protocol::{
-    Backoff, Object, Owner, RetryPolicy, Timestamp, TriggerEvent, TriggerSource,
+    Backoff, Object, Owner, RetryPolicy, SubscriptionState, Timestamp, TriggerEvent, TriggerSource,
 };
 
 use super::scenario::{Host, Scenario, runs};
@@ -23,7 +23,7 @@ fn owner() -> Owner {
     Owner { tenant: scope().tenant, workspace: None, principal: None }
 }
 
-fn bridge(host: &Host) -> TriggerIngest {
+fn ingest(host: &Host) -> TriggerIngest {
     TriggerIngest::new(host.engine.clone(), Arc::clone(&host.store))
 }
 
@@ -41,7 +41,7 @@ async fn subscribe(host: &Host, id: &str, workflow: &str) {
         mapping: Object::new(),
         secret: None,
     };
-    match bridge(host).register(new).await {
+    match ingest(host).register(new).await {
         // The one that got no answer was kept.
         Ok(_) | Err(TriggerError::Store(StoreError::Moved { .. })) => {}
         Err(error) => panic!("{error}"),
@@ -49,7 +49,11 @@ async fn subscribe(host: &Host, id: &str, workflow: &str) {
 }
 
 async fn subscription(host: &Host, id: &str) -> Subscription {
-    bridge(host).find(&scope(), id).await.unwrap()
+    ingest(host).find(&scope(), id).await.unwrap()
+}
+
+async fn set(host: &Host, state: SubscriptionState) {
+    ingest(host).set_state(&scope(), "goes", state).await.unwrap();
 }
 
 async fn deliver(host: &Host, over: &str, id: &str) {
@@ -68,7 +72,7 @@ async fn deliver(host: &Host, over: &str, id: &str) {
         queue: Some(json!(id)),
     };
     let incoming = Incoming { id: format!("dlv_{id}"), event_id: Some(id.to_owned()), event };
-    match bridge(host).deliver(subscription, incoming).await {
+    match ingest(host).deliver(subscription, incoming).await {
         // What got no answer may have been given up with its subscription.
         Ok(_) | Err(TriggerError::NotActive(_)) => {}
         Err(error) => panic!("{error}"),
@@ -78,11 +82,11 @@ async fn deliver(host: &Host, over: &str, id: &str) {
 #[async_trait(?Send)]
 impl Scenario for InboundDeliveries {
     fn start(&self, host: &Host) {
-        bridge(host).start();
+        ingest(host).start();
     }
 
     fn steps(&self) -> usize {
-        5
+        11
     }
 
     async fn act(&self, host: &Host, step: usize) {
@@ -92,7 +96,7 @@ impl Scenario for InboundDeliveries {
             1 => deliver(host, "fine", "letter-number-one").await,
             2 => {
                 let subscription = subscription(host, "fine").await;
-                bridge(host).note_refused(&subscription, "dlv_bad".to_owned()).await.unwrap();
+                ingest(host).note_refused(&subscription, "dlv_bad".to_owned()).await.unwrap();
             }
             3 => {
                 let source = noop().replace("\"campaign\"", "\"passing\"");
@@ -101,7 +105,18 @@ impl Scenario for InboundDeliveries {
                 subscribe(host, "bad", "passing").await;
                 catalog.remove(&scope(), &"passing".into()).await.unwrap();
             }
-            _ => deliver(host, "bad", "letter-number-two").await,
+            4 => deliver(host, "bad", "letter-number-two").await,
+            5 => subscribe(host, "goes", "campaign").await,
+            6 | 7 => {
+                let secret = SigningSecret::new(format!("whsec_{step}"));
+                ingest(host).rotate(&scope(), "goes", secret).await.unwrap();
+            }
+            8 => set(host, SubscriptionState::Paused).await,
+            9 => set(host, SubscriptionState::Active).await,
+            _ => match ingest(host).remove(&scope(), "fine").await {
+                Ok(()) | Err(TriggerError::Unknown) => {}
+                Err(error) => panic!("{error}"),
+            },
         }
     }
 
@@ -116,6 +131,20 @@ impl Scenario for InboundDeliveries {
             }
         }
         let documents: Vec<_> = subscriptions.iter().map(Subscription::document).collect();
-        json!([documents, letters, runs(&*store).await])
+        let opened = triggers.open_subscription("goes").await.unwrap();
+        let mut secrets: Vec<String> = opened
+            .map(|(_, secrets)| {
+                secrets
+                    .earlier
+                    .iter()
+                    .map(|(secret, _)| secret)
+                    .chain(&secrets.current)
+                    .map(|secret| secret.reveal().to_owned())
+                    .collect()
+            })
+            .unwrap_or_default();
+        // Whoever rotates again finds the secret in force already.
+        secrets.dedup();
+        json!([documents, letters, secrets, runs(&*store).await])
     }
 }

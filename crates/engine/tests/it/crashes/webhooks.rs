@@ -1,4 +1,5 @@
-//! Webhooks: registered, told of what happens, and removed with whatever was on its way.
+//! Webhooks: registered, told of what happens, given up, and removed with whatever was on its way; and questions that are
+//! brought to their run's own address.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +9,16 @@ use serde_json::{Value, json};
 
 use callboard_core::InterruptView;
 use callboard_engine::{
-    Care, Deliver, DeliverError, DeliveryLoop, Kind, Parcel, Realm, RecordQuery, Registration,
-    RegistrationError, Scope, Secret, SignCallbacks, Store, StoreError, Webhooks, Within,
+    Care, Circuit, Deliver, DeliverError, DeliveryLoop, Fate, Kind, Order, Others, Parcel, Plan,
+    Planned, Realm, RecordQuery, Registration, RegistrationError, Scope, Secret, Settlement,
+    SignCallbacks, Store, StoreError, TakeRequest, Webhooks, Within,
 };
 use callboard_protocol::{Object, RunId, Timestamp};
 
-use super::scenario::{Host, Scenario};
+use super::scenario::{Host, Scenario, runs};
 use crate::sim::{order, scope};
+use crate::simulation::node;
+use crate::world::workflow;
 
 pub(super) struct OutboundDeliveries;
 
@@ -50,7 +54,7 @@ impl SignCallbacks for Receiver {
     }
 }
 
-fn courier(host: &Host) -> DeliveryLoop {
+fn deliveries(host: &Host) -> DeliveryLoop {
     let store = Arc::clone(&host.store);
     DeliveryLoop::new(host.engine.clone(), store, Arc::new(Receiver), Arc::new(Receiver))
 }
@@ -64,7 +68,7 @@ async fn register(host: &Host, id: &str) {
         care: Care::Durable,
         secret: Secret::new("secret".to_owned()),
     };
-    match courier(host).register(scope(), registration).await {
+    match deliveries(host).register(scope(), registration).await {
         // The one that got no answer was kept.
         Ok(()) | Err(RegistrationError::Store(StoreError::Moved { .. })) => {}
         Err(error) => panic!("{error}"),
@@ -74,7 +78,7 @@ async fn register(host: &Host, id: &str) {
 #[async_trait(?Send)]
 impl Scenario for OutboundDeliveries {
     fn start(&self, host: &Host) {
-        courier(host).start();
+        deliveries(host).start();
     }
 
     fn steps(&self) -> usize {
@@ -90,7 +94,7 @@ impl Scenario for OutboundDeliveries {
                 let create = async |remember| host.engine.create(order, Some(remember)).await;
                 host.once("order", create).await;
             }
-            _ => drop(courier(host).remove(&scope(), &"wh_goes".into()).await.unwrap()),
+            _ => drop(deliveries(host).remove(&scope(), &"wh_goes".into()).await.unwrap()),
         }
     }
 
@@ -107,5 +111,106 @@ impl Scenario for OutboundDeliveries {
         let planned = webhooks.planned_until().await.unwrap();
         let is_planned = planned == Some(store.newest().await.unwrap());
         json!([listed, store.scan(&on_its_way).await.unwrap().len(), is_planned])
+    }
+}
+
+/// How many records of a kind are there.
+async fn count(store: &dyn Store, kind: Kind) -> usize {
+    store.scan(&RecordQuery::all(kind, Within::Everywhere)).await.unwrap().len()
+}
+
+/// Deliveries that are given up, attempt by attempt, without the loop that would take an hour and a half for it.
+pub(super) struct DeadLetters;
+
+async fn plan(host: &Host) {
+    let webhooks = Webhooks::new(Arc::clone(&host.store));
+    let unplanned = webhooks.read_unplanned(100).await.unwrap();
+    let planned = unplanned.events.iter().map(|event| Planned::of(&"wh_dead".into(), event));
+    let (from, to) = (unplanned.cursor, unplanned.until);
+    let plan = Plan { from, to, at: host.now(), deliveries: planned.collect() };
+    webhooks.plan_deliveries(plan).await.unwrap();
+}
+
+async fn give_up(host: &Host) {
+    let webhooks = Webhooks::new(Arc::clone(&host.store));
+    while count(&*host.store, Kind::WebhookDelivery).await > 0 {
+        let (at, counted) = (host.now(), host.engine.clock().counted());
+        let request = TakeRequest { at, counted, lease: Duration::from_secs(5), most: 1 };
+        let taken = webhooks.take_deliveries(&request).await.unwrap();
+        for delivery in &taken.deliveries {
+            let fate = Fate::Dead { reason: "refused".to_owned() };
+            let (circuit, others) = (Circuit::default(), Others::Wait);
+            let settlement = Settlement { at, fate, circuit, others };
+            webhooks.settle_delivery(delivery, &settlement).await.unwrap();
+        }
+        if taken.deliveries.is_empty() {
+            // A dead process holds one.
+            host.rest(1).await;
+        }
+    }
+}
+
+#[async_trait(?Send)]
+impl Scenario for DeadLetters {
+    fn steps(&self) -> usize {
+        5
+    }
+
+    async fn act(&self, host: &Host, step: usize) {
+        match step {
+            0 => register(host, "wh_dead").await,
+            1 => {
+                let order = order("campaign", Object::new(), Object::new());
+                let create = async |remember| host.engine.create(order, Some(remember)).await;
+                host.once("order", create).await;
+            }
+            // Until the run has ended, whoever drives it.
+            2 => host.wait_until(20).await,
+            3 => plan(host).await,
+            _ => give_up(host).await,
+        }
+    }
+
+    async fn observe(&self, store: Arc<dyn Store>) -> Value {
+        let webhooks = Webhooks::new(Arc::clone(&store));
+        let since = Timestamp::default();
+        let letters = webhooks.dead_letters(&scope(), &"wh_dead".into(), since, 99).await.unwrap();
+        // A run that was taken over tells of it.
+        let letters = letters.unwrap().len().min(3);
+        json!([letters, count(&*store, Kind::WebhookDelivery).await])
+    }
+}
+
+/// A question that is brought to its run's own address.
+pub(super) struct Callbacks;
+
+#[async_trait(?Send)]
+impl Scenario for Callbacks {
+    fn definitions(&self) -> Vec<String> {
+        let gate = node("a", "core.approvalGate", json!({ "title": "Ship it?" }));
+        vec![workflow("asks", &[gate]).to_string()]
+    }
+
+    fn start(&self, host: &Host) {
+        deliveries(host).start();
+    }
+
+    fn steps(&self) -> usize {
+        1
+    }
+
+    async fn act(&self, host: &Host, _: usize) {
+        let order = order("asks", Object::new(), Object::new());
+        let order = Order { callback_url: Some("https://example.com/ask".to_owned()), ..order };
+        let create = async |remember| host.engine.create(order, Some(remember)).await;
+        host.once("asks", create).await;
+    }
+
+    fn settles_in(&self) -> Duration {
+        Duration::from_secs(90)
+    }
+
+    async fn observe(&self, store: Arc<dyn Store>) -> Value {
+        json!([count(&*store, Kind::Callback).await, runs(&*store).await])
     }
 }

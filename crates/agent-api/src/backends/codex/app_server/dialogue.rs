@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::consent::Asked;
 use super::items::Tool;
-use crate::backends::codex::lines;
+use crate::backends::codex::{lines, profile};
 use crate::backends::rpc::{self, Incoming, give_up, request};
 use crate::error::FailureClass;
 use crate::json::{self, Fields, Raw};
@@ -25,6 +25,9 @@ pub(super) struct Terms {
     /// When it asks: `on-request` or `never`.
     pub(super) approval: &'static str,
     pub(super) sandbox: String,
+    /// Whether the server was started with a profile that stands for the sandbox and hides paths. To name a sandbox as well
+    /// would switch it off.
+    pub(super) has_profile: bool,
     /// Whether the sandbox may reach the network.
     pub(super) may_fetch: bool,
     pub(super) model: Option<String>,
@@ -41,6 +44,7 @@ impl Terms {
         opened["approvalPolicy"] == self.approval
             && opened["approvalsReviewer"] == "user"
             && opened["sandbox"]["type"] == sandbox
+            && (!self.has_profile || opened["activePermissionProfile"]["id"] == profile::NAME)
             && (self.may_fetch || opened["sandbox"]["networkAccess"] != true)
     }
 }
@@ -102,8 +106,10 @@ impl Dialogue {
             "cwd": self.terms.working_dir,
             "approvalPolicy": self.terms.approval,
             "approvalsReviewer": "user",
-            "sandbox": self.terms.sandbox,
         });
+        if !self.terms.has_profile {
+            params["sandbox"] = self.terms.sandbox.as_str().into();
+        }
         if let Some(model) = &self.terms.model {
             params["model"] = model.as_str().into();
         }

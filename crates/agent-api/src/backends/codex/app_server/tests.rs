@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::dialogue::{Dialogue, Terms};
 use super::*;
 use crate::backends::rpc::rehearsal::{answers, failure, tell};
-use crate::cli::rehearsal::{line, rehearse};
+use crate::cli::rehearsal::{line, line_with_hidden, rehearse};
 use crate::error::FailureClass;
 use crate::options::{RunOptions, Selector};
 use crate::permission::{Decision, Permission};
@@ -16,6 +16,7 @@ fn dialogue(origin: Origin, approval: &'static str) -> Dialogue {
         working_dir: "/w".into(),
         approval,
         sandbox: "read-only".into(),
+        has_profile: false,
         may_fetch: false,
         model: Some("m".into()),
     };
@@ -55,6 +56,23 @@ fn asks() -> Value {
 fn it_is_held_to_its_grants_and_needs_a_shell() {
     assert!(rehearse(&AppServer, &RunOptions::default(), &[Grant::WriteFiles]).is_err());
     assert_eq!(line(&AppServer, &RunOptions::default(), &[Grant::Shell]), "app-server");
+}
+
+/// A thread that is not held to the profile which hides paths gets no task.
+#[test]
+fn a_profile_stands_for_the_sandbox_and_must_be_in_force() {
+    let hidden = ["/data".into()];
+    let line = line_with_hidden(&AppServer, &[Grant::Shell], &hidden);
+    assert!(line.starts_with("app-server -c default_permissions="), "{line}");
+    let mut active = opened("never");
+    active["result"]["activePermissionProfile"] = json!({ "id": "callboard" });
+    for (answer, is_kept) in [(active, true), (opened("never"), false)] {
+        let mut ours = dialogue(Origin::New, "never");
+        ours.terms.has_profile = true;
+        let told = answers(&tell(&mut ours, &json!({ "id": 1, "result": {} })));
+        assert_eq!(told[1]["params"].get("sandbox"), None);
+        assert_eq!(failure(&tell(&mut ours, &answer)).is_none(), is_kept);
+    }
 }
 
 // T50

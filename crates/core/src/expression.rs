@@ -2,6 +2,7 @@
 
 mod byte_budget;
 mod evaluation;
+mod mentioned;
 mod names;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use callboard_protocol::{ConditionType, EdgeCondition, Failure, Object};
 
+pub use mentioned::mentioned_names;
 pub(crate) use names::{Names, Place};
 
 use crate::bounds::weight;

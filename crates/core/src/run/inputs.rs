@@ -44,10 +44,11 @@ impl Run {
         Ok(tray.inputs)
     }
 
-    /// Names that expressions may use: the variables, `inputs`, `nodes`, and `ctx.triggerData` where something
-    /// delivered the run.
+    /// Names that expressions may use: the variables, also below `vars`, `inputs`, `nodes`, and `ctx.triggerData` where
+    /// something delivered the run. A variable that is called `vars` itself is what that name means.
     pub(super) fn names(&self) -> Names<'_> {
         let mut names = Names::default();
+        names.insert("vars", Place::Fields(&self.values.variables));
         names.extend(&self.values.variables);
         let mut nodes = Names::default();
         for (state, node) in self.nodes.iter().zip(self.plan.nodes()) {

@@ -5,6 +5,7 @@ mod api;
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -80,6 +81,25 @@ async fn a_secret_is_in_nothing_that_the_host_writes() -> Result<()> {
     host.stop("TERM")?;
     search(&data, &canary)?;
     ensure!(!log.contains(&canary), "it is in the log");
+    Ok(())
+}
+
+/// Whoever can read the key can read what is sealed with it: the operator is told at every start, and `doctor` says it.
+#[test]
+fn a_host_whose_key_others_can_read_says_so() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let data = folder.path().join("data");
+    let warning = "others may read the host's key";
+    let host = Host::start(&data, &[])?;
+    ensure!(!host.log().contains(warning), "{}", host.log());
+    host.stop("TERM")?;
+    fs::set_permissions(data.join("host.key"), PermissionsExt::from_mode(0o644))?;
+    let host = Host::start(&data, &[])?;
+    let log = host.log();
+    ensure!(log.contains(warning) && log.contains("0644"), "{log}");
+    let key = fs::read(data.join("host.key"))?;
+    let is_told = |key: &str| key.len() > 8 && log.contains(key.trim());
+    ensure!(!String::from_utf8(key).is_ok_and(|key| is_told(&key)), "the key itself: {log}");
     Ok(())
 }
 

@@ -1,5 +1,8 @@
 //! The real Codex that asks a person before it leaves its sandbox.
 
+use std::fs;
+use std::path::Path;
+
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
@@ -7,6 +10,39 @@ use crate::api::Api;
 use crate::programs::{CODEX, CODEX_SETTINGS, Real, TASK};
 use crate::server::{Mood, Use};
 use crate::stage::{events, seen, told};
+
+/// Tries to read what the host keeps for itself, and to write.
+fn thief(data: &Path) -> Use {
+    let data = data.display();
+    let command =
+        format!("echo it ran; cat {data}/host.key {data}/callboard.db; ls {data}; touch {data}/x");
+    let input = json!({ "cmd": command }).to_string();
+    // Scripts of a model live as long as the test.
+    Use { tool: "exec_command", input: Box::leak(input.into_boxed_str()) }
+}
+
+/// Codex locks its commands in by itself, and is told what to keep from them: also where its own file says otherwise.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_of_a_real_codex_cannot_read_what_is_the_hosts() -> Result<()> {
+    let open = format!("sandbox_mode = \"danger-full-access\"\n{CODEX_SETTINGS}");
+    for (settings, asks) in [(CODEX_SETTINGS, false), (&open, false), (CODEX_SETTINGS, true)] {
+        let Some(real) = Real::new(CODEX).await? else { return Ok(()) };
+        let real = real.at_home(".codex/config.toml", settings)?;
+        let real = if asks { real.with_approvals() } else { real };
+        let host = real.host()?;
+        let data = real.stage.path("data");
+        let key = fs::read_to_string(data.join("host.key")).unwrap_or_else(|_| "no text".into());
+        let (status, log) = real.run(&host, Mood::Uses(thief(&data), "That was it.")).await?;
+        assert_eq!(status, "completed", "{log:?}\n{}", host.log());
+        let heard = real.server.heard().concat();
+        ensure!(heard.contains("it ran") && heard.contains("Permission denied"), "{heard}");
+        for held in [key.trim(), "SQLite format 3", "callboard.lock"] {
+            ensure!(!heard.contains(held), "{held}: {heard}");
+        }
+        ensure!(!data.join("x").exists(), "it wrote to the data folder");
+    }
+    Ok(())
+}
 
 /// A command that Codex may not run in its sandbox alone.
 const BEYOND: Use = Use {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::api::Api;
 use crate::outside::{MODEL, Outside, TOOLS};
-use crate::support::host::Host;
+use crate::support::host::{Host, KEY, serve};
 
 const AGENT: &str = "vendor.acme.desk.poster";
 /// Reached only when something is stuck.
@@ -200,5 +200,37 @@ async fn what_a_run_wishes_of_its_model_is_what_the_provider_gets() -> Result<()
     for key in ["model", "temperature", "maxTokens"] {
         ensure!(found["configurable"].get(key).is_some(), "{key} is not listed");
     }
+    Ok(())
+}
+
+/// The protocol's `conformance-stream-text` is listed without `--test-seams`, so it must run there: with a test key and a
+/// provider that the caller makes up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_key_streams_from_a_mock_provider_without_test_seams() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let workflows = folder.path().join("workflows");
+    fs::create_dir(&workflows)?;
+    let definition = json!({
+        "id": "conformance-stream-text", "name": "stream", "version": "1.0", "edges": [],
+        "triggers": [], "variables": [], "settings": { "timeout": 30_000 },
+        "metadata": { "tags": ["conformance", "messages-mode"] },
+        "nodes": [{ "id": "ai", "typeId": "core.ai.callPrompt", "name": "AI", "inputs": {},
+            "position": { "x": 0, "y": 0 },
+            "config": { "promptId": "conformance.stream-text-noop", "expectsStreaming": true } }],
+    });
+    fs::write(workflows.join("stream.json"), definition.to_string())?;
+    let mut command = serve(&folder.path().join("data"));
+    command.args(["--api-key", KEY, "--workflows"]).arg(&workflows);
+    let host = Host::of(command)?;
+    let api = Api::of(host.url())?;
+    let discovery: Value = serde_json::from_str(&api.get("/.well-known/openwop").await?)?;
+    ensure!(discovery["fixtures"].to_string().contains("conformance-stream-text"), "{discovery}");
+    let mock = json!({ "id": "stream-text", "config": { "tokens": ["Hello", ", ", "world"] } });
+    let body = json!({ "workflowId": "conformance-stream-text",
+        "configurable": { "mockProvider": mock } });
+    let run = api.create(&body, "once").await?;
+    ensure!(api.finish(&run).await? == "completed", "{}", api.log(&run).await?);
+    let messages = api.get(&format!("/v1/runs/{run}/events?streamMode=messages")).await?;
+    ensure!(["Hello", ", ", "world"].iter().all(|token| messages.contains(token)), "{messages}");
     Ok(())
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -17,20 +19,44 @@ fn canary() -> String {
     ["operator", "CANARY", "0aB8mYjPpQe7", "Zq"].join(".")
 }
 
+/// Where webhooks are delivered to, at the same address.
+const HOOK: &str = "/hook";
+/// Reached only when something hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What was delivered, with its head.
+type Delivered = Arc<Mutex<Vec<String>>>;
+
 /// Answers a task that holds `fail` with an error, and every other one with words; both hold the key that it was shown.
-fn listen() -> Result<String> {
+/// Takes webhooks, too.
+fn listen() -> Result<(String, Delivered)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = format!("http://{}", listener.local_addr()?);
+    let delivered = Delivered::default();
+    let sink = Arc::clone(&delivered);
     std::thread::spawn(move || {
         for socket in listener.incoming().flatten() {
             // A client that goes away is no concern of a server.
-            let _ = serve_one(socket);
+            let _ = serve_one(socket, &sink);
         }
     });
-    Ok(address)
+    Ok((address, delivered))
 }
 
-fn serve_one(socket: TcpStream) -> Result<()> {
+/// Waits for the delivery of an event of this kind; answers all that came until then.
+async fn told_of(delivered: &Delivered, kind: &str) -> Result<Vec<String>> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let seen = delivered.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if seen.iter().any(|delivery| delivery.contains(kind)) {
+            return Ok(seen);
+        }
+        ensure!(Instant::now() < deadline, "nobody was told of {kind}: {seen:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn serve_one(socket: TcpStream, delivered: &Delivered) -> Result<()> {
     let mut reader = BufReader::new(socket);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -44,7 +70,13 @@ fn serve_one(socket: TcpStream) -> Result<()> {
     let key = field("x-api-key");
     let mut body = vec![0; field("content-length").parse().unwrap_or(0)];
     reader.read_exact(&mut body)?;
-    let fails = String::from_utf8_lossy(&body).contains("fail");
+    let body = String::from_utf8_lossy(&body);
+    if head.starts_with(&format!("POST {HOOK} ")) {
+        let mut delivered = delivered.lock().unwrap_or_else(PoisonError::into_inner);
+        delivered.push(format!("{head}{body}"));
+        return Ok(write!(reader.get_mut(), "HTTP/1.1 204 OK\r\nconnection: close\r\n\r\n")?);
+    }
+    let fails = body.contains("fail");
     let (status, kind, text) = match fails {
         true => (400, "application/json", error(&key)),
         false => (200, "text/event-stream", said(&key)),
@@ -105,11 +137,15 @@ async fn the_operators_key_is_in_nothing_that_the_host_tells() -> Result<()> {
     pack(&folder.path().join("pack"))?;
     let mut command = serve(&data);
     command.args(["--log", "trace", "--packs"]).arg(folder.path().join("pack"));
-    command.args(["--api-key", crate::support::host::KEY]);
-    command.env("ANTHROPIC_BASE_URL", listen()?).env("ANTHROPIC_API_KEY", &canary);
+    command.args(["--api-key", crate::support::host::KEY, "--allow-private-egress"]);
+    let (address, delivered) = listen()?;
+    command.env("ANTHROPIC_BASE_URL", &address).env("ANTHROPIC_API_KEY", &canary);
     command.env("CALLBOARD_MODEL", "anthropic/claude-sonnet-4-5");
     let host = Host::of(command)?;
     let api = Api::of(host.url())?;
+    let webhook = json!({ "url": format!("{address}{HOOK}"), "events": ["*"] });
+    let made = api.post("/v1/webhooks", &webhook).send().await?;
+    ensure!(made.status() == 201, "{}", made.text().await?);
     let mut seen = Vec::new();
     for (task, end) in [("write", "completed"), ("fail", "failed")] {
         let body = json!({ "agentId": "vendor.acme.desk.writer", "inputs": { "text": task } });
@@ -130,6 +166,9 @@ async fn the_operators_key_is_in_nothing_that_the_host_tells() -> Result<()> {
     seen.push(api.get("/metrics").await?);
     ensure!(seen[4].contains("[REDACTED:host]"), "the key was not told: {}", seen[4]);
     seen.push(host.log());
+    let delivered = told_of(&delivered, "run.failed").await?;
+    ensure!(delivered.iter().any(|told| told.contains("[REDACTED:host]")), "{delivered:?}");
+    seen.extend(delivered);
     for text in &seen {
         ensure!(!text.contains(&canary), "{text}");
         // Nor a part of it, from which the rest could be told.

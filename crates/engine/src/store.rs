@@ -3,11 +3,13 @@
 mod batch;
 mod inbox;
 mod scope;
+mod tenure;
 mod turns;
 
 pub use batch::{Batch, CounterChange};
 pub use inbox::{InboxFilter, InboxItem, InboxPlace};
 pub use scope::{KeyMode, Realm, Scope};
+pub use tenure::Tenure;
 pub use turns::Turns;
 
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use callboard_core::{Birth, Entry, Head, InterruptView};
 use callboard_protocol::{Event, HostId, ProviderUsage, RosterId, RunCost, RunMetrics, Timestamp};
 
 use crate::roster::USAGE;
-use crate::store::{Claim, Fence, Filter, Lease, Listed, Recorded, Row, StoreError, Then};
+use crate::store::{Claim, Fence, Filter, Lease, Listed, Recorded, Row, StoreError, Tenure};
 
 pub(super) struct StoredRun {
     /// The order of creation, which settles ties between equal times.
@@ -19,7 +19,6 @@ pub(super) struct StoredRun {
     pub(super) epoch: u64,
     /// Somebody appended what this run waits for, and nobody has looked since.
     pub(super) is_wake_requested: bool,
-    /// Decisions about it that did not come to their end.
     /// The fold, and the version that it has seen.
     pub(super) snapshot: Option<(u64, String)>,
     /// What the run asks.
@@ -28,9 +27,7 @@ pub(super) struct StoredRun {
 
 impl StoredRun {
     pub(super) fn is_held_by(&self, claim: &Claim) -> bool {
-        self.epoch == claim.epoch
-            && self.lease_until.is_some()
-            && self.holder.as_ref() == Some(&claim.host)
+        self.tenure().is_held_by(claim)
     }
 
     pub(super) fn is_claimable(&self, at: Timestamp, lapsed_at: Timestamp) -> bool {
@@ -42,26 +39,16 @@ impl StoredRun {
     pub(super) fn request_wake(&mut self) {
         self.is_wake_requested = !self.head.status.is_terminal();
         if self.holder.is_none() {
-            self.rest_until(self.head.wake_at);
+            self.give_back(self.head.wake_at);
         }
     }
 
-    fn rest_until(&mut self, wake_at: Option<Timestamp>) {
-        self.head.wake_at =
-            if self.is_wake_requested { Some(Timestamp::default()) } else { wake_at };
-    }
-
     pub(super) fn hold(&mut self, lease: Lease) {
-        self.head.wake_at = Some(lease.until);
-        self.lease_until = Some(lease.until);
-        self.holder = Some(lease.host);
+        self.set(self.tenure().held(lease.host, lease.until));
     }
 
     pub(super) fn give_back(&mut self, wake_at: Option<Timestamp>) {
-        self.is_wake_requested &= !self.head.status.is_terminal();
-        self.rest_until(wake_at);
-        self.lease_until = None;
-        self.holder = None;
+        self.set(self.tenure().given_back(self.head.status, wake_at));
     }
 
     /// Who holds the run after an append that leaves this head, and until when.
@@ -71,16 +58,25 @@ impl StoredRun {
         head: &Head,
         due_before: Option<Timestamp>,
     ) {
-        match fence {
-            _ if head.status.is_terminal() => self.give_back(None),
-            Some(Fence { claim, then: Then::Hold { until } }) => {
-                self.hold(Lease { host: claim.host, until });
-            }
-            Some(Fence { then: Then::Release, .. }) => self.give_back(head.wake_at),
-            // A living holder hears of this append through `changed`; a lost one must still be replaced.
-            None if self.holder.is_some() => self.head.wake_at = due_before,
-            None => self.rest_until(head.wake_at),
+        let before = Tenure { wake_at: due_before, ..self.tenure() };
+        self.set(before.after_append(head, fence.as_ref()));
+    }
+
+    fn tenure(&self) -> Tenure {
+        Tenure {
+            epoch: self.epoch,
+            holder: self.holder.clone(),
+            lease_until: self.lease_until,
+            wake_at: self.head.wake_at,
+            is_wake_requested: self.is_wake_requested,
         }
+    }
+
+    fn set(&mut self, tenure: Tenure) {
+        self.holder = tenure.holder;
+        self.lease_until = tenure.lease_until;
+        self.head.wake_at = tenure.wake_at;
+        self.is_wake_requested = tenure.is_wake_requested;
     }
 
     fn entry(&self, sequence: usize, row: &Row) -> Result<Entry, StoreError> {

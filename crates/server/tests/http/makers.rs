@@ -3,9 +3,11 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 
+use crate::agents::TRIAGER;
 use crate::given::{LIVE, Setup, TestHost, workflow};
 
 const KEYS: &str = "/v1/host/callboard/keys";
+const ROSTER: &str = "/v1/host/callboard/roster";
 const NARROW: &str = "cb_narrow";
 const HOLDERS: [&str; 2] = ["cb_live=acme", "cb_narrow=acme+admin+approvals:respond+runs:read"];
 
@@ -129,8 +131,10 @@ async fn nobody_rotates_a_key_into_more_than_it_has() {
     }
 }
 
-/// Makes one of each with this key, and answers what the page of the maker says goes on.
+/// Makes one of each with this key.
 async fn furnished(host: &TestHost, key: &str) {
+    let member =
+        json!({ "persona": "Sally", "agentRef": { "agentId": TRIAGER }, "workflows": ["noop"] });
     let schedule = json!({ "workflowId": "noop", "cron": "0 6 * * *", "timezone": "UTC" });
     let trigger = json!({ "source": "form", "workflowId": "noop" });
     let heartbeat =
@@ -141,6 +145,7 @@ async fn furnished(host: &TestHost, key: &str) {
         ("/v1/trigger-subscriptions", trigger),
         ("/v1/host/callboard/heartbeats", heartbeat),
         ("/v1/webhooks", webhook),
+        (ROSTER, member),
     ] {
         let reply = host.post(path, &body).key(key).send().await;
         assert_eq!(reply.status, 201, "{path} {reply:?}");
@@ -150,7 +155,7 @@ async fn furnished(host: &TestHost, key: &str) {
 async fn goes_on(host: &TestHost, id: &str) -> Vec<usize> {
     let page = host.get(&format!("{KEYS}/{id}")).send().await;
     assert_eq!(page.status, 200, "{page:?}");
-    let kinds = ["keys", "schedules", "triggers", "heartbeats", "webhooks"];
+    let kinds = ["keys", "schedules", "triggers", "heartbeats", "webhooks", "members"];
     kinds.iter().map(|kind| page.json["goesOn"][kind].as_array().map_or(9, Vec::len)).collect()
 }
 
@@ -162,17 +167,21 @@ async fn what_a_revoked_key_made_is_listed_and_stopped_when_asked() {
     furnished(&host, &key).await;
     furnished(&host, &child).await;
     furnished(&host, LIVE).await;
-    assert_eq!(goes_on(&host, &root).await, [1, 2, 2, 2, 2]);
+    assert_eq!(goes_on(&host, &root).await, [1, 2, 2, 2, 2, 2]);
     let path = format!("{KEYS}/{root}");
     assert_eq!(host.call(Method::DELETE, &path).send().await.status, 204);
-    assert_eq!(goes_on(&host, &root).await, [1, 2, 2, 2, 2], "all of it goes on");
+    assert_eq!(goes_on(&host, &root).await, [1, 2, 2, 2, 2, 2], "all of it goes on");
     let wrong = host.call(Method::DELETE, &format!("{path}?cascade=yes")).send().await;
     assert_eq!(wrong.refusal(), (400, "validation_error"));
     assert_eq!(host.call(Method::DELETE, &format!("{path}?cascade=1")).send().await.status, 204);
-    assert_eq!(goes_on(&host, &root).await, [0, 0, 0, 0, 0]);
+    assert_eq!(goes_on(&host, &root).await, [0, 0, 0, 0, 0, 0]);
     assert_eq!(host.get("/v1/runs/x").key(&child).send().await.error(), "key_revoked");
     let schedules = host.get("/v1/host/callboard/schedules").send().await.json;
     let enabled = |line: &&Value| line["enabled"] == true;
     let schedules = schedules["schedules"].as_array().cloned().unwrap_or_default();
     assert_eq!(schedules.iter().filter(enabled).count(), 1, "what others made is left alone");
+    let roster = host.get(ROSTER).send().await.json;
+    let members = roster["roster"].as_array().cloned().unwrap_or_default();
+    assert_eq!(members.len(), 3, "nobody is dismissed: {members:?}");
+    assert_eq!(members.iter().filter(enabled).count(), 1, "theirs are paused");
 }

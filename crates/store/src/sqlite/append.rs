@@ -1,14 +1,13 @@
 //! Appending to one log: events, head, snapshot, open questions and the fate of the lease, in one request.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
-use callboard_core::Head;
-use callboard_engine::{Append, Claim, Fence, StoreError, Then};
-use callboard_protocol::RunId;
+use callboard_engine::{Append, Claim, StoreError, Tenure};
+use callboard_protocol::{HostId, RunId, Timestamp};
 
 use super::create::{self, SealedRun};
 use super::fault::Fault;
-use super::rows::{cause_text, execute, millis, signed};
+use super::rows::{cause_text, execute, millis, signed, unsigned};
 use super::{inbox, outcome};
 use crate::seal::Seal;
 
@@ -101,70 +100,32 @@ fn request_wake(db: &Connection, run: &RunId) -> Result<(), Fault> {
 pub(super) struct Stored {
     pub(super) id: i64,
     version: i64,
-    holder: Option<String>,
-    epoch: i64,
-    lease_until: Option<i64>,
-    wake_at: Option<i64>,
-    wake_requested: bool,
+    tenure: Tenure,
 }
 
 impl Stored {
-    pub(super) fn read(db: &Connection, run: &RunId) -> Result<Option<Self>, rusqlite::Error> {
-        db.prepare_cached(
+    pub(super) fn read(db: &Connection, run: &RunId) -> Result<Option<Self>, Fault> {
+        let mut select = db.prepare_cached(
             "SELECT id, version, holder, epoch, lease_until, wake_at, wake_requested FROM runs WHERE run_id = ?1",
-        )?
-        .query_row([run.as_str()], |row| {
-            Ok(Self {
-                id: row.get(0)?,
-                version: row.get(1)?,
-                holder: row.get(2)?,
-                epoch: row.get(3)?,
-                lease_until: row.get(4)?,
-                wake_at: row.get(5)?,
-                wake_requested: row.get(6)?,
-            })
-        })
-        .optional()
+        )?;
+        let mut rows = select.query([run.as_str()])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let time = |column| -> Result<Option<Timestamp>, rusqlite::Error> {
+            Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
+        };
+        let tenure = Tenure {
+            holder: row.get::<_, Option<String>>(2)?.map(HostId::from),
+            epoch: unsigned(row, 3)?,
+            lease_until: time(4)?,
+            wake_at: time(5)?,
+            is_wake_requested: row.get(6)?,
+        };
+        Ok(Some(Self { id: row.get(0)?, version: row.get(1)?, tenure }))
     }
 
     pub(super) fn is_held_by(&self, claim: &Claim) -> bool {
-        self.epoch == signed(claim.epoch)
-            && self.lease_until.is_some()
-            && self.holder.as_deref() == Some(claim.host.as_str())
+        self.tenure.is_held_by(claim)
     }
-
-    /// Who holds the run after an append, until when, and when the run is due.
-    fn tenure_after<'a>(&'a self, head: &Head, fence: Option<&'a Fence>) -> Tenure<'a> {
-        match fence {
-            _ if head.status.is_terminal() => Tenure::default(),
-            Some(Fence { claim, then: Then::Hold { until } }) => {
-                let until = Some(until.as_millis());
-                Tenure { holder: Some(claim.host.as_str()), lease_until: until, wake_at: until }
-            }
-            Some(Fence { then: Then::Release, .. }) => {
-                Tenure { wake_at: self.rests_until(head), ..Tenure::default() }
-            }
-            // A living holder hears of this append through `changed`; a lost one must still be replaced.
-            None if self.holder.is_some() => Tenure {
-                holder: self.holder.as_deref(),
-                lease_until: self.lease_until,
-                wake_at: self.wake_at,
-            },
-            None => Tenure { wake_at: self.rests_until(head), ..Tenure::default() },
-        }
-    }
-
-    /// A run that was poked while nobody could look is due at once.
-    fn rests_until(&self, head: &Head) -> Option<i64> {
-        if self.wake_requested { Some(0) } else { millis(head.wake_at) }
-    }
-}
-
-#[derive(Default)]
-struct Tenure<'a> {
-    holder: Option<&'a str>,
-    lease_until: Option<i64>,
-    wake_at: Option<i64>,
 }
 
 fn update_head(
@@ -174,7 +135,7 @@ fn update_head(
     version: u64,
 ) -> Result<(), Fault> {
     let head = &append.head;
-    let tenure = before.tenure_after(head, append.fence.as_ref());
+    let tenure = before.tenure.after_append(head, append.fence.as_ref());
     execute(
         db,
         "UPDATE runs SET status = ?2, version = ?3, updated_at = ?4, wake_at = ?5, holder = ?6, lease_until = ?7
@@ -184,9 +145,9 @@ fn update_head(
             head.status.as_str(),
             signed(version),
             head.updated_at.as_millis(),
-            tenure.wake_at,
-            tenure.holder,
-            tenure.lease_until,
+            millis(tenure.wake_at),
+            tenure.holder.as_ref().map(HostId::as_str),
+            millis(tenure.lease_until),
         ],
     )?;
     Ok(())

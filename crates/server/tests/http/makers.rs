@@ -3,7 +3,7 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use crate::agents::TRIAGER;
+use crate::agents::{TRIAGER, setup};
 use crate::given::{LIVE, Setup, TestHost, workflow};
 
 const KEYS: &str = "/v1/host/callboard/keys";
@@ -12,7 +12,7 @@ const NARROW: &str = "cb_narrow";
 const HOLDERS: [&str; 2] = ["cb_live=acme", "cb_narrow=acme+admin+approvals:respond+runs:read"];
 
 async fn host() -> TestHost {
-    TestHost::of(Setup { keys: &HOLDERS, ..Setup::default() }).await
+    TestHost::of(Setup { keys: &HOLDERS, ..setup() }).await
 }
 
 async fn made(host: &TestHost, by: &str, body: Value) -> (String, String) {

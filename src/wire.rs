@@ -33,7 +33,7 @@ use callboard_engine::{Annotations, Clock, Engine, Envelopes, SystemClock};
 use callboard_protocol::KeyId;
 use callboard_server::{
     App, Downloads, HostNames, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig,
-    StaticKey, TestKeys, TestSeams,
+    StaticKey, TestKeys,
 };
 use callboard_store::{OpenError, SqliteStore};
 
@@ -175,7 +175,7 @@ impl Host {
             metrics: Some(metrics.clone()),
             links: Links::new(store.clone()),
             annotations: Annotations::new(store.clone()),
-            seams: if settings.test_seams { TestSeams::On } else { TestSeams::Off },
+            seams: settings.test_seams.then(conformance::doors).flatten(),
             shutdown: shutdown.clone(),
         };
         app.check().map_err(|contradiction| {

@@ -1,11 +1,13 @@
 //! Stands in for the crate `callboard-conformance` in builds without it, which refuse `--test-seams`.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use callboard_agents::{Installed, Policy, StructuredOutput};
 use callboard_core::Run;
 use callboard_engine::{Activities, Deployments, Secrets};
 use callboard_protocol::{PromptTemplate, Timestamp};
+use callboard_server::Seams;
 
 pub(super) use callboard_agents::plain_task as read_task;
 
@@ -13,6 +15,10 @@ pub(super) const DEPLOYED: &str = "";
 
 pub(super) fn packs(_: &Policy, _: Timestamp) -> Result<Vec<Installed>, Infallible> {
     Ok(Vec::new())
+}
+
+pub(super) fn doors() -> Option<Arc<dyn Seams>> {
+    None
 }
 
 pub(super) fn prompts() -> Vec<PromptTemplate> {

@@ -9,19 +9,19 @@ use crate::problem::Problem;
 
 /// A status and its JSON text; no text is no body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) status: StatusCode,
-    pub(crate) body: String,
+pub struct Answer {
+    pub status: StatusCode,
+    pub body: String,
 }
 
 impl Answer {
     /// For bodies whose serialisation cannot fail: structs and maps with text keys and plain values.
-    pub(crate) fn of(status: StatusCode, body: &impl Serialize) -> Self {
+    pub fn of(status: StatusCode, body: &impl Serialize) -> Self {
         Self { status, body: serde_json::to_string(body).unwrap_or_default() }
     }
 
     /// For bodies that hold stored JSON text, which a damaged database may have spoiled.
-    pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Result<Self, Problem> {
+    pub fn json(status: StatusCode, body: &impl Serialize) -> Result<Self, Problem> {
         let body = serde_json::to_string(body).map_err(|error| Problem::internal(&error))?;
         Ok(Self { status, body })
     }

@@ -29,7 +29,7 @@ use crate::keys::KeyRing;
 use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::rate::{Limited, RateLimit};
-use crate::seams::{Overlay, TestSeams};
+use crate::seams::Seams;
 use crate::token::Links;
 use crate::turns::Turns;
 
@@ -64,8 +64,8 @@ pub struct App {
     /// None answers `/metrics` with an empty page.
     pub metrics: Option<Metrics>,
     pub annotations: Annotations,
-    /// The doors of the protocol's test suite.
-    pub seams: TestSeams,
+    /// The doors of the protocol's test suite, where an operator asked for them.
+    pub seams: Option<Arc<dyn Seams>>,
     /// Signs links to interrupts.
     pub links: Links,
     /// Once cancelled, open streams and long polls end by themselves.
@@ -277,15 +277,14 @@ pub struct NotReady(pub String);
 
 /// The app with what is derived from it once.
 #[derive(Debug)]
-pub(crate) struct Host {
-    pub(crate) app: App,
+pub struct Host {
+    pub app: App,
     pub(crate) load: Load,
     pub(crate) rate: RateLimit<KeyId>,
     pub(crate) posts: Posts,
     pub(crate) snapshots: Snapshots,
     pub(crate) turns: Turns,
     pub(crate) discovery: Discovery,
-    pub(crate) overlay: Overlay,
     pub(crate) openapi: Bytes,
 }
 
@@ -301,7 +300,6 @@ impl Host {
             snapshots: Snapshots::default(),
             turns: Turns::default(),
             discovery: Discovery::default(),
-            overlay: Overlay::default(),
             openapi: crate::openapi::document(&app.config.version),
             app,
         }
@@ -316,7 +314,7 @@ impl Host {
         }
     }
 
-    pub(crate) fn now(&self) -> Timestamp {
+    pub fn now(&self) -> Timestamp {
         self.app.engine.clock().now()
     }
 }

@@ -23,7 +23,7 @@ const LARGEST_RUN: usize = LARGEST / 2;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Bundle {
+pub struct Bundle {
     bundle_version: &'static str,
     generated_at: Timestamp,
     host: Implementation,
@@ -41,7 +41,7 @@ pub(crate) struct Bundle {
 }
 
 /// None: there is no such run for this caller.
-pub(crate) async fn assemble(
+pub async fn assemble(
     host: &Host,
     caller: &Caller,
     run: &RunId,
@@ -154,6 +154,6 @@ fn keep_within(parts: &mut Vec<Box<RawValue>>, most: usize) -> bool {
 }
 
 /// The events of a run as documents, cleaned, for whoever compares or filters them.
-pub(crate) fn documents(events: &[Recorded]) -> Result<Vec<Value>, Problem> {
+pub fn documents(events: &[Recorded]) -> Result<Vec<Value>, Problem> {
     events.iter().map(document).collect()
 }

@@ -12,7 +12,7 @@ use crate::problem::{Code, Problem};
 
 /// The one id in the path.
 #[derive(Debug)]
-pub(crate) struct Named<T>(pub(crate) T);
+pub struct Named<T>(pub T);
 
 impl<S: Send + Sync, T: From<String>> FromRequestParts<S> for Named<T> {
     type Rejection = Problem;
@@ -60,7 +60,7 @@ impl<S: Send + Sync> FromRequestParts<S> for MaybeKeyed {
 
 /// The body as it was sent.
 #[derive(Debug)]
-pub(crate) struct Sent(pub(crate) Bytes);
+pub struct Sent(pub Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for Sent {
     type Rejection = Problem;
@@ -74,7 +74,7 @@ impl<S: Send + Sync> FromRequest<S> for Sent {
 
 /// A closed JSON body.
 #[derive(Debug)]
-pub(crate) struct Shaped<T>(pub(crate) T);
+pub struct Shaped<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Shaped<T> {
     type Rejection = Problem;
@@ -86,7 +86,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Shaped<T> {
 }
 
 /// Reads a body whose top must be an object. A derived reader would take an array too, field by field.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Problem::invalid("the body is empty; send a JSON object"));
     }

@@ -36,7 +36,7 @@ const MEANINGFUL: [&str; 4] = ["if-match", "if-none-match", "x-dedup", "x-force-
 
 /// A request under an idempotency key.
 #[derive(Debug, Clone)]
-pub(crate) struct Keyed {
+pub struct Keyed {
     key: Digest,
     request: Digest,
     expires_at: Timestamp,

@@ -91,15 +91,15 @@ pub enum KeyError {
 
 /// Who is asking, as far as a key says.
 #[derive(Debug, Clone)]
-pub(crate) struct Caller {
-    pub(crate) key_id: KeyId,
-    pub(crate) scope: Scope,
+pub struct Caller {
+    pub key_id: KeyId,
+    pub scope: Scope,
     /// None is every scope.
-    pub(crate) scopes: Option<BTreeSet<String>>,
-    pub(crate) expires_at: Option<Timestamp>,
-    pub(crate) revoked: CancellationToken,
+    pub scopes: Option<BTreeSet<String>>,
+    pub expires_at: Option<Timestamp>,
+    pub revoked: CancellationToken,
     /// In whose name it votes, where that is not its own.
-    pub(crate) votes_as: Option<Principal>,
+    pub votes_as: Option<Principal>,
 }
 
 /// A key to be made, for a caller that may make it.
@@ -322,7 +322,7 @@ impl Table {
 }
 
 impl Caller {
-    pub(crate) fn may(&self, scope: &str) -> bool {
+    pub fn may(&self, scope: &str) -> bool {
         self.scopes.as_ref().is_none_or(|scopes| scopes.contains(scope))
     }
 
@@ -373,7 +373,7 @@ impl Caller {
     }
 
     /// Opaque: it names the key, not a person.
-    pub(crate) fn principal(&self) -> Principal {
+    pub fn principal(&self) -> Principal {
         principal_of(&self.key_id)
     }
 
@@ -393,7 +393,7 @@ impl Caller {
         );
     }
 
-    pub(crate) fn owner(&self) -> Owner {
+    pub fn owner(&self) -> Owner {
         Owner {
             tenant: self.scope.tenant.clone(),
             workspace: self.scope.workspace.clone(),

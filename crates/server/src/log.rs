@@ -47,7 +47,7 @@ impl Pages {
 }
 
 /// For readers that need the log whole.
-pub(crate) async fn read_rest(
+pub async fn read_rest(
     host: &Host,
     caller: &Caller,
     run: &RunId,

@@ -11,7 +11,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use crate::app::Host;
 
 /// Rows of one kind, made once.
-pub(crate) type Family = LazyLock<Vec<Operation>>;
+pub type Family = LazyLock<Vec<Operation>>;
 
 /// One row of the table.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ pub(crate) enum BodyNeed {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Gives {
+pub enum Gives {
     Nothing,
     Json(&'static str),
     Text,
@@ -199,7 +199,7 @@ impl Operation {
         self
     }
 
-    pub(crate) fn needs(mut self, scope: &'static str) -> Self {
+    pub fn needs(mut self, scope: &'static str) -> Self {
         self.access = Access::Scope(scope);
         self
     }
@@ -209,7 +209,7 @@ impl Operation {
         self
     }
 
-    pub(crate) fn takes(mut self, schema: &'static str) -> Self {
+    pub fn takes(mut self, schema: &'static str) -> Self {
         self.takes = Some(schema);
         self
     }
@@ -224,12 +224,12 @@ impl Operation {
         self.takes(schema)
     }
 
-    pub(crate) fn may_take(mut self, schema: &'static str) -> Self {
+    pub fn may_take(mut self, schema: &'static str) -> Self {
         self.body = BodyNeed::Optional;
         self.takes(schema)
     }
 
-    pub(crate) fn gives(mut self, success: StatusCode, gives: Gives) -> Self {
+    pub fn gives(mut self, success: StatusCode, gives: Gives) -> Self {
         self.success = success;
         self.gives = gives;
         self
@@ -244,7 +244,7 @@ impl Operation {
 /// A row for each method. Its name begins with the method, its handler takes what axum's handlers take.
 macro_rules! rows {
     ($($function:ident $method:ident),+) => {$(
-        pub(crate) fn $function<T: 'static>(
+        pub fn $function<T: 'static>(
             id: &'static str,
             handler: impl Handler<T, Arc<Host>>,
             name: &'static str,

@@ -155,11 +155,11 @@ const RETRY_LATER_SECONDS: u64 = 60;
 
 /// One answer that is not a success.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Problem {
-    pub(crate) code: Code,
-    pub(crate) message: String,
-    pub(crate) details: Object,
-    pub(crate) retry_after: Option<u64>,
+pub struct Problem {
+    pub code: Code,
+    pub message: String,
+    pub details: Object,
+    pub retry_after: Option<u64>,
 }
 
 /// Finds a failed request in the log. Kept beside the response, for whoever logs it.
@@ -168,25 +168,26 @@ pub(crate) struct CorrelationId(pub(crate) String);
 
 impl Problem {
     /// A problem on our side gets a fresh correlation id, so that caller and operator can speak of the same one.
-    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
         let problem =
             Self { code, message: message.into(), details: Object::new(), retry_after: None };
-        match code.status().is_server_error() {
-            true => problem.with("correlationId", uuid::Uuid::now_v7().to_string()),
-            false => problem,
+        if code.status().is_server_error() {
+            problem.with("correlationId", uuid::Uuid::now_v7().to_string())
+        } else {
+            problem
         }
     }
 
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+    pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(Code::ValidationError, message)
     }
 
-    pub(crate) fn invalid_at(path: &str, message: &str) -> Self {
+    pub fn invalid_at(path: &str, message: &str) -> Self {
         Self::invalid(format!("{path}: {message}")).with("path", path)
     }
 
     /// Says nothing about what was asked for: an unknown thing and a hidden one must look the same.
-    pub(crate) fn no_such(what: &str) -> Self {
+    pub fn no_such(what: &str) -> Self {
         Self::new(Code::NotFound, format!("no such {what}"))
     }
 
@@ -195,14 +196,14 @@ impl Problem {
     }
 
     /// The cause is for the operator. The caller learns only that it was us.
-    pub(crate) fn internal(cause: &(dyn std::error::Error + 'static)) -> Self {
+    pub fn internal(cause: &(dyn std::error::Error + 'static)) -> Self {
         let problem = Self::new(Code::InternalError, "something went wrong on this side");
         tracing::error!(error = cause, correlation_id = problem.correlation_id(), "request failed");
         problem
     }
 
     #[must_use]
-    pub(crate) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.details.insert(key.to_owned(), value.into());
         self
     }

@@ -7,11 +7,11 @@ use crate::problem::Problem;
 
 /// The parameters of one request, decoded, in the order sent.
 #[derive(Debug)]
-pub(crate) struct Parameters(Vec<(String, String)>);
+pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
     /// Keeps everything; unknown names do no harm.
-    pub(crate) fn open(uri: &Uri) -> Result<Self, Problem> {
+    pub fn open(uri: &Uri) -> Result<Self, Problem> {
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
             .map_err(|_| Problem::invalid("the query string cannot be read"))?;
         Ok(Self(pairs))
@@ -32,7 +32,7 @@ impl Parameters {
         Ok(parameters)
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 

@@ -55,7 +55,6 @@ use crate::metrics::Answers;
 use crate::observe::Observed;
 use crate::path;
 use crate::problem::{Code, Problem};
-use crate::seams::{SEAMS, TestSeams};
 
 pub use table::operations;
 
@@ -67,10 +66,7 @@ pub fn router(app: App) -> Surface {
     let hosts = app.config.hosts.clone();
     let host = Arc::new(Host::new(app));
     let mut routed = Router::new();
-    let seams = match host.app.seams {
-        TestSeams::On => SEAMS.as_slice(),
-        TestSeams::Off => &[],
-    };
+    let seams = host.app.seams.as_ref().map_or(&[][..], |seams| seams.operations());
     for operation in operations().chain(seams) {
         let answers = Arc::new(Answers::of(operation.name));
         let gate = Gate { host: Arc::clone(&host), operation, answers };

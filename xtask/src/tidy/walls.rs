@@ -96,7 +96,7 @@ const WALLS: [Wall; 13] = [
     },
     Wall {
         name: CONFORMANCE,
-        inwards: &[PROTOCOL, CORE, ENGINE, AGENTS],
+        inwards: &[PROTOCOL, CORE, ENGINE, AGENTS, SERVER],
         never: &["clap", "getrandom", "uuid", "rand"],
         why: "what only the test suite asks for is a plug like any other",
     },
@@ -153,8 +153,8 @@ const RESERVED: [Reserved; 5] = [
     Reserved { crates: &SQL, to: &[STORE, "xtask"], why: "only store knows a database" },
     Reserved {
         crates: &HTTP_SERVER,
-        to: &[SERVER, CONSOLE],
-        why: "only server and console speak HTTP to clients",
+        to: &[SERVER, CONSOLE, CONFORMANCE],
+        why: "only server, console and the doors of the test suite speak HTTP to clients",
     },
     Reserved {
         crates: &HTTP_CLIENT,

@@ -52,17 +52,17 @@ pub(super) async fn change(
 
 /// A transition that may be made, if nobody else makes one first.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub struct Prepared {
     caller: Caller,
     realm: Realm,
     agent: AgentId,
     request: DeploymentTransition,
     expected: u64,
-    pub(crate) changed: Changed,
+    pub changed: Changed,
 }
 
 /// Goes through everything that stands before a transition, in the protocol's order: scope, then evidence.
-pub(crate) async fn prepare(
+pub async fn prepare(
     host: &Host,
     caller: &Caller,
     agent: &AgentId,
@@ -95,7 +95,7 @@ pub(crate) async fn prepare(
 }
 
 impl Prepared {
-    pub(crate) async fn commit(
+    pub async fn commit(
         self,
         host: &Host,
         remember: Option<Remember>,
@@ -162,7 +162,7 @@ fn installed(
 }
 
 /// What is deployed, and the version that a change of it must be made on.
-pub(crate) async fn read(
+pub async fn read(
     host: &Host,
     caller: &Caller,
     agent: &AgentId,

@@ -78,14 +78,14 @@ pub(super) async fn remove(
     delete(&host, &caller, keyed.as_ref(), &path, &condition(&headers)).await
 }
 
-pub(crate) async fn listed(host: &Host, owner: &Scope, prefix: &str) -> Result<Answer, Problem> {
+pub async fn listed(host: &Host, owner: &Scope, prefix: &str) -> Result<Answer, Problem> {
     let files = host.app.engine.files().list_files(owner, prefix).await?;
     let files = files.into_iter().map(FileRecord::shown).collect();
     Answer::json(StatusCode::OK, &FileList { files })
 }
 
 /// A file of somebody else's and none look the same.
-pub(crate) async fn found(
+pub async fn found(
     host: &Host,
     owner: &Scope,
     path: &str,
@@ -96,7 +96,7 @@ pub(crate) async fn found(
     found.filter(|file| !file.is_removed).ok_or_else(|| Problem::no_such("file"))
 }
 
-pub(crate) async fn put(
+pub async fn put(
     host: &Host,
     caller: &Caller,
     keyed: Option<&Keyed>,
@@ -120,7 +120,7 @@ pub(crate) async fn put(
     }
 }
 
-pub(crate) async fn delete(
+pub async fn delete(
     host: &Host,
     caller: &Caller,
     keyed: Option<&Keyed>,

@@ -92,10 +92,8 @@ pub(super) async fn read(
     let template = template.map_err(problem)?;
     let answer = Answer::of(StatusCode::OK, &template);
     let tag = tag_of(answer.body.as_bytes());
-    let mut response = match is_known(&headers, &tag) {
-        true => not_modified(&tag),
-        false => tagged(answer, &tag),
-    };
+    let mut response =
+        if is_known(&headers, &tag) { not_modified(&tag) } else { tagged(answer, &tag) };
     let lifetime = if version.is_some() { PINNED } else { NEWEST };
     response.headers_mut().insert(header::CACHE_CONTROL, lifetime);
     Ok(response)
@@ -213,7 +211,7 @@ impl From<ComposeError> for Problem {
     }
 }
 
-pub(crate) fn problem(error: LibraryError) -> Problem {
+pub fn problem(error: LibraryError) -> Problem {
     match error {
         LibraryError::NotFound(_) => Problem::no_such("prompt"),
         LibraryError::Ambiguous(_) => Problem::new(Code::PromptRefAmbiguous, error.to_string()),

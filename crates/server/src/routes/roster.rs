@@ -67,7 +67,7 @@ pub(super) async fn hire(
 }
 
 /// Checks somebody and keeps them.
-pub(crate) async fn take_on(
+pub async fn take_on(
     host: &Host,
     caller: &Caller,
     body: HireMember,
@@ -168,16 +168,16 @@ pub(super) fn fired(run: &RunId) -> Answer {
 
 /// What is fired for a member, and by what.
 #[derive(Debug)]
-pub(crate) struct Fired {
-    pub(crate) workflow: WorkflowId,
-    pub(crate) inputs: Object,
-    pub(crate) source: TriggerSource,
+pub struct Fired {
+    pub workflow: WorkflowId,
+    pub inputs: Object,
+    pub source: TriggerSource,
     /// The subscription that it came over.
-    pub(crate) over: Option<String>,
+    pub over: Option<String>,
 }
 
 /// The run that firing a member asks for. Whoever is paused, gone or does not own the workflow fires nothing.
-pub(crate) async fn order(
+pub async fn order(
     host: &Host,
     caller: &Caller,
     id: &RosterId,
@@ -208,21 +208,14 @@ pub(crate) async fn order(
 }
 
 /// A member of others is no member.
-pub(crate) async fn find(
-    host: &Host,
-    caller: &Caller,
-    id: &RosterId,
-) -> Result<StoredMember, Problem> {
+pub async fn find(host: &Host, caller: &Caller, id: &RosterId) -> Result<StoredMember, Problem> {
     must_be_offered(host)?;
     let found = host.app.engine.roster().member(&caller.scope, id).await?;
     found.ok_or_else(|| Problem::no_such("member"))
 }
 
 /// The members that the caller may see, in the order of their hiring.
-pub(crate) async fn members(
-    host: &Host,
-    caller: &Caller,
-) -> Result<Vec<AgentRosterEntry>, Problem> {
+pub async fn members(host: &Host, caller: &Caller) -> Result<Vec<AgentRosterEntry>, Problem> {
     must_be_offered(host)?;
     let members = host.app.engine.roster().members(&caller.scope).await?;
     Ok(members.into_iter().map(|member| member.entry).collect())
@@ -247,13 +240,13 @@ pub(super) async fn lines(
 
 pub(super) fn must_be_offered(host: &Host) -> Result<(), Problem> {
     let agents = host.app.config.agents.as_ref();
-    match agents.and_then(|agents| agents.roster.as_ref()).is_some_and(|roster| roster.supported) {
-        true => Ok(()),
-        false => {
-            let what = "this host does not provide the capability agents.roster";
-            Err(Problem::new(Code::CapabilityNotProvided, what).with("capability", "agents.roster"))
-        }
+    let offered = agents.and_then(|agents| agents.roster.as_ref());
+    if !offered.is_some_and(|roster| roster.supported) {
+        let what = "this host does not provide the capability agents.roster";
+        let refused = Problem::new(Code::CapabilityNotProvided, what);
+        return Err(refused.with("capability", "agents.roster"));
     }
+    Ok(())
 }
 
 /// Checks an entry where it is written, against what its owner can reach.

@@ -25,7 +25,7 @@ use crate::keys::Caller;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
-pub(crate) use ingest::{blank, read as read_post, unproven};
+pub use ingest::{blank, read as read_post, unproven};
 pub(super) use ingest::{deliver, ingest};
 pub(super) use letters::{dead_letters, replay};
 
@@ -51,20 +51,20 @@ pub(super) struct Register {
 /// The same with what is ours: queues, and members.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Create {
-    pub(crate) source: TriggerSource,
-    pub(crate) workflow_id: WorkflowId,
-    pub(crate) roster_id: Option<RosterId>,
-    pub(crate) dedup_enabled: Option<bool>,
-    pub(crate) retry_policy: Option<RetryPolicy>,
-    pub(crate) verification: Option<Mode>,
-    pub(crate) input_mapping: Option<Object>,
+pub struct Create {
+    pub source: TriggerSource,
+    pub workflow_id: WorkflowId,
+    pub roster_id: Option<RosterId>,
+    pub dedup_enabled: Option<bool>,
+    pub retry_policy: Option<RetryPolicy>,
+    pub verification: Option<Mode>,
+    pub input_mapping: Option<Object>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Mode {
-    pub(crate) mode: Option<Verification>,
+pub struct Mode {
+    pub mode: Option<Verification>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -117,7 +117,7 @@ async fn make(host: &Host, caller: &Caller, body: Create) -> Result<Response, Pr
 }
 
 /// Makes a subscription; a webhook's has a secret.
-pub(crate) async fn subscribe(
+pub async fn subscribe(
     host: &Host,
     caller: &Caller,
     body: Create,
@@ -317,11 +317,11 @@ fn make_secret() -> Result<SigningSecret, Problem> {
 }
 
 /// A name for something that came in, in the order of arrival.
-pub(crate) fn arrival_id() -> String {
+pub fn arrival_id() -> String {
     format!("dlv_{}", uuid::Uuid::now_v7().simple())
 }
 
-pub(crate) fn problem(error: TriggerError) -> Problem {
+pub fn problem(error: TriggerError) -> Problem {
     let message = error.to_string();
     match error {
         TriggerError::Unknown => Problem::no_such("trigger subscription"),

@@ -81,7 +81,7 @@ pub(super) async fn add(
     put_first(&host, &caller, &member.entry, keyed, change, StatusCode::CREATED).await
 }
 
-pub(crate) fn new_item(
+pub fn new_item(
     host: &Host,
     caller: &Caller,
     member: &AgentRosterEntry,
@@ -198,7 +198,7 @@ fn waiting(caller: &Caller, mut change: WorkChange, why: &str) -> WorkChange {
 }
 
 /// The run that an item asks for, and the item as its member takes it.
-pub(crate) async fn prepare(
+pub async fn prepare(
     host: &Host,
     caller: &Caller,
     member: &AgentRosterEntry,

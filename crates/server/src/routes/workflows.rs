@@ -95,8 +95,10 @@ pub(super) async fn replace(
     store(&host, &caller, &source).await
 }
 
-pub(crate) async fn store(host: &Host, caller: &Caller, source: &[u8]) -> Result<Answer, Problem> {
-    host.overlay.check(source)?;
+pub async fn store(host: &Host, caller: &Caller, source: &[u8]) -> Result<Answer, Problem> {
+    if let Some(seams) = &host.app.seams {
+        seams.check_workflow(source)?;
+    }
     refuse_channels(host, source)?;
     let registered = host
         .app

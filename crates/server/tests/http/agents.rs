@@ -8,10 +8,9 @@ use callboard_agents::{Offer, Report, vet};
 use callboard_conformance as conformance;
 use callboard_engine::PackOwner;
 use callboard_protocol::Timestamp;
-use callboard_server::TestSeams;
 use serde_json::{Value, json};
 
-use crate::given::{LIVE, RIVAL, Setup, TestHost, workflow};
+use crate::given::{LIVE, RIVAL, Setup, TestHost, TestSeams, workflow};
 use crate::packs::{install, signed};
 
 pub(crate) const TRIAGER: &str = "community.callboard.starter.triager";

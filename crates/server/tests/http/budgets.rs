@@ -1,11 +1,11 @@
 //! What runs and members may use, over HTTP: RFC 0084, `contract/roster.md` §13.
 
 use axum::http::Method;
-use callboard_server::{ServerConfig, TestKeys, TestSeams};
+use callboard_server::{ServerConfig, TestKeys};
 use serde_json::{Value, json};
 
 use crate::agents::host;
-use crate::given::{LIVE, READER, RIVAL, Setup, TestHost, workflow};
+use crate::given::{LIVE, READER, RIVAL, Setup, TestHost, TestSeams, workflow};
 use crate::roster::sally;
 
 /// Runs one structured call of a model that needs two turns of ten tokens.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use callboard_agents::{DeploymentPolicy, EvalGate};
 use callboard_engine::{KeyMode, Telling};
 use callboard_protocol::{AgentsCapability, DeploymentState, InstallScope, ManifestRuntime, Owner};
-use callboard_server::{ServerConfig, TestKeys, TestSeams};
+use callboard_server::{ServerConfig, TestKeys};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::given::{Fault, LIVE, READER, RIVAL, Reply, Setup, TestHost};
+use crate::given::{Fault, LIVE, READER, RIVAL, Reply, Setup, TestHost, TestSeams};
 use crate::packs::{install, signed, version};
 
 const AGENT: &str = "vendor.acme.desk.assistant";

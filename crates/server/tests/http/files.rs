@@ -1,10 +1,12 @@
 //! The files of a workspace over HTTP (RFC 0059): versions, conditions, limits, whose they are, and what runs see.
 
 use axum::http::Method;
-use callboard_server::{TestKeys, TestSeams};
+use callboard_server::TestKeys;
 use serde_json::{Value, json};
 
-use crate::given::{LAB, LIVE, OPS, READER, RIVAL, Reply, Setup, TEST, TestHost, workflow};
+use crate::given::{
+    LAB, LIVE, OPS, READER, RIVAL, Reply, Setup, TEST, TestHost, TestSeams, workflow,
+};
 
 const FILES: &str = "/v1/host/workspace/files";
 

@@ -29,7 +29,7 @@ use callboard_engine::{
 use callboard_protocol::{Owner, Principal, Tenant, Timestamp};
 use callboard_server::{
     App, Downloads, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, Surface, TestKeys,
-    TestSeams, Tools, router,
+    Tools, router,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -62,6 +62,13 @@ const KEYS: [&str; 7] = [
     "cb_reader=acme+runs:read",
     "cb_canceller=acme+runs:cancel",
 ];
+
+/// Whether a host has the doors of the protocol's test suite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TestSeams {
+    On,
+    Off,
+}
 
 /// How a test's host differs from the usual one.
 pub(crate) struct Setup {
@@ -180,7 +187,7 @@ impl TestHost {
             metrics: setup.metrics,
             links,
             annotations: Annotations::new(Arc::clone(&store) as _),
-            seams: setup.seams,
+            seams: (setup.seams == TestSeams::On).then(callboard_conformance::doors).flatten(),
             shutdown: shutdown.clone(),
         };
         Self { router: router(app), engine, store, keys, shutdown }

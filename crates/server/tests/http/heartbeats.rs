@@ -1,10 +1,9 @@
 //! Heartbeats over HTTP, and S-16 through the suite's door.
 
 use axum::http::Method;
-use callboard_server::TestSeams;
 use serde_json::{Value, json};
 
-use crate::given::{READER, RIVAL, Setup, TestHost, workflow};
+use crate::given::{READER, RIVAL, Setup, TestHost, TestSeams, workflow};
 use crate::schemas::{check, openwop};
 
 const HEARTBEATS: &str = "/v1/host/callboard/heartbeats";

@@ -6,10 +6,10 @@ use callboard_agents::{Installed, Offer, Policy, Report, Unsigned, WorkflowTools
 use callboard_conformance as conformance;
 use callboard_engine::PackOwner;
 use callboard_protocol::Timestamp;
-use callboard_server::{TestSeams, Tools};
+use callboard_server::Tools;
 use serde_json::{Value, json};
 
-use crate::given::{LIVE, RIVAL, Setup, TestHost};
+use crate::given::{LIVE, RIVAL, Setup, TestHost, TestSeams};
 use crate::models::{kinds, of};
 
 const SENDER: &str = "vendor.acme.tasks.sender";

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use callboard_core::HostLimits;
-use callboard_server::{TestKeys, TestSeams};
+use callboard_server::TestKeys;
 
-use crate::given::{Setup, TestHost, workflow};
+use crate::given::{Setup, TestHost, TestSeams, workflow};
 
 const LOOP: &str = "/v1/host/sample/agentloop/run";
 const ATTEST: &str = "/v1/host/sample/subrun/attest";

@@ -2,10 +2,10 @@
 
 mod upkeep;
 
-use callboard_server::{TestKeys, TestSeams};
+use callboard_server::TestKeys;
 use serde_json::{Value, json};
 
-use crate::given::{Fault, LIVE, READER, RIVAL, Setup, TEST, TestHost, workflow};
+use crate::given::{Fault, LIVE, READER, RIVAL, Setup, TEST, TestHost, TestSeams, workflow};
 use crate::packs::{install, signed};
 
 const MEMORY: &str = "/v1/host/callboard/memory";

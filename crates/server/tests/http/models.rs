@@ -1,9 +1,9 @@
 //! S-20–S-24: prompts, models and envelopes, through the doors of the protocol's test suite.
 
-use callboard_server::{TestKeys, TestSeams};
+use callboard_server::TestKeys;
 use serde_json::{Value, json};
 
-use crate::given::{RIVAL, Setup, TestHost, workflow};
+use crate::given::{RIVAL, Setup, TestHost, TestSeams, workflow};
 
 pub(crate) async fn open() -> TestHost {
     let setup = Setup { seams: TestSeams::On, test_keys: TestKeys::All, ..Setup::default() };

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use callboard_server::TestSeams;
-
 use crate::agents::{TRIAGER, host as stocked, task};
-use crate::given::{LIVE, Setup, TestHost, workflow};
+use crate::given::{LIVE, Setup, TestHost, TestSeams, workflow};
 
 const WORKFLOWS: &str = "/v1/host/callboard/workflows";
 

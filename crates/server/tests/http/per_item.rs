@@ -1,9 +1,8 @@
 //! One workflow over several items, through the whole host (RFC 0126).
 
-use callboard_server::TestSeams;
 use serde_json::{Value, json};
 
-use crate::given::{Setup, TestHost};
+use crate::given::{Setup, TestHost, TestSeams};
 
 const SEAM: &str = "/v1/host/sample/dispatch/per-item";
 

@@ -9,14 +9,14 @@ use callboard_agents::Policy;
 use callboard_backends::{Egress, Lookup, Reach, built_in};
 use callboard_conformance::{self as conformance, FETCHER};
 use callboard_protocol::Timestamp;
-use callboard_server::{TestSeams, Tools};
+use callboard_server::Tools;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::given::{Setup, TestHost};
+use crate::given::{Setup, TestHost, TestSeams};
 use crate::models::of;
 
 const VIEWER: &str = "cb_viewer";

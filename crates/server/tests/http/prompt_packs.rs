@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::http::Method;
 use callboard_agents::{bundle, sign};
-use callboard_server::{TestKeys, TestSeams};
+use callboard_server::TestKeys;
 use serde_json::{Value, json};
 
-use crate::given::{LIVE, RIVAL, Setup, TestHost, publisher, workflow};
+use crate::given::{LIVE, RIVAL, Setup, TestHost, TestSeams, publisher, workflow};
 use crate::packs::install;
 
 fn template(id: &str, version: &str, text: &str) -> Value {

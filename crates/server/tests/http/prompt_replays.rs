@@ -1,9 +1,9 @@
 //! M-79: replays of runs whose prompts would be others today.
 
-use callboard_server::{TestKeys, TestSeams};
+use callboard_server::TestKeys;
 use serde_json::{Value, json};
 
-use crate::given::{Setup, TestHost, workflow};
+use crate::given::{Setup, TestHost, TestSeams, workflow};
 
 fn tone(version: &str, text: &str) -> Value {
     json!({

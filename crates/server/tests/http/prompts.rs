@@ -1,9 +1,9 @@
 //! The prompt library: who may read and write what, and that a preview is what a call says.
 
-use callboard_server::{TestKeys, TestSeams};
+use callboard_server::TestKeys;
 use serde_json::{Value, json};
 
-use crate::given::{LAB, OPS, READER, RIVAL, Setup, TestHost, workflow};
+use crate::given::{LAB, OPS, READER, RIVAL, Setup, TestHost, TestSeams, workflow};
 
 fn template(id: &str, version: &str, text: &str) -> Value {
     json!({ "templateId": id, "version": version, "kind": "system", "text": text })

@@ -1,11 +1,13 @@
 //! Standing members over HTTP: RFC 0086, `contract/roster.md` §17, A-22.
 
 use axum::http::Method;
-use callboard_server::{ServerConfig, TestSeams};
+use callboard_server::ServerConfig;
 use serde_json::{Value, json};
 
 use crate::agents::{REVIEWER, TRIAGER, host, kinds, task};
-use crate::given::{Fault, LAB, LIVE, OPS, READER, RIVAL, Reply, Setup, TestHost, workflow};
+use crate::given::{
+    Fault, LAB, LIVE, OPS, READER, RIVAL, Reply, Setup, TestHost, TestSeams, workflow,
+};
 use crate::schemas::{check, openwop};
 
 const ROSTER: &str = "/v1/host/callboard/roster";

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use axum::http::Method;
-use callboard_server::{TestKeys, TestSeams};
+use callboard_server::TestKeys;
 use serde_json::{Value, json};
 
-use crate::given::{LAB, LIVE, OPS, READER, RIVAL, Reply, Setup, TEST, TestHost, workflow};
+use crate::given::{
+    LAB, LIVE, OPS, READER, RIVAL, Reply, Setup, TEST, TestHost, TestSeams, workflow,
+};
 use crate::observe::Lines;
 
 const SCHEDULES: &str = "/v1/host/callboard/schedules";

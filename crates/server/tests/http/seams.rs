@@ -1,9 +1,9 @@
 //! S-01–S-05: the doors of the protocol's test suite.
 
-use callboard_server::{TestKeys, TestSeams};
+use callboard_server::TestKeys;
 use serde_json::{Value, json};
 
-use crate::given::{RIVAL, Setup, TEST, TestHost, workflow};
+use crate::given::{RIVAL, Setup, TEST, TestHost, TestSeams, workflow};
 
 const EVENTS: &str = "/v1/host/sample/test/runs/__probe__/events";
 const SEAMS: [(&str, &str); 31] = [

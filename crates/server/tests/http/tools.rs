@@ -11,10 +11,10 @@ use callboard_backends::{Egress, Reach, SystemLookup, built_in};
 use callboard_core::Attempt;
 use callboard_engine::{EffectId, KeyMode, Scope};
 use callboard_protocol::{Object, ToolSource};
-use callboard_server::{TestSeams, Tools};
+use callboard_server::Tools;
 use serde_json::{Value, json};
 
-use crate::given::{READER, Setup, TestHost, workflow};
+use crate::given::{READER, Setup, TestHost, TestSeams, workflow};
 
 /// One tool that needs a scope.
 #[derive(Debug)]

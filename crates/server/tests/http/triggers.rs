@@ -6,12 +6,12 @@ use axum::http::Method;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use callboard_engine::Store;
-use callboard_server::{ServerConfig, TestKeys, TestSeams};
+use callboard_server::{ServerConfig, TestKeys};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use crate::given::{LAB, OPS, READER, RIVAL, Reply, Setup, TEST, TestHost, workflow};
+use crate::given::{LAB, OPS, READER, RIVAL, Reply, Setup, TEST, TestHost, TestSeams, workflow};
 
 pub(crate) const SUBSCRIPTIONS: &str = "/v1/trigger-subscriptions";
 pub(crate) const OURS: &str = "/v1/host/callboard/trigger-subscriptions";

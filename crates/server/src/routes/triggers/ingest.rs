@@ -95,7 +95,7 @@ pub(in crate::routes) async fn ingest(
     Ok(answer(&delivered).into_response())
 }
 
-pub(crate) fn unproven() -> Problem {
+pub fn unproven() -> Problem {
     Problem::new(Code::SignatureInvalid, "the signature does not fit, or is too old")
 }
 
@@ -160,7 +160,7 @@ fn signed(headers: &HeaderMap) -> Option<Signed<'_>> {
     })
 }
 
-pub(crate) fn blank(subscription: &Subscription, verified: bool, at: Timestamp) -> TriggerEvent {
+pub fn blank(subscription: &Subscription, verified: bool, at: Timestamp) -> TriggerEvent {
     TriggerEvent {
         source: subscription.source,
         subscription_id: subscription.id.clone(),
@@ -177,7 +177,7 @@ pub(crate) fn blank(subscription: &Subscription, verified: bool, at: Timestamp) 
 }
 
 /// Reads a post by what its subscription expects.
-pub(crate) fn read(
+pub fn read(
     subscription: &Subscription,
     id: String,
     headers: &HeaderMap,

@@ -140,13 +140,11 @@ fn depth(text: &[u8]) -> usize {
 
 fn check_encoding(headers: &HeaderMap) -> Result<(), Problem> {
     let is_plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
-    match headers.get(header::CONTENT_ENCODING).is_none_or(is_plain) {
-        true => Ok(()),
-        false => {
-            let message = "send the body as it is, without Content-Encoding";
-            Err(Problem::new(Code::UnsupportedMediaType, message))
-        }
+    if !headers.get(header::CONTENT_ENCODING).is_none_or(is_plain) {
+        let message = "send the body as it is, without Content-Encoding";
+        return Err(Problem::new(Code::UnsupportedMediaType, message));
     }
+    Ok(())
 }
 
 /// No header is taken as the right one; a body of no bytes has no type that could be wrong.
@@ -174,13 +172,11 @@ fn check_type(headers: &HeaderMap, bytes: &Bytes, media: Media) -> Result<(), Pr
             "application/gzip",
         ),
     };
-    match fits {
-        true => Ok(()),
-        false => {
-            let message = format!("send the body as {wanted}");
-            Err(Problem::new(Code::UnsupportedMediaType, message))
-        }
+    if !fits {
+        let message = format!("send the body as {wanted}");
+        return Err(Problem::new(Code::UnsupportedMediaType, message));
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -175,9 +175,10 @@ impl Follow {
                 },
             };
             // A log that grows all the time must still let a batch out, and a sign of life.
-            let text = match text.is_empty() && self.batch.as_ref().is_some_and(Batch::is_due) {
-                true => self.flush(),
-                false => text,
+            let text = if text.is_empty() && self.batch.as_ref().is_some_and(Batch::is_due) {
+                self.flush()
+            } else {
+                text
             };
             if !text.is_empty() {
                 return Ok(Some(self.line.sent(text.into())));
@@ -306,10 +307,7 @@ impl Follow {
         tokio::select! {
             () = store.changed(&self.run, self.version) => Wake::Grown,
             () = batch_due => Wake::BatchDue,
-            () = self.line.lapse() => match self.line.is_over() {
-                true => Wake::Stop,
-                false => Wake::Quiet,
-            },
+            () = self.line.lapse() => if self.line.is_over() { Wake::Stop } else { Wake::Quiet },
         }
     }
 }

@@ -69,24 +69,15 @@ impl Gate {
                     .with("scopesAccepted", scopes),
             });
         }
-        let response = match self.operation.method.is_mutating() {
-            true => {
-                request.extensions_mut().insert(caller.clone());
-                let (limit, room) = (self.most_bytes(), load.keyed.body(Holder::key(&caller)));
-                let measure = Measure { limit, pace: Pace::KEYED, room };
-                let (request, _room) = body::read(request, self.operation, measure).await?;
-                match self.operation.is_remembered() {
-                    true => {
-                        idempotency::perform(&self.host, self.operation, &caller, request, next)
-                            .await?
-                    }
-                    false => next.run(request).await,
-                }
-            }
-            false => {
-                request.extensions_mut().insert(caller);
-                next.run(request).await
-            }
+        let response = if self.operation.method.is_mutating() {
+            request.extensions_mut().insert(caller.clone());
+            let (limit, room) = (self.most_bytes(), load.keyed.body(Holder::key(&caller)));
+            let measure = Measure { limit, pace: Pace::KEYED, room };
+            let (request, _room) = body::read(request, self.operation, measure).await?;
+            idempotency::perform(&self.host, self.operation, &caller, request, next).await?
+        } else {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
         };
         place.hold(load, busy, response)
     }
@@ -104,14 +95,13 @@ impl Gate {
     async fn pass_unkeyed(&self, request: Request, next: Next) -> Result<Response, Problem> {
         let (place, holder, request) = doors::enter(&self.host, self.operation, request).await?;
         let load = &self.host.load;
-        let response = match self.operation.method.is_mutating() {
-            true => {
-                let (limit, room) = (self.most_bytes(), load.unkeyed.body(holder));
-                let measure = Measure { limit, pace: Pace::UNKEYED, room };
-                let (request, _room) = body::read(request, self.operation, measure).await?;
-                next.run(request).await
-            }
-            false => next.run(request).await,
+        let response = if self.operation.method.is_mutating() {
+            let (limit, room) = (self.most_bytes(), load.unkeyed.body(holder));
+            let measure = Measure { limit, pace: Pace::UNKEYED, room };
+            let (request, _room) = body::read(request, self.operation, measure).await?;
+            next.run(request).await
+        } else {
+            next.run(request).await
         };
         place.hold(load, None, response)
     }
@@ -150,10 +140,10 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
     let (scheme, key) =
         value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(malformed)?;
     let key = key.trim();
-    match scheme.eq_ignore_ascii_case("bearer") && !key.is_empty() {
-        true => Ok(key),
-        false => Err(malformed()),
+    if !scheme.eq_ignore_ascii_case("bearer") || key.is_empty() {
+        return Err(malformed());
     }
+    Ok(key)
 }
 
 /// What a caller is told whose key does not reach this far.

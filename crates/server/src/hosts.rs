@@ -23,9 +23,10 @@ impl HostNames {
     /// What a host that listens there answers to: the names that the operator gave. Where there are none, a host that only
     /// this machine can reach has no other name than `localhost`, and one that others reach may have any.
     pub fn of(listens: IpAddr, named: &[String]) -> Self {
-        match named.is_empty() && !listens.is_loopback() {
-            true => Self::Any,
-            false => Self::Only(named.iter().map(|name| plain(name)).collect()),
+        if named.is_empty() && !listens.is_loopback() {
+            Self::Any
+        } else {
+            Self::Only(named.iter().map(|name| plain(name)).collect())
         }
     }
 
@@ -37,9 +38,10 @@ impl HostNames {
             // Browsers always say it, and only they can be misled.
             (None, None) => None,
         };
-        match asked.is_none_or(|asked| is_address(asked) || names.contains(&name_of(asked))) {
-            true => Ok(()),
-            false => Err(misdirected()),
+        if asked.is_none_or(|asked| is_address(asked) || names.contains(&name_of(asked))) {
+            Ok(())
+        } else {
+            Err(misdirected())
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The same request twice, done once: outcomes under the caller's key, committed with what they describe.
 //!
-//! A run's outcome is stored in the transaction that creates or changes the run. Whatever writes
-//! nothing of the kind is remembered afterwards. Keys are kept only as digests.
+//! `perform` stands before every operation: it answers a repetition, and keeps what a handler answered. A run's outcome is
+//! kept in the transaction that creates or changes the run: `settle` gives it along and says so with the response (`Kept`).
+//! Keys are kept only as digests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,13 +41,23 @@ pub struct Keyed {
     key: Digest,
     request: Digest,
     expires_at: Timestamp,
-    /// Set when the outcome was composed for a commit, which either keeps it or fails.
-    committed: Arc<AtomicBool>,
 }
 
-/// What is remembered in place of a body that must not be kept.
+/// What a response says of how it is kept. One that says nothing is kept as it is.
 #[derive(Debug, Clone)]
-pub(crate) struct InsteadOfBody(pub(crate) String);
+pub(crate) enum Kept {
+    /// In the transaction that did what was asked for, now or at the first request.
+    Already,
+    /// As this text, since its body must not be kept.
+    As(String),
+}
+
+impl Kept {
+    pub(crate) fn mark(self, mut response: Response) -> Response {
+        response.extensions_mut().insert(self);
+        response
+    }
+}
 
 /// Runs the operation, or answers what it came to before.
 pub(crate) async fn perform(
@@ -56,22 +67,21 @@ pub(crate) async fn perform(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
+    if !operation.is_remembered() {
+        return Ok(next.run(request).await);
+    }
     let Some(key) = sent_key(request.headers())? else { return Ok(next.run(request).await) };
     let key = key_digest(caller, operation, key);
     let (asked, mut request) = request_digest(operation, request).await?;
     let _turn = host.turns.take(key).await;
     let at = host.now();
     let expires_at = at.plus(Duration::from_secs(RETENTION_SECONDS));
-    let keyed = Keyed { key, request: asked, expires_at, committed: Arc::default() };
+    let keyed = Keyed { key, request: asked, expires_at };
     if let Some(outcome) = host.app.engine.store().outcome(&key, at).await? {
         return keyed.replay(&outcome);
     }
     request.extensions_mut().insert(keyed.clone());
-    let response = next.run(request).await;
-    match keyed.must_remember(&response) {
-        true => keyed.remember_response(host, response).await,
-        false => Ok(response),
-    }
+    keyed.keep(host, next.run(request).await).await
 }
 
 /// Runs an engine command whose outcome rides on its own commit.
@@ -87,9 +97,15 @@ where
     F: FnOnce(Option<Remember>) -> Work,
     Work: Future<Output = Result<Done, EngineError>>,
 {
-    let remember = keyed.map(|keyed| keyed.remember(describe.clone()));
+    // A command that changes nothing, such as a second cancel, commits nothing that its outcome could ride on.
+    let rides = Arc::new(AtomicBool::new(false));
+    let remember = keyed.map(|keyed| keyed.remember(describe.clone(), Arc::clone(&rides)));
     match (act(remember).await, keyed) {
-        (Ok(done), _) => Ok(describe(&done).into_response()),
+        (Ok(done), _) => {
+            let response = describe(&done).into_response();
+            let is_kept = rides.load(Ordering::Relaxed);
+            Ok(if is_kept { Kept::Already.mark(response) } else { response })
+        }
         (Err(EngineError::Store(StoreError::AlreadyDone(outcome))), Some(keyed)) => {
             keyed.replay(&outcome)
         }
@@ -98,10 +114,14 @@ where
 }
 
 impl Keyed {
-    fn remember(&self, describe: impl Fn(&Done) -> Answer + Send + Sync + 'static) -> Remember {
+    fn remember(
+        &self,
+        describe: impl Fn(&Done) -> Answer + Send + Sync + 'static,
+        rides: Arc<AtomicBool>,
+    ) -> Remember {
         let keyed = self.clone();
         Arc::new(move |done| {
-            keyed.committed.store(true, Ordering::Relaxed);
+            rides.store(true, Ordering::Relaxed);
             let answer = describe(done);
             keyed.outcome(answer.status, answer.body)
         })
@@ -124,25 +144,21 @@ impl Keyed {
             StatusCode::from_u16(outcome.status).map_err(|error| Problem::internal(&error))?;
         let mut response = Answer { status, body: outcome.body.clone() }.into_response();
         response.headers_mut().insert(REPLAY, HeaderValue::from_static("true"));
-        Ok(response)
+        Ok(Kept::Already.mark(response))
     }
 
-    fn must_remember(&self, response: &Response) -> bool {
-        !self.committed.load(Ordering::Relaxed)
-            && !response.headers().contains_key(REPLAY)
-            && is_final(response)
-    }
-
-    async fn remember_response(
-        &self,
-        host: &Host,
-        response: Response,
-    ) -> Result<Response, Problem> {
+    /// Keeps what was answered, unless that is done already or a repetition should be asked anew.
+    async fn keep(&self, host: &Host, mut response: Response) -> Result<Response, Problem> {
+        let instead = match response.extensions_mut().remove::<Kept>() {
+            _ if !is_final(&response) => return Ok(response),
+            Some(Kept::Already) => return Ok(response),
+            Some(Kept::As(text)) => Some(text),
+            None => None,
+        };
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.map_err(|error| Problem::internal(&error))?;
-        let kept = parts.extensions.get::<InsteadOfBody>().map(|instead| instead.0.clone());
-        let kept = kept.unwrap_or_else(|| String::from_utf8_lossy(&bytes).into_owned());
-        let outcome = self.outcome(parts.status, kept);
+        let text = instead.unwrap_or_else(|| String::from_utf8_lossy(&bytes).into_owned());
+        let outcome = self.outcome(parts.status, text);
         match host.app.engine.store().commit(Batch::of_outcome(outcome, host.now())).await {
             Ok(()) => {}
             Err(StoreError::AlreadyDone(outcome)) => return self.replay(&outcome),

@@ -57,9 +57,10 @@ pub(crate) fn unknown(path: &str) -> Problem {
     let is_version = first
         .strip_prefix('v')
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()));
-    match is_version {
-        true => Problem::no_such("path"),
-        false => Problem::invalid("paths of this API begin with /v1/"),
+    if is_version {
+        Problem::no_such("path")
+    } else {
+        Problem::invalid("paths of this API begin with /v1/")
     }
 }
 

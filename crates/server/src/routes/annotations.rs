@@ -113,8 +113,9 @@ async fn check_event(
     let is_there = sequence.is_some_and(|sequence: u64| {
         sequence < found.head.version && EventId::of(run, sequence) == *event
     });
-    match is_there {
-        true => Ok(()),
-        false => Err(Problem::invalid_at("target.eventId", "is no event of this run")),
+    if is_there {
+        Ok(())
+    } else {
+        Err(Problem::invalid_at("target.eventId", "is no event of this run"))
     }
 }

@@ -147,9 +147,10 @@ pub(super) fn check_metadata(metadata: &Object) -> Result<(), Problem> {
         return Err(Problem::invalid_at("metadata", "must be at most 4 levels deep"));
     }
     let size = serde_json::to_string(metadata).map_or(usize::MAX, |text| text.len());
-    match size <= LARGEST_METADATA {
-        true => Ok(()),
-        false => Err(Problem::invalid_at("metadata", "must be at most 8192 bytes as JSON")),
+    if size <= LARGEST_METADATA {
+        Ok(())
+    } else {
+        Err(Problem::invalid_at("metadata", "must be at most 8192 bytes as JSON"))
     }
 }
 

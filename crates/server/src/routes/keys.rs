@@ -14,7 +14,7 @@ use super::made::GoesOn;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{Named, Shaped};
-use crate::idempotency::InsteadOfBody;
+use crate::idempotency::Kept;
 use crate::keys::{Caller, KeyError, KeyOrigin, KeyText, Known, NewKey};
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
@@ -283,10 +283,8 @@ fn changeable(host: &Host, caller: &Caller, id: &KeyId) -> Result<Known, Problem
 
 /// A repetition of the request learns which key it made, but the secret is kept nowhere.
 fn shown_once(id: &KeyId, text: &KeyText) -> Response {
-    let mut response =
-        Answer::of(StatusCode::CREATED, &json!({ "id": id, "key": text.reveal() })).into_response();
-    response.extensions_mut().insert(InsteadOfBody(json!({ "id": id }).to_string()));
-    response
+    let shown = Answer::of(StatusCode::CREATED, &json!({ "id": id, "key": text.reveal() }));
+    Kept::As(json!({ "id": id }).to_string()).mark(shown.into_response())
 }
 
 fn problem(error: KeyError) -> Problem {

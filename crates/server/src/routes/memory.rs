@@ -134,18 +134,20 @@ pub(super) async fn forget(
     uri: Uri,
 ) -> Result<Response, Problem> {
     Parameters::closed(&uri, &[])?;
-    match host.app.engine.memory().forget(&caller.scope, &id).await? {
-        true => Ok(StatusCode::NO_CONTENT.into_response()),
-        false => Err(Problem::no_such("memory entry")),
+    if host.app.engine.memory().forget(&caller.scope, &id).await? {
+        Ok(StatusCode::NO_CONTENT.into_response())
+    } else {
+        Err(Problem::no_such("memory entry"))
     }
 }
 
 /// The versions of an entry that has not expired, newest first; at least one.
 async fn living(host: &Host, caller: &Caller, id: &MemoryId) -> Result<Vec<MemoryRecord>, Problem> {
     let versions = host.app.engine.memory().history(&caller.scope, id).await?;
-    match versions.first().is_some_and(|newest| newest.lives_at(host.now())) {
-        true => Ok(versions),
-        false => Err(Problem::no_such("memory entry")),
+    if versions.first().is_some_and(|newest| newest.lives_at(host.now())) {
+        Ok(versions)
+    } else {
+        Err(Problem::no_such("memory entry"))
     }
 }
 

@@ -104,14 +104,13 @@ fn owner(caller: &Caller) -> RosterOwner {
 
 fn must_be_offered(host: &Host) -> Result<(), Problem> {
     let agents = host.app.config.agents.as_ref();
-    match agents.and_then(|agents| agents.org_chart.as_ref()).is_some_and(|it| it.supported) {
-        true => Ok(()),
-        false => {
-            let what = "this host does not provide the capability agents.orgChart";
-            let refused = Problem::new(Code::CapabilityNotProvided, what);
-            Err(refused.with("capability", "agents.orgChart"))
-        }
+    let offered = agents.and_then(|agents| agents.org_chart.as_ref());
+    if !offered.is_some_and(|chart| chart.supported) {
+        let what = "this host does not provide the capability agents.orgChart";
+        let refused = Problem::new(Code::CapabilityNotProvided, what);
+        return Err(refused.with("capability", "agents.orgChart"));
     }
+    Ok(())
 }
 
 fn moved(error: StoreError) -> Problem {

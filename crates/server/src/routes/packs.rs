@@ -141,11 +141,10 @@ pub(super) async fn remove(
     }
     let of_host = PackId { owner: PackOwner::Host, ..id };
     let snapshot = host.app.agents.snapshot();
-    match snapshot.packs(&caller.scope.realm()).any(|pack| pack.id() == of_host) {
-        true => Err(Problem::new(
-            Code::PackReserved,
-            "the host was given this pack at its start; start it without the pack to remove it",
-        )),
-        false => Err(Problem::no_such("pack")),
+    if !snapshot.packs(&caller.scope.realm()).any(|pack| pack.id() == of_host) {
+        return Err(Problem::no_such("pack"));
     }
+    let message =
+        "the host was given this pack at its start; start it without the pack to remove it";
+    Err(Problem::new(Code::PackReserved, message))
 }

@@ -118,9 +118,10 @@ pub(super) async fn put(
 
 /// Refuses a value that somebody sent alone before a reader of JSON can repeat it.
 fn read(body: &[u8]) -> Result<PutSecret, Problem> {
-    match body.trim_ascii_start().starts_with(b"{") {
-        true => parse(body),
-        false => Err(Problem::invalid("send a JSON object with the value")),
+    if body.trim_ascii_start().starts_with(b"{") {
+        parse(body)
+    } else {
+        Err(Problem::invalid("send a JSON object with the value"))
     }
 }
 

@@ -22,9 +22,10 @@ pub(super) async fn discovery(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = host.discovery.document(&host)?;
-    let mut response = match conditional::is_known(&headers, &document.tag) {
-        true => conditional::not_modified(&document.tag),
-        false => conditional::tagged(json_bytes(document.bytes.clone()), &document.tag),
+    let mut response = if conditional::is_known(&headers, &document.tag) {
+        conditional::not_modified(&document.tag)
+    } else {
+        conditional::tagged(json_bytes(document.bytes.clone()), &document.tag)
     };
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));

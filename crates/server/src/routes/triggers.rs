@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{Named, Shaped};
-use crate::idempotency::InsteadOfBody;
+use crate::idempotency::Kept;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
@@ -179,9 +179,7 @@ fn shown_once(
     let kept = body(&binding)?;
     let Some(secret) = secret else { return Ok(kept.into_response()) };
     binding["signingSecret"] = json!(secret.reveal());
-    let mut response = body(&binding)?.into_response();
-    response.extensions_mut().insert(InsteadOfBody(kept.body));
-    Ok(response)
+    Ok(Kept::As(kept.body).mark(body(&binding)?.into_response()))
 }
 
 /// Where things are posted to.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{Named, Shaped};
-use crate::idempotency::InsteadOfBody;
+use crate::idempotency::Kept;
 use crate::keys::Caller;
 use crate::page::PageSize;
 use crate::problem::{Code, Problem};
@@ -122,11 +122,9 @@ fn make_secret() -> Result<Secret, Problem> {
 /// A repetition of the request learns which webhook it made, but the secret is not told again.
 fn shown_once(mut body: Value, secret: &Secret) -> Response {
     body["secretFingerprint"] = secret.fingerprint().into();
-    let instead = InsteadOfBody(body.to_string());
+    let kept = Kept::As(body.to_string());
     body["secret"] = secret.reveal().into();
-    let mut response = Answer::of(StatusCode::CREATED, &body).into_response();
-    response.extensions_mut().insert(instead);
-    response
+    kept.mark(Answer::of(StatusCode::CREATED, &body).into_response())
 }
 
 pub(super) async fn remove(
@@ -136,9 +134,10 @@ pub(super) async fn remove(
     uri: Uri,
 ) -> Result<Response, Problem> {
     check_tenant(&caller, Parameters::open(&uri)?.get("tenantId"))?;
-    match host.app.deliveries.remove(&caller.scope, &id).await? {
-        true => Ok(StatusCode::NO_CONTENT.into_response()),
-        false => Err(no_such_webhook()),
+    if host.app.deliveries.remove(&caller.scope, &id).await? {
+        Ok(StatusCode::NO_CONTENT.into_response())
+    } else {
+        Err(no_such_webhook())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a model hands over beside its answer.
+//! Envelopes that a model hands over beside its answer.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,12 +63,12 @@ pub enum ContentTrust {
 pub struct PartialEnvelope {
     pub is_partial: bool,
     pub index: u64,
-    /// −1 where nobody knows.
+    /// −1 where it is unknown.
     pub total: i64,
 }
 
 impl AiEnvelope {
-    /// Reads an envelope of a stranger. An error says nothing of what is in it.
+    /// Reads an untrusted envelope. An error repeats nothing of its content.
     pub fn read(value: Value) -> Result<Self, ShapeError> {
         let envelope: Self = crate::parse_value(value).map_err(|error| ShapeError {
             message: "does not have the shape of an envelope".to_owned(),

@@ -1,11 +1,11 @@
-//! What people and agents say of a run: a resource beside it, never part of its log.
+//! Annotations of people and agents about a run: a resource beside it, never part of its log.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{EventId, NodeId, Principal, RunId, Timestamp};
 
 /// One signal about a run. Stored as it stands on the wire: an old reader refuses a kind of signal that it does
-/// not know, a new reader finds every old field, and nobody writes one twice.
+/// not know, a new reader finds every old field, and none is rewritten.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotation {
@@ -50,7 +50,7 @@ pub enum SignalKind {
     Flag,
 }
 
-/// Who said it, as far as the credential tells.
+/// The author, as far as the credential identifies one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Actor {

@@ -155,7 +155,7 @@ pub struct Production {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RetentionCapability {
     pub supported: bool,
-    /// None where it is less than the protocol lets anybody claim.
+    /// None where it is below the least that the protocol allows to advertise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_window_seconds: Option<u64>,
 }

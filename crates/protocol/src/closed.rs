@@ -1,4 +1,4 @@
-//! Reading closed objects: an unknown key is an error that names the key and where it stands.
+//! Reading closed objects: an unknown key is an error that names the key and its path.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -12,7 +12,7 @@ pub struct ShapeError {
     pub message: String,
 }
 
-/// Reads a body from bytes that a stranger sent.
+/// Reads a body from untrusted bytes.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ShapeError> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(shape_error)?;

@@ -1,4 +1,4 @@
-//! Which version of an agent serves: records, requests to change them, what is told of a change.
+//! Which version of an agent serves: records, requests to change them, events about a change.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -80,7 +80,7 @@ pub struct DeploymentTransition {
     pub canary_percent: Option<u8>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eval_run_id: Option<RunId>,
-    /// A label, not a story: it is told in the event of a rollback.
+    /// A short label, recorded in the event of a rollback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -137,7 +137,7 @@ impl DeploymentTransition {
     }
 }
 
-/// What is told of a change, without anything of the agent itself: its payloads are closed.
+/// The event about a change, without content of the agent: its payloads are closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeploymentEvent {
     Promoted(DeploymentPromoted),

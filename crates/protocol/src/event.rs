@@ -1,9 +1,9 @@
 //! The events of a run's log: typed where this host emits or folds them, kept as a name and raw JSON otherwise.
 //!
 //! Stored as `type` and `payload`. An old reader keeps an event kind that it does not know as
-//! [`Event::Other`] and skips it; a new reader defaults fields that an old payload lacks; nobody
+//! [`Event::Other`] and skips it; a new reader defaults fields that an old payload lacks; no one
 //! rewrites a stored event, so an old writer cannot lose what a new one said. A payload that does
-//! not fit a known kind is [`Event::Unreadable`]: nobody may act on a log that holds one.
+//! not decode as a known kind is [`Event::Unreadable`]: nothing may be decided on a log that holds one.
 
 mod agent;
 mod budget;
@@ -380,7 +380,7 @@ pub struct RunEvent {
     pub causation_id: Option<EventId>,
 }
 
-/// The kind of mistake in a payload. serde quotes what it found, which is for nobody's log.
+/// The kind of mistake in a payload. serde quotes the value, which must not reach a log.
 fn outline(error: &serde_json::Error) -> String {
     const QUOTING: [&str; 5] =
         ["invalid type", "invalid value", "invalid length", "unknown variant", "unknown field"];

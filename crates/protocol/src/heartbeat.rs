@@ -1,10 +1,10 @@
-//! What is told of heartbeats (RFC 0060). None of it is part of a run's log.
+//! Events about heartbeats (RFC 0060). None of them is part of a run's log.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{HeartbeatId, Object};
 
-/// `heartbeat.evaluated`: told of every look.
+/// `heartbeat.evaluated`: sent for every observation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HeartbeatEvaluated {
@@ -22,7 +22,7 @@ pub enum HeartbeatStatus {
     Error,
 }
 
-/// `heartbeat.stateChanged`: told only where a look saw something else than the one before.
+/// `heartbeat.stateChanged`: sent only where an observation differs from the one before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HeartbeatStateChanged {

@@ -79,7 +79,7 @@ id! {
     ScheduleId;
     /// One thing outside that is looked at again and again.
     HeartbeatId;
-    /// One secret of a tenant; safe to tell, unlike its value.
+    /// The name of one secret of a tenant; not secret itself, unlike its value.
     SecretName;
 }
 

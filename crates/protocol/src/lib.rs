@@ -140,7 +140,7 @@ pub use workflow::{
 pub use workspace::{FileVersion, WorkspaceFile, WorkspaceFileCreate};
 
 /// A JSON object. Its keys are in an order that depends only on what was done to it, so that two folds print the same
-/// bytes; whoever compares bytes of different origin sorts them first.
+/// bytes; code that compares bytes of different origin sorts them first.
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
 /// The version of the protocol that this build speaks.

@@ -1,4 +1,4 @@
-//! What is remembered, as a run reads it.
+//! Memory entries as a run reads them.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Who stands where (RFC 0087): departments, roles, and who reports to whom. It describes, and allows nobody anything.
+//! The org chart (RFC 0087): departments, roles, and who reports to whom. It grants no permission.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ pub struct Placement {
     pub roster_id: RosterId,
     pub department_id: String,
     pub role_id: String,
-    /// None reports to nobody.
+    /// None: reports to no other member.
     pub reports_to: Option<RosterId>,
 }
 
@@ -102,7 +102,7 @@ impl AgentOrgChart {
         is_forest(&chiefs, "members", "reportsTo")
     }
 
-    /// The chart without somebody; those who reported to them report to nobody.
+    /// The chart without a member; those who reported to it report to no other.
     pub fn without(&mut self, gone: &RosterId) -> bool {
         let before = self.members.len();
         self.members.retain(|member| member.roster_id != *gone);

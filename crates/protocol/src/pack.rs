@@ -42,7 +42,7 @@ pub struct PackManifest {
     pub peer_dependencies: BTreeMap<String, String>,
     #[serde(default)]
     pub peer_dependencies_meta: BTreeMap<String, PeerDependencyMeta>,
-    /// Nodes are code of the pack; whoever runs none need not look inside.
+    /// Nodes are code of the pack; a host that runs none does not read it.
     #[serde(default)]
     pub nodes: Vec<Object>,
     #[serde(default)]

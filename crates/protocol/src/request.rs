@@ -163,7 +163,7 @@ impl ForkedRun {
     }
 }
 
-/// `POST …/chat`: a text that mentions somebody.
+/// `POST …/chat`: a text that mentions a member or an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Chat {
@@ -208,7 +208,7 @@ pub struct RunOrigin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OriginDelivery {
-    /// The cause of the run's start, and the event of its log that tells of the delivery.
+    /// The cause of the run's start, and the event of its log about the delivery.
     pub delivery_id: EventId,
     pub subscription_id: String,
     pub dedup_key: String,

@@ -66,7 +66,7 @@ impl From<Vec<AgentRosterEntry>> for AgentRoster {
     }
 }
 
-/// `POST …/roster`: somebody to hire. The host issues the id; the owner comes from the key.
+/// `POST …/roster`: a member to hire. The host issues the id; the owner comes from the key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HireMember {
@@ -205,7 +205,7 @@ impl RosterId {
         agent.starts_with(Self::PREFIX)
     }
 
-    /// `host:sally-1a2b3c4d`: readable from the persona, and nobody else's for the tag that the host draws.
+    /// `host:sally-1a2b3c4d`: readable from the persona, and unique by the random tag that the host adds.
     pub fn named(persona: &str, tag: &str) -> Self {
         let mut slug = String::new();
         for letter in persona.chars().flat_map(char::to_lowercase) {

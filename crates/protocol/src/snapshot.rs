@@ -43,7 +43,7 @@ impl RunStatus {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 
-    /// The run waits for somebody outside; nobody drives it meanwhile.
+    /// The run waits for an answer or event from outside; it is not driven meanwhile.
     pub fn is_waiting(self) -> bool {
         matches!(self, Self::WaitingApproval | Self::WaitingInput | Self::WaitingExternal)
     }
@@ -136,7 +136,7 @@ pub struct RunMetrics {
     pub openwop_cost: RunCost,
 }
 
-/// What the calls of models came to; provider and model are those of the last.
+/// The usage of all model calls together; provider and model are those of the last.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunCost {
     /// Absent where the price of any call is unknown: a part is no total.
@@ -150,7 +150,7 @@ pub struct RunCost {
 }
 
 impl RunCost {
-    /// What one call came to.
+    /// The usage of one call.
     pub fn of(usage: &ProviderUsage) -> Self {
         Self {
             usd: usage.cost_estimate_usd,
@@ -201,7 +201,7 @@ pub struct ForkSnapshot {
     pub mode: ForkMode,
 }
 
-/// What a fork does with the rest of its source's history.
+/// What a fork does after the history that it takes over from its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForkMode {

@@ -39,7 +39,7 @@ pub enum ToolSource {
     HostExtension,
 }
 
-/// What a tool does to data, whoever may call it.
+/// What a tool does to data, independent of who may call it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SafetyTier {
@@ -82,7 +82,7 @@ pub enum ToolEgress {
     HostOwned,
 }
 
-/// Whether somebody is asked before a call.
+/// Whether a person is asked before a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolApproval {

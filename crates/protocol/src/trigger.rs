@@ -74,13 +74,13 @@ pub enum Backoff {
 pub struct TriggerEvent {
     pub source: TriggerSource,
     pub subscription_id: String,
-    /// The id of the event that tells of the delivery.
+    /// The id of the event about the delivery.
     pub delivery_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedup_key: Option<String>,
     pub received_at: Timestamp,
     pub verified: bool,
-    /// Always `untrusted`: whoever sent it is a stranger.
+    /// Always `untrusted`: the sender is outside the tenant.
     pub content_trust: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookContent>,

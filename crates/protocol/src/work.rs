@@ -18,13 +18,13 @@ pub struct WorkItem {
     /// What a run of it is given.
     pub inputs: Object,
     pub state: WorkState,
-    /// Who took it: the member itself, or somebody's key.
+    /// Who took it: the member itself, or a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_by: Option<String>,
     /// Why it has not begun, where something keeps it from that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How often it came to the top of the queue; each time it may fire once.
+    /// How often it reached the front of the queue; each time it may fire once.
     pub moves: u32,
     /// The run that the last move fired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub struct WorkItem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkState {
-    /// Waits for somebody to take it. A member takes it at once, or as soon as it is no longer paused.
+    /// Not started yet. A member takes it at once, or as soon as it is no longer paused.
     Todo,
     Doing,
     Done,

@@ -1,4 +1,4 @@
-//! What remembers: runs, logs and plain rows in SQLite. SQL lives here and nowhere else; domain rules do not.
+//! Storage: runs, logs and records in SQLite. All SQL is here; domain rules are not.
 
 mod seal;
 mod sqlite;

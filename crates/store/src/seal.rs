@@ -1,4 +1,4 @@
-//! Sealing of values that may rest on the disk only encrypted, and the key that does it.
+//! Encryption of values that must not be on the disk in plain text, and the key for it.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};

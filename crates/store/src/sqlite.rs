@@ -80,7 +80,7 @@ impl fmt::Debug for SqliteStore {
 
 impl SqliteStore {
     /// Opens the store in a folder, which is made if it is missing. Blocks while the database is
-    /// checked, backed up and migrated. Leases from before are void: nobody else can hold the folder.
+    /// checked, backed up and migrated. Earlier leases are void: no other process can hold the folder.
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
         open::open(folder, &migrate::runner())
     }

@@ -1,4 +1,4 @@
-//! What this host says of agents that packs bring.
+//! The discovery document's part about agents of packs.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct AgentsCapability {
     pub orchestrator: bool,
     pub dispatch: bool,
     pub dispatch_mapping: bool,
-    /// RFC 0063: what a child leaves is attested, and merged only where somebody agreed who had to.
+    /// RFC 0063: outputs of a child are attested, and merged only after the required approvals.
     #[serde(default)]
     pub sub_run_attestation: bool,
     /// Absent where agents are dispatched without asking models.
@@ -32,10 +32,10 @@ pub struct AgentsCapability {
     /// Absent where no reference to a channel can be resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentCapability>,
-    /// Absent where nobody can be hired.
+    /// Absent where the roster is disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roster: Option<RosterCapability>,
-    /// Absent where nobody is placed anywhere.
+    /// Absent where there is no org chart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub org_chart: Option<OrgChartCapability>,
 }
@@ -59,7 +59,7 @@ pub struct LiveRuntime {
     pub sources: Vec<InvocationSource>,
 }
 
-/// How much of what agents think is told. Closed in the protocol's schema.
+/// How much of agents' reasoning is recorded. Closed in the protocol's schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReasoningCapability {

@@ -1,4 +1,4 @@
-//! Whether what is advertised holds together.
+//! Whether the advertised capabilities are consistent.
 
 use super::{AgentsCapability, Capabilities, InstallScope};
 use crate::TriggerSource;
@@ -11,7 +11,7 @@ pub enum Contradiction {
     #[error("agents.roster.portfolioTriggerSources names {}, and {needs} does not fire it", source_name.as_str())]
     Unfired { source_name: TriggerSource, needs: &'static str },
     #[error(
-        "triggerBridge.ingestion takes {}, which is none of triggerBridge.sources", .0.as_str()
+        "triggerBridge.ingestion takes {}, which is not one of triggerBridge.sources", .0.as_str()
     )]
     Unbridged(TriggerSource),
     #[error("scheduling.cron is advertised, and scheduling.supported is not")]
@@ -69,7 +69,7 @@ pub enum RosterContradiction {
         "agents.roster.installScope is {} and that of agents.manifestRuntime {}; they must be equal", roster.as_str(), agents.as_str()
     )]
     Scopes { roster: InstallScope, agents: InstallScope },
-    #[error("agents.orgChart needs agents.roster: whom a chart places is on the roster")]
+    #[error("agents.orgChart needs agents.roster: the members of a chart are on the roster")]
     ChartWithoutRoster,
     #[error(
         "agents.orgChart.installScope is {} and that of agents.roster {}; they must be equal", chart.as_str(), roster.as_str()

@@ -1,4 +1,4 @@
-//! What this host says of memory.
+//! The discovery document's part about memory.
 
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +74,7 @@ pub struct MemoryAttribution {
     pub emits_write_events: bool,
 }
 
-/// RFC 0059: files that outlast runs. `maxVersions` is left out, because no version is let go of.
+/// RFC 0059: files that outlast runs. `maxVersions` is left out, because no version is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorkspaceCapability {

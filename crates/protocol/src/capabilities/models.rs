@@ -1,4 +1,4 @@
-//! What this host says of models: how they are asked, what they hand over, what they may use.
+//! The discovery document's part about models: their calls, envelopes and budgets.
 
 use serde::{Deserialize, Serialize};
 

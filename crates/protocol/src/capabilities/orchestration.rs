@@ -1,4 +1,4 @@
-//! What this host says of agents that work together.
+//! The discovery document's part about supervisors and workers.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What this host says of that which starts runs by itself: triggers, schedules, heartbeats.
+//! The discovery document's part about sources of runs: triggers, schedules, heartbeats.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What this host says of tools, and of who may do what.
+//! The discovery document's part about tools and authorization.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub struct ToolCatalogCapability {
     pub sources: Vec<ToolSource>,
 }
 
-/// RFC 0064: what is asked before a tool is called, and told of the call. Closed in the protocol's schema.
+/// RFC 0064: checks before a tool call, and events about it. Closed in the protocol's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolHooksCapability {
@@ -32,9 +32,9 @@ pub struct HttpClientCapability {
     pub max_response_body_bytes: u64,
     pub request_timeout_ms: u64,
     pub methods: Vec<String>,
-    /// RFC 0076: agents of packs fetch through the guard, and every fetch of theirs is told.
+    /// RFC 0076: agents of packs fetch through the guarded client, and every fetch is recorded.
     pub safe_fetch: Supported,
-    /// RFC 0079: a tenant's credential goes to its audiences alone, and every decision about one is told.
+    /// RFC 0079: a tenant's credential goes to its audiences only, and every decision about one is recorded.
     pub egress_policy: EgressPolicyCapability,
 }
 
@@ -63,7 +63,7 @@ pub struct RoleCapability {
     pub scopes: Vec<String>,
 }
 
-/// RFC 0104: whom approvals are for. Closed in the protocol's schema.
+/// RFC 0104: who may answer approvals. Closed in the protocol's schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InterruptCapability {

@@ -1,11 +1,11 @@
-//! What agents tell of their work while they are at it.
+//! Events about agents at work.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{Failure, NodeId};
 
-/// How somebody came to an agent.
+/// How an agent was chosen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InvocationSource {
@@ -116,7 +116,7 @@ pub struct PromptLayer {
     pub reason: Option<String>,
 }
 
-/// What a model was told, by its digest; the words only where the host is set to keep them.
+/// The prompt of a model call, by its digest; its text only where the host is configured to keep it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptComposed {
@@ -193,7 +193,7 @@ pub struct AgentToolReturned {
     pub duration_ms: Option<u64>,
 }
 
-/// What became of a tool call.
+/// The outcome of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
@@ -219,7 +219,7 @@ pub struct AgentReasoned {
     pub torn: bool,
 }
 
-/// What an agent came to. The node stands on the envelope.
+/// An agent's result. The node is on the envelope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentDecided {

@@ -1,4 +1,4 @@
-//! What the log tells of budgets (RFC 0084): amounts and ceilings, never a price.
+//! Events about budgets (RFC 0084): amounts and limits, never a price.
 
 use std::fmt;
 
@@ -171,7 +171,7 @@ pub struct BudgetReserved {
     pub scope: BudgetScope,
 }
 
-/// `budget.consumed`: how much is used so far, summed from what the log told before.
+/// `budget.consumed`: how much is used so far, summed over the events before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetConsumed {
@@ -180,7 +180,7 @@ pub struct BudgetConsumed {
     pub limit: Amount,
 }
 
-/// `budget.threshold.crossed`: told once for each dimension.
+/// `budget.threshold.crossed`: recorded once for each dimension.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetThresholdCrossed {

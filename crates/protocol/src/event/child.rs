@@ -1,4 +1,4 @@
-//! What a run tells of those that it started.
+//! Events about child runs, in the parent's log.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,11 @@
-//! What the events of a conversation say. Their payloads are closed, so the node stands on the envelope.
+//! Events of a conversation. Their payloads are closed, so the node is on the envelope.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{NodeId, Object};
 
-/// A node begins to talk with somebody.
+/// A node opens a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationOpened {
@@ -41,7 +41,7 @@ pub struct ConversationClosed {
     pub conversation_id: String,
     pub turn_index: u32,
     pub final_turn: ConversationTurn,
-    /// What the conversation came to; null where nobody answered in time.
+    /// The outcome of the conversation; null after a timeout.
     #[serde(default)]
     pub outcome: Value,
 }
@@ -60,7 +60,7 @@ pub struct ConversationTurn {
     pub ts: i64,
     pub role: TurnRole,
     pub turn_index: u32,
-    /// Always there for agents; for users, whoever was let in.
+    /// Always present for agents; for users, if they were authenticated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaker_id: Option<String>,
 }

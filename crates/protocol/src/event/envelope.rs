@@ -1,4 +1,4 @@
-//! What became of a model's answer on its way to a result, and notes beside it. Free of anything that was said.
+//! Events about a model's answer on its way to a result, and notes beside it. They contain nothing of the answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -92,7 +92,7 @@ pub struct ModelCapabilityInsufficient {
     pub fallback_attempted: bool,
 }
 
-/// Ours: a model in trouble was left for the next one of its class, for the rest of the run.
+/// Ours: a model that kept failing was replaced by the next one of its class, for the rest of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelFallback {
@@ -106,7 +106,7 @@ pub struct ModelFallback {
     pub reason: String,
 }
 
-/// A note for whoever reads the log.
+/// A note for readers of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogAppended {

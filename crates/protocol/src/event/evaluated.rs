@@ -1,4 +1,4 @@
-//! What expressions came to when an event was recorded, kept beside it for the fold alone.
+//! The results of expressions when an event was recorded, stored beside it for the fold only.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::Event;
 use crate::{Failure, Object};
 
-/// The expressions that an event leads to are evaluated once, when it is recorded. Whoever folds the log later takes
-/// what they came to then, so that a build that evaluates otherwise does not change the past.
+/// The expressions that an event leads to are evaluated once, when it is recorded. Later folds of the log use
+/// these results, so that a build that evaluates differently does not change the past.
 ///
 /// Stored in the part of an event that readers do not see. An event from before it was kept has none, and is evaluated; an
 /// old reader ignores it and evaluates, too.
@@ -22,13 +22,13 @@ pub struct Evaluated {
     /// Why the first that is not among the values could not be evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// The work that it was, which counts for whoever folds the log.
+    /// The work that it took, which is counted by every fold of the log.
     #[serde(default)]
     pub work: u64,
 }
 
 impl Event {
-    /// Keeps what the event's expressions came to.
+    /// Keeps the results of the event's expressions.
     pub fn keep_evaluated(&mut self, evaluated: Evaluated) {
         if let Some(place) = self.evaluated_mut() {
             *place = Some(evaluated);

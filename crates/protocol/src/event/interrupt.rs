@@ -1,4 +1,4 @@
-//! What is told of a question: that it was asked, who answered, how the node went on.
+//! Events about a question: that it was asked, who answered, how the node continued.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -51,13 +51,13 @@ impl InterruptKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// Whether somebody has to answer. A conversation opens and closes by itself.
+    /// Whether an answer is expected. A conversation opens and closes by itself.
     pub fn is_asked(self) -> bool {
         !matches!(self, Self::ConversationStart | Self::ConversationClose)
     }
 }
 
-/// A node asks somebody. The payload is exactly the interrupt; the node stands on the envelope.
+/// A node asks a question. The payload is exactly the interrupt; the node is on the envelope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InterruptRequested {
@@ -84,7 +84,7 @@ pub struct InterruptResolved {
     pub resolved_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_by: Option<String>,
-    /// Set where nobody answered in time.
+    /// Set after a timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,7 +133,7 @@ pub struct Vote {
     pub action: String,
 }
 
-/// Ours: somebody asked back before deciding; the interrupt stays open.
+/// Ours: a person asked back before deciding; the interrupt stays open.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ask {

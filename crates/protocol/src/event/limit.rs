@@ -1,4 +1,4 @@
-//! What is told where a limit was reached.
+//! Events about limits that were reached.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What the log tells of memory: names alone, never what was remembered.
+//! Events about memory: names only, never the content.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub struct MemoryWritten {
 }
 
 impl MemoryWritten {
-    /// The version of the entry that this tells of.
+    /// The version of the entry that was written.
     pub fn remembered(&self) -> Remembered {
         Remembered { id: self.memory_id.clone(), version: self.version }
     }

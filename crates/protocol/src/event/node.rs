@@ -1,4 +1,4 @@
-//! What nodes tell: their attempts, what they wrote, what they said on the way.
+//! Events about nodes: their attempts, their writes, their streamed output.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub struct NodeStarted {
     /// How often a loop came back to the node.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub visit: u32,
-    /// What the ports' expressions came to; for the fold alone.
+    /// The results of the ports' expressions; for the fold only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluated: Option<Evaluated>,
 }
@@ -29,7 +29,7 @@ pub struct NodeCompleted {
     pub outputs: Object,
     #[serde(default)]
     pub duration_ms: u64,
-    /// What the conditions of the edges came to; for the fold alone.
+    /// The results of the edges' conditions; for the fold only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluated: Option<Evaluated>,
 }
@@ -52,7 +52,7 @@ pub struct NodeRetried {
     pub delay_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<Failure>,
-    /// Nothing has failed for good: somebody wants to be left alone until then.
+    /// Not a failure of the attempt: the other side asked to wait until then.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub postponed: bool,
 }

@@ -1,4 +1,4 @@
-//! What supervisors decide, and how far those have come whom they gave work to.
+//! Events about supervisors' decisions, and the progress of their workers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -75,14 +75,14 @@ pub struct ConfidenceEscalated {
     pub floor: f64,
     pub escalation_kind: EscalationKind,
     pub parent_run_id: RunId,
-    /// The first of those who were to work; a decision to end names nobody.
+    /// The first of the named workers; a decision to terminate names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<WorkflowId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_decision: Option<Value>,
 }
 
-/// How somebody is asked about a decision.
+/// How a person is asked about a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EscalationKind {

@@ -1,10 +1,10 @@
-//! What was decided of an act before it was done: where a credential may go, what a principal may do. Names alone.
+//! Decisions before an act: where a credential may be sent, what a principal may do. Names only.
 
 use serde::{Deserialize, Serialize};
 
 use crate::NodeId;
 
-/// `egress.decided`: whether a credential goes out with a request. The node stands on the envelope.
+/// `egress.decided`: whether a credential is sent with a request. The node is on the envelope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EgressDecided {

@@ -1,10 +1,10 @@
-//! What replays tell of where they leave their source.
+//! Events about where a replay differs from its source.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{EventId, NodeId, RunId};
 
-/// A replay came to something else than its source recorded.
+/// A replay's result differs from the one that its source recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayDiverged {

@@ -1,10 +1,10 @@
-//! What attributes a run to a standing member. Closed, with names of things and nothing of their content.
+//! The attribution of a run to a standing member. Closed, with names and no content.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{RosterId, WorkflowId};
 
-/// Told once, right after `run.started`; whatever becomes of the member later, this stays as it is.
+/// Recorded once, right after `run.started`; later changes of the member do not change it.
 ///
 /// Also part of the birth record, whose rules for old and new readers hold here too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

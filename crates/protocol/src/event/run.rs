@@ -1,4 +1,4 @@
-//! What a run tells of itself: how it began, stood still, ended.
+//! Events about the run itself: its start, its pauses, its end.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ pub struct RunCancelled {
     pub cancelled_by: Option<Principal>,
     #[serde(default)]
     pub duration_ms: u64,
-    /// The parent whose cancel reached this run; none where somebody cancelled the run itself.
+    /// The parent whose cancellation cancelled this run; none where the run itself was cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<RunId>,
 }
@@ -93,7 +93,7 @@ pub struct RunResumed {
     pub reason: Option<String>,
 }
 
-/// Why something failed, as the log, the snapshot and `run.failed` tell it.
+/// Why something failed, as in the log, the snapshot and `run.failed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     pub code: String,

@@ -1,4 +1,4 @@
-//! What tells of deliveries over the trigger bridge. Names, counts and outcomes; nothing of what was delivered.
+//! Events about deliveries over trigger subscriptions. Names, counts and outcomes; nothing of the content.
 
 use serde::{Deserialize, Serialize};
 

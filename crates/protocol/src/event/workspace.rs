@@ -1,4 +1,4 @@
-//! What the log tells of a workspace's files: names alone, never what stands in them.
+//! Events about a workspace's files: names only, never the content.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub struct WorkspaceUpdated {
 }
 
 impl WorkspaceUpdated {
-    /// The version that this tells of.
+    /// The version that was written.
     pub fn file(&self) -> FileVersion {
         FileVersion { path: self.path.clone(), version: self.version }
     }

@@ -24,7 +24,7 @@ impl PackVersion {
         &self.text
     }
 
-    /// Whether this is a release that nobody should get without asking for it.
+    /// Whether this is a pre-release, which is used only where it is named.
     pub fn is_prerelease(&self) -> bool {
         !self.prerelease().is_empty()
     }

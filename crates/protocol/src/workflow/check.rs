@@ -1,4 +1,4 @@
-//! What the closed schema of a definition says beyond the types of its fields.
+//! Rules of the closed schema of a definition beyond the types of its fields.
 
 use std::collections::BTreeSet;
 

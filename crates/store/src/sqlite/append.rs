@@ -44,7 +44,7 @@ impl SealedAppend {
     }
 }
 
-/// Refuses where somebody else holds the run by now, or nobody.
+/// Refuses where another process, or none, holds the run by now.
 pub(super) fn check_claim(db: &Connection, claim: &Claim) -> Result<(), Fault> {
     let is_held = Stored::read(db, &claim.run)?.is_some_and(|stored| stored.is_held_by(claim));
     if is_held { Ok(()) } else { Err(StoreError::LeaseLost { run: claim.run.clone() }.into()) }

@@ -1,4 +1,4 @@
-//! Who holds a run: claiming what is due, extending a lease, giving it back.
+//! Claims: taking due runs, renewing a lease, releasing it.
 
 use rusqlite::{Connection, Row, params};
 
@@ -8,7 +8,7 @@ use callboard_protocol::{RunId, Tenant, Timestamp};
 use super::fault::Fault;
 use super::rows::{execute, millis, signed, unsigned};
 
-/// What is due and held by nobody alive, the longest overdue first.
+/// Runs that are due and not under a valid lease, the longest overdue first.
 pub(super) const DUE: &str = "SELECT id, run_id, epoch, holder IS NOT NULL, tenant FROM runs
      WHERE wake_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?3)
      ORDER BY wake_at, id LIMIT ?2";
@@ -123,7 +123,7 @@ pub(super) fn release(
     Ok(is_due)
 }
 
-/// Ends every lease: whoever held one is gone, because it could not have the folder's lock. The names
+/// Ends every lease: their holders are gone, since this process has the folder's lock. The names
 /// stay, and the runs are due at once.
 pub(super) fn void_leases(db: &Connection) -> Result<usize, rusqlite::Error> {
     db.execute(VOID, [])

@@ -27,7 +27,7 @@ struct SealedBatch {
     outcome: Option<(Outcome, Timestamp)>,
 }
 
-/// What a batch came to.
+/// The outcome of a batch.
 struct Written {
     /// How many events each log holds that was appended to.
     versions: Vec<u64>,
@@ -77,7 +77,7 @@ impl SealedBatch {
         Ok(Written { versions, memory: memory::apply(db, &self.memory)?, logs: Vec::new() })
     }
 
-    /// A repetition of a request must learn what the first came to, not that it lost against it.
+    /// A repeated request must get the outcome of the first, not a conflict with it.
     fn refuse_repetition(&self, db: &Connection) -> Result<(), Fault> {
         let own = self.outcome.iter().map(|(outcome, at)| (outcome, *at));
         let births = self.births.iter();

@@ -20,7 +20,7 @@ pub(super) struct SealedRun {
     /// The birth record as JSON, with the inputs masked where a mask was given.
     record: String,
     sealed_inputs: Option<Vec<u8>>,
-    /// What was delivered; the record itself tells only that it was.
+    /// The delivered content; the record itself only says that there was a delivery.
     sealed_delivery: Option<Vec<u8>>,
     definition: Arc<str>,
     pub(super) head: Head,

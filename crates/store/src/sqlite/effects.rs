@@ -15,7 +15,7 @@ pub(super) fn place(key: &EffectKey) -> String {
     format!("effect/{key}")
 }
 
-/// Where the digest of a request stands, for its seal: nobody is to try words against it.
+/// The place of a request's digest, for its encryption: guesses of the request cannot be tested against it.
 fn request_place(key: &EffectKey) -> String {
     format!("effect-request/{key}")
 }

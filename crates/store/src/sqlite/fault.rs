@@ -1,4 +1,4 @@
-//! What can go wrong while talking to SQLite, and what a caller of the store is told of it.
+//! Errors of SQLite, and the errors of the store that they become.
 
 use rusqlite::{ErrorCode, ffi};
 

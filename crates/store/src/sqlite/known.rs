@@ -44,7 +44,7 @@ impl<K: Eq + Hash, V: Clone> Known<K, V> {
         held.rows.insert(key, row);
     }
 
-    /// To be called once a change is committed and before anybody is told of it.
+    /// To be called once a change is committed and before anyone is notified of it.
     pub(super) fn forget(&self, is_changed: impl Fn(&K) -> bool) {
         let mut held = self.lock();
         held.changes += 1;

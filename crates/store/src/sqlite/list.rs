@@ -83,7 +83,7 @@ fn conditions(scope: &Scope, filter: &Filter, (at, id): &(String, String)) -> (S
     also(&format!("{at} >= ?"), filter.since.map(|since| since.as_millis().into()));
     also(&format!("{at} < ?"), filter.until.map(|until| until.as_millis().into()));
     if let Some(before) = &filter.before {
-        // A cursor that the caller may not see places nothing, so the list behind it is empty.
+        // A cursor that the caller may not see has no position, so the list after it is empty.
         let (visible, scope_values) = in_scope(scope);
         conditions.push_str(&format!(
             " AND ({at}, {id}) < (SELECT runs.created_at, runs.id FROM runs WHERE {visible} AND runs.run_id = ?)"

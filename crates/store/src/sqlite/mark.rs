@@ -1,8 +1,8 @@
 //! The last position of the log that was acknowledged, beside the database.
 //!
-//! SQLite takes a write-ahead log that was cut off for a shorter one: its last commits are gone, and nothing says so. The
-//! mark does: it is written after each commit and before anybody is answered, so a database that ends before it has lost
-//! events. It is not flushed, since a mark that is too old only says less. What no event tells of, such as a key, is not
+//! SQLite takes a truncated write-ahead log for a shorter one: its last commits are lost without an error. The
+//! mark shows it: it is written after each commit and before any answer, so a database that ends before it has lost
+//! events. It is not flushed, since an outdated mark only detects less. Writes without an event, such as a key, are not
 //! counted, and neither is a database that was lost together with its mark.
 
 use std::fs::{self, File, OpenOptions};
@@ -13,9 +13,9 @@ use std::path::Path;
 use rusqlite::Connection;
 
 const MARK: &str = "callboard.mark";
-/// Stays until somebody who has read it removes it.
+/// Stays until an operator who has read it removes it.
 const LOST: &str = "callboard.lost";
-/// As wide as the largest position, so that a smaller one leaves nothing of a larger one behind.
+/// As wide as the largest position, so that a smaller one overwrites all of a larger one.
 const WIDTH: usize = 20;
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Mark {
         let there = last(db).map_err(io::Error::other)?;
         if there < acknowledged {
             let note = format!(
-                "events {} to {acknowledged} of the log are missing, with the runs that they tell of\n",
+                "events {} to {acknowledged} of the log are missing, with their runs\n",
                 there + 1
             );
             fs::write(folder.join(LOST), note)?;
@@ -50,7 +50,7 @@ impl Mark {
             let note = note.trim_end();
             tracing::error!(
                 note,
-                "the database has lost what was acknowledged, or was replaced by an older one: restore it from a backup, or remove callboard.lost to go on"
+                "the database has lost acknowledged events, or was replaced by an older copy: restore it from a backup, or remove callboard.lost to continue without them"
             );
         }
         Ok(mark)

@@ -1,4 +1,4 @@
-//! What tenants remember: rows of a journal, written with the events that tell of them.
+//! The memory of tenants: rows of a journal, written with the events about them.
 
 mod find;
 

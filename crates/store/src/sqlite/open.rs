@@ -87,7 +87,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// What whoever started the host can do about it.
+    /// What the operator can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Folder { .. } => {
@@ -143,7 +143,7 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
     let mut db = prepare_writer(&path)?;
     migrate::run(&mut db, &path, runner)?;
     settle(&db, &key_check).map_err(|error| OpenError::of_sqlite(&path, &error))?;
-    // Not before there is a database that was sealed with it: whoever finds a key alone has lost one.
+    // Not before there is a database that was encrypted with it: a key without a database means a lost database.
     if !key_path.exists() {
         seal::keep_key(&key_path).map_err(unusable)?;
     }
@@ -170,7 +170,7 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
     })
 }
 
-/// The folder itself, which nobody can delete and leave the database there, and a file in it: hosts of older versions
+/// The folder itself, which cannot be deleted while the database stays, and a file in it: hosts of older versions
 /// look at nothing else, and not every file system locks folders.
 fn lock_folder(folder: &Path) -> Result<[Option<File>; 2], OpenError> {
     let unusable = |why| OpenError::Folder { path: folder.to_owned(), why };

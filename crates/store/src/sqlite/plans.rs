@@ -1,4 +1,4 @@
-//! Whether SQLite reads by an index what must not cost more when there are more runs.
+//! Tests that SQLite uses an index where the cost must not grow with the number of runs.
 
 use rusqlite::Connection;
 

@@ -1,4 +1,4 @@
-//! Reading one run: opened for the fold, masked for everybody else.
+//! Reading one run: decrypted for the fold, masked for everyone else.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 

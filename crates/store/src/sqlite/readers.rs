@@ -44,7 +44,7 @@ impl Readers {
     }
 }
 
-/// A connection on loan. Given back whatever happens to the read, and before the next one is let in;
+/// A borrowed connection. Returned whatever happens to the read, and before the next reader is admitted;
 /// closed with the last read when the pool has been closed meanwhile.
 struct Borrowed {
     db: Option<Connection>,

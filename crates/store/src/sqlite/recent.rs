@@ -1,7 +1,7 @@
-//! The newest events of runs that move, as readers get them: whoever follows one need not ask the database.
+//! The newest events of active runs, as readers get them: following one needs no database read.
 //!
 //! Nobody sees less here than the database would show: a log is locked from the moment an append to it
-//! was accepted until it is known what became of the commit.
+//! was accepted until the outcome of the commit is known.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -91,7 +91,7 @@ impl Recent {
         held.ok()
     }
 
-    /// Reads as the database would; none if only the database can tell.
+    /// Reads as the database would; none if only the database can answer.
     pub(super) async fn page(
         &self,
         scope: &Scope,
@@ -103,7 +103,7 @@ impl Recent {
         let read = log.read().await;
         // It may have been given up while this waited for a commit.
         let is_kept = self.find(run).is_some_and(|kept| Arc::ptr_eq(&kept, &log));
-        // What a stranger asks for takes as long as what does not exist.
+        // A run that the caller may not see takes as long as one that does not exist.
         if is_kept && scope.includes(&read.scope) { read.page(from, limit) } else { None }
     }
 

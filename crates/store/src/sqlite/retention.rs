@@ -1,4 +1,4 @@
-//! Which runs may go, and everything that goes with them.
+//! Which runs may be removed, and everything that is removed with them.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub(super) const REMOVABLE: &str = "SELECT runs.id, runs.run_id, births.definiti
 pub(super) const UNUSED: &str = "DELETE FROM definitions WHERE id = ?1
      AND NOT EXISTS (SELECT 1 FROM births WHERE births.definition = ?1)";
 
-/// A megabyte each time: whoever writes meanwhile waits for it. What is left has its turn with the next sweep.
+/// A megabyte each time, because writers wait for it. The rest is done by the next pass.
 const VACUUM: &str = "PRAGMA incremental_vacuum(256)";
 
 /// What belongs to a run goes with its row.

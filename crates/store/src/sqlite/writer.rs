@@ -1,11 +1,11 @@
-//! The one thread that writes. Whatever waits when it looks is committed together, with one flush to the disk.
+//! The one writer thread. All queued requests are committed together, with one flush to the disk.
 //!
 //! A request is answered only after the commit that holds it, so an acknowledged write is on the
-//! disk. A request that is refused rolls back alone; a commit that fails is told to everybody in it.
+//! disk. A request that is refused rolls back alone; a commit that fails is reported to every caller in it.
 //!
 //! Most refusals come before the first change, and then there is nothing to roll back. So a batch is first
 //! tried without savepoints, for which SQLite would copy every page that a request touches; only when
-//! somebody is refused too late is it done again with them.
+//! a request is refused too late is it repeated with savepoints.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,8 +19,8 @@ use callboard_engine::StoreError;
 use super::fault::{Fault, of_sqlite};
 use super::mark::Mark;
 
-/// How many requests may wait. Above the number of callers that a host lets in at once, so it is
-/// memory's limit and not what slows anybody down; a full queue makes callers wait their turn.
+/// How many requests may wait. Above the number of callers that a host admits at once, so it is
+/// a limit of memory and delays no caller; with a full queue callers wait.
 const QUEUE: usize = 1024;
 
 /// How many requests one commit holds at most. A flush is shared well before this; more would only
@@ -30,7 +30,7 @@ const MOST_PER_COMMIT: usize = 256;
 type Jobs = mpsc::Sender<Box<dyn Job>>;
 
 pub(super) struct Writer {
-    /// None once the writer was told to stop.
+    /// None once the writer was asked to stop.
     jobs: Mutex<Option<Jobs>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -85,7 +85,7 @@ impl Writer {
     /// Lets the thread finish what waits, and waits for it.
     pub(super) async fn stop(&self) {
         if let Some(thread) = self.close() {
-            // The thread has nobody left to tell how it ended.
+            // No one is left to receive the thread's result.
             let _ended = tokio::task::spawn_blocking(move || thread.join()).await;
         }
     }
@@ -122,7 +122,7 @@ fn write_until_closed(db: &Connection, mut mark: Mark, mut queue: mpsc::Receiver
 }
 
 /// Lets those share the flush who are about to ask. While others need the processors, each turn that they get brings
-/// more requests; when nothing comes, nobody has waited.
+/// more requests; when none comes, no one has waited.
 fn gather(queue: &mut mpsc::Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>>) {
     // Somebody alone is served at once.
     let mut before = 1;
@@ -188,7 +188,7 @@ fn commit(
     };
     let committed = run_all();
     if committed.is_err() && !db.is_autocommit() {
-        // If even this is refused, the next batch cannot begin and is told so.
+        // If even this fails, the next batch cannot begin and gets the error.
         let _rolled_back = db.execute_batch("ROLLBACK");
     }
     committed
@@ -221,7 +221,7 @@ where
     N: FnOnce(G, T) -> A + Send,
 {
     fn run(&mut self, db: &Connection, isolation: Isolation) -> Result<(), Uncommitted> {
-        // What an earlier try came to is void, and so is whatever it holds.
+        // The results of an earlier attempt are void, and so is whatever it holds.
         self.result = None;
         let is_kept_apart = isolation == Isolation::Savepoints;
         if is_kept_apart {
@@ -275,7 +275,7 @@ mod tests {
         job(move |db| Ok(db.execute_batch(sql)?))
     }
 
-    /// Commits the jobs together; answers what each was told and which numbers are stored afterwards.
+    /// Commits the jobs together; returns the answer of each and the numbers that are stored afterwards.
     fn check(jobs: Vec<(Box<dyn Job>, Answer)>) -> anyhow::Result<(Vec<String>, Vec<i64>)> {
         let db = Connection::open_in_memory()?;
         db.execute_batch(

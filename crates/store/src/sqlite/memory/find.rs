@@ -1,4 +1,4 @@
-//! Finding what is remembered, by the index that fits what is asked for.
+//! Queries of memory, by the index that fits each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -155,7 +155,7 @@ impl Conditions {
         self.values.extend(values);
     }
 
-    /// What exists for whoever asks, there and then.
+    /// The entries that exist for the reader at that position and time.
     fn visible(&mut self, scope: &Scope, query: &MemoryQuery, place: &Where<'_>) {
         let (tenant, test, workspace) = scope_params(scope);
         self.also("memory.tenant = ?", [tenant.to_owned().into()]);
@@ -186,7 +186,7 @@ impl Conditions {
         }
     }
 
-    /// A version is seen that was there, by nobody of the family; unless one after it was seen, too.
+    /// A version is visible if it existed and the family did not write it; unless a later one is visible, too.
     fn seen(&mut self, seen: &MemorySeen) {
         let as_of = signed(seen.view.as_of);
         let family = seen.family.as_ref().map_or("", |family| family.as_str());

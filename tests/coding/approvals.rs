@@ -238,10 +238,7 @@ async fn an_agent_without_sessions_to_load_is_refused_clearly() -> Result<()> {
     assert_eq!(status, "failed", "{log:?}");
     let error = &told(&log, "run.failed")[0]["error"];
     assert_eq!(error["code"], "coding_session_missing");
-    assert_eq!(
-        error["message"],
-        "goose: it offers no way to go on with a session that was stopped"
-    );
+    assert_eq!(error["message"], "goose: it cannot resume a session that was stopped");
     ensure!(!asked.stage.noted("heard.1")?.contains("session/new"));
     Ok(())
 }

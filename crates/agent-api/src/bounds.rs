@@ -1,4 +1,4 @@
-//! How long the fields of an event may be.
+//! Limits of the length of an event's fields.
 
 use serde_json::{Value, json};
 

@@ -82,7 +82,7 @@ impl CliBackend {
         self
     }
 
-    /// Like [`AgentBackend::run_control`], but what was not granted and is asked for is told as an event
+    /// Like [`AgentBackend::run_control`], but a request for something that was not granted is reported as an event
     /// ([`PermissionRequest`](crate::PermissionRequest)) and waits for a decision. An agent that has waited for
     /// `patience` is ended, with the error `approval required`. Agents that never ask run like any other.
     pub async fn run_attended(
@@ -188,7 +188,7 @@ impl CliBackend {
         self.config.program.clone().unwrap_or_else(|| self.agent.program().into())
     }
 
-    /// What is started, behind the host's launcher where it has one. The folders are the home and the run's own.
+    /// The command to start, after the host's launcher where it has one. The folders are the home and the run's own.
     fn command(
         &self,
         args: Vec<String>,

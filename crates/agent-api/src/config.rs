@@ -1,4 +1,4 @@
-//! How a command-line agent is set up on this host.
+//! The configuration of a command-line agent on this host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,7 +25,7 @@ pub struct CliConfig {
     pub timeout: Option<Duration>,
     /// How long an agent may print nothing; by default without limit.
     pub idle_timeout: Option<Duration>,
-    /// How long an agent that is told to end, or asked with a signal, may take before the next step.
+    /// How long an agent may take to end after a request or a signal, before the next step.
     pub kill_grace: Duration,
     /// A longer line is skipped.
     pub max_line_bytes: usize,
@@ -33,7 +33,7 @@ pub struct CliConfig {
     pub grants: BTreeSet<Grant>,
     /// Where running processes are remembered for a host that starts after a crash.
     pub leftovers: Option<Leftovers>,
-    /// What no agent may look at. Those that know rules for paths are told; a [`Launcher`] is what holds the others to it.
+    /// Paths that no agent may read. Agents with rules for paths get them; a [`Launcher`] enforces it for the others.
     pub hidden: Vec<PathBuf>,
     /// Where the private folders of runs are made; by default the system's temporary one.
     pub scratch: Option<PathBuf>,

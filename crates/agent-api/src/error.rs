@@ -1,4 +1,4 @@
-//! What can go wrong, told apart by what the caller does next.
+//! Errors, distinguished by what the caller does next.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -50,7 +50,7 @@ impl AgentError {
         }
     }
 
-    /// Whether the same request may succeed later without anybody changing anything.
+    /// Whether the same request may succeed later without any change.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.class().is_some_and(FailureClass::is_retryable)
@@ -113,7 +113,7 @@ impl FailureClass {
         }
     }
 
-    /// Only what the provider itself calls temporary: after a crash nobody knows what was done.
+    /// Only what the provider itself calls temporary: after a crash it is unknown what was done.
     #[must_use]
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::RateLimit | Self::Upstream5xx)

@@ -1,4 +1,4 @@
-//! What a run says while it goes on.
+//! The events of a run while it is active.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

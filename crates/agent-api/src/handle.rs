@@ -1,4 +1,4 @@
-//! What a caller holds of a run: its events, its completion, the way to cancel it.
+//! The handle of a run: its events, its completion, its cancellation.
 
 use std::fmt;
 use std::future::Future;
@@ -24,8 +24,8 @@ pub type AgentCompletionFuture =
 /// One run.
 ///
 /// `completion` resolves when the process has exited *and* `events` has ended or was dropped. Awaiting it while
-/// holding events that nobody reads therefore waits for ever: read `events` to its end first, or drop it. Dropping
-/// both is a request to stop; whoever needs certainty cancels.
+/// holding unread events therefore waits for ever: read `events` to its end first, or drop it. Dropping
+/// both is a request to stop; to be certain, cancel.
 pub struct AgentRunHandle {
     pub events: AgentEvents,
     pub completion: AgentCompletionFuture,
@@ -46,8 +46,8 @@ pub struct AgentRunControl {
 
 /// Cancels a run: any clone, any number of times, also after the handle was dropped.
 ///
-/// The events end at once, those that nobody read yet are lost, and `completion` is the error `cancelled` as
-/// soon as the process is gone, whatever else it came to.
+/// The events end at once, unread ones are lost, and `completion` is the error `cancelled` as
+/// soon as the process has exited, whatever its own result.
 #[derive(Debug, Clone)]
 pub struct AgentCancelHandle {
     cancelled: CancellationToken,
@@ -130,7 +130,7 @@ async fn complete(
     let outcome = outcome.await.unwrap_or_else(|_| {
         Err(AgentError::backend(FailureClass::Crashed, "completion channel dropped"))
     });
-    // A cancelled stream is final without anybody looking: it can only answer that it has ended.
+    // A cancelled stream is final without being polled: it can only answer that it has ended.
     tokio::select! {
         biased;
         () = cancelled.cancelled() => {}

@@ -1,4 +1,4 @@
-//! Reading lines of JSON whose fields may be anything.
+//! Reading lines of JSON whose fields may have any type.
 //!
 //! A line is taken apart once, its fields as raw text; only those that matter are read further, and one of an
 //! unexpected type counts as absent. So a change in a corner of an agent's output costs that corner.

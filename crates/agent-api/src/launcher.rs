@@ -1,4 +1,4 @@
-//! What a host puts before the agent's own command, and where programs are found.
+//! The command that a host puts before the agent's own, and the search path of programs.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -58,7 +58,7 @@ pub enum McpAddTransport {
         args: Vec<String>,
         env: BTreeMap<String, String>,
     },
-    /// `bearer_token_env_var` is the name of a variable; nobody reads it here.
+    /// `bearer_token_env_var` is the name of a variable; its value is not read here.
     Url {
         url: String,
         bearer_token_env_var: Option<String>,

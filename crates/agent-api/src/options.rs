@@ -1,4 +1,4 @@
-//! What a request's extensions mean, checked before anything is started.
+//! The extensions of a request, checked before anything is started.
 
 mod add_dirs;
 mod session;

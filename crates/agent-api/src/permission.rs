@@ -1,4 +1,4 @@
-//! What an agent asks permission for while somebody attends its run.
+//! What an agent asks permission for, in runs that a person attends.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const INPUT_BYTES: usize = 16 * 1024;
 /// Decisions on their way; an agent waits for each.
 const DECISIONS: usize = 8;
 
-/// One use of a tool that was not granted. Unlike other events it shows what goes in, since somebody has to judge it.
+/// One use of a tool that was not granted. Unlike other events it shows the input, since a person has to judge it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PermissionRequest {
     /// Names the request within its run.
@@ -57,7 +57,7 @@ impl PermissionRequest {
     }
 }
 
-/// What somebody says to a request.
+/// A decision about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permission {
     /// This once.
@@ -65,7 +65,7 @@ pub enum Permission {
     Denied,
 }
 
-/// A run whose agent is told of no decision before somebody has made it.
+/// A run whose permission requests wait for a person's decision.
 #[derive(Debug)]
 pub struct AttendedRun {
     pub control: AgentRunControl,
@@ -95,7 +95,7 @@ impl Decisions {
         self.sender.send(Decision { id: id.to_owned(), permission }).await.is_ok()
     }
 
-    /// Whether nobody listens any more.
+    /// Whether no one listens any more.
     #[must_use]
     pub fn are_over(&self) -> bool {
         self.sender.is_closed()

@@ -1,4 +1,4 @@
-//! What a caller asks for.
+//! The request that starts a run.
 
 use std::collections::BTreeMap;
 use std::fmt;

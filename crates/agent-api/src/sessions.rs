@@ -1,6 +1,6 @@
-//! Which session was the last in a folder, as far as this crate started it.
+//! The last session in a folder, as far as this crate started it.
 //!
-//! Every agent starts a fresh session when it is asked for the last of none. So nobody asks: the last one is
+//! Agents start a new session when they are asked to resume the last one and there is none. So the last one is
 //! looked up here and resumed by its id.
 
 use std::collections::BTreeMap;

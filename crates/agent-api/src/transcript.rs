@@ -26,17 +26,17 @@ pub(crate) enum Fact {
     ToolEnded(ToolFacet),
     /// The agent was not allowed to use a tool.
     Denied,
-    /// The agent waits until somebody has decided about this.
+    /// The agent waits until this has been decided.
     Asked(PermissionRequest),
     /// Replaces what was known of the denials: the agent's own count.
     Denials(u64),
     Usage(Value),
-    /// A kind of line that nobody here knows.
+    /// An unknown kind of line.
     Unknown,
     Ended(Terminal),
-    /// The agent is to be told something.
+    /// A message for the agent.
     Answer(Value),
-    /// The agent is to be told nothing more.
+    /// The agent gets no more messages.
     HangUp,
 }
 
@@ -203,7 +203,7 @@ impl Transcript {
         self.session.as_deref()
     }
 
-    /// What the run came to: success needs both a good exit and a record that says so.
+    /// The outcome of the run: success needs both exit code 0 and a record that reports it.
     pub fn conclude(&mut self, status: ExitStatus) -> Result<AgentCompletion, AgentError> {
         let failure = match self.terminal.take() {
             Some(Terminal::Failed(failure)) => failure,
@@ -245,7 +245,7 @@ impl Transcript {
         self.mapper.asks()
     }
 
-    /// What the agent is to be told, in order.
+    /// The messages for the agent, in order.
     pub(crate) fn take_answers(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.answers)
     }

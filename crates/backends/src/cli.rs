@@ -1,4 +1,4 @@
-//! Coding agents of the command line as the host's own: which there are, what they may use, where they work.
+//! Coding agents: which there are, what they may use, where they work.
 
 mod grants;
 mod held;
@@ -61,7 +61,7 @@ impl Default for CliSettings {
             env: Vec::new(),
             // A build or a test run prints nothing through the agent while it lasts.
             idle_timeout: Duration::from_secs(30 * 60),
-            // Whoever sits at the inbox has answered by then; for whoever does not, a process waits too long.
+            // A person at the inbox has answered by then; otherwise a process would wait too long.
             hold: Duration::from_secs(60),
             read: Vec::new(),
             write: Vec::new(),

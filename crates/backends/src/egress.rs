@@ -1,4 +1,4 @@
-//! The one way out over HTTP: checked, pinned to the checked address, bounded in time and size, never redirected.
+//! The one guarded HTTP client: addresses checked and pinned, bounded in time and size, no redirects.
 
 mod address;
 mod guard;
@@ -59,10 +59,10 @@ pub struct Answer {
     pub is_cut: bool,
 }
 
-/// Why there is no answer. The texts repeat nothing of the address: it may hold somebody's token.
+/// Why there is no answer. The texts repeat nothing of the URL: it may contain a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EgressError {
-    /// The rules forbid it; nobody was contacted.
+    /// The rules forbid it; no request was made.
     #[error("{0}")]
     Refused(String),
     /// Trying again may help.
@@ -150,7 +150,7 @@ impl Egress {
     }
 }
 
-/// The host that a URL leads to, with its port where that is unusual: all that may be told of it.
+/// The host of a URL, with its port where that is not the default: all that may be recorded of it.
 pub(crate) fn authority(url: &str) -> Option<String> {
     let url = reqwest::Url::parse(url).ok()?;
     let host = url.host_str()?;
@@ -188,7 +188,7 @@ impl Deliver for Egress {
         Ok(self.guard.admit(url).await?)
     }
 
-    /// What a receiver answers beside its status is nobody's business.
+    /// Of a receiver's response only the status is used.
     async fn post(&self, parcel: Parcel) -> Result<u16, DeliverError> {
         let Parcel { url, headers, body, within } = parcel;
         let body = body.into_bytes();
@@ -207,7 +207,7 @@ impl From<EgressError> for DeliverError {
 }
 
 impl std::fmt::Debug for Outgoing {
-    /// Leaves out what may be somebody's secret.
+    /// Leaves out what may be a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Outgoing").field("method", &self.method).finish_non_exhaustive()
     }

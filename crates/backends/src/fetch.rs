@@ -1,4 +1,4 @@
-//! Files of pack registries, fetched through the one way out.
+//! Files of pack registries, fetched through the guarded client.
 
 use std::time::Duration;
 

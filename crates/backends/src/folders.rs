@@ -1,4 +1,4 @@
-//! Folders of runs on this disk: whose each is, so that it outlives a crash and goes when its time has come.
+//! Folders of runs on this disk: the owner of each, so that it survives a crash and is removed in time.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
@@ -15,7 +15,7 @@ use callboard_protocol::{NodeId, RunId, Tenant, hex};
 /// older hosts have none: their names say it, unless one is a digest; such a folder stays.
 const OWNER: &str = "owner";
 
-/// The folders of all runs, below one that nobody else can look into.
+/// The folders of all runs, below one that only this user can read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunFolders {
     root: PathBuf,
@@ -59,7 +59,7 @@ impl RunFolders {
         Ok(found)
     }
 
-    /// None where nobody can tell whose it is.
+    /// None where the owning run is unknown.
     fn owned(&self, path: PathBuf) -> Option<RunFolder> {
         let written = fs::read_to_string(path.with_extension(OWNER)).unwrap_or_default();
         let name = |path: &Path| Some(path.file_name()?.to_str()?.to_owned());
@@ -120,7 +120,7 @@ fn read(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// A folder of this user alone. One that somebody else has put there, or could look into, is not used.
+/// A folder of this user only. One that another user created, or can read, is not used.
 pub fn private(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => return Ok(()),
@@ -130,7 +130,7 @@ pub fn private(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     let is_ours = found.is_dir()
         && found.uid() == rustix::process::geteuid().as_raw()
-        // Passing through is not looking into: whom its children run as may have to.
+        // Traversal is not reading: the user that child processes run as may need it.
         && found.mode() & 0o066 == 0;
     if is_ours {
         return Ok(());
@@ -138,7 +138,7 @@ pub fn private(path: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, "the folder is not this user's alone"))
 }
 
-/// A folder in a private one. It may have become somebody else's since, whom its child runs as.
+/// A folder in a private one. It may belong to another user by now, the one that its child runs as.
 pub(crate) fn within(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),

@@ -1,4 +1,4 @@
-//! What reaches outside of the host, or stands in for it: guarded requests, model providers, coding agents, tools,
+//! Everything that reaches outside of the host: guarded requests, model providers, coding agents, tools,
 //! traces, and the scripted model of conformance tests.
 
 mod cli;

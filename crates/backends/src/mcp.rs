@@ -66,7 +66,7 @@ impl McpServers {
         self.servers.is_empty()
     }
 
-    /// Keeps the servers alive until told to stop; then ends them.
+    /// Keeps the servers running until asked to stop; then ends them.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         while !stop.is_cancelled() && !self.is_empty() {
             // A server that is being started when the host stops is ended with the others below.
@@ -86,14 +86,14 @@ impl McpServers {
                     let (server, tools) = (&server.settings.name, session.tools().len());
                     tracing::info!(server, tools, "MCP server connected");
                 }
-                // The failure was told when it happened.
+                // The failure was logged when it happened.
                 Ok(_) | Err(_) => {}
             }
         }))
         .await;
     }
 
-    /// Connects to every server once, and tells how many tools each has.
+    /// Connects to every server once, and returns how many tools each has.
     pub async fn look(&self) -> Vec<(String, Result<usize, McpError>)> {
         join_all(self.servers.iter().map(|(name, server)| async {
             let session = server.session().await;
@@ -116,7 +116,7 @@ impl Toolbox for McpServers {
         session.tools().get(tool).cloned()
     }
 
-    /// Those of servers that are there now: whoever asks for a list does not wait for programs to start.
+    /// The tools of servers that are connected now: a list does not wait for programs to start.
     async fn list(&self, _: &Scope) -> Vec<ToolDescriptor> {
         let sessions = self.servers.values().filter_map(|server| server.current());
         let tools = sessions.flat_map(|session| session.tools().into_values());

@@ -114,7 +114,7 @@ async fn probe_tenants(call: &Call) -> Result<Object, Outcome> {
     })))
 }
 
-/// Makes the entries of a place fewer. What came of it is told, and put out nowhere else.
+/// Consolidates the entries of a reference. The outcome is recorded, and is no output of the node.
 async fn tidy(call: &Call) -> Result<Object, Outcome> {
     let is_hosts_own = call.type_id.as_str() == UPKEEP;
     let trigger = match is_hosts_own {

@@ -12,7 +12,7 @@ use callboard_protocol::{ChunkMeta, Failure, Object, Usage};
 /// The model that the `stream-text` mock claims to be.
 const MODEL: &str = "mock-stream-text-v1";
 
-/// An AI call. Without a mock provider there is no model here, and the node says so.
+/// An AI call. Without a mock provider there is no model here, and the node fails with that reason.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallPrompt;
 
@@ -60,7 +60,7 @@ impl StreamText {
         })
     }
 
-    /// Tells one chunk per token. Those that an earlier attempt has recorded are not told again.
+    /// Records one chunk per token. Those that an earlier attempt has recorded are skipped.
     async fn play(self, call: &Call) -> Outcome {
         let count = self.tokens.len();
         for (place, token) in self.tokens.iter().enumerate() {

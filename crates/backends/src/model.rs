@@ -31,7 +31,7 @@ pub enum ProviderKind {
     /// Chat completions.
     OpenAi,
     OpenAiResponses,
-    /// Chat completions of somebody else.
+    /// Chat completions of another vendor.
     OpenAiCompatible,
     Gemini,
     Ollama,
@@ -111,7 +111,7 @@ impl Default for Timeouts {
 #[derive(Clone)]
 pub struct LiveModel {
     settings: ProviderSettings,
-    /// Made at the first call: a host that asks nobody needs no certificates.
+    /// Created at the first call: a host that makes none needs no certificates.
     client: Arc<OnceLock<Option<reqwest::Client>>>,
 }
 
@@ -134,7 +134,7 @@ impl LiveModel {
     fn client(&self) -> Result<reqwest::Client, ModelError> {
         let build = || {
             let builder = reqwest::Client::builder()
-                // A redirect would take the key and the prompt to somebody else.
+                // A redirect would send the key and the prompt to another server.
                 .redirect(Policy::none())
                 // A compressed stream may wait for more before it shows a word.
                 .no_gzip()

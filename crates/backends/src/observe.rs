@@ -1,4 +1,4 @@
-//! What heartbeats see of an address, through the one way out.
+//! What heartbeats observe of an address, through the guarded client.
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -9,7 +9,7 @@ use callboard_protocol::{Object, hex};
 
 use crate::egress::{Answer, Egress, Method, Outgoing};
 
-/// As much of a page as tells whether it has changed.
+/// As much of a page as is compared for changes.
 const MOST_BYTES: usize = 1024 * 1024;
 
 #[async_trait]

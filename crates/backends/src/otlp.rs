@@ -71,7 +71,7 @@ impl Exporter {
         Ok(Self { http, endpoint, protocol, resource, is_failing: false })
     }
 
-    /// Sends what ends until told to stop, and then what is left.
+    /// Sends the spans of ended runs until asked to stop, and then what is left.
     pub async fn run(
         mut self,
         engine: Engine,

@@ -30,7 +30,7 @@ pub struct FolderSweeper {
     pub workspaces: RunFolders,
 }
 
-/// What has become of a run, in this order.
+/// The states of a run, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fate {
     Open,
@@ -39,7 +39,7 @@ enum Fate {
 }
 
 impl FolderSweeper {
-    /// Sleeps and sweeps until told to stop. What is half gone then goes after the next start.
+    /// Sleeps and removes folders until asked to stop. An interrupted removal is finished after the next start.
     pub async fn run(self, stop: CancellationToken) {
         let coding = every(SWEEP_EVERY, || self.sweep_coding());
         let workspaces = every(COMPARE_EVERY, || self.sweep_workspaces());
@@ -60,7 +60,7 @@ impl FolderSweeper {
         self.sweep(&self.workspaces, Fate::Removed).await;
     }
 
-    /// Ends programs that wait for an answer which nobody will give any more.
+    /// Ends programs that wait for an answer which will not come any more.
     async fn release(&self) {
         for (tenant, run) in self.agents.held() {
             if self.fate(&tenant, &run).await.is_ok_and(|fate| fate >= Fate::Ended) {

@@ -17,7 +17,7 @@ use super::{args, cannot_be_held};
 pub const KIND: &str = "aider";
 
 /// A backend that starts `aider`. It needs [`Grant::ReadFiles`], [`Grant::WriteFiles`] and [`Grant::Shell`], for
-/// it cannot be told to leave any of them alone. Its events come after its exit, without a final text.
+/// it has no option to disable any of them. Its events come after its exit, without a final text.
 #[must_use]
 pub fn backend(config: CliConfig) -> CliBackend {
     CliBackend::new(Aider, config)

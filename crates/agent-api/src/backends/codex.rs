@@ -1,4 +1,4 @@
-//! Codex: `codex exec --json`, or `codex app-server` where somebody can be asked.
+//! Codex: `codex exec --json`, or `codex app-server` where a person can be asked.
 
 mod app_server;
 mod item;
@@ -133,7 +133,7 @@ fn arguments(scene: &Scene<'_>) -> Result<Vec<String>, AgentError> {
     Ok(list)
 }
 
-/// Options of the program itself: behind `exec` they are refused.
+/// Options of the program itself: after `exec` they are refused.
 fn walls(scene: &Scene<'_>) -> Result<Vec<String>, AgentError> {
     if scene.options.external_sandbox {
         return Ok(args!["--dangerously-bypass-approvals-and-sandbox"].into());

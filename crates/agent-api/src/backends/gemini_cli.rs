@@ -144,7 +144,7 @@ fn policy(scene: &Scene<'_>) -> String {
     policy
 }
 
-/// With an address of one's own, Gemini must be told that the key is meant.
+/// With a custom address, Gemini must be configured to use the key.
 fn login(scene: &Scene<'_>) -> Vec<(&'static str, Vec<u8>)> {
     if !(scene.has_variable)("GEMINI_API_KEY") {
         return Vec::new();

@@ -22,7 +22,7 @@ pub(super) enum Incoming<'a> {
         method: Cow<'a, str>,
         params: Raw<'a>,
     },
-    /// What a request of ours came to.
+    /// The result of a request of ours.
     Result {
         id: i64,
         result: Value,
@@ -60,13 +60,13 @@ pub(super) fn answer(id: &Value, result: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-/// Ends a conversation that came to nothing. The other side would wait for more.
+/// Ends a failed conversation. The other side would wait for more.
 pub(super) fn give_up(facts: &mut Vec<Fact>, failure: Failure) {
     facts.push(Fact::Ended(Terminal::Failed(failure)));
     facts.push(Fact::HangUp);
 }
 
-/// To whoever asks for something of ours.
+/// The answer to a request for something that we do not offer.
 pub(super) fn not_offered(id: &Value) -> Value {
     let error = json!({ "code": NO_SUCH_METHOD, "message": "not offered" });
     json!({ "jsonrpc": "2.0", "id": id, "error": error })

@@ -1,4 +1,4 @@
-//! What is special about one command line, planned without starting it.
+//! What is specific to one command-line agent, planned without starting it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub(crate) struct Scene<'a> {
     /// With `last` replaced by the id that it means.
     pub(crate) origin: Origin,
     pub(crate) grants: &'a BTreeSet<Grant>,
-    /// Whether somebody decides about what was not granted; otherwise it is denied.
+    /// Whether a person decides about what was not granted; otherwise it is denied.
     pub(crate) is_attended: bool,
     pub(crate) working_dir: &'a Path,
     pub(crate) home: &'a Path,
@@ -81,7 +81,7 @@ impl Scene<'_> {
 pub(crate) struct Plan {
     pub(crate) args: Vec<String>,
     pub(crate) env: BTreeMap<String, String>,
-    /// Variables that hold the agent to its grants, so nobody may set them but us.
+    /// Variables that restrict the agent to its grants, so only we may set them.
     pub(crate) walls: BTreeMap<String, String>,
     pub(crate) files: Vec<(&'static str, Vec<u8>)>,
     pub(crate) folders: Vec<PathBuf>,
@@ -93,7 +93,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// A program that is told something, is read while it works, and needs nothing else.
+    /// A program that gets one prompt, is read while it works, and needs nothing else.
     pub(crate) fn live(args: Vec<String>, prompt: Prompt, transcript: Transcript) -> Self {
         Self {
             args,

@@ -1,4 +1,4 @@
-//! What can be asked of a backend without starting a run.
+//! Queries to a backend without starting a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Which session a run goes on with.
+//! Which session a run resumes.
 
 use serde_json::Value;
 

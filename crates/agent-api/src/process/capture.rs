@@ -47,7 +47,7 @@ pub(crate) async fn capture(
     Ok(output(status, &stdout, &stderr))
 }
 
-/// Keeps one byte more than the bound, which tells that there was more, and reads on.
+/// Keeps one byte more than the limit, which shows that there was more, and reads on.
 async fn read(mut pipe: impl AsyncRead + Unpin, exited: &CancellationToken) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut buffer = vec![0; 8 * 1024];

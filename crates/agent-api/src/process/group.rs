@@ -32,7 +32,7 @@ impl Signals for Kernel {
             Push::Force => Signal::KILL,
         };
         if let Some(group) = Pid::from_raw(group) {
-            // Only two things can go wrong: it is gone, or it changed its user. The wait that follows tells.
+            // Only two things can go wrong: it has exited, or it changed its user. The wait that follows shows which.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -52,7 +52,7 @@ pub(crate) struct Group {
 
 /// How often a dying group is looked at.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long the rest of a group may take to die after it was forced: only the kernel's own work is left.
+/// How long the rest of a group may take to exit after it was killed: only the kernel's own work is left.
 const REST: Duration = Duration::from_secs(1);
 
 impl Group {
@@ -79,7 +79,7 @@ impl Group {
                     tokio::time::sleep(LOOK).await;
                 }
             };
-            // A dead process that nobody reaps still counts as alive; it does no harm.
+            // A zombie process that is not reaped still counts as alive; it does no harm.
             let _ = tokio::time::timeout(REST, gone).await;
         }
         self.is_over = true;

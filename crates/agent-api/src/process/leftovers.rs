@@ -14,7 +14,7 @@ use super::scratch::private_folder;
 ///
 /// Give it to [`crate::CliConfig::leftovers`] and call [`Leftovers::clean_up`] when the host starts. A file names
 /// a process group by its number and by the moment its leader started, so that a number that was given to
-/// somebody else since is left alone. Without `/proc` nothing can be told apart, and nothing is ended.
+/// another process since is left alone. Without `/proc` they cannot be distinguished, and nothing is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftovers {
     folder: PathBuf,

@@ -70,7 +70,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         if self.skipped > 0 { Line::TooLong(self.skipped) } else { Line::Whole(&self.line) }
     }
 
-    /// Reads to the end and forgets, so that whoever writes is never stopped by a full pipe.
+    /// Reads to the end and discards, so that the writer is never blocked by a full pipe.
     pub(crate) async fn drain(&mut self) {
         while self.reader.fill_buf().await.is_ok_and(|read| !read.is_empty()) {
             let read = self.reader.buffer().len();

@@ -53,7 +53,7 @@ pub(crate) struct Attendance {
 
 /// What goes to standard input.
 pub(crate) enum Prompt {
-    /// Nothing: the agent was told elsewhere.
+    /// Nothing: the prompt was passed in another way.
     Elsewhere,
     Whole(Vec<u8>),
     /// The first line of a conversation.
@@ -97,7 +97,7 @@ enum Stop {
     Lost,
 }
 
-/// Starts a run. From here on it goes its way whether or not anybody polls it.
+/// Starts a run. From here on it proceeds whether or not anyone polls it.
 pub(crate) fn start(launch: Launch) -> Result<AgentRunControl, AgentError> {
     let spawned = spawn(&launch.command, &launch.keeper)?;
     let (end, control) = run_ends();
@@ -175,7 +175,7 @@ impl Run {
         let leader = async {
             let status = child.wait().await.map_err(|_| Stop::Lost)?;
             exited.cancel();
-            // What the agent left behind may hold the pipe; what it wrote before is still in there.
+            // A process that the agent started may hold the pipe; what the agent wrote before is still in there.
             tokio::select! {
                 () = read.cancelled() => {}
                 () = sleep(LINGER) => {}
@@ -222,7 +222,7 @@ impl Run {
         Ok(status)
     }
 
-    /// Ends what still runs, decides what the run came to, and tells a failure as the last event.
+    /// Ends what still runs, decides the outcome of the run, and reports a failure as the last event.
     async fn conclude(
         &mut self,
         watched: Result<ExitStatus, Stop>,
@@ -283,7 +283,7 @@ impl Run {
         }
     }
 
-    /// Asks, waits, forces. Pipes are read all the while, so that nobody hangs in a write.
+    /// Asks, waits, kills. Pipes are read meanwhile, so that no process hangs in a write.
     async fn terminate(&mut self) -> Option<ExitStatus> {
         let Self { group, child, pump, noise, limits, .. } = self;
         let dying = async {
@@ -314,7 +314,7 @@ fn is_unterminated(result: &Result<AgentCompletion, AgentError>) -> bool {
     class == Some(FailureClass::Unterminated)
 }
 
-/// Ends when the agent has waited for one decision for as long as anybody has patience.
+/// Ends when the agent has waited for one decision for the longest allowed time.
 async fn unanswered(mut asking: watch::Receiver<Option<u64>>, patience: Option<Duration>) {
     let Some(patience) = patience else { return pending().await };
     loop {

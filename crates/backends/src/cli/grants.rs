@@ -1,10 +1,10 @@
-//! What the names of an allowlist mean to a coding agent.
+//! The permissions of a coding agent that the names of an allowlist stand for.
 
 use std::collections::BTreeSet;
 
 use callboard_agent_api::Grant;
 
-/// What an allowlist calls a grant; none for one that has no name yet and is given to nobody. A shell is granted to one
+/// The name of a grant in an allowlist; none for one that cannot be granted. A shell is granted to one
 /// kind only.
 pub(super) fn name(kind: &str, grant: Grant) -> Option<String> {
     match grant {

@@ -1,4 +1,4 @@
-//! Programs that wait while a person is asked.
+//! Programs that are kept waiting while a person is asked.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ pub(super) struct Waiting {
     pub(super) request: String,
 }
 
-/// The programs that are held, by the question. A program ends by itself when nobody answers in time.
+/// The waiting programs, by question. A program ends by itself without an answer in time.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     by_question: Mutex<BTreeMap<String, (Tenant, RunId, Waiting)>>,

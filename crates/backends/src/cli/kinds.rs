@@ -30,11 +30,11 @@ pub struct CodingKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Walls {
     Host,
-    /// It mounts folders for each command, which nobody can who is locked in.
+    /// It mounts folders for each command, which is impossible inside the sandbox.
     Own,
 }
 
-/// In the order in which people are told of them.
+/// In the order in which they are listed for people.
 pub const CODING_KINDS: [CodingKind; 5] = [
     CodingKind {
         name: "claude-code",
@@ -176,7 +176,7 @@ impl CodingKind {
         self.asking.is_some()
     }
 
-    /// What it is told in the words that it knows, where the host's own are others.
+    /// Variables under the program's own names, where they differ from the host's.
     pub(super) fn own_variables(
         &self,
         host: &BTreeMap<String, String>,

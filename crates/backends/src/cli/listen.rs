@@ -75,13 +75,13 @@ impl Listener<'_> {
             && self.task.begin != Begin::Fresh
             && kinds::find(kind).is_none();
         if cannot_resume {
-            let message = "it offers no way to go on with a session that was stopped";
+            let message = "it cannot resume a session that was stopped";
             return CodingError::new(kind, CodingFault::SessionMissing, message);
         }
         failed(kind, error)
     }
 
-    /// Goes on with a program that was held. None: it was ended before it could be told.
+    /// Continues with a program that was kept waiting. None: it ended before it got the answer.
     pub(super) async fn go_on(
         &self,
         waiting: Waiting,
@@ -98,7 +98,7 @@ impl Listener<'_> {
         }
     }
 
-    /// Listens until the program has ended, or asks for something that nobody has decided.
+    /// Reads until the program has ended, or asks for something that is not decided yet.
     async fn listen(
         &self,
         mut run: AttendedRun,
@@ -145,7 +145,7 @@ impl Listener<'_> {
         CodingReport { session, asks, ..CodingReport::default() }
     }
 
-    /// Status, errors on the way and lines that nobody knows stay outside of the log.
+    /// Status, intermediate errors and unknown lines stay out of the log.
     fn step(&self, event: AgentEvent, heard: &mut Heard) -> Option<Step> {
         match event.kind {
             AgentEventKind::TextOutput => {
@@ -176,7 +176,7 @@ impl Listener<'_> {
         }
     }
 
-    /// A tool that was not granted is denied by the agent itself, and nothing tells of such a call.
+    /// A tool that was not granted is denied by the agent itself, and such a call is not recorded.
     fn called(&self, data: &Value) -> Option<Step> {
         let facet = &data["tool"];
         if facet["phase"] != "start" {

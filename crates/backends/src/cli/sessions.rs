@@ -38,7 +38,7 @@ struct Home<'a> {
 }
 
 impl CliAgents {
-    /// Puts a session's files back where they are gone. A session that is still missing says so itself.
+    /// Restores a session's files where they are missing. A session that is still missing causes its own error.
     pub(super) async fn restore(&self, task: &CodingTask<'_>) {
         let Some(home) = self.kept_home(task) else { return };
         let Home { store, path, name, places } = home;
@@ -125,7 +125,7 @@ fn pack(home: &Path, places: &[PathBuf]) -> io::Result<Option<String>> {
                 version = WITH_BYTES;
                 files.push(json!({ "path": name, "base64": STANDARD.encode(error.as_bytes()) }));
             }
-            // What is no text is no session, unless somebody says that it is.
+            // A file that is not text is not a session, unless the operator says so.
             Err(_) => {}
         }
     }
@@ -169,7 +169,7 @@ fn kind_of(path: &Path) -> io::Result<Option<FileType>> {
     }
 }
 
-/// A way through a home, as far as anybody goes.
+/// A walk through a home directory, within limits.
 struct Walk<'a> {
     home: &'a Path,
     seen: usize,

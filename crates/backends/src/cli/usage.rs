@@ -1,4 +1,4 @@
-//! What coding agents count, in the host's own terms.
+//! Usage that coding agents report, in the host's own terms.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(super) fn read(kind: &str, counted: &Value, spent: Option<TokenUsage>) -> Co
     };
     let cache_read = number("cached_input_tokens");
     let cache_write = number("cache_creation_input_tokens");
-    // Claude leaves out of its input what came from its cache; ours includes it.
+    // Claude does not count cached input tokens as input; we do.
     let beside = if kind == "claude-code" {
         cache_read.unwrap_or_default().saturating_add(cache_write.unwrap_or_default())
     } else {

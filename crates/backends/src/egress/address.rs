@@ -1,4 +1,4 @@
-//! Which addresses lie in the public internet.
+//! Which addresses are public.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,7 +12,7 @@ const PRIVATE_V4: [(Ipv4Addr, u32); 16] = [
     (Ipv4Addr::new(172, 16, 0, 0), 12),
     (Ipv4Addr::new(192, 0, 0, 0), 24),
     (Ipv4Addr::new(192, 0, 2, 0), 24),
-    // Relays of 6to4, which nobody should run any more.
+    // Relays of 6to4, which are obsolete.
     (Ipv4Addr::new(192, 88, 99, 0), 24),
     (Ipv4Addr::new(192, 168, 0, 0), 16),
     (Ipv4Addr::new(198, 18, 0, 0), 15),
@@ -60,8 +60,8 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Whether the machine's provider answers there, with credentials of the machine for whoever asks. Nothing that a
-/// host runs lives at such an address, so none is reached even where private ones are.
+/// Whether this is a cloud's metadata address, which returns credentials of the machine to any caller. Nothing that a
+/// host uses is at such an address, so none is reached even where private ones are allowed.
 pub(super) fn is_metadata(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_link_local(),

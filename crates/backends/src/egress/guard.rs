@@ -1,4 +1,4 @@
-//! Where requests may go: the scheme, the name, and every address behind the name.
+//! Where requests may go: the scheme, the name, and every address of the name.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use super::address::{is_metadata, is_public};
 use super::{EgressError, Reach};
 
-/// Longer ones are somebody's mistake, or somebody's data.
+/// Longer ones are a mistake, or smuggle data.
 const LONGEST_URL: usize = 2_048;
 
 /// Names of what hands out the machine's own credentials.
 const METADATA_NAMES: [&str; 2] = ["metadata", "metadata.google.internal"];
 
-/// Finds the addresses behind a name.
+/// Resolves the addresses of a name.
 #[async_trait]
 pub trait Lookup: fmt::Debug + Send + Sync {
     async fn addresses(&self, name: &str) -> io::Result<Vec<IpAddr>>;
@@ -94,7 +94,7 @@ impl Guard {
         Ok((url, host))
     }
 
-    /// Every address behind a name, if all of them may be reached.
+    /// Every address of a name, if all of them may be reached.
     async fn resolve_checked(&self, name: &str) -> Result<Vec<IpAddr>, EgressError> {
         let addresses = self.lookup.addresses(name).await.unwrap_or_default();
         if addresses.is_empty() {

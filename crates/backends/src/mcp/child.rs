@@ -38,7 +38,7 @@ const PASSED_ON: [&str; 20] = [
     "no_proxy",
 ];
 
-/// How long a server gets to end by itself once nobody talks to it, and again once it was asked to.
+/// How long a server gets to end by itself once its connection is closed, and again once it was asked to.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A program with everything that it started. Dropping it ends them all.
@@ -98,7 +98,7 @@ impl Start {
                 None => grant("--write", &real),
             }
         }
-        // Many programs read the folder that they are started in, which tells nothing to one that names no file in it.
+        // Many programs read their working directory, so one that names no file in it is started in an empty one.
         self.folder = (!is_relative).then(|| home.to_owned());
         let mut words = launcher.wrap(&program, &self.arguments, &[home]).into_iter();
         self.program = words.next().unwrap_or_default();

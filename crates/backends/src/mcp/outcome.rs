@@ -1,4 +1,4 @@
-//! What a server answered to a call, as a value.
+//! A server's answer to a call, as a value.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ fn read_content(content: &[ContentBlock]) -> Value {
     }
 }
 
-/// Pictures and sounds are told of, not shown: a model that reads text cannot use their bytes.
+/// Images and audio are described, not included: a model that reads text cannot use their bytes.
 fn read_part(part: &ContentBlock) -> Value {
     match part {
         ContentBlock::Text(text) => json!({ "type": "text", "text": text.text }),

@@ -19,7 +19,7 @@ pub(super) struct Server {
     pub(super) settings: McpServer,
     surroundings: McpSurroundings,
     state: Mutex<State>,
-    /// One attempt to connect at a time; whoever comes meanwhile waits for it.
+    /// One attempt to connect at a time; other callers wait for it.
     connecting: tokio::sync::Mutex<()>,
 }
 

@@ -25,7 +25,7 @@ const MOST_PAGES: usize = 50;
 /// Asking for the list again happens while an agent waits.
 const LIST_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a server may tell us unasked: only that its tools are no longer the same.
+/// The one notification that we handle: that the tools have changed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Listener {
     changed: Arc<AtomicBool>,

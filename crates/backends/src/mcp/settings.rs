@@ -1,4 +1,4 @@
-//! What the operator says of an MCP server.
+//! The operator's settings of an MCP server.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,7 +27,7 @@ pub enum McpWay {
 }
 
 impl fmt::Debug for McpWay {
-    /// Arguments, variables, addresses and headers may hold somebody's token.
+    /// Arguments, variables, URLs and headers may contain a token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command { program, .. } => {

@@ -65,7 +65,7 @@ impl Tool for McpTool {
             }
         }
         params.meta = Some(RequestMetaObject(meta));
-        // Dropping the request tells the server that nobody waits for it any more.
+        // Dropping the request cancels it at the server.
         match tokio::time::timeout(call.within, session.peer().call_tool_once(params)).await {
             Ok(Ok(CallToolResponse::Complete(result))) => outcome::read(result),
             Ok(Ok(_)) => Err(ToolFault::Failed(
@@ -77,8 +77,8 @@ impl Tool for McpTool {
     }
 }
 
-/// That the operator's headers go along, to the address that the operator gave them for and never on: the client
-/// follows nobody.
+/// The decision that the operator's headers are sent, only to the address that they are configured for: the client
+/// follows no redirects.
 fn credential(server: &McpServer) -> Option<EgressDecided> {
     let McpWay::Url { url, headers } = &server.way else { return None };
     Some(EgressDecided {

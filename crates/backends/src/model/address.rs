@@ -1,4 +1,4 @@
-//! Where a provider is, however its operator wrote it.
+//! The URL of a provider, however the operator wrote it.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::ProviderKind;
 #[derive(Clone, PartialEq, Eq)]
 pub struct BaseUrl(Url);
 
-/// An address that cannot be used. The text repeats nothing of it: it may hold somebody's password.
+/// A URL that cannot be used. The text repeats nothing of it: it may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BaseUrlError {
     #[error("it is not an address that begins with http:// or https://")]
@@ -88,7 +88,7 @@ impl BaseUrl {
         url.into()
     }
 
-    /// Where models are listed, which shows whether a key is accepted and says nothing to anybody.
+    /// Where models are listed, which shows whether a key is accepted without sending a prompt.
     pub(super) fn models(&self, kind: ProviderKind) -> String {
         self.below(match kind {
             ProviderKind::Ollama => &["api", "tags"],

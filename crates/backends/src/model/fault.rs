@@ -1,4 +1,4 @@
-//! The library's errors in our words. Theirs hold bodies and prompts, so they are looked into and never formatted.
+//! The library's errors as ours. Theirs contain bodies and prompts, so they are inspected and never formatted.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use callboard_agents::{Fault, ModelError, Phase};
 
-/// Nobody waits longer because a header says so.
+/// The longest wait that a header can cause.
 const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
 /// A call that failed before or while it was made.

@@ -1,4 +1,4 @@
-//! What a provider's frames say that the library leaves out.
+//! Fields of a provider's frames that the library leaves out.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +33,7 @@ pub(super) struct Notes {
     pub(super) refusal: Option<String>,
     /// Why an answer is incomplete.
     pub(super) incomplete: Option<String>,
-    /// The provider's code of a failure that it told in the stream.
+    /// The provider's code of a failure that it reported in the stream.
     pub(super) failure: Option<String>,
     /// The question was not let through to the model.
     pub(super) is_blocked: bool,

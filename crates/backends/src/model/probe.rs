@@ -1,4 +1,4 @@
-//! Whether a provider is there, knows the key and has a model, found out without saying anything.
+//! Whether a provider is reachable, accepts the key and has a model, without sending a prompt.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A request in the library's words.
+//! A request in the library's types.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn options(kind: ProviderKind, request: &ModelRequest, frames: &Arc<Frames>) -> 
         raw_frame_sink: Some(Arc::<Frames>::clone(frames)),
         // A budget is not sent to OpenAI, but keeps the library from reading an effort out of a model's name.
         reasoning_effort: is_openai.then_some(ReasoningEffort::Budget(0)),
-        // Merged last: whatever the library makes of the name, this is what goes out.
+        // Merged last: whatever the library derives from the name, this is what is sent.
         extra_body: is_named_in_body.then(|| json!({ "model": request.model.model })),
         ..ChatOptions::default()
     }
@@ -63,7 +63,7 @@ fn options(kind: ProviderKind, request: &ModelRequest, frames: &Arc<Frames>) -> 
 /// How an answer is held to its schema.
 struct Held {
     format: Option<ChatResponseFormat>,
-    /// What the model is told where it cannot be held.
+    /// The instruction to the model where its output cannot be constrained.
     words: Option<String>,
 }
 
@@ -162,7 +162,7 @@ fn flush(results: &mut Vec<ContentPart>, written: &mut Vec<ChatMessage>) {
     }
 }
 
-/// An id with no letter that a provider refuses; its end tells calls apart.
+/// An id without characters that a provider refuses; its end makes calls distinct.
 fn sendable(id: &str) -> String {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let fine: Vec<char> = id.chars().map(|c| if is_fine(c) { c } else { '_' }).collect();

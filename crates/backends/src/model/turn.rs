@@ -25,7 +25,7 @@ pub(super) struct Reader<'r> {
     pub(super) frames: &'r Frames,
 }
 
-/// What was told so far.
+/// The deltas so far.
 #[derive(Default)]
 struct Told {
     text: String,

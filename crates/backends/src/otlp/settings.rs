@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where traces go, and as whom.
+/// Where traces are sent, and under which service name.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OtlpSettings {
     /// The whole address.

@@ -157,7 +157,7 @@ fn body(answer: &Answer) -> Value {
     }
     match std::str::from_utf8(&answer.body) {
         Ok(text) => text.into(),
-        // A cut may go through a letter; what came before it is text all the same.
+        // A cut may go through a character; the text before it is still valid.
         Err(error) if answer.is_cut && error.error_len().is_none() => {
             String::from_utf8_lossy(&answer.body[..error.valid_up_to()]).into()
         }

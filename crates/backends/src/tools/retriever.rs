@@ -15,7 +15,7 @@ use super::workspace::Workspace;
 
 /// About a page: what a model can weigh as one thought.
 const PASSAGE: usize = 1_200;
-/// Searching more than this takes longer than anybody waits.
+/// Searching more than this takes too long.
 const MOST_TEXT: usize = 32 << 20;
 const USUAL_HITS: u64 = 5;
 /// The newest; older ones are found with the tool that searches memory alone.
@@ -142,7 +142,7 @@ fn passage_end(text: &str) -> usize {
         return text.len();
     }
     let window = &text[..text.floor_char_boundary(PASSAGE)];
-    // The first half belongs together in any case: a passage of one word helps nobody.
+    // The first half stays together in any case: a passage of one word is useless.
     let half = window.floor_char_boundary(window.len() / 2);
     let cut = ["\n\n", "\n", " "].iter().find_map(|mark| window[half..].rfind(mark));
     cut.map_or(window.len(), |at| half + at)

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use callboard_agents::ToolFault;
 
-/// Enough for any source file, little enough for a model to be told.
+/// Enough for any source file, small enough to be shown to a model.
 pub(super) const MOST_FILE: usize = 4 << 20;
 /// A run that fills the disk stops every other run.
 const MOST_BYTES: u64 = 256 << 20;
@@ -24,7 +24,7 @@ const LONGEST_PATH: usize = 1_024;
 const DRAFT: &str = ".callboard-draft";
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(SAFE);
-/// Links are not followed, children do not inherit, and a pipe that nobody writes to does not hold us up.
+/// Links are not followed, children do not inherit, and opening a pipe without a writer does not block.
 const SAFE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
 /// How a file is written.
@@ -86,7 +86,7 @@ impl Workspace {
         Ok(content)
     }
 
-    /// Writes a file as a whole: whoever reads it meanwhile sees the old one or the new one.
+    /// Writes a file as a whole: a concurrent reader sees the old one or the new one.
     pub(super) fn write(
         &self,
         path: &str,
@@ -272,7 +272,7 @@ fn no_name() -> ToolFault {
     ToolFault::refused("the path names no file")
 }
 
-/// In the words of the workspace: where it lies on this machine is nobody's business.
+/// As a path in the workspace: its place on this machine is not shown.
 fn refuse(errno: Errno, path: &str) -> ToolFault {
     match errno {
         Errno::NOENT => ToolFault::Refused(format!("there is no {path}")),

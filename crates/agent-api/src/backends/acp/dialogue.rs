@@ -23,14 +23,14 @@ const PROMPT: i64 = 3;
 /// The protocol's code for a caller who has to log in.
 const LOGIN_REQUIRED: i64 = -32000;
 
-/// One conversation. Text that comes before our prompt is history and is not told again.
+/// One conversation. Text that comes before our prompt is history and is not reported again.
 #[derive(Debug)]
 pub(super) struct Dialogue {
     pub(super) prompt: String,
     pub(super) working_dir: String,
     pub(super) origin: Origin,
     pub(super) grants: BTreeSet<Grant>,
-    /// Whether somebody decides about what was not granted.
+    /// Whether a person decides about what was not granted.
     pub(super) is_attended: bool,
     session: Option<String>,
     prompted: bool,
@@ -45,7 +45,7 @@ pub(super) struct Dialogue {
 struct Tool {
     kind: String,
     is_told: bool,
-    /// Nothing tells of the use of a tool that was not allowed.
+    /// The use of a tool that was not allowed is not reported.
     is_denied: bool,
 }
 
@@ -70,7 +70,7 @@ impl Dialogue {
         }
     }
 
-    /// The first thing that the agent is told. We offer it nothing of ours: no files, no terminal.
+    /// The first message to the agent. We offer it no capability: no files, no terminal.
     pub(super) fn opening() -> Value {
         request(
             INITIALIZE,
@@ -216,7 +216,7 @@ impl Dialogue {
         }
     }
 
-    /// The title of a tool's use holds its input; its kind is all that is told, once it is no longer pending.
+    /// The title of a tool's use contains its input; only its kind is reported, once it is no longer pending.
     fn tool(&mut self, update: &Fields<'_>, facts: &mut Vec<Fact>) {
         let id = update.text("toolCallId");
         if !self.tools.contains_key(&id) {

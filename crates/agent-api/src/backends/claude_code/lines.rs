@@ -11,7 +11,7 @@ use crate::facet::{ToolBytes, ToolEnd, ToolFacet};
 use crate::json::{self, Fields};
 use crate::transcript::{Conversation, Fact, Failure, Mapper, Terminal, Unreadable};
 
-/// What must be remembered between lines so that nothing is told twice.
+/// State between lines, so that nothing is reported twice.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     conversation: Conversation,
@@ -23,7 +23,7 @@ pub(super) struct Lines {
     refused: Option<u16>,
 }
 
-/// Text of one message that has been told in pieces.
+/// Text of one message that has been reported in pieces.
 #[derive(Debug, Default)]
 struct Streamed {
     message: String,
@@ -139,7 +139,7 @@ impl Lines {
 
     fn assistant(&mut self, line: &Fields<'_>, facts: &mut Vec<Fact>) {
         if line.read("is_api_error_message") == Some(true) {
-            // Words of the provider in the agent's mouth. The result tells the failure.
+            // The provider's error as the agent's text. The result reports the failure.
             self.refused = line.read("api_error_status");
             return;
         }
@@ -211,7 +211,7 @@ impl Lines {
 }
 
 impl Streamed {
-    /// The part of a finished block that was not told in pieces.
+    /// The part of a finished block that was not reported in pieces.
     fn rest<'t>(&mut self, message: &str, text: &'t str) -> &'t str {
         if message != self.message || self.text.is_empty() {
             return text;
@@ -226,7 +226,7 @@ impl Streamed {
                 self.matched = self.text.len();
                 rest
             }
-            // The pieces were told; a second version of them would only confuse.
+            // The pieces were reported; a second version of them would only confuse.
             None => "",
         }
     }

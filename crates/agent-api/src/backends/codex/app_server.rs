@@ -20,7 +20,7 @@ use dialogue::{Dialogue, Terms};
 
 pub(super) struct AppServer;
 
-/// Reads what a server printed in a thread that asks nobody and writes into its folder.
+/// Reads the output of a server in a thread that never asks and may write into its folder.
 pub(super) fn transcript() -> Transcript {
     let terms = Terms {
         working_dir: "/".into(),
@@ -71,7 +71,7 @@ impl CliAgent for AppServer {
         let settings = profile::settings(scene, sandbox);
         let terms = Terms {
             working_dir: scene.working_dir.to_string_lossy().into_owned(),
-            // Where nobody is there to be asked, nothing may be asked for.
+            // Where no one can be asked, nothing may be asked for.
             approval: if scene.is_attended { "on-request" } else { "never" },
             sandbox: sandbox.to_owned(),
             has_profile: settings.is_some(),

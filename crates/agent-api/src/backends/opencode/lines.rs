@@ -71,7 +71,7 @@ impl Mapper for Lines {
     }
 }
 
-/// A tool is told once, when it has ended.
+/// A tool is reported once, when it has ended.
 fn tool(part: &Fields<'_>, facts: &mut Vec<Fact>) {
     let (name, id) = (part.string("tool"), part.string("callID"));
     let state: Fields<'_> = part.read("state").unwrap_or_default();

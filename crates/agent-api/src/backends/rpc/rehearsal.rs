@@ -10,7 +10,7 @@ pub(crate) fn tell(ours: &mut impl Mapper, message: &Value) -> Vec<Fact> {
     facts
 }
 
-/// What the other side is told.
+/// What is sent to the other side.
 pub(crate) fn answers(facts: &[Fact]) -> Vec<Value> {
     let answer = |fact: &Fact| match fact {
         Fact::Answer(answer) => Some(answer.clone()),

@@ -1,4 +1,4 @@
-//! What goes to the agent's standard input.
+//! Writing to the agent's standard input.
 
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
@@ -27,7 +27,7 @@ impl Input {
 
     pub(super) async fn send(&mut self, line: Vec<u8>) {
         if let Some(sender) = &self.sender {
-            // An agent that closed its input tells by its exit.
+            // An agent that closed its input reports the reason by its exit.
             let _ = sender.send(line).await;
         }
     }

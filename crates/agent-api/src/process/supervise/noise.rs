@@ -1,4 +1,4 @@
-//! Standard error: read so that nobody blocks, remembered for one purpose, never passed on.
+//! Standard error: read so that no process blocks, searched for one purpose, never passed on.
 
 use std::collections::VecDeque;
 

@@ -17,7 +17,7 @@ use crate::transcript::Transcript;
 /// What may still lie in the pipe of a dead agent: the largest size that a pipe can have by default.
 const IN_THE_PIPE: usize = 1024 * 1024;
 
-/// What the reader and the rest of the run let each other know.
+/// State that the reader shares with the rest of the run.
 #[derive(Clone, Copy)]
 pub(super) struct Marks<'a> {
     pub(super) exited: &'a CancellationToken,
@@ -123,12 +123,12 @@ impl Pump {
                 Line::Whole(line) => self.transcript.read_line(line),
                 Line::TooLong(bytes) => self.transcript.skip_line(bytes),
             };
-            // Kept before it is told: whoever reads of a session can resume it.
+            // Stored before it is reported: a caller who knows of a session can resume it.
             if let Some((book, id)) = self.sessions.as_ref().zip(self.transcript.session()) {
                 book.remember(id);
                 self.sessions = None;
             }
-            // Known before it is told: a consumer who does not listen cannot hold the agent for ever.
+            // Stored before it is reported: a consumer who does not listen cannot block the agent for ever.
             self.mark(asks);
             self.hand_on(events, sink, input).await;
         }

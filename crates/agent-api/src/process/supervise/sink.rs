@@ -1,4 +1,4 @@
-//! Where events go: to the consumer, or aside until the agent has exited.
+//! Where events go: to the consumer, or into a buffer until the agent has exited.
 
 use tokio::sync::mpsc;
 
@@ -9,7 +9,7 @@ use crate::event::AgentEvent;
 const HELD_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) struct Sink {
-    /// None when nobody listens.
+    /// None when no one listens.
     events: Option<mpsc::Sender<AgentEvent>>,
     held: Option<Vec<AgentEvent>>,
     held_bytes: usize,

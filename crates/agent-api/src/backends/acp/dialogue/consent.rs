@@ -1,4 +1,4 @@
-//! What an agent asks permission for, and what it is answered.
+//! Permission requests of an ACP agent, and their answers.
 
 use serde_json::{Value, json};
 

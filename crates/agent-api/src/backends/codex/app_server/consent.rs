@@ -1,4 +1,4 @@
-//! What Codex asks before it leaves its sandbox, with what it is answered.
+//! Permission requests of Codex before it leaves its sandbox, and their answers.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ impl Dialogue {
                 let changes = self.tools.get(&item).map(|tool| tool.changes.clone());
                 change(name.clone(), &params, changes.unwrap_or_default())
             }
-            // More for the rest of a turn is more than one use.
+            // A permission for the whole turn is more than one use.
             "item/permissions/requestApproval" => {
                 facts.push(Fact::Denied);
                 return facts.push(Fact::Answer(answer(id, &json!({ "permissions": {} }))));

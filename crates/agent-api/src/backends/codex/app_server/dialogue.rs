@@ -80,7 +80,7 @@ impl Dialogue {
         }
     }
 
-    /// The first thing that the server is told.
+    /// The first message to the server.
     pub(super) fn opening() -> Value {
         let client = json!({
             "name": env!("CARGO_PKG_NAME"), "title": null, "version": env!("CARGO_PKG_VERSION"),
@@ -95,7 +95,7 @@ impl Dialogue {
                 facts.push(Fact::Answer(self.opens()));
             }
             OPEN => self.opened(result, facts),
-            // The turn has begun; its own notices say what comes of it.
+            // The turn has begun; its own notifications report its outcome.
             TURN => {}
             _ => facts.push(Fact::Unknown),
         }

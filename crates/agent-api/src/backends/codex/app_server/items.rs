@@ -1,4 +1,4 @@
-//! What a turn consists of: messages, thoughts, tools.
+//! The items of a turn: messages, reasoning, tools.
 
 use serde_json::Value;
 
@@ -8,14 +8,14 @@ use crate::facet::ToolFacet;
 use crate::json::Fields;
 use crate::transcript::Fact;
 
-/// One use of a tool. It is told once it is known to be used: an item is there before anybody has allowed it.
+/// One use of a tool. It is reported once it is known to run: an item exists before it is allowed.
 #[derive(Debug, Default)]
 pub(super) struct Tool {
     kind: &'static str,
     name: Option<String>,
     is_told: bool,
     pub(super) is_denied: bool,
-    /// What it would change, for whoever is asked.
+    /// What it would change, for the person who is asked.
     pub(super) changes: Value,
 }
 
@@ -77,7 +77,7 @@ impl Dialogue {
         if is_declined && !tool.is_denied {
             facts.push(Fact::Denied);
         }
-        // Nothing tells of the use of a tool that was not allowed.
+        // The use of a tool that was not allowed is not reported.
         if (is_declined || tool.is_denied) && !tool.is_told {
             self.tools.remove(id);
             return;

@@ -1,4 +1,4 @@
-//! Whether a pack is let in: every check in its order, each with a line in a report.
+//! Whether a pack may be installed: every check in order, each with a line in a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::pack::{Contents, Pack};
 use crate::proof::{Announced, Proof, check_contents};
 use crate::signature::{Signature, check_integrity, check_signature};
 
-/// An archive, with what was said about it by whoever handed it over.
+/// An archive, with what the installing caller claims about it.
 #[derive(Debug, Clone)]
 pub struct Offer {
     pub archive: Arc<[u8]>,
@@ -28,7 +28,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// An archive that nobody said anything about.
+    /// An archive without any claims about it.
     pub fn plain(archive: Arc<[u8]>) -> Self {
         Self { archive, expected: None, integrity: None, signature: None }
     }
@@ -54,7 +54,7 @@ impl Default for Policy {
     }
 }
 
-/// What happens to packs that nobody known has signed, or whose signature leaves files to others. A wrong
+/// How packs are treated that have no trusted signature over all of their files. An invalid
 /// signature is refused either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsigned {
@@ -69,7 +69,7 @@ pub enum Unsigned {
 pub struct Vetted {
     pub pack: Pack,
     pub signature: Signature,
-    /// What proves all of its files; none if they were let in unverified.
+    /// What proves all of its files; none if it was admitted unverified.
     pub proof: Option<Proof>,
     pub degradation: BTreeMap<AgentId, Degradation>,
 }
@@ -127,7 +127,7 @@ pub fn vet(offer: Offer, policy: &Policy, report: &mut Report) -> Result<Vetted,
             report.note("integrity", check_integrity(&offer.archive, digest))?;
             report.passed("integrity", digest);
         }
-        None => report.skipped("integrity", "nobody said which digest it must have"),
+        None => report.skipped("integrity", "no digest was given"),
     }
     let contents = report.note("archive", Contents::read(offer.archive, &policy.limits))?;
     report.passed("archive", format!("{} files", contents.files.len()));
@@ -216,14 +216,14 @@ fn proven(
     }
 }
 
-/// What looking at a pack came to, whether it was let in or not.
+/// The result of checking a pack, whether it was admitted or not.
 #[derive(Debug)]
 pub struct Verification {
     pub report: Report,
     pub result: Result<Vetted, PackError>,
 }
 
-/// Checks a pack for somebody who wants to read about it.
+/// Checks a pack without installing it, for a report.
 pub fn verify(offer: Result<Offer, PackError>, policy: &Policy) -> Verification {
     let mut report = Report::default();
     let result = report.note("version", offer).and_then(|offer| vet(offer, policy, &mut report));

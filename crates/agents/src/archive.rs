@@ -1,4 +1,4 @@
-//! Archives as plain maps from path to bytes, read from strangers within limits.
+//! Archives as plain maps from path to bytes, read from untrusted bytes within limits.
 //!
 //! Nothing is ever unpacked to a disk, though names are checked as if it were.
 
@@ -17,7 +17,7 @@ pub type Files = BTreeMap<String, Arc<[u8]>>;
 /// The name of the manifest, at the root.
 pub(crate) const MANIFEST: &str = "pack.json";
 
-/// How much of a stranger's archive is looked at. The protocol's defaults where it has any.
+/// How much of an untrusted archive is read. The protocol's defaults where it has any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub archive: usize,
@@ -48,7 +48,7 @@ const NO_BOMB: usize = 1 << 20;
 /// The longest name of a USTAR header.
 const LONGEST_NAME: usize = 100;
 const BLOCK: usize = 512;
-/// What building leaves behind.
+/// Build output.
 const LEFTOVERS: [&str; 7] = [
     ".git",
     ".DS_Store",

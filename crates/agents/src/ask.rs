@@ -1,4 +1,4 @@
-//! A question to a model, asked until its answer can be taken: each turn is made once, judged and recorded.
+//! The loop that calls a model until its answer is valid: each turn is made once, validated and recorded.
 
 mod again;
 mod facts;
@@ -25,7 +25,7 @@ pub(crate) use again::tell_again;
 pub(crate) use facts::FactBuffer;
 pub(crate) use speech::{Speech, reasoning, verbosity};
 
-/// Before a provider in trouble is called again; each later wait is twice the one before.
+/// The wait before a failing provider is called again; each later wait is twice the one before.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Calls models for one attempt at a node.
@@ -37,13 +37,13 @@ pub(crate) struct Asker<'a> {
     pub(crate) model_class: ModelClass,
     /// Whether the log gets what a model says and thinks, while it does.
     pub(crate) is_streamed: bool,
-    /// Before a provider in trouble is called for the second time.
+    /// The wait before a failing provider is called for the second time.
     pub(crate) retry_pause: Duration,
-    /// Whether the node may be tried again where a provider stays in trouble.
+    /// Whether the node may be retried where a provider keeps failing.
     pub(crate) trouble_is: RetryClass,
     /// The secret that holds the run's own key.
     pub(crate) credential: Option<SecretName>,
-    /// Who is asked when the model is in trouble, in this order.
+    /// The models to fall back to, in this order.
     pub(crate) fallbacks: VecDeque<ModelRef>,
     /// How many places for outward calls this visit has used so far.
     pub(crate) calls: u32,
@@ -199,7 +199,7 @@ impl<'a> Asker<'a> {
         Ok(None)
     }
 
-    /// What the model said instead stays with the call: it may repeat what it was told.
+    /// The rejected answer stays out of the failure: it may repeat the prompt.
     pub(crate) fn refused(&mut self, model: &ModelRef, stop: StopReason) -> End {
         let is_filtered = stop == StopReason::ContentFilter;
         self.facts.push(AgentFact::Refused(EnvelopeRefusal {

@@ -20,7 +20,7 @@ pub trait CodingAgents: fmt::Debug + Send + Sync {
     /// What an agent of this kind may use of an allowlist. Refused where it could not be held to the list.
     fn admit(&self, kind: &str, allowlist: &[String]) -> Result<Admitted, CodingError>;
 
-    /// Has an task run. Dropping the future ends the program with everything that it started.
+    /// Has a task run. Dropping the future ends the program with everything that it started.
     async fn work(
         &self,
         task: CodingTask<'_>,
@@ -28,7 +28,7 @@ pub trait CodingAgents: fmt::Debug + Send + Sync {
     ) -> Result<Report, CodingError>;
 }
 
-/// What an allowlist comes to for a coding agent.
+/// What an allowlist means for a coding agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Admitted {
     /// The names that mean tools which it has.
@@ -75,7 +75,7 @@ impl fmt::Debug for CodingTask<'_> {
     }
 }
 
-/// Something that a coding agent may not do unless somebody lets it. Kept with the effect, like [`Report`].
+/// Something that a coding agent may not do without a person's permission. Kept with the effect, like [`Report`].
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Permission {
@@ -121,7 +121,7 @@ pub trait StepSink: Send {
     /// Takes as long as it likes: the agent waits.
     async fn tell(&mut self, step: Step);
 
-    /// No step has come for a moment: whatever waits for more to be told with it waits no longer.
+    /// No step has come for a moment: buffered text is recorded now.
     async fn pause(&mut self) {}
 }
 
@@ -144,7 +144,7 @@ pub enum Step {
         id: String,
         tool: String,
     },
-    /// Only what came of it is known, never what came out of it.
+    /// Only the outcome of the tool is known, never its output.
     ToolReturned {
         id: String,
         has_failed: bool,
@@ -153,7 +153,7 @@ pub enum Step {
     },
 }
 
-/// What an task came to. Kept with the effect, so that nobody runs it twice: fields that are added later must have
+/// The result of a task. Kept with the effect, so that it is not run twice: fields that are added later must have
 /// defaults, and old hosts ignore them.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -164,7 +164,7 @@ pub struct Report {
     pub thinking: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// What this task used up; none where nobody counted.
+    /// The usage of this task; none where it was not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
     /// What the session has used up since it began.
@@ -201,7 +201,7 @@ impl Report {
     }
 }
 
-/// An task that came to nothing. Holds nothing of what was said, and no path, so it may be shown to anybody.
+/// A task that failed. Contains no part of the conversation and no path, so it may be shown to anyone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}: {message}")]
 pub struct CodingError {
@@ -221,7 +221,7 @@ pub enum CodingFault {
     Declined,
     Forbidden,
     Limited,
-    /// The provider behind it is in trouble.
+    /// Its model provider fails temporarily.
     Trouble,
     Rejected,
     /// The session to go on with is gone.

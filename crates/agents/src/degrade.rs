@@ -1,4 +1,4 @@
-//! What becomes of a pack that asks for more than its host offers (RFC 0070 §D).
+//! How a pack is treated that declares more than its host offers (RFC 0070 §D).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,7 +85,7 @@ impl Host {
     }
 
     /// Tools that agents of the pack may call and that this host does not have. Workflows, MCP servers and grants of
-    /// coding agents are not built in: whoever sets up a host decides about them.
+    /// coding agents are not built in: the operator decides about them.
     pub fn missing_tools(&self, pack: &Pack) -> BTreeSet<String> {
         let wanted = pack.agents.iter().flat_map(|agent| agent.tools());
         let is_built_in = |tool: &str| !NOT_BUILT_IN.iter().any(|prefix| tool.starts_with(prefix));

@@ -1,6 +1,6 @@
 //! Which versions of one agent serve a tenant, as a value that transitions change.
 //!
-//! Nothing here reads or writes: whoever asks brings the state, the policy and the draw.
+//! Nothing here reads or writes: the caller passes the state, the policy and the random draw.
 
 mod channel;
 mod gate;
@@ -24,7 +24,7 @@ pub use policy::DeploymentPolicy;
 pub use tell::{tell_change, tell_refusal};
 pub use transition::{Changed, DeploymentRefusal, Surroundings};
 
-/// The channel that nobody promotes to: the highest active version, whatever its channels.
+/// The reserved channel: the highest active version, whatever its channels.
 pub const LATEST: &str = "latest";
 
 /// What is deployed of one agent.
@@ -78,7 +78,7 @@ impl Deployment {
             agent_id: agent.clone(),
             version: version.clone(),
             state: self.state_of(version),
-            // The protocol has room for one number; of several channels it is the most careful one.
+            // The protocol allows one number; of several channels it is the smallest share.
             canary_percent: percents
                 .filter(|canary| canary.version == *version)
                 .map(|canary| canary.percent)

@@ -19,7 +19,7 @@ use crate::model::{ModelTable, scripted_answer};
 use crate::pack::Schema;
 use crate::task::TaskReader;
 
-/// Knows which agents there are for whom, and which version of one a run gets.
+/// Knows the agents of each tenant, and which version of one a run gets.
 #[derive(Debug)]
 pub struct AgentDirectory {
     pub registry: Arc<AgentRegistry>,
@@ -184,7 +184,7 @@ fn threshold(configurable: &Object, found: &InstalledAgent) -> Confidence {
     escalation_threshold(configurable, manifest.and_then(Confidence::of))
 }
 
-/// What an agent tells of its work, thinking first.
+/// An agent's events about its work, reasoning first.
 fn facts(configurable: &Object, found: &InstalledAgent, result: &Value) -> Vec<Fact> {
     let verbosity = configurable.get("reasoningVerbosity").and_then(Value::as_str);
     let reasoned = (verbosity != Some("off")).then(|| AgentFact::Reasoned {

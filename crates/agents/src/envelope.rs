@@ -1,4 +1,4 @@
-//! Takes in what a model hands over: the gates in the protocol's order, the outcome, what follows from it.
+//! Accepts what a model hands over: the checks in the protocol's order, the outcome, the events that follow.
 
 mod kinds;
 mod project;
@@ -13,10 +13,10 @@ use callboard_protocol::{AiEnvelope, ContentTrust};
 pub use kinds::UNIVERSAL_KINDS;
 pub use project::{RefusalMode, project};
 
-/// What became of an envelope.
+/// The outcome of an envelope.
 ///
 /// Kept as JSON under its correlation: an old reader ignores fields that it does not know, a new reader takes missing
-/// ones for absent, and nobody writes over one.
+/// ones for absent, and none is overwritten.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "lowercase")]
 pub enum EnvelopeOutcome {
@@ -69,7 +69,7 @@ pub struct Terms {
     pub run_trust: ContentTrust,
     /// Whether the envelope is to settle an approval.
     pub for_approval: bool,
-    /// What became of an envelope with the same correlation.
+    /// The outcome of an envelope with the same correlation.
     pub prior: Option<Prior>,
 }
 
@@ -147,7 +147,7 @@ fn judge(envelope: &AiEnvelope, terms: &Terms) -> Result<EnvelopeOutcome, Envelo
     limits(kind, &terms.counters)?;
     let mut payload = envelope.payload.clone();
     let redaction_count = redact(&mut payload, &terms.secrets);
-    // Each envelope says for itself whom it trusts; only where it does not, the run's own word counts.
+    // Each envelope declares its own trust; only where it does not, that of the run applies.
     let content_trust = envelope.meta.content_trust.unwrap_or(terms.run_trust);
     if terms.for_approval && content_trust == ContentTrust::Untrusted {
         return Err(invalid("untrusted_content_blocks_approval", Vec::new()));

@@ -6,7 +6,7 @@ use callboard_protocol::{
 
 use crate::registry::FetchError;
 
-/// A pack that is not installed. The first reason found is the one that is told.
+/// Why a pack is not installed: the first reason found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackError {
     #[error(transparent)]
@@ -153,7 +153,7 @@ impl PackError {
         }
     }
 
-    /// What whoever met this should do.
+    /// What the user should do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Name(_) | Self::Version(_) => "correct it and try again",

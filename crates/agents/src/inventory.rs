@@ -1,4 +1,4 @@
-//! The agents that tenants can dispatch, under one rule for who sees which.
+//! The agents that tenants can dispatch, with one rule for their visibility.
 
 mod install;
 mod pages;
@@ -21,7 +21,7 @@ pub use install::{AgentRegistry, InstallError, Left};
 pub use pages::{PackCatalog, PackExport, PackList};
 pub use registry::{PackPage, PackSearch};
 
-/// A pack that was let in for somebody.
+/// A pack that is installed for a tenant or for all.
 #[derive(Debug, Clone)]
 pub struct Installed {
     pub owner: PackOwner,
@@ -45,7 +45,7 @@ impl Installed {
         PackId { owner: self.owner.clone(), name, version }
     }
 
-    /// Who stands for all of it: nobody, where a signature leaves its files to others.
+    /// The signer of all of it: none, where a signature does not cover its files.
     pub fn signed_by(&self) -> Option<&str> {
         match (&self.signature, self.proof) {
             (Signature::Good { key }, Some(_)) => Some(key),
@@ -57,7 +57,7 @@ impl Installed {
         (self.id(), self.pack.integrity.clone())
     }
 
-    /// Whether whoever installs that pack can see this one.
+    /// Whether the owner of that pack can see this one.
     fn can_build_on(&self, other: &Self) -> bool {
         let is_seen = match &other.owner {
             PackOwner::Host => self.owner == PackOwner::Host,
@@ -195,9 +195,9 @@ impl Snapshot {
         })
     }
 
-    /// The version of an agent that a run keeps, also when nobody can begin with it any more, and never with
-    /// contents that somebody else put there later. What the host brings is its operator's to change, and is packed
-    /// anew at every start. A run that does not say which contents began with the first.
+    /// The version of an agent that a run keeps, also when new runs cannot use it any more, and never with
+    /// contents that were installed later. Packs of the host are its operator's to change, and are packed
+    /// anew at every start. A run that does not name its contents started with the first.
     pub fn find_kept(&self, realm: &Realm, pin: &AgentPin) -> Option<&InstalledAgent> {
         let version: PackVersion = pin.version.parse().ok()?;
         let agents = self.agents.get(&AgentId::from(pin.agent_id.as_str()))?;

@@ -1,4 +1,4 @@
-//! The publishers that this host believes, each for the names that it may sign.
+//! The publisher keys that this host trusts, each for the names that it may sign.
 
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ const OPENWOP_NAMES: &[&str] =
 pub struct TrustedKeys(BTreeMap<String, TrustedKey>);
 
 impl TrustedKeys {
-    /// Trusts nobody.
+    /// Trusts no key.
     pub fn none() -> Self {
         Self::default()
     }

@@ -1,4 +1,4 @@
-//! Agents that come in packs, from the archive of a stranger to an answer of the version that a run got.
+//! Agents that come in packs, from an untrusted archive to an answer of the version that a run got.
 
 mod admission;
 mod archive;

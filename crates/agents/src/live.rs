@@ -3,7 +3,7 @@
 //! The steps run in the order of the protocol: the task is checked, a model is chosen, the prompt and the tools are put
 //! together, the model is asked and its tools are called until it answers, the answer is checked, doubt is escalated,
 //! the bracket is closed. Every outward call is made once: an attempt that starts afresh walks through the recorded
-//! ones and tells nothing twice.
+//! ones and records nothing twice.
 
 mod coding;
 mod contract;
@@ -63,7 +63,7 @@ pub struct LiveAgents {
     pub contracts: Contracts,
 }
 
-/// What an agent came to.
+/// The result of an invocation.
 #[derive(Debug)]
 struct Answer {
     result: Value,
@@ -121,7 +121,7 @@ impl LiveAgents {
             model_class,
             is_streamed: true,
             retry_pause: self.settings.retry_pause,
-            // The invocation has ended then, and whoever tries again begins another.
+            // The invocation has ended then, and a retry starts another.
             trouble_is: RetryClass::Final,
             ..Asker::new(call, &*self.models, &self.prices)
         }
@@ -238,7 +238,7 @@ impl Work<'_> {
         }
     }
 
-    /// Step 2: which prompt applies, and all that the model is told in the first turn.
+    /// Step 2: which prompt applies, and everything that the model gets in the first turn.
     async fn exchange(
         &mut self,
         model: ResolvedModel,

@@ -1,14 +1,14 @@
-//! Whom a text speaks to: `@Sally` somewhere in it.
+//! The member or agent that a text mentions: `@Sally` somewhere in it.
 
-/// Somebody whom a text mentions, and what it says beside that.
+/// A mention, and the rest of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mention<W> {
     pub whom: W,
     pub said: String,
 }
 
-/// The first mention of a name in a text. A name counts as one word: `@Sally` is not a mention of Sal, and an
-/// address of mail mentions nobody. Of several names at one place the longest wins, then the one that stands first.
+/// The first mention of a name in a text. A name counts as one word: `@Sally` is not a mention of Sal, and a
+/// mail address is not a mention. Of several names at one place the longest wins, then the first in the list.
 pub fn mentioned<W: Clone>(text: &str, names: &[(&str, W)]) -> Option<Mention<W>> {
     let is_address = |before: &str| before.ends_with(|last: char| last.is_ascii_alphanumeric());
     let mut places = text.match_indices('@').filter(|(place, _)| !is_address(&text[..*place]));
@@ -40,7 +40,7 @@ fn goes_on(rest: &str) -> bool {
 
 fn joined(before: &str, after: &str) -> String {
     let before = before.trim_end_matches(' ');
-    // The comma or the colon behind whoever is addressed belongs to the address.
+    // The comma or the colon after a mention belongs to it.
     let after = after.trim_start_matches([',', ':']);
     format!("{before}{after}").trim().to_owned()
 }

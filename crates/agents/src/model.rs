@@ -1,4 +1,4 @@
-//! The port to language models: one turn, its deltas, what it came to.
+//! The port to language models: one turn, its deltas, its result.
 
 mod answer;
 mod assembly;
@@ -41,7 +41,7 @@ pub use table::{ModelRef, ModelRefError, ModelTable, NoModel, ResolvedModel};
 /// Answers one turn of a conversation.
 #[async_trait]
 pub trait Model: fmt::Debug + Send + Sync {
-    /// Asks once: no retries, no repairs, no fallback. Deltas are told as they come, and what was told is void when
+    /// Calls once: no retries, no repairs, no fallback. Deltas are reported as they come, and are void when
     /// an error follows. Dropping the future ends the call.
     async fn turn(
         &self,
@@ -49,7 +49,7 @@ pub trait Model: fmt::Debug + Send + Sync {
         deltas: &mut dyn DeltaSink,
     ) -> Result<Turn, ModelError>;
 
-    /// How the next turns would end, as far as that can be known without asking anybody.
+    /// How the next turns would end, as far as that can be known without a call.
     fn rehearse(&self, _model: &ModelRef, _call_prefix: &str, _turns: usize) -> Vec<StopReason> {
         Vec::new()
     }
@@ -82,7 +82,7 @@ pub enum Delta {
     Thinking(String),
 }
 
-/// Everything that a model is told in one turn.
+/// Everything that a model gets in one turn.
 #[derive(Clone)]
 pub struct ModelRequest {
     pub model: ModelRef,
@@ -164,7 +164,7 @@ pub struct WantedCall {
     pub signatures: Vec<String>,
 }
 
-/// What a turn came to. Kept with the effect, so that nobody pays for it twice: fields that are added later must have
+/// The result of a turn. Kept with the effect, so that it is not paid for twice: fields that are added later must have
 /// defaults, and old hosts ignore them.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -147,7 +147,7 @@ fn check_protocol(manifest: &PackManifest) -> Result<(), PackError> {
     Err(PackError::Protocol { wanted: wanted.unwrap_or_default().to_owned() })
 }
 
-/// Agents lie below their pack, so that nobody can publish under somebody else's name.
+/// Agents' ids begin with the name of their pack, so that no one can publish under another's name.
 fn check_agents(manifest: &PackManifest) -> Result<(), PackError> {
     let mut seen = BTreeSet::new();
     for agent in &manifest.agents {

@@ -1,6 +1,6 @@
-//! Prompts on their way to a model: which one applies, what it says.
+//! Prompts for a model: which one applies, and its text.
 //!
-//! `resolve` names the prompt of a kind for a node; `compose` fills it in. What `Composed` tells of itself is what a
+//! `resolve` names the prompt of a kind for a node; `compose` fills it in. The visible part of `Composed` is what a
 //! preview shows, so a preview and a call agree on the digest.
 
 mod compose;

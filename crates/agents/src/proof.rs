@@ -1,5 +1,5 @@
-//! What proves every file of a pack: a signature over `pack.json` alone leaves prompts and schemas to whoever
-//! handed the archive over.
+//! Proof of every file of a pack: a signature over `pack.json` alone does not protect prompts and schemas from
+//! changes by a mirror.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -20,7 +20,7 @@ use layout::{Discovery, Index, PackIndex, VersionManifest};
 
 pub use folder::FolderRegistry;
 
-/// Downloads, guarded by whoever implements it: limits of size and time, and no address of the inside.
+/// Downloads. Implementations enforce limits of size and time, and refuse private addresses.
 #[async_trait]
 pub trait Fetch: fmt::Debug + Send + Sync {
     async fn get(&self, url: &str) -> Result<Vec<u8>, FetchError>;

@@ -1,4 +1,4 @@
-//! What an invocation goes by that could change while it lasts: its tools and its prompt templates.
+//! Inputs of an invocation that could change while it lasts: its tools and its prompt templates.
 //!
 //! Recorded before the first call of a model. A later attempt, on whatever host, offers the same tools under the same
 //! names and composes the same templates, so that every outward call keeps its place and asks what it asked before.
@@ -17,7 +17,7 @@ use crate::tool::{RecordedTool, ToolSurface, Toolbox};
 pub(crate) type Templates = BTreeMap<String, PromptTemplate>;
 
 /// Kept with the run's effects. An old reader ignores fields that it does not know; a new reader defaults those that
-/// are not there; nobody rewrites a record.
+/// are missing; no record is rewritten.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Setup {

@@ -1,4 +1,4 @@
-//! What proves where a pack comes from: a digest of its archive, a detached Ed25519 signature.
+//! Checks of a pack's origin: a digest of its archive, a detached Ed25519 signature.
 
 use std::fmt;
 
@@ -45,14 +45,14 @@ pub(crate) fn check_integrity(archive: &[u8], expected: &str) -> Result<(), Pack
     Err(PackError::Integrity { expected: expected.to_owned(), found })
 }
 
-/// What looking at a pack's signature came to.
+/// The result of checking a pack's signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signature {
     /// Made with the key of this id, which may sign for the pack's name.
     Good { key: String },
     /// There is none.
     Missing,
-    /// There is one, but nobody here knows the key of this id.
+    /// There is one, but its key is not trusted here.
     UnknownKey { key: String },
 }
 

@@ -1,4 +1,4 @@
-//! `core.ai.structuredOutput`: a model is asked until its answer fits a schema.
+//! `core.ai.structuredOutput`: calls a model until its answer matches a schema.
 
 mod mock;
 mod settings;
@@ -45,7 +45,7 @@ impl Activity for StructuredOutput {
     async fn perform(&self, call: Call) -> Outcome {
         let mut asker = Asker::new(&call, &*self.models, &self.prices);
         let answered = self.answer(&mut asker).await;
-        // An attempt that no longer counts has nobody who listens to its outcome.
+        // An attempt that no longer counts has no receiver for its outcome.
         let superseded = Outcome::Done { outputs: Object::new() };
         if asker.facts.flush().await.is_err() {
             return superseded;
@@ -105,7 +105,7 @@ impl StructuredOutput {
         Ok(outputs)
     }
 
-    /// What a node names goes before what the host was told.
+    /// The node's settings override the host's.
     fn table(&self, settings: &Settings) -> ModelTable {
         match &settings.model {
             Some(model) => ModelTable {
@@ -130,7 +130,7 @@ impl StructuredOutput {
         required.extend(settings.required.iter().cloned());
         let is_coder = active.provider == CODING_PROVIDER;
         if is_coder {
-            // It works on tasks in a folder, and nobody could hold its answer to a schema.
+            // It works on tasks in a folder, and its answer could not be held to a schema.
             required.insert(0, "structured-output".to_owned());
         }
         let demands = Demands { required, fallback: settings.fallback.clone() };
@@ -191,7 +191,7 @@ async fn asked(
             }
         }
         Reply::Exhausted(end, _) => end,
-        // Nothing was offered to call, and the judge is told so.
+        // No tools were offered, and validation takes that into account.
         Reply::CallTools(_) => {
             Exhausted { reason: ExhaustedReason::ParseError, attempts: exchange.made }
         }

@@ -75,7 +75,7 @@ pub struct ToolDescriptor {
 }
 
 impl ToolDescriptor {
-    /// Whether a call that was perhaps made may be made again without asking anybody.
+    /// Whether a call that was perhaps made may be repeated without asking a person.
     pub fn is_repeatable(&self) -> bool {
         match self.tier {
             SafetyTier::Pure | SafetyTier::Read => true,
@@ -130,7 +130,7 @@ pub enum ToolFault {
     /// The call breaks a rule of the tool or of the host: nothing was done, and the same call is refused again.
     #[error("{0}")]
     Refused(String),
-    /// The tool did its work and says that it went wrong. Its words are a stranger's.
+    /// The tool ran and reported an error. Its text is untrusted.
     #[error("{0}")]
     Failed(String),
     /// Nobody could be asked: nothing was done, and another time may be better.
@@ -155,7 +155,7 @@ impl ToolFault {
         }
     }
 
-    /// What is told of a call that gave no result.
+    /// The recorded reason of a call without a result.
     pub fn failure(&self) -> Failure {
         Failure::new(self.code(), self.to_string())
     }

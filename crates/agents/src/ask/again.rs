@@ -1,10 +1,10 @@
-//! Calls that a lost host had sent and that go out again: the log says so, and what the first of them may have cost.
+//! Calls that are sent again after a crash: the event about it, with what the first request may have cost.
 
 use callboard_core::{AgentFact, Fact};
 use callboard_engine::{Call, Once, Spent};
 use serde_json::{Value, json};
 
-/// Tells that a call goes out again, if it does. What a model may have used then is foreseen, because nobody counted it.
+/// Records that a call is sent again, if it is. The usage of the first request is estimated, since it is unknown.
 pub(crate) async fn tell_again(call: &Call, once: &Once, to: &str, foreseen: Option<Spent>) {
     let Some(since) = once.perhaps_made else { return };
     let mut fields = json!({ "to": to, "idempotencyKey": once.id.as_str(), "sentAt": since });
@@ -14,7 +14,7 @@ pub(crate) async fn tell_again(call: &Call, once: &Once, to: &str, foreseen: Opt
         });
     }
     let message =
-        format!("the call to {to} is sent again: a host was lost before it knew what came of it");
+        format!("the call to {to} is sent again: a host was lost before the outcome was stored");
     let fields = match fields {
         Value::Object(fields) => fields,
         _ => Default::default(),

@@ -1,4 +1,4 @@
-//! What an attempt adds to the log, each fact in its place among those of its kind.
+//! The facts that an attempt adds to the log, each with its index among those of its kind.
 
 use std::mem::{Discriminant, discriminant, take};
 

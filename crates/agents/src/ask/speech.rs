@@ -1,4 +1,4 @@
-//! A model's words on their way into the log while it still speaks.
+//! A model's streamed text on its way into the log.
 
 use std::mem::take;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::model::{Delta, DeltaSink, Turn};
 
-/// Words are told together that come within this time of each other, or as soon as there are so many bytes of them.
+/// Deltas within this time of each other are recorded together, or as soon as there are so many bytes of them.
 const TOGETHER_MS: i64 = 50;
 const TOGETHER_BYTES: usize = 2 << 10;
 
@@ -36,7 +36,7 @@ pub(crate) fn reasoning(turn: &Turn) -> String {
     }
 }
 
-/// Listens to one try at a turn. The first words are told at once.
+/// Receives the deltas of one try at a turn. The first ones are recorded at once.
 pub(crate) struct Speech<'a> {
     call: &'a Call,
     /// How often the model was asked before within this call, if it was.
@@ -45,12 +45,12 @@ pub(crate) struct Speech<'a> {
     text: String,
     thinking: String,
     told_at: Option<Timestamp>,
-    /// Whether thinking was told that nobody has closed yet.
+    /// Whether reasoning was recorded that is not closed yet.
     pub(crate) is_thinking: bool,
 }
 
 impl<'a> Speech<'a> {
-    /// Without a verbosity, thinking is not told.
+    /// Without a verbosity, reasoning is not recorded.
     pub(crate) fn new(call: &'a Call, attempt: Option<u32>, verbosity: Option<String>) -> Self {
         Self {
             call,

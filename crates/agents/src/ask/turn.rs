@@ -1,4 +1,4 @@
-//! One turn of a model: asked once, by the first provider that is not in trouble.
+//! One turn of a model: made once, by the first provider that does not fail.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use callboard_protocol::{Failure, ModelFallback};
 use super::{Asker, End, Exchange, Speech, reasoning, tell_again, to_record, verbosity};
 use crate::model::{DeltaSink, Fault, ModelError, ModelRequest, RetryAdvice, StopReason, Turn};
 
-/// How often a provider that is in trouble is called for one turn.
+/// How often a failing provider is called for one turn.
 const MOST_CALLS: u32 = 3;
 /// A provider that wants to be left alone for longer is asked by a later attempt.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 impl Asker<'_> {
-    /// One turn, with what is recorded of it, by the first model that is not in trouble.
+    /// One turn, with what is recorded of it, by the first model that does not fail.
     pub(crate) async fn turn(&mut self, exchange: &mut Exchange) -> Result<Turn, End> {
         let mut turn = loop {
             match self.ask_once(exchange).await? {
@@ -36,7 +36,7 @@ impl Asker<'_> {
         Ok(turn)
     }
 
-    /// Leaves a model for the next one, for the rest of the run. The log says so before that one is asked.
+    /// Falls back to the next model, for the rest of the run. This is recorded before that one is called.
     fn fall_back(&mut self, request: &mut ModelRequest, trouble: Failure) -> Result<(), End> {
         let Some(next) = self.fallbacks.pop_front() else { return Err(End::Failed(trouble)) };
         if next.provider != request.model.provider {
@@ -165,7 +165,7 @@ impl Asker<'_> {
 /// The outcome of asking one model.
 enum Asked {
     Answered(Turn),
-    /// It may be asked later, and somebody else now.
+    /// It may succeed later, and another model may succeed now.
     Troubled(Failure),
 }
 

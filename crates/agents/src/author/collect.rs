@@ -26,7 +26,7 @@ pub enum AuthorError {
     Unwritable(io::Error),
 }
 
-/// Packs a folder. Hidden files and what building leaves behind stay outside; links are never followed.
+/// Packs a folder. Hidden files and build output are left out; links are never followed.
 pub fn collect(folder: &Path) -> Result<Vec<u8>, AuthorError> {
     let mut files = Files::new();
     walk(folder, "", &mut files)?;

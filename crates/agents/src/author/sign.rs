@@ -47,7 +47,7 @@ impl SigningKey {
         Some(Self::from_seed(seed.try_into().ok()?))
     }
 
-    /// The private key as PEM, for a file that nobody else may read.
+    /// The private key as PEM, for a file that only its owner may read.
     pub fn to_pem(&self) -> String {
         let mut der = PKCS8_PREFIX.to_vec();
         der.extend(self.0.to_bytes());

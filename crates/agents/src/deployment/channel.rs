@@ -44,7 +44,7 @@ impl Channel {
         self.earlier.extend(self.serving.replace(version.clone()));
     }
 
-    /// Takes a version off; whoever tried the channel's runs is then alone with them.
+    /// Removes a version from the channel; a canary on it then gets all of its runs.
     pub(super) fn forget(&mut self, version: &PackVersion) {
         self.earlier.retain(|earlier| earlier != version);
         if self.is_canary(version) {
@@ -85,7 +85,7 @@ impl Deployment {
             channel.serve(version);
         } else {
             if had_all {
-                // What it replaced takes the rest again.
+                // The version that it replaced gets the rest again.
                 let earlier = channel.earlier.iter().rposition(|it| self.is_active(it));
                 channel.serving = earlier.map(|place| channel.earlier.remove(place));
             }

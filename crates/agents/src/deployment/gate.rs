@@ -50,7 +50,7 @@ impl Evidence {
         }
     }
 
-    /// Evidence that was named must hold, whether or not somebody asked for it: it will be told of as proof.
+    /// Evidence that was given must be valid, whether or not it is required: it is recorded as proof.
     pub(super) fn satisfy(self, gate: Option<&EvalGate>) -> Result<(), DeploymentRefusal> {
         let least = gate.and_then(|gate| gate.required_pass_score);
         let unmet = |why: &str| Err(DeploymentRefusal::EvalGateUnmet { why: why.to_owned() });

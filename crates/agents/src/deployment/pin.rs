@@ -1,4 +1,4 @@
-//! From a reference to one version of an agent, once for each run.
+//! Resolves a reference to one version of an agent, once for each run.
 
 use sha2::{Digest as _, Sha256};
 
@@ -54,7 +54,7 @@ impl PinError {
 /// Finds the version that a run gets. Asked once for each reference of a run; the answer is kept with the run.
 ///
 /// An exact version is what it says, whatever its state; a channel is one of its active versions; neither is
-/// the highest installed one. A version that is no longer installed serves nobody.
+/// the highest installed one. A version that is no longer installed is refused.
 pub fn pin(
     agents: &Snapshot,
     realm: &Realm,

@@ -1,4 +1,4 @@
-//! What a host offers of deployments: what it advertises is what it accepts.
+//! The host's policy for deployments: it accepts exactly what it advertises.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,9 @@ impl DeploymentPolicy {
 
     pub(super) fn admit_channel(&self, channel: &str) -> Result<(), DeploymentRefusal> {
         let why = match channel {
-            LATEST => "latest is the highest active version, and nobody promotes to it".to_owned(),
+            LATEST => {
+                "latest is always the highest active version and cannot be promoted to".to_owned()
+            }
             _ if self.channels.contains(channel) => return Ok(()),
             _ => {
                 let known: Vec<&str> = self.channels.iter().map(String::as_str).collect();

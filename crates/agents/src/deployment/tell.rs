@@ -1,4 +1,4 @@
-//! The definitions of runs that tell what became of a transition.
+//! The definitions of runs that record the outcome of a transition.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use callboard_protocol::{AgentId, DeploymentEvent, Owner};
 /// What such runs are listed under.
 const WORKFLOW: &str = "callboard-deployment";
 
-/// A run that tells of a change.
+/// A run that records a change.
 pub fn tell_change(agent: &AgentId, event: &DeploymentEvent, by: Owner, mode: KeyMode) -> Telling {
     let config = json!({ "type": event.kind(), "payload": event.payload() });
     telling(agent, STATEMENT, &config, by, mode)

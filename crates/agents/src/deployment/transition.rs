@@ -1,4 +1,4 @@
-//! What may become of a version, from which state.
+//! Which transitions a version's state allows.
 //!
 //! | from | to | by |
 //! |---|---|---|
@@ -23,7 +23,7 @@ use callboard_protocol::{
 use super::{Deployment, DeploymentPolicy, Evidence, Standing};
 use DeploymentState::{Active, Deprecated, Draft, Paused, RolledBack, Staged, Test};
 
-/// What a transition comes to.
+/// The result of a transition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
     pub deployment: Deployment,

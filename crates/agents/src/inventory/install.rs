@@ -26,7 +26,7 @@ pub struct AgentRegistry {
     changing: Mutex<()>,
 }
 
-/// A stored pack that is not offered, because it would not be let in today.
+/// A stored pack that is not offered, because it would not pass the checks today.
 #[derive(Debug)]
 pub struct Left {
     pub id: PackId,
@@ -44,7 +44,7 @@ pub enum InstallError {
 
 impl AgentRegistry {
     /// Starts with the packs that the host was given for everybody and those that were installed before.
-    /// What would not be let in any more is left out and named.
+    /// Packs that would not pass the checks any more are left out and reported.
     pub async fn open(
         store: Arc<dyn Store>,
         policy: Policy,
@@ -126,7 +126,7 @@ impl AgentRegistry {
         Ok(removed)
     }
 
-    /// One version means one thing to whoever can see it, also where the host brought it for everybody.
+    /// One version means the same for everyone who can see it, also where the host provides it for all.
     fn refuse_conflict(&self, new: &Installed) -> Result<(), PackError> {
         let snapshot = self.snapshot();
         let of_host = snapshot.offered(&PackId { owner: PackOwner::Host, ..new.id() });
@@ -171,9 +171,9 @@ fn to_store(
     }
 }
 
-/// Looks at a stored pack as if it came today: a key that is no longer trusted lets nothing in, and no
-/// file may differ from what was installed. One that was let in unsigned stays so, and one whose signature left
-/// files to others, which once was enough, is unverified.
+/// Checks a stored pack as if it were installed today: a key that is no longer trusted admits nothing, and no
+/// file may differ from what was installed. One that was admitted unsigned stays so, and one whose signature covers
+/// only `pack.json`, which once was enough, is unverified.
 fn load(stored: StoredPack, archive: Arc<[u8]>, policy: &Policy) -> Result<Installed, PackError> {
     let unsigned =
         if stored.signed_by.is_some() { Unsigned::OnlyContents } else { Unsigned::Allowed };

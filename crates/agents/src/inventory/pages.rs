@@ -1,4 +1,4 @@
-//! What readers are shown of packs.
+//! Packs and agents as readers see them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct PackCatalog {
 pub struct LatestPack {
     pub name: PackName,
     pub version: PackVersion,
-    /// The same: whoever reads registries looks for it under this name.
+    /// The same under the name that clients of registries expect.
     pub latest: PackVersion,
     pub verified: bool,
     pub agents: Vec<AgentManifest>,
@@ -71,7 +71,7 @@ pub struct PackLine {
     pub verified: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified_by: Option<Proof>,
-    /// The key that signed it; absent if nobody known did, or for less than all of it.
+    /// The key that signed it; absent without a trusted signature over all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signed_by: Option<String>,
     pub scope: &'static str,

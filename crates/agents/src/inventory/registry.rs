@@ -1,4 +1,4 @@
-//! Installed packs as a registry would show them: found by words, read version by version.
+//! Installed packs as a registry shows them: search by words, manifests by version.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Work that is left to a coding agent: one task, told while it runs, and at most one more to repair its answer.
+//! Work that is done by a coding agent: one task, recorded while it runs, and at most one more to repair its answer.
 
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ impl Work<'_> {
         }
     }
 
-    /// Errands until one is done. Each ends where somebody has to be asked, and the next goes on with the answer.
+    /// Tasks until one is done. Each ends where a person has to be asked, and the next continues with the answer.
     async fn attend(&mut self, wanted: Wanted<'_>, admitted: &Admitted) -> Result<Report, End> {
         let model = wanted.model;
         let (mut index, mut report) = self.send(wanted, admitted).await?;
@@ -94,7 +94,7 @@ impl Work<'_> {
         Ok(report)
     }
 
-    /// One task, with what is told of it. Run once: a recorded report costs nothing.
+    /// One task, with the events about it. Run once: a recorded report costs nothing.
     async fn send(
         &mut self,
         wanted: Wanted<'_>,
@@ -165,7 +165,7 @@ impl Work<'_> {
         made: Result<Value, OnceError>,
     ) -> Result<Report, End> {
         match made {
-            // A person who knows what came of an task may have said it in any form.
+            // A person who knows the outcome of a task may have given it in any form.
             Ok(value) => Ok(serde_json::from_value(value.clone())
                 .unwrap_or_else(|_| Report { text: said(&value), ..Report::default() })),
             Err(OnceError::Ended(callboard_core::Outcome::Failed { failure, .. }))
@@ -217,7 +217,7 @@ fn begin<'a>(
     }
 }
 
-/// Everything that a model would be told, in one text: a coding agent has one ear.
+/// Everything that a model would get, in one text: a coding agent has a single input.
 fn brief(request: &ModelRequest) -> String {
     let mut parts: Vec<String> = request.system.iter().cloned().collect();
     let last = request.messages.len().saturating_sub(1);
@@ -238,7 +238,7 @@ fn brief(request: &ModelRequest) -> String {
     parts.join("\n\n")
 }
 
-/// What a coding agent is told, wherever it begins.
+/// The prompt of a coding agent, however it starts.
 fn words(once: &Once, began: Begin<'_>, decision: Option<Decision<'_>>, prompt: &str) -> String {
     match (&once.perhaps_made, began, decision) {
         (_, _, Some(decision)) => decided(decision, prompt),
@@ -247,7 +247,7 @@ fn words(once: &Once, began: Begin<'_>, decision: Option<Decision<'_>>, prompt: 
     }
 }
 
-/// The session may have been cut off before it knew what was wanted, so it is told again.
+/// The session may have ended before it got the task, so the task is repeated.
 fn resumed(prompt: &str) -> String {
     format!(
         "You were interrupted in the middle of the task below. Go on where you stopped: look at what is already done, do not do it again, and finish.\n\n{prompt}"

@@ -1,4 +1,4 @@
-//! What a model is asked to answer with, and how sure it says that it is.
+//! The schema of a model's answer, and the confidence that it reports.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

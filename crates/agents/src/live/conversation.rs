@@ -1,4 +1,4 @@
-//! What an agent and its run said to each other, from invocation to invocation.
+//! The exchanges between an agent and its run, from invocation to invocation.
 //!
 //! Every exchange is an entry of memory that only the run and its family see. An invocation keeps its own exchange and
 //! reads those before it; no exchange is copied into another.
@@ -38,7 +38,7 @@ impl Conversation {
         })
     }
 
-    /// What was said before, oldest first: as many of the last exchanges as have room in `most` bytes.
+    /// The earlier exchanges, oldest first: as many of the last ones as fit into `most` bytes.
     pub(super) async fn open(
         &mut self,
         asked: &str,
@@ -90,7 +90,7 @@ fn written(asked: &str, said: &str) -> String {
     }
 }
 
-/// None where somebody changed the entry into something else.
+/// None where the entry was changed into something else.
 fn exchange(content: &str) -> Option<[Message; 2]> {
     let [asked, said]: [String; 2] = serde_json::from_str(content).ok()?;
     Some([Message::User { text: asked }, Message::Assistant { text: said, calls: Vec::new() }])

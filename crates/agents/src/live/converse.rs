@@ -31,7 +31,7 @@ impl Work<'_> {
 
     /// Ends the invocation of an agent whose answers could not be taken.
     pub(super) fn exhausted(&mut self, end: Exhausted) -> End {
-        // A repair is made once, and room has its ceiling: there may be fewer tries than rounds.
+        // A repair is made once, and the token budget has a limit: there may be fewer tries than rounds.
         self.asker.exhausted(end, end.attempts);
         let (code, what) = match end.reason {
             ExhaustedReason::Truncation => (end.reason.code(), "was cut off"),

@@ -1,4 +1,4 @@
-//! Which model an invocation begins with, and which one it goes over to when that is in trouble.
+//! Which model an invocation starts with, and which one it falls back to when that keeps failing.
 
 use callboard_core::{KeptModels, ModelName};
 use callboard_protocol::ModelClass;

@@ -1,4 +1,4 @@
-//! What an agent remembers of earlier invocations, and what it keeps of this one.
+//! An agent's memory of earlier invocations, and what it stores of this one.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What a coding agent may do if a person lets it.
+//! Permissions that a person gives a coding agent.
 
 use serde_json::{Value, json};
 
@@ -13,8 +13,8 @@ use crate::coding::Permission;
 const ARTIFACT: &str = "callboard.coding-permission";
 
 impl Work<'_> {
-    /// What was decided about the question that an task ended with; none while nobody has. Anything but a plain yes is a
-    /// no.
+    /// The decision about the question that a task ended with; none while it is open. Anything but a plain accept is a
+    /// denial.
     pub(super) fn ruling(&self, call: u32, kind: &str, permission: &Permission) -> Option<bool> {
         let answered = self.call.decision.as_ref()?;
         let asked = match answered.kind {
@@ -34,12 +34,12 @@ impl Work<'_> {
                 let is_same = |part: &str| answered.data[part] == asks[part];
                 ["artifactId", "title"].into_iter().all(is_same).then_some(is_accepted)
             }
-            // A later question: what came of this one is on record, so nobody acts on the no.
+            // A later question: the outcome of this one is recorded, so the denial has no effect.
             std::cmp::Ordering::Greater => Some(false),
         }
     }
 
-    /// Leaves the invocation open until somebody has decided.
+    /// Leaves the invocation open until a person has decided.
     pub(super) async fn suspend(
         &mut self,
         call: u32,

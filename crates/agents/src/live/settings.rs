@@ -1,4 +1,4 @@
-//! What an operator decides about live agents.
+//! The operator's settings for live agents.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub struct LiveSettings {
     pub max_output_tokens: u32,
     /// An answer that was cut off is asked for again with at most this budget.
     pub output_ceiling: u32,
-    /// Before a provider in trouble is called again; each later wait is twice the one before.
+    /// The wait before a failing provider is called again; each later wait is twice the one before.
     pub retry_pause: Duration,
     pub tool_timeout: Duration,
     /// More of a tool's result is cut.

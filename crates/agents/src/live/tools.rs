@@ -1,4 +1,4 @@
-//! Tools that a model has called: allowed, told, called once, told again.
+//! Tool calls of a model: allowed, recorded, called once, their results recorded.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::tool::{
     ToolSurface, ToolUse, args_hash, run_folder, untrusted,
 };
 
-/// Who calls where nobody is known to have started the run.
+/// The caller where it is unknown who started the run.
 const ANONYMOUS: &str = "anonymous";
 
-/// The tools of an invocation, as a model is told of them.
+/// The tools of an invocation, as they are offered to a model.
 pub(super) fn specs(surface: &ToolSurface) -> Vec<ToolSpec> {
     let spec = |offer: ToolOffer<'_>| ToolSpec {
         name: offer.name.to_owned(),
@@ -33,7 +33,7 @@ pub(super) fn specs(surface: &ToolSurface) -> Vec<ToolSpec> {
     surface.offers().map(spec).collect()
 }
 
-/// What came of a call, as it is kept: an old reader ignores fields that it does not know.
+/// The outcome of a call, as it is stored: an old reader ignores fields that it does not know.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Kept {
@@ -53,12 +53,12 @@ struct Kept {
 impl Work<'_> {
     /// What the model reads in answer to one call. A call that may not be made is answered with the reason.
     pub(super) async fn use_tool(&mut self, wanted: &WantedCall) -> Result<String, End> {
-        // A call that is refused has its place too: what follows keeps its own, whoever judges the next attempt.
+        // A refused call uses an index too: the calls after it keep theirs in every later attempt.
         let index = self.asker.next_call();
         let arguments = Value::Object(wanted.arguments.clone());
         let admitted = match self.surface.admit(&wanted.name, arguments) {
             Ok(admitted) => admitted,
-            // Nothing tells of a call that was never offered, or that no tool could understand.
+            // No event is recorded for a call of a tool that was not offered, or with arguments that cannot be parsed.
             Err(refusal) => return Ok(format!("error: {refusal}")),
         };
         let descriptor = admitted.tool.descriptor();
@@ -236,7 +236,7 @@ impl Kept {
     fn for_model(&self) -> String {
         match (&self.result, &self.fault) {
             (Some(result), _) => result.for_model(),
-            // A tool's complaint is a stranger's words too.
+            // A tool's error message is untrusted too.
             (None, Some(fault)) => format!("error:\n{}", untrusted(&fault.message)),
             (None, None) => "error: the tool gave no result".to_owned(),
         }

@@ -1,4 +1,4 @@
-//! What a coding agent does, on its way into the log while it works.
+//! Steps of a coding agent, recorded while it works.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Tells what is left. A tool that was still being used came to nothing.
+    /// Records what is left. A tool call that was still open has failed.
     pub(super) async fn end(&mut self, is_last: bool) {
         self.speech.end(is_last).await;
         for id in self.used.keys().cloned().collect::<Vec<_>>() {

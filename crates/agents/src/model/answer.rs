@@ -1,4 +1,4 @@
-//! What follows from a turn: its answer, another try, or the end.
+//! What follows from a turn: its answer, another try, or a failure.
 
 use serde_json::Value;
 

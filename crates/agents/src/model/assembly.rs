@@ -24,7 +24,7 @@ struct Fragments {
     arguments: String,
 }
 
-/// A call as far as it was told.
+/// A call, as far as it has arrived.
 #[derive(Clone, PartialEq)]
 pub struct AssembledCall {
     pub id: Option<String>,
@@ -38,7 +38,7 @@ pub struct AssembledCall {
 pub struct Overflow;
 
 impl ToolCallAssembly {
-    /// Adds a fragment. The name is told once it is complete; the arguments come in pieces.
+    /// Adds a fragment. The name is reported once it is complete; the arguments come in pieces.
     pub fn add(
         &mut self,
         index: u64,
@@ -76,7 +76,7 @@ impl ToolCallAssembly {
     }
 }
 
-/// The arguments of a call that was told to its end. A tool without parameters is called with nothing at all.
+/// The arguments of a complete call. A tool without parameters is called with an empty object.
 fn whole(text: &str) -> Option<Object> {
     if text.trim().is_empty() {
         return Some(Object::new());

@@ -1,4 +1,4 @@
-//! What a question goes by that later attempts ask again, and so what two of its requests are compared by.
+//! The inputs of a question that later attempts ask again, by which two of its requests are compared.
 
 use serde_json::{Value, json};
 

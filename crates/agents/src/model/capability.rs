@@ -1,16 +1,16 @@
-//! What a node may demand of a model, and what follows when the model cannot do it.
+//! Capabilities that a node may require of a model, and what happens when the model lacks one.
 
 use callboard_core::AgentFact;
 use callboard_protocol::{ModelCapabilityInsufficient, ModelCapabilitySubstituted, NodeId};
 
 use super::{ModelRef, Scripted};
 
-/// Everything that this host can tell of a model.
+/// Everything that this host knows of a model.
 pub const MODEL_CAPABILITIES: [&str; 5] =
     ["structured-output", "discriminator-enum", "long-context", "reasoning", "function-calling"];
 
-/// What models can do, by the beginning of their names. A model that is not here can do nothing that anybody could
-/// rely on: who runs it knows better, and asks nothing of it.
+/// Capabilities of models, by the prefix of their names. For a model that is not listed none is assumed:
+/// its operator knows better, and requires none of it.
 const KNOWN: [(&str, &str, &[&str]); 12] = [
     (
         Scripted::PROVIDER,
@@ -76,12 +76,12 @@ pub enum Gate {
     },
     Refuse {
         missing: Vec<String>,
-        /// Whether there was somebody else to ask, who could not help.
+        /// Whether there was a fallback, which could not help either.
         fallback_attempted: bool,
     },
 }
 
-/// Decides whom to ask. A fallback has no fallback of its own.
+/// Decides which model to call. A fallback has no fallback of its own.
 pub fn gate(active: &ModelRef, demands: &Demands, host: Substitution<'_>) -> Gate {
     let missing_of = |model: &ModelRef| -> Vec<String> {
         let has = capabilities_of(model);

@@ -1,8 +1,8 @@
-//! Why a turn came to nothing, in words that repeat nothing of what was said.
+//! Why a turn failed, in texts that repeat nothing of prompt or answer.
 
 use std::time::Duration;
 
-/// A turn without an answer. Holds no body, no prompt, no key and no address, so it may be shown to anybody.
+/// A turn without an answer. Contains no body, prompt, key or URL, so it may be shown to anyone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{provider}: {fault}{}", .status.map_or_else(String::new, |status| format!(" ({status})")))]
 pub struct ModelError {

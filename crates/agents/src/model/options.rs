@@ -1,4 +1,4 @@
-//! What a run says about every call of a model, whoever makes it: `configurable.temperature` and `configurable.maxTokens`.
+//! A run's options for all its model calls: `configurable.temperature` and `configurable.maxTokens`.
 
 use callboard_protocol::Object;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What tokens cost, as far as a static table can know.
+//! The cost of tokens, by a static table of prices.
 
 use callboard_engine::Spent;
 use callboard_protocol::{NodeId, ProviderUsage};
@@ -95,7 +95,7 @@ impl PriceTable {
         Some(parts.iter().map(|(tokens, rate)| *tokens as f64 * rate).sum::<f64>() / 1e6)
     }
 
-    /// What a turn may use at most, before anybody has counted.
+    /// The most that a turn may use, estimated before the call.
     pub(crate) fn foresee(&self, request: &ModelRequest) -> Spent {
         let tools = request.tools.iter().map(|tool| {
             tool.name.len() + tool.description.len() + tool.parameters.to_string().len()
@@ -111,7 +111,7 @@ impl PriceTable {
         Spent { input_tokens: input, output_tokens: output, cost_usd }
     }
 
-    /// What the log says about a turn. What nobody counted has no price.
+    /// The recorded usage of a turn. Without token counts there is no price.
     pub(crate) fn usage_of(&self, model: &ModelRef, counted: Option<&TokenUsage>) -> ProviderUsage {
         match counted {
             Some(usage) => self.usage(model, usage, None),

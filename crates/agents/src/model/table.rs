@@ -1,4 +1,4 @@
-//! Which model answers for which class, in the order: the run's own wish, the environment, the file, the built-in one.
+//! Resolves a class to a model, in the order: the run's own choice, the environment, the file, the built-in one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -60,14 +60,14 @@ fn is_provider_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(is_fine)
 }
 
-/// What a host was told about models. All of it comes from its configuration, so a run that keeps what was resolved
+/// The configuration of models. All of it is read at the start, so a run that keeps what was resolved
 /// keeps its model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelTable {
     /// For classes without a model of their own.
     pub default: Option<ModelRef>,
     pub classes: BTreeMap<ModelClass, ModelRef>,
-    /// Who is asked when a model is in trouble, in this order, for classes without a list of their own.
+    /// The models to fall back to, in this order, for classes without a list of their own.
     pub fallback: Vec<ModelRef>,
     pub fallbacks: BTreeMap<ModelClass, Vec<ModelRef>>,
     /// Providers that can be asked, beside the built-in one.
@@ -84,7 +84,7 @@ pub struct ResolvedModel {
     pub model: ModelRef,
     /// The name of the secret to ask with, where the run brought one. Never a key.
     pub credential_ref: Option<String>,
-    /// Who is asked after it when it is in trouble.
+    /// The models to fall back to after it.
     pub fallbacks: Vec<ModelRef>,
     /// Whether the run named it: who asks for one model gets that one.
     pub is_wish: bool,
@@ -204,7 +204,7 @@ impl ModelTable {
         listed.filter(|it| *it != model && may_ask(it) && self.can_ask(it)).cloned().collect()
     }
 
-    /// Whether somebody is there who could answer for a model.
+    /// Whether a provider for a model is configured.
     pub fn can_ask(&self, model: &ModelRef) -> bool {
         self.must_ask(model).is_ok()
     }
@@ -228,7 +228,7 @@ impl ModelTable {
         listed.contains(&model.model) || named.any(|named| named == model)
     }
 
-    /// Why no node of a run could ever have its wish, where that can be told before there is one.
+    /// Why the run's choice of model can never be granted, where that is known before the run exists.
     pub fn admit(&self, configurable: &Object) -> Result<(), NoModel> {
         let (provider, model) = (wish(configurable, "provider")?, wish(configurable, "model")?);
         match (provider, model) {

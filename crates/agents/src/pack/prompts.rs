@@ -1,4 +1,4 @@
-//! Packs of prompts: every template is checked before one is believed.
+//! Packs of prompts: every template is checked before any is used.
 
 use std::collections::BTreeSet;
 

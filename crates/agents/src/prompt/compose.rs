@@ -1,4 +1,4 @@
-//! Fills in a prompt: what goes to the model, what others may see of it, the digest of the latter.
+//! Fills in a prompt: the text for the model, the part that others may see, the digest of that part.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::tool::untrusted;
 pub enum Trust {
     #[default]
     Trusted,
-    /// A stranger's: wrapped, so that a model can tell.
+    /// Untrusted: wrapped, so that a model can tell it from ours.
     Untrusted,
 }
 
@@ -98,7 +98,7 @@ pub struct Composed {
     pub kind: PromptKind,
     /// With its version, as events carry it.
     pub reference: String,
-    /// For the model, and for nobody else.
+    /// For the model only.
     pub text: String,
     /// The same with a marker in place of every secret.
     pub shown: String,
@@ -191,7 +191,7 @@ fn fill(
 ) -> Result<Option<Binding>, ComposeError> {
     let given = bindings.get(&variable.name).filter(|binding| !binding.value.is_null());
     let given = given.cloned().map(|mut binding| {
-        // Whatever fills the hole of a secret is one, whoever brought it.
+        // Whatever fills a variable that is secret is treated as secret, wherever it comes from.
         if variable.source == Some(PromptSource::Secret) {
             let named = binding.value.as_str().and_then(marked).map(str::to_owned);
             binding.secret.get_or_insert_with(|| named.unwrap_or_else(|| variable.name.clone()));
@@ -263,7 +263,7 @@ impl Observability {
     }
 }
 
-/// The event `prompt.composed` of the parts of one composition; none where the host is set to tell nothing.
+/// The event `prompt.composed` about the parts of one composition; none where the host is set to record nothing.
 pub fn told_of(
     parts: &[&Composed],
     node_id: &NodeId,

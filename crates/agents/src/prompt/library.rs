@@ -19,7 +19,7 @@ pub struct PromptLibrary {
     store: Prompts,
     /// Every version that the host brings along, by id, the oldest first.
     built_in: Arc<BTreeMap<String, Vec<PromptTemplate>>>,
-    /// Who knows what came in packs.
+    /// The templates of installed packs.
     packs: Option<Arc<AgentRegistry>>,
 }
 
@@ -123,7 +123,7 @@ impl PromptLibrary {
         Ok(seen.into_values().collect())
     }
 
-    /// Adds a template that nobody has yet.
+    /// Adds a template with a new id.
     pub async fn create(
         &self,
         reader: &Scope,
@@ -230,7 +230,7 @@ impl PromptLibrary {
     }
 }
 
-/// The shelf that a template stands on, if it may be changed from here: nobody changes what is not in its own place.
+/// The owner of a template, if it may be changed from here: a caller changes only what is in its own scope.
 fn own(reader: &Scope, shelf: Option<Scope>, id: &str) -> Result<Scope, LibraryError> {
     match shelf {
         None => Err(LibraryError::ReadOnly(id.to_owned())),

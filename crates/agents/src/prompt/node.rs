@@ -1,4 +1,4 @@
-//! The prompts of a node that calls a model: each kind resolved, composed, told.
+//! The prompts of a node that calls a model: each kind resolved, composed, recorded.
 
 use callboard_core::{AgentFact, RetryClass};
 use callboard_engine::{Call, CallFailure, PastTask, Superseded};
@@ -23,7 +23,7 @@ pub struct PromptResolver {
     pub observability: Observability,
 }
 
-/// The prompts of one call, with what the log is told of them.
+/// The prompts of one call, with the events about them.
 #[derive(Debug, Default)]
 pub struct Prepared {
     pub facts: Vec<AgentFact>,
@@ -94,7 +94,7 @@ impl PromptResolver {
         Ok(prepared)
     }
 
-    /// What would be told of prompts today, by an agent or by the node alone; none where the library cannot say.
+    /// The events that today's prompts would cause, of an agent or of the node; none where the library cannot say.
     pub async fn rehearse(
         &self,
         past: PastTask<'_>,
@@ -250,7 +250,7 @@ impl PromptResolver {
     }
 }
 
-/// How many prompts of a kind a node has room for.
+/// How many prompts of a kind a node may have.
 fn slots(kind: PromptKind, config: &Object) -> usize {
     let named = config.get("fewShotPromptRefs").and_then(Value::as_array).map_or(0, Vec::len);
     if kind == PromptKind::FewShot { named.max(1) } else { 1 }

@@ -1,4 +1,4 @@
-//! The node that prompts are for: in a call, or in a past that is looked at again.
+//! The node that prompts are for: in a call, or in a recorded past that is compared.
 
 use callboard_engine::{Call, CallFailure, PastTask, Scope, SecretError};
 use callboard_protocol::{NodeId, Object, RunId};
@@ -16,7 +16,7 @@ pub(super) struct Place<'a> {
     pub(super) configurable: &'a Object,
     /// The prompts that the definition names for its nodes: kind → ref.
     pub(super) prompt_defaults: Option<&'a Object>,
-    /// Whether strangers' words may be among the inputs.
+    /// Whether untrusted content may be among the inputs.
     pub(super) from_outside: bool,
     /// The templates that earlier attempts were made with.
     pub(super) pinned: Option<&'a Templates>,
@@ -30,8 +30,8 @@ pub(super) enum Holder<'a> {
 }
 
 impl Place<'_> {
-    /// What fills the hole of a secret; none where there is no such secret. Only a call learns the value: of a past
-    /// prompt nobody sees more than the name.
+    /// The value of a secret variable; none where there is no such secret. Only a call gets the value: of a past
+    /// prompt only the name is shown.
     pub(super) async fn secret(&self, name: &str) -> Result<Option<Binding>, CallFailure> {
         match self.holder {
             Holder::Call(call) => match call.secret(&name.into()).await {

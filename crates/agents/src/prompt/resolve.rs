@@ -33,7 +33,7 @@ pub enum Bound<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct AgentPrompts<'a> {
     pub agent_id: &'a str,
-    /// Of its pack; absent where nobody knows.
+    /// Of its pack; absent where it is unknown.
     pub version: Option<&'a str>,
     /// Whether the manifest has a prompt of its own, in its text or in a file.
     pub is_prompted: bool,
@@ -170,7 +170,7 @@ impl Walk {
 
 /// The longest name that a ref may have.
 const LONGEST_NAME: usize = 128;
-/// Stands for a version that nobody knows.
+/// Stands for an unknown version.
 const NO_VERSION: &str = "0.0.0";
 
 impl AgentPrompts<'_> {

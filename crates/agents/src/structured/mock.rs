@@ -12,7 +12,7 @@ use crate::model::{
     DeltaSink, Model, ModelError, ModelRef, ModelRequest, StopReason, TokenUsage, Turn,
 };
 
-/// Programs by node; one entry answers one turn. Only hosts that open the doors of the test suite have one.
+/// Scripts by node; one entry answers one turn. Only hosts with `--test-seams` have one.
 #[derive(Debug, Clone, Default)]
 pub struct MockAi(Arc<Mutex<BTreeMap<String, Played>>>);
 

@@ -1,4 +1,4 @@
-//! What a node says about the answer that it wants.
+//! A node's settings for the answer that it wants.
 
 use std::sync::Arc;
 
@@ -98,7 +98,7 @@ impl Settings {
         let user = prepared.user().or_else(|| inline("userPrompt"));
         let mut messages: Vec<Message> =
             user.map(|text| Message::User { text }).into_iter().collect();
-        // What strangers say is quoted to the model, whatever part they would like to play.
+        // Untrusted content is quoted to the model, whatever role it claims.
         let quoted = |text: String| if call.from_outside { untrusted(&text) } else { text };
         if let Some(prompt) = call.inputs.get("prompt").and_then(text) {
             messages.push(Message::User { text: quoted(prompt) });

@@ -1,4 +1,4 @@
-//! The digest by which a call's arguments are told apart without being shown.
+//! The digest by which a call's arguments are compared without being shown.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -9,7 +9,7 @@ use callboard_core::redact;
 
 /// The protocol's `argsHash`: SHA-256, in hexadecimal, of the canonical JSON of the arguments. Secrets are taken
 /// out first: `hide` removes those that are known by value, and what looks like a credential goes in any case,
-/// so that nobody can try secrets against the digest.
+/// so that secrets cannot be guessed by testing against the digest.
 pub fn args_hash(arguments: &Value, hide: impl FnOnce(&mut Value)) -> String {
     let mut shown = arguments.clone();
     hide(&mut shown);

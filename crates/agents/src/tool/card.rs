@@ -1,4 +1,4 @@
-//! What this host writes about a tool of its own.
+//! Catalogue entries of the host's own tools.
 
 use callboard_protocol::{SafetyTier, ToolEgress, ToolReplay, ToolSource, ToolTransport};
 

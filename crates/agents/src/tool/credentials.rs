@@ -1,4 +1,4 @@
-//! What hands a run's credentials to the tools that send them, and remembers what was decided of each.
+//! Hands a run's credentials to the tools that send them, and keeps the decision about each.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -30,7 +30,7 @@ impl<'a> Credentials<'a> {
         let why = match decided.reason {
             EgressReason::Expired => "has expired",
             EgressReason::OutOfAudience => "may not be sent to this host",
-            _ => "is not there, or nobody said where it may be sent",
+            _ => "does not exist, or has no audiences",
         };
         self.note(decided);
         value.ok_or_else(|| ToolFault::Refused(format!("the credential {name} {why}")))

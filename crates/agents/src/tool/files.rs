@@ -36,7 +36,7 @@ const READ: ToolCard = ToolCard {
 const WRITE: ToolCard = ToolCard {
     id: "openwop:core.workspace.write",
     title: "Write a workspace file",
-    description: "Writes a standing file of your workspace for later runs; this run goes on seeing what was there before. With expectedVersion only if the file is at that version, 0 for a new one. Returns { path, version }.",
+    description: "Writes a standing file of your workspace for later runs; this run keeps seeing the version as of its start. With expectedVersion only if the file is at that version, 0 for a new one. Returns { path, version }.",
     input: r#"{"type":"object","required":["path","content"],"properties":{
         "path":{"type":"string","minLength":1,"maxLength":256},
         "content":{"type":"string","maxLength":262144},

@@ -1,4 +1,4 @@
-//! Where the files of a run lie.
+//! Where the files of a run are.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Tools for tests, which answer with what they were asked.
+//! Tools for tests, which return their arguments.
 
 use std::sync::Arc;
 

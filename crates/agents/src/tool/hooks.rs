@@ -1,4 +1,4 @@
-//! What is asked before a tool is called: whether its caller may, then whether it does so too often.
+//! Checks before a tool call: whether its caller may, then its rate limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,7 +20,7 @@ pub trait Grants: fmt::Debug + Send + Sync {
 pub enum Granted {
     Everything,
     Only(BTreeSet<String>),
-    /// Nobody can tell, which grants nothing.
+    /// Unknown, which grants nothing.
     #[default]
     Unknown,
 }
@@ -53,7 +53,7 @@ impl Granted {
     }
 }
 
-/// A tool that somebody wants to have called.
+/// A requested tool call.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolUse<'a> {
     pub tenant: &'a Tenant,
@@ -64,7 +64,7 @@ pub struct ToolUse<'a> {
     pub granted: &'a Granted,
 }
 
-/// Why a tool is not called: nothing was done, and no duration is told of it.
+/// Why a tool is not called: nothing was done, and no duration is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HookRefusal {
     #[error("the run's principal may not use {tool}")]

@@ -29,7 +29,7 @@ const SEARCH: ToolCard = ToolCard {
 const SAVE: ToolCard = ToolCard {
     id: "openwop:core.memory.save",
     title: "Remember",
-    description: "Saves a note that you will see in later runs. With dueAt it is a commitment, which is told of at that time; with dueOn, the id of a heartbeat, when that sees its next change. Returns { id, createdAt }.",
+    description: "Saves a note that you will see in later runs. With dueAt it is a commitment, which is reported at that time; with dueOn, the id of a heartbeat, when that observes its next change. Returns { id, createdAt }.",
     input: r#"{"type":"object","required":["content"],"properties":{
         "content":{"type":"string","minLength":1,"maxLength":65536},
         "tags":{"type":"array","maxItems":31,"items":{"type":"string","minLength":1,"maxLength":256}},

@@ -8,7 +8,7 @@ use callboard_protocol::hex;
 
 /// The shortest limit among the providers.
 const LONGEST: usize = 64;
-/// Letters of the digest that tells two tools with one plain name apart.
+/// Letters of the digest that distinguishes two tools with the same plain name.
 const DIGEST: usize = 12;
 
 /// A name for each tool, no two alike. The same tools get the same names, in whatever order they come.

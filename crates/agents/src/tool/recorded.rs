@@ -1,4 +1,4 @@
-//! A tool as an invocation was told of it, whether or not the host still has it.
+//! A tool as it was offered to an invocation, whether or not the host still has it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::pack::Schema;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RecordedTool {
-    /// The name that the provider was told.
+    /// The name that was given to the provider.
     pub(super) name: String,
     pub(super) id: String,
     title: String,

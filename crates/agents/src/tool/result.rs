@@ -1,4 +1,4 @@
-//! What of a tool's result is kept, and how a model gets to see it.
+//! The stored part of a tool's result, and its form for the model.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 /// A result within bounds.
 ///
 /// Kept as JSON as the outcome of an effect: an old reader ignores fields that it does not know, a new reader
-/// takes a missing `ofBytes` for a whole result, and nobody writes over one.
+/// takes a missing `ofBytes` for a whole result, and none is overwritten.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolOutput {
@@ -33,7 +33,7 @@ impl ToolOutput {
         Self { value: kept.into(), of_bytes }
     }
 
-    /// Cuts what somebody has kept without looking at its length.
+    /// Truncates a result that was stored without a length limit.
     pub(crate) fn within(self, most: usize) -> Self {
         match self.of_bytes {
             Some(_) => self,
@@ -41,7 +41,7 @@ impl ToolOutput {
         }
     }
 
-    /// The result as a message to the model: marked as a stranger's words, with a note of ours where it was cut.
+    /// The result as a message to the model: marked as untrusted, with a note of ours where it was truncated.
     pub(crate) fn for_model(&self) -> String {
         let text = text_of(&self.value);
         let wrapped = untrusted(&text);
@@ -69,10 +69,10 @@ static MARKER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!("(?i)[<\u{ff1c}\u{fe64}\u{2039}\u{27e8}]({gap}{})", letters.join(gap))).ok()
 });
 
-/// Wraps a stranger's words, so that a model can tell them from ours. Nothing inside can end the wrapping: look-alikes of
-/// the marker are tamed as far as they are known, and the line that ends the words has a code that follows from all of
-/// them. Nobody can write a text that holds its own digest, so nobody can write that line; and whoever wraps the same
-/// words again, in a replay or a preview, writes the same.
+/// Wraps untrusted text, so that a model can tell it from ours. Nothing inside can end the wrapping: known look-alikes
+/// of the marker are replaced, and the line that ends the text has a code computed from all of it. A text cannot
+/// contain its own digest, so it cannot contain that line; and wrapping the same text again, in a replay or a
+/// preview, gives the same result.
 pub fn untrusted(text: &str) -> String {
     // Without the pattern no marker can be found, so no bracket passes.
     let tame = MARKER.as_ref().map_or_else(

@@ -21,7 +21,7 @@ pub struct ToolSurface {
 /// A tool as it is offered to a model.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolOffer<'s> {
-    /// The name to tell the provider.
+    /// The name to give to the provider.
     pub name: &'s str,
     pub descriptor: &'s ToolDescriptor,
 }
@@ -36,7 +36,7 @@ pub struct AdmittedCall {
 /// Why a model's call is not made. The texts are for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdmitted {
-    /// Not on the surface: no event tells of such a call.
+    /// Not on the surface: such a call is not recorded.
     #[error("there is no tool {called:?} here")]
     NotOffered { called: String },
     /// The complaints name places and rules, never values.
@@ -63,7 +63,7 @@ impl ToolSurface {
         Self { by_name, unresolved }
     }
 
-    /// The surface that an invocation began with. A tool that is gone keeps its name, and says so when it is called.
+    /// The surface that an invocation began with. A tool that has disappeared keeps its name, and its calls fail.
     pub(crate) async fn restore(
         toolbox: &dyn Toolbox,
         scope: &Scope,
@@ -83,7 +83,7 @@ impl ToolSurface {
         self.offers().map(RecordedTool::from).collect()
     }
 
-    /// What the model is told that it has, in a stable order.
+    /// The tools as the model is offered them, in a stable order.
     pub fn offers(&self) -> impl Iterator<Item = ToolOffer<'_>> {
         self.by_name.iter().map(|(name, tool)| ToolOffer { name, descriptor: tool.descriptor() })
     }
@@ -101,7 +101,7 @@ impl ToolSurface {
         &self.unresolved
     }
 
-    /// Judges a call as the model wrote it. Whatever it was told, only what is on the surface can be called.
+    /// Checks a call as the model wrote it. Only tools on the surface can be called.
     pub fn admit(&self, called: &str, arguments: Value) -> Result<AdmittedCall, NotAdmitted> {
         let not_offered = || NotAdmitted::NotOffered { called: called.to_owned() };
         let tool = self.by_name.get(called).ok_or_else(not_offered)?;

@@ -75,14 +75,14 @@ impl Tool for WorkflowTool {
         match tokio::time::timeout(call.within, caller.sub_run_result(&run)).await {
             Ok(Ok(end)) => report(&run, &end),
             Ok(Err(error)) => Err(explain(error)),
-            Err(_) => {
-                Err(ToolFault::Unanswered(format!("run {run} goes on and has no result yet")))
-            }
+            Err(_) => Err(ToolFault::Unanswered(format!(
+                "run {run} is still active and has no result yet"
+            ))),
         }
     }
 }
 
-/// An agent works with the tools that there are; the operator is told why some are not.
+/// An agent works with the available tools; the operator gets the reason for missing ones.
 fn unread<T: Default>(error: &StoreError) -> T {
     tracing::warn!(%error, "workflows not offered as tools");
     T::default()

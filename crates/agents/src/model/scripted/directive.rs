@@ -1,4 +1,4 @@
-//! What a task may tell the scripted model: `[[scripted: …]]`.
+//! Directives of a task to the scripted model: `[[scripted: …]]`.
 
 use callboard_protocol::Object;
 

@@ -43,7 +43,7 @@ struct Filler<'s> {
 }
 
 impl Filler<'_> {
-    /// `turn` tells items of one list apart.
+    /// `turn` makes the items of one list differ.
     fn fill(&self, schema: &Value, depth: usize, turn: u64) -> Value {
         let left = self.left.get();
         self.left.set(left.saturating_sub(1));

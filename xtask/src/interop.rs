@@ -1,4 +1,4 @@
-//! Interoperability: the protocol's own fixtures and schemas against the built binary, through its front door.
+//! Interoperability: the protocol's own fixtures and schemas against the built binary, over HTTP.
 
 mod agents;
 mod book;

@@ -1,4 +1,4 @@
-//! What cargo cannot do by itself: the architecture test, generated pages, interoperability, benchmarks.
+//! Tasks that cargo has no command for: the architecture test, generated pages, interoperability, benchmarks.
 
 mod bench;
 mod child;

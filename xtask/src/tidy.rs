@@ -90,7 +90,7 @@ mod tests {
     use super::{Finding, Weight, check};
     use crate::workspace;
 
-    /// The walls hold in `cargo test` too, not only where somebody remembers `cargo tidy`.
+    /// The walls hold in `cargo test` too, not only in `cargo tidy`.
     #[test]
     fn the_workspace_is_tidy() {
         let findings = check(&workspace::root().unwrap()).unwrap();

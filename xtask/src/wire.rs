@@ -87,7 +87,7 @@ impl Answer {
     }
 }
 
-/// How the length of a body is told.
+/// How the length of a body is given.
 #[derive(Debug, Clone, Copy)]
 enum Framing {
     Length(usize),

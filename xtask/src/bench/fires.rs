@@ -1,4 +1,4 @@
-//! What starts runs by itself: schedules that are due at one moment, posts from outside, schedules that only wait.
+//! Sources of runs: schedules that are due at one moment, signed posts, schedules that are not due.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl Hook {
         Ok(Self { url: text("ingestUrl")?.to_owned(), key })
     }
 
-    /// A signed post that nobody has sent before.
+    /// A signed post with a new id.
     fn post(&self, turn: usize, number: usize) -> Result<Vec<u8>> {
         let (id, body) = (format!("msg_bench_{turn:04}_{number:08}"), "{}");
         let at = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();

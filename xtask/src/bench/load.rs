@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::measure::KEY;
 use crate::wire::{Connection, Request};
 
-/// What a load came to.
+/// The result of a load.
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) elapsed: Duration,

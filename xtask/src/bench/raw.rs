@@ -1,4 +1,4 @@
-//! What the machine can do without us: plain flushes, and the same rows through bare SQLite with group commit.
+//! The machine's raw limits: plain flushes, and the same rows through bare SQLite with group commit.
 //!
 //! The schema and the texts of one real no-op run are copied from a database that the host wrote, so
 //! that the bare store writes what the host writes. The statements are the host's own, without its

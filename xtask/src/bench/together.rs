@@ -1,4 +1,4 @@
-//! What agents that remember and work together cost: reads, snapshots and fan-outs, each beside a smaller one.
+//! The cost of memory and fan-outs: reads, snapshots and fan-outs, each compared with a smaller one.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -133,7 +133,7 @@ fn definition(id: &str, nodes: &[Value], edges: &[Value]) -> Value {
         "triggers": [], "variables": [], "metadata": {}, "settings": {} })
 }
 
-/// Its entries expire one day, so that nobody puts them together while they are counted.
+/// Its entries expire one day, so that they are not consolidated while they are counted.
 fn write(memory_ref: &str) -> Value {
     let config = json!({ "memoryAction": "write", "memoryRef": memory_ref,
         "content": "the invoice of Müller is paid", "ttlSeconds": 86_400 });

@@ -1,4 +1,4 @@
-//! Open streams: how late they tell what was committed, and what they cost.
+//! Open streams: their lag behind commits, and their cost.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -39,7 +39,7 @@ async fn lags_of_one(address: SocketAddr) -> Result<Vec<Duration>> {
             lags.push(since(arrived, frame.json()?["timestamp"].as_str().unwrap_or_default())?);
         }
     }
-    // Events that lay there before the stream was open tell nothing about its lag.
+    // Events from before the stream was open show nothing about its lag.
     lags.drain(..lags.len().min(4));
     Ok(lags)
 }

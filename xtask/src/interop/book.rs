@@ -1,4 +1,4 @@
-//! What was checked, and how it came out.
+//! The checks and their results.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! Channels of agents: followed once, kept by replays, moved by promotions, and closed to whoever may not promote.
+//! Channels of agents: resolved once, kept by replays, moved by promotions, and refused to keys that may not promote.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the host says of itself: the discovery document, the API description and the definitions it was seeded with.
+//! The discovery document, the API description and the definitions that the host was started with.
 
 use std::fs;
 use std::path::Path;

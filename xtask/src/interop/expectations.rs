@@ -1,4 +1,4 @@
-//! What every run's log must be like, and small questions to ask of one.
+//! Rules that hold for every run's log, and small queries of one.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Runs within runs and time travel: the fixtures that start others, and forks of whatever has run here.
+//! Child runs and forks: the fixtures that start others, and forks of whatever has run here.
 
 mod children;
 mod definitions;

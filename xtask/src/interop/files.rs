@@ -1,4 +1,4 @@
-//! Files of workspaces: what the suite does with them, whose they are, and which turn of a loop sees them.
+//! Files of workspaces: the suite's requests, their owner, and which turn of a loop sees them.
 
 use std::time::Duration;
 

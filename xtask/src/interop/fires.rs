@@ -1,4 +1,4 @@
-//! What starts runs by itself: schedules and the trigger bridge, with every body and event they make.
+//! Sources of runs: schedules and trigger subscriptions, with every body and event they make.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -176,7 +176,7 @@ fn told_without_content(observed: &Observed) -> Result<()> {
     Ok(())
 }
 
-/// Through the suite's door, which shows what nobody else sees.
+/// Through the suite's test endpoint, which shows what no other shows.
 async fn taken_in(session: &mut Session) -> Result<()> {
     let mail = json!({ "messageId": "<1@x>", "from": "a@x", "to": ["b@x"], "subject": "Hi",
         "text": CANARY, "attachments": [

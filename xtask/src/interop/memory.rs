@@ -1,4 +1,4 @@
-//! Memory: the fixtures that probe it, whose it is, how long it lives, and forks that see the past.
+//! Memory: the fixtures that probe it, its owner, its expiry, and forks that see the past.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -18,7 +18,7 @@ struct Case {
     fixture: &'static str,
     program: fn() -> Value,
     ends: &'static str,
-    /// How often each event is told.
+    /// How often each event is recorded.
     events: &'static [(&'static str, usize)],
     /// What the run failed with.
     code: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! What is handed on of a run: its bundle, its spans, how it differs, what was said of it.
+//! Exports of a run: its bundle, its spans, its diff, its annotations.
 
 use std::time::Duration;
 

@@ -75,7 +75,7 @@ async fn ended(session: &mut Session, run: &str, status: &str) -> Result<Observe
     Ok(observed)
 }
 
-/// Waits until the run asks somebody.
+/// Waits until the run asks a person.
 async fn waiting(session: &mut Session, fixture: &str) -> Result<(String, Vec<Value>)> {
     let run = session.create(&json!({ "workflowId": fixture })).await?;
     let log = session.follow(&run, SOON, |page| page["runStatus"] == "waiting-approval").await?;

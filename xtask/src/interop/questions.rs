@@ -31,7 +31,7 @@ struct Case {
 
 type Check = fn(&Observed) -> Result<()>;
 
-/// What somebody does while the run waits.
+/// What a person does while the run waits.
 struct Step {
     by: By,
     answer: fn() -> Value,

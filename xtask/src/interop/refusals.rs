@@ -316,7 +316,7 @@ async fn no_echo(session: &mut Session) -> Result<()> {
     Ok(())
 }
 
-/// Nobody learns from an answer whether somebody else's run exists.
+/// No answer reveals whether another's run exists.
 async fn same_bytes(session: &mut Session, run: &str) -> Result<()> {
     let foreign = session.send(&Request::get(format!("/v1/runs/{run}")).bearer(STRANGER)).await?;
     let unknown = session.send(&Request::get("/v1/runs/run_nobody").bearer(STRANGER)).await?;

@@ -1,4 +1,4 @@
-//! Standing members: hired, fired, attributed, and nobody else's.
+//! Standing members: hired, fired, attributed, and invisible to other tenants.
 
 use std::time::Duration;
 

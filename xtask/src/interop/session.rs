@@ -22,7 +22,7 @@ pub(crate) struct Session {
     address: SocketAddr,
     pub(crate) schemas: Schemas,
     pub(crate) book: Book,
-    /// What schemas said against bodies, since somebody last asked.
+    /// Violations of schemas by bodies, since they were last read.
     complaints: Vec<String>,
     refusals: usize,
     events: usize,
@@ -113,7 +113,7 @@ impl Session {
         Ok(page["events"].as_array().context("a poll without events")?.clone())
     }
 
-    /// Follows a run by long polls until `enough` says so.
+    /// Follows a run by long polls until `enough` returns true.
     pub(crate) async fn follow(
         &mut self,
         run: &str,

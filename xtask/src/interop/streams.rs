@@ -69,7 +69,7 @@ async fn read(session: &mut Session, run: &str, query: &str) -> Result<Vec<Frame
     Ok(frames)
 }
 
-/// Checks that a frame is an event of the log, told once and under its own sequence.
+/// Checks that a frame is an event of the log, sent once and under its own sequence.
 fn note_events(session: &mut Session, frames: &[Frame]) -> Result<()> {
     for frame in frames {
         let event = frame.json()?;
@@ -154,7 +154,7 @@ async fn mixed(session: &mut Session, run: &str) -> Result<()> {
         kinds.first() == Some(&"run.started") && kinds.last() == Some(&"run.completed"),
         "{kinds:?}"
     );
-    // In a mixture every frame keeps the type of its event, or clients could not tell what admitted it.
+    // In a mixture every frame keeps the type of its event, or clients could not see which mode admitted it.
     ensure!(kinds.iter().filter(|kind| **kind == "output.chunk").count() == 3, "{kinds:?}");
     Ok(())
 }

@@ -60,7 +60,7 @@ async fn talked(session: &mut Session, fixture: &str, turns: usize) -> Result<()
     one_conversation(&observed, turns)
 }
 
-/// Opened behind its suspension, then turn by turn, closed last; and no clarification anywhere.
+/// Opened after its suspension, then turn by turn, closed last; and no clarification anywhere.
 fn one_conversation(observed: &Observed, turns: usize) -> Result<()> {
     let told: Vec<&Value> = observed
         .events

@@ -9,7 +9,7 @@ use crate::workspace::TextFile;
 const PAGE: &str = "ARCHITECTURE.md";
 /// What the language itself has.
 const LANGUAGE: [&str; 2] = ["unsafe", "unwrap"];
-/// A name stands behind one of these where it is defined.
+/// A name follows one of these where it is defined.
 const KEYWORDS: [&str; 8] = ["fn", "struct", "enum", "trait", "const", "static", "type", "mod"];
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {

@@ -123,7 +123,7 @@ fn purity(file: &TextFile, source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// The one door through which time and fresh names enter whatever a simulation must be able to repeat.
+/// The one file through which time and new ids enter code that a simulation must be able to repeat.
 const CLOCK: &str = "crates/engine/src/clock.rs";
 
 fn clock(file: &TextFile, source: &Source) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! Which crate may know which: dependencies point inwards, and each room lacks what it must not touch.
+//! Which crate may depend on which: dependencies point inwards, and each crate lacks what it must not use.
 
 use super::Finding;
 use crate::workspace::{Member, Role};

@@ -125,7 +125,7 @@ async fn cascaded(session: &mut Session) -> Result<()> {
     gone(session, &child.run).await
 }
 
-/// F45, F47: a direct cancel of the child names nobody, and its parent comes to an end of its own.
+/// F45, F47: a direct cancellation of the child names no parent, and its parent ends for its own reason.
 async fn alone(session: &mut Session) -> Result<()> {
     let run = session.create(&json!({ "workflowId": CASCADE })).await?;
     let child = child_of(&mirrors(session, &run, "spawn-child").await?)?;

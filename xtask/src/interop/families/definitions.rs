@@ -1,4 +1,4 @@
-//! Fixtures of time travel that the protocol describes in a row and does not ship, written from their rows.
+//! Fixtures of forks that the protocol describes in a row and does not ship, written from their rows.
 
 use anyhow::Result;
 use serde_json::{Value, json};

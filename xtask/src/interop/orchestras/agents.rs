@@ -1,4 +1,4 @@
-//! M-39, M-40, and the events of agents: what the suite's own agent tells.
+//! M-39, M-40, and the events of agents: those of the suite's own agent.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! M-03, M-04, M-12…M-16, M-20, M-21: decisions that are carried out, and what comes of it.
+//! M-03, M-04, M-12…M-16, M-20, M-21: decisions that are carried out, and their outcomes.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What is answered to each fixture, and what must come of it.
+//! The answer to each fixture, and its expected outcome.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What may be typed: the commands, and the two flags that every client command shares.
+//! Command-line arguments: the commands, and the two flags that every client command shares.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -40,7 +40,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What reading the arguments came to.
+/// The result of parsing the arguments.
 #[derive(Debug)]
 pub(crate) enum Read {
     Command(Box<Cli>),
@@ -85,31 +85,31 @@ pub(crate) enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Start a run, and watch it with --follow
     Run(run::RunArgs),
-    /// Say something to a member or an agent, and watch what it does
+    /// Give a member or an agent a task in chat, and follow its run
     Chat(chat::ChatArgs),
-    /// What happened, and time travel: list, show, events, fork and more
+    /// Runs: list, show, events, fork and more
     Runs(runs::RunsArgs),
-    /// What runs ask of people: list, answer
+    /// Open questions of runs: list, answer
     Inbox(inbox::InboxArgs),
     /// Workflow definitions: list, show, apply, remove, validate
     Workflows(workflows::WorkflowsArgs),
-    /// When workflows run by themselves: list, add, next, pause and more
+    /// Schedules of workflows: list, add, next, pause and more
     Schedules(schedules::SchedulesArgs),
-    /// What starts workflows from outside: list, add, deliver, dead-letters and more
+    /// Triggers, by which other systems start workflows: list, add, deliver, dead-letters and more
     Triggers(triggers::TriggersArgs),
-    /// What is looked at until it changes: list, add, pause, resume, remove
+    /// Addresses that are polled for changes: list, add, pause, resume, remove
     Heartbeats(heartbeats::HeartbeatsArgs),
     /// API keys: create, list, revoke, rotate, rotate-links
     Keys(keys::KeysArgs),
-    /// What is remembered: list, get, history, restore, forget
+    /// Memory of agents and workflows: list, get, history, restore, forget
     Memory(memory::MemoryArgs),
     /// Secrets for runs: set, list, remove
     Secrets(secrets::SecretsArgs),
-    /// Agents that came in packs: list, show, kinds, deploy
+    /// Installed agents: list, show, kinds, deploy
     Agents(agents::AgentsArgs),
     /// Standing members: hire, show, pause, fire, work and more
     Roster(roster::RosterArgs),
-    /// Who stands where: show, put
+    /// The org chart of the roster: show, put
     OrgChart(org_chart::OrgChartArgs),
     /// Agent packs: new, pack, sign, verify, install, list, remove
     Packs(packs::PacksArgs),
@@ -117,7 +117,7 @@ pub(crate) enum Command {
     Console(console::ConsoleArgs),
     /// Check configuration, data folder, host, key and clock
     Doctor(doctor::DoctorArgs),
-    /// A host in a temporary folder and a member at work; needs no key, network or configuration
+    /// Run a host in a temporary folder with a member at work; needs no key, network or configuration
     Demo(demo::DemoArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
@@ -141,7 +141,7 @@ impl Command {
 /// Said of each argument, since a heading of the whole would go on to the arguments that follow it.
 const CONNECTION: &str = "Connection";
 
-/// Which host, and as whom.
+/// The host and the key to use.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Connection {
     /// Address of the host [env: CALLBOARD_URL] [default: http://127.0.0.1:8787]

@@ -199,9 +199,9 @@ impl Client {
         };
         let missing =
             "start one with `callboard serve`, or name another with --url or CALLBOARD_URL";
-        // Who took the request is there, whatever became of it.
+        // The host received the request, whatever its outcome.
         let unwell =
-            "try again; `callboard doctor` says how the host is, and its log what happened";
+            "try again; `callboard doctor` checks the host, and the host's log has the cause";
         let hint = if error.is_connect() || error.is_builder() { missing } else { unwell };
         CommandError::new(Exit::Unreachable, what).hint(hint)
     }
@@ -241,7 +241,7 @@ fn problem(
             error.hint("set CALLBOARD_API_KEY or pass --api-key; the first start of `callboard serve` prints a key")
         }
         (_, Some(scope), ..) => {
-            error.hint(format!("an admin makes one that has it: `callboard keys create --name NAME --scope {scope}`"))
+            error.hint(format!("an admin can create one that has it: `callboard keys create --name NAME --scope {scope}`"))
         }
         (StatusCode::PAYLOAD_TOO_LARGE, ..) if envelope.error == "payload_too_large" => {
             error.hint("send less, or raise limits.max_body_bytes in the host's callboard.toml")
@@ -297,7 +297,7 @@ fn without_nulls<T: Serialize>(body: &T) -> Value {
     value
 }
 
-/// An id as one segment of a path. The colon of a verb is added behind it, unescaped.
+/// An id as one segment of a path. The colon of a verb is added after it, unescaped.
 fn segment(id: &str) -> String {
     use std::fmt::Write;
     id.bytes().fold(String::with_capacity(id.len()), |mut path, byte| {

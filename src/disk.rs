@@ -1,4 +1,4 @@
-//! How much room there is.
+//! Free space on the disk.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! How a command ends: the exit codes that scripts rely on, and the two lines that explain a bad end.
+//! How a command ends: the exit codes that scripts rely on, and the two lines of an error.
 
 use std::io;
 use std::process::ExitCode;

@@ -1,9 +1,9 @@
-//! What a host was started with, out of the sight of others: secrets leave the command line and the environment before
+//! Hides secrets of the host from other processes: they are removed from the command line and the environment before
 //! anything else happens, since both can be read for as long as a process lives.
 //!
-//! A program cannot rewrite the two, but it can start itself anew under the same process id: with arguments and
-//! variables that hold no secret, and with the whole of them in a file without a name as its standard input, which is
-//! emptied as soon as it was read. From then on they are in memory only, and nobody of the same user may look into it.
+//! A program cannot rewrite the two, but it can execute itself again under the same process id: with arguments and
+//! variables without secrets, and with all of them in an anonymous file as its standard input, which is
+//! emptied as soon as it was read. From then on they are in memory only, which no process of the same user may read.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -89,8 +89,8 @@ pub(crate) fn arguments() -> Result<Vec<OsString>, CommandError> {
     Ok(arguments)
 }
 
-/// From here on nobody but the superuser sees this process's memory, its environment or its open files. Answers whether
-/// the kernel does that.
+/// From here on only the superuser can read this process's memory, its environment or its open files. Returns whether
+/// the kernel supports that.
 pub(crate) fn lock() -> bool {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).is_ok()
 }
@@ -134,7 +134,7 @@ fn hand_over(given: &[OsString]) {
     let _ = started();
 }
 
-/// Reads what was handed over, and leaves nothing of it behind.
+/// Reads the passed secrets, and erases the source.
 fn take() -> io::Result<(Vec<OsString>, Variables)> {
     let mut file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut packed = Vec::new();
@@ -149,7 +149,7 @@ fn may_stay(name: &OsStr) -> bool {
     is_known && !SECRET_VARIABLES.contains(&name)
 }
 
-/// What others may read of a command line. The rest of it stays as it was typed.
+/// The command line without secrets, as others may read it. The rest stays as it was typed.
 fn without_secrets(arguments: &[OsString]) -> Vec<OsString> {
     let mut left = Vec::new();
     let mut rest = arguments.iter();

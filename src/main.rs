@@ -1,4 +1,4 @@
-//! The `callboard` command: reads what was typed, does it, and ends with the code that says how it went.
+//! The `callboard` command: parses the arguments, runs the command, and exits with its code.
 
 mod args;
 mod client;
@@ -64,7 +64,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         return Err(CommandError::usage(
             "--url and --api-key before the command are for commands that talk to a host",
         )
-        .hint("put flags of the command itself behind its name"));
+        .hint("put flags of a command after its name"));
     }
     match command {
         Command::Serve(args) => Box::pin(serve::run(*args)).await,

@@ -1,4 +1,4 @@
-//! A host as a process: what it logs, and when it is told to stop.
+//! A host as a process: its log, and its signals to stop.
 
 use std::io;
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// The operator's story goes to standard error; standard output has the one line that scripts wait for.
+/// The operator's log goes to standard error; standard output has the one line that scripts wait for.
 pub(crate) fn start_logging(filter: &str, format: LogFormat) -> Result<(), CommandError> {
     // Migrations speak through our own lines; those of the library under them are for who asks.
     let filter = EnvFilter::try_new(format!("refinery_core=warn,{filter}")).map_err(|error| {
@@ -138,7 +138,7 @@ impl Stop {
         })
     }
 
-    /// Cancel-safe: a signal that comes while nobody waits is kept.
+    /// Cancel-safe: a signal that comes while no one waits is kept.
     pub(crate) async fn asked(&mut self) {
         loop {
             tokio::select! {
@@ -147,7 +147,7 @@ impl Stop {
                 _ = self.hangup.recv() => match self.on_hangup {
                     OnHangup::Stop => return,
                     OnHangup::GoOn => tracing::info!(
-                        "hangup ignored: the host goes on, and reads its files at the next start"
+                        "hangup ignored: the host continues, and reads its files at the next start"
                     ),
                 },
             }

@@ -1,4 +1,4 @@
-//! What a child of the host can reach: folders by Landlock, and whom it runs as.
+//! What a child process of the host can reach: folders by Landlock, and the user that it runs as.
 
 use std::fmt;
 use std::fs;
@@ -44,7 +44,7 @@ const DEVICES: [&str; 8] = [
     "/dev/ptmx",
     "/dev/pts",
 ];
-/// What is nobody's business but the machine's own and its user's, wherever else a child may look. The second list is
+/// Private files of the machine and its users, hidden from children in every mode. The second list is
 /// below the user's home.
 const PRIVATE: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/ssl/private", "/etc/sudoers.d"];
 const PRIVATE_AT_HOME: [&str; 8] =
@@ -168,7 +168,7 @@ impl FromStr for User {
 }
 
 impl User {
-    /// Somebody whom this machine knows by name.
+    /// A user that this machine knows by name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::in_list(&fs::read_to_string("/etc/passwd").ok()?, name)
     }
@@ -179,7 +179,7 @@ impl User {
         Some(Self { uid: found.get(2)?.parse().ok()?, gid: found.get(3)?.parse().ok()? })
     }
 
-    /// Makes a folder and what is in it this user's. No link is followed, whoever else writes there meanwhile.
+    /// Changes the owner of a folder and its content to this user. No link is followed, even with concurrent writers.
     pub(crate) fn take_over(self, folder: &Path) -> io::Result<()> {
         let top = openat(rustix::fs::CWD, folder, FOLDER, Mode::empty())?;
         self.take_over_all(&top)

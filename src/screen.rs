@@ -1,4 +1,4 @@
-//! What people see: every line, table, bar and word that this program prints.
+//! Output for people: every line, table, progress bar and text that this program prints.
 
 pub(crate) mod listing;
 pub(crate) mod mend;

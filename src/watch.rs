@@ -1,4 +1,4 @@
-//! Watching a run from its first event to its last: whoever starts one may see it through.
+//! Watching a run from its first event to its last.
 
 pub(crate) mod answers;
 pub(crate) mod follow;
@@ -115,8 +115,8 @@ pub(crate) fn conclude(run: &RunId, ending: Ending, audience: Audience) -> Exit 
             Exit::Failed
         }
         Ending::Left => {
-            output::note(&format!("run {run} goes on"));
-            output::hint(&format!("`callboard runs events {run} --follow` comes back to it"));
+            output::note(&format!("run {run} continues"));
+            output::hint(&format!("`callboard runs events {run} --follow` follows it again"));
             Exit::Interrupted
         }
     }

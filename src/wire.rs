@@ -109,8 +109,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Returns once requests are served. What may be wrong with the settings comes first, so that a start
-    /// that cannot succeed leaves nothing behind.
+    /// Returns once requests are served. The settings are checked first, so that a start
+    /// that cannot succeed changes nothing.
     #[expect(clippy::too_many_lines, reason = "one line for each part of a host")]
     pub(crate) async fn start(settings: Settings) -> Result<Self, CommandError> {
         let exporter =
@@ -180,9 +180,9 @@ impl Host {
         };
         app.check().map_err(|contradiction| {
             CommandError::usage(format!("this host would contradict itself: {contradiction}"))
-                .hint("mend the section of callboard.toml that switches one of the two on or off")
+                .hint("fix the section of callboard.toml that enables or disables one of the two")
         })?;
-        // Nothing after this can fail: a key that was stored and never shown is of use to nobody.
+        // Nothing after this can fail: a key that was stored and never shown is useless.
         let first_key = first_key(&keys).await?;
         let router = callboard_server::router(app);
         let console = console::open(&router, settings.config.console.lifetime());
@@ -312,7 +312,7 @@ fn server_config(config: &Config) -> Result<ServerConfig, CommandError> {
     })
 }
 
-/// A database cannot always tell that the disk is full; the disk can.
+/// A database does not always report that the disk is full; the disk does.
 fn unopened(folder: &Path, error: &OpenError) -> CommandError {
     let failed = CommandError::failed(error.to_string());
     let could_be_full = match error {

@@ -53,6 +53,7 @@ use terminal::Terminal;
 
 /// Everything that can be asked for help.
 const COMMANDS: &[&str] = &[
+    "",
     "serve",
     "run",
     "chat",
@@ -524,7 +525,7 @@ fn ctrl_c_leaves_the_run_going_and_says_how_to_come_back() -> Result<()> {
     let said = String::from_utf8(ended.stderr)?;
     assert_eq!(ended.status.code(), Some(130), "{said}");
     assert!(
-        said.contains(&format!("`callboard runs events {run} --follow` comes back to it")),
+        said.contains(&format!("`callboard runs events {run} --follow` follows it again")),
         "{said}"
     );
     let shown: Value = serde_json::from_str(&user.output(&["runs", "show", &run, "--json"])?)?;

@@ -1,4 +1,4 @@
-//! What the client asks about agents, with the deployments of their versions.
+//! Requests about agents and the deployments of their versions.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::{Client, Kind};
 use crate::exit::{CommandError, Exit};
 
 impl Client {
-    /// Refuses a name that nobody here has. A key that may not read agents leaves that to the host.
+    /// Refuses an unknown name. A key that may not read agents leaves that to the host.
     pub(crate) async fn know_agent(&self, id: &str) -> Result<(), CommandError> {
         match self.get::<Value>(&Kind::AGENT, id, "").await {
             Err(error) if error.exit != Exit::Refused => Err(error),
@@ -16,7 +16,7 @@ impl Client {
         }
     }
 
-    /// What became of an agent's versions, the highest first.
+    /// The states of an agent's versions, the highest first.
     pub(crate) async fn deployments(
         &self,
         agent: &str,

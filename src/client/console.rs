@@ -1,4 +1,4 @@
-//! What the client asks of a host's console.
+//! Requests to a host's console.
 
 use reqwest::Method;
 use serde_json::Value;

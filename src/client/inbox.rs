@@ -1,4 +1,4 @@
-//! What the client asks about questions of runs, with the answers.
+//! Requests about questions of runs, and their answers.
 
 use reqwest::Method;
 use serde_json::{Value, json};

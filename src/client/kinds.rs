@@ -1,4 +1,4 @@
-//! What a host keeps under ids, and the requests that all of it takes alike.
+//! Kinds of resources with ids, and the requests that all of them share.
 
 use reqwest::Method;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What the client asks about the org chart.
+//! Requests about the org chart.
 
 use reqwest::Method;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What the client asks about packs.
+//! Requests about packs.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ impl Client {
         let request = self
             .request_with(Method::POST, Kind::PACK.path, query)?
             .header(CONTENT_TYPE, "application/gzip")
-            // A body in pieces has no length that anybody could know, so it is said.
+            // A chunked body has no known length, so it is sent as a header.
             .header(CONTENT_LENGTH, archive.len());
         let body = Body::wrap_stream(progress::counted(archive, bar));
         self.json(request.body(body)).await.map_err(not_taken)

@@ -1,15 +1,15 @@
-//! Waiting a moment for a host that somebody has just started on this machine.
+//! Waiting a moment for a host that was just started on this machine.
 
 use std::time::Duration;
 
 use reqwest::{RequestBuilder, Response};
 
-/// A host opens its database before it listens; who types `callboard serve &` and the next command at once comes
-/// first. Longer than that takes, and short enough for whoever has no host and waits to be told so.
+/// A host opens its database before it listens; a command typed right after `callboard serve &` comes
+/// first. Longer than that takes, and short enough for users who have no host and wait for the error.
 const WITHIN: Duration = Duration::from_secs(1);
 const BETWEEN: Duration = Duration::from_millis(50);
 
-/// Sends a request again while nobody listens: a connection that was refused has carried nothing.
+/// Repeats a request while no one listens: a refused connection has carried nothing.
 pub(super) async fn send(request: RequestBuilder) -> Result<Response, reqwest::Error> {
     let mut waited = Duration::ZERO;
     loop {

@@ -1,4 +1,4 @@
-//! What the client asks about standing members.
+//! Requests about standing members.
 
 use reqwest::Method;
 use serde_json::Value;
@@ -34,7 +34,8 @@ impl Client {
             roster.iter().filter(|it| is_called(it)).map(|it| it.roster_id.to_string()).collect();
         match ids.as_slice() {
             [] => {
-                let nobody = CommandError::new(Exit::NotFound, format!("nobody is called {named}"));
+                let nobody =
+                    CommandError::new(Exit::NotFound, format!("no member is called {named}"));
                 Err(nobody.hint(SEEN))
             }
             [only] => Ok(only.clone()),
@@ -46,7 +47,7 @@ impl Client {
         }
     }
 
-    /// The same for somebody who may be left out.
+    /// The same for an optional member.
     pub(crate) async fn maybe_member_id(
         &self,
         named: Option<&str>,
@@ -83,13 +84,14 @@ impl Client {
         })
     }
 
-    /// Says something to whom it mentions.
+    /// Gives a task to the member or agent that the text mentions.
     pub(crate) async fn chat(&self, text: String) -> Result<RunId, CommandError> {
         let request = self.request(Method::POST, &format!("{EXTENSION}/chat")).json(&Chat { text });
         let fired: Result<Fired, CommandError> = self.json(request).await;
         fired.map(|fired| fired.run_id).map_err(|error| {
-            let hint = "write @NAME; `callboard roster list` and `callboard agents list` show whom";
-            or_not_found(error, "nobody here is mentioned in the text", hint)
+            let hint =
+                "write @NAME; `callboard roster list` and `callboard agents list` show the names";
+            or_not_found(error, "the text mentions no known member or agent", hint)
         })
     }
 
@@ -140,7 +142,7 @@ impl Client {
         let item = format!("{}/{}", Kind::MEMBER.at(id, "/work"), segment(work));
         let moved = self.json(self.request(Method::PATCH, &item).json(body)).await;
         moved.map_err(|error| {
-            let hint = format!("`callboard roster work list {id}` shows what there is");
+            let hint = format!("`callboard roster work list {id}` lists the items");
             or_not_found(error, &format!("no work item {work} of {id}"), &hint)
         })
     }

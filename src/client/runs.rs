@@ -1,4 +1,4 @@
-//! What the client asks about runs.
+//! Requests about runs.
 
 use reqwest::{Method, Response};
 use serde_json::Value;
@@ -54,7 +54,7 @@ impl Client {
         self.get(&Kind::RUN, id, "/debug-bundle").await
     }
 
-    /// Opens the live stream behind the given sequence.
+    /// Opens the live stream after the given sequence.
     pub(crate) async fn stream(
         &self,
         id: &str,

@@ -1,4 +1,4 @@
-//! What the client asks about secrets.
+//! Requests about secrets.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ pub(crate) struct Bounds<'a> {
     pub(crate) expires_at: Option<&'a str>,
 }
 
-/// What became of a stored secret.
+/// The outcome of storing a secret.
 pub(crate) struct Stored {
     pub(crate) is_new: bool,
     /// What the host says of it: all but the value.

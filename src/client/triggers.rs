@@ -1,4 +1,4 @@
-//! What the client asks about things that could not be delivered.
+//! Requests about dead letters.
 
 use reqwest::Method;
 use serde_json::Value;
@@ -26,7 +26,7 @@ impl Client {
             Kind::SUBSCRIPTION.at(id, &format!("/dead-letters/{}/replay", segment(delivery)));
         let replayed = self.json(self.request(Method::POST, &path)).await;
         replayed.map_err(|error| {
-            let hint = "`callboard triggers dead-letters ID` shows those that can be played again";
+            let hint = "`callboard triggers dead-letters ID` shows those that can be replayed";
             or_not_found(error, &format!("no dead letter {delivery} of {id}"), hint)
         })
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Client, innermost};
 use crate::exit::CommandError;
 
-/// Below it a request goes out at once, and a connection that breaks has another cause.
+/// Below it a request is sent at once, and a connection that breaks has another cause.
 const LARGE: usize = 64 * 1024;
 
 /// How much a request sends, as far as that is known.
@@ -43,7 +43,7 @@ impl Client {
             ))
             .hint("send less, or raise limits.max_body_bytes in the host's callboard.toml"),
             _ => CommandError::failed(broke).hint(
-                "the host is there: try again; what stands between may take less than it does",
+                "the host is reachable: try again; a proxy in between may accept smaller bodies than the host",
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! What the client asks about workflows.
+//! Requests about workflows.
 
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};

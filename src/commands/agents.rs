@@ -1,4 +1,4 @@
-//! `callboard agents`: who can be put to work.
+//! `callboard agents`: installed agents.
 
 mod deploy;
 mod kinds;
@@ -30,11 +30,11 @@ pub(crate) struct AgentsArgs {
 enum AgentsCommand {
     /// List the agents that this key can see
     List(list::ListArgs),
-    /// Show one agent: its pack, its tools, what it goes without here
+    /// Show one agent: its pack, its tools, and capabilities that this host lacks
     Show(show::ShowArgs),
-    /// Compare the coding agents that can do the work: Claude Code, Codex and others
+    /// Compare the coding agents that can be used as models: Claude Code, Codex and others
     Kinds(kinds::KindsArgs),
-    /// Say which version serves: promote, try on some runs, pause, roll back
+    /// Change which version of an agent serves: promote, canary, pause, roll back
     Deploy(deploy::DeployArgs),
 }
 

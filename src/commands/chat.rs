@@ -1,4 +1,4 @@
-//! `callboard chat`: says something to whom it mentions, and shows what comes of it.
+//! `callboard chat`: gives a task to the member or agent that a text mentions, and follows its run.
 
 use clap::Args;
 
@@ -14,7 +14,7 @@ use crate::watch::{Heading, watch};
 The exit code is 1 when the run failed or was cancelled. Ctrl-C stops the watching, not
 the run. What the run asks is answered as with `callboard run --follow`.")]
 pub(crate) struct ChatArgs {
-    /// What to say; the name or id of a member or an agent after an @ says to whom
+    /// The task; mention the member or agent by @name or @id
     #[arg(value_name = "TEXT", required = true)]
     text: Vec<String>,
     /// Print JSON: one event per line

@@ -1,4 +1,4 @@
-//! `callboard completions`: the script that teaches a shell our commands.
+//! `callboard completions`: the completion script of a shell.
 
 use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::Shell;

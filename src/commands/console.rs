@@ -1,4 +1,4 @@
-//! `callboard console`: a link that opens the console in a browser, signed in as whoever holds the key; or, with `--url`,
+//! `callboard console`: a link that opens the console in a browser, signed in with the key; or, with `--url`,
 //! a console in this process that shows another host.
 
 mod remote;
@@ -29,9 +29,9 @@ const CONNECTIONS: usize = 64;
   xdg-open \"$(callboard console)\"
   callboard console --url https://callboard.example.com
 
-The link works once, for ten minutes. Whoever opens it may do in the browser what the
-key may do. With --url the console is served here until Ctrl-C and shows that host, also
-one that has no console of its own; without it, the link leads to the console of the host.")]
+The link works once, for ten minutes. It gives the browser the same rights as the
+key. With --url the console is served here until Ctrl-C and shows that host, also one that
+has no console of its own; without it, the link leads to the console of the host.")]
 pub(crate) struct ConsoleArgs {
     #[command(flatten)]
     connection: Connection,

@@ -45,7 +45,7 @@ const READING_TIME: Duration = Duration::from_millis(700);
 Needs no key, no network and no configuration: the model is scripted, whatever keys
 are set. The folder is removed at the end.")]
 pub(crate) struct DemoArgs {
-    /// Stop after the run instead of serving on
+    /// Stop after the run instead of keeping the host running
     #[arg(long)]
     once: bool,
     /// Address to listen on; port 0 picks a free one
@@ -125,7 +125,7 @@ async fn show(host: &Host, args: &DemoArgs) -> Result<Ending, CommandError> {
     Ok(ending)
 }
 
-/// A pack, a workflow from its agents, and somebody who owns it.
+/// A pack, a workflow from its agents, and a member that owns it.
 async fn set_up(client: &Client) -> Result<AgentRosterEntry, CommandError> {
     let archive = starter::archive()
         .map_err(|error| CommandError::failed(format!("the starter pack: {error}")))?;
@@ -184,16 +184,16 @@ async fn fire(client: &Client, member: &AgentRosterEntry) -> Result<(String, Run
     Ok((queue, run))
 }
 
-/// The same to every question, as if somebody read it first.
+/// The same answer to every question, after a pause for reading.
 async fn keep_answering(answers: mpsc::Sender<String>) -> Infallible {
     loop {
         tokio::time::sleep(READING_TIME).await;
-        // Fails only once nobody asks any more, and then this is dropped too.
+        // Fails only once no more questions come, and then this is dropped too.
         let _ = answers.send(ANSWER.to_owned()).await;
     }
 }
 
-/// How it ended, what came of it, and what it cost.
+/// How it ended, its result, and its cost.
 async fn sum_up(client: &Client, run: &RunId) -> Result<(), CommandError> {
     let (_, snapshot) = client.run(run.as_str()).await?;
     output::line("")?;

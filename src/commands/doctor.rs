@@ -1,4 +1,4 @@
-//! `callboard doctor`: looks at everything a host stands on, and says how to mend what is broken.
+//! `callboard doctor`: checks everything that a host needs, and says how to fix each problem.
 
 mod cli;
 mod host;
@@ -26,7 +26,7 @@ use crate::screen::output;
   callboard doctor
   callboard doctor --data /var/lib/callboard --url https://callboard.example.com --json
 
-Looks, and changes nothing. The exit code is 1 when a check failed.")]
+Changes nothing. The exit code is 1 when a check failed.")]
 pub(crate) struct DoctorArgs {
     /// Data folder of the host on this machine
     #[arg(
@@ -70,7 +70,7 @@ struct Check {
 #[serde(rename_all = "lowercase")]
 enum State {
     Ok,
-    /// It works, but somebody should know.
+    /// It works, but the operator should know.
     Warning,
     Failed,
     /// There was nothing to look at.

@@ -1,4 +1,4 @@
-//! `callboard heartbeats`: addresses that are looked at until they change.
+//! `callboard heartbeats`: addresses that are polled for changes.
 
 use clap::{Args, Subcommand};
 use comfy_table::{Cell, Color};
@@ -28,15 +28,15 @@ pub(crate) struct HeartbeatsArgs {
 
 #[derive(Debug, Subcommand)]
 enum HeartbeatsCommand {
-    /// List heartbeats with what the last look saw
+    /// List heartbeats with their last observation
     List(ListArgs),
-    /// Look at an address every so often, and run a workflow when it changes
+    /// Poll an address, and run a workflow when it changes
     Add(AddArgs),
-    /// Look no more for now
+    /// Pause a heartbeat
     Pause(PauseArgs),
-    /// Look again, from now on
+    /// Resume a heartbeat
     Resume(ResumeArgs),
-    /// Forget a heartbeat; its runs go on
+    /// Remove a heartbeat; its runs continue
     Remove(RemoveArgs),
 }
 
@@ -55,22 +55,22 @@ pub(crate) async fn run(args: HeartbeatsArgs, earlier: &Connection) -> Result<Ex
   callboard heartbeats add triage-desk --watch https://status.example.com --every 300
   callboard heartbeats add desk --watch https://status.example.com --every 60 --as host:sally-1f
 
-The first look only notes what is there. A later one that sees another status or another page
-starts one run. An interval below the host's shortest becomes the shortest.")]
+The first poll only stores the state. A later one that finds another status or another page
+starts one run. An interval below the host's minimum is raised to it.")]
 struct AddArgs {
     /// Id of the workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
-    /// Address to look at
+    /// Address to poll
     #[arg(long, value_name = "ADDRESS")]
     watch: String,
     /// How often, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     every: u64,
-    /// Member whose work it is, by its id or name
+    /// Member that the runs are for, by id or name
     #[arg(long = "as", value_name = "MEMBER")]
     roster: Option<String>,
-    /// Make it paused
+    /// Create it paused
     #[arg(long)]
     paused: bool,
     #[command(flatten)]
@@ -131,7 +131,7 @@ async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError
     let found = client.list(&Kind::HEARTBEAT, &[]).await?;
     let headers = ["id", "workflow", "every", "last", "changed", "address"];
     Listing::new("heartbeats", headers, "no heartbeats")
-        .remedy("`callboard heartbeats add` makes one")
+        .remedy("`callboard heartbeats add` creates one")
         .show(found, args.host.json, |line: Line| {
             [
                 Cell::new(&line.id),
@@ -174,7 +174,7 @@ struct PauseArgs {
 #[command(after_help = "Example:
   callboard heartbeats resume hb_0199f2c4
 
-What changed during the pause is seen by the next look.")]
+A change during the pause is found by the next poll.")]
 struct ResumeArgs {
     /// Id of the heartbeat
     #[arg(value_name = "HEARTBEAT_ID")]

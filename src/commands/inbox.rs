@@ -1,4 +1,4 @@
-//! `callboard inbox`: what runs ask of people.
+//! `callboard inbox`: open questions of runs.
 
 mod answer;
 mod list;
@@ -26,7 +26,7 @@ pub(crate) struct InboxArgs {
 enum InboxCommand {
     /// List open questions, longest waiting first
     List(list::ListArgs),
-    /// Answer one
+    /// Answer a question
     Answer(answer::AnswerArgs),
 }
 

@@ -1,4 +1,4 @@
-//! `callboard keys`: who may talk to the host.
+//! `callboard keys`: the API keys of a tenant.
 
 mod whoami;
 
@@ -33,17 +33,17 @@ pub(crate) struct KeysArgs {
 
 #[derive(Debug, Subcommand)]
 enum KeysCommand {
-    /// Make a key; its text is shown once
+    /// Create a key; it is shown once
     Create(CreateArgs),
-    /// List the keys of this tenant, without their texts
+    /// List the keys of this tenant, without their secret text
     List(ListArgs),
-    /// Show what the key that is set is, and what it may
+    /// Show the key that is in use: its id, tenant and scopes
     Whoami(whoami::WhoamiArgs),
-    /// Take a key back at once
+    /// Revoke a key at once
     Revoke(RevokeArgs),
     /// Replace a key by a new one with the same rights; the old one stops working at once
     Rotate(RotateArgs),
-    /// Sign links to interrupts with a new secret
+    /// Start signing links to interrupts with a new secret
     RotateLinks(RotateLinksArgs),
 }
 
@@ -78,7 +78,7 @@ struct CreateArgs {
     /// What the key is for
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// What the key may do; repeatable, and without any it may do what your own key may
+    /// Scope of the key; repeatable. Default: the scopes of your own key
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
     /// When it stops working, as in 2026-12-31T00:00:00Z; no later than your own key
@@ -121,7 +121,7 @@ struct Key {
 async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let found = args.host.client(earlier)?.list(&Kind::KEY, &[]).await?;
     Listing::new("keys", ["id", "name", "state", "scopes"], "no keys")
-        .remedy("`callboard keys create --name NAME` makes one")
+        .remedy("`callboard keys create --name NAME` creates one")
         .show(found, args.host.json, |key: Key| {
             let state = state(&key);
             let scopes = key.scopes.map_or_else(|| "all".to_owned(), |scopes| scopes.join(" "));
@@ -143,13 +143,14 @@ fn state(key: &Key) -> Cell {
   callboard keys revoke key_0199f2c4
   callboard keys revoke key_0199f2c4 --cascade
 
-What the key made goes on: keys, schedules, triggers, heartbeats, webhooks and members, its own and those of keys that
-it made. They are listed. With --cascade the keys are revoked, the webhooks removed and the rest paused.")]
+What the key created continues: keys, schedules, triggers, heartbeats, webhooks and members, its own
+and those of keys that it created. They are listed. With --cascade the keys are revoked, the
+webhooks removed and the rest paused.")]
 struct RevokeArgs {
     /// Id of the key
     #[arg(value_name = "KEY_ID")]
     id: String,
-    /// Stop what the key made, too
+    /// Also stop what the key created
     #[arg(long)]
     cascade: bool,
     #[command(flatten)]
@@ -164,7 +165,7 @@ async fn revoke(args: RevokeArgs, earlier: &Connection) -> Result<Exit, CommandE
     client.remove_with(&Kind::KEY, &args.id, query).await?;
     output::line(&format!("{} revoked", args.id))?;
     let mut is_any = false;
-    let verb = if args.cascade { "stopped" } else { "goes on" };
+    let verb = if args.cascade { "stopped" } else { "continues" };
     for (kind, ids) in made.get("goesOn").and_then(Value::as_object).into_iter().flatten() {
         for id in ids.as_array().into_iter().flatten().filter_map(Value::as_str) {
             is_any = true;
@@ -200,7 +201,7 @@ async fn rotate(args: RotateArgs, earlier: &Connection) -> Result<Exit, CommandE
 #[command(after_help = "Example:
   callboard keys rotate-links
 
-Links that are out keep working until they expire, half an hour at the longest. To end
+Existing links keep working until they expire, after half an hour at most. To end
 them at once, as after a leak, rotate twice.")]
 struct RotateLinksArgs {
     #[command(flatten)]

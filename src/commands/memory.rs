@@ -1,4 +1,4 @@
-//! `callboard memory`: what agents and workflows remember.
+//! `callboard memory`: memory of agents and workflows.
 
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
@@ -28,13 +28,13 @@ pub(crate) struct MemoryArgs {
 
 #[derive(Debug, Subcommand)]
 enum MemoryCommand {
-    /// List what is remembered, newest first
+    /// List entries, newest first
     List(ListArgs),
     /// Show one entry
     Get(GetArgs),
     /// Show every version of an entry, and who wrote it
     History(HistoryArgs),
-    /// Write an old version of an entry anew
+    /// Write an old version of an entry as the newest
     Restore(RestoreArgs),
     /// Erase an entry with all of its versions
     Forget(ForgetArgs),
@@ -126,7 +126,7 @@ impl Entry {
 #[command(after_help = "Example:
   callboard memory forget mem_q83vEjRW
 
-What is forgotten cannot be restored, and forks of old runs do not see it either.")]
+A forgotten entry cannot be restored, and forks of old runs do not see it either.")]
 struct ForgetArgs {
     /// Id of the entry
     #[arg(value_name = "ENTRY")]
@@ -200,13 +200,13 @@ struct ListArgs {
     /// Only entries with this tag
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
-    /// Only entries in which all of these words occur
+    /// Only entries that contain all of these words
     #[arg(long, value_name = "WORDS")]
     text: Option<String>,
     /// How many at most
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     limit: u32,
-    /// Where the last page ended
+    /// Cursor of the next page, as printed by the previous one
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
     #[command(flatten)]
@@ -250,10 +250,10 @@ struct RestoreArgs {
     /// Id of the entry
     #[arg(value_name = "ENTRY")]
     id: String,
-    /// The version whose content comes back
+    /// The version to restore
     #[arg(long, value_name = "N")]
     version: u64,
-    /// Refuse if another version than this is the current one
+    /// Refuse unless this is the current version
     #[arg(long, value_name = "N")]
     expected: Option<u64>,
     #[command(flatten)]

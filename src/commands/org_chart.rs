@@ -1,4 +1,4 @@
-//! `callboard org-chart`: who stands where.
+//! `callboard org-chart`: departments, roles and reporting lines of members.
 
 use std::io::Read as _;
 
@@ -21,7 +21,7 @@ use crate::screen::{output, words};
   callboard org-chart show --json > chart.json
   callboard org-chart put chart.json
 
-Where somebody stands allows nobody anything."
+The chart grants no permissions."
 )]
 pub(crate) struct OrgChartArgs {
     #[command(subcommand)]
@@ -32,7 +32,7 @@ pub(crate) struct OrgChartArgs {
 enum OrgChartCommand {
     /// Show departments, members and whom they report to
     Show(ShowArgs),
-    /// Draw the chart anew from a file
+    /// Replace the chart from a file
     Put(PutArgs),
 }
 
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: OrgChartArgs, earlier: &Connection) -> Result<Exit
   callboard org-chart show --json | sed 's/Sales/Field/' | callboard org-chart put -
 
 The file holds `departments` and `members`, or what `org-chart show --json` printed. A version in it
-must be the one that the host has: somebody else may have drawn meanwhile.")]
+must be the host's current one, so that a change by someone else is not overwritten.")]
 struct PutArgs {
     /// JSON file with the chart, or - for standard input
     #[arg(value_name = "FILE")]
@@ -118,8 +118,8 @@ fn print(found: &Value) -> Result<Exit, CommandError> {
         (words::plain(department), words::plain(role.map_or(&member.role_id, |it| &it.name)))
     };
     let headers = ["member", "department", "role", "reports to"];
-    Listing::new("members", headers, "nobody stands anywhere")
-        .remedy("`callboard org-chart put FILE` draws the chart")
+    Listing::new("members", headers, "the chart has no members")
+        .remedy("`callboard org-chart put FILE` creates one")
         .show(chart, false, |member: Placement| {
             let (department, role) = names(&member);
             let chief = member.reports_to.as_ref().map_or("-", |chief| chief.as_str());

@@ -35,19 +35,19 @@ pub(crate) struct PacksArgs {
 
 #[derive(Debug, Subcommand)]
 enum PacksCommand {
-    /// Begin a pack: one agent with a prompt and both schemas
+    /// Create a pack: one agent with a prompt and both schemas
     New(new::NewArgs),
-    /// Make an archive of a pack's folder, the same bytes on every machine
+    /// Create an archive of a pack's folder, reproducibly
     Pack(pack::PackArgs),
     /// Sign an archive with an Ed25519 key
     Sign(sign::SignArgs),
-    /// Check packs as a host would, and say what was checked
+    /// Run the checks of an installation, and print each of them
     Verify(verify::VerifyArgs),
     /// Install a pack on a host, for the tenant of the key
     Install(install::InstallArgs),
     /// List the packs that this key can see
     List(list::ListArgs),
-    /// Remove an installed version; runs that began with it go on
+    /// Remove an installed version; runs that started with it continue
     Remove(remove::RemoveArgs),
 }
 

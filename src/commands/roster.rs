@@ -27,8 +27,8 @@ use crate::screen::{output, words};
   callboard roster work add Sally \"The printer is on fire\"
   callboard roster pause host:sally-1a2b3c4d
 
-A member is a named instance of an installed agent: see `callboard agents list`. Its name will do
-where only one is called so."
+A member is a named instance of an installed agent: see `callboard agents list`. Its name
+can be used instead of its id, if it is unique."
 )]
 pub(crate) struct RosterArgs {
     #[command(subcommand)]
@@ -39,19 +39,19 @@ pub(crate) struct RosterArgs {
 enum RosterCommand {
     /// List the members that this key can see
     List(list::ListArgs),
-    /// Put an agent on the roster under a name
+    /// Hire an agent as a member with a name
     Hire(hire::HireArgs),
-    /// What a member owns, did, waits for and cost
+    /// Show a member: its workflows, runs, open questions and cost
     Show(show::ShowArgs),
-    /// Change a member: its name, its agent, what it owns
+    /// Change a member: its name, its agent, its workflows
     Update(update::UpdateArgs),
-    /// Let nothing fire a member's workflows
+    /// Pause a member: nothing starts its workflows
     Pause(pause::PauseArgs),
-    /// Let a paused member work again
+    /// Resume a paused member
     Resume(pause::PauseArgs),
-    /// Take a member off the roster; its runs go on
+    /// Dismiss a member; its runs continue
     Dismiss(dismiss::DismissArgs),
-    /// Run a workflow that a member owns, for it, now
+    /// Start a workflow of a member now, for that member
     Fire(fire::FireArgs),
     /// A member's queue of work: add, list, claim, done, back
     Work(work::WorkArgs),
@@ -74,7 +74,7 @@ pub(crate) async fn run(args: RosterArgs, earlier: &Connection) -> Result<Exit, 
 /// One member, with how to reach the host that has it.
 #[derive(Debug, Args)]
 struct Target {
-    /// Id of the member, or its name where only one is called so
+    /// Id of the member, or its name if it is unique
     #[arg(value_name = "MEMBER")]
     member: String,
     #[command(flatten)]

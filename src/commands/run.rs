@@ -22,8 +22,8 @@ use crate::watch::{Heading, announce, find_definition, is_agent, watch};
   callboard run nightly-report --as host:sally-1a2b3c4d
 
 With --follow the exit code is 1 when the run failed or was cancelled. Ctrl-C stops
-the watching, not the run. What the run asks is answered at the prompt; where standard
-input is no terminal, each question takes one line of it: accept, reject, the answer to
+watching, not the run. Questions of the run are answered at the prompt; if standard
+input is not a terminal, each question takes one line of it: accept, reject, the answer to
 a single question, or JSON.")]
 pub(crate) struct RunArgs {
     /// Id of the workflow, of the agent or of a standing member; an agent's has dots in it
@@ -41,7 +41,7 @@ pub(crate) struct RunArgs {
     /// Run option of `configurable`, its value as JSON; repeatable
     #[arg(long = "config", value_name = "KEY=JSON", value_parser = parse_option)]
     configurable: Vec<(String, Value)>,
-    /// Makes it safe to send the same request again: it answers with the first one's run
+    /// Makes the request safe to repeat: a repetition returns the first one's run
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     /// Watch the run until it ends

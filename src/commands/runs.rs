@@ -1,4 +1,4 @@
-//! `callboard runs`: what happened, the ways to intervene, and time travel.
+//! `callboard runs`: reading, controlling and forking runs.
 
 mod ancestry;
 mod bundle;
@@ -35,7 +35,7 @@ pub(crate) struct RunsArgs {
 enum RunsCommand {
     /// List runs, newest first
     List(list::ListArgs),
-    /// Show one run as it stands
+    /// Show one run
     Show(show::ShowArgs),
     /// Print a run's log, or follow it live
     Events(events::EventsArgs),
@@ -49,11 +49,11 @@ enum RunsCommand {
     Cancel(cancel::CancelArgs),
     /// Pause a run
     Pause(pause::PauseArgs),
-    /// Let a paused run go on
+    /// Resume a paused run
     Resume(resume::ResumeArgs),
     /// Write into a channel of a run from outside
     Signal(signal::SignalArgs),
-    /// Replay a run from an event, or branch off there
+    /// Replay a run, or branch from one of its events
     Fork(fork::ForkArgs),
     /// Show which runs started a run
     Ancestry(ancestry::AncestryArgs),

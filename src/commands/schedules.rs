@@ -1,4 +1,4 @@
-//! `callboard schedules`: when workflows run by themselves.
+//! `callboard schedules`: schedules of workflows.
 
 use clap::{ArgGroup, Args, Subcommand};
 use comfy_table::{Cell, Color};
@@ -29,19 +29,19 @@ pub(crate) struct SchedulesArgs {
 
 #[derive(Debug, Subcommand)]
 enum SchedulesCommand {
-    /// List schedules with what they did last and when they fire next
+    /// List schedules with their last and next fire
     List(ListArgs),
-    /// Run a workflow by a cron pattern, or once at a time
+    /// Run a workflow by a cron pattern, or once at a set time
     Add(AddArgs),
-    /// Forget a schedule; its runs go on
+    /// Remove a schedule; its runs continue
     Remove(RemoveArgs),
     /// Show when a schedule fires next
     Next(NextArgs),
-    /// Keep a schedule from firing
+    /// Pause a schedule
     Pause(PauseArgs),
-    /// Let a paused schedule fire again, from its next time on
+    /// Resume a paused schedule, from its next time on
     Resume(ResumeArgs),
-    /// Start a run of a schedule beside its own times
+    /// Start a run of a schedule now, in addition to its own times
     RunNow(RunNowArgs),
 }
 
@@ -81,19 +81,19 @@ struct AddArgs {
     /// Run once, at this time
     #[arg(long, value_name = "TIME", value_parser = words::parse_time)]
     at: Option<Timestamp>,
-    /// Member whose work it is, by its id or name
+    /// Member that the runs are for, by id or name
     #[arg(long = "as", value_name = "MEMBER")]
     roster: Option<String>,
     /// Inputs of each run: a JSON object, @FILE, or @- for standard input
     #[arg(long, value_name = "JSON|@FILE")]
     input: Option<String>,
-    /// While the last run goes on: skip, allow, queue or cancel [default: skip]
+    /// While the previous run is active: skip, allow, queue or cancel [default: skip]
     #[arg(long, value_name = "POLICY", value_parser = ["skip", "allow", "queue", "cancel"])]
     overlap: Option<String>,
-    /// Times for which no host was there: skip, fire-once or fire-all [default: fire-once]
+    /// Times missed while no host was running: skip, fire-once or fire-all [default: fire-once]
     #[arg(long, value_name = "POLICY", value_parser = ["skip", "fire-once", "fire-all"])]
     missed: Option<String>,
-    /// Make it paused
+    /// Create it paused
     #[arg(long)]
     paused: bool,
     #[command(flatten)]
@@ -175,7 +175,7 @@ async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError
     let query = given([("limit", limit), ("workflowId", args.workflow), ("rosterId", member)]);
     let found = client.list_all(&Kind::SCHEDULE, "schedules", &query).await?;
     Listing::new("schedules", ["id", "workflow", "next", "last", "when"], "no schedules")
-        .remedy("`callboard schedules add` makes one")
+        .remedy("`callboard schedules add` creates one")
         .show(found, args.host.json, |line: Line| {
             [
                 Cell::new(&line.id),
@@ -252,7 +252,7 @@ struct PauseArgs {
 #[command(after_help = "Example:
   callboard schedules resume sched_0199f2c4
 
-What came due during the pause is not caught up with.")]
+Times that were due during the pause are not caught up.")]
 struct ResumeArgs {
     /// Id of the schedule
     #[arg(value_name = "SCHEDULE_ID")]

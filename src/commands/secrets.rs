@@ -1,4 +1,4 @@
-//! `callboard secrets`: what runs may use and nobody gets to see.
+//! `callboard secrets`: values that runs may use and that are never shown.
 
 use std::io::{self, Read};
 
@@ -27,8 +27,8 @@ use crate::watch::prompt;
   callboard secrets list
   callboard secrets remove openai
 
-All of them need a key with the scope admin. Values are sealed on the host's disk, go to the
-calls of this tenant's runs, and never come back."
+All of them need a key with the scope admin. Values are encrypted on the host's disk, used by the
+calls of this tenant's runs, and never returned."
 )]
 pub(crate) struct SecretsArgs {
     #[command(subcommand)]
@@ -41,7 +41,7 @@ enum SecretsCommand {
     Set(SetArgs),
     /// List the secrets of this tenant, without their values
     List(ListArgs),
-    /// Forget a secret
+    /// Remove a secret
     Remove(RemoveArgs),
 }
 
@@ -108,8 +108,8 @@ async fn remove(args: RemoveArgs, earlier: &Connection) -> Result<Exit, CommandE
   pass show openai | callboard secrets set openai --json
   callboard secrets set crm --audience api.crm.example
 
-The value is asked for without showing it, or read from standard input, where one line break
-at its end does not belong to it. Other processes can see arguments, so it is none.")]
+The value is prompted for without echo, or read from standard input, where one line break
+at the end is dropped. It is not an argument, because other processes can see arguments.")]
 struct SetArgs {
     /// Name that runs refer to it by: letters, digits, dots, dashes, underscores
     #[arg(value_name = "NAME")]
@@ -117,7 +117,7 @@ struct SetArgs {
     /// Host that tools of agents may send it to; may be repeated
     #[arg(long = "audience", value_name = "HOST")]
     audiences: Vec<String>,
-    /// When it ends for them, such as 2027-01-31T00:00:00Z
+    /// When tools may no longer send it, as in 2027-01-31T00:00:00Z
     #[arg(long, value_name = "TIME", requires = "audiences")]
     expires_at: Option<String>,
     #[command(flatten)]
@@ -131,7 +131,7 @@ async fn set(args: SetArgs, earlier: &Connection) -> Result<Exit, CommandError> 
     let stored = client.put_secret(&args.name, &value, &bounds).await?;
     if !value.is_redactable() {
         output::note(
-            "it has fewer than 8 characters: too short to be blotted out where a run repeats it",
+            "it has fewer than 8 characters: too short to be redacted from the events of runs",
         );
     }
     if args.host.json {
@@ -158,7 +158,7 @@ fn read(name: &str) -> Result<SecretText, CommandError> {
     let line = line.strip_suffix('\r').unwrap_or(line);
     if line.is_empty() {
         return Err(CommandError::usage("there is no value on standard input")
-            .hint(format!("type it at the prompt of `callboard secrets set {name}`, or send it in: … | callboard secrets set {name}")));
+            .hint(format!("type it at the prompt of `callboard secrets set {name}`, or pipe it in: … | callboard secrets set {name}")));
     }
     Ok(SecretText::new(line.to_owned()))
 }

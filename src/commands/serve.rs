@@ -1,4 +1,4 @@
-//! `callboard serve`: runs the host until somebody tells it to stop.
+//! `callboard serve`: runs the host until it is asked to stop.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,9 +24,9 @@ const DEFAULT_HEARTBEAT_MS: u64 = 10_000;
   callboard serve --listen 0.0.0.0:8787 --data /var/lib/callboard --workflows ./workflows
   callboard serve --api-key \"$KEY=acme+runs:create+runs:read\"
 
-The first start without a key makes one and prints it, once, on standard error.
+The first start without a key creates one and prints it, once, on standard error.
 SIGTERM and Ctrl-C let the current steps finish (10 s) and end with exit code 0;
-whatever is still running goes on at the next start.")]
+runs that are still active continue at the next start.")]
 pub(crate) struct ServeArgs {
     /// Address to listen on; port 0 picks a free one
     #[arg(
@@ -37,7 +37,7 @@ pub(crate) struct ServeArgs {
         default_value = "127.0.0.1:8787"
     )]
     listen: String,
-    /// Name that clients reach this host by, beside localhost and addresses; repeatable [env: CALLBOARD_HOSTS,
+    /// Name that clients may send in Host, in addition to localhost and addresses; repeatable [env: CALLBOARD_HOSTS,
     /// separated by ','] [default: any name, or none where it listens on a loopback address]
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
@@ -66,13 +66,13 @@ pub(crate) struct ServeArgs {
     /// Static key; repeatable. No scope means all of them [env: CALLBOARD_API_KEYS, separated by ',']
     #[arg(long = "api-key", value_name = "KEY[=TENANT[/WORKSPACE][+SCOPE…]]")]
     api_keys: Vec<ApiKey>,
-    /// Mount the conformance-only nodes and doors, and treat every key as a test key
+    /// Mount the nodes and endpoints of the conformance suite, and treat every key as a test key
     #[arg(long, env = "CALLBOARD_TEST_SEAMS", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
     test_seams: bool,
     /// Let webhooks, tools and registries of packs reach loopback and private addresses, also without TLS
     #[arg(long, env = "CALLBOARD_ALLOW_PRIVATE_EGRESS", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
     allow_private_egress: bool,
-    /// How long a claim on a run lasts without a heartbeat, in milliseconds
+    /// How long a claim on a run lasts without renewal, in milliseconds
     #[arg(long, value_name = "MS", env = "CALLBOARD_LEASE_MS", hide_env_values = true, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     lease: u64,
     /// How often claims are renewed, in milliseconds; at most half the lease [default: 10000, or a
@@ -115,7 +115,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, CommandError> {
     }
     if settings.reach == Reach::Anywhere {
         tracing::warn!(
-            "private egress is on: whoever may register a webhook or name a tool can have this host call addresses of its own network"
+            "private egress is on: anyone who may register a webhook or name a tool can make this host call private addresses"
         );
     }
     let mut stop = Stop::listen(OnHangup::GoOn)?;
@@ -138,7 +138,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
-/// Only the scheme is said: the rest of an address may hold a password.
+/// Only the scheme is shown: the rest of a URL may contain a password.
 pub(crate) fn only_embedded(url: &str) -> CommandError {
     let scheme = url.split(':').next().unwrap_or_default();
     CommandError::usage(format!("--database-url {scheme}:… is not supported: this version runs on the embedded database"))

@@ -1,4 +1,4 @@
-//! `callboard triggers`: what starts workflows from outside.
+//! `callboard triggers`: trigger subscriptions, by which other systems start workflows.
 
 use clap::{Args, Subcommand};
 use comfy_table::{Cell, Color};
@@ -32,19 +32,19 @@ enum TriggersCommand {
     List(ListArgs),
     /// Let webhooks, a queue, forms or mail start a workflow
     Add(AddArgs),
-    /// Show one subscription: what it starts, and where things come in
+    /// Show one subscription: its workflow, its address, its input mapping
     Show(ShowArgs),
     /// Remove a subscription; the runs that it started stay
     Remove(RemoveArgs),
-    /// Keep a subscription from taking anything
+    /// Pause a subscription: it refuses deliveries
     Pause(PauseArgs),
-    /// Let a paused subscription take things again
+    /// Resume a paused subscription
     Resume(ResumeArgs),
-    /// Put something into a queue
+    /// Deliver a message to a queue subscription
     Deliver(DeliverArgs),
-    /// Show what could not become a run
+    /// List deliveries that could not start a run
     DeadLetters(DeadLettersArgs),
-    /// Start a run of what was given up
+    /// Start a run of a dead letter
     Replay(ReplayArgs),
 }
 
@@ -68,21 +68,21 @@ pub(crate) async fn run(args: TriggersArgs, earlier: &Connection) -> Result<Exit
   callboard triggers add orders --source queue --as host:sally-1a2b3c4d --max-attempts 3
   callboard triggers add desk --source form --map message=form.fields.message
 
-A webhook's secret is shown once: posts are signed with it after Standard Webhooks.")]
+A webhook's secret is shown once: posts are signed with it as in Standard Webhooks.")]
 struct AddArgs {
     /// Id of the workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
-    /// Where things come from: webhook, queue, form or email
+    /// Source of deliveries: webhook, queue, form or email
     #[arg(long, value_name = "SOURCE", value_parser = ["webhook", "queue", "form", "email"])]
     source: String,
-    /// Member whose work it is, by its id or name
+    /// Member that the runs are for, by id or name
     #[arg(long = "as", value_name = "MEMBER")]
     roster: Option<String>,
-    /// Input of the workflow, and where in what comes in its value stands
+    /// Input of the workflow, and the path of its value in the delivery
     #[arg(long = "map", value_name = "INPUT=PATH")]
     mappings: Vec<String>,
-    /// How often a delivery is tried before it is given up
+    /// How often a delivery is tried before it becomes a dead letter
     #[arg(long, value_name = "N")]
     max_attempts: Option<u32>,
     #[command(flatten)]
@@ -141,7 +141,7 @@ struct DeadLettersArgs {
     /// How many at most
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
-    /// Where the last page ended
+    /// Cursor of the next page, as printed by the previous one
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
     #[command(flatten)]
@@ -172,15 +172,15 @@ async fn dead_letters(args: DeadLettersArgs, earlier: &Connection) -> Result<Exi
 #[command(after_help = "Example:
   callboard triggers deliver tsub_0199f2c4 --id order-17 --payload '{\"n\": 17}'
 
-The same id again starts nothing and answers with the first run.")]
+A repeated id starts nothing and returns the first run.")]
 struct DeliverArgs {
     /// Id of the subscription
     #[arg(value_name = "SUBSCRIPTION_ID")]
     id: String,
-    /// Your own name for the thing
+    /// Your own id of the message, for deduplication
     #[arg(long = "id", value_name = "ID")]
     thing: String,
-    /// The thing, as JSON
+    /// The message, as JSON
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
     #[command(flatten)]
@@ -213,7 +213,7 @@ async fn deliver(args: DeliverArgs, earlier: &Connection) -> Result<Exit, Comman
     if outcome == "dead-lettered" {
         let id = &args.id;
         output::hint(&format!(
-            "`callboard triggers replay {id} DELIVERY` starts a run of it once its workflow takes it; `callboard triggers dead-letters {id}` names it"
+            "`callboard triggers replay {id} DELIVERY` starts a run of it once its workflow accepts it; `callboard triggers dead-letters {id}` names it"
         ));
         return Ok(Exit::Failed);
     }
@@ -245,7 +245,7 @@ async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError
         ["id", "source", "state", "workflow", "for"],
         "no trigger subscriptions",
     )
-    .remedy("`callboard triggers add` makes one")
+    .remedy("`callboard triggers add` creates one")
     .show(found, args.host.json, |line: Line| {
         let state = Cell::new(&line.state);
         let state = match line.state.as_str() {
@@ -267,7 +267,7 @@ async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError
 #[command(after_help = "Example:
   callboard triggers remove tsub_0199f2c4
 
-Its address, its secret and its dead letters go too. The runs that it started stay.")]
+Its address, its secret and its dead letters are removed too. The runs that it started stay.")]
 struct RemoveArgs {
     /// Id of the subscription
     #[arg(value_name = "SUBSCRIPTION_ID")]

@@ -1,4 +1,4 @@
-//! `callboard workflows`: the definitions that runs are made of.
+//! `callboard workflows`: workflow definitions.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ enum WorkflowsCommand {
     Show(ShowArgs),
     /// Register definitions, or replace them
     Apply(ApplyArgs),
-    /// Remove a definition; runs that began with it go on
+    /// Remove a definition; runs that started with it continue
     Remove(RemoveArgs),
     /// Check definition files without a host
     Validate(ValidateArgs),
@@ -105,7 +105,7 @@ async fn apply(args: ApplyArgs, earlier: &Connection) -> Result<Exit, CommandErr
     for file in &args.files.files {
         let found = check(file).map_err(|error| {
             CommandError::failed(complaint(file, &error))
-                .hint("nothing was registered; mend the file and try again")
+                .hint("nothing was registered; fix the file and try again")
         })?;
         checked.push((file, found));
     }
@@ -164,8 +164,8 @@ async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError
 #[command(after_help = "Example:
   callboard workflows remove nightly-report
 
-Runs that began with it go on and can be forked. What would start it later fails: its schedules,
-triggers and heartbeats stay. A definition that the host loaded from a folder is not removed so.")]
+Runs that started with it continue and can be forked. Its schedules, triggers and heartbeats stay
+and fail when they fire. A definition that the host loaded from a folder cannot be removed.")]
 struct RemoveArgs {
     /// Id of the workflow
     #[arg(value_name = "WORKFLOW")]

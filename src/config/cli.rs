@@ -21,7 +21,7 @@ const AGENTS: &str = "agents";
 /// A day: nothing that prints nothing for longer is waited for.
 const LONGEST_IDLE_MS: u64 = 86_400_000;
 
-/// Moves `[cli.NAME]` to `[cli.agents.NAME]`: names that anybody may choose cannot stand among keys that are known.
+/// Moves `[cli.NAME]` to `[cli.agents.NAME]`: free names cannot be mixed with known keys.
 /// A key which is neither is refused here, since only here both are known.
 pub(super) fn gather_agents(file: &mut DeTable<'_>) -> Result<(), Fault> {
     let Some(DeValue::Table(cli)) = file.get_mut("cli").map(Spanned::get_mut) else {
@@ -121,7 +121,7 @@ impl Named for CliAgentSettings {
         let known: &[&str] = match CODING_KINDS.iter().find(|kind| kind.name == name) {
             // An agent of the operator's own has no program that is known already.
             None => &["acp", "sessions"],
-            // One that can ask may be told to.
+            // One that can ask for permission may be configured to.
             Some(kind) if kind.can_ask() => &["program", "model", "approvals"],
             Some(_) => &["program", "model"],
         };
@@ -164,7 +164,7 @@ fn below_home<'de, D: Deserializer<'de>>(
     })
 }
 
-/// What can stand behind `cli/`, and in an allowlist.
+/// What can follow `cli/`, and be in an allowlist.
 fn is_name(name: &str) -> bool {
     let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_fine)

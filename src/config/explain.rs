@@ -132,7 +132,7 @@ impl<'v, 'd> Found<'v, 'd> {
     }
 }
 
-/// The key, or what stands behind it, that has this place in the file.
+/// The key, or its value, at this position in the file.
 fn find<'v, 'd>(table: &'v DeTable<'d>, span: &Range<usize>, path: &str) -> Option<Found<'v, 'd>> {
     table.iter().find_map(|(key, value)| {
         let path = join(path, key.get_ref());

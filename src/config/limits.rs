@@ -1,4 +1,4 @@
-//! `[limits]`: what the host stops at.
+//! `[limits]`: limits of the host.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! `[mcp.servers.NAME]`: whose tools agents may be given beside the built-in ones.
+//! `[mcp.servers.NAME]`: MCP servers, whose tools agents may use in addition to the built-in ones.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

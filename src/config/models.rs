@@ -1,4 +1,4 @@
-//! `[models]`: what a manifest's model class means here.
+//! `[models]`: which model each model class stands for.
 
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -19,7 +19,7 @@ use crate::exit::CommandError;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Models {
     default: Option<Spanned<Model>>,
-    /// Who is asked when a model is in trouble, where its class does not say.
+    /// The models to fall back to, where a class has no list of its own.
     #[serde(deserialize_with = "listed")]
     fallback: Listed,
     #[serde(deserialize_with = "listed")]
@@ -88,7 +88,7 @@ impl Models {
         self.default.iter().chain(self.fallback.iter()).chain(classes)
     }
 
-    /// In a list, whoever comes later must be able to go on with what the earlier ones have begun.
+    /// In a list, a later model must be able to continue what the earlier ones have begun.
     fn check_lists(&self) -> Result<(), Fault> {
         let classes = ModelTable::CLASSES.map(|class| self.of(class));
         let lists = classes.into_iter().filter(|models| models.len() > 1).chain([&self.fallback]);
@@ -197,7 +197,7 @@ impl Config {
         }))
     }
 
-    /// What is wrong with a model that names a coding agent which nobody knows, and what to do.
+    /// What is wrong with a model that names an unknown coding agent, and what to do.
     pub(super) fn unknown_agent(&self, model: &ModelRef) -> Option<(String, String)> {
         let own = self.cli.agents.iter().filter(|(_, agent)| agent.acp.is_some());
         let known = CODING_KINDS.iter().map(|kind| kind.name);

@@ -1,4 +1,4 @@
-//! `[packs]`: what an operator decides about packs.
+//! `[packs]`: degraded capabilities, registries and trusted keys of packs.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! `[providers]`: who is asked, where, and with which key.
+//! `[providers]`: model providers, their URLs and keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,8 +55,8 @@ pub(crate) struct Provider {
 }
 
 impl Config {
-    /// Every provider that can be asked, with the environment over the file. A key may also stand in a file, which
-    /// the variable with `_FILE` behind its name names.
+    /// Every configured provider, with the environment over the file. A key may also be in a file, which
+    /// the variable with `_FILE` after its name gives.
     pub(crate) fn provider_settings(
         &self,
         variable: impl Fn(&str) -> Option<String>,

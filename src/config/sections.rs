@@ -27,7 +27,7 @@ pub(crate) struct Agents {
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Live {
-    /// Where somebody named a model, be it the scripted one.
+    /// Where a model is named, be it the scripted one.
     #[default]
     Auto,
     On,
@@ -161,7 +161,7 @@ fn floor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Confidence, D::Er
 }
 
 const DAY: u64 = 86_400;
-/// A hundred years: whoever means for ever leaves the section out.
+/// A hundred years: to keep runs for ever, leave the section out.
 const MOST_DAYS: u64 = 36_500;
 
 /// How long ended runs are kept.
@@ -182,19 +182,17 @@ impl Retention {
 
 fn days<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let least = Sweeper::SHORTEST.as_secs() / DAY;
-    let wanted = format!(
-        "{least} to {MOST_DAYS}\nleave it out to keep runs until somebody removes the data folder"
-    );
+    let wanted = format!("{least} to {MOST_DAYS}\nleave it out to keep runs for ever");
     checked(deserializer, &wanted, |days: i128| {
         let days = u64::try_from(days).ok().filter(|it| (least..=MOST_DAYS).contains(it))?;
         Some(Some(Duration::from_secs(days * DAY)))
     })
 }
 
-/// A year: a browser that is signed in for longer is one that nobody remembers.
+/// A year: a longer session is a forgotten one.
 const MOST_MINUTES: u64 = 525_600;
 
-/// How long somebody stays signed in at the console.
+/// How long a session at the console lasts.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Console {
@@ -238,7 +236,7 @@ impl Roster {
     ) -> Result<Option<AgentsCapability>, CommandError> {
         let Some(mut agents) = agents else { return Ok(None) };
         agents.roster = agents.roster.filter(|_| self.enabled);
-        // Nobody can be placed where nobody can be hired.
+        // Without a roster there is no org chart.
         agents.org_chart = agents.org_chart.filter(|_| self.enabled);
         if let Some(roster) = &mut agents.roster {
             roster.install_scope = self.install_scope;
@@ -269,7 +267,7 @@ fn user<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<User>, D::E
     let name = String::deserialize(deserializer)?;
     let user = User::named(&name).ok_or_else(|| {
         D::Error::custom(format!(
-            "names {name:?}, whom this machine does not know\nname one of /etc/passwd, such as nobody"
+            "names {name:?}, which is not a user of this machine\nname one of /etc/passwd, such as nobody"
         ))
     })?;
     Ok(Some(user))

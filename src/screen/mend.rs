@@ -1,4 +1,4 @@
-//! What to do about a run that failed, where the code of its failure says so.
+//! What to do about a run that failed, by the code of its failure.
 
 /// Short enough for one line below the failure, which has said what is wrong.
 pub(crate) fn mend(code: &str) -> Option<&'static str> {
@@ -11,7 +11,7 @@ pub(crate) fn mend(code: &str) -> Option<&'static str> {
             "set the provider's key, as in ANTHROPIC_API_KEY, where the host is started"
         }
         "credential_not_found" => {
-            "`callboard secrets set NAME` keeps one; `callboard secrets list` shows the others"
+            "`callboard secrets set NAME` stores one; `callboard secrets list` shows the others"
         }
         "no_model_available" => {
             "see that CALLBOARD_MODEL, [models] or ai.model is right; `callboard doctor` asks the \

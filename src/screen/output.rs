@@ -1,4 +1,4 @@
-//! Everything that this program prints goes through here: colours where they are welcome, JSON for machines.
+//! Everything that this program prints goes through here: colours where they are supported, JSON for machines.
 //!
 //! Text is always styled; the streams strip it where a terminal, `NO_COLOR` or `CLICOLOR` says so.
 
@@ -47,7 +47,7 @@ pub(crate) fn json_line<T: Serialize>(value: &T) -> Result<(), CommandError> {
     line(&words::compact(value))
 }
 
-/// Says something beside the result, on standard error. Nobody is left to tell if that fails.
+/// Prints something beside the result, on standard error. A failure of that cannot be reported.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }

@@ -10,7 +10,7 @@ use crate::screen::output;
 
 /// Fast enough to look alive, slow enough to cost nothing.
 const TICK: Duration = Duration::from_millis(100);
-/// Small enough that a bar moves, large enough that nobody waits for it.
+/// Small enough that a bar moves, large enough not to slow the transfer down.
 const CHUNK: usize = 64 << 10;
 
 /// Bytes on their way, of so many as are known to come.

@@ -107,7 +107,7 @@ pub(crate) fn dollars(usd: f64) -> String {
     if usd <= 0.0 || !usd.is_finite() {
         return "$0.00".to_owned();
     }
-    // Beyond a millionth of a millionth nobody pays.
+    // Smaller amounts than this are not paid.
     let places = (2.0 - usd.log10().floor()).clamp(2.0, 12.0) as usize;
     let text = format!("{usd:.places$}");
     let (whole, cents) = text.split_once('.').unwrap_or((&text, "00"));

@@ -20,7 +20,7 @@ use crate::watch::question::Question;
 
 /// Lines read ahead. Nobody waits for a second answer before the first was sent.
 const LINES_AHEAD: usize = 1;
-/// A host that is busy says so for about a second.
+/// A busy host answers so for about a second.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Who answers.
@@ -119,7 +119,7 @@ pub(crate) struct Answering<I> {
     pause: Duration,
     /// Something was asked or settled while something else was under way.
     look_again: bool,
-    /// Questions that nobody here answers.
+    /// Questions that are not answered here.
     aside: BTreeSet<String>,
     /// An answer that the host was too busy to take. It is sent again if the same question is still open, since a
     /// node may ask the next one.
@@ -279,7 +279,7 @@ impl<I: Inbox> Answering<I> {
         }
     }
 
-    /// Cancel-safe: a line that nobody took is kept.
+    /// Cancel-safe: a line that was not taken is kept.
     async fn take_line(&mut self, question: Question) -> Option<Turn> {
         let Answers::Lines(lines) = &mut self.answers else { return None };
         let Some(line) = lines.get_or_insert_with(read_lines).recv().await else {

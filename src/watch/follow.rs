@@ -19,9 +19,9 @@ use crate::watch::timeline::Timeline;
 
 /// The margin in front of streamed text, as wide as the column of times.
 const MARGIN: &str = "         ";
-/// A node that ends sooner than this is told in one line, its end; a slower one gets a line for its start too.
+/// A node that ends sooner than this is shown in one line, its end; a slower one gets a line for its start too.
 const HOLD_BACK: Duration = Duration::from_millis(500);
-/// Bookkeeping of the run that a reader of its story can do without; `runs events` shows it.
+/// Bookkeeping of the run that most readers do not need; `runs events` shows it.
 const BOOKKEEPING: [&str; 2] = ["variable.changed", "version.pinned"];
 /// Events after which other questions may be open than before.
 const CHANGES_QUESTIONS: [&str; 6] = [
@@ -34,10 +34,10 @@ const CHANGES_QUESTIONS: [&str; 6] = [
     "node.cancelled",
 ];
 
-/// For whom the events are shown.
+/// The audience of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// The story: transitions, writes to channels, streamed text.
+    /// For people: transitions, writes to channels, streamed text.
     People,
     /// Every event that the mode sends, as a line.
     Experts,
@@ -65,7 +65,7 @@ pub(crate) async fn follow(
     definition: Option<&str>,
     answers: Answers,
 ) -> Result<Ending, CommandError> {
-    // Listened for before the first line is shown: whoever sees it may already press Ctrl-C.
+    // Registered before the first line is shown: a reader of it may already press Ctrl-C.
     let mut leave = signal(SignalKind::interrupt())
         .map_err(|error| CommandError::failed(format!("cannot listen for signals: {error}")))?;
     let mut stream = EventStream::open(client, run, mode).await?;
@@ -105,7 +105,7 @@ pub(crate) async fn follow(
         }
     }
     screen.close()?;
-    // Whoever may watch a run may read it; a host that went away meanwhile has told the end already.
+    // A key that may watch a run may read it; a host that went away meanwhile has already sent the end.
     let read = client.run(run.as_str()).await.map(|(_, snapshot)| snapshot);
     if let Ok(run) = &read {
         screen.show_cost(run)?;
@@ -204,7 +204,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Shows what came while a form was on the terminal.
+    /// Shows the events that came while a form was on the terminal.
     fn show_kept(&mut self) -> Result<(), CommandError> {
         for frame in self.kept.take().unwrap_or_default() {
             self.show_frame(&frame)?;
@@ -283,7 +283,7 @@ impl Screen {
         self.print(&format!("{MARGIN}{}", text.replace('\n', &format!("\n{MARGIN}"))))
     }
 
-    /// What the whole run came to, below its last line.
+    /// The totals of the run, below its last line.
     fn show_cost(&mut self, run: &RunSnapshot) -> Result<(), CommandError> {
         let Some(metrics) = &run.metrics else { return Ok(()) };
         if self.audience == Audience::Machines {
@@ -304,7 +304,7 @@ impl Screen {
         self.print(&format!("{MARGIN}· {status:<22} {}", words::preview(&variables)))
     }
 
-    /// Text as it arrives, on a line that stays open until somebody else has something to say.
+    /// Text as it arrives, on a line that stays open until another event is shown.
     fn speak(&mut self, chunk: &OutputChunk) -> Result<(), CommandError> {
         let bar = "│".blue().to_string();
         self.held_back.retain(|(node, _)| node.as_ref() != Some(&chunk.node_id));

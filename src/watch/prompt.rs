@@ -27,7 +27,7 @@ pub(crate) fn ask_secret(label: &str) -> io::Result<String> {
     asked.map_err(|dialoguer::Error::IO(error)| error)
 }
 
-/// Draws the cursor again after a form that nobody finished.
+/// Shows the cursor again after a form that was not finished.
 pub(crate) fn tidy_up() {
     // A terminal that is gone needs no cursor.
     let _gone = Term::stderr().show_cursor();

@@ -1,4 +1,4 @@
-//! What a run asks, and how a line of text answers it.
+//! A run's question, and how a line of text answers it.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -35,8 +35,8 @@ impl Question {
         self.data["actions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    /// Whether an action can be taken here. The host tells of an approval's; to a decision that somebody was unsure
-    /// of anything else would be the result, which a mistyped word rarely is.
+    /// Whether an action is possible here. The host lists those of an approval; to a decision of low confidence
+    /// any other value would be the result, which a mistyped word rarely is meant to be.
     pub(crate) fn takes(&self, answer: &Value) -> Result<(), String> {
         let (action, has_more) =
             (&answer["action"], answer.as_object().is_some_and(|it| it.len() > 1));
@@ -52,7 +52,7 @@ impl Question {
         }
     }
 
-    /// What somebody wants to do and asks about; an answer may put something else in its place.
+    /// The proposal that is asked about; an answer may replace it.
     pub(crate) fn proposal(&self) -> Option<&Value> {
         let artifact = self.data.get("artifactData");
         match self.kind {

@@ -1,4 +1,4 @@
-//! A run's live events as one sequence, however often the connection breaks under it.
+//! A run's live events as one sequence, across any number of reconnects.
 
 use std::time::Duration;
 
@@ -114,7 +114,7 @@ impl<'c> EventStream<'c> {
         }
     }
 
-    /// A stream that ends without a word has nothing left to say, if the run says so too.
+    /// A stream that ends without a terminal event is complete only if the run has ended too.
     async fn is_over(&self) -> bool {
         self.client
             .run(self.run.as_str())
@@ -138,7 +138,7 @@ impl<'c> EventStream<'c> {
                 Ok((self.tries == 1).then_some(Heard::Lost))
             }
             Err(error) => Err(error.hint(format!(
-                "the run may well go on: `callboard runs events {} --follow` comes back to it",
+                "the run may still be active: `callboard runs events {} --follow` follows it again",
                 self.run
             ))),
         }

@@ -1,4 +1,4 @@
-//! Events as lines for people: when, what, where, and what came of it.
+//! Events as lines for people: when, what, where, and the outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -45,7 +45,7 @@ const ANSWERED: Mark = Mark("»", AnsiColors::Green);
 const ASKED: Mark = Mark("?", AnsiColors::Yellow);
 const OTHER: Mark = Mark("·", AnsiColors::BrightBlack);
 
-/// One event, told.
+/// One event as a line.
 struct Told {
     mark: Mark,
     subject: String,
@@ -125,7 +125,7 @@ impl Timeline {
             .or_else(|| self.tell_state(event))
     }
 
-    /// What a node asked, and what it was told.
+    /// A node's question and its answer.
     fn tell_question(&self, event: &Event) -> Option<Told> {
         let name = self.name(event.node_id()?);
         match event {
@@ -136,7 +136,7 @@ impl Timeline {
             Event::Vote(vote) => told(ASKED, name, format!("{} {}", vote.action, by(&vote.voter))),
             Event::Ask(ask) => told(ASKED, name, format!("asked back: {}", ask.question)),
             Event::ApprovalReceived(received) if received.action == "timeout" => {
-                told(BROKEN, name, "nobody decided in time")
+                told(BROKEN, name, "no decision in time")
             }
             Event::ApprovalReceived(received) => {
                 let who = received.decided_by.as_deref().map(by).unwrap_or_default();
@@ -153,7 +153,7 @@ impl Timeline {
                 if resolved.kind != InterruptKind::Approval && resolved.kind.is_asked() =>
             {
                 if resolved.reason.as_deref() == Some("timeout") {
-                    return told(BROKEN, name, "nobody answered in time");
+                    return told(BROKEN, name, "no answer in time");
                 }
                 let who = resolved.resolved_by.as_deref().map(by).unwrap_or_default();
                 let value = resolved.resume_value.as_ref().unwrap_or(&Value::Null);
@@ -163,7 +163,7 @@ impl Timeline {
         }
     }
 
-    /// What a supervisor decided, how sure it was, and whose work came to nothing.
+    /// A supervisor's decision, its confidence, and workers that failed.
     fn tell_decision(&self, event: &Event) -> Option<Told> {
         let name = self.name(event.node_id()?);
         match event {
@@ -288,7 +288,11 @@ impl Timeline {
             }
             Event::ModelFallback(fallback) => {
                 let (from, to) = (&fallback.original_model, &fallback.fallback_model);
-                told(AGAIN, name, format!("{from} is in trouble ({}); asks {to}", fallback.reason))
+                told(
+                    AGAIN,
+                    name,
+                    format!("{from} keeps failing ({}); falling back to {to}", fallback.reason),
+                )
             }
             Event::LoopbackLimit(limit) => {
                 told(LIMIT, name, format!("loop ends after {} rounds", limit.iterations))

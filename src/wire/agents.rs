@@ -1,4 +1,4 @@
-//! Who performs nodes that an agent is pinned to.
+//! The activity that performs nodes with an agent.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The coding agents of a host: where they live, what a crash has left of them.
+//! The coding agents of a host: their folders, and the processes that a crash has left.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,12 +38,12 @@ pub(super) fn open(
         Ok(ended) => tracing::info!(ended, "coding agents of a lost host ended"),
         Err(error) => {
             return Err(CommandError::failed(format!(
-                "what coding agents a lost host has left cannot be told: {error}"
+                "cannot find out which coding agents a crashed host has left: {error}"
             ))
             .hint(format!("let this user read {}", records.display())));
         }
     }
-    // Made when it is needed, and not used where somebody else was faster.
+    // Created when it is needed, and not used where another process was faster.
     let ours = if places.scratch.exists() { private_folder(&places.scratch) } else { Ok(()) };
     ours.map_err(|error| {
         let place = places.scratch.display();
@@ -84,12 +84,12 @@ pub(super) fn check(settings: &CliSettings, data: &Path) -> Result<(), CommandEr
     let data: PathBuf = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
     let data = data.canonicalize().unwrap_or(data);
     if real.starts_with(&data) {
-        return Err(refused("lies in the data folder, where the host's keys are"));
+        return Err(refused("is inside the data folder, which holds the host's keys"));
     }
     if data.starts_with(&real) {
         tracing::warn!(
             work_dir = %shown,
-            "the data folder lies where coding agents work, so they can make no files beside it: move it with --data"
+            "the data folder is inside the work folder of coding agents, so they cannot create files next to it: move it with --data"
         );
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Definitions from folders: what can be read is loaded, what cannot is named and left out.
+//! Definitions from folders: valid files are loaded, invalid ones are reported and skipped.
 
 use std::collections::BTreeSet;
 use std::fs;

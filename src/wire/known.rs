@@ -1,4 +1,4 @@
-//! What this host itself holds and nobody may learn from it: known to every run before it says its first word, and to the
+//! Secrets of the host itself: known to the redactor of every run from its first event on, and to that of the
 //! host's own log.
 
 use std::path::Path;

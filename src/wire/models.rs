@@ -22,7 +22,7 @@ pub(super) struct ModelWiring {
     pub(super) prices: PriceTable,
     pub(super) prompt_resolver: PromptResolver,
     pub(super) mock: Option<MockAi>,
-    /// What no run may tell.
+    /// The secrets that no run may repeat.
     pub(super) secrets: Redactor,
 }
 
@@ -46,7 +46,7 @@ impl ModelWiring {
             table.providers.insert(MockAi::PROVIDER.to_owned());
         }
         let mut templates = built_in_prompts();
-        // The suite reads what prompts say; nobody else's words go into a log.
+        // The suite reads the texts of prompts; no other prompt is logged.
         let mut observability = Observability::Hashed;
         if settings.test_seams {
             templates.extend(conformance::prompts());

@@ -1,4 +1,4 @@
-//! Packs from paths, for every tenant; what cannot be read is named, not loaded.
+//! Packs from paths, for every tenant; those that cannot be read are reported and skipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,8 +44,8 @@ fn is_pack(folder: &Path) -> bool {
     folder.join("pack.json").is_file()
 }
 
-/// Loads what is good. A folder is the operator's own and need not be signed; an archive must be, though whoever
-/// named it may answer for what the signature leaves out.
+/// Loads valid packs. A folder is the operator's own and need not be signed; an archive must be, but a signature over
+/// `pack.json` is enough, because the operator named it.
 pub(super) fn load(paths: &[PathBuf], policy: &Policy, at: Timestamp) -> Vec<Installed> {
     let mut loaded = Vec::new();
     for path in paths {

@@ -1,4 +1,4 @@
-//! What stands before every program that the host starts.
+//! The sandbox command that is put before every program that the host starts.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What a host does without a caller: deliveries, schedules, triggers, queues, heartbeats, tidying.
+//! The host's background loops: deliveries, schedules, triggers, queues, heartbeats, cleanup.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Standing {
         let keep = settings.config.retention.runs;
         let signer = Arc::new(Links::new(store.clone()));
         let deliveries = DeliveryLoop::new(engine.clone(), store.clone(), egress.clone(), signer);
-        // Nobody else can hold the folder: whoever held a delivery is gone.
+        // No other process can hold the folder: the holders of deliveries are gone.
         deliveries
             .void_leases()
             .await

@@ -138,7 +138,7 @@ fn doctor_says_what_is_wrong_with_a_key() -> Result<()> {
             vec![(KEY, OWN), (URL, here)],
             vec![
                 "! models scripted: built in, and no model at all",
-                "hint: set CALLBOARD_MODEL=anthropic/MODEL to have anthropic asked",
+                "hint: set CALLBOARD_MODEL=anthropic/MODEL to use anthropic",
                 REACHED,
             ],
         ),
@@ -167,7 +167,7 @@ fn doctor_says_what_is_wrong_with_a_model_or_the_way_there() -> Result<()> {
             vec![(KEY, OWN), (URL, here), (MODEL, "anthropic/claude-none")],
             vec![
                 "✗ models anthropic does not have claude-none",
-                "hint: see that its name is right, in CALLBOARD_MODEL or [models]",
+                "hint: check its name in CALLBOARD_MODEL or [models]",
                 REACHED,
             ],
         ),

@@ -1,4 +1,4 @@
-//! What HTTP says when it does not do what was asked: one envelope, one list of codes.
+//! Error responses: one envelope, one list of codes.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -42,109 +42,109 @@ macro_rules! codes {
 }
 
 codes! {
-    ValidationError = "validation_error", BAD_REQUEST, "The request itself is wrong; the message says where.";
+    ValidationError = "validation_error", BAD_REQUEST, "The request is invalid; the message says where.";
     PromptVariableUnresolved = "prompt_variable_unresolved", BAD_REQUEST, "A variable that the prompt needs has no value; details.variable names it.";
-    PromptRefInvalid = "prompt_ref_invalid", BAD_REQUEST, "The reference names no prompt.";
-    InvalidArgument = "invalid_argument", BAD_REQUEST, "A door of the test suite was asked for something that it cannot make sense of.";
-    ProviderUsageCredentialLeak = "provider_usage_credential_leak", BAD_REQUEST, "A report of usage must not hold anything like a credential.";
-    EnvelopeReliabilityCredentialLeak = "envelope_reliability_credential_leak", BAD_REQUEST, "An event about an answer must not hold anything like a credential.";
-    EnvelopeRecoveryContentLeak = "envelope_recovery_content_leak", BAD_REQUEST, "An event about a recovered answer must not hold anything of the answer.";
-    UnsupportedStreamMode = "unsupported_stream_mode", BAD_REQUEST, "The stream mode does not exist or cannot be mixed.";
+    PromptRefInvalid = "prompt_ref_invalid", BAD_REQUEST, "The reference is not a valid reference to a prompt.";
+    InvalidArgument = "invalid_argument", BAD_REQUEST, "A request to a test endpoint has an invalid argument.";
+    ProviderUsageCredentialLeak = "provider_usage_credential_leak", BAD_REQUEST, "A usage report must not contain text that looks like a credential.";
+    EnvelopeReliabilityCredentialLeak = "envelope_reliability_credential_leak", BAD_REQUEST, "An event about a model's answer must not contain text that looks like a credential.";
+    EnvelopeRecoveryContentLeak = "envelope_recovery_content_leak", BAD_REQUEST, "An event about a recovered answer must not contain any part of the answer.";
+    UnsupportedStreamMode = "unsupported_stream_mode", BAD_REQUEST, "The stream mode does not exist or cannot be combined with the others.";
     UnsupportedMockProvider = "unsupported_mock_provider", BAD_REQUEST, "No mock provider has this id.";
     UnsupportedForceEngineVersion = "unsupported_force_engine_version", BAD_REQUEST, "The forced engine version is outside the advertised range.";
-    ChannelCrossEngineWriteForbidden = "channel_cross_engine_write_forbidden", BAD_REQUEST, "The channel's reducer takes writes of the run's own nodes only.";
+    ChannelCrossEngineWriteForbidden = "channel_cross_engine_write_forbidden", BAD_REQUEST, "The channel's reducer accepts writes of the run's own nodes only.";
     ChannelAccessDenied = "channel_access_denied", BAD_REQUEST, "The channel lists its writers, and the caller is not among them.";
-    WebhookUrlRejected = "webhook_url_rejected", BAD_REQUEST, "This host does not send to the webhook's address; the message says why.";
+    WebhookUrlRejected = "webhook_url_rejected", BAD_REQUEST, "The host does not call this URL; the message says why.";
     InvalidTimezone = "invalid_timezone", BAD_REQUEST, "No time zone has this name.";
     ScheduleHorizonExceeded = "schedule_horizon_exceeded", BAD_REQUEST, "The schedule would fire later than details.maxFutureHorizon from now.";
-    Unauthenticated = "unauthenticated", UNAUTHORIZED, "No key was sent, or none that this host knows.";
-    KeyExpired = "key_expired", UNAUTHORIZED, "The key's time is over.";
-    KeyRevoked = "key_revoked", UNAUTHORIZED, "The key was taken back.";
-    SignatureInvalid = "signature_invalid", UNAUTHORIZED, "The post is not signed with the subscription's secret, or its time is too far from ours.";
-    Forbidden = "forbidden", FORBIDDEN, "The key does not allow this; details.scopeRequired names what is missing.";
-    MockProviderForbidden = "mock_provider_forbidden", FORBIDDEN, "Mock providers answer test keys only.";
+    Unauthenticated = "unauthenticated", UNAUTHORIZED, "The request has no key, or an unknown one.";
+    KeyExpired = "key_expired", UNAUTHORIZED, "The key has expired.";
+    KeyRevoked = "key_revoked", UNAUTHORIZED, "The key was revoked.";
+    SignatureInvalid = "signature_invalid", UNAUTHORIZED, "The post is not signed with the subscription's secret, or its timestamp is too far from the host's clock.";
+    Forbidden = "forbidden", FORBIDDEN, "The key may not do this; details.scopeRequired names the missing scope.";
+    MockProviderForbidden = "mock_provider_forbidden", FORBIDDEN, "Only test keys may use mock providers.";
     ForceEngineVersionForbidden = "force_engine_version_forbidden", FORBIDDEN, "Only test keys may force an engine version.";
     TenantMembershipRequired = "tenant_membership_required", FORBIDDEN, "The key belongs to another tenant than tenantId.";
     WorkspaceMembershipRequired = "workspace_membership_required", FORBIDDEN, "The key does not belong to the workspace of workspaceId, or a member's workflow is not one that its owner can run.";
-    PromptReadOnly = "prompt_read_only", FORBIDDEN, "The prompt is the host's own or a pack's, and does not change.";
-    RunForbidden = "run_forbidden", FORBIDDEN, "The run is another workspace's. Only a door of the test suite says so; all others know no such run.";
-    NotInPortfolio = "not_in_portfolio", FORBIDDEN, "The workflow is not one that the member owns.";
-    NotYetARun = "delivery_not_startable", UNPROCESSABLE_ENTITY, "What was delivered still cannot become a run; the message says why.";
-    NotFound = "not_found", NOT_FOUND, "There is no such thing, or none that the caller may see.";
-    SubscriptionNotFound = "subscription_not_found", NOT_FOUND, "There is no such webhook, or none that the caller may see.";
+    PromptReadOnly = "prompt_read_only", FORBIDDEN, "The prompt belongs to the host or to a pack and cannot be changed.";
+    RunForbidden = "run_forbidden", FORBIDDEN, "The run belongs to another workspace. Only a test endpoint says so; all others answer not_found.";
+    NotInPortfolio = "not_in_portfolio", FORBIDDEN, "The member does not own the workflow.";
+    NotYetARun = "delivery_not_startable", UNPROCESSABLE_ENTITY, "The delivery still cannot start a run; the message says why.";
+    NotFound = "not_found", NOT_FOUND, "It does not exist, or the caller may not see it.";
+    SubscriptionNotFound = "subscription_not_found", NOT_FOUND, "The webhook does not exist, or the caller may not see it.";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The path exists, the method does not; see the Allow header.";
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The body did not arrive in time.";
-    TemplateNotFound = "template_not_found", NOT_FOUND, "There is no such prompt template, or none that the caller may see.";
-    PromptConflict = "prompt_conflict", CONFLICT, "The prompt exists already, its version is not greater than the stored one, or somebody else was faster.";
+    TemplateNotFound = "template_not_found", NOT_FOUND, "The prompt template does not exist, or the caller may not see it.";
+    PromptConflict = "prompt_conflict", CONFLICT, "The prompt exists already, its version is not greater than the stored one, or it was changed at the same time.";
     RunAlreadyActive = "run_already_active", CONFLICT, "Another run of the same scope is active.";
     RunTerminal = "run_terminal", CONFLICT, "The run has ended.";
-    RunStateConflict = "run_state_conflict", CONFLICT, "The run's status does not allow this; details.runStatus says which it is.";
-    EngineVersionMismatch = "engine_version_mismatch", CONFLICT, "A newer build started the run; this one must not touch it.";
+    RunStateConflict = "run_state_conflict", CONFLICT, "The run's status does not allow this; details.runStatus is that status.";
+    EngineVersionMismatch = "engine_version_mismatch", CONFLICT, "The run was started by a newer build and cannot be processed by this one.";
     IdempotencyKeyMismatch = "idempotency_key_mismatch", CONFLICT, "The idempotency key was used for another request.";
     WorkflowReserved = "workflow_reserved", CONFLICT, "The workflow was loaded by the host and cannot be changed over HTTP.";
     ScheduleReserved = "schedule_reserved", CONFLICT, "A workflow's own definition declares the schedule; change the definition.";
-    SubscriptionNotActive = "subscription_not_active", CONFLICT, "The trigger subscription takes nothing now.";
+    SubscriptionNotActive = "subscription_not_active", CONFLICT, "The trigger subscription is not active and accepts no deliveries.";
     KeyReserved = "key_reserved", CONFLICT, "The key is part of the host's configuration and cannot be changed over HTTP.";
-    MemoryConflict = "memory_conflict", CONFLICT, "Somebody changed the entry since it was read.";
-    WorkspaceConflict = "workspace_conflict", CONFLICT, "The file is not at the version that If-Match names; details.currentVersion says where it is.";
+    MemoryConflict = "memory_conflict", CONFLICT, "The entry was changed since it was read.";
+    WorkspaceConflict = "workspace_conflict", CONFLICT, "The file does not have the version in If-Match; details.currentVersion is its version.";
     WorkspaceTooLarge = "workspace_too_large", PAYLOAD_TOO_LARGE, "The file is larger than workspace.maxFileBytes, or the workspace holds workspace.maxFiles already.";
-    InterruptNotFound = "interrupt_not_found", NOT_FOUND, "The node asks nothing, or the link is none of ours.";
-    InterruptAlreadyResolved = "interrupt_already_resolved", CONFLICT, "The question has its answer already.";
-    InterruptExpired = "interrupt_expired", GONE, "The link's time is over.";
-    InterruptGone = "interrupt_gone", GONE, "The run was cancelled with its parent, and its questions with it.";
-    AgentNotFound = "agent_not_found", NOT_FOUND, "There is no such agent, or none that the caller may see.";
-    RunUnprocessable = "run_unprocessable", UNPROCESSABLE_ENTITY, "The host could not decide what comes next in the run in time, twice, or its code broke over it. Such a run is given up and has failed with this code; it can still be looked at and cancelled. A run whose log holds an event that this build cannot read is not given up: it is left as it is and tried again.";
+    InterruptNotFound = "interrupt_not_found", NOT_FOUND, "The node has no open question, or the link is not valid on this host.";
+    InterruptAlreadyResolved = "interrupt_already_resolved", CONFLICT, "The question was already answered.";
+    InterruptExpired = "interrupt_expired", GONE, "The link has expired.";
+    InterruptGone = "interrupt_gone", GONE, "The run was cancelled with its parent, so its questions are closed.";
+    AgentNotFound = "agent_not_found", NOT_FOUND, "The agent does not exist, or the caller may not see it.";
+    RunUnprocessable = "run_unprocessable", UNPROCESSABLE_ENTITY, "The host's decision about the run twice exceeded its time limit, or panicked. Such a run fails with this code; it can still be read and cancelled. A run whose log holds an event that this build cannot read does not fail: it is left unchanged and tried again.";
     InvalidFromSeq = "invalid_from_seq", UNPROCESSABLE_ENTITY, "The run has no event with this sequence to fork at.";
-    ReplayMemorySnapshotUnavailable = "replay_memory_snapshot_unavailable", UNPROCESSABLE_ENTITY, "What the run saw of memory is not there any more, so it cannot be forked.";
+    ReplayMemorySnapshotUnavailable = "replay_memory_snapshot_unavailable", UNPROCESSABLE_ENTITY, "The memory snapshot of the run no longer exists, so the run cannot be forked.";
     TokenBudgetExceeded = "token_budget_exceeded", UNPROCESSABLE_ENTITY, "Distilling would take more tokens than the budget; nothing was changed.";
     UnknownChildWorkflow = "unknown_child_workflow", UNPROCESSABLE_ENTITY, "A node starts a workflow that does not exist.";
-    CorrelationMismatch = "correlation_mismatch", UNPROCESSABLE_ENTITY, "The event is not the one that the run waits for.";
+    CorrelationMismatch = "correlation_mismatch", UNPROCESSABLE_ENTITY, "The run waits for another event.";
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is larger than limits.maxRequestBodyBytes.";
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not application/json, or it is compressed.";
-    CapabilityRequired = "capability_required", UNPROCESSABLE_ENTITY, "The request needs something that this host does not have.";
-    InvalidPackScope = "invalid_pack_scope", BAD_REQUEST, "Packs are named below core, vendor, community or private.";
-    InvalidPackName = "invalid_pack_name", BAD_REQUEST, "The name is no pack's name.";
+    CapabilityRequired = "capability_required", UNPROCESSABLE_ENTITY, "The request needs a capability that this host does not have.";
+    InvalidPackScope = "invalid_pack_scope", BAD_REQUEST, "A pack's name must begin with core, vendor, community or private.";
+    InvalidPackName = "invalid_pack_name", BAD_REQUEST, "The name is not a valid pack name.";
     InvalidVersion = "invalid_version", BAD_REQUEST, "The version is not a semantic version.";
-    InvalidBody = "invalid_body", BAD_REQUEST, "The archive holds what does not belong in a pack.";
+    InvalidBody = "invalid_body", BAD_REQUEST, "The archive contains something that is not allowed in a pack.";
     TarballGunzipFailed = "tarball_gunzip_failed", BAD_REQUEST, "The archive cannot be decompressed.";
-    TarballTooLarge = "tarball_too_large", BAD_REQUEST, "The archive, what it unpacks to, or the number of its files is beyond the limit.";
-    TarballTarParseFailed = "tarball_tar_parse_failed", BAD_REQUEST, "The archive is not one of plain files with plain names.";
+    TarballTooLarge = "tarball_too_large", BAD_REQUEST, "The archive, its uncompressed size or the number of its files exceeds the limit.";
+    TarballTarParseFailed = "tarball_tar_parse_failed", BAD_REQUEST, "The archive is not a tar archive of regular files with plain names.";
     TarballPathTraversal = "tarball_path_traversal", BAD_REQUEST, "A name or a link leads out of the pack.";
-    TarballEntryTooLarge = "tarball_entry_too_large", BAD_REQUEST, "A file of the archive is beyond the limit.";
+    TarballEntryTooLarge = "tarball_entry_too_large", BAD_REQUEST, "A file of the archive exceeds the limit.";
     TarballEntryMissing = "tarball_entry_missing", BAD_REQUEST, "A file that the manifest names is not in the archive.";
     TarballManifestMissing = "tarball_manifest_missing", BAD_REQUEST, "There is no pack.json at the root.";
-    TarballManifestTooLarge = "tarball_manifest_too_large", BAD_REQUEST, "pack.json is beyond the limit.";
+    TarballManifestTooLarge = "tarball_manifest_too_large", BAD_REQUEST, "pack.json exceeds the limit.";
     TarballManifestNotJson = "tarball_manifest_not_json", BAD_REQUEST, "pack.json is not JSON.";
-    InvalidManifest = "invalid_manifest", BAD_REQUEST, "pack.json does not match its schema, or an agent's reference leaves the pack.";
-    ManifestMismatch = "manifest_mismatch", BAD_REQUEST, "The pack is not the one that was asked for.";
+    InvalidManifest = "invalid_manifest", BAD_REQUEST, "pack.json does not match its schema, or an agent refers to a file outside the pack.";
+    ManifestMismatch = "manifest_mismatch", BAD_REQUEST, "The pack is not the one that was requested.";
     PackLoadFailure = "pack_load_failure", BAD_REQUEST, "A prompt is not UTF-8, or a schema does not compile.";
-    PackKindInvalid = "pack_kind_invalid", BAD_REQUEST, "A pack of this kind holds no agents.";
-    UnsupportedRuntime = "unsupported_runtime", BAD_REQUEST, "The pack brings code, and this host runs no code of packs.";
-    PromptTemplateInvalid = "prompt_template_invalid", BAD_REQUEST, "A template of the pack is not one.";
-    PromptPackDependencyUnresolvable = "prompt_pack_dependency_unresolvable", UNPROCESSABLE_ENTITY, "The pack of prompts builds on a pack that is not installed.";
-    PromptRefAmbiguous = "prompt_ref_ambiguous", CONFLICT, "Two packs have a prompt of this id; a reference with libraryId says which.";
-    PackRuntimeRequirementUnmet = "pack_runtime_requirement_unmet", BAD_REQUEST, "The pack wants something of the platform that no pack gets here.";
-    PackIntegrityMismatch = "pack_integrity_mismatch", BAD_REQUEST, "The archive, or a file in it, is not the one that was announced or signed.";
-    PackSignatureInvalid = "pack_signature_invalid", BAD_REQUEST, "The signature is wrong, or its key may not sign for this name.";
-    PackSignatureUnverifiable = "pack_signature_unverifiable", BAD_REQUEST, "The pack is not signed, by nobody whom this host trusts, or for less than all of it.";
+    PackKindInvalid = "pack_kind_invalid", BAD_REQUEST, "A pack of this kind cannot contain agents.";
+    UnsupportedRuntime = "unsupported_runtime", BAD_REQUEST, "The pack contains code, and this host runs no code of packs.";
+    PromptTemplateInvalid = "prompt_template_invalid", BAD_REQUEST, "A template of the pack is invalid.";
+    PromptPackDependencyUnresolvable = "prompt_pack_dependency_unresolvable", UNPROCESSABLE_ENTITY, "The pack of prompts depends on a pack that is not installed.";
+    PromptRefAmbiguous = "prompt_ref_ambiguous", CONFLICT, "Two packs have a prompt with this id; name one in libraryId.";
+    PackRuntimeRequirementUnmet = "pack_runtime_requirement_unmet", BAD_REQUEST, "The pack requires a runtime or platform feature that this host does not offer.";
+    PackIntegrityMismatch = "pack_integrity_mismatch", BAD_REQUEST, "The digest of the archive, or of a file in it, is not the announced or signed one.";
+    PackSignatureInvalid = "pack_signature_invalid", BAD_REQUEST, "The signature is invalid, or its key may not sign for this name.";
+    PackSignatureUnverifiable = "pack_signature_unverifiable", BAD_REQUEST, "The pack has no signature of a trusted key over all of its files.";
     PackPeerDependencyMissing = "pack_peer_dependency_missing", UNPROCESSABLE_ENTITY, "The pack needs a capability that this host lacks; details.requiredCapability names it.";
     UnsupportedCapability = "unsupported_capability", UNPROCESSABLE_ENTITY, "An agent needs a capability that this host lacks; details.requiredCapability names it.";
-    UnsupportedModelClass = "unsupported_model_class", UNPROCESSABLE_ENTITY, "An agent needs a class of models that this host lacks.";
+    UnsupportedModelClass = "unsupported_model_class", UNPROCESSABLE_ENTITY, "An agent needs a model class that this host lacks.";
     PackVersionNotFound = "pack_version_not_found", NOT_FOUND, "The registry has no such version, or it was yanked.";
-    PackFetchFailed = "pack_fetch_failed", BAD_GATEWAY, "The registry cannot be reached, or its answer cannot be read.";
-    VersionConflict = "version_conflict", CONFLICT, "Somebody else was faster, or this version of a pack is installed with other contents; the message says which.";
-    PackReserved = "pack_reserved", CONFLICT, "The host was given this pack at its start and it cannot be removed over HTTP.";
+    PackFetchFailed = "pack_fetch_failed", BAD_GATEWAY, "The registry cannot be reached, or its response is invalid.";
+    VersionConflict = "version_conflict", CONFLICT, "It was changed at the same time, or this version of a pack is installed with other contents; the message says which.";
+    PackReserved = "pack_reserved", CONFLICT, "The pack was given to the host at its start and cannot be removed over HTTP.";
     NoActiveDeployment = "no_active_deployment", BAD_REQUEST, "No active version of the agent serves on the channel.";
-    EvalGateUnmet = "eval_gate_unmet", FORBIDDEN, "The promotion needs a finished evaluation that passed, and names none.";
-    DeploymentConflict = "deployment_conflict", CONFLICT, "The version's state does not allow the transition, or somebody else was faster.";
-    MemberPaused = "member_paused", CONFLICT, "The member is paused, and nothing fires its workflows before it is resumed.";
-    WorkConflict = "work_conflict", CONFLICT, "The work item is in that state already, somebody else was faster, or its member does not own its workflow any more.";
-    MisdirectedRequest = "misdirected_request", MISDIRECTED_REQUEST, "The host is not known by the name in Host; start it with --host to give it one.";
-    RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The key, its tenant or the subscription is asked too often, or has too much under way; Retry-After says when to come back.";
-    InternalError = "internal_error", INTERNAL_SERVER_ERROR, "Something broke on this side; details.correlationId finds it in the log.";
-    CapabilityNotProvided = "capability_not_provided", NOT_IMPLEMENTED, "The protocol knows this, this host does not do it.";
-    ServiceUnavailable = "service_unavailable", SERVICE_UNAVAILABLE, "The host is full or cannot reach its database; Retry-After says when to come back.";
-    InsufficientStorage = "insufficient_storage", INSUFFICIENT_STORAGE, "The host's disk is full; reading goes on.";
+    EvalGateUnmet = "eval_gate_unmet", FORBIDDEN, "The promotion needs the id of a finished and passed evaluation.";
+    DeploymentConflict = "deployment_conflict", CONFLICT, "The version's state does not allow the transition, or it was changed at the same time.";
+    MemberPaused = "member_paused", CONFLICT, "The member is paused; resume it before its workflows can start.";
+    WorkConflict = "work_conflict", CONFLICT, "The work item is in that state already, it was changed at the same time, or its member does not own its workflow any more.";
+    MisdirectedRequest = "misdirected_request", MISDIRECTED_REQUEST, "The host does not answer to the name in the Host header; start it with --host NAME.";
+    RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The key, its tenant or the subscription exceeds its rate or its share of the host; Retry-After says when to try again.";
+    InternalError = "internal_error", INTERNAL_SERVER_ERROR, "Internal error; the host's log has the cause under details.correlationId.";
+    CapabilityNotProvided = "capability_not_provided", NOT_IMPLEMENTED, "The protocol defines this, but this host does not support it.";
+    ServiceUnavailable = "service_unavailable", SERVICE_UNAVAILABLE, "The host is at its limit or cannot reach its database; Retry-After says when to try again.";
+    InsufficientStorage = "insufficient_storage", INSUFFICIENT_STORAGE, "The host's disk is full; reads still work.";
 }
 
 /// The pause that a caller is told when the store is away. Short: stores come back or stay away.
@@ -197,7 +197,7 @@ impl Problem {
 
     /// The cause is for the operator. The caller learns only that it was us.
     pub fn internal(cause: &(dyn std::error::Error + 'static)) -> Self {
-        let problem = Self::new(Code::InternalError, "something went wrong on this side");
+        let problem = Self::new(Code::InternalError, "internal error; see the host's log");
         tracing::error!(error = cause, correlation_id = problem.correlation_id(), "request failed");
         problem
     }
@@ -271,15 +271,15 @@ impl From<StoreError> for Problem {
                     .retry_after(RETRY_SOON_SECONDS);
             }
             StoreError::Moved { .. } => {
-                (Code::VersionConflict, "somebody else was faster; look at it and try again")
+                (Code::VersionConflict, "it was changed at the same time; read it again and retry")
             }
             StoreError::Full => {
-                (Code::InsufficientStorage, "the disk of this host is full; reading goes on")
+                (Code::InsufficientStorage, "the disk of this host is full; reads still work")
             }
             StoreError::Unavailable(_)
             | StoreError::Conflict { .. }
             | StoreError::LeaseLost { .. } => {
-                (Code::ServiceUnavailable, "the database cannot take this now")
+                (Code::ServiceUnavailable, "the database is not available; try again")
             }
             StoreError::AlreadyDone(_) | StoreError::Unreadable { .. } => {
                 return Self::internal(&error);
@@ -426,10 +426,9 @@ impl From<Undecided> for Problem {
         match why {
             Undecided::NoThreads => Self::unavailable(&why.to_string(), RETRY_LATER_SECONDS),
             // What broke is for the operator, and was told there.
-            Undecided::Broke(_) => Self::new(
-                Code::RunUnprocessable,
-                "deciding what comes next broke the host's own code",
-            ),
+            Undecided::Broke(_) => {
+                Self::new(Code::RunUnprocessable, "a decision about the run panicked")
+            }
             Undecided::Overran { .. } | Undecided::Unusable(_) | Undecided::Unreadable(_) => {
                 Self::new(Code::RunUnprocessable, why.to_string())
             }

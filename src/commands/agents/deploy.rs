@@ -26,7 +26,7 @@ use crate::screen::output;
   callboard agents deploy canary vendor.acme.desk.assistant@1.1.0 --percent 100
   callboard agents deploy rollback vendor.acme.desk.assistant@1.1.0
 
-Every change leaves a run that tells of it: `callboard runs list --workflow callboard-deployment`."
+Every change is recorded in a run: `callboard runs list --workflow callboard-deployment`."
 )]
 pub(crate) struct DeployArgs {
     #[command(subcommand)]
@@ -35,15 +35,15 @@ pub(crate) struct DeployArgs {
 
 #[derive(Debug, Subcommand)]
 enum DeployCommand {
-    /// List an agent's versions with what became of them
+    /// List an agent's versions and their states
     List(list::ListArgs),
-    /// Bring a version closer to its runs, or all the way to a channel
+    /// Promote a version by one state, or make it active on a channel
     Promote(promote::PromoteArgs),
-    /// Withdraw a version for a while; its channels are kept
+    /// Take a version out of service temporarily; its channels are kept
     Pause(pause::PauseArgs),
-    /// Let a paused version serve again
+    /// Put a paused version back into service
     Resume(pause::PauseArgs),
-    /// Give a version no more runs, for good
+    /// Take a version out of service permanently
     Deprecate(pause::PauseArgs),
     /// Go back to the version that served before
     Rollback(rollback::RollbackArgs),
@@ -98,7 +98,7 @@ impl Target {
         DeploymentTransition::new(self.version.version.clone(), transition)
     }
 
-    /// Asks for one transition and says what came of it.
+    /// Requests one transition and shows its outcome.
     async fn ask(
         &self,
         client: &Client,

@@ -17,8 +17,8 @@ use crate::screen::output;
   callboard agents kinds --json
 
 Each is a model: `cli/claude-code` in [models] or CALLBOARD_MODEL; those of [cli.NAME] in the
-configuration file stand last. NEEDS is what an agent's toolAllowlist must hold for it to be started
-at all; `callboard doctor` says which are installed.")]
+configuration file are listed last. NEEDS is what an agent's toolAllowlist must contain for it
+to be started at all; `callboard doctor` says which are installed.")]
 pub(crate) struct KindsArgs {
     /// Configuration file
     #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG", hide_env_values = true)]

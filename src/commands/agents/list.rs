@@ -25,7 +25,7 @@ pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, Co
     let unverified = if args.host.json { None } else { client.unverified_packs().await };
     let headers = ["id", "version", "verified", "model", "label", "degraded"];
     Listing::new("agents", headers, "no agents")
-        .remedy("`callboard packs install PATH` brings some")
+        .remedy("`callboard packs install PATH` installs some")
         .show(found, args.host.json, |agent: AgentInventoryEntry| {
             let pack = format!("{} {}", agent.pack_name, agent.pack_version);
             let verified = unverified.as_ref().map(|unverified| !unverified.contains(&pack));

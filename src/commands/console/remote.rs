@@ -62,7 +62,7 @@ impl RemoteApi {
 
     fn key(&self, id: &KeyId) -> Result<SecretString, ApiError> {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.get(id).cloned().ok_or_else(|| strange("nobody has signed in with this key here"))
+        keys.get(id).cloned().ok_or_else(|| strange("no one has signed in with this key here"))
     }
 
     fn keep(&self, id: KeyId, key: SecretString) -> Result<(), ApiError> {
@@ -132,7 +132,9 @@ impl Api for RemoteApi {
         let response = request.send().await.map_err(unreachable)?;
         if !response.status().is_success() {
             let refused = body(response).await?.into_result();
-            return Err(refused.err().unwrap_or_else(|| strange("a stream that is none")));
+            return Err(refused
+                .err()
+                .unwrap_or_else(|| strange("a response that is not an event stream")));
         }
         let pieces = response.bytes_stream();
         Ok(Box::pin(pieces.map(|piece| piece.map(Vec::from).map_err(unreachable))))
@@ -166,7 +168,7 @@ fn unreachable(error: reqwest::Error) -> ApiError {
     ApiError::Unreachable(cause.unwrap_or_else(|| error.to_string()))
 }
 
-/// What the command says when nobody can be signed in at the start.
+/// What the command says when no one can be signed in at the start.
 pub(super) fn refused(client: &Client, error: &ApiError) -> CommandError {
     match error {
         ApiError::Refused(why) => CommandError::new(Exit::Refused, why.message.clone())

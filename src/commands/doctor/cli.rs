@@ -53,7 +53,7 @@ pub(super) async fn check(
 
 const NAME: &str = "coding agent";
 
-/// One that nobody asks for and nobody has is not worth a line.
+/// One that is neither configured nor installed is not listed.
 async fn look(
     name: &str,
     usual: &Path,
@@ -76,7 +76,7 @@ async fn look(
         Err(error) => {
             let state = if is_wanted { State::Failed } else { State::Warning };
             Check::new(NAME, state, format!("{error} ({shown})"))
-                .hint(format!("run `{shown} --version` by hand, and see what it says"))
+                .hint(format!("run `{shown} --version` yourself to see its error"))
         }
     })
 }

@@ -12,7 +12,7 @@ use crate::client::{Client, Kind};
 use crate::exit::{CommandError, Exit};
 use crate::screen::words;
 
-/// Leases and schedules compare clocks; beyond this two machines tell different stories.
+/// Leases and schedules compare clocks; two machines may not differ by more than this.
 const MOST_SKEW: Duration = Duration::from_secs(5);
 
 pub(super) async fn check(client: &Client) -> Vec<Check> {
@@ -26,7 +26,7 @@ pub(super) async fn check(client: &Client) -> Vec<Check> {
     vec![host(client, &document).await, key(client).await, clock(date.as_deref())]
 }
 
-/// Whoever looks before the first start has nothing to mend.
+/// Before the first start there is no problem to report.
 fn absent(error: CommandError) -> Check {
     let state = if error.exit == Exit::Unreachable { State::Skipped } else { State::Failed };
     Check { state, ..Check::of("host", error) }
@@ -41,7 +41,7 @@ async fn host(client: &Client, document: &Value) -> Check {
         Ok(()) => Check::new("host", State::Ok, found),
         Err(error) => {
             Check::new("host", State::Failed, format!("{found}, but not ready: {}", error.what))
-                .hint("look into the host's log: its database cannot be reached")
+                .hint("see the host's log: its database cannot be reached")
         }
     }
 }
@@ -54,7 +54,7 @@ async fn key(client: &Client) -> Check {
     }
     match client.list(&Kind::LISTED_RUN, &[("limit", "1".to_owned())]).await {
         Ok(_) => Check::new(name, State::Ok, "accepted"),
-        // Known, but not for this: that is for whoever made the key to judge.
+        // The key is valid, but lacks this scope; that may be intended.
         Err(error) if error.code.as_deref() == Some("forbidden") => {
             Check::new(name, State::Ok, "accepted; it may not list runs")
         }
@@ -78,7 +78,7 @@ fn clock(date: Option<&str>) -> Check {
         State::Failed,
         format!("this machine and the host are {} apart", words::duration(skew)),
     )
-    .hint("let both take their time from the network (chrony, systemd-timesyncd)")
+    .hint("synchronise both clocks (chrony, systemd-timesyncd)")
 }
 
 fn parse_http_date(text: &str) -> Option<Timestamp> {

@@ -12,7 +12,7 @@ use crate::disk::{LEAST_SPACE, free_bytes};
 
 /// A database above this size is not copied just to look at it; the host checks it when it starts.
 const LARGEST_COPY: u64 = 256 * 1024 * 1024;
-/// Below this somebody should make room.
+/// Below this the operator should free space.
 const LITTLE_SPACE: u64 = 1024 * 1024 * 1024;
 /// What makes up a store: the database, its write-ahead log, and the key that sealed it.
 const STORE_FILES: [&str; 5] =
@@ -38,7 +38,7 @@ pub(super) fn data_folder(folder: &Path) -> Check {
             return Check::new(
                 name,
                 State::Skipped,
-                format!("{shown} does not exist; `callboard serve` makes it"),
+                format!("{shown} does not exist; `callboard serve` creates it"),
             );
         }
         Err(error) => return unusable(folder, &error.to_string()),
@@ -73,7 +73,7 @@ fn unusable(folder: &Path, why: &str) -> Check {
 pub(super) fn database(folder: &Path) -> Check {
     let name = "database";
     let Ok(metadata) = std::fs::metadata(folder.join("callboard.db")) else {
-        return Check::new(name, State::Skipped, "none yet; `callboard serve` makes it");
+        return Check::new(name, State::Skipped, "none yet; `callboard serve` creates it");
     };
     if is_locked(folder) {
         return lost(folder)
@@ -117,7 +117,7 @@ fn is_locked(folder: &Path) -> bool {
 fn lost(folder: &Path) -> Option<Check> {
     let note = std::fs::read_to_string(folder.join("callboard.lost")).ok()?;
     let check = Check::new("database", State::Failed, note.trim_end());
-    Some(check.hint("restore the data folder from a backup, or remove callboard.lost to go on"))
+    Some(check.hint("restore the data folder from a backup, or remove callboard.lost to continue without the lost events"))
 }
 
 /// Whoever can read the key and a copy of the database can read everything that is sealed in it.
@@ -145,7 +145,7 @@ fn copy_store(folder: &Path) -> std::io::Result<tempfile::TempDir> {
 pub(super) fn disk_space(folder: &Path) -> Check {
     let name = "disk space";
     let Some(free) = free_bytes(folder) else {
-        return Check::new(name, State::Skipped, "`df` is not there to tell");
+        return Check::new(name, State::Skipped, "`df` is not installed");
     };
     let found = format!("{:.1} GiB free", free as f64 / (1 << 30) as f64);
     let hint = "make room, or move the data folder: a host without space refuses to write";

@@ -22,7 +22,7 @@ pub(super) async fn check(config: &Config, data: &Path, reach: Reach) -> Vec<Che
             Ok(0) => Check::new(name, State::Warning, format!("{server}: there, but without tools")),
             Ok(count) => Check::new(name, State::Ok, format!("{server}: {count} tools")),
             Err(error) => Check::new(name, State::Warning, format!("{server}: {error}")).hint(
-                format!("run its command by hand, or look at [mcp.servers.{server}]; a private address needs --allow-private-egress"),
+                format!("run its command yourself, or check [mcp.servers.{server}]; a private address needs --allow-private-egress"),
             ),
         })
         .collect()

@@ -37,7 +37,7 @@ pub(super) async fn check(
     checks
 }
 
-/// Fallbacks that nobody can ask for: a run that needs them goes on to the next.
+/// Fallbacks without a provider: a run skips them.
 fn passed_over(config: &Config, table: &ModelTable) -> Vec<Check> {
     let fallbacks = table.fallback.iter().chain(table.fallbacks.values().flatten());
     let missing: BTreeSet<&str> =
@@ -52,14 +52,14 @@ fn passed_over(config: &Config, table: &ModelTable) -> Vec<Check> {
     missing.into_iter().map(warn).collect()
 }
 
-/// Fallbacks that their provider does not have; a class that stands on one is told of with the classes.
+/// Fallbacks that their provider does not have; a missing model of a class is reported with the classes.
 fn unknown_fallbacks(table: &ModelTable, unknown: &BTreeSet<String>) -> Vec<Check> {
     let asked = ModelTable::CLASSES.map(|class| table.of(class).to_string());
     let fallbacks = unknown.iter().filter(|model| !asked.contains(model));
     let warn = |model: &String| {
         let found = format!("{model} is not there: a run that falls back to it fails");
         Check::new("model", State::Warning, found)
-            .hint("see that its name is right, in the fallbacks of [models]")
+            .hint("check its name in the fallbacks of [models]")
     };
     fallbacks.map(warn).collect()
 }
@@ -88,7 +88,7 @@ fn models(table: &ModelTable, unknown: &BTreeSet<String>) -> Check {
         if unknown.contains(&model.to_string()) {
             let found = format!("{} does not have {}", model.provider, model.model);
             return Check::new(name, State::Failed, found)
-                .hint("see that its name is right, in CALLBOARD_MODEL or [models]");
+                .hint("check its name in CALLBOARD_MODEL or [models]");
         }
     }
     let general = table.of(ModelClass::General);
@@ -99,9 +99,9 @@ fn models(table: &ModelTable, unknown: &BTreeSet<String>) -> Check {
         [] if general == ModelRef::scripted() => {
             let found = "scripted: built in, and no model at all";
             match table.providers.iter().find(|provider| *provider != CODING_PROVIDER) {
-                // Whoever has a key for somebody meant to have them asked.
+                // A provider with a key is meant to be used.
                 Some(provider) => Check::new(name, State::Warning, found)
-                    .hint(format!("set CALLBOARD_MODEL={provider}/MODEL to have {provider} asked")),
+                    .hint(format!("set CALLBOARD_MODEL={provider}/MODEL to use {provider}")),
                 None => Check::new(name, State::Ok, found),
             }
         }
@@ -138,7 +138,7 @@ async fn look(model: &LiveModel, has_key: bool, variable: Option<&str>) -> Check
             Check::new(name, State::Ok, format!("{provider}: reachable, key accepted"))
         }
         Ok(()) => Check::new(name, State::Ok, format!("{provider}: reachable, without a key")),
-        // One that wants a key says so in the words for a wrong one.
+        // Without a key, a provider that needs one answers as to a wrong key.
         Err(ModelError { fault: Fault::Forbidden, .. }) if !has_key => {
             let none = ModelError::new(provider, Fault::NoKey);
             Check::new(name, State::Failed, none.to_string()).hint(mend(&none, variable))
@@ -147,7 +147,7 @@ async fn look(model: &LiveModel, has_key: bool, variable: Option<&str>) -> Check
         Err(ModelError { fault: Fault::NotFound | Fault::Rejected, .. }) => {
             let found = format!("{provider}: reachable, but does not list its models");
             Check::new(name, State::Warning, found)
-                .hint("see that base_url is the address before /models or /chat/completions")
+                .hint("check that base_url is the URL before /models or /chat/completions")
         }
         Err(error) => {
             Check::new(name, State::Failed, error.to_string()).hint(mend(&error, variable))
@@ -213,7 +213,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_provider_that_is_not_there_is_said_with_what_to_do() {
-        // Taken and given back: nobody listens there now.
+        // Bound and released: no one listens there now.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let address = format!("http://127.0.0.1:{port}");
         let variable = |name: &str| (name == "OLLAMA_HOST").then(|| address.clone());

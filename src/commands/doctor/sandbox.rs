@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::sandbox::{Walls, look};
 use crate::wire::sandbox::starts_programs;
 
-/// Where the host starts no programs, there is nobody to lock in.
+/// Where the host starts no programs, there is nothing to sandbox.
 pub(super) fn check(config: &Config, variable: impl Fn(&str) -> Option<String>) -> Option<Check> {
     // What is wrong with the models is said where they are checked.
     let providers = config.provider_settings(&variable).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `callboard inbox answer`: what was typed, piped in or chosen at the prompt, sent to the run that asked.
+//! `callboard inbox answer`: sends an answer that was typed, piped in or chosen at the prompt.
 
 use std::time::Duration;
 
@@ -28,28 +28,28 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
   callboard inbox answer run_0199f2c4 ask --value '{\"answers\": {\"q1\": \"blue\"}}'
   echo accept | callboard inbox answer run_0199f2c4
 
-Without --value, --action and --edit the question is shown and asked at the prompt; where standard
-input is no terminal, one line of it is the answer.")]
+Without --value, --action and --edit the question is asked at the prompt; if standard
+input is not a terminal, one line of it is the answer.")]
 pub(crate) struct AnswerArgs {
     /// Id of the run
     #[arg(value_name = "RUN")]
     run: String,
-    /// Node that asks; may be left out where the run asks one thing only
+    /// Node that asks; optional if the run has only one open question
     #[arg(value_name = "NODE")]
     node: Option<String>,
     /// The answer as JSON
     #[arg(long, value_name = "JSON", value_parser = parse_json, conflicts_with_all = ["action", "feedback", "voter"])]
     value: Option<Value>,
-    /// What is to be done in place of what was proposed, as JSON
+    /// What to do instead of the proposal, as JSON
     #[arg(long, value_name = "JSON", value_parser = parse_json, conflicts_with_all = ["value", "action"])]
     edit: Option<Value>,
-    /// The decision on an approval: accept, reject, or whatever else it offers
+    /// The decision on an approval: accept, reject, or another action that it offers
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
-    /// A remark that goes with the action
+    /// A remark on the action
     #[arg(long, value_name = "TEXT", requires = "action")]
     feedback: Option<String>,
-    /// In whose name, if the key may answer for people
+    /// The person to answer for; needs the scope approvals:delegate
     #[arg(long, value_name = "NAME", requires = "action")]
     voter: Option<String>,
     #[command(flatten)]
@@ -106,7 +106,7 @@ fn check(args: &AnswerArgs, question: &Question, value: &Value) -> Result<(), Co
     if args.action.is_none() {
         return Ok(());
     }
-    let wrong = |why| CommandError::usage(why).hint("--edit JSON puts another result in its place");
+    let wrong = |why| CommandError::usage(why).hint("--edit JSON replaces the result");
     question.takes(value).map_err(wrong)
 }
 
@@ -118,14 +118,14 @@ async fn find(client: &Client, args: &AnswerArgs) -> Result<Question, CommandErr
         None => Err(nothing_asked(args)),
         Some(only) if open.is_empty() => Ok(only),
         Some(_) => {
-            let what = format!("run {} asks more than one thing", args.run);
+            let what = format!("run {} has several open questions", args.run);
             Err(CommandError::usage(what)
                 .hint(format!("name the node as well: {}", nodes.join(", "))))
         }
     }
 }
 
-/// What the run asks, or will ask in a moment: whoever pastes two commands is quicker than a run that begins.
+/// The run's question, or the one that it will ask in a moment: two pasted commands are faster than a run's start.
 async fn questions(client: &Client, args: &AnswerArgs) -> Result<Vec<Question>, CommandError> {
     for _ in 0..LOOKS {
         let mut open = client.questions(&args.run).await?;
@@ -173,7 +173,7 @@ async fn ask_person(question: &Question) -> Result<Value, CommandError> {
 
 fn nothing_asked(args: &AnswerArgs) -> CommandError {
     let place = args.node.as_ref().map(|node| format!(" at {node}")).unwrap_or_default();
-    let what = format!("run {} asks nothing{place}", args.run);
+    let what = format!("run {} has no open question{place}", args.run);
     CommandError::new(Exit::NotFound, what)
-        .hint("`callboard inbox list` shows what is asked and this key can see")
+        .hint("`callboard inbox list` lists the questions that this key can see")
 }

@@ -29,7 +29,7 @@ pub(crate) struct ListArgs {
     /// How many at most
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
-    /// Where the last page ended
+    /// Cursor of the next page, as printed by the previous one
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
     #[command(flatten)]
@@ -67,7 +67,7 @@ fn query(args: &ListArgs) -> Vec<(&'static str, String)> {
     ])
 }
 
-/// What opens and closes a conversation is in nobody's inbox.
+/// Opening and closing a conversation are not shown in an inbox.
 fn parse_kind(text: &str) -> Result<InterruptKind, String> {
     let asked = InterruptKind::ALL.into_iter().filter(|kind| kind.is_asked());
     let names: Vec<&str> = asked.map(InterruptKind::as_str).collect();

@@ -27,7 +27,7 @@ pub(crate) struct InstallArgs {
     /// Digest that the archive must have, as its publisher announced it
     #[arg(long, value_name = "SRI", conflicts_with = "registry")]
     integrity: Option<String>,
-    /// Install, as unverified, although nobody known has signed it, or not all of it
+    /// Install, as unverified, a pack without a trusted signature over all of it
     #[arg(long)]
     allow_unsigned: bool,
     #[command(flatten)]

@@ -39,7 +39,7 @@ pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, Co
                 Cell::new(pack.version),
                 Cell::new(pack.scope),
                 words::verified_cell(pack.verified),
-                Cell::new(pack.signed_by.unwrap_or_else(|| "nobody".to_owned())),
+                Cell::new(pack.signed_by.unwrap_or_else(|| "none".to_owned())),
                 Cell::new(pack.agents.len()),
             ]
         })

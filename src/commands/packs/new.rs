@@ -19,10 +19,10 @@ use crate::screen::output;
 
 Names begin with vendor., community. or private.; core. belongs to the protocol.")]
 pub(crate) struct NewArgs {
-    /// Name of the pack; its agents lie below it
+    /// Name of the pack, the prefix of its agents' ids
     #[arg(value_name = "NAME")]
     name: PackName,
-    /// Folder to make; it must not exist, or be empty
+    /// Folder to create; it must not exist, or be empty
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
     /// Print JSON

@@ -18,7 +18,7 @@ use crate::screen::output;
 #[command(after_help = "Example:
   callboard packs pack desk --out desk.tgz
 
-Hidden files, node_modules and lockfiles stay outside; links are refused. The archive is checked
+Hidden files, node_modules and lockfiles are left out; links are refused. The archive is checked
 before it is written.")]
 pub(crate) struct PackArgs {
     /// Folder with pack.json in it

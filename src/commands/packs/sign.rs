@@ -31,10 +31,10 @@ pub(crate) struct SignArgs {
     /// Private key, PEM
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Name under which others trust the key [default: made from the key]
+    /// Id under which others trust the key [default: derived from the key]
     #[arg(long, value_name = "ID")]
     key_id: Option<String>,
-    /// Make the key first; never overwrites one
+    /// Create the key first; never overwrites one
     #[arg(long)]
     generate: bool,
     /// Print JSON

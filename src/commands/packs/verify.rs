@@ -1,4 +1,4 @@
-//! `callboard packs verify`: what came of every check of an installation.
+//! `callboard packs verify`: the result of every check of an installation.
 
 mod show;
 mod source;
@@ -41,7 +41,7 @@ pub(crate) struct VerifyArgs {
     /// Trust this public key for every name; ID=FILE where the key has a name of its own
     #[arg(long, value_name = "[ID=]FILE")]
     trust: Vec<String>,
-    /// Accept a pack that nobody signed, or not all of; a wrong signature is refused even so
+    /// Accept a pack without a signature over all of it; an invalid signature is refused even so
     #[arg(long)]
     allow_unsigned: bool,
     /// Print JSON
@@ -76,7 +76,7 @@ pub(super) async fn run(args: VerifyArgs) -> Result<Exit, CommandError> {
             let checked = check_path(path, args.integrity, policy.clone())?;
             show::one(&checked, &policy, args.json)
         }
-        // The parser lets nobody come here.
+        // The argument parser makes this unreachable.
         (None, None) => Err(CommandError::usage("name a pack to check")),
     }
 }

@@ -1,4 +1,4 @@
-//! `callboard roster dismiss`: a member leaves.
+//! `callboard roster dismiss`: removes a member.
 
 use clap::Args;
 
@@ -11,10 +11,10 @@ use crate::screen::output;
 #[command(after_help = "Example:
   callboard roster dismiss host:sally-1a2b3c4d
 
-Its queue of work goes too. Its runs go on, and what they say of it stays:
+Its queue of work is removed too. Its runs continue and stay attributed to it:
 `callboard runs list --member host:sally-1a2b3c4d`.")]
 pub(crate) struct DismissArgs {
-    /// Id of the member, or its name where only one is called so
+    /// Id of the member, or its name if it is unique
     #[arg(value_name = "MEMBER")]
     member: String,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `callboard roster fire`: a member's workflow, now.
+//! `callboard roster fire`: starts a member's workflow now.
 
 use clap::Args;
 

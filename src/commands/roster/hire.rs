@@ -1,4 +1,4 @@
-//! `callboard roster hire`: an agent gets a name and something to answer for.
+//! `callboard roster hire`: makes an agent a member with a name and workflows.
 
 use clap::Args;
 
@@ -13,7 +13,7 @@ use crate::screen::output;
   callboard roster hire --persona Sally --agent community.callboard.starter.triager --workflow inbox
   callboard roster hire --persona Sam --agent vendor.acme.desk.writer --version 1.2.0 --json
 
-Prints the member's id, which stands wherever an agent's id may stand.")]
+Prints the member's id, which can be used wherever an agent's id can.")]
 pub(crate) struct HireArgs {
     /// The name that people use
     #[arg(long, value_name = "NAME")]
@@ -21,10 +21,10 @@ pub(crate) struct HireArgs {
     /// Id of the installed agent that works under this name
     #[arg(long, value_name = "AGENT")]
     agent: String,
-    /// Keep to this version of the agent; the highest if left out
+    /// Pin this version of the agent; default: the highest
     #[arg(long, value_name = "VERSION", conflicts_with = "channel")]
     version: Option<String>,
-    /// Take whatever version serves on this channel
+    /// Use the version that serves on this channel
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
     /// Id of a workflow that the member owns; repeatable
@@ -33,7 +33,7 @@ pub(crate) struct HireArgs {
     /// A short label; the persona if left out
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
-    /// What the member is there for, in one line
+    /// What the member does, in one line
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
     /// Hire the member paused

@@ -1,4 +1,4 @@
-//! `callboard roster list`: who is there.
+//! `callboard roster list`: the members.
 
 use clap::Args;
 use comfy_table::Cell;
@@ -23,7 +23,7 @@ pub(crate) struct ListArgs {
 pub(super) async fn run(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let found = args.host.client(earlier)?.list(&Kind::MEMBER, &[]).await?;
     Listing::new("roster", ["member", "persona", "state", "agent", "owns"], "no members")
-        .remedy("`callboard roster hire --persona NAME --agent AGENT` brings one")
+        .remedy("`callboard roster hire --persona NAME --agent AGENT` hires one")
         .show(found, args.host.json, |member: AgentRosterEntry| {
             [
                 Cell::new(&member.roster_id),

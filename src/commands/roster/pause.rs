@@ -15,7 +15,7 @@ use crate::exit::{CommandError, Exit};
   callboard roster pause host:sally-1a2b3c4d
   callboard roster resume host:sally-1a2b3c4d
 
-A paused member stays on the roster. Nothing fires its workflows; runs that have begun go on, and a
+A paused member stays on the roster. Nothing starts its workflows; active runs continue, and a
 person can still run its agent.")]
 pub(crate) struct PauseArgs {
     #[command(flatten)]

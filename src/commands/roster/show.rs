@@ -1,4 +1,4 @@
-//! `callboard roster show`: the page that an operator wants of a member.
+//! `callboard roster show`: one member with its runs, questions and cost.
 
 mod advice;
 
@@ -160,7 +160,7 @@ fn queue(work: &[WorkItem]) -> Result<(), CommandError> {
     output::field("work", &format!("{todo} to do, {doing} begun, {done} done"))
 }
 
-/// One below the other; what takes nothing says so.
+/// One below the other; a subscription that is not active is marked.
 fn feeds(triggers: &[Feed]) -> Result<(), CommandError> {
     for (place, feed) in triggers.iter().enumerate() {
         let Feed { subscription_id, workflow_id, source, state } = feed;
@@ -229,7 +229,7 @@ fn did(activity: &Activity) -> Result<(), CommandError> {
     output::table(["run", "workflow", "status", "began", "fired by"], rows.collect())
 }
 
-/// A page is not the whole: what is counted on it says so.
+/// A count over one page is marked as partial.
 fn counted(runs: usize, failed: usize, more_follow: bool) -> String {
     let also = if failed > 0 { format!(", {failed} failed") } else { String::new() };
     match (runs, more_follow) {

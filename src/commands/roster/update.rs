@@ -15,7 +15,7 @@ use crate::exit::{CommandError, Exit};
   callboard roster update host:sally-1a2b3c4d --no-workflows
   callboard roster update host:sally-1a2b3c4d --daily-cost-usd 2.50
 
-What is not named stays. Runs keep what they were born with.")]
+Options that are not given leave their field unchanged. Existing runs do not change.")]
 pub(crate) struct UpdateArgs {
     /// The name that people use
     #[arg(long, value_name = "NAME")]
@@ -23,22 +23,22 @@ pub(crate) struct UpdateArgs {
     /// Id of the installed agent that works under this name
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
-    /// Keep to this version of the agent
+    /// Pin this version of the agent
     #[arg(long, value_name = "VERSION", conflicts_with = "channel")]
     version: Option<String>,
-    /// Take whatever version serves on this channel
+    /// Use the version that serves on this channel
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
-    /// Everything that the member owns from now on; repeatable
+    /// Workflow that the member owns, replacing the current list; repeatable
     #[arg(long = "workflow", value_name = "WORKFLOW")]
     workflows: Vec<String>,
-    /// The member owns nothing from now on
+    /// Clear the list of workflows
     #[arg(long, conflicts_with = "workflows")]
     no_workflows: bool,
-    /// A short label; an empty one is taken away
+    /// A short label; an empty one removes it
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
-    /// What the member is there for; an empty text is taken away
+    /// What the member does; an empty text removes it
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
     /// Tokens that the member may use in a day
@@ -47,7 +47,7 @@ pub(crate) struct UpdateArgs {
     /// US dollars that the member may use in a day
     #[arg(long, value_name = "DOLLARS", conflicts_with = "usual_budget")]
     daily_cost_usd: Option<f64>,
-    /// Leave what the member may use in a day to the host's configuration
+    /// Use the daily budget of the host's configuration
     #[arg(long)]
     usual_budget: bool,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub(super) async fn run(args: UpdateArgs, earlier: &Connection) -> Result<Exit, 
     let changes_nothing = change.as_object().is_none_or(serde_json::Map::is_empty);
     if changes_nothing && !is_allowed {
         return Err(CommandError::usage("nothing to change")
-            .hint("name what is to be other, as in --persona Sal"));
+            .hint("name what to change, as in --persona Sal"));
     }
     let member = match changes_nothing {
         true => client.member(&id).await?,

@@ -20,8 +20,8 @@ use crate::screen::{output, words};
   callboard roster work list host:sally-1a2b3c4d
   callboard roster work done host:sally-1a2b3c4d work_01
 
-A member takes an item at once and runs its workflow; a paused one lets it wait, and takes it
-once it is resumed."
+An item starts its workflow at once; while the member is paused it waits, and starts
+once the member is resumed."
 )]
 pub(crate) struct WorkArgs {
     #[command(subcommand)]
@@ -30,15 +30,15 @@ pub(crate) struct WorkArgs {
 
 #[derive(Debug, Subcommand)]
 enum WorkCommand {
-    /// Put something before a member
+    /// Give a member a work item
     Add(add::AddArgs),
     /// List a member's work, oldest first
     List(list::ListArgs),
-    /// Take an item yourself
+    /// Take an item over from the member
     Claim(MoveArgs),
-    /// Say that an item is done
+    /// Mark an item as done
     Done(MoveArgs),
-    /// Move an item back to the top, where it begins again
+    /// Move an item back to the front of the queue, where it starts again
     Back(MoveArgs),
 }
 
@@ -94,7 +94,7 @@ fn standing(item: &WorkItem) -> String {
 /// What keeps an item from being begun.
 fn explain(item: &WorkItem) {
     if let Some(reason) = item.reason.as_ref().filter(|_| item.state == WorkState::Todo) {
-        output::hint(&format!("{reason}; it begins once that is over"));
+        output::hint(&format!("{reason}; it starts once that has changed"));
     }
 }
 

@@ -14,8 +14,8 @@ use crate::screen::output;
 #[command(after_help = "Example:
   callboard runs ancestry run_0199f2c4
 
-The run comes first, then the one that started it, up to the one that no other started, what was
-delivered to that one and whom it is for. A fork also names the run whose history it took over.")]
+The run comes first, then its parent, up to the root run, what was delivered to that one and the
+member it is for. A fork also names the run whose history it took over.")]
 pub(crate) struct AncestryArgs {
     /// Id of the run
     #[arg(value_name = "RUN")]

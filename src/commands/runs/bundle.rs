@@ -1,4 +1,4 @@
-//! `callboard runs bundle`: one run to hand to somebody else.
+//! `callboard runs bundle`: exports one run, to give to others.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::screen::output;
   callboard runs bundle run_0199f2c4 --out run.json
   callboard runs bundle run_0199f2c4 | jq '.events[].type'
 
-What looks like a credential is blotted out; read the rest before you send it to a stranger.")]
+Text that looks like a credential is redacted; read the rest before you send it to others.")]
 pub(crate) struct BundleArgs {
     /// Id of the run
     #[arg(value_name = "RUN")]

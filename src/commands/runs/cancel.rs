@@ -1,4 +1,4 @@
-//! `callboard runs cancel`: ends runs early.
+//! `callboard runs cancel`: cancels runs.
 
 use clap::Args;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! `callboard runs diff`: where two runs part, and what came of it.
+//! `callboard runs diff`: the first difference of two runs, and how each ended.
 
 use clap::Args;
 use comfy_table::{Cell, Color};
@@ -48,7 +48,7 @@ pub(super) async fn run(args: DiffArgs, earlier: &Connection) -> Result<Exit, Co
     print_events(&diff)?;
     print_state(&diff)?;
     if diff.truncated {
-        output::hint("a run is still under way, or the rest is too much: only a part was compared");
+        output::hint("only a part was compared: a run is still active, or the rest is too large");
     }
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! `callboard runs events`: a run's log as it stands, or live.
+//! `callboard runs events`: a run's log so far, or live.
 
 use clap::{Args, ValueEnum};
 
@@ -21,10 +21,10 @@ pub(crate) struct EventsArgs {
     /// Id of the run
     #[arg(value_name = "RUN")]
     run: String,
-    /// Go on until the run ends
+    /// Continue until the run ends
     #[arg(long, short)]
     follow: bool,
-    /// Which events; repeatable, but `values` stands alone and needs --follow
+    /// Which events; repeatable, but `values` cannot be combined and needs --follow
     #[arg(long = "mode", value_name = "MODE", value_delimiter = ',', default_value = "debug")]
     modes: Vec<Mode>,
     /// Print one JSON document per line

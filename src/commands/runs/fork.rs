@@ -1,4 +1,4 @@
-//! `callboard runs fork`: goes back to an event of a run and takes it from there.
+//! `callboard runs fork`: replays a run, or branches from one of its events.
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
@@ -17,14 +17,14 @@ use crate::watch::{Heading, definition_of_run, watch};
   callboard runs fork run_0199f2c4 --mode branch --from-seq 7 --config model='\"small\"' --follow
   callboard runs diff run_0199f2c4 run_0199f2d0
 
-A replay goes through the history again on what was recorded: it calls nobody and waits for
-nothing. A branch keeps the history before --from-seq and goes on live. `callboard runs events`
+A replay repeats the run from its log: it makes no outward calls and waits for
+nothing. A branch keeps the history before --from-seq and continues live. `callboard runs events`
 numbers the events.")]
 pub(crate) struct ForkArgs {
     /// Id of the run
     #[arg(value_name = "RUN")]
     run: String,
-    /// What the fork does from there on
+    /// The kind of fork
     #[arg(long)]
     mode: Mode,
     /// Sequence of the first event that is not taken over; a replay without it begins at the start
@@ -33,7 +33,7 @@ pub(crate) struct ForkArgs {
     /// Run option of `configurable` that a branch changes, its value as JSON; repeatable
     #[arg(long = "config", value_name = "KEY=JSON", value_parser = parse_option)]
     configurable: Vec<(String, Value)>,
-    /// Label of a branch, in place of its source's; repeatable
+    /// Label of a branch, instead of its source's; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
     /// Watch the fork until it ends
@@ -48,9 +48,9 @@ pub(crate) struct ForkArgs {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Mode {
-    /// Go through the history again; nothing leaves the host
+    /// Repeat the recorded history; no request leaves the host
     Replay,
-    /// Keep the history up to there and go on live
+    /// Keep the history before the event and continue live
     Branch,
 }
 
@@ -88,7 +88,7 @@ fn check(args: &ForkArgs) -> Result<(), CommandError> {
         Mode::Replay if is_changed => Err(CommandError::usage(
             "a replay changes nothing, so it takes no --config and no --tag",
         )
-        .hint("--mode branch goes on live with other options")),
+        .hint("--mode branch continues live with other options")),
         Mode::Branch | Mode::Replay => Ok(()),
     }
 }

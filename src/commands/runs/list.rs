@@ -44,10 +44,10 @@ pub(crate) struct ListArgs {
     /// How many at most
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(LARGEST_PAGE)))]
     limit: u32,
-    /// Where the last page ended
+    /// Cursor of the next page, as printed by the previous one
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
-    /// Every run that fits, page after page
+    /// All matching runs, not only the first page
     #[arg(long, conflicts_with_all = ["limit", "cursor"])]
     all: bool,
     #[command(flatten)]

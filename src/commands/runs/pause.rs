@@ -1,4 +1,4 @@
-//! `callboard runs pause`: holds a run until somebody resumes it.
+//! `callboard runs pause`: pauses a run until it is resumed.
 
 use clap::{Args, ValueEnum};
 
@@ -16,7 +16,7 @@ pub(crate) struct PauseArgs {
     /// Id of the run
     #[arg(value_name = "RUN")]
     run: String,
-    /// What becomes of the nodes that are running
+    /// What to do with nodes that are running
     #[arg(long, value_name = "POLICY", default_value = "drain-current-node")]
     drain: Drain,
     /// Why, for the log
@@ -28,9 +28,9 @@ pub(crate) struct PauseArgs {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Drain {
-    /// They reach their own end first
+    /// Let them finish first
     DrainCurrentNode,
-    /// They stop now and start afresh on resume
+    /// Stop them now and restart them on resume
     Immediate,
 }
 

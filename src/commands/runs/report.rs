@@ -15,8 +15,8 @@ use crate::screen::output;
 #[command(after_help = "Example:
   callboard runs report run_0199f2c4 > run.html
 
-Story, waterfall, graph and log without a script. What looks like a credential is blotted out; read
-the rest before you send it to a stranger.")]
+Story, waterfall, graph and log without a script. Text that looks like a credential is redacted;
+read the rest before you send it to others.")]
 pub(crate) struct ReportArgs {
     /// Id of the run
     #[arg(value_name = "RUN")]

@@ -1,4 +1,4 @@
-//! `callboard runs resume`: lets a paused run go on.
+//! `callboard runs resume`: resumes a paused run.
 
 use clap::Args;
 
@@ -22,5 +22,5 @@ pub(crate) struct ResumeArgs {
 pub(super) async fn run(args: ResumeArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
     let answer = client.resume(&args.run, args.reason).await?;
-    args.host.show(&answer, &format!("{} goes on", args.run))
+    args.host.show(&answer, &format!("{} resumed", args.run))
 }

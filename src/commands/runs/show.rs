@@ -1,4 +1,4 @@
-//! `callboard runs show`: one run as it stands.
+//! `callboard runs show`: the current state of one run.
 
 use clap::Args;
 use comfy_table::Cell;

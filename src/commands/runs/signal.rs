@@ -1,4 +1,4 @@
-//! `callboard runs signal`: tells a run something through one of its channels.
+//! `callboard runs signal`: writes into one of a run's channels.
 
 use clap::Args;
 use serde_json::{Value, json};

@@ -272,11 +272,11 @@ pub(super) fn configurable(host: &Host) -> Object {
         },
         "reasoningVerbosity": {
             "type": "string",
-            "description": "How much is told of what an agent thinks: summary, full or off.",
+            "description": "How much of an agent's reasoning is recorded: summary, full or off.",
         },
         "escalationThreshold": {
             "type": "number", "min": 0, "max": 1,
-            "description": "How sure an agent must be to go on without asking.",
+            "description": "The confidence below which an agent's result waits for a person.",
         },
         "mockProvider": {
             "type": "object",

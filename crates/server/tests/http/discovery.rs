@@ -161,7 +161,7 @@ async fn r1_the_document_as_a_whole() {
           "type": "object"
         },
         "escalationThreshold": {
-          "description": "How sure an agent must be to go on without asking.",
+          "description": "The confidence below which an agent's result waits for a person.",
           "max": 1,
           "min": 0,
           "type": "number"
@@ -190,7 +190,7 @@ async fn r1_the_document_as_a_whole() {
           "type": "object"
         },
         "reasoningVerbosity": {
-          "description": "How much is told of what an agent thinks: summary, full or off.",
+          "description": "How much of an agent's reasoning is recorded: summary, full or off.",
           "type": "string"
         },
         "recursionLimit": {

@@ -13,7 +13,7 @@ use crate::exit::{CommandError, Exit};
   callboard agents deploy canary vendor.acme.desk.assistant@1.1.0 --percent 50
   callboard agents deploy canary vendor.acme.desk.assistant@1.1.0 --percent 100
 
-The other runs go to the version that served before; 100 ends the trial.")]
+The other runs go to the previous version; 100 ends the canary.")]
 pub(crate) struct CanaryArgs {
     /// Share of the channel's runs
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]

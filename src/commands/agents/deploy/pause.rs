@@ -14,7 +14,7 @@ use crate::exit::{CommandError, Exit};
   callboard agents deploy resume vendor.acme.desk.assistant@1.1.0
   callboard agents deploy deprecate vendor.acme.desk.assistant@1.0.0
 
-A run that has begun keeps its version. A channel whose version is paused starts none.")]
+An active run keeps its version. A channel whose version is paused starts no runs.")]
 pub(crate) struct PauseArgs {
     #[command(flatten)]
     target: Target,

@@ -1,4 +1,4 @@
-//! `callboard agents deploy promote`: one step, or as many as lead to a state.
+//! `callboard agents deploy promote`: one state further, or as many as lead to a given one.
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -23,8 +23,8 @@ const WAY: [DeploymentState; 4] = [
   callboard agents deploy promote vendor.acme.desk.assistant@1.1.0 --to staged
   callboard agents deploy promote vendor.acme.desk.assistant@1.1.0 --channel stable --percent 10
 
-Without --to and --channel a version goes one step: draft, test, staged, active. With --channel
-it goes all the way, one step after the other.")]
+Without --to and --channel a version advances by one state: draft, test, staged, active. With
+--channel it advances through all states to active.")]
 pub(crate) struct PromoteArgs {
     /// Stop at this state
     #[arg(long, value_name = "STATE", value_parser = PossibleValuesParser::new(["test", "staged", "active"]))]
@@ -35,7 +35,7 @@ pub(crate) struct PromoteArgs {
     /// Share of the channel's runs; all of them if left out
     #[arg(long, value_name = "PERCENT", requires = "channel", value_parser = clap::value_parser!(u8).range(0..=100))]
     percent: Option<u8>,
-    /// Evaluation that passed, where the host asks for one
+    /// Run id of a passed evaluation, where the host requires one
     #[arg(long, value_name = "RUN")]
     eval_run: Option<String>,
     #[command(flatten)]

@@ -12,9 +12,9 @@ use crate::exit::{CommandError, Exit};
 #[command(after_help = "Example:
   callboard agents deploy rollback vendor.acme.desk.assistant@1.1.0 --reason error-rate
 
-The version leaves all of its channels and never serves again; fix it under a new version.")]
+The version is removed from all its channels and cannot serve again; publish a fix as a new version.")]
 pub(crate) struct RollbackArgs {
-    /// Channel whose earlier version the record points to
+    /// Channel whose previous version is recorded as the replacement
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
     /// A short label for the log

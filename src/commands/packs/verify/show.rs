@@ -1,4 +1,4 @@
-//! What was found, for people or for machines.
+//! The result of the checks, for people or for machines.
 
 use std::collections::BTreeSet;
 

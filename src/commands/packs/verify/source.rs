@@ -1,4 +1,4 @@
-//! Where packs to check come from: a registry on a host or in a folder.
+//! Sources of packs to check: a registry on a host or in a folder.
 
 use std::path::Path;
 
@@ -86,7 +86,7 @@ async fn check_version(
     policy: &Policy,
 ) -> Result<Checked, CommandError> {
     let offer = registry.download(name, version).await;
-    // A pack that is not there is a mistake of whoever asked; anything else is a finding about the pack.
+    // A pack that does not exist is a mistake of the caller; anything else is a finding about the pack.
     if let Err(error @ (PackError::VersionNotFound { .. } | PackError::Fetch { .. })) = &offer {
         return Err(not_fetched(error));
     }

@@ -1,10 +1,10 @@
-//! What somebody who looks at a member's page would do next.
+//! Suggestions of what to do next for a member.
 
 use callboard_protocol::{SubscriptionState, WorkItem, WorkState};
 
 use super::{Activity, Feed};
 
-/// One line for each thing that keeps the member from working, or that waits for somebody.
+/// One line for each thing that keeps the member from working, or that waits for a person.
 pub(super) fn next_steps(activity: &Activity, work: &[WorkItem]) -> Vec<String> {
     let member = &activity.member;
     let id = &member.roster_id;
@@ -13,8 +13,8 @@ pub(super) fn next_steps(activity: &Activity, work: &[WorkItem]) -> Vec<String> 
         let waiting = work.iter().filter(|item| item.state == WorkState::Todo).count();
         let with = match waiting {
             0 => String::new(),
-            1 => ", and begins the item that waits".to_owned(),
-            several => format!(", and begins the {several} items that wait"),
+            1 => ", and starts the waiting item".to_owned(),
+            several => format!(", and starts the {several} waiting items"),
         };
         steps.push(format!("`callboard roster resume {id}` lets it work again{with}"));
     }

@@ -1,4 +1,4 @@
-//! `callboard roster work add`: one more thing to do.
+//! `callboard roster work add`: adds a work item.
 
 use clap::Args;
 

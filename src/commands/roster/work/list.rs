@@ -1,4 +1,4 @@
-//! `callboard roster work list`: what is before a member.
+//! `callboard roster work list`: a member's work items.
 
 use clap::Args;
 use comfy_table::Cell;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use callboard_backends::{
     CliAgents, CliSettings, CliSurroundings, FolderSweeper, RunFolders, private_folder,
 };
-use callboard_engine::CodingSessions;
+use callboard_engine::{CodingSessions, SystemClock, patient};
 use callboard_store::SqliteStore;
 
 use super::agents::WORKSPACES;
@@ -55,7 +55,8 @@ pub(super) fn open(
         environment: handover::variables(),
         folders: folders.clone(),
         records: Some(records),
-        sessions: Some(CodingSessions::new(store.clone())),
+        // Kept by whoever drives a run, which waits for a store that is away.
+        sessions: Some(CodingSessions::new(patient(store.clone(), Arc::new(SystemClock)))),
         hidden: sandbox::hidden(config, places),
         scratch: Some(places.scratch.clone()),
         launcher: Some(sandbox::coding_launcher(config, places)),

@@ -75,14 +75,15 @@ impl Engine {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(Err(inadmissible(refusal))),
         };
+        // Before the clock: whatever the child sees was written before it says that it began.
+        let memory = self.memory_of_child(parent, order.memory, &run_id).await?;
+        let files = self.files_of_child(parent).await?;
+        // After all that the store is asked: whoever asks again because it was away is counted once.
         let most = self.limits().max_family_runs;
         let Some(place) = self.inner.families.join(above, most) else {
             let message = format!("more than {most} runs would lie below {}", above.root());
             return Ok(Err(Failure::new("recursion_limit_exceeded", message)));
         };
-        // Before the clock: whatever the child sees was written before it says that it began.
-        let memory = self.memory_of_child(parent, order.memory, &run_id).await?;
-        let files = self.files_of_child(parent).await?;
         let attribution = cast.acting.map(|acting| acting.attribution(&order.workflow));
         let own = attribution.as_ref().map(|told| told.roster_id.clone());
         let at = self.inner.clock.now();

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use callboard_protocol::{RunId, Timestamp};
 
-use crate::engine::Engine;
+use crate::drive::Granted;
+use crate::engine::{Engine, Inner};
 use crate::pace::Pace;
 use crate::store::{Claim, ClaimRequest, StoreError};
 
@@ -25,6 +26,8 @@ pub(crate) struct Driving(Mutex<BTreeMap<RunId, Held>>);
 #[derive(Debug)]
 struct Held {
     claim: Claim,
+    /// When the lease ends that was last granted for sure, by the clock that only counts.
+    until: Timestamp,
     lost: CancellationToken,
     called: Arc<Notify>,
 }
@@ -56,11 +59,11 @@ impl Drop for Hold<'_> {
 }
 
 impl Driving {
-    /// Notes a claim, and answers how its holder is reached.
-    pub(crate) fn hold<'a>(&'a self, claim: &'a Claim) -> (Hold<'a>, Signals) {
+    /// Notes a claim that was granted until then, and answers how its holder is reached.
+    pub(crate) fn hold<'a>(&'a self, claim: &'a Claim, until: Timestamp) -> (Hold<'a>, Signals) {
         let (lost, called) = (CancellationToken::new(), Arc::new(Notify::new()));
         let signals = Signals { lost: lost.clone(), called: called.clone() };
-        self.lock().insert(claim.run.clone(), Held { claim: claim.clone(), lost, called });
+        self.lock().insert(claim.run.clone(), Held { claim: claim.clone(), until, lost, called });
         (Hold { driving: self, claim }, signals)
     }
 
@@ -79,6 +82,25 @@ impl Driving {
         if let Some(held) = self.lock().remove(run) {
             held.lost.cancel();
         }
+    }
+
+    /// The leases of these claims end then.
+    fn renewed(&self, claims: &[Claim], until: Timestamp) {
+        let mut held = self.lock();
+        for claim in claims {
+            if let Some(held) = held.get_mut(&claim.run).filter(|held| held.claim == *claim) {
+                held.until = until;
+            }
+        }
+    }
+
+    /// Loses the claims whose leases end by then; answers how many.
+    fn lapse(&self, by: Timestamp) -> usize {
+        let mut held = self.lock();
+        let lapsed: Vec<RunId> =
+            held.iter().filter(|(_, held)| held.until <= by).map(|(run, _)| run.clone()).collect();
+        let lost = lapsed.iter().filter_map(|run| held.remove(run));
+        lost.map(|held| held.lost.cancel()).count()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -121,7 +143,8 @@ impl Engine {
             let claimed = self.inner.store.claim(&request).await?;
             let is_last = claimed.claims.len() < request.most;
             for (claim, tenant) in claimed.claims.into_iter().zip(claimed.tenants) {
-                self.spawn_driver(claim, reserved.place(tenant));
+                let place = reserved.place(tenant);
+                self.spawn_driver(Granted { claim, until: request.until, place });
             }
             // Those that their tenants' shares keep waiting are looked at again when something becomes free.
             let is_blocked = is_last && claimed.has_more;
@@ -131,8 +154,32 @@ impl Engine {
         }
     }
 
-    /// Renews claims until told to stop; on its own task, so that no long step can starve it.
+    /// Renews claims until told to stop; on its own task, so that no long step can starve it. Beside it, claims are
+    /// given up that were not renewed in time, whatever renewing waits for.
     pub(crate) async fn heartbeat_until_stopped(self) {
+        tokio::join!(self.renew_until_stopped(), self.lapse_until_stopped());
+    }
+
+    async fn lapse_until_stopped(&self) {
+        loop {
+            let next = self.inner.clock.now().plus(self.inner.options.lease / 10);
+            self.inner.clock.sleep_until(next).await;
+            self.lapse_claims();
+        }
+    }
+
+    /// Stops acting on claims that are not known to be held for much longer: another host may have the run as soon as its
+    /// lease has ended, and what this one does outside of the store nobody can refuse.
+    pub(crate) fn lapse_claims(&self) {
+        let Inner { clock, options, driving, .. } = &*self.inner;
+        let lapsed = driving.lapse(clock.counted().plus(options.lease / 5));
+        if lapsed > 0 {
+            tracing::warn!(lapsed, "claims not renewed in time; their runs are given up here");
+            self.inner.nudge.notify_one();
+        }
+    }
+
+    async fn renew_until_stopped(&self) {
         loop {
             let next = self.inner.clock.now().plus(self.inner.options.heartbeat);
             self.inner.clock.sleep_until(next).await;
@@ -145,8 +192,10 @@ impl Engine {
         if claims.is_empty() {
             return;
         }
-        match self.inner.store.renew(&claims, self.inner.lease_end()).await {
+        let until = self.inner.lease_end();
+        match self.inner.store.renew(&claims, until).await {
             Ok(lost) => {
+                self.inner.driving.renewed(&claims, until);
                 for run in lost {
                     self.inner.driving.lose(&run);
                 }

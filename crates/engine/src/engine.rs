@@ -29,6 +29,7 @@ use crate::files::Files;
 use crate::memory::Memory;
 use crate::observe::Ended;
 use crate::park::Parked;
+use crate::patience::patient;
 use crate::places::Places;
 use crate::roster::Roster;
 use crate::secrets::Secrets;
@@ -49,6 +50,8 @@ pub struct Engine {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
+    /// The same store for whoever acts under a claim: it is waited for while it is away.
+    pub(crate) patient_store: Arc<dyn Store>,
     pub(crate) catalog: Catalog,
     pub(crate) activities: Activities,
     pub(crate) directory: Arc<dyn Directory>,
@@ -222,6 +225,7 @@ impl Engine {
                 files: Files::new(Arc::clone(&parts.store)),
                 strikes: Strikes::new(Arc::clone(&parts.store)),
                 roster: Roster::new(Arc::clone(&parts.store)),
+                patient_store: patient(Arc::clone(&parts.store), Arc::clone(&parts.clock)),
                 store: parts.store,
                 catalog: parts.catalog,
                 activities: parts.activities,

@@ -1,5 +1,5 @@
-//! A store whose every call can be made to fail, to wait or never to return, before or after it is carried out: for
-//! simulations of faults and crashes, over any implementation of the port.
+//! A store whose every call can be made to fail, to wait, to be repeated or never to return, before or after it is carried
+//! out: for simulations of faults and crashes, and for whoever waits for a store that is away.
 
 use std::fmt;
 use std::ops::Deref;
@@ -31,6 +31,11 @@ pub trait Intercept: fmt::Debug + Send + Sync {
     /// After a call that succeeded: an error is answered although what was written stays.
     async fn after(&self, _call: &StoreCall<'_>) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    /// After a call that failed for the `failures + 1`st time: whether it is carried out again.
+    async fn again(&self, _call: &StoreCall<'_>, _error: &StoreError, _failures: u32) -> bool {
+        false
     }
 
     /// What was read of a log in order to fold it: a change is what this process alone sees.
@@ -89,14 +94,36 @@ impl<H: Intercept> InterceptedStore<H> {
         Self { store, hook }
     }
 
-    async fn around<T>(
+    async fn around<T, Answer>(
         &self,
         call: StoreCall<'_>,
-        carry_out: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> Result<T, StoreError> {
-        self.hook.before(&call).await?;
-        let answer = carry_out.await?;
-        self.hook.after(&call).await?;
+        carry_out: impl Fn() -> Answer + Send + Sync,
+    ) -> Result<T, StoreError>
+    where
+        Answer: Future<Output = Result<T, StoreError>> + Send,
+    {
+        let mut failures = 0;
+        loop {
+            match self.carry_out(&call, &carry_out).await {
+                Err(error) if self.hook.again(&call, &error, failures).await => {
+                    failures = failures.saturating_add(1);
+                }
+                answered => return answered,
+            }
+        }
+    }
+
+    async fn carry_out<T, Answer>(
+        &self,
+        call: &StoreCall<'_>,
+        carry_out: &(impl Fn() -> Answer + Send + Sync),
+    ) -> Result<T, StoreError>
+    where
+        Answer: Future<Output = Result<T, StoreError>> + Send,
+    {
+        self.hook.before(call).await?;
+        let answer = carry_out().await?;
+        self.hook.after(call).await?;
         Ok(answer)
     }
 }
@@ -105,48 +132,49 @@ impl<H: Intercept> InterceptedStore<H> {
 impl<H: Intercept> Store for InterceptedStore<H> {
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         let call = StoreCall { batch: Some(&batch), ..StoreCall::write("commit") };
-        self.around(call, self.store.commit(batch.clone())).await
+        self.around(call, || self.store.commit(batch.clone())).await
     }
 
     async fn get(&self, kind: Kind, key: &Key) -> Result<Option<Record>, StoreError> {
         let call = StoreCall { kind: Some(kind), ..StoreCall::read("get") };
-        self.around(call, self.store.get(kind, key)).await
+        self.around(call, || self.store.get(kind, key)).await
     }
 
     async fn scan(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
-        self.around(StoreCall::read("scan"), self.store.scan(query)).await
+        self.around(StoreCall::read("scan"), || self.store.scan(query)).await
     }
 
     async fn blob(&self, kind: Kind, key: &Key) -> Result<Option<Arc<[u8]>>, StoreError> {
-        self.around(StoreCall::read("blob"), self.store.blob(kind, key)).await
+        self.around(StoreCall::read("blob"), || self.store.blob(kind, key)).await
     }
 
     async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError> {
-        self.around(StoreCall::read("due"), self.store.due(kind, at, most)).await
+        self.around(StoreCall::read("due"), || self.store.due(kind, at, most)).await
     }
 
     async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError> {
-        let mut opened = self.around(StoreCall::read("open"), self.store.open(run)).await?;
+        let mut opened = self.around(StoreCall::read("open"), || self.store.open(run)).await?;
         opened.iter_mut().for_each(|opened| self.hook.spoil(&mut opened.entries));
         Ok(opened)
     }
 
     async fn tail(&self, run: &RunId, version: u64) -> Result<Vec<Entry>, StoreError> {
-        let mut tail = self.around(StoreCall::read("tail"), self.store.tail(run, version)).await?;
+        let mut tail =
+            self.around(StoreCall::read("tail"), || self.store.tail(run, version)).await?;
         self.hook.spoil(&mut tail);
         Ok(tail)
     }
 
     async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<Standing>>, StoreError> {
-        self.around(StoreCall::read("statuses"), self.store.statuses(runs)).await
+        self.around(StoreCall::read("statuses"), || self.store.statuses(runs)).await
     }
 
     async fn counters(&self, key: &Key) -> Result<Vec<(String, f64)>, StoreError> {
-        self.around(StoreCall::read("counters"), self.store.counters(key)).await
+        self.around(StoreCall::read("counters"), || self.store.counters(key)).await
     }
 
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
-        self.around(StoreCall::read("find"), self.store.find(scope, run)).await
+        self.around(StoreCall::read("find"), || self.store.find(scope, run)).await
     }
 
     async fn read(
@@ -156,11 +184,11 @@ impl<H: Intercept> Store for InterceptedStore<H> {
         from: u64,
         limit: usize,
     ) -> Result<Option<Page>, StoreError> {
-        self.around(StoreCall::read("read"), self.store.read(scope, run, from, limit)).await
+        self.around(StoreCall::read("read"), || self.store.read(scope, run, from, limit)).await
     }
 
     async fn newest(&self) -> Result<LogPosition, StoreError> {
-        self.around(StoreCall::read("newest"), self.store.newest()).await
+        self.around(StoreCall::read("newest"), || self.store.newest()).await
     }
 
     async fn read_all(
@@ -169,11 +197,11 @@ impl<H: Intercept> Store for InterceptedStore<H> {
         after: LogPosition,
         most: u64,
     ) -> Result<Window, StoreError> {
-        self.around(StoreCall::read("read_all"), self.store.read_all(within, after, most)).await
+        self.around(StoreCall::read("read_all"), || self.store.read_all(within, after, most)).await
     }
 
     async fn list(&self, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
-        self.around(StoreCall::read("list"), self.store.list(scope, filter)).await
+        self.around(StoreCall::read("list"), || self.store.list(scope, filter)).await
     }
 
     async fn inbox(
@@ -181,15 +209,15 @@ impl<H: Intercept> Store for InterceptedStore<H> {
         scope: &Scope,
         filter: &InboxFilter,
     ) -> Result<Vec<InboxItem>, StoreError> {
-        self.around(StoreCall::read("inbox"), self.store.inbox(scope, filter)).await
+        self.around(StoreCall::read("inbox"), || self.store.inbox(scope, filter)).await
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
-        self.around(StoreCall::write("claim"), self.store.claim(request)).await
+        self.around(StoreCall::write("claim"), || self.store.claim(request)).await
     }
 
     async fn renew(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<RunId>, StoreError> {
-        self.around(StoreCall::write("renew"), self.store.renew(claims, until)).await
+        self.around(StoreCall::write("renew"), || self.store.renew(claims, until)).await
     }
 
     async fn release(
@@ -198,11 +226,11 @@ impl<H: Intercept> Store for InterceptedStore<H> {
         seen: Option<u64>,
         wake_at: Option<Timestamp>,
     ) -> Result<bool, StoreError> {
-        self.around(StoreCall::write("release"), self.store.release(claim, seen, wake_at)).await
+        self.around(StoreCall::write("release"), || self.store.release(claim, seen, wake_at)).await
     }
 
     async fn changed(&self, run: &RunId, version: u64) {
-        let wait = async {
+        let wait = || async {
             self.store.changed(run, version).await;
             Ok(())
         };
@@ -215,24 +243,25 @@ impl<H: Intercept> Store for InterceptedStore<H> {
     }
 
     async fn find_effect(&self, key: &EffectKey) -> Result<Option<SettledEffect>, StoreError> {
-        self.around(StoreCall::read("find_effect"), self.store.find_effect(key)).await
+        self.around(StoreCall::read("find_effect"), || self.store.find_effect(key)).await
     }
 
     async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError> {
-        self.around(StoreCall::write("begin_effect"), self.store.begin_effect(effect)).await
+        self.around(StoreCall::write("begin_effect"), || self.store.begin_effect(effect)).await
     }
 
     async fn settle_effect(
         &self,
+        claim: &Claim,
         key: &EffectKey,
         outcome: Option<String>,
     ) -> Result<(), StoreError> {
-        let settle = self.store.settle_effect(key, outcome);
+        let settle = || self.store.settle_effect(claim, key, outcome.clone());
         self.around(StoreCall::write("settle_effect"), settle).await
     }
 
     async fn memory_position(&self) -> Result<u64, StoreError> {
-        self.around(StoreCall::read("memory_position"), self.store.memory_position()).await
+        self.around(StoreCall::read("memory_position"), || self.store.memory_position()).await
     }
 
     async fn recall(
@@ -240,7 +269,7 @@ impl<H: Intercept> Store for InterceptedStore<H> {
         scope: &Scope,
         query: &MemoryQuery,
     ) -> Result<Vec<MemoryRecord>, StoreError> {
-        self.around(StoreCall::read("recall"), self.store.recall(scope, query)).await
+        self.around(StoreCall::read("recall"), || self.store.recall(scope, query)).await
     }
 
     async fn memory_history(
@@ -248,11 +277,12 @@ impl<H: Intercept> Store for InterceptedStore<H> {
         scope: &Scope,
         id: &MemoryId,
     ) -> Result<Vec<MemoryRecord>, StoreError> {
-        self.around(StoreCall::read("memory_history"), self.store.memory_history(scope, id)).await
+        self.around(StoreCall::read("memory_history"), || self.store.memory_history(scope, id))
+            .await
     }
 
     async fn crowded_memory(&self, most: u64) -> Result<Vec<CrowdedMemory>, StoreError> {
-        self.around(StoreCall::read("crowded_memory"), self.store.crowded_memory(most)).await
+        self.around(StoreCall::read("crowded_memory"), || self.store.crowded_memory(most)).await
     }
 
     async fn remove_ended(
@@ -261,7 +291,7 @@ impl<H: Intercept> Store for InterceptedStore<H> {
         read_until: Option<LogPosition>,
         limit: usize,
     ) -> Result<Vec<RunId>, StoreError> {
-        let remove = self.store.remove_ended(before, read_until, limit);
+        let remove = || self.store.remove_ended(before, read_until, limit);
         self.around(StoreCall::write("remove_ended"), remove).await
     }
 
@@ -271,10 +301,10 @@ impl<H: Intercept> Store for InterceptedStore<H> {
         member: &RosterId,
         since: Timestamp,
     ) -> Result<Spent, StoreError> {
-        self.around(StoreCall::read("spent"), self.store.spent(scope, member, since)).await
+        self.around(StoreCall::read("spent"), || self.store.spent(scope, member, since)).await
     }
 
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {
-        self.around(StoreCall::read("outcome"), self.store.outcome(key, at)).await
+        self.around(StoreCall::read("outcome"), || self.store.outcome(key, at)).await
     }
 }

@@ -38,6 +38,7 @@ mod outside;
 mod pace;
 mod packs;
 mod park;
+mod patience;
 mod places;
 mod prompts;
 mod record;
@@ -103,6 +104,7 @@ pub use once::{CallFailure, Effect, OnUnknown, Once, OnceError};
 pub use order::{Order, Target};
 pub use org_chart::{OrgCharts, StoredChart};
 pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
+pub use patience::patient;
 pub use prompts::Prompts;
 pub use records::{
     DueRecords, Expected, IndexEntry, IndexName, Key, KeyOrder, Kind, MEMBER, Record, RecordChange,

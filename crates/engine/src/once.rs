@@ -116,10 +116,7 @@ impl Call {
                 self.settle(&key, Kept::Failure(failure)).await
             }
             Err(CallFailure { failure, class: class @ RetryClass::Retryable }) => {
-                self.store
-                    .settle_effect(&key, None)
-                    .await
-                    .map_err(|error| self.unstored(&error))?;
+                self.settle_as(&key, None).await?;
                 Err(OnceError::Ended(Outcome::Failed { failure, class }))
             }
         }
@@ -146,9 +143,7 @@ impl Call {
             let found = self.store.find_effect(&self.effect_key(run, effect.index)).await;
             if let Some(settled) = found.map_err(|error| self.unstored(&error))? {
                 placed.compare(&settled.request)?;
-                let taken =
-                    self.store.settle_effect(&placed.key, Some(settled.outcome.clone())).await;
-                taken.map_err(|error| self.unstored(&error))?;
+                self.settle_as(&placed.key, Some(settled.outcome.clone())).await?;
                 return kept(&settled.outcome);
             }
         }
@@ -187,10 +182,21 @@ impl Call {
             outcome,
         };
         match self.store.begin_effect(&claim).await {
+            // Claimed at this very moment, so by this call: the answer to the first try was lost.
+            Ok(Begun::Unknown { request, since })
+                if since == claim.at && request == claim.request =>
+            {
+                Ok(Begun::Fresh)
+            }
             Ok(begun) => Ok(begun),
-            Err(StoreError::LeaseLost { .. }) => Err(OnceError::Superseded),
             Err(error) => Err(self.unstored(&error)),
         }
+    }
+
+    /// None forgets the claim of a call that may be made again.
+    async fn settle_as(&self, key: &EffectKey, outcome: Option<String>) -> Result<(), OnceError> {
+        let settled = self.store.settle_effect(&self.claim, key, outcome).await;
+        settled.map_err(|error| self.unstored(&error))
     }
 
     /// What is kept is clean: who uses it after a crash has not resolved what it may repeat.
@@ -203,7 +209,7 @@ impl Call {
             let failure = Failure::new("internal_error", error.to_string());
             OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Final })
         })?;
-        self.store.settle_effect(key, Some(text)).await.map_err(|error| self.unstored(&error))?;
+        self.settle_as(key, Some(text)).await?;
         opened(outcome)
     }
 
@@ -239,8 +245,11 @@ impl Call {
         }
     }
 
-    /// A store that cannot write now may do so later.
+    /// What follows for an attempt when the store has refused something. A store that is away was waited for.
     pub(crate) fn unstored(&self, error: &StoreError) -> OnceError {
+        if let StoreError::LeaseLost { .. } = error {
+            return OnceError::Superseded;
+        }
         tracing::warn!(%error, run = %self.run, node = %self.attempt.node, "effect not recorded");
         let failure = Failure::new("service_unavailable", "the outcome could not be recorded");
         OnceError::Ended(Outcome::Failed { failure, class: RetryClass::Retryable })

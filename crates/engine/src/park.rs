@@ -58,7 +58,7 @@ impl Engine {
         seen: Option<u64>,
         wake_at: Option<Timestamp>,
     ) {
-        match self.inner.store.release(claim, seen, wake_at).await {
+        match self.inner.patient_store.release(claim, seen, wake_at).await {
             Ok(true) => self.inner.nudge.notify_one(),
             Ok(false) => {}
             Err(error) => tracing::warn!(%error, "claim not released; it will run out"),

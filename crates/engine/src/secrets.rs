@@ -52,6 +52,12 @@ impl Secrets {
         Self { store, of_host: Redactor::default(), shared: Vec::new() }
     }
 
+    /// The same secrets, read from the same database by another way.
+    #[must_use]
+    pub(crate) fn through(&self, store: Arc<dyn Store>) -> Self {
+        Self { store, ..self.clone() }
+    }
+
     /// Says what the host itself holds.
     #[must_use]
     pub fn with_host(mut self, known: Redactor) -> Self {

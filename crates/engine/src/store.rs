@@ -128,9 +128,10 @@ pub trait Store: fmt::Debug + Send + Sync {
     async fn begin_effect(&self, effect: &EffectClaim) -> Result<Begun, StoreError>;
 
     /// Keeps the outcome of a claimed call; the first one stays. None forgets the claim of a call that had no effect
-    /// and may be made again.
+    /// and may be made again. Only the holder of the run may.
     async fn settle_effect(
         &self,
+        claim: &Claim,
         key: &EffectKey,
         outcome: Option<String>,
     ) -> Result<(), StoreError>;

@@ -102,7 +102,8 @@ impl Engine {
 
     /// Takes back what was counted before a decision that came to its end.
     pub(crate) async fn absolve(&self, run: &RunId) {
-        match self.inner.strikes.take_back(run).await {
+        let take_back = || async { Ok(self.inner.strikes.take_back(run).await?) };
+        match self.patiently(take_back).await {
             Ok(()) => {
                 let mut struck = self.inner.struck.runs();
                 if let Some(count) = struck.get_mut(run) {
@@ -155,7 +156,9 @@ impl Engine {
     async fn give_up(&self, claim: &Claim, why: &str) {
         tracing::error!(run = %claim.run, why, "run given up with run_unprocessable");
         let end = |birth: &Birth, at| unprocessable(birth, why, at);
-        let ended = self.end_unfolded(&claim.run, |_| true, Some(claim), None, &end).await;
+        let ended = self
+            .patiently(|| self.end_unfolded(&claim.run, |_| true, Some(claim), None, &end))
+            .await;
         match ended {
             Ok(_) | Err(EngineError::Refused(Refusal::Ended { .. })) => {}
             // The claim runs out by itself, and whoever takes the run next gives it up.

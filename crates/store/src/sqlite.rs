@@ -308,6 +308,7 @@ impl Store for SqliteStore {
 
     async fn settle_effect(
         &self,
+        claim: &Claim,
         key: &EffectKey,
         outcome: Option<String>,
     ) -> Result<(), StoreError> {
@@ -317,8 +318,9 @@ impl Store for SqliteStore {
                 StoreError::Unavailable(what)
             })
         };
-        let (sealed, key) = (outcome.map(seal).transpose()?, key.clone());
-        self.writer.write(move |db| effects::settle(db, &key, sealed.as_deref())).await
+        let sealed = outcome.map(seal).transpose()?;
+        let (claim, key) = (claim.clone(), key.clone());
+        self.writer.write(move |db| effects::settle(db, &claim, &key, sealed.as_deref())).await
     }
 
     async fn memory_position(&self) -> Result<u64, StoreError> {

@@ -148,7 +148,7 @@ impl Budgets {
     }
 
     /// Reserves what a call of a run's node may use, behind all that is reserved already. It counts until the call is
-    /// over ([`accounted`]), as long as the run goes on and nobody has taken it over.
+    /// over ([`accounted`]), as long as the run goes on and nobody has taken it over. Only the holder of the run may.
     pub async fn reserve(
         &self,
         payer: &BudgetAccount,
@@ -171,7 +171,8 @@ impl Budgets {
         // Made anew, so that whoever asks again is behind the others.
         changes.push(RecordChange::delete(Kind::Reservation, key.clone()));
         let new = RecordChange::put(Kind::Reservation, key, place, &body)?.of_run(&claim.run);
-        self.store.commit(Batch::of_records(changes.into_iter().chain([new]))).await
+        let changes = Batch::of_records(changes.into_iter().chain([new]));
+        self.store.commit(Batch { claims: vec![claim.clone()], ..changes }).await
     }
 
     /// What others had reserved on a day when a node reserved its own.

@@ -11,6 +11,7 @@ use crate::decisions::{Decisions, Lane};
 use crate::engine::EngineError;
 use crate::files::file_rows_of;
 use crate::memory::rows_of;
+use crate::patience::{may_pass, wait_after};
 use crate::record::{Rows, append_of};
 use crate::store::{Append, Claim, Fence, StoreError, Then};
 
@@ -92,6 +93,7 @@ impl Driver<'_> {
             kept.memory.iter_mut().for_each(|(_, draft)| draft.redact(&known));
             kept.files.iter_mut().for_each(|row| row.redact(&known));
         }
+        let mut failures = 0;
         loop {
             let now = self.engine.inner.clock.now();
             let terms = Terms {
@@ -122,9 +124,12 @@ impl Driver<'_> {
                 }
                 Err(StoreError::Conflict { .. }) => self.read_again().await?,
                 Err(StoreError::LeaseLost { .. }) => return Ok(Some(Left::Lost)),
-                Err(error @ (StoreError::Full | StoreError::Unavailable(_))) => {
+                Err(error) if may_pass(&error) => {
                     tracing::warn!(%error, "not recorded; trying again");
-                    self.read_again_later().await?;
+                    wait_after(&*self.engine.inner.clock, failures).await;
+                    failures = failures.saturating_add(1);
+                    // What was decided is dropped; the same commands are decided anew.
+                    self.read_again().await?;
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -19,7 +19,7 @@ impl Driver<'_> {
         while left.is_none() {
             let orders = self.run.child_orders();
             let steps = match orders.is_empty() {
-                true => self.news().await?,
+                true => self.engine.patiently(|| self.news()).await?,
                 false => self.begin_children(orders).await?,
             };
             if steps.is_empty() {
@@ -60,7 +60,8 @@ impl Driver<'_> {
     async fn begin_children(&self, orders: Vec<ChildOrder>) -> Result<Vec<Step>, EngineError> {
         let mut steps = Vec::new();
         for order in orders.into_iter().take(MOST_AT_ONCE) {
-            let child = self.engine.child_of(&self.run, &order, None).await?;
+            let prepare = || self.engine.child_of(&self.run, &order, None);
+            let child = self.engine.patiently(prepare).await?;
             let ChildOrder { attempt, workflow, .. } = order;
             steps.push(match child {
                 Ok(child) => {
@@ -91,7 +92,8 @@ impl Driver<'_> {
                 memory: MemoryScope::default(),
                 principal_scope: None,
             };
-            match self.engine.child_of(&self.run, &order, Some(run.clone())).await? {
+            let prepare = || self.engine.child_of(&self.run, &order, Some(run.clone()));
+            match self.engine.patiently(prepare).await? {
                 Ok(child) => {
                     let command = Command::Dispatch {
                         attempt: attempt.clone(),

@@ -10,8 +10,8 @@ use callboard_protocol::{InvocationSource, Object, RunStatus, Timestamp};
 use super::{Done, Engine, EngineError, Remember};
 use crate::decisions::{Lane, Undecided};
 use crate::directory::workflow_of;
+use crate::drive::Granted;
 use crate::order::{Order, Target};
-use crate::places::Place;
 use crate::store::{Batch, Claim, ClaimOrigin, Digest, Lease, NewRun, Outcome, Scope, StoreError};
 
 /// A run before it is written, with the claim that its creator takes. Record and state are large and pass through
@@ -19,7 +19,7 @@ use crate::store::{Batch, Claim, ClaimOrigin, Digest, Lease, NewRun, Outcome, Sc
 #[derive(Debug)]
 pub(crate) struct PreparedRun {
     pub(crate) record: Box<NewRun>,
-    pub(crate) claim: Option<(Claim, Place)>,
+    pub(crate) claim: Option<Granted>,
     pub(crate) run: Box<Run>,
 }
 
@@ -121,9 +121,8 @@ impl Engine {
             false if run.birth().parent.is_some() => Some(self.inner.places.take_anyway(tenant)),
             false => self.inner.places.take(tenant),
         };
-        let lease = place
-            .as_ref()
-            .map(|_| Lease { host: options.host.clone(), until: self.inner.lease_end() });
+        let until = self.inner.lease_end();
+        let lease = place.as_ref().map(|_| Lease { host: options.host.clone(), until });
         let claim = place.map(|place| {
             let claim = Claim {
                 run: run.id().clone(),
@@ -131,7 +130,7 @@ impl Engine {
                 epoch: Claim::FIRST_EPOCH,
                 origin: ClaimOrigin::Free,
             };
-            (claim, place)
+            Granted { claim, until, place }
         });
         let record = NewRun {
             birth: Birth::clone(run.birth()),
@@ -185,7 +184,7 @@ impl Engine {
             // The caller may be gone; the run is not.
             let _gone = sender.send(outcome);
             match claim.filter(|_| is_created) {
-                Some((claim, place)) => engine.drive_held(claim, place, Some(run)).await,
+                Some(granted) => engine.drive_held(granted, Some(run)).await,
                 // It has its turn when there is a place for its tenant.
                 None if is_created && engine.inner.places.want(&run.birth().owner.tenant) => {
                     engine.inner.nudge.notify_one();

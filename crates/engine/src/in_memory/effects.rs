@@ -2,7 +2,7 @@
 
 use callboard_protocol::Timestamp;
 
-use super::{Tables, unknown};
+use super::Tables;
 use crate::effects::{Begun, EffectClaim, RequestDigest, SettledEffect};
 use crate::store::StoreError;
 
@@ -21,11 +21,7 @@ impl StoredEffect {
 
 impl Tables {
     pub(super) fn begin_effect(&mut self, effect: &EffectClaim) -> Result<Begun, StoreError> {
-        let run = &effect.claim.run;
-        let holder = self.runs.get(run).ok_or_else(|| unknown(run))?;
-        if !holder.is_held_by(&effect.claim) {
-            return Err(StoreError::LeaseLost { run: run.clone() });
-        }
+        self.check_claim(&effect.claim)?;
         let known = self.effects.get(&effect.key);
         if let Some(settled) = known.and_then(StoredEffect::settled) {
             return Ok(Begun::Known(settled));

@@ -181,10 +181,12 @@ impl Store for InMemoryStore {
 
     async fn settle_effect(
         &self,
+        claim: &Claim,
         key: &EffectKey,
         outcome: Option<String>,
     ) -> Result<(), StoreError> {
         let mut tables = self.tables();
+        tables.check_claim(claim)?;
         match outcome {
             Some(outcome) => {
                 if let Some(effect) = tables.effects.get_mut(key) {
@@ -310,7 +312,7 @@ impl Tables {
         Ok(grown)
     }
 
-    fn check_claim(&self, claim: &Claim) -> Result<(), StoreError> {
+    pub(super) fn check_claim(&self, claim: &Claim) -> Result<(), StoreError> {
         let is_held = self.runs.get(&claim.run).is_some_and(|run| run.is_held_by(claim));
         if is_held { Ok(()) } else { Err(StoreError::LeaseLost { run: claim.run.clone() }) }
     }

@@ -46,7 +46,7 @@ macro_rules! features {
 features! {
     access: access::Access,
     beside_runs: beside::Beside,
-    budgets: budgets::BudgetDays,
+    budgets: budgets::BudgetDays::default(),
     callbacks: webhooks::Callbacks,
     coding_sessions: coding::CodingHomes,
     control: control::Control,

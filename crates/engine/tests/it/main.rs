@@ -15,6 +15,7 @@ mod heartbeats;
 mod memory;
 mod metrics;
 mod orchestras;
+mod patience;
 mod replays;
 mod retention;
 mod roster;

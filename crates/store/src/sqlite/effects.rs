@@ -2,7 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use callboard_engine::{Begun, EffectClaim, EffectKey, RequestDigest, SettledEffect, StoreError};
+use callboard_engine::{
+    Begun, Claim, EffectClaim, EffectKey, RequestDigest, SettledEffect, StoreError,
+};
 use callboard_protocol::Timestamp;
 
 use super::append::Stored;
@@ -64,11 +66,7 @@ pub(super) fn find(
 }
 
 pub(super) fn begin(db: &Connection, seal: &Seal, effect: &EffectClaim) -> Result<Begun, Fault> {
-    let run = &effect.claim.run;
-    let holder = Stored::read(db, run)?.ok_or_else(|| Fault::unknown_run(run))?;
-    if !holder.is_held_by(&effect.claim) {
-        return Err(StoreError::LeaseLost { run: run.clone() }.into());
-    }
+    let holder = held(db, &effect.claim)?;
     let key = &effect.key;
     match StoredEffect::read(db, seal, key)?.map(StoredEffect::settled) {
         Some(Ok(settled)) => return Ok(Begun::Known(settled)),
@@ -97,8 +95,24 @@ pub(super) fn begin(db: &Connection, seal: &Seal, effect: &EffectClaim) -> Resul
     Ok(Begun::Fresh)
 }
 
+/// The run of a claim that is held.
+fn held(db: &Connection, claim: &Claim) -> Result<Stored, Fault> {
+    let run = &claim.run;
+    let holder = Stored::read(db, run)?.ok_or_else(|| Fault::unknown_run(run))?;
+    if !holder.is_held_by(claim) {
+        return Err(StoreError::LeaseLost { run: run.clone() }.into());
+    }
+    Ok(holder)
+}
+
 /// None forgets the claim.
-pub(super) fn settle(db: &Connection, key: &EffectKey, sealed: Option<&[u8]>) -> Result<(), Fault> {
+pub(super) fn settle(
+    db: &Connection,
+    claim: &Claim,
+    key: &EffectKey,
+    sealed: Option<&[u8]>,
+) -> Result<(), Fault> {
+    held(db, claim)?;
     let key = key.as_str();
     match sealed {
         Some(sealed) => {

@@ -67,8 +67,8 @@ pub(crate) async fn an_outcome_is_kept_before_it_is_used(
     let claim = held(store).await?;
     let call = effect(0, &claim);
     assert_eq!(store.begin_effect(&call).await?, Begun::Fresh);
-    store.settle_effect(&call.key, Some("{\"sent\":1}".to_owned())).await?;
-    store.settle_effect(&call.key, Some("{\"sent\":2}".to_owned())).await?;
+    store.settle_effect(&claim, &call.key, Some("{\"sent\":1}".to_owned())).await?;
+    store.settle_effect(&claim, &call.key, Some("{\"sent\":2}".to_owned())).await?;
     subject.restart()?;
     let store = subject.port()?;
     let request = ClaimRequest {
@@ -96,7 +96,7 @@ pub(crate) async fn a_claim_that_came_to_nothing_can_be_made_again(
     let claim = held(store).await?;
     let call = effect(0, &claim);
     store.begin_effect(&call).await?;
-    store.settle_effect(&call.key, None).await?;
+    store.settle_effect(&claim, &call.key, None).await?;
     assert_eq!(store.begin_effect(&call).await?, Begun::Fresh);
     let other = request(7);
     let again = EffectClaim { repeat: true, at: at(3_000), request: other.clone(), ..call.clone() };
@@ -105,8 +105,8 @@ pub(crate) async fn a_claim_that_came_to_nothing_can_be_made_again(
         store.begin_effect(&call).await?,
         Begun::Unknown { request: other.clone(), since: at(3_000) }
     );
-    store.settle_effect(&call.key, Some("1".to_owned())).await?;
-    store.settle_effect(&call.key, None).await?;
+    store.settle_effect(&claim, &call.key, Some("1".to_owned())).await?;
+    store.settle_effect(&claim, &call.key, None).await?;
     let known = Begun::Known(SettledEffect { request: other, outcome: "1".to_owned() });
     assert_eq!(store.begin_effect(&again).await?, known, "known is known");
     Ok(())
@@ -142,5 +142,13 @@ pub(crate) async fn only_the_holder_of_a_run_makes_its_calls(
     let late = store.begin_effect(&effect(0, &claim)).await;
     assert!(matches!(late, Err(StoreError::LeaseLost { .. })), "{late:?}");
     assert_eq!(store.begin_effect(&effect(0, &successor)).await?, Begun::Fresh);
+    let key = effect(0, &successor).key;
+    for outcome in [None, Some("{\"sent\":1}".to_owned())] {
+        let late = store.settle_effect(&claim, &key, outcome).await;
+        assert!(matches!(late, Err(StoreError::LeaseLost { .. })), "{late:?}");
+    }
+    assert_eq!(store.find_effect(&key).await?, None, "what a past holder says has no effect");
+    store.settle_effect(&successor, &key, Some("{\"sent\":2}".to_owned())).await?;
+    assert_eq!(store.find_effect(&key).await?, Some(settled("{\"sent\":2}")));
     Ok(())
 }

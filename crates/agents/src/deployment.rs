@@ -2,11 +2,11 @@
 //!
 //! Nothing here reads or writes: the caller passes the state, the policy and the random draw.
 
+mod audit;
 mod channel;
 mod gate;
 mod pin;
 mod policy;
-mod tell;
 mod transition;
 
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ use callboard_protocol::{AgentDeployment, AgentId, DeploymentState, PackVersion,
 
 use channel::Channel;
 
+pub use audit::{audit_change, audit_refusal};
 pub use gate::{EvalGate, Evidence};
 pub use pin::{Draw, PinError, pin};
 pub use policy::DeploymentPolicy;
-pub use tell::{tell_change, tell_refusal};
 pub use transition::{Changed, DeploymentRefusal, Surroundings};
 
 /// The reserved channel: the highest active version, whatever its channels.

@@ -136,7 +136,7 @@ impl Activity for AgentDispatch {
         if let Err(outcome) = hand_over(found.agent.result.as_ref(), &result, Handoff::Result) {
             return outcome;
         }
-        if call.tell(facts(&call.configurable, &found, &result)).await.is_err() {
+        if call.record(facts(&call.configurable, &found, &result)).await.is_err() {
             // Nobody listens to an attempt that no longer counts.
             return Outcome::Done { outputs: Object::new() };
         }
@@ -162,7 +162,7 @@ async fn ratified(call: &Call, found: &InstalledAgent, answered: &Answered) -> O
     let decided = AgentFact::Decided { decision: result.clone(), confidence: None };
     // The second decision of this visit: the first was the agent's own.
     let fact = Fact::Agent { place: 1, fact: decided };
-    if call.tell(vec![fact]).await.is_err() {
+    if call.record(vec![fact]).await.is_err() {
         return Outcome::Done { outputs: Object::new() };
     }
     conclude(call, found, result).await

@@ -39,7 +39,7 @@ pub use coding::{
 pub use degrade::{Degradation, Host};
 pub use deployment::{
     Changed, Deployment, DeploymentPolicy, DeploymentRefusal, Draw, EvalGate, Evidence, LATEST,
-    PinError, Surroundings, pin, tell_change, tell_refusal,
+    PinError, Surroundings, audit_change, audit_refusal, pin,
 };
 pub use dispatch::{AgentDirectory, AgentDispatch, WithModels};
 pub use envelope::{

@@ -65,7 +65,7 @@ impl StreamText {
         let count = self.tokens.len();
         for (place, token) in self.tokens.iter().enumerate() {
             let index = u32::try_from(place).unwrap_or(u32::MAX);
-            if index < call.told {
+            if index < call.facts_recorded {
                 continue;
             }
             if !self.delay.is_zero() {
@@ -78,7 +78,7 @@ impl StreamText {
                 is_last,
                 meta: is_last.then(|| self.meta()),
             };
-            if call.tell(vec![fact]).await.is_err() {
+            if call.record(vec![fact]).await.is_err() {
                 return failed("superseded", "the run moved on without this attempt");
             }
         }

@@ -15,7 +15,7 @@ const EFFECT: Effect<'static> = Effect {
     provider: "conformance",
     request: &Value::Null,
     on_unknown: OnUnknown::Ask(|said| said),
-    is_told: false,
+    is_recorded: false,
 };
 
 /// Makes one recorded call to nobody. What counts is whether it is made.

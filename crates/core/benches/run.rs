@@ -90,8 +90,13 @@ fn streaming(events: usize) -> (Run, Vec<Entry>) {
 /// One more chunk.
 fn tell(run: &mut Run) -> Vec<Entry> {
     let task = run.tasks().next().expect("a task");
-    let fact = Fact::Chunk { index: task.told, text: "a token".into(), is_last: false, meta: None };
-    let command = Command::Tell { attempt: task.attempt, facts: vec![fact] };
+    let fact = Fact::Chunk {
+        index: task.facts_recorded,
+        text: "a token".into(),
+        is_last: false,
+        meta: None,
+    };
+    let command = Command::RecordFacts { attempt: task.attempt, facts: vec![fact] };
     run.decide(&command, now()).expect("current")
 }
 

@@ -270,7 +270,7 @@ impl Fork {
         let departures = source.fork.iter().flat_map(Self::departures);
         let origin = match mode {
             ForkMode::Replay => source.told_id(until).clone(),
-            ForkMode::Branch => source.teller(from.saturating_sub(1)),
+            ForkMode::Branch => source.author(from.saturating_sub(1)),
         };
         Self {
             source: source.run_id.clone(),
@@ -348,7 +348,7 @@ impl Birth {
     }
 
     /// The run that told the event at this place of the log, which may be one whose history this run goes on with.
-    fn teller(&self, place: u64) -> RunId {
+    fn author(&self, place: u64) -> RunId {
         let mut departures = self.fork.iter().flat_map(Fork::departures);
         let departure = departures.find(|departure| place < departure.at);
         departure.map_or_else(|| self.told_id(u64::MAX).clone(), |departure| departure.left)

@@ -52,7 +52,7 @@ pub use retry::backoff;
 pub use run::{
     AgentFact, Answered, Attempt, Cause, ChildOrder, ChildUpdate, Command, Entry, Fact,
     InterruptView, Invoked, KeptModels, LiveChild, MemoryView, ModelName, ModelTurn, Outcome,
-    OutcomesTold, OutsideWrite, PromptComparison, Refusal, RefusalDivergence, RetryClass, Run,
+    OutcomeCounts, OutsideWrite, PromptComparison, Refusal, RefusalDivergence, RetryClass, Run,
     Task, ToolCalled, ToolReturned, Unreadable, model_turns, status_for_parent,
 };
 pub use schedule::{Cron, HORIZON, HORIZON_TEXT, ScheduleError, within_horizon};

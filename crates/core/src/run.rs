@@ -63,7 +63,7 @@ pub use fact::{AgentFact, Invoked, ToolCalled, ToolReturned};
 pub use interrupt::InterruptView;
 pub use memory::MemoryView;
 pub use models::{KeptModels, ModelName};
-pub use outcomes::OutcomesTold;
+pub use outcomes::OutcomeCounts;
 pub use prompts::PromptComparison;
 pub use refusal::{ModelTurn, RefusalDivergence, model_turns};
 pub use unreadable::Unreadable;
@@ -145,7 +145,7 @@ struct NodeState {
     /// Facts recorded within this visit: writes of a pure node, chunks of an activity.
     facts: u32,
     /// What agents have told within this visit.
-    told: fact::Told,
+    recorded: fact::RecordedFacts,
     /// How often agents have begun to work on the node in the whole run.
     invocations: u32,
     /// What the ports held when the attempt started.

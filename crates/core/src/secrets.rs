@@ -4,10 +4,10 @@
 //! This one is for what nobody marked: it hangs before every copy that leaves the host by other ways than the log,
 //! and before what the log tells of the inputs.
 
+mod command;
 mod known;
 mod marks;
 mod suspicion;
-mod told;
 
 pub use known::{Redactor, SecretText};
 pub use marks::respell_marks;

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
 use callboard_core::{
-    AgentFact, AgentPin, Answered, Attempt, Birth, Fact, KeptModels, Outcome, OutcomesTold, Pin,
+    AgentFact, AgentPin, Answered, Attempt, Birth, Fact, KeptModels, Outcome, OutcomeCounts, Pin,
     RunBudget, Task, TraceContext, pin_version,
 };
 use callboard_protocol::{
@@ -36,8 +36,8 @@ pub trait Activity: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// What a node would tell of its prompts today, though it asked in the past; none where nobody can say. A replay
-    /// compares it with what was told.
+    /// What a node would record of its prompts today, though it asked in the past; none where nobody can say. A replay
+    /// compares it with what was recorded.
     async fn prompts(&self, _past: PastTask<'_>) -> Option<Vec<AgentFact>> {
         None
     }
@@ -103,7 +103,7 @@ impl Activities {
     }
 }
 
-/// One attempt, with all that the activity may know and the one way to tell of progress.
+/// One attempt, with all that the activity may know and the one way to record progress.
 #[derive(Debug)]
 pub struct Call {
     pub run: RunId,
@@ -128,21 +128,21 @@ pub struct Call {
     pub agent: Option<AgentPin>,
     /// The agent that the definition names, installed or not.
     pub named: Option<AgentRef>,
-    /// How many facts earlier attempts of this visit have recorded: those need not be told again.
-    pub told: u32,
+    /// How many facts earlier attempts of this visit have recorded: those need not be recorded again.
+    pub facts_recorded: u32,
     /// How the last question of an earlier attempt was settled.
     pub answer: Option<Answered>,
     /// The last of those answers that was not about a budget: it still holds when one is asked for afterwards.
     pub decision: Option<Answered>,
-    /// How often this visit has told what came of outward calls, as far as that was told before this attempt.
-    pub outcomes: OutcomesTold,
+    /// How many outcomes of outward calls this visit has recorded before this attempt.
+    pub outcomes: OutcomeCounts,
     /// Which models the visit must go on with.
     pub models: KeptModels,
     /// Where a coding agent worked in an earlier attempt of this visit.
     pub session: Option<AgentSession>,
     /// How many entries of its earlier turns the agent is shown.
     pub transcript_window: usize,
-    /// Whether an agent has called a tool in this visit, as far as that was told before this attempt.
+    /// Whether an agent has called a tool in this visit, as far as that was recorded before this attempt.
     pub has_called_tools: bool,
     pub memory: MemoryAccess,
     /// The files of the run's workspace.
@@ -161,7 +161,7 @@ pub struct Call {
     pub(crate) resolved: Resolved,
     pub(crate) pins: BTreeMap<String, i64>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) teller: Teller,
+    pub(crate) fact_sender: FactSender,
 }
 
 impl Call {
@@ -177,10 +177,10 @@ impl Call {
     }
 
     /// Records facts and returns once they are on disk. An error means that this attempt no longer counts.
-    pub async fn tell(&self, facts: Vec<Fact>) -> Result<(), Superseded> {
-        match self.teller.tell(self.attempt.clone(), facts, Kept::default()).await {
+    pub async fn record(&self, facts: Vec<Fact>) -> Result<(), Superseded> {
+        match self.fact_sender.send(self.attempt.clone(), facts, Kept::default()).await {
             Ok(()) => Ok(()),
-            Err(Untold::Superseded(_) | Untold::Moved) => Err(Superseded),
+            Err(Unrecorded::Superseded(_) | Unrecorded::Moved) => Err(Superseded),
         }
     }
 
@@ -194,7 +194,7 @@ impl Call {
         match pin_version(&self.pins, change_id, min, max)? {
             Pin::Known(version) => Ok(version),
             Pin::New(version) => {
-                self.tell(vec![Fact::Pin { change_id: change_id.to_owned(), version }]).await?;
+                self.record(vec![Fact::Pin { change_id: change_id.to_owned(), version }]).await?;
                 self.pins.insert(change_id.to_owned(), version);
                 Ok(version)
             }
@@ -235,7 +235,7 @@ pub struct Superseded;
 /// What an activity has to say to the driver.
 #[derive(Debug)]
 pub(crate) enum Message {
-    Facts(Told),
+    Facts(SentFacts),
     StartChild(StartChild),
     /// Answered once the run knows what its children have come to.
     ChildUpdates(oneshot::Sender<()>),
@@ -243,14 +243,14 @@ pub(crate) enum Message {
 
 /// Facts on their way to the driver.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct SentFacts {
     pub(crate) attempt: Attempt,
     pub(crate) facts: Vec<Fact>,
     pub(crate) kept: Kept,
-    pub(crate) recorded: oneshot::Sender<Result<(), Untold>>,
+    pub(crate) recorded: oneshot::Sender<Result<(), Unrecorded>>,
 }
 
-/// What is written with the facts that tell of it.
+/// What is written together with facts.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     pub(crate) memory: Vec<(Remembered, MemoryDraft)>,
@@ -265,26 +265,27 @@ impl Kept {
 
 /// Why a fact was not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Untold {
+pub(crate) enum Unrecorded {
     Superseded(Superseded),
     /// An entry of memory or a file has moved on.
     Moved,
 }
 
+/// The way of an attempt's facts to the driver, which records them.
 #[derive(Debug, Clone)]
-pub(crate) struct Teller(pub(crate) mpsc::Sender<Message>);
+pub(crate) struct FactSender(pub(crate) mpsc::Sender<Message>);
 
-impl Teller {
-    pub(crate) async fn tell(
+impl FactSender {
+    pub(crate) async fn send(
         &self,
         attempt: Attempt,
         facts: Vec<Fact>,
         kept: Kept,
-    ) -> Result<(), Untold> {
-        let gone = Untold::Superseded(Superseded);
+    ) -> Result<(), Unrecorded> {
+        let gone = Unrecorded::Superseded(Superseded);
         let (recorded, answer) = oneshot::channel();
-        let told = Message::Facts(Told { attempt, facts, kept, recorded });
-        self.0.send(told).await.map_err(|_| gone)?;
+        let message = Message::Facts(SentFacts { attempt, facts, kept, recorded });
+        self.0.send(message).await.map_err(|_| gone)?;
         answer.await.map_err(|_| gone)?
     }
 }

@@ -32,10 +32,11 @@ impl Engine {
 
 fn delivery(birth: &Birth, log: &[Entry]) -> Option<OriginDelivery> {
     let delivered = birth.delivery.as_ref()?;
-    let is_told = |entry: &&Entry| matches!(entry.event, Event::TriggerDeliveryAttempted(_));
-    let told = log.iter().find(is_told).map(|entry| EventId::of(&birth.run_id, entry.sequence));
+    let is_delivery = |entry: &&Entry| matches!(entry.event, Event::TriggerDeliveryAttempted(_));
+    let event =
+        log.iter().find(is_delivery).map(|entry| EventId::of(&birth.run_id, entry.sequence));
     Some(OriginDelivery {
-        delivery_id: told.unwrap_or_else(|| birth.delivery_id()),
+        delivery_id: event.unwrap_or_else(|| birth.delivery_id()),
         subscription_id: delivered.subscription_id.clone(),
         dedup_key: delivered.dedup_key.clone(),
         attempt: delivered.attempt,

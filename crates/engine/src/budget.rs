@@ -238,7 +238,7 @@ impl Call {
             None => return Ok(()),
         };
         let goes_on = fact == Fact::Calling;
-        match self.tell(vec![fact]).await {
+        match self.record(vec![fact]).await {
             Ok(()) if goes_on => Ok(()),
             Ok(()) | Err(_) => {
                 Err(call_failure("budget_exhausted", "nothing is left to pay a model"))

@@ -1,4 +1,4 @@
-//! Runs within runs: a holder starts the children that its run owes, hears of them, and ends them with it.
+//! Runs within runs: a holder starts the children that its run owes, looks at them, and ends them with it.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ impl Engine {
             return Ok(Err(Failure::new("recursion_limit_exceeded", message)));
         };
         let attribution = cast.acting.map(|acting| acting.attribution(&order.workflow));
-        let own = attribution.as_ref().map(|told| told.roster_id.clone());
+        let own = attribution.as_ref().map(|attribution| attribution.roster_id.clone());
         let at = self.inner.clock.now();
         let birth = Birth {
             // Whoever is paid for above is paid for below, unless somebody of their own works there.
@@ -181,7 +181,7 @@ impl Engine {
     }
 
     /// What a parent does not know of its child yet.
-    pub(crate) async fn news_of(
+    pub(crate) async fn child_update(
         &self,
         parent: &Run,
         child: &LiveChild,
@@ -191,7 +191,7 @@ impl Engine {
             Ok(None) => return Ok(None),
             // Its own holder gives it up; what its parent must know then is that it ended, and how.
             Err(EngineError::Unprocessable { why, .. }) => {
-                return self.news_unfolded(child, &why).await;
+                return self.unfolded_child_update(child, &why).await;
             }
             Err(error) => return Err(error),
         };
@@ -230,7 +230,7 @@ impl Engine {
 
 impl Engine {
     /// What a parent does not know yet of a child that cannot be folded.
-    async fn news_unfolded(
+    async fn unfolded_child_update(
         &self,
         child: &LiveChild,
         why: &Undecided,
@@ -238,7 +238,7 @@ impl Engine {
         let statuses = self.inner.store.statuses(std::slice::from_ref(&child.run)).await?;
         let ended = statuses.first().copied().flatten().map(|standing| standing.status);
         let ended = ended.filter(|status| status.is_terminal());
-        let news = |status| ChildUpdate {
+        let update = |status| ChildUpdate {
             run: child.run.clone(),
             status: if status == RunStatus::Completed { RunStatus::Failed } else { status },
             outputs: Default::default(),
@@ -251,7 +251,7 @@ impl Engine {
         let waits = |status: RunStatus| {
             status == RunStatus::Completed && matches!(why, Undecided::Unreadable(_))
         };
-        Ok(ended.filter(|status| *status != child.status && !waits(*status)).map(news))
+        Ok(ended.filter(|status| *status != child.status && !waits(*status)).map(update))
     }
 }
 

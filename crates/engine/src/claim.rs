@@ -37,7 +37,7 @@ struct Held {
 pub(crate) struct Signals {
     /// The claim was found lost.
     pub(crate) lost: CancellationToken,
-    /// A child has something to tell. What is told while nobody listens is kept.
+    /// A child has changed. A call that comes while nobody listens is kept.
     pub(crate) called: Arc<Notify>,
 }
 
@@ -67,7 +67,7 @@ impl Driving {
         (Hold { driving: self, claim }, signals)
     }
 
-    /// Tells the holder of a run, if it is here, that a child has something to tell.
+    /// Tells the holder of a run, if it is here, that a child has changed.
     pub(crate) fn call(&self, run: &RunId) {
         if let Some(held) = self.lock().get(run) {
             held.called.notify_one();
@@ -113,7 +113,7 @@ impl Driving {
 }
 
 impl Engine {
-    /// Says that a run has something to hear: to its holder here, or to whoever claims it.
+    /// Says that a run is to be looked at: to its holder here, or to whoever claims it.
     pub(crate) fn wake(&self, run: &RunId) {
         self.inner.driving.call(run);
         self.inner.nudge.notify_one();

@@ -1,17 +1,15 @@
-//! Which versions of agents serve, with the runs that tell of a change.
+//! Which versions of agents serve, with the runs that state a change.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use callboard_core::Run;
-use callboard_protocol::{AgentId, Owner, Timestamp, WorkflowId};
+use callboard_protocol::{AgentId, Timestamp};
 
-use crate::directory::AgentBindings;
-use crate::engine::{Done, Engine, EngineError, PreparedRun, Remember};
-use crate::order::{Order, Target};
+use crate::audit::AuditRun;
+use crate::engine::{Done, Engine, EngineError, Remember};
 use crate::records::{Expected, Key, Kind, RecordChange};
-use crate::store::{Batch, KeyMode, NewRun, Realm, Scope, Store, StoreError};
+use crate::store::{Batch, NewRun, Realm, Scope, Store, StoreError};
 
 /// What each tenant has deployed for each kind of key, by agent.
 #[derive(Debug, Clone)]
@@ -74,7 +72,7 @@ impl Deployments {
         Ok(initial.map(|(_, state)| StoredDeployment { version: 0, state: (*state).to_owned() }))
     }
 
-    /// Keeps a new state with the run that tells of it, or neither. Of several changes that were decided on
+    /// Keeps a new state with the run that states it, or neither. Of several changes that were decided on
     /// the same version one is kept; the others are [`StoreError::Moved`].
     pub async fn deploy(&self, change: DeploymentChange, run: NewRun) -> Result<(), StoreError> {
         let DeploymentChange { realm, agent, expected, state, at } = change;
@@ -91,50 +89,18 @@ fn key(realm: &Realm, agent: &AgentId) -> Key {
     Key::in_realm(realm, [agent.as_str()])
 }
 
-/// A run of the host's own: it tells what was decided, by whom.
-#[derive(Debug, Clone)]
-pub struct Telling {
-    /// What the run is listed under. No catalog holds it.
-    pub workflow: WorkflowId,
-    pub definition: Arc<str>,
-    pub owner: Owner,
-    pub mode: KeyMode,
-    pub tags: Vec<String>,
-}
-
 impl Engine {
-    /// Changes what is deployed. Once this returns, the change is on disk, and so is the run that tells of it.
+    /// Changes what is deployed. Once this returns, the change is on disk, and so is the run that states it.
     pub async fn deploy(
         &self,
         deployments: Deployments,
         change: DeploymentChange,
-        telling: Telling,
+        audit: AuditRun,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
-        let prepared = self.telling(telling, change.at)?;
+        let prepared = self.prepare_audit(audit, change.at)?;
         let write =
             move |record: Box<NewRun>| async move { deployments.deploy(change, *record).await };
-        Ok(self.persist_and_drive_with(prepared, remember, write).await?)
-    }
-
-    /// Tells that something was not changed, and why.
-    pub async fn tell(&self, telling: Telling, at: Timestamp) -> Result<Done, EngineError> {
-        let prepared = self.telling(telling, at)?;
-        self.persist_and_drive(prepared, None).await
-    }
-
-    pub(crate) fn telling(
-        &self,
-        telling: Telling,
-        at: Timestamp,
-    ) -> Result<PreparedRun, EngineError> {
-        let Telling { workflow, definition, owner, mode, tags } = telling;
-        let (digest, plan) = self.inner.catalog.plan_of(&definition)?;
-        let order = Order { tags, ..Order::new(Target::Workflow(workflow.clone()), owner, mode) };
-        let limits = plan.admit(&order.inputs, &order.configurable, self.limits())?;
-        let run = self.inner.ids.run_id();
-        let birth =
-            order.birth(run, workflow, digest, AgentBindings::default(), (limits, None), at);
-        Ok(self.prepared(Run::new(Arc::new(birth), plan), definition))
+        Ok(self.persist_and_drive(prepared, remember, write).await?)
     }
 }

@@ -25,11 +25,11 @@ use crate::secrets::Resolved;
 use crate::store::{Claim, ClaimOrigin};
 use crate::unprocessable::Trial;
 use decide::is_at_rest;
-use facts::Voices;
+use facts::FactChannel;
 pub(crate) use held::Granted;
 
-/// How often a holder looks for news of its run's children by itself: those that other hosts drive cannot call it.
-const CHILDREN_HEARD_EVERY: Duration = Duration::from_secs(2);
+/// How often a holder looks by itself how its run's children stand: those that other hosts drive cannot call it.
+const CHILDREN_SYNCED_EVERY: Duration = Duration::from_secs(2);
 /// How long a run rests that this host cannot drive now: no thread is left, or nobody here can read it. Another host or
 /// the next build may be able to.
 pub(crate) const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(60);
@@ -55,14 +55,14 @@ struct Driver<'a> {
     in_flight: BTreeMap<Attempt, AbortHandle>,
     resolved: Resolved,
     /// Made with the first attempt: most runs of plain nodes have none.
-    voices: Option<Voices>,
+    fact_channel: Option<FactChannel>,
     /// Whether children are being looked after: the run does not rest meanwhile.
     is_syncing: bool,
     /// What attempts see of memory.
     memory: Shared,
     /// The first decision is the one that the last holder may not have survived.
     trial: Option<Trial>,
-    /// Speaks when a child has something to tell.
+    /// Notified when a child has changed.
     called: Arc<Notify>,
     /// Knows what the run weighs.
     place: &'a mut Place,
@@ -84,7 +84,7 @@ impl Driver<'_> {
     async fn go(mut self) -> Result<Left, EngineError> {
         let first = self.first_command();
         self.memory.set(self.run.memory_view());
-        // Children may have moved before this claim: the run must not rest before they were heard.
+        // Children may have moved before this claim: the run must not rest before they were looked at.
         self.is_syncing = !self.run.live_children().is_empty();
         let left = self.record(first).await?;
         if self.trial.take().is_some() {
@@ -132,16 +132,16 @@ impl Driver<'_> {
         // A wait without end still lets the other branches win.
         let mut wakes_at = self.run.wakes_at().unwrap_or_else(|| Timestamp::from_millis(i64::MAX));
         if !self.run.live_children().is_empty() {
-            wakes_at = wakes_at.min(clock.now().plus(CHILDREN_HEARD_EVERY));
+            wakes_at = wakes_at.min(clock.now().plus(CHILDREN_SYNCED_EVERY));
         }
         let called = self.called.clone();
         // Each branch either owns what it yields or is a hint: losing one loses nothing.
         tokio::select! {
             biased;
             Some(joined) = self.attempts.join_next() => self.join(joined).await,
-            Some(message) = Voices::next(&mut self.voices) => self.take(message).await,
+            Some(message) = FactChannel::next(&mut self.fact_channel) => self.take(message).await,
             () = stop.cancelled() => self.stop().await,
-            // Children are heard before anything else is waited for.
+            // Children are looked at before anything else is waited for.
             () = called.notified() => Ok(None),
             () = store.changed(&run, self.run.version()) => self.catch_up().await,
             () = clock.sleep_until(wakes_at) => self.record(Command::Continue).await,
@@ -150,9 +150,9 @@ impl Driver<'_> {
 
     async fn take(&mut self, message: Message) -> Result<Option<Left>, EngineError> {
         match message {
-            Message::Facts(told) => self.tell(told).await,
+            Message::Facts(sent) => self.record_facts(sent).await,
             Message::StartChild(order) => self.start_child(order).await,
-            Message::ChildUpdates(heard) => self.receive_child_updates(heard).await,
+            Message::ChildUpdates(synced) => self.receive_child_updates(synced).await,
         }
     }
 
@@ -176,7 +176,7 @@ impl Driver<'_> {
                         return Ok(Some(left));
                     }
                 }
-                Some(message) = Voices::next(&mut self.voices) => {
+                Some(message) = FactChannel::next(&mut self.fact_channel) => {
                     if let Some(left) = self.take(message).await? {
                         return Ok(Some(left));
                     }

@@ -147,7 +147,7 @@ pub enum Begun {
     /// Nobody has made the call: the claimant may.
     Fresh,
     Known(SettledEffect),
-    /// Somebody claimed the call then, for this request, and never told what came of it.
+    /// Somebody claimed the call then, for this request, and never recorded the outcome.
     Unknown {
         request: RequestDigest,
         since: Timestamp,

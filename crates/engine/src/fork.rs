@@ -104,7 +104,7 @@ impl Engine {
         let run = Run::new(Arc::new(birth), plan);
         let run = self.fold_fork(run, opened.entries, from, mode).await?;
         let prepared = self.prepared(*run, opened.definition);
-        self.persist_and_drive(prepared, remember).await
+        Ok(self.persist_and_drive(prepared, remember, self.persist_alone()).await?)
     }
 
     /// Gives a fork its history, and a replay what it goes through again.

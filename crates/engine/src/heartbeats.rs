@@ -6,13 +6,13 @@
 mod book;
 mod heartbeat;
 mod heartbeat_loop;
+mod notices;
 mod stored;
-mod tell;
 
 pub use book::NewHeartbeat;
 pub use heartbeat::{
     DueHeartbeats, Evaluation, Heartbeat, HeartbeatState, Observe, ObserveError, Probe,
 };
 pub use heartbeat_loop::{Beat, HeartbeatLoop, MAX_RUNTIME, MIN_INTERVAL};
+pub use notices::{HeartbeatEvent, HeartbeatNotice};
 pub use stored::Heartbeats;
-pub use tell::{HeartbeatEvent, HeartbeatTold};

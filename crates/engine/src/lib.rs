@@ -3,6 +3,7 @@
 mod activity;
 mod ancestry;
 mod annotations;
+mod audit;
 mod budget;
 mod catalog;
 mod changes;
@@ -63,6 +64,7 @@ mod work;
 pub use activity::{Activities, Activity, Call, Past, PastTask, Superseded, VersionError};
 pub use ancestry::Ancestry;
 pub use annotations::{Annotated, Annotations};
+pub use audit::AuditRun;
 pub use budget::{BudgetAccount, Budgets, DayAccount, accounted};
 pub use catalog::{Catalog, CatalogEntry, Origin, RegisterError};
 pub use changes::{Changes, Listener};
@@ -70,7 +72,7 @@ pub use clock::{Clock, Ids, RandomIds, Steady, SystemClock};
 pub use coding_sessions::CodingSessions;
 pub use decisions::Undecided;
 pub use deliver::{Deliver, DeliverError, Parcel};
-pub use deployments::{DeploymentChange, Deployments, StoredDeployment, Telling};
+pub use deployments::{DeploymentChange, Deployments, StoredDeployment};
 pub use directory::{Directory, NoAgents};
 pub use effects::{Begun, EffectClaim, EffectId, EffectKey, RequestDigest, SettledEffect};
 pub use engine::{
@@ -84,8 +86,8 @@ pub use files::{
 pub use fire::{Acting, Fire};
 pub use fork::{ForkOrder, Overlay};
 pub use heartbeats::{
-    Beat, DueHeartbeats, Evaluation, Heartbeat, HeartbeatEvent, HeartbeatLoop, HeartbeatState,
-    HeartbeatTold, Heartbeats, MAX_RUNTIME, MIN_INTERVAL, NewHeartbeat, Observe, ObserveError,
+    Beat, DueHeartbeats, Evaluation, Heartbeat, HeartbeatEvent, HeartbeatLoop, HeartbeatNotice,
+    HeartbeatState, Heartbeats, MAX_RUNTIME, MIN_INTERVAL, NewHeartbeat, Observe, ObserveError,
     Probe,
 };
 pub use in_memory::InMemoryStore;

@@ -20,9 +20,9 @@ pub struct Effect<'a> {
     /// What is asked. Whoever comes to this place with another request has diverged from what was recorded.
     pub request: &'a Value,
     pub on_unknown: OnUnknown,
-    /// Whether the log tells already what came of it. Then it is made no more: a run that goes on with another's
+    /// Whether the log holds the outcome already. Then it is made no more: a run that goes on with another's
     /// history takes the outcome from there.
-    pub is_told: bool,
+    pub is_recorded: bool,
 }
 
 /// What follows when a call was claimed and nobody knows whether it was made.
@@ -59,14 +59,14 @@ pub struct CallFailure {
     pub class: RetryClass,
 }
 
-/// What a closure is told about its call.
+/// What a closure learns about its call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Once {
     /// The idempotency key to send out.
     pub id: EffectId,
     /// The call may have been made already, then: find out before making it.
     pub perhaps_made: Option<Timestamp>,
-    /// Whether an attempt before this one may have told of the call while it was made, and left that open.
+    /// Whether an attempt before this one may have recorded the call while it was made, and left that open.
     pub was_begun: bool,
 }
 
@@ -133,7 +133,7 @@ impl Call {
 
     /// Whether a run made the call whose history this one goes on with.
     fn is_past(&self, effect: Effect<'_>) -> bool {
-        effect.is_told && !self.forebears.is_empty()
+        effect.is_recorded && !self.forebears.is_empty()
     }
 
     /// Takes over what came of a call in the past of a branch. It becomes the branch's own, for those who branch again.

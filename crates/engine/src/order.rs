@@ -77,7 +77,7 @@ impl Order {
         };
         let attribution = cast.acting.map(|acting| acting.attribution(&workflow_id));
         Birth {
-            charged_to: attribution.as_ref().map(|told| told.roster_id.clone()),
+            charged_to: attribution.as_ref().map(|attribution| attribution.roster_id.clone()),
             attribution,
             budget,
             run_id,

@@ -41,7 +41,7 @@ pub(crate) fn append_of(run: &Run, entries: &[Entry], fence: Option<Fence>) -> A
     }
 }
 
-/// The parent that waits for what these entries tell.
+/// The parent that waits for these entries.
 fn waiting_parent(run: &Run, entries: &[Entry]) -> Option<RunId> {
     let parent = run.birth().parent.as_ref()?;
     let moves = |entry: &Entry| {
@@ -60,10 +60,10 @@ fn waiting_parent(run: &Run, entries: &[Entry]) -> Option<RunId> {
 
 fn row_of(run: &Run, entry: &Entry) -> Row {
     let masked = run.masked(&entry.event);
-    let told = entry.event.payload_text();
+    let whole = entry.event.payload_text();
     let (payload, private) = match masked {
-        Some(masked) => (masked.to_string(), Some(told)),
-        None => (told, None),
+        Some(masked) => (masked.to_string(), Some(whole)),
+        None => (whole, None),
     };
     Row {
         at: entry.at,
@@ -81,7 +81,7 @@ pub(crate) fn refuse_unreadable(run: &RunId, entries: &[Entry]) -> Result<(), En
     Err(EngineError::Unprocessable { run: run.clone(), why: Undecided::Unreadable(unreadable) })
 }
 
-/// What a run writes beside its log, with the events that tell of it.
+/// What a run writes beside its log, with its events.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rows {
     pub(crate) memory: Vec<MemoryRow>,

@@ -72,7 +72,7 @@ impl Secrets {
         self
     }
 
-    /// What the host itself holds, such as its keys for providers. No run may tell any of it, whoever repeats it to the
+    /// What the host itself holds, such as its keys for providers. No run may record any of it, whoever repeats it to the
     /// run.
     pub fn of_host(&self) -> Redactor {
         self.of_host.clone()
@@ -233,7 +233,7 @@ impl From<SecretError> for CallFailure {
 }
 
 impl Call {
-    /// The value of a secret that the run can see, for the host's own use. From here on nothing that this run tells can
+    /// The value of a secret that the run can see, for the host's own use. From here on nothing that this run records can
     /// hold it.
     pub async fn secret(&self, name: &SecretName) -> Result<SecretText, SecretError> {
         match self.held(name).await? {
@@ -270,9 +270,9 @@ impl Call {
         }
     }
 
-    /// Takes what can be told of a text that is still being written: what may be the beginning of a secret stays.
-    pub fn take_told(&self, text: &mut String) -> String {
-        self.resolved.known().take_told(text)
+    /// Takes what can be recorded of a text that is still being written: what may be the beginning of a secret stays.
+    pub fn take_recordable(&self, text: &mut String) -> String {
+        self.resolved.known().take_recordable(text)
     }
 
     /// Cleans a copy that goes elsewhere than into the log, which is cleaned anyway: a digest, a memory, a prompt as
@@ -291,12 +291,12 @@ impl PastTask<'_> {
 }
 
 /// What the calls of one run have resolved, for as long as somebody drives it. Whoever drives it next resolves again
-/// before it can tell anything.
+/// before it can record anything.
 #[derive(Debug, Clone)]
 pub(crate) struct Resolved(Arc<Mutex<Redactor>>);
 
 impl Resolved {
-    /// Begins with what no run of this host may tell.
+    /// Begins with what no run of this host may record.
     pub(crate) fn over(host: Redactor) -> Self {
         Self(Arc::new(Mutex::new(host)))
     }

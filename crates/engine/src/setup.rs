@@ -21,7 +21,7 @@ impl Call {
         if let Some(own) = self.setup_of(&self.run).await? {
             return Ok(Some(own));
         }
-        let is_begun = self.told > 0;
+        let is_begun = self.facts_recorded > 0;
         for run in self.forebears.iter().filter(|_| is_begun) {
             if let Some(inherited) = self.setup_of(run).await? {
                 // It becomes the branch's own, for those who branch again.

@@ -1,6 +1,6 @@
 //! Child runs that an activity orders while it performs a node, as an agent does with a workflow that is its tool.
 //!
-//! The driver starts them: the child's birth and the event that tells of it are one append, as for every child, and what
+//! The driver starts them: the child's birth and its event are one append, as for every child, and what
 //! holds for the others holds for them (depth, family, budget, rights, cancelling).
 
 use std::sync::{Arc, Weak};
@@ -82,7 +82,7 @@ impl Call {
             inputs: sub_run.inputs,
             started,
         };
-        self.teller.0.send(Message::StartChild(order)).await.map_err(|_| Superseded)?;
+        self.fact_sender.0.send(Message::StartChild(order)).await.map_err(|_| Superseded)?;
         answer.await.map_err(|_| Superseded)??;
         Ok(run)
     }
@@ -99,8 +99,8 @@ impl Call {
                 self.store.changed(run, version).await;
                 continue;
             }
-            let (heard, answer) = oneshot::channel();
-            self.teller.0.send(Message::ChildUpdates(heard)).await.map_err(|_| Superseded)?;
+            let (synced, answer) = oneshot::channel();
+            self.fact_sender.0.send(Message::ChildUpdates(synced)).await.map_err(|_| Superseded)?;
             answer.await.map_err(|_| Superseded)?;
             let page = self.store.read(&scope, run, version.saturating_sub(1), 1).await?;
             let page = page.ok_or_else(|| SubRunError::Refused(gone()))?;

@@ -3,6 +3,7 @@
 //! A delivery becomes a run in the transaction that keeps it, under the subscription's key for the thing delivered.
 //! What cannot be a run yet is tried again from its row; nobody has to be elected for that.
 
+mod audit;
 mod deliver;
 mod delivery;
 mod ingest;
@@ -10,7 +11,6 @@ mod records;
 mod retry;
 mod signature;
 mod subscription;
-mod tell;
 
 pub(crate) use deliver::dedup_key;
 pub use deliver::{Delivery as TriggerDelivery, Incoming};

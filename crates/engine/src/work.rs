@@ -307,7 +307,7 @@ impl Engine {
             // Not from outside: somebody of the house put it there.
             birth.delivery = Some(Delivered { work_id, ..delivery.delivered(birth, event) });
         };
-        let prepared = self.conceive_with(order, delivered).await?;
+        let prepared = self.prepare(order, delivered).await?;
         let run = prepared.run.id();
         delivery.state = InboundState::Delivered { run: run.clone(), at };
         change.item.run_id = Some(run.clone());
@@ -315,7 +315,7 @@ impl Engine {
         let write = move |record: Box<NewRun>| async move {
             work.put_work(change, Some(FiredWork { queue, delivery, run: *record })).await
         };
-        Ok(self.persist_and_drive_with(prepared, remember, write).await?)
+        Ok(self.persist_and_drive(prepared, remember, write).await?)
     }
 }
 

@@ -21,5 +21,5 @@ pub(crate) async fn tell_again(call: &Call, once: &Once, to: &str, foreseen: Opt
     };
     let fact = AgentFact::SentAgain { message, fields };
     // An attempt that no longer counts learns so when the outcome is to be kept.
-    let _ = call.tell(vec![Fact::Agent { place: 0, fact }]).await;
+    let _ = call.record(vec![Fact::Agent { place: 0, fact }]).await;
 }

@@ -2,7 +2,7 @@
 
 use std::mem::{Discriminant, discriminant, take};
 
-use callboard_core::{AgentFact, Fact, OutcomesTold};
+use callboard_core::{AgentFact, Fact, OutcomeCounts};
 use callboard_engine::{Call, Superseded};
 
 use super::speech::verbosity;
@@ -18,7 +18,7 @@ pub(crate) struct FactBuffer<'a> {
     waiting: Vec<Fact>,
     prompt: Option<AgentFact>,
     /// The outcomes of outward calls so far.
-    outcomes: OutcomesTold,
+    outcomes: OutcomeCounts,
 }
 
 impl<'a> FactBuffer<'a> {
@@ -28,7 +28,7 @@ impl<'a> FactBuffer<'a> {
             places: Vec::new(),
             waiting: Vec::new(),
             prompt: None,
-            outcomes: OutcomesTold::default(),
+            outcomes: OutcomeCounts::default(),
         }
     }
 
@@ -78,7 +78,7 @@ impl<'a> FactBuffer<'a> {
     pub(crate) async fn flush(&mut self) -> Result<(), Superseded> {
         match take(&mut self.waiting) {
             facts if facts.is_empty() => Ok(()),
-            facts => self.call.tell(facts).await,
+            facts => self.call.record(facts).await,
         }
     }
 

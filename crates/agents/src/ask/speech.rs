@@ -84,7 +84,7 @@ impl<'a> Speech<'a> {
         self.told_at = Some(self.call.now());
         let facts = facts.into_iter().map(|fact| Fact::Agent { place: 0, fact }).collect();
         // An attempt that no longer counts learns so from its next outward call.
-        let _ = self.call.tell(facts).await;
+        let _ = self.call.record(facts).await;
     }
 
     fn is_due(&self) -> bool {
@@ -103,8 +103,8 @@ impl DeltaSink for Speech<'_> {
             Delta::Thinking(_) => return,
         }
         if self.is_due() {
-            let thinking = self.call.take_told(&mut self.thinking);
-            let text = self.call.take_told(&mut self.text);
+            let thinking = self.call.take_recordable(&mut self.thinking);
+            let text = self.call.take_recordable(&mut self.text);
             self.flush(thinking, text, false).await;
         }
     }

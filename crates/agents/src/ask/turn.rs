@@ -70,8 +70,8 @@ impl Asker<'_> {
         self.facts.flush().await?;
         let asks = exchange.basis.compared(&request);
         // A question asked twice is paid for twice and does no harm.
-        let (on_unknown, is_told) = (OnUnknown::Repeat, self.facts.knows_answer());
-        let effect = Effect { index, provider: &provider, request: &asks, on_unknown, is_told };
+        let (on_unknown, is_recorded) = (OnUnknown::Repeat, self.facts.knows_answer());
+        let effect = Effect { index, provider: &provider, request: &asks, on_unknown, is_recorded };
         let mut long_wait = None;
         let asker = &*self;
         let asked = call.once(effect, |once| asker.call_model(request, once, &mut long_wait)).await;
@@ -158,7 +158,7 @@ impl Asker<'_> {
     async fn close_thinking(&self) {
         let fact = Fact::Agent { place: 0, fact: AgentFact::AskedAgain };
         // An attempt that no longer counts learns so when the turn is to be recorded.
-        let _ = self.call.tell(vec![fact]).await;
+        let _ = self.call.record(vec![fact]).await;
     }
 }
 

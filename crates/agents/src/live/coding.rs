@@ -113,10 +113,10 @@ impl Work<'_> {
             || admitted.names_sessions
             || !admitted.changes_things;
         let on_unknown = if is_safe { OnUnknown::Verify } else { OnUnknown::Ask(|said| said) };
-        let is_told = self.asker.facts.knows_answer();
+        let is_recorded = self.asker.facts.knows_answer();
         let asks = wanted.compared();
         let effect =
-            Effect { index, provider: CODING_PROVIDER, request: &asks, on_unknown, is_told };
+            Effect { index, provider: CODING_PROVIDER, request: &asks, on_unknown, is_recorded };
         let known = known.map(|session| session.session_id.as_str());
         let is_harmless = !admitted.changes_things && !call.has_called_tools;
         let (verbosity, credential) = (verbosity(call), self.asker.credential.clone());

@@ -131,9 +131,9 @@ impl Work<'_> {
         let descriptor = admitted.tool.descriptor();
         let on_unknown =
             if descriptor.is_repeatable() { OnUnknown::Repeat } else { OnUnknown::Ask(Kept::said) };
-        let is_told = self.asker.facts.knows_return();
+        let is_recorded = self.asker.facts.knows_return();
         let (provider, asks) = (descriptor.id.as_str(), Value::Object(admitted.arguments.clone()));
-        let effect = Effect { index, provider, request: &asks, on_unknown, is_told };
+        let effect = Effect { index, provider, request: &asks, on_unknown, is_recorded };
         let made = call.once(effect, |once| async move {
             let kept = match host.may_use(call, descriptor).await {
                 Ok(()) => {

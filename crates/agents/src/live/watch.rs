@@ -55,7 +55,7 @@ impl<'a> Watch<'a> {
 
     /// Returns once it is on disk. An attempt that no longer counts learns so from its next outward call.
     async fn record(&self, fact: AgentFact) {
-        let _ = self.call.tell(vec![Fact::Agent { place: NO_PLACE, fact }]).await;
+        let _ = self.call.record(vec![Fact::Agent { place: NO_PLACE, fact }]).await;
     }
 
     /// Ids of tools are unique within a session only, and a session may be resumed.

@@ -2,8 +2,8 @@
 
 #![cfg(test)]
 
+mod audit;
 mod channels;
 mod given;
 mod legality;
 mod pins;
-mod telling;

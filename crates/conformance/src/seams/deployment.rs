@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use callboard_agents::{
-    DeploymentPolicy, EvalGate, Offer, Unsigned, bundle, scaffold, tell_refusal,
+    DeploymentPolicy, EvalGate, Offer, Unsigned, audit_refusal, bundle, scaffold,
 };
 use callboard_engine::{Order, PackOwner, Target};
 use callboard_protocol::{
@@ -225,6 +225,6 @@ async fn tell(
     refused: &Problem,
 ) -> Result<RunId, Problem> {
     let (owner, mode) = (caller.owner(), caller.scope.mode);
-    let telling = tell_refusal(agent, refused.code.name(), &refused.message, owner, mode);
-    Ok(host.app.engine.tell(telling, host.now()).await?.run)
+    let audit = audit_refusal(agent, refused.code.name(), &refused.message, owner, mode);
+    Ok(host.app.engine.audit(audit, host.now()).await?.run)
 }

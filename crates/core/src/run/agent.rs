@@ -1,10 +1,10 @@
-//! Agents that perform nodes: what they tell, who works on the run, and when control passes between two of them.
+//! Agents that perform nodes: their facts, who works on the run, and when control passes between two of them.
 
 use callboard_protocol::{AgentHandoff, AgentRef, Event, NodeId, Object};
 use serde_json::Value;
 
 use super::Run;
-use super::fact::Teller;
+use super::fact::FactWriter;
 use super::inputs::named_ports;
 use crate::birth::{AgentPin, TaskSource};
 use crate::graph::NodeIndex;
@@ -34,36 +34,36 @@ impl Run {
         }
     }
 
-    /// Knows what was told of this node before, and turns what is new into events.
-    pub(super) fn teller(&self, index: NodeIndex) -> Teller<'_> {
+    /// Knows what was recorded of this node before, and makes events of what is new.
+    pub(super) fn fact_writer(&self, index: NodeIndex) -> FactWriter<'_> {
         let state = &self.nodes[index];
-        Teller {
+        FactWriter {
             run: self.told_id(),
             node: self.node_id(index),
             agent: self.pin(index).map(|pin| pin.agent_id.clone()),
             invocations: state.invocations,
-            told: state.told.clone(),
+            recorded: state.recorded.clone(),
         }
     }
 
-    /// What is still to be told of a node's agent before the node is ended in its place.
+    /// What is still to be recorded of a node's agent before the node is ended in its place.
     pub(super) fn loose_end(&self, index: NodeIndex) -> Option<Event> {
-        self.teller(index).loose_end()
+        self.fact_writer(index).loose_end()
     }
 
-    /// Notes what an agent has told.
+    /// Notes what was recorded of an agent.
     pub(super) fn fold_told(&mut self, event: &Event, sequence: u64) {
         let index = event.node_id().and_then(|node| self.plan.index(node));
         let Some(index) = index else { return };
         let state = &mut self.nodes[index];
         state.invocations += u32::from(matches!(event, Event::AgentInvocationStarted(_)));
-        state.told.fold(event, sequence);
+        state.recorded.fold(event, sequence);
     }
 
     /// Where a tool was called that has now returned.
     pub(super) fn tool_called_at(&self, node: Option<&NodeId>, call_id: &str) -> Option<u64> {
         let index = node.and_then(|node| self.plan.index(node))?;
-        self.nodes[index].told.called(call_id)
+        self.nodes[index].recorded.called(call_id)
     }
 
     /// Notes who works now, and that somebody else did before.
@@ -92,7 +92,7 @@ impl Run {
         }))
     }
 
-    /// What the run itself owes is told; what an agent tells of itself is one of its facts.
+    /// What the run itself owes is recorded here; what an agent says of itself is one of its facts.
     pub(super) fn fold_handoff(&mut self, payload: &AgentHandoff) {
         if self.owed_handoff.take().is_none() {
             self.count_fact(payload.node_id.as_ref());

@@ -35,8 +35,8 @@ pub enum Command {
         attempt: Attempt,
         outcome: Outcome,
     },
-    /// An activity tells of progress.
-    Tell {
+    /// An activity has something to record while it performs a node.
+    RecordFacts {
         attempt: Attempt,
         facts: Vec<Fact>,
     },
@@ -111,7 +111,7 @@ pub enum Fact {
         is_last: bool,
         meta: Option<ChunkMeta>,
     },
-    /// What an agent tells. Its place among the facts of its kind within the visit makes a repetition harmless.
+    /// A fact of an agent. Its place among the facts of its kind within the visit makes a repetition harmless.
     Agent {
         place: u32,
         fact: AgentFact,
@@ -130,7 +130,7 @@ pub enum Fact {
     Calling,
     /// The day's ceiling of whoever pays for the run is reached: a person is asked.
     Overdrawn(Overdrawn),
-    /// Entries have become one; what was written for it is told with this, once in a visit.
+    /// Entries have become one; what was written for it is recorded with this, once in a visit.
     Compacted(MemoryCompacted),
     Consolidated(MemoryConsolidated),
 }
@@ -228,7 +228,7 @@ impl Run {
             Command::Branch => Ok(self.on_branch()),
             Command::Continue => Ok(Vec::new()),
             Command::Finish { attempt, outcome } => self.on_finish(attempt, outcome, at),
-            Command::Tell { attempt, facts } => self.on_facts(attempt, facts),
+            Command::RecordFacts { attempt, facts } => self.on_facts(attempt, facts),
             Command::Cancel { reason, by, parent } => {
                 let request = CancelRequested {
                     reason: said(reason.as_ref()),
@@ -243,7 +243,7 @@ impl Run {
             Command::Undispatch { attempt, workflow, failure } => {
                 self.on_dispatch_failure(attempt, workflow, failure)
             }
-            Command::UpdateChild(news) => Ok(self.on_child_update(news)),
+            Command::UpdateChild(update) => Ok(self.on_child_update(update)),
             Command::Write(write) => self.on_write(write, at),
             Command::SetVariables(variables) => self.on_set_variables(variables),
             Command::Resolve(resolution) => self.on_answer(resolution, at),
@@ -313,7 +313,7 @@ impl Run {
         };
         // Whoever fails without a word, as where the agent is gone, leaves its story open.
         let mut events = match came_to {
-            Event::NodeFailed(_) => self.teller(index).loose_ends(),
+            Event::NodeFailed(_) => self.fact_writer(index).loose_ends(),
             _ => Vec::new(),
         };
         events.push(came_to);
@@ -324,10 +324,10 @@ impl Run {
         let index = self.current(attempt)?;
         let mut known = self.nodes[index].facts;
         let mut events: Vec<Event> = Vec::new();
-        let mut teller = self.teller(index);
+        let mut fact_writer = self.fact_writer(index);
         for fact in facts {
             if let Fact::Agent { place, fact } = fact {
-                events.extend(teller.tell(*place, fact));
+                events.extend(fact_writer.events_of(*place, fact));
             } else if let Fact::Calling = fact {
                 events.extend(self.barred_call(index));
             } else if let Fact::Overdrawn(over) = fact {
@@ -451,7 +451,7 @@ impl Run {
 
     /// Whether some node is in the middle of something that a drain waits for.
     pub(super) fn is_busy(&self) -> bool {
-        // A child goes its own way; its end is heard after the pause.
+        // A child goes its own way; its end is recorded after the pause.
         self.flow.active.iter().any(|index| {
             self.nodes[*index].stage == Stage::Active && !self.kind(*index).waits_for_children()
         })

@@ -1,7 +1,7 @@
-//! What agents tell within an attempt, and how often each kind was told before.
+//! Facts of agents within an attempt, and how often each kind was recorded before.
 //!
 //! A fact is known by its kind and its place among those of its kind within the visit. An attempt that starts afresh
-//! goes through its finished calls again and tells the same facts in the same places, so those are skipped. What is told
+//! goes through its finished calls again and states the same facts in the same places, so those are skipped. What comes
 //! while somebody is asked has no place, because nobody is asked for the same answer twice: pieces of text and of
 //! thinking, and what a coding agent does on its own.
 
@@ -23,10 +23,10 @@ use serde_json::Value;
 pub use said::{Invoked, ToolCalled, ToolReturned};
 
 use super::models::KeptModels;
-use super::outcomes::OutcomesTold;
+use super::outcomes::OutcomeCounts;
 use crate::bounds::flatten;
 
-/// Something that an agent tells within an attempt.
+/// A fact of an agent within an attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentFact {
     Invoked(Invoked),
@@ -107,11 +107,11 @@ pub enum AgentFact {
     },
 }
 
-/// What the agents of one node have told in its current visit.
+/// What the log holds of the agents of one node in its current visit.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Told {
+pub(super) struct RecordedFacts {
     counts: BTreeMap<String, u32>,
-    outcomes: OutcomesTold,
+    outcomes: OutcomeCounts,
     /// The block of thinking that is open, and how many pieces it has.
     thinking: Option<(String, u32)>,
     /// The invocation that is open.
@@ -125,7 +125,7 @@ pub(super) struct Told {
     session: Option<AgentSession>,
 }
 
-impl Told {
+impl RecordedFacts {
     pub(super) fn fold(&mut self, event: &Event, sequence: u64) {
         self.models.fold(event);
         self.outcomes.fold(event);
@@ -163,7 +163,7 @@ impl Told {
         *self.counts.entry(event.kind().to_owned()).or_default() += 1;
     }
 
-    pub(super) fn outcomes(&self) -> OutcomesTold {
+    pub(super) fn outcomes(&self) -> OutcomeCounts {
         self.outcomes
     }
 
@@ -194,19 +194,19 @@ fn is_sent_again(payload: &LogAppended) -> bool {
 
 /// The events of facts, one after the other.
 #[derive(Debug)]
-pub(super) struct Teller<'a> {
+pub(super) struct FactWriter<'a> {
     pub(super) run: &'a RunId,
     pub(super) node: NodeId,
-    /// None where no agent performs the node: then only what any call of a model comes to can be told.
+    /// None where no agent performs the node: then only what any call of a model comes to can be recorded.
     pub(super) agent: Option<String>,
     /// How many invocations the node has had in the whole run.
     pub(super) invocations: u32,
-    pub(super) told: Told,
+    pub(super) recorded: RecordedFacts,
 }
 
-impl Teller<'_> {
-    /// The events that a fact stands for: none if it was told before.
-    pub(super) fn tell(&mut self, place: u32, fact: &AgentFact) -> Vec<Event> {
+impl FactWriter<'_> {
+    /// The events that a fact stands for: none if it was recorded before.
+    pub(super) fn events_of(&mut self, place: u32, fact: &AgentFact) -> Vec<Event> {
         let mut events = Vec::new();
         if matches!(fact, AgentFact::AskedAgain) {
             events.extend(self.forsaken());
@@ -221,14 +221,14 @@ impl Teller<'_> {
                 | AgentFact::ThoughtPaused
                 | AgentFact::InSession(_)
         );
-        let known = self.told.counts.get(event.kind()).copied().unwrap_or_default();
+        let known = self.recorded.counts.get(event.kind()).copied().unwrap_or_default();
         if has_place && place < known {
             return events;
         }
         if matches!(event, Event::AgentInvocationStarted(_)) {
             self.invocations += 1;
         }
-        self.told.fold(&event, 0);
+        self.recorded.fold(&event, 0);
         events.push(event);
         if let AgentFact::RetryExhausted { attempts, limit, .. } = fact {
             events.push(Event::CapBreached(CapBreached {
@@ -269,7 +269,7 @@ impl Teller<'_> {
                 attempt,
             }),
             AgentFact::Thinking { delta, verbosity } => {
-                let sequence = self.told.thinking.as_ref().map_or(0, |(_, pieces)| *pieces);
+                let sequence = self.recorded.thinking.as_ref().map_or(0, |(_, pieces)| *pieces);
                 Event::AgentReasoningDelta(AgentReasoningDelta {
                     node_id,
                     agent_id: agent_id?,
@@ -279,7 +279,7 @@ impl Teller<'_> {
                 })
             }
             AgentFact::AskedAgain | AgentFact::ThoughtPaused => {
-                let (reasoning, _) = self.told.thinking.clone()?;
+                let (reasoning, _) = self.recorded.thinking.clone()?;
                 let verbosity = None;
                 Event::AgentReasoned(AgentReasoned {
                     node_id,
@@ -299,7 +299,7 @@ impl Teller<'_> {
             AgentFact::InSession(session) => {
                 let session = AgentSession { node_id: node, ..session };
                 // A session that goes on says so again.
-                if self.told.session.as_ref() == Some(&session) {
+                if self.recorded.session.as_ref() == Some(&session) {
                     return None;
                 }
                 Event::AgentSession(session)
@@ -321,7 +321,7 @@ impl Teller<'_> {
             AgentFact::Concluded { outcome, schema_validated, confidence } => {
                 Event::AgentInvocationCompleted(AgentInvocationCompleted {
                     node_id,
-                    invocation_id: self.told.invocation.clone().unwrap_or_default(),
+                    invocation_id: self.recorded.invocation.clone().unwrap_or_default(),
                     agent_id: agent_id?,
                     outcome,
                     schema_validated,
@@ -415,20 +415,20 @@ impl Teller<'_> {
     fn forsaken(&mut self) -> Vec<Event> {
         let Some(agent_id) = self.agent.clone() else { return Vec::new() };
         let why = "the host was lost while the tool was used";
-        let calls = std::mem::take(&mut self.told.unanswered);
+        let calls = std::mem::take(&mut self.recorded.unanswered);
         let events: Vec<Event> = calls
             .iter()
             .map(|(call_id, tool)| self.unknown(agent_id.clone(), call_id, tool, why))
             .collect();
-        events.iter().for_each(|event| self.told.fold(event, 0));
+        events.iter().for_each(|event| self.recorded.fold(event, 0));
         events
     }
 
     /// The next event that closes what the agent has open where its node is stopped from outside: a call that
     /// nobody waits for, a block of thinking, the invocation.
     pub(super) fn loose_end(&self) -> Option<Event> {
-        let (agent_id, _) = (self.agent.clone()?, self.told.invocation.as_ref()?);
-        if let Some((call_id, tool)) = self.told.unanswered.first_key_value() {
+        let (agent_id, _) = (self.agent.clone()?, self.recorded.invocation.as_ref()?);
+        if let Some((call_id, tool)) = self.recorded.unanswered.first_key_value() {
             return Some(self.unknown(agent_id, call_id, tool, "the node ended before the tool"));
         }
         let (outcome, schema_validated, confidence) = (InvocationOutcome::Failed, None, None);
@@ -440,7 +440,7 @@ impl Teller<'_> {
     pub(super) fn loose_ends(mut self) -> Vec<Event> {
         let next = || {
             let event = self.loose_end()?;
-            self.told.fold(&event, 0);
+            self.recorded.fold(&event, 0);
             Some(event)
         };
         std::iter::from_fn(next).collect()

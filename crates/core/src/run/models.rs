@@ -51,7 +51,7 @@ impl Run {
 
     pub(super) fn kept_models(&self, index: NodeIndex) -> KeptModels {
         let classes = self.models.fallbacks.clone();
-        KeptModels { classes, ..self.nodes[index].told.models().clone() }
+        KeptModels { classes, ..self.nodes[index].recorded.models().clone() }
     }
 }
 

@@ -1,12 +1,12 @@
-//! Which outward calls of a visit the log tells the outcome of: those are in its past, whoever made them.
+//! Which outward calls of a visit the log holds the outcome of: those are in its past, whoever made them.
 
 use callboard_protocol::Event;
 
 use super::fact::AgentFact;
 
-/// How often a visit has told what came of outward calls.
+/// How many outcomes of outward calls a visit has recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OutcomesTold {
+pub struct OutcomeCounts {
     /// Calls of models and tasks of coding agents that were answered.
     pub used: u32,
     /// Models that were left for another.
@@ -17,8 +17,8 @@ pub struct OutcomesTold {
     pub concluded: u32,
 }
 
-impl OutcomesTold {
-    /// Counts a fact, if it tells of an outcome.
+impl OutcomeCounts {
+    /// Counts a fact, if it is an outcome.
     pub fn note(&mut self, fact: &AgentFact) {
         self.used += u32::from(matches!(fact, AgentFact::Used(_)));
         self.left += u32::from(matches!(fact, AgentFact::FellBack(_)));

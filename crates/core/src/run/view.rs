@@ -6,7 +6,7 @@ use callboard_protocol::{
 };
 use serde_json::Value;
 
-use super::{Answered, KeptModels, OutcomesTold, Phase, Run, Stage};
+use super::{Answered, KeptModels, OutcomeCounts, Phase, Run, Stage};
 use crate::birth::AgentPin;
 use crate::graph::NodeIndex;
 use crate::head::Head;
@@ -33,13 +33,13 @@ pub struct Task {
     /// The agent that the definition names, installed or not.
     pub named: Option<AgentRef>,
     /// How many facts the visit has recorded before.
-    pub told: u32,
+    pub facts_recorded: u32,
     /// How the last question that an earlier attempt asked was settled.
     pub answer: Option<Answered>,
     /// The last of those answers that was not about a budget.
     pub decision: Option<Answered>,
     /// How often the visit has told before what came of outward calls.
-    pub outcomes: OutcomesTold,
+    pub outcomes: OutcomeCounts,
     /// Which models the visit must go on with.
     pub models: KeptModels,
     /// Where a coding agent worked in an earlier attempt of this visit.
@@ -100,13 +100,13 @@ impl Run {
                 inputs: self.performed_inputs(index),
                 agent: self.pin(index).cloned(),
                 named: node.node.agent.clone(),
-                told: state.facts,
+                facts_recorded: state.facts,
                 answer: state.resumed.clone(),
                 decision: state.decided.clone(),
-                outcomes: state.told.outcomes(),
+                outcomes: state.recorded.outcomes(),
                 models: self.kept_models(index),
-                session: state.told.session().cloned(),
-                has_called_tools: state.told.has_called_tools(),
+                session: state.recorded.session().cloned(),
+                has_called_tools: state.recorded.has_called_tools(),
             }
         })
     }

@@ -1,4 +1,4 @@
-//! Values that must not be told: held so that they do not slip out, blotted out wherever they stand.
+//! Values that must not be recorded: held so that they do not slip out, blotted out wherever they stand.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Shorter values are too likely to stand in a text by chance. The protocol's reference leaves them alone too.
 const SHORTEST_CHARS: usize = 8;
 
-/// A value that must not be told. Wiped when it is dropped; debugging does not show it.
+/// A value that must not be recorded. Wiped when it is dropped; debugging does not show it.
 #[derive(Clone)]
 pub struct SecretText(SecretString);
 
@@ -96,8 +96,8 @@ impl Redactor {
         }
     }
 
-    /// Takes what can be told of a text that is still being written: a value may have begun at its end.
-    pub fn take_told(&self, text: &mut String) -> String {
+    /// Takes what can be recorded of a text that is still being written: a value may have begun at its end.
+    pub fn take_recordable(&self, text: &mut String) -> String {
         self.redact_text(text);
         let begun = self.known.iter().map(|known| begun(text, known.text.reveal()));
         let held = text.split_off(text.len() - begun.max().unwrap_or(0));
@@ -195,12 +195,12 @@ mod tests {
             "deep": [{ "hunter2-hunter2": ["hunter2-hunter2"] }],
         });
         redactor.redact(&mut value);
-        let told = json!({
+        let redacted = json!({
             "plain": "[REDACTED:api]",
             "within": "say [REDACTED:api][REDACTED:api]!",
             "deep": [{ "[REDACTED:api]": ["[REDACTED:api]"] }],
         });
-        assert_eq!(value, told);
+        assert_eq!(value, redacted);
     }
 
     #[test]
@@ -234,9 +234,9 @@ mod tests {
         let mut value = json!({ "n": 12_345_678, "other": 12.5, "raw": "line one\n\"two\"",
             "json": json!({ "key": "line one\n\"two\"" }).to_string() });
         redactor.redact(&mut value);
-        let told = json!({ "n": "[REDACTED:code]", "other": 12.5, "raw": "[REDACTED:key]",
+        let redacted = json!({ "n": "[REDACTED:code]", "other": 12.5, "raw": "[REDACTED:key]",
             "json": "{\"key\":\"[REDACTED:key]\"}" });
-        assert_eq!(value, told);
+        assert_eq!(value, redacted);
     }
 
     #[test]
@@ -245,26 +245,29 @@ mod tests {
         for said in
             ["say hünter2-hunter2!", "hünter2-hünter2-hunter2", "hünter2-hunter2-quite-long"]
         {
-            let (mut heard, mut told) = (String::new(), String::new());
+            let (mut written, mut taken) = (String::new(), String::new());
             for letter in said.chars() {
-                heard.push(letter);
-                told.push_str(&redactor.take_told(&mut heard));
-                assert!(!told.contains("hunter2"), "{told}");
+                written.push(letter);
+                taken.push_str(&redactor.take_recordable(&mut written));
+                assert!(!taken.contains("hunter2"), "{taken}");
             }
-            redactor.redact_text(&mut heard);
-            told.push_str(&heard);
-            assert_eq!(told, redacted(&redactor, said));
+            redactor.redact_text(&mut written);
+            taken.push_str(&written);
+            assert_eq!(taken, redacted(&redactor, said));
         }
     }
 
     #[test]
     fn only_what_may_be_the_beginning_of_a_value_is_held_back() {
         let redactor = knowing(&[("api", "hunter2-hunter2")]);
-        let mut heard = "we went to hunt".to_owned();
-        assert_eq!(redactor.take_told(&mut heard), "we went to ");
-        heard.push_str(" boars");
-        assert_eq!((redactor.take_told(&mut heard).as_str(), heard.as_str()), ("hunt boars", ""));
-        assert_eq!(Redactor::default().take_told(&mut "hunt".to_owned()), "hunt");
+        let mut written = "we went to hunt".to_owned();
+        assert_eq!(redactor.take_recordable(&mut written), "we went to ");
+        written.push_str(" boars");
+        assert_eq!(
+            (redactor.take_recordable(&mut written).as_str(), written.as_str()),
+            ("hunt boars", "")
+        );
+        assert_eq!(Redactor::default().take_recordable(&mut "hunt".to_owned()), "hunt");
     }
 
     #[test]

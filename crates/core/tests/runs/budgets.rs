@@ -92,7 +92,9 @@ fn a_log_that_was_cut_anywhere_is_finished_the_same() {
     let mut run = bounded(&flow, policy);
     let mut log = run.decide(&Command::Start, at(0)).expect("it starts");
     let attempt = run.tasks().next().expect("a task").attempt;
-    log.extend(run.decide(&Command::Tell { attempt, facts: used(12) }, at(1)).expect("told"));
+    log.extend(
+        run.decide(&Command::RecordFacts { attempt, facts: used(12) }, at(1)).expect("told"),
+    );
     let expected = [
         "run.started",
         "budget.reserved",
@@ -152,7 +154,7 @@ fn a_node_that_wants_more_waits_for_a_person() {
     let mut run = bounded(&flow, policy);
     run.decide(&Command::Start, at(0)).expect("it starts");
     let attempt = run.tasks().next().expect("a task").attempt;
-    let tell = |facts| Command::Tell { attempt: attempt.clone(), facts };
+    let tell = |facts| Command::RecordFacts { attempt: attempt.clone(), facts };
     run.decide(&tell(used(12)), at(1)).expect("told");
     assert_eq!(run.status(), RunStatus::Running, "what is paid for may come to its end");
     let asked = run.decide(&tell(vec![Fact::Calling]), at(2)).expect("told");
@@ -179,7 +181,7 @@ fn an_answer_about_a_budget_leaves_the_one_before() {
     run.decide(&accept(), at(2)).expect("answered");
     let attempt = run.tasks().next().expect("a task").attempt;
     for facts in [used(12), vec![Fact::Calling]] {
-        let tell = Command::Tell { attempt: attempt.clone(), facts };
+        let tell = Command::RecordFacts { attempt: attempt.clone(), facts };
         run.decide(&tell, at(3)).expect("told");
     }
     run.decide(&accept(), at(4)).expect("answered");

@@ -40,7 +40,7 @@ fn a_scripted_stream_leaves_what_it_used_on_the_run() {
         provider: Some("mock".into()),
     };
     let chunk = Fact::Chunk { index: 0, text: "hello".into(), is_last: true, meta: Some(meta) };
-    let tell = Command::Tell { attempt: played.attempt("a"), facts: vec![chunk] };
+    let tell = Command::RecordFacts { attempt: played.attempt("a"), facts: vec![chunk] };
     let entries = played.run.decide(&tell, at(1)).expect("current");
     played.log.extend(entries);
     // Nobody said what it cost, and unknown is not free.

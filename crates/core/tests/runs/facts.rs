@@ -52,9 +52,9 @@ fn f53_a_new_attempt_goes_on_where_the_last_one_stopped() {
     ];
     let mut played = check_within(&flow, &steps, &["node.started a #1", "output.chunk a c2"]);
     assert_eq!(played.count("output.chunk"), 3);
-    assert_eq!(played.run.tasks().next().expect("a is owed").told, 3);
+    assert_eq!(played.run.tasks().next().expect("a is owed").facts_recorded, 3);
     played.step(4, &Do::Done("a", json!({})));
-    assert_eq!(played.run.tasks().next().expect("a is owed").told, 0);
+    assert_eq!(played.run.tasks().next().expect("a is owed").facts_recorded, 0);
     played.step(5, &Do::Chunks("a", &[0]));
     assert_eq!(played.count("output.chunk"), 4);
 }
@@ -117,7 +117,7 @@ fn what_is_remembered_is_told_once() {
     let chunk =
         |index: u32| Fact::Chunk { index, text: format!("c{index}"), is_last: false, meta: None };
     let mut tell = |facts: Vec<Fact>| -> Vec<String> {
-        let command = Command::Tell { attempt: attempt.clone(), facts };
+        let command = Command::RecordFacts { attempt: attempt.clone(), facts };
         let told = run.decide(&command, at(5)).expect("a current attempt");
         told.iter().map(|entry| entry.event.kind().to_owned()).collect()
     };

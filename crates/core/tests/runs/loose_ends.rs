@@ -39,7 +39,7 @@ fn working(facts: Vec<AgentFact>) -> (Run, Vec<Entry>) {
     let attempt = run.tasks().next().expect("an attempt").attempt;
     let facts = [invoked()].into_iter().chain(facts);
     let facts = facts.map(|fact| Fact::Agent { place: 0, fact }).collect();
-    log.extend(run.decide(&Command::Tell { attempt, facts }, at(1)).expect("it counts"));
+    log.extend(run.decide(&Command::RecordFacts { attempt, facts }, at(1)).expect("it counts"));
     (run, log)
 }
 
@@ -194,7 +194,7 @@ fn a_cancelled_agent_has_no_last_word() {
     let attempt = run.tasks().next().expect("an attempt").attempt;
     run.decide(&CANCEL, at(5)).expect("a cancel");
     let facts = vec![Fact::Agent { place: 0, fact: thinks() }];
-    assert!(run.decide(&Command::Tell { attempt: attempt.clone(), facts }, at(6)).is_err());
+    assert!(run.decide(&Command::RecordFacts { attempt: attempt.clone(), facts }, at(6)).is_err());
     let outcome = Outcome::Done { outputs: Object::new() };
     assert!(run.decide(&Command::Finish { attempt, outcome }, at(6)).is_err());
 }

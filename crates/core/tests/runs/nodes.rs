@@ -121,7 +121,7 @@ fn an_activity_is_told_what_it_needs() {
     let task = played.run.tasks().next().expect("a is owed");
     assert_eq!(task.type_id.as_str(), "core.ai.callPrompt");
     assert_eq!(json!([task.config, task.inputs]), json!([{ "promptId": "p" }, { "q": "why" }]));
-    assert_eq!((task.attempt.visit, task.attempt.number, task.told), (0, 0, 0));
+    assert_eq!((task.attempt.visit, task.attempt.number, task.facts_recorded), (0, 0, 0));
     assert_eq!(played.run.head().wake_at, Some(crate::given::at(0)), "owed work wakes at once");
 }
 

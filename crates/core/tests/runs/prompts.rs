@@ -53,7 +53,7 @@ fn source() -> Played {
     let attempt = Attempt { node: "ask".into(), visit: 0, number: 0 };
     let facts = both().into_iter().zip([0, 0, 1, 1]);
     let facts = facts.map(|(fact, place)| Fact::Agent { place, fact }).collect();
-    let tell = Command::Tell { attempt: attempt.clone(), facts };
+    let tell = Command::RecordFacts { attempt: attempt.clone(), facts };
     let outcome = Outcome::Done { outputs: Object::new() };
     for command in [tell, Command::Finish { attempt, outcome }] {
         source.log.extend(source.run.decide(&command, at(1_000)).expect("it counts"));

@@ -185,9 +185,10 @@ fn command(run: &Run, act: &Act) -> Option<Command> {
             let outcome = Outcome::Failed { failure: Failure::new("broke", "it broke"), class };
             Command::Finish { attempt: pick(*which)?, outcome }
         }
-        Act::Tell(which, index) => {
-            Command::Tell { attempt: pick(*which)?, facts: vec![chunk(*index), chunk(index + 1)] }
-        }
+        Act::Tell(which, index) => Command::RecordFacts {
+            attempt: pick(*which)?,
+            facts: vec![chunk(*index), chunk(index + 1)],
+        },
         Act::Late(which) => {
             let mut attempt = pick(*which)?;
             attempt.number += 1;

@@ -54,7 +54,7 @@ fn source(kind: EnvelopeKind) -> Played {
         outcome = Outcome::Failed { failure, class: RetryClass::Final };
     }
     let facts = facts.into_iter().map(|(place, fact)| Fact::Agent { place, fact }).collect();
-    let tell = Command::Tell { attempt: attempt.clone(), facts };
+    let tell = Command::RecordFacts { attempt: attempt.clone(), facts };
     for command in [tell, Command::Finish { attempt, outcome }] {
         let told = source.run.decide(&command, at(1_000)).expect("it counts");
         source.log.extend(told);

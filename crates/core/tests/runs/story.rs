@@ -105,11 +105,11 @@ impl Played {
             },
             Do::Failed(node, code) => failed(node, code, RetryClass::Retryable),
             Do::FailedForGood(node, code) => failed(node, code, RetryClass::Final),
-            Do::Chunks(node, indices) => Command::Tell {
+            Do::Chunks(node, indices) => Command::RecordFacts {
                 attempt: self.attempt(node),
                 facts: indices.iter().map(|index| chunk(*index)).collect(),
             },
-            Do::Pins(node, pins) => Command::Tell {
+            Do::Pins(node, pins) => Command::RecordFacts {
                 attempt: self.attempt(node),
                 facts: pins
                     .iter()

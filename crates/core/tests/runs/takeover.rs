@@ -40,7 +40,8 @@ fn the_lost_holders_answer_is_stale() {
     let finish = callboard_core::Command::Finish { attempt: old.clone(), outcome };
     let refusal = played.run.decide(&finish, at(2)).expect_err("stale");
     assert_eq!(refusal, callboard_core::Refusal::StaleAttempt { attempt: old.clone() });
-    let tell = callboard_core::Command::Tell { attempt: old, facts: vec![crate::story::chunk(0)] };
+    let tell =
+        callboard_core::Command::RecordFacts { attempt: old, facts: vec![crate::story::chunk(0)] };
     assert!(played.run.decide(&tell, at(2)).is_err());
 }
 

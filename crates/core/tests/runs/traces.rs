@@ -85,7 +85,7 @@ fn the_calls_of_an_agent_stand_on_its_attempt() {
     };
     let mut tell = |place: u32, fact: AgentFact| {
         let facts = vec![Fact::Agent { place, fact }];
-        let tell = Command::Tell { attempt: played.attempt("a"), facts };
+        let tell = Command::RecordFacts { attempt: played.attempt("a"), facts };
         let entries = played.run.decide(&tell, at(1)).expect("current");
         played.log.extend(entries);
         let seen = traced(&flow, &played);
@@ -234,7 +234,8 @@ fn what_a_call_used_stands_on_its_attempt() {
     };
     let chunk =
         Fact::Chunk { index: 0, text: "a secret text".into(), is_last: true, meta: Some(meta) };
-    let tell = callboard_core::Command::Tell { attempt: played.attempt("a"), facts: vec![chunk] };
+    let tell =
+        callboard_core::Command::RecordFacts { attempt: played.attempt("a"), facts: vec![chunk] };
     let entries = played.run.decide(&tell, at(1)).expect("current");
     played.log.extend(entries);
     let seen = traced(&flow, &played);

@@ -107,7 +107,8 @@ fn m81_a_turn_does_not_see_what_it_remembers() {
         view.also.into_iter().map(|version| version.id.to_string()).collect()
     };
     let attempt = |run: &Run| run.tasks().next().expect("an attempt").attempt;
-    let tell = Command::Tell { attempt: attempt(&run), facts: vec![Fact::Memory(written("m1"))] };
+    let tell =
+        Command::RecordFacts { attempt: attempt(&run), facts: vec![Fact::Memory(written("m1"))] };
     run.decide(&tell, at(1)).expect("a fact");
     assert_eq!(sees(&run), [""; 0]);
     assert_eq!(run.memory_view().also, [Remembered { id: "m1".into(), version: 1 }]);
@@ -148,7 +149,7 @@ fn m81_a_turn_does_not_see_the_files_that_it_writes() {
     run.decide(&Command::Start, at(0)).expect("a start");
     let attempt = |run: &Run| run.tasks().next().expect("an attempt").attempt;
     let facts = vec![Fact::File(file("a.md", 4)), Fact::File(file("b.md", 1))];
-    let tell = |run: &Run| Command::Tell { attempt: attempt(run), facts: facts.clone() };
+    let tell = |run: &Run| Command::RecordFacts { attempt: attempt(run), facts: facts.clone() };
     assert_eq!(run.decide(&tell(&run), at(1)).expect("facts").len(), 2);
     run.decide(&Command::Adopt, at(2)).expect("a takeover");
     // Telling it again tells nothing.
@@ -193,8 +194,10 @@ fn m84_rounds_within_a_turn_are_no_turns() {
     let attempt = run.tasks().next().expect("an attempt").attempt;
     for place in 0..5 {
         let fact = AgentFact::Reasoned { reasoning: format!("round {place}"), verbosity: None };
-        let tell =
-            Command::Tell { attempt: attempt.clone(), facts: vec![Fact::Agent { place, fact }] };
+        let tell = Command::RecordFacts {
+            attempt: attempt.clone(),
+            facts: vec![Fact::Agent { place, fact }],
+        };
         run.decide(&tell, at(1)).expect("a fact");
     }
     let outcome = Outcome::Done { outputs: object(end()) };

@@ -75,8 +75,8 @@ fn usage(birth: &Birth, rows: &[Row]) -> Vec<CounterChange> {
     let member = member.map(|member| BudgetAccount { member: Some(member), ..tenant.clone() });
     let mut counters = Vec::new();
     for row in rows.iter().filter(|row| row.kind == USAGE && !birth.is_replay()) {
-        let Ok(told) = serde_json::from_str::<ProviderUsage>(&row.payload) else { continue };
-        let used = Spent::of(&told);
+        let Ok(usage) = serde_json::from_str::<ProviderUsage>(&row.payload) else { continue };
+        let used = Spent::of(&usage);
         for account in [&tenant].into_iter().chain(&member) {
             let key = account.key(day_of(row.at));
             let named = [

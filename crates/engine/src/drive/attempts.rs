@@ -5,7 +5,7 @@ use tokio::task::JoinError;
 use callboard_core::{Attempt, Command, Outcome, RetryClass, Task, TraceContext};
 use callboard_protocol::Failure;
 
-use super::facts::Voices;
+use super::facts::FactChannel;
 use super::{Driver, Left};
 use crate::activity::Call;
 use crate::budget::{Budgets, Payers};
@@ -79,7 +79,7 @@ impl Driver<'_> {
     }
 
     fn call(&mut self, task: Task) -> Call {
-        let teller = self.voices.get_or_insert_with(Voices::new).teller.clone();
+        let fact_sender = self.fact_channel.get_or_insert_with(FactChannel::new).sender.clone();
         let birth = self.run.birth();
         let inner = &self.engine.inner;
         let pinned = task.agent.as_ref().map(|pin| pin.agent_id.clone());
@@ -92,8 +92,8 @@ impl Driver<'_> {
         let attempt = task.attempt.clone();
         let store = &inner.patient_store;
         let files = Files::new(store.clone());
-        let files = FileAccess::new(&self.run, attempt.clone(), files, teller.clone());
-        let way = (teller.clone(), shared);
+        let files = FileAccess::new(&self.run, attempt.clone(), files, fact_sender.clone());
+        let way = (fact_sender.clone(), shared);
         let (journal, clock) = (Memory::new(store.clone()), inner.clock.clone());
         let memory = MemoryAccess::new(&self.run, attempt.clone(), agent, journal, clock, way);
         Call {
@@ -112,7 +112,7 @@ impl Driver<'_> {
             prompt_defaults: self.run.prompt_defaults().cloned(),
             agent: task.agent,
             named: task.named,
-            told: task.told,
+            facts_recorded: task.facts_recorded,
             answer: task.answer,
             decision: task.decision,
             outcomes: task.outcomes,
@@ -133,7 +133,7 @@ impl Driver<'_> {
             resolved: self.resolved.clone(),
             pins: self.run.pins().clone(),
             clock: inner.clock.clone(),
-            teller,
+            fact_sender,
         }
     }
 }

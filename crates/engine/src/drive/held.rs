@@ -132,7 +132,7 @@ impl Engine {
             attempts: JoinSet::new(),
             in_flight: BTreeMap::new(),
             resolved: Resolved::over(self.inner.secrets.of_host()),
-            voices: None,
+            fact_channel: None,
             is_syncing: false,
             memory: Shared::default(),
             trial,

@@ -1,4 +1,4 @@
-//! Children of the run that is driven: started, heard, ended.
+//! Children of the run that is driven: started, looked at, ended.
 
 use callboard_core::{ChildOrder, Command, MemoryScope, status_for_parent};
 use tokio::sync::oneshot;
@@ -8,7 +8,7 @@ use crate::activity::{Kept, Superseded};
 use crate::engine::EngineError;
 use crate::sub_runs::{StartChild, SubRunError};
 
-/// How many children are started, or heard, in one append: enough to share a commit, few enough not to hold it up.
+/// How many children are started, or looked at, in one append: enough to share a commit, few enough not to hold it up.
 const MOST_AT_ONCE: usize = 64;
 
 impl Driver<'_> {
@@ -19,7 +19,7 @@ impl Driver<'_> {
         while left.is_none() {
             let orders = self.run.child_orders();
             let steps = match orders.is_empty() {
-                true => self.engine.patiently(|| self.news()).await?,
+                true => self.engine.patiently(|| self.child_updates()).await?,
                 false => self.begin_children(orders).await?,
             };
             if steps.is_empty() {
@@ -34,8 +34,8 @@ impl Driver<'_> {
         }
     }
 
-    /// What is new of the children. Most have nothing new to tell, so first it is only asked where they stand.
-    async fn news(&self) -> Result<Vec<Step>, EngineError> {
+    /// What is new of the children. Most have not changed, so first it is only asked where they stand.
+    async fn child_updates(&self) -> Result<Vec<Step>, EngineError> {
         let children = self.run.live_children();
         if children.is_empty() {
             return Ok(Vec::new());
@@ -48,15 +48,15 @@ impl Driver<'_> {
         let moved = children.iter().zip(statuses).filter(|(child, standing)| {
             standing.is_some_and(|run| status_for_parent(run.status) != child.status)
         });
-        let mut news = Vec::new();
+        let mut updates = Vec::new();
         for (child, _) in moved.take(MOST_AT_ONCE) {
-            let heard = self.engine.news_of(&self.run, child).await?;
-            news.extend(heard.map(|heard| Command::UpdateChild(heard).into()));
+            let update = self.engine.child_update(&self.run, child).await?;
+            updates.extend(update.map(|update| Command::UpdateChild(update).into()));
         }
-        Ok(news)
+        Ok(updates)
     }
 
-    /// Children, each to be written together with the event that tells of it.
+    /// Children, each to be written together with its event.
     async fn begin_children(&self, orders: Vec<ChildOrder>) -> Result<Vec<Step>, EngineError> {
         let mut steps = Vec::new();
         for order in orders.into_iter().take(MOST_AT_ONCE) {
@@ -104,7 +104,7 @@ impl Driver<'_> {
                     left = self.record_all(vec![step], Kept::default()).await?;
                 }
                 Err(failure) => {
-                    // Its sender may be gone; then there is nobody to tell.
+                    // Its sender may be gone; then nobody waits for an answer.
                     let _gone = started.send(Err(SubRunError::Refused(failure)));
                     return Ok(None);
                 }
@@ -118,10 +118,10 @@ impl Driver<'_> {
     /// Records what is new of the children, for somebody who waits for that.
     pub(super) async fn receive_child_updates(
         &mut self,
-        heard: oneshot::Sender<()>,
+        synced: oneshot::Sender<()>,
     ) -> Result<Option<Left>, EngineError> {
         let left = self.sync_children().await?;
-        let _gone = heard.send(());
+        let _gone = synced.send(());
         Ok(left)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use callboard_core::{Birth, HostLimits, Inadmissible, Plan, Run, RunBudget, RunLimits};
@@ -30,18 +31,13 @@ impl Engine {
         order: Order,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
-        let prepared = self.prepare(order).await?;
-        self.persist_and_drive(prepared, remember).await
+        let prepared = self.prepare(order, |_| {}).await?;
+        Ok(self.persist_and_drive(prepared, remember, self.persist_alone()).await?)
     }
 
-    /// A run as an order asks for it, checked and not yet written: whoever asked writes it together with what
-    /// must be true with it.
-    pub(crate) async fn prepare(&self, order: Order) -> Result<PreparedRun, EngineError> {
-        self.conceive_with(order, |_| {}).await
-    }
-
-    /// The same with more in its birth record than an order can say, which may name the run itself.
-    pub(crate) async fn conceive_with(
+    /// A run as an order asks for it, checked and not yet written. `complete` adds to its birth record what no order can
+    /// say, which may name the run itself.
+    pub(crate) async fn prepare(
         &self,
         order: Order,
         complete: impl FnOnce(&mut Birth) + Send,
@@ -144,23 +140,20 @@ impl Engine {
         PreparedRun { record: Box::new(record), claim, run: Box::new(run) }
     }
 
-    /// Writes a new run with what its request came to, and begins to drive it.
-    pub(crate) async fn persist_and_drive(
+    /// Writes a run and nothing else.
+    pub(crate) fn persist_alone(
         &self,
-        prepared: PreparedRun,
-        remember: Option<Remember>,
-    ) -> Result<Done, EngineError> {
+    ) -> impl FnOnce(Box<NewRun>) -> BoxFuture<'static, Result<(), StoreError>> + Send + 'static
+    {
         let store = Arc::clone(&self.inner.store);
-        let write =
-            move |record: Box<NewRun>| async move { store.commit(Batch::of_run(*record)).await };
-        Ok(self.persist_and_drive_with(prepared, remember, write).await?)
+        move |record| Box::pin(async move { store.commit(Batch::of_run(*record)).await })
     }
 
-    /// The same where the run is written together with what must be true with it.
+    /// Writes a new run with what its request came to, together with what must be true with it, and begins to drive it.
     ///
     /// On a task of its own: a caller who hangs up between the commit and the first step must neither leave the run
     /// waiting for a lease to end nor leave it uncounted.
-    pub(crate) async fn persist_and_drive_with<Written>(
+    pub(crate) async fn persist_and_drive<Written>(
         &self,
         prepared: PreparedRun,
         remember: Option<Remember>,

@@ -6,7 +6,7 @@ use callboard_core::{Attempt, Fact, Run};
 use callboard_protocol::{FileVersion, RunId};
 
 use super::{Condition, FileDraft, FileError, FileRecord, FileRow, Files};
-use crate::activity::{Kept, Teller, Untold};
+use crate::activity::{FactSender, Kept, Unrecorded};
 use crate::store::{Scope, StoreError};
 
 /// How often a write is decided anew because somebody else was faster. Files have few writers.
@@ -16,7 +16,7 @@ const TRIES: usize = 8;
 #[derive(Debug, Clone)]
 pub struct FileAccess {
     files: Files,
-    teller: Teller,
+    fact_sender: FactSender,
     owner: Scope,
     /// What the run saw when the attempt began. It does not change while the attempt lasts.
     seen: Arc<[FileVersion]>,
@@ -28,11 +28,11 @@ pub struct FileAccess {
 }
 
 impl FileAccess {
-    pub(crate) fn new(run: &Run, attempt: Attempt, files: Files, teller: Teller) -> Self {
+    pub(crate) fn new(run: &Run, attempt: Attempt, files: Files, fact_sender: FactSender) -> Self {
         let birth = run.birth();
         Self {
             files,
-            teller,
+            fact_sender,
             owner: Scope::of(birth),
             seen: run.files_seen().into(),
             run: birth.run_id.clone(),
@@ -62,8 +62,8 @@ impl FileAccess {
         for run in &self.forebears {
             let found = self.files.file_of_write(run, write).await?;
             let is_told = |found: &FileVersion| {
-                let mut told = self.written.iter();
-                told.any(|told| told.path == found.path && told.version >= found.version)
+                let mut written = self.written.iter();
+                written.any(|own| own.path == found.path && own.version >= found.version)
             };
             if let Some(written) = found.filter(is_told) {
                 return Ok(Some(written));
@@ -97,10 +97,10 @@ impl FileAccess {
             row.expected = condition.judge(&self.files, &self.owner, &row.path).await?;
             let (file, kept) = (row.version(), Kept::file(row.clone()));
             let facts = vec![Fact::File(file.clone())];
-            match self.teller.tell(self.attempt.clone(), facts, kept).await {
+            match self.fact_sender.send(self.attempt.clone(), facts, kept).await {
                 Ok(()) => return Ok(file),
-                Err(Untold::Superseded(superseded)) => return Err(superseded.into()),
-                Err(Untold::Moved) => {}
+                Err(Unrecorded::Superseded(superseded)) => return Err(superseded.into()),
+                Err(Unrecorded::Moved) => {}
             }
         }
         Err(FileError::Conflict { current: row.expected })

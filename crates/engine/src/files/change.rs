@@ -1,14 +1,12 @@
-//! Changes that people make to files, each with a run that tells of it, and what a run saw at a place of its log.
+//! Changes that people make to files, each with a run that states it, and what a run saw at a place of its log.
 
 use std::sync::Arc;
 
-use serde_json::json;
-
-use callboard_core::{Run, STATEMENT};
+use callboard_core::Run;
 use callboard_protocol::{FileVersion, Owner, RunId, WorkspaceFile};
 
 use super::{Condition, FileDraft, FileError, FileRecord, FileRow, Files, check_path};
-use crate::deployments::Telling;
+use crate::audit::AuditRun;
 use crate::engine::{Done, Engine, EngineError, Remember};
 use crate::store::{KeyMode, NewRun, Scope, StoreError};
 
@@ -34,24 +32,9 @@ impl FileChange {
         FileRecord { path, version, content_type, written_at, is_removed, content }.shown()
     }
 
-    fn telling(&self) -> Telling {
-        let payload = self.row.version();
-        let config = json!({ "type": "workspace.updated", "payload": payload });
-        let definition = json!({
-            "id": WORKFLOW, "name": "Files", "version": "1.0",
-            "nodes": [{
-                "id": "change", "typeId": STATEMENT, "name": "Change",
-                "position": { "x": 0, "y": 0 }, "config": config, "inputs": {},
-            }],
-            "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {},
-        });
-        Telling {
-            workflow: WORKFLOW.into(),
-            definition: Arc::from(definition.to_string()),
-            owner: self.owner.clone(),
-            mode: self.mode,
-            tags: Vec::new(),
-        }
+    fn audit(&self) -> AuditRun {
+        let audit = AuditRun::new(WORKFLOW, self.owner.clone(), self.mode);
+        audit.stating("change", "workspace.updated", &self.row.version())
     }
 }
 
@@ -101,16 +84,16 @@ impl Engine {
         Ok(FileChange { owner, mode, row })
     }
 
-    /// Makes a change. Once this returns, it is on disk, and so is the run that tells of it.
+    /// Makes a change. Once this returns, it is on disk, and so is the run that states it.
     pub async fn change_file(
         &self,
         change: FileChange,
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
-        let prepared = self.telling(change.telling(), change.row.at)?;
+        let prepared = self.prepare_audit(change.audit(), change.row.at)?;
         let (files, row) = (self.inner.files.clone(), change.row);
         let write = move |record: Box<NewRun>| async move { files.put_file(row, *record).await };
-        Ok(self.persist_and_drive_with(prepared, remember, write).await?)
+        Ok(self.persist_and_drive(prepared, remember, write).await?)
     }
 
     /// The files that a run of this owner begins with now.

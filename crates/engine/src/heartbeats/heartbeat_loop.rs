@@ -13,8 +13,8 @@ use callboard_protocol::{
 };
 
 use super::heartbeat::{Evaluation, Heartbeat, Observe, ObserveError};
+use super::notices::{HeartbeatNotice, MOST_UNREAD};
 use super::stored::Heartbeats;
-use super::tell::{HeartbeatTold, MOST_UNHEARD};
 use crate::engine::{Engine, EngineError, PreparedRun};
 use crate::fire::Fire;
 use crate::order::{Order, Target};
@@ -46,7 +46,7 @@ pub(super) struct Inner {
     pub(super) heartbeats: Heartbeats,
     eyes: Arc<dyn Observe>,
     wake: Notify,
-    pub(super) told: broadcast::Sender<HeartbeatTold>,
+    pub(super) notices: broadcast::Sender<HeartbeatNotice>,
 }
 
 /// What one look came to.
@@ -62,8 +62,8 @@ impl HeartbeatLoop {
     /// Runs on the engine's clock and tasks, and stops with it.
     pub fn new(engine: Engine, store: Arc<dyn Store>, eyes: Arc<dyn Observe>) -> Self {
         let heartbeats = Heartbeats::new(store);
-        let (wake, told) = (Notify::new(), broadcast::Sender::new(MOST_UNHEARD));
-        Self { inner: Arc::new(Inner { engine, heartbeats, eyes, wake, told }) }
+        let (wake, notices) = (Notify::new(), broadcast::Sender::new(MOST_UNREAD));
+        Self { inner: Arc::new(Inner { engine, heartbeats, eyes, wake, notices }) }
     }
 
     pub fn start(&self) {
@@ -104,7 +104,7 @@ impl HeartbeatLoop {
         self.inner.heartbeats.advance_heartbeat(heartbeat.clone(), None).await?;
         heartbeat.version += 1;
         if self.is_busy(&heartbeat).await? {
-            self.tell_skipped(&heartbeat.place, &heartbeat.id, HeartbeatSkip::RunUnderWay);
+            self.notify_skipped(&heartbeat.place, &heartbeat.id, HeartbeatSkip::RunUnderWay);
             return Ok(());
         }
         let eyes = Arc::clone(&self.inner.eyes);
@@ -164,7 +164,7 @@ impl HeartbeatLoop {
         let run = self.keep(heartbeat, asked.and_then(Result::ok)).await?;
         tracing::info!(target: "heartbeat", heartbeat = %evaluated.heartbeat_id, ?status, is_changed, "evaluated");
         let beat = Beat { evaluated, changed, run };
-        self.tell_of(&place, &beat, skipped);
+        self.notify_of(&place, &beat, skipped);
         Ok(beat)
     }
 
@@ -198,7 +198,7 @@ impl HeartbeatLoop {
                 heartbeat.place.mode,
             )
         };
-        match engine.prepare(order).await {
+        match engine.prepare(order, |_| {}).await {
             Ok(prepared) => Ok(Ok(prepared)),
             Err(error @ EngineError::Store(_)) => Err(error),
             Err(error) => {
@@ -222,7 +222,7 @@ impl HeartbeatLoop {
         let write = move |record: Box<NewRun>| async move {
             heartbeats.advance_heartbeat(heartbeat, Some(*record)).await
         };
-        Ok(Some(self.inner.engine.persist_and_drive_with(prepared, None, write).await?.run))
+        Ok(Some(self.inner.engine.persist_and_drive(prepared, None, write).await?.run))
     }
 }
 

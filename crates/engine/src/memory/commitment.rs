@@ -1,19 +1,17 @@
-//! Commitments whose time has come: each is told of once, in a run of its own.
+//! Commitments whose time has come: each is stated once, in a run of its own.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use callboard_core::STATEMENT;
 use callboard_protocol::{HeartbeatId, MemoryId, Owner, RunId, Timestamp};
 
 use super::keeper::spelt;
 use super::{Commitment, Due, Keeper, Memory, MemoryRow};
-use crate::deployments::Telling;
-use crate::engine::{Done, EngineError, only_once};
+use crate::audit::{AuditRun, OncePer};
+use crate::engine::{Done, EngineError};
 use crate::records::{Expected, Key, Kind, RecordChange, RecordQuery, Within};
 use crate::store::{Batch, Digest, Scope, StoreError};
 
@@ -163,9 +161,8 @@ impl Keeper {
 
     /// The run and the key that forbids a second one are written together.
     async fn fire(&self, commitment: &Commitment, now: Timestamp) -> Result<Done, EngineError> {
-        let prepared = self.engine.telling(telling(commitment), now)?;
-        let once = only_once(key_of(commitment), now.plus(REMEMBERED));
-        self.engine.persist_and_drive(prepared, Some(once)).await
+        let once = OncePer { key: key_of(commitment), until: now.plus(REMEMBERED) };
+        self.engine.audit_once(audit(commitment), now, once).await
     }
 
     /// Sleeps and ticks until told to stop. Holds no state worth testing.
@@ -186,33 +183,17 @@ impl Keeper {
 }
 
 /// Names alone: what was promised is in memory, for those who may read it.
-fn telling(commitment: &Commitment) -> Telling {
+fn audit(commitment: &Commitment) -> AuditRun {
     let payload = json!({
         "commitmentId": format!("commitment:{}", commitment.id),
         "memoryRef": commitment.memory_ref,
         "memoryId": commitment.id,
         "condition": if commitment.due_on.is_some() { "predicate" } else { "time" },
     });
-    let definition = json!({
-        "id": WORKFLOW, "name": "Commitment", "version": "1.0",
-        "nodes": [{
-            "id": "fire", "typeId": STATEMENT, "name": "Fire", "position": { "x": 0, "y": 0 },
-            "config": { "type": "commitment.fired", "payload": payload }, "inputs": {},
-        }],
-        "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {},
-    });
-    let owner = &commitment.owner;
-    Telling {
-        workflow: WORKFLOW.into(),
-        definition: Arc::from(definition.to_string()),
-        owner: Owner {
-            tenant: owner.tenant.clone(),
-            workspace: owner.workspace.clone(),
-            principal: None,
-        },
-        mode: owner.mode,
-        tags: vec![commitment.id.to_string()],
-    }
+    let Scope { tenant, workspace, mode } = commitment.owner.clone();
+    AuditRun::new(WORKFLOW, Owner { tenant, workspace, principal: None }, mode)
+        .tagged(&commitment.id)
+        .stating("fire", "commitment.fired", &payload)
 }
 
 /// Apart from the keys of callers, which are digests of other things.

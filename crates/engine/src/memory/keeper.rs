@@ -1,19 +1,17 @@
 //! The loops that look after memory: places that grow without end, promises whose time has come.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use callboard_core::{Run, UPKEEP};
+use callboard_core::UPKEEP;
 use callboard_protocol::{Owner, Timestamp};
 
 use super::CrowdedMemory;
-use crate::directory::AgentBindings;
-use crate::engine::{Done, Engine, EngineError, only_once};
-use crate::order::{Order, Target};
-use crate::store::{Digest, KeyMode, StoreError};
+use crate::audit::{AuditRun, OncePer};
+use crate::engine::{Done, Engine, EngineError};
+use crate::store::{Digest, KeyMode, Scope, StoreError};
 
 /// What such runs are listed under.
 const WORKFLOW: &str = "callboard-memory";
@@ -69,25 +67,9 @@ impl Keeper {
 
     /// One run for each state of a place, however many hosts look at it.
     async fn tidy(&self, crowded: &CrowdedMemory, now: Timestamp) -> Result<Done, EngineError> {
-        let engine = &self.engine;
-        let inner = &engine.inner;
-        let definition: Arc<str> = Arc::from(definition(crowded).to_string());
-        let (digest, plan) = inner.catalog.plan_of(&definition)?;
-        let order = order(crowded);
-        let limits = plan.admit(&order.inputs, &order.configurable, engine.limits())?;
-        let run = inner.ids.run_id();
-        let mut birth = order.birth(
-            run,
-            WORKFLOW.into(),
-            digest,
-            AgentBindings::default(),
-            (limits, None),
-            now,
-        );
-        birth.memory.as_of = inner.memory.position().await?;
-        let prepared = engine.prepared(Run::new(Arc::new(birth), plan), definition);
-        let once = only_once(key_of(crowded), now.plus(TRIED_AGAIN_AFTER));
-        engine.persist_and_drive(prepared, Some(once)).await
+        let as_of = self.engine.inner.memory.position().await?;
+        let once = OncePer { key: key_of(crowded), until: now.plus(TRIED_AGAIN_AFTER) };
+        self.engine.audit_once(upkeep(crowded, as_of), now, once).await
     }
 
     /// Sleeps and ticks until told to stop. Holds no state worth testing.
@@ -107,30 +89,15 @@ impl Keeper {
     }
 }
 
-fn order(crowded: &CrowdedMemory) -> Order {
-    let (tenant, workspace) = (crowded.owner.tenant.clone(), crowded.owner.workspace.clone());
-    let owner = Owner { tenant, workspace, principal: None };
-    Order {
-        scope_id: Some(crowded.scope_id.clone()).filter(|scope_id| !scope_id.is_empty()),
-        ..Order::new(Target::Workflow(WORKFLOW.into()), owner, crowded.owner.mode)
-    }
-}
-
 /// First what says the same becomes one, then what is old.
-fn definition(crowded: &CrowdedMemory) -> serde_json::Value {
-    let node = |id: &str, action: &str| {
-        json!({
-            "id": id, "typeId": UPKEEP, "name": id, "position": { "x": 0, "y": 0 },
-            "inputs": {},
-            "config": { "memoryAction": action, "memoryRef": crowded.memory_ref, "keep": KEPT },
-        })
-    };
-    json!({
-        "id": WORKFLOW, "name": "Memory", "version": "1.0",
-        "nodes": [node("consolidate", "consolidate"), node("compact", "compact")],
-        "edges": [{ "id": "then", "sourceNodeId": "consolidate", "targetNodeId": "compact" }],
-        "triggers": [], "variables": [], "metadata": {}, "settings": {},
-    })
+fn upkeep(crowded: &CrowdedMemory, as_of: u64) -> AuditRun {
+    let Scope { tenant, workspace, mode } = crowded.owner.clone();
+    let config = |action: &str| json!({ "memoryAction": action, "memoryRef": crowded.memory_ref, "keep": KEPT });
+    let scope_id = Some(crowded.scope_id.clone()).filter(|scope_id| !scope_id.is_empty());
+    AuditRun::new(WORKFLOW, Owner { tenant, workspace, principal: None }, mode)
+        .seeing(scope_id, as_of)
+        .doing("consolidate", UPKEEP, config("consolidate"))
+        .doing("compact", UPKEEP, config("compact"))
 }
 
 /// A mode in keys at rest. Spelt otherwise, what was done once would be done again.

@@ -16,7 +16,7 @@ use super::{
     Memory, MemoryAuthor, MemoryDraft, MemoryError, MemoryQuery, MemoryRecord, MemoryRow, Place,
     Seen, check_memory_ref,
 };
-use crate::activity::{Kept, Teller, Untold};
+use crate::activity::{FactSender, Kept, Unrecorded};
 use crate::clock::Clock;
 use crate::store::{Scope, StoreError};
 
@@ -50,7 +50,7 @@ impl Shared {
 pub struct MemoryAccess {
     journal: Memory,
     clock: Arc<dyn Clock>,
-    teller: Teller,
+    fact_sender: FactSender,
     shared: Shared,
     scope: Scope,
     scope_id: String,
@@ -78,13 +78,13 @@ impl MemoryAccess {
         agent: Option<String>,
         journal: Memory,
         clock: Arc<dyn Clock>,
-        (teller, shared): (Teller, Shared),
+        (fact_sender, shared): (FactSender, Shared),
     ) -> Self {
         let birth = run.birth();
         Self {
             journal,
             clock,
-            teller,
+            fact_sender,
             shared,
             scope: Scope::of(birth),
             scope_id: birth.memory.scope_id.clone(),
@@ -183,10 +183,10 @@ impl MemoryAccess {
         }
         facts.extend(fact);
         let kept = Kept { memory: kept, files: Vec::new() };
-        match self.teller.tell(self.attempt.clone(), facts, kept).await {
+        match self.fact_sender.send(self.attempt.clone(), facts, kept).await {
             Ok(()) => Ok(versions),
-            Err(Untold::Superseded(superseded)) => Err(superseded.into()),
-            Err(Untold::Moved) => {
+            Err(Unrecorded::Superseded(superseded)) => Err(superseded.into()),
+            Err(Unrecorded::Moved) => {
                 let moved = versions.pop().map_or_else(|| self.new_id(0), |version| version.id);
                 Err(MemoryError::Moved(moved))
             }

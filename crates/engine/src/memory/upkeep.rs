@@ -80,12 +80,13 @@ impl MemoryAccess {
                 let budget = token_budget.min(MAX_TOKEN_BUDGET);
                 let distilled = distill(&entries, budget)?;
                 let (merged, used) = distilled.unzip();
-                let told = used.map(|tokens_used| Distillation {
+                let distilled = used.map(|tokens_used| Distillation {
                     token_budget: budget,
                     tokens_used,
                     index_updated: false,
                 });
-                let fact = merged.as_ref().map(|it| self.compacted(memory_ref, it, trigger, told));
+                let fact =
+                    merged.as_ref().map(|it| self.compacted(memory_ref, it, trigger, distilled));
                 (merged.into_iter().collect(), fact)
             }
         };
@@ -388,8 +389,8 @@ mod tests {
                     assert_eq!(again, (merged, used));
                 }
                 Ok(None) => panic!("{budget}"),
-                Err(UpkeepError::OverBudget { budget: told, needed }) => {
-                    assert!(told == budget && needed > budget && budget < read + 4, "{budget}");
+                Err(UpkeepError::OverBudget { budget: named, needed }) => {
+                    assert!(named == budget && needed > budget && budget < read + 4, "{budget}");
                 }
                 Err(error) => panic!("{error}"),
             }

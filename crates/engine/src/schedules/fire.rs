@@ -151,7 +151,7 @@ impl Scheduler {
         if let Fire::For(acting) = fire {
             order.acting = Some(*acting);
         }
-        self.inner.engine.prepare(order).await.map(Ok)
+        self.inner.engine.prepare(order, |_| {}).await.map(Ok)
     }
 
     async fn fire(
@@ -169,7 +169,7 @@ impl Scheduler {
         let write = move |record: Box<NewRun>| async move {
             schedules.advance_schedule(schedule, Some((slot.at, *record))).await
         };
-        self.inner.engine.persist_and_drive_with(prepared, None, write).await?;
+        self.inner.engine.persist_and_drive(prepared, None, write).await?;
         metrics::counter!("callboard_schedule_fires_total").increment(1);
         Ok(Some(id))
     }

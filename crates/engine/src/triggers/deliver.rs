@@ -8,12 +8,12 @@ use callboard_protocol::{
     Object, RunId, StateReason, SubscriptionState, Timestamp, TriggerEvent, TriggerSource, hex,
 };
 
+use super::audit;
 use super::delivery::{DeadReason, InboundDelivery, InboundState};
 use super::ingest::{TriggerError, TriggerIngest};
 use super::records::Keeping;
 use super::signature::{SignatureError, Signed, is_id, verify};
 use super::subscription::{Subscription, Verification};
-use super::tell;
 use crate::engine::{EngineError, PreparedRun};
 use crate::fire::Fire;
 use crate::order::{Order, Target};
@@ -171,7 +171,7 @@ impl TriggerIngest {
     ) -> Result<Delivery, TriggerError> {
         let triggers = self.inner.triggers.clone();
         let Some(prepared) = prepared else {
-            return told(triggers.keep_delivery(delivery, None).await?, new);
+            return answer(triggers.keep_delivery(delivery, None).await?, new);
         };
         let (sender, kept) = tokio::sync::oneshot::channel();
         let write = move |record: Box<NewRun>| async move {
@@ -183,15 +183,15 @@ impl TriggerIngest {
             let what = "the delivery".to_owned();
             if is_new { Ok(()) } else { Err(StoreError::Moved { what }) }
         };
-        match self.inner.engine.persist_and_drive_with(prepared, None, write).await {
+        match self.inner.engine.persist_and_drive(prepared, None, write).await {
             Ok(_) | Err(StoreError::Moved { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         let gone = |_| StoreError::Unavailable("the host is stopping".into());
-        told(kept.await.map_err(gone)?, new)
+        answer(kept.await.map_err(gone)?, new)
     }
 
-    /// Makes a dead letter of an delivery alone; answers the run that tells of it.
+    /// Makes a dead letter of an delivery alone; answers the run that states it.
     pub(super) fn bury(
         &self,
         subscription: &Subscription,
@@ -200,7 +200,7 @@ impl TriggerIngest {
     ) -> Result<PreparedRun, TriggerError> {
         delivery.state = InboundState::Dead { reason: DeadReason::RetriesExhausted, at: now };
         metrics::counter!("callboard_trigger_dead_letters_total").increment(1);
-        Ok(self.inner.engine.telling(tell::unfit(subscription, delivery), now)?)
+        Ok(self.inner.engine.prepare_audit(audit::undeliverable(subscription, delivery), now)?)
     }
 
     /// Tries to make a run of an delivery; nothing is written yet.
@@ -234,7 +234,7 @@ impl TriggerIngest {
             birth.delivery = Some(delivery.delivered(birth, event));
             birth.from_outside = true;
         };
-        match engine.conceive_with(order, delivered).await {
+        match engine.prepare(order, delivered).await {
             Ok(prepared) => Ok(Attempted::Run(Box::new(prepared))),
             Err(EngineError::Store(error)) => Err(error.into()),
             Err(EngineError::Inadmissible(error)) if error.path.starts_with("inputs.") => {
@@ -269,7 +269,7 @@ impl TriggerIngest {
         let write = move |record: Box<NewRun>| async move {
             triggers.redeliver(&delivery, now, *record).await
         };
-        self.inner.engine.persist_and_drive_with(prepared, None, write).await?;
+        self.inner.engine.persist_and_drive(prepared, None, write).await?;
         Ok(run)
     }
 
@@ -287,12 +287,12 @@ impl TriggerIngest {
         let write = move |record: Box<NewRun>| async move {
             triggers.settle_delivery(&delivery, expected, Some(*record)).await
         };
-        self.inner.engine.persist_and_drive_with(prepared, None, write).await.map(drop)
+        self.inner.engine.persist_and_drive(prepared, None, write).await.map(drop)
     }
 }
 
-/// What the caller is told of what was kept.
-fn told(kept: Keeping, new: Delivery) -> Result<Delivery, TriggerError> {
+/// What the caller gets to know of what was kept.
+fn answer(kept: Keeping, new: Delivery) -> Result<Delivery, TriggerError> {
     match kept {
         Keeping::New => Ok(new),
         Keeping::NotActive(state) => Err(TriggerError::NotActive(state)),
@@ -327,7 +327,7 @@ impl InboundDelivery {
         }
     }
 
-    /// What the run that it becomes keeps of it. The delivery's name is that of the event that tells of it.
+    /// What the run that it becomes keeps of it. The delivery's name is that of its event.
     pub(crate) fn delivered(&self, birth: &Birth, mut event: Object) -> Delivered {
         event.insert("deliveryId".to_owned(), json!(birth.delivery_id()));
         Delivered {

@@ -10,12 +10,12 @@ use callboard_protocol::{
     TriggerSource, WorkflowId,
 };
 
+use super::audit;
 use super::delivery::{DEAD_LETTER_DAYS, DEAD_LETTERS_KEPT, InboundDelivery};
 use super::records::Triggers;
 use super::subscription::{
     SigningSecret, SigningSecrets, Subscription, SubscriptionBody, Verification,
 };
-use super::tell;
 use crate::engine::{Engine, EngineError};
 use crate::fire::Fire;
 use crate::store::{KeyMode, NewRun, Scope, Store, StoreError};
@@ -200,7 +200,7 @@ impl TriggerIngest {
         Ok(())
     }
 
-    /// Moves a subscription and tells of it, in one transaction.
+    /// Moves a subscription and states that, in one transaction.
     pub(super) async fn move_to(
         &self,
         mut subscription: Subscription,
@@ -208,8 +208,8 @@ impl TriggerIngest {
         reason: Option<StateReason>,
     ) -> Result<Subscription, TriggerError> {
         let now = self.now();
-        let telling = tell::moved(&subscription, to, reason);
-        let prepared = self.inner.engine.telling(telling, now)?;
+        let audit = audit::moved(&subscription, to, reason);
+        let prepared = self.inner.engine.prepare_audit(audit, now)?;
         let expected = subscription.version;
         subscription.state = to;
         subscription.version += 1;
@@ -218,7 +218,7 @@ impl TriggerIngest {
         let write = move |record: Box<NewRun>| async move {
             triggers.change_subscription(changed, expected, None, Some(*record)).await
         };
-        self.inner.engine.persist_and_drive_with(prepared, None, write).await?;
+        self.inner.engine.persist_and_drive(prepared, None, write).await?;
         Ok(subscription)
     }
 

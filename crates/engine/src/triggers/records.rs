@@ -79,14 +79,14 @@ impl Triggers {
         found.as_ref().map(Subscription::open).transpose()
     }
 
-    /// Replaces a subscription that still has the version `expected`, with the run that tells of it; otherwise
+    /// Replaces a subscription that still has the version `expected`, with the run that states it; otherwise
     /// [`StoreError::Moved`]. No secrets leaves them as they are. One that becomes active takes up what waits.
     pub async fn change_subscription(
         &self,
         subscription: Subscription,
         expected: u64,
         secrets: Option<SigningSecrets>,
-        telling: Option<NewRun>,
+        audit: Option<NewRun>,
     ) -> Result<(), StoreError> {
         for _ in 0..MOST_TRIES {
             let known = self.open_subscription(&subscription.id).await?;
@@ -102,7 +102,7 @@ impl Triggers {
                     records.push(waiting.put_alone()?.expecting(standing));
                 }
             }
-            match self.commit(records, telling.clone()).await {
+            match self.commit(records, audit.clone()).await {
                 Err(StoreError::Moved { .. }) => {}
                 done => return done,
             }
@@ -236,7 +236,7 @@ impl Triggers {
     }
 
     /// Keeps what became of a delivery that still has the version `expected`, with the run that it became or that
-    /// tells of it; otherwise [`StoreError::Moved`].
+    /// states it; otherwise [`StoreError::Moved`].
     pub async fn settle_delivery(
         &self,
         delivery: &InboundDelivery,

@@ -5,11 +5,11 @@ use std::time::Duration;
 use callboard_core::backoff;
 use callboard_protocol::{Backoff, Timestamp};
 
+use super::audit;
 use super::deliver::Attempted;
 use super::delivery::{DeadReason, InboundDelivery, InboundState};
 use super::ingest::{TriggerError, TriggerIngest};
 use super::subscription::Subscription;
-use super::tell;
 use crate::pace::Pace;
 use crate::store::{NewRun, StoreError};
 
@@ -104,7 +104,7 @@ impl TriggerIngest {
         self.give_up(&subscription, delivery, expected, now).await
     }
 
-    /// Gives an delivery up, and its subscription with it, in the transaction that tells of both.
+    /// Gives an delivery up, and its subscription with it, in the transaction that states both.
     async fn give_up(
         &self,
         subscription: &Subscription,
@@ -113,15 +113,15 @@ impl TriggerIngest {
         now: Timestamp,
     ) -> Result<(), TriggerError> {
         delivery.state = InboundState::Dead { reason: DeadReason::RetriesExhausted, at: now };
-        let telling = tell::given_up(subscription, &delivery);
-        let prepared = self.inner.engine.telling(telling, now)?;
+        let audit = audit::given_up(subscription, &delivery);
+        let prepared = self.inner.engine.prepare_audit(audit, now)?;
         tracing::warn!(subscription = subscription.id, delivery = delivery.id, "delivery given up");
         metrics::counter!("callboard_trigger_dead_letters_total").increment(1);
         let triggers = self.inner.triggers.clone();
         let write = move |record: Box<NewRun>| async move {
             triggers.give_up(&delivery, expected, *record).await
         };
-        self.inner.engine.persist_and_drive_with(prepared, None, write).await?;
+        self.inner.engine.persist_and_drive(prepared, None, write).await?;
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use callboard_engine::{
-    DeploymentChange, Deployments, EngineError, InMemoryStore, KeyMode, Realm, StoreError, Telling,
+    AuditRun, DeploymentChange, Deployments, EngineError, InMemoryStore, KeyMode, Realm, StoreError,
 };
 use callboard_protocol::{Owner, Timestamp};
 
@@ -27,21 +27,10 @@ fn change(expected: u64) -> DeploymentChange {
     }
 }
 
-pub(crate) fn telling() -> Telling {
-    let definition = json!({
-        "id": "deployment", "name": "Deployment", "version": "1.0",
-        "nodes": [{ "id": "tell", "typeId": "callboard.statement", "name": "Tell",
-            "position": { "x": 0, "y": 0 }, "inputs": {},
-            "config": { "type": "deployment.promoted", "payload": { "toVersion": "1.0.0" } } }],
-        "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {},
-    });
-    Telling {
-        workflow: "deployment".into(),
-        definition: Arc::from(definition.to_string()),
-        owner: Owner { tenant: "default".into(), workspace: None, principal: None },
-        mode: KeyMode::Live,
-        tags: Vec::new(),
-    }
+pub(crate) fn audit() -> AuditRun {
+    let owner = Owner { tenant: "default".into(), workspace: None, principal: None };
+    let audit = AuditRun::new("deployment", owner, KeyMode::Live);
+    audit.stating("tell", "deployment.promoted", &json!({ "toVersion": "1.0.0" }))
 }
 
 #[tokio::test(start_paused = true)]
@@ -49,10 +38,8 @@ async fn a_change_is_told_of_once_whenever_its_maker_dies() {
     for fate in [Fate::Live, Fate::DieBefore(1), Fate::DieAfter(1), Fate::Oversleep(1)] {
         let (shared, clock) = (Arc::new(InMemoryStore::new()), SimClock::new());
         let first = host("first", doomed_store(shared.clone(), fate), clock.clone(), &[]);
-        let done = first
-            .deploy(Deployments::new(shared.clone()), change(0), telling(), None)
-            .await
-            .unwrap();
+        let done =
+            first.deploy(Deployments::new(shared.clone()), change(0), audit(), None).await.unwrap();
         let _second = host("second", doomed_store(shared.clone(), Fate::Live), clock, &[]);
         let log = ended(&shared, &done.run).await;
         let told = log.iter().filter(|event| event.kind == "deployment.promoted");
@@ -68,7 +55,7 @@ async fn a_change_is_told_of_once_whenever_its_maker_dies() {
 async fn a_change_that_came_too_late_starts_no_run() {
     let (shared, clock) = (Arc::new(InMemoryStore::new()), SimClock::new());
     let engine = host("first", doomed_store(shared.clone(), Fate::Live), clock, &[]);
-    engine.deploy(Deployments::new(shared.clone()), change(0), telling(), None).await.unwrap();
-    let late = engine.deploy(Deployments::new(shared.clone()), change(0), telling(), None).await;
+    engine.deploy(Deployments::new(shared.clone()), change(0), audit(), None).await.unwrap();
+    let late = engine.deploy(Deployments::new(shared.clone()), change(0), audit(), None).await;
     assert!(matches!(late, Err(EngineError::Store(StoreError::Moved { .. }))), "{late:?}");
 }

@@ -37,7 +37,7 @@ impl Activity for Caller {
             provider: self.provider,
             request: &self.asks,
             on_unknown: OnUnknown::Repeat,
-            is_told: false,
+            is_recorded: false,
         };
         let made = call.once(effect, |_: Once| async {
             self.made.lock().unwrap().push(self.asks.clone());

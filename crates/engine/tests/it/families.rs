@@ -38,7 +38,7 @@ impl Activity for Caller {
                 provider: "mail",
                 request: &json!(index),
                 on_unknown: self.on_unknown,
-                is_told: false,
+                is_recorded: false,
             };
             let made = self.made.clone();
             let outcome = call.once(effect, |once: Once| async move {

@@ -104,7 +104,7 @@ impl Activity for Caller {
             let (text, is_last) = (text.to_owned(), index == 1);
             vec![Fact::Chunk { index, text, is_last, meta: None }]
         };
-        if call.tell(word(0, "calling")).await.is_err() {
+        if call.record(word(0, "calling")).await.is_err() {
             return Outcome::Done { outputs: Object::new() };
         }
         let setup = call.setup().await;
@@ -115,7 +115,7 @@ impl Activity for Caller {
             provider: "mail",
             request: &json!("hello"),
             on_unknown: OnUnknown::Ask(|result| result),
-            is_told: false,
+            is_recorded: false,
         };
         let make = |_: Once| async {
             self.made.fetch_add(1, Ordering::Relaxed);
@@ -125,7 +125,7 @@ impl Activity for Caller {
             Ok(_) | Err(OnceError::Superseded) => {}
             Err(OnceError::Ended(outcome)) => return outcome,
         }
-        match call.tell(word(1, "called")).await {
+        match call.record(word(1, "called")).await {
             Ok(()) | Err(_) => Outcome::Done { outputs: Object::new() },
         }
     }

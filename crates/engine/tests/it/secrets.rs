@@ -65,7 +65,7 @@ impl Activity for Gossip {
                     Fact::Agent { place: 0, fact: decided },
                     pin,
                 ];
-                call.tell(facts).await.unwrap();
+                call.record(facts).await.unwrap();
                 Outcome::Done { outputs: Object::new() }
             }
             _ => {
@@ -74,7 +74,7 @@ impl Activity for Gossip {
                     provider: "acme",
                     request: &Value::Null,
                     on_unknown: OnUnknown::Repeat,
-                    is_told: false,
+                    is_recorded: false,
                 };
                 let said = secret.clone();
                 let kept = call.once(effect, |_: Once| async move { Ok(json!(said)) }).await;

@@ -233,7 +233,7 @@ pub(crate) struct Chatter;
 #[async_trait]
 impl Activity for Chatter {
     async fn perform(&self, call: Call) -> Performed {
-        for index in call.told..3 {
+        for index in call.facts_recorded..3 {
             call.pause(Duration::from_secs(1)).await;
             let fact = Fact::Chunk {
                 index,
@@ -241,7 +241,7 @@ impl Activity for Chatter {
                 is_last: index == 2,
                 meta: None,
             };
-            if call.tell(vec![fact]).await.is_err() {
+            if call.record(vec![fact]).await.is_err() {
                 return Performed::Done { outputs: Object::new() };
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callboard_engine::{HeartbeatTold, Recorded, Watcher};
+use callboard_engine::{HeartbeatNotice, Recorded, Watcher};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -37,7 +37,7 @@ pub(crate) fn placed(position: u64, recorded: &Recorded) -> Frame {
 }
 
 /// What a heartbeat tells, which stands in no log.
-pub(crate) fn unplaced(told: &HeartbeatTold) -> Frame {
+pub(crate) fn unplaced(told: &HeartbeatNotice) -> Frame {
     let name = told.what.name().to_owned();
     let data = json!({ "type": name, "payload": told.what.payload(), "timestamp": told.at });
     Frame { id: None, name, data: data.to_string() }

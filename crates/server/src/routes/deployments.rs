@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use callboard_agents::{
-    Changed, Deployment, DeploymentPolicy, Evidence, Snapshot, Surroundings, tell_change,
+    Changed, Deployment, DeploymentPolicy, Evidence, Snapshot, Surroundings, audit_change,
 };
 use callboard_core::redact_text;
 use callboard_engine::{DeploymentChange, Done, EngineError, Realm, Remember};
@@ -108,9 +108,9 @@ impl Prepared {
             state: changed.deployment.write(),
             at: host.now(),
         };
-        let telling = tell_change(&agent, &changed.event, caller.owner(), caller.scope.mode);
+        let audit = audit_change(&agent, &changed.event, caller.owner(), caller.scope.mode);
         let deployments = host.app.deployments.clone();
-        let done = host.app.engine.deploy(deployments, change, telling, remember).await?;
+        let done = host.app.engine.deploy(deployments, change, audit, remember).await?;
         tracing::info!(
             target: "audit",
             principal = %caller.principal(),

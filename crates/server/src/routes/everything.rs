@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
-use callboard_engine::{HeartbeatTold, LogPosition, Within};
+use callboard_engine::{HeartbeatNotice, LogPosition, Within};
 use futures_util::stream;
 use tokio::sync::{broadcast, watch};
 
@@ -34,7 +34,7 @@ struct Everything {
     after: LogPosition,
     window: u64,
     growth: watch::Receiver<u64>,
-    heartbeats: broadcast::Receiver<HeartbeatTold>,
+    heartbeats: broadcast::Receiver<HeartbeatNotice>,
     _open: OpenStream,
 }
 

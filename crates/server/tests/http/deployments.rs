@@ -1,9 +1,7 @@
 //! A-90…A-96: which version of an agent serves, over HTTP.
 
-use std::sync::Arc;
-
 use callboard_agents::{DeploymentPolicy, EvalGate};
-use callboard_engine::{KeyMode, Telling};
+use callboard_engine::{AuditRun, KeyMode};
 use callboard_protocol::{AgentsCapability, DeploymentState, InstallScope, ManifestRuntime, Owner};
 use callboard_server::{ServerConfig, TestKeys};
 use futures_util::future::join_all;
@@ -254,21 +252,10 @@ async fn what_the_host_does_not_offer_is_refused() {
 async fn evaluation(host: &TestHost, passed: bool) -> String {
     let verdict =
         json!({ "aggregateScore": 0.5, "passed": passed, "taskCount": 1, "passedCount": 1 });
-    let definition = json!({
-        "id": "evaluation", "name": "Evaluation", "version": "1.0",
-        "nodes": [{ "id": "score", "typeId": "callboard.statement", "name": "score",
-            "position": { "x": 0, "y": 0 }, "inputs": {},
-            "config": { "type": "eval.completed", "payload": verdict } }],
-        "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {},
-    });
-    let telling = Telling {
-        workflow: "evaluation".into(),
-        definition: Arc::from(definition.to_string()),
-        owner: Owner { tenant: "acme".into(), workspace: None, principal: None },
-        mode: KeyMode::Live,
-        tags: Vec::new(),
-    };
-    let run = host.engine.tell(telling, host.now()).await.expect("a run").run.to_string();
+    let owner = Owner { tenant: "acme".into(), workspace: None, principal: None };
+    let audit = AuditRun::new("evaluation", owner, KeyMode::Live);
+    let audit = audit.stating("score", "eval.completed", &verdict);
+    let run = host.engine.audit(audit, host.now()).await.expect("a run").run.to_string();
     host.end_of(&run).await;
     run
 }

@@ -15,7 +15,7 @@ use callboard_protocol::{
 };
 
 use super::scenario::{Host, Scenario};
-use crate::deployments::telling;
+use crate::deployments::audit;
 use crate::sim::{order, scope};
 
 pub(super) struct Beside;
@@ -69,7 +69,7 @@ async fn deploy(host: &Host) {
     };
     let deployments = Deployments::new(host.store.clone());
     let asked =
-        async |remember| host.engine.deploy(deployments, change, telling(), Some(remember)).await;
+        async |remember| host.engine.deploy(deployments, change, audit(), Some(remember)).await;
     host.once("deploy", asked).await;
 }
 

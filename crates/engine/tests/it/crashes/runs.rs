@@ -102,7 +102,7 @@ impl Activity for Caller {
                 provider: "mail",
                 request: &json!(index),
                 on_unknown: OnUnknown::Repeat,
-                is_told: false,
+                is_recorded: false,
             };
             let make = |_: Once| async {
                 match is_first && index == 1 {

@@ -11,7 +11,9 @@ impl Redactor {
     pub fn redact_command(&self, command: &mut Command) {
         match command {
             Command::Finish { outcome, .. } => self.redact_outcome(outcome),
-            Command::Tell { facts, .. } => facts.iter_mut().for_each(|fact| self.redact_fact(fact)),
+            Command::RecordFacts { facts, .. } => {
+                facts.iter_mut().for_each(|fact| self.redact_fact(fact))
+            }
             Command::Start
             | Command::Adopt
             | Command::Branch

@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use crate::client::Client;
 use crate::commands::{
-    agents, chat, completions, confine, console, demo, doctor, heartbeats, inbox, keys, memory,
-    org_chart, packs, roster, run, runs, schedules, secrets, serve, triggers, workflows,
+    agents, chat, completions, confine, console, demo, doctor, heartbeats, hosts, inbox, keys,
+    memory, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend, triggers,
+    workflows,
 };
 use crate::exit::{CommandError, Exit};
 use crate::handover;
@@ -115,6 +116,10 @@ pub(crate) enum Command {
     Packs(packs::PacksArgs),
     /// Print a link that opens the console, signed in; with --url, show another host
     Console(console::ConsoleArgs),
+    /// What models were paid, by day, agent, member, model and workflow
+    Spend(spend::SpendArgs),
+    /// The processes that drive runs, and whether providers of models answer
+    Hosts(hosts::HostsArgs),
     /// Check configuration, data folder, host, key and clock
     Doctor(doctor::DoctorArgs),
     /// Run a host in a temporary folder with a member at work; needs no key, network or configuration

@@ -2,6 +2,7 @@
 
 mod agents;
 mod console;
+mod hosts;
 mod inbox;
 mod kinds;
 mod org_chart;

@@ -23,8 +23,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use args::{Cli, Command, Read};
 use commands::{
-    agents, chat, completions, confine, console, demo, doctor, heartbeats, inbox, keys, memory,
-    org_chart, packs, roster, run, runs, schedules, secrets, serve, triggers, workflows,
+    agents, chat, completions, confine, console, demo, doctor, heartbeats, hosts, inbox, keys,
+    memory, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend, triggers,
+    workflows,
 };
 use exit::{CommandError, Exit};
 use screen::output;
@@ -84,6 +85,8 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::OrgChart(args) => Box::pin(org_chart::run(args, &connection)).await,
         Command::Packs(args) => Box::pin(packs::run(args, &connection)).await,
         Command::Console(args) => Box::pin(console::run(args, &connection)).await,
+        Command::Spend(args) => Box::pin(spend::run(args, &connection)).await,
+        Command::Hosts(args) => Box::pin(hosts::run(args, &connection)).await,
         Command::Doctor(args) => Box::pin(doctor::run(args, &connection)).await,
         Command::Demo(args) => Box::pin(demo::run(args)).await,
         Command::Completions(args) => completions::run(&args),

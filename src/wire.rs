@@ -10,6 +10,7 @@ mod folder;
 mod known;
 mod models;
 mod packs;
+mod providers;
 pub(crate) mod sandbox;
 mod standing;
 pub(crate) mod tools;
@@ -171,6 +172,7 @@ impl Host {
                 registries: settings.config.packs.registries.clone(),
             },
             tools: tools.served,
+            providers: Arc::new(models.providers),
             readiness: Arc::new(DatabaseReadiness(store.clone())),
             metrics: Some(metrics.clone()),
             links: Links::new(store.clone()),

@@ -20,6 +20,9 @@ impl Kind {
     pub(crate) const RUN: Self = Self::new("/v1/runs", "run", "runs list");
     /// As the host lists them, over what the protocol has.
     pub(crate) const LISTED_RUN: Self = Self::new("/v1/host/callboard/runs", "run", "runs list");
+    /// The same, where what is missing may be the call.
+    pub(crate) const CALLED_RUN: Self =
+        Self::new("/v1/host/callboard/runs", "such call of run", "runs request RUN");
     pub(crate) const AGENT: Self = Self::new("/v1/agents", "agent", "agents list");
     pub(crate) const WORKFLOW: Self =
         Self::new("/v1/host/callboard/workflows", "workflow", "workflows list");

@@ -17,6 +17,29 @@ impl Client {
         found.map_err(|error| Kind::SUBSCRIPTION.missing(error, id))
     }
 
+    pub(crate) async fn trigger_deliveries(&self, id: &str) -> Result<Value, CommandError> {
+        self.get(&Kind::SUBSCRIPTION, id, "/deliveries?limit=200").await
+    }
+
+    pub(crate) async fn trigger_dead_letter(
+        &self,
+        id: &str,
+        delivery: &str,
+    ) -> Result<Value, CommandError> {
+        let rest = format!("/dead-letters/{}", segment(delivery));
+        self.get(&Kind::SUBSCRIPTION, id, &rest).await
+    }
+
+    pub(crate) async fn replay_deliveries(&self, id: &str) -> Result<Value, CommandError> {
+        let path = Kind::SUBSCRIPTION.at(id, "/dead-letters/replay");
+        self.json(self.request(Method::POST, &path)).await
+    }
+
+    pub(crate) async fn drop_delivery(&self, id: &str, delivery: &str) -> Result<(), CommandError> {
+        let path = Kind::SUBSCRIPTION.at(id, &format!("/dead-letters/{}", segment(delivery)));
+        self.send(self.request(Method::DELETE, &path)).await.map(drop)
+    }
+
     pub(crate) async fn replay_delivery(
         &self,
         id: &str,

@@ -9,6 +9,7 @@ mod fork;
 mod list;
 mod pause;
 mod report;
+mod request;
 mod resume;
 mod show;
 mod signal;
@@ -45,6 +46,8 @@ enum RunsCommand {
     Bundle(bundle::BundleArgs),
     /// Print one run as one HTML file
     Report(report::ReportArgs),
+    /// Show what models were sent and what they answered
+    Request(request::RequestArgs),
     /// Cancel a run
     Cancel(cancel::CancelArgs),
     /// Pause a run
@@ -67,6 +70,7 @@ pub(crate) async fn run(args: RunsArgs, earlier: &Connection) -> Result<Exit, Co
         RunsCommand::Diff(args) => diff::run(args, earlier).await,
         RunsCommand::Bundle(args) => bundle::run(args, earlier).await,
         RunsCommand::Report(args) => report::run(args, earlier).await,
+        RunsCommand::Request(args) => request::run(args, earlier).await,
         RunsCommand::Cancel(args) => cancel::run(args, earlier).await,
         RunsCommand::Pause(args) => pause::run(args, earlier).await,
         RunsCommand::Resume(args) => resume::run(args, earlier).await,

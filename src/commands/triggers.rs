@@ -1,5 +1,7 @@
 //! `callboard triggers`: trigger subscriptions, by which other systems start workflows.
 
+mod deliveries;
+
 use clap::{Args, Subcommand};
 use comfy_table::{Cell, Color};
 use serde::Deserialize;
@@ -44,8 +46,12 @@ enum TriggersCommand {
     Deliver(DeliverArgs),
     /// List deliveries that could not start a run
     DeadLetters(DeadLettersArgs),
-    /// Start a run of a dead letter
-    Replay(ReplayArgs),
+    /// Start a run of a dead letter, or of all of them
+    Replay(deliveries::ReplayArgs),
+    /// List what came in, with attempts and latency
+    Deliveries(deliveries::DeliveriesArgs),
+    /// Remove a dead letter
+    Drop(deliveries::DropArgs),
 }
 
 pub(crate) async fn run(args: TriggersArgs, earlier: &Connection) -> Result<Exit, CommandError> {
@@ -58,7 +64,9 @@ pub(crate) async fn run(args: TriggersArgs, earlier: &Connection) -> Result<Exit
         TriggersCommand::Resume(args) => resume(args, earlier).await,
         TriggersCommand::Deliver(args) => deliver(args, earlier).await,
         TriggersCommand::DeadLetters(args) => dead_letters(args, earlier).await,
-        TriggersCommand::Replay(args) => replay(args, earlier).await,
+        TriggersCommand::Replay(args) => deliveries::replay(args, earlier).await,
+        TriggersCommand::Deliveries(args) => deliveries::deliveries(args, earlier).await,
+        TriggersCommand::Drop(args) => deliveries::forget(args, earlier).await,
     }
 }
 
@@ -279,26 +287,6 @@ struct RemoveArgs {
 async fn remove(args: RemoveArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     args.connection.client(earlier)?.remove(&Kind::SUBSCRIPTION, &args.id).await?;
     output::done(&format!("{} removed", args.id))
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  callboard triggers replay tsub_0199f2c4 dlv_0199f2c5")]
-struct ReplayArgs {
-    /// Id of the subscription
-    #[arg(value_name = "SUBSCRIPTION_ID")]
-    id: String,
-    /// Id of the dead letter
-    #[arg(value_name = "DELIVERY_ID")]
-    delivery: String,
-    #[command(flatten)]
-    host: HostArgs,
-}
-
-async fn replay(args: ReplayArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = args.host.client(earlier)?;
-    let started = client.replay_delivery(&args.id, &args.delivery).await?;
-    args.host.show(&started, started.get("runId").and_then(Value::as_str).unwrap_or_default())
 }
 
 #[derive(Debug, Args)]

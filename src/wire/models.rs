@@ -11,6 +11,7 @@ use callboard_core::Redactor;
 use callboard_engine::Activities;
 use callboard_store::SqliteStore;
 
+use super::providers::LiveProviders;
 use super::{Settings, conformance, known};
 use crate::exit::CommandError;
 
@@ -22,6 +23,7 @@ pub(super) struct ModelWiring {
     pub(super) prices: PriceTable,
     pub(super) prompt_resolver: PromptResolver,
     pub(super) mock: Option<MockAi>,
+    pub(super) providers: LiveProviders,
     /// The secrets that no run may repeat.
     pub(super) secrets: Redactor,
 }
@@ -35,10 +37,12 @@ impl ModelWiring {
         let providers = settings.config.provider_settings(settings.variable)?;
         let mut table = settings.config.model_table(&providers, settings.variable)?;
         let secrets = known::secrets(settings, &providers);
-        let mut models = Models::default();
+        let (mut models, mut live) = (Models::default(), LiveProviders::default());
         for provider in providers {
             let name = provider.name.clone();
-            models = models.with(&name, Arc::new(LiveModel::new(provider)));
+            let model = Arc::new(LiveModel::new(provider));
+            live.0.insert(name.clone(), Arc::clone(&model));
+            models = models.with(&name, model);
         }
         let mock = settings.test_seams.then(MockAi::default);
         if let Some(mock) = &mock {
@@ -55,7 +59,8 @@ impl ModelWiring {
         let library = PromptLibrary::new(store, templates).with_packs(Arc::clone(&agents));
         let prompt_resolver = PromptResolver { library, agents, observability };
         let prices = settings.config.price_table();
-        Ok(Self { models: Arc::new(models), table, prices, prompt_resolver, mock, secrets })
+        let (models, providers) = (Arc::new(models), live);
+        Ok(Self { models, table, prices, prompt_resolver, mock, providers, secrets })
     }
 
     /// Adds the node types that ask models.

@@ -17,7 +17,7 @@ use callboard_protocol::{EnvelopeRefusal, EnvelopeTruncated, Failure, ModelClass
 
 use crate::model::{
     Exhausted, ExhaustedReason, Model, ModelRef, ModelRequest, PriceTable, RequestBasis,
-    StopReason, Tries, Turn, Verdict, judge,
+    SentRequest, StopReason, Tries, Turn, Verdict, judge,
 };
 use crate::pack::Schema;
 
@@ -47,6 +47,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) fallbacks: VecDeque<ModelRef>,
     /// How many places for outward calls this visit has used so far.
     pub(crate) calls: u32,
+    /// What the visit's models were sent last.
+    pub(crate) sent: SentRequest,
 }
 
 /// One question, with its tries so far.
@@ -145,6 +147,7 @@ impl<'a> Asker<'a> {
             credential: None,
             fallbacks: VecDeque::new(),
             calls: 0,
+            sent: SentRequest::default(),
         }
     }
 

@@ -10,6 +10,7 @@ mod options;
 mod price;
 mod reduce;
 mod scripted;
+mod sent;
 mod table;
 
 use std::collections::BTreeMap;
@@ -36,6 +37,8 @@ pub(crate) use options::CallOptions;
 pub use price::{Price, PriceTable};
 pub use reduce::{reduce, restore};
 pub use scripted::{Scripted, scripted_answer};
+pub(crate) use sent::with_sent;
+pub use sent::{RecordedCall, SentRequest, recorded_calls};
 pub use table::{ModelRef, ModelRefError, ModelTable, NoModel, ResolvedModel};
 
 /// Answers one turn of a conversation.

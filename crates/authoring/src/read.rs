@@ -97,8 +97,8 @@ pub fn expand(source: Source<'_>) -> Reading {
         let message = format!("a workflow is a map with `nodes`, not {}", tree.kind());
         return Reading::broken(Problem::new(ProblemKind::Shape, tree.spot, "", message));
     }
-    let is_canonical = source.format == Format::Json
-        && WorkflowDefinition::parse(source.text.as_bytes()).is_ok();
+    let is_canonical =
+        source.format == Format::Json && WorkflowDefinition::parse(source.text.as_bytes()).is_ok();
     let mut problems = Problems::default();
     Shape::Record(WORKFLOW).check(&tree, "", &mut problems);
     let config = if is_canonical { Config::KnownKeys } else { Config::AllKeys };

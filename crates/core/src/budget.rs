@@ -284,7 +284,7 @@ impl Ruling {
     }
 }
 
-pub(crate) fn is_budget_question(data: &Value) -> bool {
+pub fn is_budget_question(data: &Value) -> bool {
     data["artifactType"] == ARTIFACT
 }
 

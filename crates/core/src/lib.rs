@@ -37,7 +37,9 @@ pub use birth::{
     AgentPin, Birth, Delivered, Departure, Fork, MemoryBirth, Parent, RunLimits, TaskSource,
 };
 pub use bounds::{DEEPEST, is_too_deep};
-pub use budget::{OnExhaustion, Overdrawn, Ruling, RunBudget, day_begins, day_of};
+pub use budget::{
+    OnExhaustion, Overdrawn, Ruling, RunBudget, day_begins, day_of, is_budget_question,
+};
 pub use child::MemoryScope;
 pub use confidence::{Confidence, escalation_threshold, falls_short};
 pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};

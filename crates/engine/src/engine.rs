@@ -126,6 +126,15 @@ pub struct DrivingLimits {
     pub before_decision: Option<fn(&Run)>,
 }
 
+/// What the runs that are being driven take of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DrivingLoad {
+    pub runs: usize,
+    pub most_runs: usize,
+    pub bytes: usize,
+    pub most_bytes: usize,
+}
+
 impl Default for DrivingLimits {
     fn default() -> Self {
         Self {
@@ -365,6 +374,13 @@ impl Engine {
     /// The run that started this one, if another did.
     pub async fn parent(&self, scope: &Scope, run: &RunId) -> Result<Option<Parent>, EngineError> {
         Ok(self.birth_of(scope, run).await?.parent)
+    }
+
+    /// How much of what this process may drive it drives.
+    pub fn driving_load(&self) -> DrivingLoad {
+        let places = &self.inner.places;
+        let (runs, bytes) = places.load();
+        DrivingLoad { runs, most_runs: places.most_runs(), bytes, most_bytes: places.most_bytes() }
     }
 
     /// The questions of a run that wait for an answer.

@@ -173,6 +173,14 @@ impl<H: Intercept> Store for InterceptedStore<H> {
         self.around(StoreCall::read("counters"), || self.store.counters(key)).await
     }
 
+    async fn counters_below(
+        &self,
+        below: &Key,
+        most: usize,
+    ) -> Result<Vec<(Key, String, f64)>, StoreError> {
+        self.around(StoreCall::read("counters_below"), self.store.counters_below(below, most)).await
+    }
+
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
         self.around(StoreCall::read("find"), || self.store.find(scope, run)).await
     }

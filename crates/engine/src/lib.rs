@@ -5,6 +5,7 @@ mod ancestry;
 mod annotations;
 mod audit;
 mod budget;
+mod calls;
 mod catalog;
 mod changes;
 mod children;
@@ -50,6 +51,7 @@ mod roster;
 mod schedules;
 mod secrets;
 mod setup;
+mod spend;
 mod store;
 mod strikes;
 mod sub_runs;
@@ -57,6 +59,7 @@ mod tallies;
 mod tasks;
 mod triggers;
 mod unprocessable;
+mod wait;
 mod watcher;
 mod webhooks;
 mod work;
@@ -76,7 +79,8 @@ pub use deployments::{DeploymentChange, Deployments, StoredDeployment};
 pub use directory::{Directory, NoAgents};
 pub use effects::{Begun, EffectClaim, EffectId, EffectKey, RequestDigest, SettledEffect};
 pub use engine::{
-    Done, DrivingLimits, Engine, EngineError, Options, Parts, Remember, Seen, SnapshotLoss,
+    Done, DrivingLimits, DrivingLoad, Engine, EngineError, Options, Parts, Remember, Seen,
+    SnapshotLoss,
 };
 pub use envelopes::{EnvelopeId, Envelopes, KeptEnvelope, ProjectedEvent};
 pub use files::{
@@ -121,6 +125,7 @@ pub use schedules::{
     declared_schedules,
 };
 pub use secrets::{HeldSecret, SecretError, Secrets, StoredSecret};
+pub use spend::{MOST_NAMES, SpendBy, Spending, Usage};
 pub use store::{
     Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, CounterChange, Digest, Fence, Filter,
     Found, InboxFilter, InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun, Opened, Outcome,
@@ -129,14 +134,17 @@ pub use store::{
 pub use strikes::Strikes;
 pub use sub_runs::{SubRun, SubRunError, SubRunResult, WeakEngine};
 pub use triggers::{
-    DeadReason, DueDeliveries, InboundDelivery, InboundState, Incoming, Keeping, NewSubscription,
-    SignatureError, Signed, SigningSecret, SigningSecrets, Subscription, SubscriptionBody,
-    TriggerDelivery, TriggerError, TriggerIngest, Triggers, Verification, queue_changes,
+    DeadReason, DueDeliveries, InboundDelivery, InboundState, Incoming, Keeping, MOST_DELIVERIES,
+    NewSubscription, SignatureError, Signed, SigningSecret, SigningSecrets, Subscription,
+    SubscriptionBody, TriggerDelivery, TriggerError, TriggerIngest, Triggers, Verification,
+    queue_changes,
 };
+pub use wait::{AskedQuestion, NewestEvent, Rest, Wait, WaitReason, WaitedChild};
 pub use watcher::Watcher;
 pub use webhooks::{
-    Callback, Care, Circuit, DeadLetter, Delivery, DeliveryLoop, EventFilter, Fate, Others, Plan,
-    Planned, Registration, RegistrationError, Secret, Settlement, SignCallbacks, TakeRequest,
-    Taken, UnknownPattern, Unplanned, Webhook, Webhooks,
+    Callback, Care, Circuit, DeadLetter, Delivery, DeliveryLoop, EventFilter, Fate, Letters,
+    MOST_LETTERS, Others, PendingDelivery, Plan, Planned, Registration, RegistrationError, Resent,
+    Secret, Settlement, SignCallbacks, TakeRequest, Taken, UnknownPattern, Unplanned, Webhook,
+    Webhooks,
 };
 pub use work::{FiredWork, Queues, StoredWork, Waits, Work, WorkChange, WorkMove};

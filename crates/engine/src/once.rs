@@ -295,6 +295,14 @@ fn kept(outcome: &str) -> Result<Value, OnceError> {
     }
 }
 
+/// What a kept outcome came to; none for one that failed or cannot be read.
+pub(crate) fn kept_value(outcome: &str) -> Option<Value> {
+    match serde_json::from_str(outcome) {
+        Ok(Kept::Value(value)) => Some(value),
+        Ok(Kept::Failure(_)) | Err(_) => None,
+    }
+}
+
 fn opened(outcome: Kept) -> Result<Value, OnceError> {
     match outcome {
         Kept::Value(value) => Ok(value),

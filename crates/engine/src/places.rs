@@ -81,6 +81,20 @@ impl Places {
         Self { opening: Arc::new(Semaphore::new(OPENING)), shared: Arc::new(shared) }
     }
 
+    /// How many places are taken, and how many bytes their runs hold.
+    pub(crate) fn load(&self) -> (usize, usize) {
+        let all = self.shared.state().all;
+        (all.runs, all.bytes)
+    }
+
+    pub(crate) fn most_runs(&self) -> usize {
+        self.shared.most_runs
+    }
+
+    pub(crate) fn most_bytes(&self) -> usize {
+        self.shared.most_bytes
+    }
+
     /// A place, if one is free, what is held leaves room, and the tenant has not had its share.
     pub(crate) fn take(&self, tenant: &Tenant) -> Option<Place> {
         let mut state = self.shared.state();

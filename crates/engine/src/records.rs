@@ -149,6 +149,12 @@ impl Key {
         Self(self.bounds_below().1)
     }
 
+    /// The last of the parts that the key was made of.
+    pub fn last_part(&self) -> Option<String> {
+        let last = self.0.rsplit('/').next()?;
+        Some(last.replace("~1", "/").replace("~0", "~"))
+    }
+
     /// A key as it was stored.
     pub fn stored(text: String) -> Self {
         Self(text)
@@ -505,6 +511,7 @@ mod tests {
         assert_ne!(Key::of(["a/b", "c"]), Key::of(["a", "b/c"]));
         assert_ne!(Key::of(["a~1b"]), Key::of(["a/b"]));
         assert_eq!(Key::of(["acme", "live", "x"]).as_str(), "acme/live/x");
+        assert_eq!(Key::of(["a", "b/c~1"]).last_part().as_deref(), Some("b/c~1"));
     }
 
     #[test]

@@ -29,6 +29,7 @@ use crate::logs::{LogPosition, Window};
 use crate::memory::{CrowdedMemory, MemoryQuery, MemoryRecord};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
 use crate::roster::Spent;
+use crate::wait::{Rest, Wait};
 
 /// Everything that runs need from a database. One contract suite holds for every implementation.
 #[async_trait]
@@ -48,6 +49,13 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// The counters of one key, by name.
     async fn counters(&self, key: &Key) -> Result<Vec<(String, f64)>, StoreError>;
+
+    /// The first `most` counters of the keys below one, in the order of keys and names.
+    async fn counters_below(
+        &self,
+        below: &Key,
+        most: usize,
+    ) -> Result<Vec<(Key, String, f64)>, StoreError>;
 
     /// Reads a run for folding, with sealed values opened. Only the engine may see what this returns.
     async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError>;
@@ -354,6 +362,8 @@ pub struct Filter {
     /// The standing member that runs are attributed to.
     pub member: Option<RosterId>,
     pub tag: Option<String>,
+    /// This run alone.
+    pub run: Option<RunId>,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
     /// Only runs that stand after this one in the list.
@@ -381,6 +391,21 @@ pub struct Listed {
     /// What models have used so far, as the run's snapshot says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<RunMetrics>,
+    /// Why it waits, as [`Listed::judged`] says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Wait>,
+    /// What that follows from.
+    #[serde(skip)]
+    pub rest: Rest,
+}
+
+impl Listed {
+    /// The line with why the run waits.
+    #[must_use]
+    pub fn judged(mut self, now: Timestamp) -> Self {
+        self.wait = self.rest.wait(self.status, self.updated_at, now);
+        self
+    }
 }
 
 /// What an idempotent request came to, kept so that its repetition gets the same answer.

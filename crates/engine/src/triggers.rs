@@ -7,6 +7,7 @@ mod audit;
 mod deliver;
 mod delivery;
 mod ingest;
+mod letters;
 mod records;
 mod retry;
 mod signature;
@@ -16,6 +17,7 @@ pub(crate) use deliver::dedup_key;
 pub use deliver::{Delivery as TriggerDelivery, Incoming};
 pub use delivery::{DeadReason, InboundDelivery, InboundState};
 pub use ingest::{NewSubscription, TriggerError, TriggerIngest};
+pub use letters::MOST_DELIVERIES;
 pub use records::{DueDeliveries, Keeping, Triggers, queue_changes};
 pub use signature::{SignatureError, Signed};
 pub use subscription::{

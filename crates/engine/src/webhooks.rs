@@ -10,6 +10,7 @@ mod delivery;
 mod delivery_loop;
 mod fate;
 mod filter;
+mod letters;
 mod parcel;
 mod plan;
 mod records;
@@ -25,5 +26,6 @@ pub use delivery::{
 };
 pub use delivery_loop::{DeliveryLoop, Registration, RegistrationError};
 pub use filter::{EventFilter, UnknownPattern};
+pub use letters::{Letters, MOST_LETTERS, PendingDelivery, Resent};
 pub use records::Webhooks;
 pub use webhook::{Care, Secret, Webhook};

@@ -28,6 +28,7 @@ use crate::hosts::HostNames;
 use crate::keys::KeyRing;
 use crate::load::Load;
 use crate::metrics::Metrics;
+use crate::providers::Providers;
 use crate::rate::{Limited, RateLimit};
 use crate::seams::Seams;
 use crate::token::Links;
@@ -59,6 +60,8 @@ pub struct App {
     pub logs: Arc<dyn Store>,
     pub downloads: Downloads,
     pub tools: Tools,
+    /// Whom models are asked of.
+    pub providers: Arc<dyn Providers>,
     pub config: ServerConfig,
     pub readiness: Arc<dyn Readiness>,
     /// None answers `/metrics` with an empty page.
@@ -286,6 +289,7 @@ pub struct Host {
     pub(crate) turns: Turns,
     pub(crate) discovery: Discovery,
     pub(crate) openapi: Bytes,
+    pub(crate) started_at: Timestamp,
 }
 
 impl Host {
@@ -301,6 +305,7 @@ impl Host {
             turns: Turns::default(),
             discovery: Discovery::default(),
             openapi: crate::openapi::document(&app.config.version),
+            started_at: app.engine.clock().now(),
             app,
         }
     }

@@ -25,6 +25,7 @@ mod read;
 mod readers;
 mod recent;
 mod records;
+mod rest;
 mod retention;
 mod rows;
 mod writer;
@@ -208,6 +209,15 @@ impl Store for SqliteStore {
     async fn counters(&self, key: &Key) -> Result<Vec<(String, f64)>, StoreError> {
         let key = key.clone();
         self.readers.read(move |db| counters::read(db, &key)).await
+    }
+
+    async fn counters_below(
+        &self,
+        below: &Key,
+        most: usize,
+    ) -> Result<Vec<(Key, String, f64)>, StoreError> {
+        let below = below.clone();
+        self.readers.read(move |db| counters::read_below(db, &below, most)).await
     }
 
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {

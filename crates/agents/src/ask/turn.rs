@@ -9,7 +9,9 @@ use callboard_engine::{CallFailure, Effect, OnUnknown, Once};
 use callboard_protocol::{Failure, ModelFallback};
 
 use super::{Asker, End, Exchange, Speech, reasoning, tell_again, to_record, verbosity};
-use crate::model::{DeltaSink, Fault, ModelError, ModelRequest, RetryAdvice, StopReason, Turn};
+use crate::model::{
+    DeltaSink, Fault, ModelError, ModelRequest, RetryAdvice, StopReason, Turn, with_sent,
+};
 
 /// How often a failing provider is called for one turn.
 const MOST_CALLS: u32 = 3;
@@ -78,7 +80,9 @@ impl Asker<'_> {
         if let (Err(_), Some((wait, failure))) = (&asked, long_wait) {
             return Err(End::Later(Outcome::Later { until: call.now().plus(wait), failure }));
         }
-        Asked::read(asked?).map_err(|error| {
+        let recorded = asked?;
+        self.sent.follow(&recorded);
+        Asked::read(recorded).map_err(|error| {
             End::Failed(Failure::new("internal_error", format!("a recorded turn: {error}")))
         })
     }
@@ -90,6 +94,7 @@ impl Asker<'_> {
         once: Once,
         long_wait: &mut Option<(Duration, Failure)>,
     ) -> Result<Value, CallFailure> {
+        let sent = self.sent.difference(&request);
         self.call.clear_call(|| self.prices.foresee(&request)).await?;
         request.idempotency_key = once.id.to_string();
         if let Some(name) = &self.credential {
@@ -105,7 +110,7 @@ impl Asker<'_> {
             let pause = backoff(self.retry_pause, LONGEST_WAIT, made);
             made += 1;
             let error = match self.call_provider(&request, made).await {
-                Ok(turn) => return to_record(&turn),
+                Ok(turn) => return Ok(with_sent(to_record(&turn)?, sent)),
                 Err(error) => error,
             };
             let failure = self.failure_of(&error);
@@ -116,7 +121,7 @@ impl Asker<'_> {
             let is_long = wait > LONGEST_WAIT;
             if is_long || made == MOST_CALLS {
                 if !self.fallbacks.is_empty() {
-                    return Ok(json!({ TROUBLE: failure }));
+                    return Ok(with_sent(json!({ TROUBLE: failure }), sent));
                 }
                 if is_long {
                     *long_wait = Some((wait, failure.clone()));

@@ -158,8 +158,7 @@ fn check_type(node: &Written<'_>, problems: &mut Problems) {
         let path = join(&node.path, "type");
         problems.push(Problem::new(ProblemKind::Shape, other.spot, &path, message));
     }
-    let is_known =
-        node.is_an_agents() || node_type(type_id).is_some() || is_of_the_suite(type_id);
+    let is_known = node.is_an_agents() || node_type(type_id).is_some() || is_of_the_suite(type_id);
     if is_known || problems.count_only() {
         return;
     }

@@ -12,6 +12,7 @@ use callboard_protocol::{
 
 use crate::records::{Expected, Key, Kind, Record, RecordChange, RecordQuery, Tries, Within};
 use crate::roster::{Spent, USAGE, member_key, member_stands};
+use crate::spend;
 use crate::store::{
     Append, Batch, Claim, CounterChange, KeyMode, Realm, Row, Scope, Standing, Store, StoreError,
 };
@@ -52,7 +53,9 @@ pub fn accounted(birth: &Birth, append: Append) -> Batch {
     let ended = append.rows.iter().filter_map(call_over);
     let ended =
         ended.map(|node| RecordChange::delete(Kind::Reservation, reservation(&append.run, node)));
-    let (records, counters) = (ended.collect(), usage(birth, &append.rows));
+    let mut counters = usage(birth, &append.rows);
+    counters.extend(spend::counted(birth, &append.rows));
+    let records = ended.collect();
     Batch { records, counters, ..Batch::of_append(append) }
 }
 

@@ -70,6 +70,20 @@ impl Store for InMemoryStore {
         Ok(named.map(|(name, value)| ((*name).to_owned(), *value)).collect())
     }
 
+    async fn counters_below(
+        &self,
+        below: &Key,
+        most: usize,
+    ) -> Result<Vec<(Key, String, f64)>, StoreError> {
+        let (first, last) = below.bounds_below();
+        let tables = self.tables();
+        let found = tables.counters.range(Key::stored(first)..Key::stored(last));
+        let named = found.flat_map(|(key, named)| {
+            named.iter().map(|(name, value)| (key.clone(), (*name).to_owned(), *value))
+        });
+        Ok(named.take(most).collect())
+    }
+
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
         let tables = self.tables();
         Ok(tables.visible(scope, run).map(|run| Found {

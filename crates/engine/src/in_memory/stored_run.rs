@@ -1,10 +1,14 @@
 //! One run as its rows say it: birth, head, log, lease.
 
-use callboard_core::{Birth, Entry, Head, InterruptView};
-use callboard_protocol::{Event, HostId, ProviderUsage, RosterId, RunCost, RunMetrics, Timestamp};
+use callboard_core::{Birth, Entry, Head, InterruptView, is_budget_question};
+use callboard_protocol::{
+    Event, HostId, ProviderUsage, RosterId, RunCost, RunMetrics, RunSnapshot, Timestamp,
+};
+use serde_json::Value;
 
 use crate::roster::USAGE;
 use crate::store::{Claim, Fence, Filter, Lease, Listed, Recorded, Row, StoreError, Tenure};
+use crate::wait::{AskedQuestion, NewestEvent, Rest, WaitedChild};
 
 pub(super) struct StoredRun {
     /// The order of creation, which settles ties between equal times.
@@ -130,7 +134,47 @@ impl StoredRun {
             trigger_source: self.birth.attribution.as_ref().map(|it| it.trigger_source.clone()),
             tags: self.birth.tags.clone(),
             metrics: self.metrics(),
+            wait: None,
+            rest: self.rest(),
         }
+    }
+
+    fn rest(&self) -> Rest {
+        if self.head.status.is_terminal() {
+            return Rest::default();
+        }
+        let snapshot = self.snapshot.as_ref().filter(|(seen, _)| *seen == self.head.version);
+        let folded = snapshot.and_then(|(_, body)| serde_json::from_str::<RunSnapshot>(body).ok());
+        let mut rest = Rest {
+            is_held: self.holder.is_some(),
+            wake_at: self.head.wake_at,
+            asked: self.asked(),
+            ..Rest::default()
+        };
+        if let Some(folded) = &folded {
+            let mut children = folded.child_runs.iter();
+            let child = children.find(|child| !child.status.is_terminal());
+            rest.child = child.map(|child| WaitedChild {
+                run: child.run_id.clone(),
+                node: child.node_id.clone(),
+            });
+            let mut nodes = folded.node_states.iter();
+            let retrying = nodes.find(|(_, node)| node.status == "retrying");
+            rest.retrying = retrying.map(|(node, _)| node.clone());
+        }
+        rest.with_newest(self.rows.last().map(newest))
+    }
+
+    /// The question that waits longest.
+    fn asked(&self) -> Option<AskedQuestion> {
+        let open = self.interrupts.iter().min_by_key(|open| (open.requested_at, &open.id))?;
+        Some(AskedQuestion {
+            node: open.node.clone(),
+            kind: open.kind,
+            since: open.requested_at,
+            expires_at: open.expires_at,
+            is_about_budget: is_budget_question(&open.data),
+        })
     }
 
     fn metrics(&self) -> Option<RunMetrics> {
@@ -150,6 +194,7 @@ impl StoredRun {
                 .as_ref()
                 .is_none_or(|agent| self.birth.agent_ids().contains(agent.as_str()))
             && filter.member.as_ref().is_none_or(|member| self.member() == Some(member))
+            && filter.run.as_ref().is_none_or(|run| *run == self.birth.run_id)
             && filter.tag.as_ref().is_none_or(|tag| self.birth.tags.contains(tag))
             && filter.since.is_none_or(|since| self.birth.created_at >= since)
             && filter.until.is_none_or(|until| self.birth.created_at < until)
@@ -158,5 +203,16 @@ impl StoredRun {
     /// Where the run stands in a list; the newest is the greatest.
     pub(super) fn place(&self) -> (Timestamp, usize) {
         (self.birth.created_at, self.ordinal)
+    }
+}
+
+fn newest(row: &Row) -> NewestEvent {
+    let payload: Value = serde_json::from_str(&row.payload).unwrap_or_default();
+    NewestEvent {
+        kind: row.kind.clone(),
+        node: row.node.clone(),
+        at: row.at,
+        delay_ms: payload["delayMs"].as_u64(),
+        child_run: payload["childRunId"].as_str().map(Into::into),
     }
 }

@@ -79,6 +79,10 @@ impl Triggers {
         found.as_ref().map(Subscription::open).transpose()
     }
 
+    pub(super) async fn scan(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
+        self.store.scan(query).await
+    }
+
     /// Replaces a subscription that still has the version `expected`, with the run that states it; otherwise
     /// [`StoreError::Moved`]. No secrets leaves them as they are. One that becomes active takes up what waits.
     pub async fn change_subscription(
@@ -367,7 +371,7 @@ impl Triggers {
         found.iter().map(InboundDelivery::read).collect()
     }
 
-    async fn commit(
+    pub(super) async fn commit(
         &self,
         records: Vec<RecordChange>,
         run: Option<NewRun>,

@@ -155,6 +155,9 @@ pub struct DeadLetter {
     pub attempts: u32,
     pub reason: String,
     pub dead_at: Timestamp,
+    /// The run's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<Workspace>,
 }
 
 impl Planned {
@@ -198,6 +201,7 @@ impl Planned {
             attempts: self.attempts,
             reason: reason.to_owned(),
             dead_at: at,
+            workspace: self.workspace,
         };
         let put = RecordChange::put(Kind::WebhookDeadLetter, key, place.clone(), &letter)?;
         Ok(put.due(Some(at.plus(DEAD_LETTERS_KEPT))).retaining_run(&letter.run))

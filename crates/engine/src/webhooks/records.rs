@@ -214,7 +214,7 @@ impl Webhooks {
         Ok(false)
     }
 
-    async fn plan_for(
+    pub(super) async fn plan_for(
         &self,
         id: &WebhookId,
         planned: &[&Planned],

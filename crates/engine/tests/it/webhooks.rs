@@ -6,10 +6,10 @@ mod given;
 use std::time::Duration;
 
 use callboard_engine::{
-    Care, DeliverError, KeyMode, RegistrationError, Scope, TakeRequest, Webhooks,
+    Care, DeliverError, KeyMode, Letters, RegistrationError, Resent, Scope, TakeRequest, Webhooks,
 };
 
-use given::{Receiver, World, durable, fates, only, settled};
+use given::{Receiver, World, durable, fates, id, only, settled};
 
 use crate::sim::{Fate, doomed_store, scope};
 
@@ -142,6 +142,38 @@ async fn what_is_refused_ten_times_is_a_dead_letter() {
     tokio::time::sleep(HOUR).await;
     world.run(|_| ()).await;
     assert_eq!(world.post.kinds("hook").len(), 11, "the next event arrives");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_letters_are_sent_again_or_dropped_once() {
+    let world = World::new();
+    world.register(scope(), durable("hook", &["run.completed"])).await;
+    let id = id("hook");
+    world.post.set("hook", Receiver::Answers(500));
+    world.run(|_| ()).await;
+    tokio::time::sleep(HOUR * 6).await;
+    assert_eq!(world.dead_letters("hook").await.len(), 1);
+    let tried = world.post.kinds("hook").len();
+    let letters = world.courier.dead_letters(&scope(), &id, 9).await.unwrap().unwrap();
+    let one = Letters::One(letters[0].id);
+    let rival = Scope { tenant: "rival".into(), ..scope() };
+    assert_eq!(world.courier.resend(&rival, &id, Letters::All).await.unwrap(), None);
+    assert_eq!(world.courier.drop_letters(&rival, &id, Letters::All).await.unwrap(), None);
+    world.post.set("hook", Receiver::Answers(200));
+    let resent = world.courier.resend(&scope(), &id, one).await.unwrap();
+    assert_eq!(resent, Some(Resent::Letters(1)));
+    let waiting = world.courier.pending(&scope(), &id, 9).await.unwrap().unwrap();
+    assert_eq!(waiting.iter().map(|it| it.planned.attempts).collect::<Vec<_>>(), [0]);
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(world.post.kinds("hook").len(), tried + 1, "it arrives");
+    assert_eq!(world.dead_letters("hook").await, []);
+    let again = world.courier.resend(&scope(), &id, Letters::All).await.unwrap();
+    assert_eq!(again, Some(Resent::Letters(0)));
+    world.post.set("hook", Receiver::Answers(500));
+    world.run(|_| ()).await;
+    tokio::time::sleep(HOUR * 6).await;
+    assert_eq!(world.courier.drop_letters(&scope(), &id, Letters::All).await.unwrap(), Some(1));
+    assert_eq!(world.courier.drop_letters(&scope(), &id, Letters::All).await.unwrap(), Some(0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,8 +17,18 @@ use crate::page::PageSize;
 use crate::problem::Problem;
 use crate::query::Parameters;
 
-const KNOWN: [&str; 9] =
-    ["status", "workflowId", "agentId", "rosterId", "tag", "since", "until", "limit", "cursor"];
+const KNOWN: [&str; 10] = [
+    "status",
+    "workflowId",
+    "agentId",
+    "rosterId",
+    "tag",
+    "runId",
+    "since",
+    "until",
+    "limit",
+    "cursor",
+];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -42,6 +52,7 @@ pub(super) async fn list(
         agent: query.get("agentId").map(str::to_owned),
         member: query.get("rosterId").map(Into::into),
         tag: query.get("tag").map(str::to_owned),
+        run: query.get("runId").map(Into::into),
         since: query.read("since", "an RFC 3339 time", time)?,
         until: query.read("until", "an RFC 3339 time", time)?,
         before: query.read("cursor", "a cursor that a list gave", run_of)?,
@@ -49,6 +60,8 @@ pub(super) async fn list(
     };
     let mut runs = host.app.engine.store().list(&caller.scope, &filter).await?;
     let next_cursor = size.cut(&mut runs).map(|last| cursor_of(&last.run_id));
+    let now = host.now();
+    let runs = runs.into_iter().map(|run| run.judged(now)).collect();
     Answer::json(StatusCode::OK, &RunList { runs, next_cursor })
 }
 

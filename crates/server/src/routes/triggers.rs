@@ -1,5 +1,6 @@
 //! Trigger subscriptions over HTTP: registered, listed, paused, given new secrets, removed, and what they gave up.
 
+mod deliveries;
 mod ingest;
 mod letters;
 
@@ -25,6 +26,7 @@ use crate::keys::Caller;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
+pub(super) use deliveries::{drop_one as drop_letter, letter, list as deliveries, replay_all};
 pub use ingest::{blank, read as read_post, unproven};
 pub(super) use ingest::{deliver, ingest};
 pub(super) use letters::{dead_letters, replay};

@@ -1,5 +1,7 @@
 //! Webhooks over HTTP: registered with a secret that is shown once, listed, removed, and what could not be told them.
 
+mod letters;
+
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -27,6 +29,8 @@ const SECRET_BYTES: usize = 32;
 /// More than the protocol has names for, and few enough to compare each event with.
 const MOST_EVENTS: usize = 200;
 const MOST_TAGS: usize = 100;
+
+pub(super) use letters::{drop_one, pending, replay, replay_all};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

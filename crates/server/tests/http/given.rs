@@ -182,6 +182,7 @@ impl TestHost {
                 registries: vec!["https://packs.example".to_owned()],
             },
             tools: setup.tools,
+            providers: Arc::new(callboard_server::NoProviders),
             config: setup.config,
             readiness: Arc::new(StoreIsThere(Arc::clone(&store))),
             metrics: setup.metrics,

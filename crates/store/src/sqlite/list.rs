@@ -7,6 +7,7 @@ use callboard_engine::{Filter, KeyMode, Listed, Scope, Spent, USAGE};
 use callboard_protocol::{RosterId, RunCost, RunMetrics, RunStatus, RunTokens, Timestamp};
 
 use super::fault::Fault;
+use super::rest::{REST, rest};
 use super::rows::{in_scope, scope_params, signed, status, time, unsigned};
 
 pub(super) fn list(db: &Connection, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, Fault> {
@@ -51,7 +52,8 @@ pub(super) fn statement(scope: &Scope, filter: &Filter) -> (String, Vec<Value>) 
              (SELECT json_group_array(tag ORDER BY place) FROM run_tags AS tags WHERE tags.run = runs.id),
              (SELECT json_array(coalesce(sum(payload ->> 'inputTokens'), 0), coalesce(sum(payload ->> 'outputTokens'), 0),
                   count(*), count(payload ->> 'costEstimateUsd'), total(payload ->> 'costEstimateUsd'))
-              FROM events WHERE run = runs.id AND kind = 'provider.usage')
+              FROM events WHERE run = runs.id AND kind = 'provider.usage'),
+             {REST}
          FROM {from} WHERE {led}{conditions} ORDER BY {at} DESC, {id} DESC LIMIT ?"
     );
     (sql, values)
@@ -76,6 +78,7 @@ fn conditions(scope: &Scope, filter: &Filter, (at, id): &(String, String)) -> (S
         "runs.workflow_id = ?",
         filter.workflow.as_ref().map(|workflow| workflow.to_string().into()),
     );
+    also("runs.run_id = ?", filter.run.as_ref().map(|run| run.to_string().into()));
     also("runs.roster_id = ?", filter.member.as_ref().map(|member| member.to_string().into()));
     let of_agent = "runs.id IN (SELECT run FROM run_agents AS agents WHERE agents.agent = ?)";
     // The tag leads where both are asked for.
@@ -118,6 +121,8 @@ fn line(row: &Row<'_>) -> Result<Listed, Fault> {
         tags: serde_json::from_str(&tags)
             .map_err(|error| Fault::unreadable("the tags of a run", error))?,
         metrics: metrics(&row.get::<_, String>(8)?)?,
+        wait: None,
+        rest: rest(row, 9)?,
     })
 }
 

@@ -241,7 +241,7 @@ fn definition(id: &str, type_id: &str, config: &Value) -> String {
     definition.to_string()
 }
 
-fn id(name: &str) -> WebhookId {
+pub(super) fn id(name: &str) -> WebhookId {
     format!("wh_{name}").into()
 }
 

@@ -1,9 +1,9 @@
 //! The host itself: what it offers, how it fares, who may use it.
 
-use super::queries::REVOKE_QUERY;
+use super::queries::{REVOKE_QUERY, SPEND_QUERY};
 use super::{CREATED, NO_CONTENT, OK};
 use crate::operations::{Family, Gives, delete, get, post, put};
-use crate::routes::{keys, secrets, status};
+use crate::routes::{hosts, keys, secrets, spend, status};
 use crate::scopes::SCOPES;
 
 pub(super) static HOST: Family = Family::new(|| {
@@ -107,5 +107,30 @@ pub(super) static HOST: Family = Family::new(|| {
         )
         .needs("admin")
         .gives(NO_CONTENT, Gives::Nothing),
+        get(
+            "readSpend",
+            spend::read,
+            "GET /v1/host/callboard/spend",
+            "What models cost by day, agent, member, model and workflow, and the dearest runs",
+        )
+        .needs("runs:read")
+        .query(SPEND_QUERY)
+        .gives(OK, Gives::Json("Spend")),
+        get(
+            "listHosts",
+            hosts::list,
+            "GET /v1/host/callboard/hosts",
+            "List the processes that drive runs with what they hold, the database, the providers of models",
+        )
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("HostList")),
+        post(
+            "probeProvider",
+            hosts::probe,
+            "POST /v1/host/callboard/providers/{provider}/probe",
+            "Ask a provider whether it answers and accepts the key",
+        )
+        .needs("admin")
+        .gives(OK, Gives::Json("ProbedProvider")),
     ]
 });

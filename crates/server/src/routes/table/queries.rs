@@ -33,6 +33,21 @@ pub(super) const POLL_QUERY: &[Parameter] = &[
     ),
 ];
 
+pub(super) const SPEND_QUERY: &[Parameter] = &[parameter(
+    "days",
+    r#"{"type":"integer","minimum":1,"maximum":92,"default":14}"#,
+    "How many days, today included. Days begin at midnight, UTC.",
+)];
+
+pub(super) const CALLS_QUERY: &[Parameter] = &[
+    parameter(
+        "from",
+        r#"{"type":"integer","minimum":0}"#,
+        "Only calls whose event has this sequence or a higher one.",
+    ),
+    parameter("limit", r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#, "How many."),
+];
+
 pub(super) const REVOKE_QUERY: &[Parameter] = &[parameter(
     "cascade",
     r#"{"type":"string","enum":["1"]}"#,
@@ -54,6 +69,7 @@ pub(super) const LIST_QUERY: &[Parameter] = &[
     parameter("agentId", r#"{"type":"string"}"#, "Only runs of this agent."),
     parameter("rosterId", r#"{"type":"string"}"#, "Only runs of this standing member."),
     parameter("tag", r#"{"type":"string"}"#, "Only runs with this tag."),
+    parameter("runId", r#"{"type":"string"}"#, "This run alone."),
     parameter(
         "since",
         r#"{"type":"string","format":"date-time"}"#,

@@ -1,11 +1,11 @@
 //! Runs, from their creation to what they left behind.
 
-use super::queries::{BUNDLE_QUERY, DIFF_QUERY, LIST_QUERY, POLL_QUERY, STREAM_QUERY};
+use super::queries::{BUNDLE_QUERY, CALLS_QUERY, DIFF_QUERY, LIST_QUERY, POLL_QUERY, STREAM_QUERY};
 use super::{ACCEPTED, CREATED, OK};
 use crate::operations::{Family, Gives, get, post};
 use crate::routes::{
-    annotations, artifacts, bundle, cancel, channels, create, diff, events, everything, fork, list,
-    pause, read,
+    annotations, artifacts, bundle, calls, cancel, channels, create, diff, events, everything,
+    fork, list, pause, read,
 };
 
 pub(super) static RUNS: Family = Family::new(|| {
@@ -140,5 +140,22 @@ pub(super) static RUNS: Family = Family::new(|| {
         .needs("runs:create")
         .takes("ChannelWrite")
         .gives(OK, Gives::Json("WrittenChannel")),
+        get(
+            "listCalls",
+            calls::list,
+            "GET /v1/host/callboard/runs/{runId}/calls",
+            "List the model calls in the log of a run, in order",
+        )
+        .needs("runs:read")
+        .query(CALLS_QUERY)
+        .gives(OK, Gives::Json("CallList")),
+        get(
+            "readCall",
+            calls::read,
+            "GET /v1/host/callboard/runs/{runId}/calls/{callId}",
+            "Read what a model was sent and what it answered, without credentials",
+        )
+        .needs("artifacts:read")
+        .gives(OK, Gives::Json("ModelCall")),
     ]
 });

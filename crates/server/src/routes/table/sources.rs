@@ -1,6 +1,6 @@
 //! What starts runs by itself: schedules, heartbeats, triggers.
 
-use super::queries::{NEXT_QUERY, SCHEDULE_QUERY, TRIGGER_DEAD_LETTER_QUERY};
+use super::queries::{DEAD_LETTER_QUERY, NEXT_QUERY, SCHEDULE_QUERY, TRIGGER_DEAD_LETTER_QUERY};
 use super::{ACCEPTED, CREATED, NO_CONTENT, OK};
 use crate::operations::{Door, Family, Gives, delete, get, patch, post};
 use crate::routes::{heartbeats, schedules, triggers};
@@ -214,5 +214,38 @@ pub(super) static SOURCES: Family = Family::new(|| {
         )
         .needs("triggers:write")
         .gives(ACCEPTED, Gives::Json("StartedRun")),
+        get(
+            "listTriggerDeliveries",
+            triggers::deliveries,
+            "GET /v1/host/callboard/trigger-subscriptions/{subscriptionId}/deliveries",
+            "List what came in over a subscription, newest first, with attempts and latency",
+        )
+        .needs("webhooks:manage")
+        .query(DEAD_LETTER_QUERY)
+        .gives(OK, Gives::Json("TriggerDeliveryList")),
+        get(
+            "readTriggerDeadLetter",
+            triggers::letter,
+            "GET /v1/host/callboard/trigger-subscriptions/{subscriptionId}/dead-letters/{deliveryId}",
+            "Read a dead letter with its content",
+        )
+        .needs("triggers:write")
+        .gives(OK, Gives::Json("TriggerDeadLetter")),
+        post(
+            "replayDeadLetters",
+            triggers::replay_all,
+            "POST /v1/host/callboard/trigger-subscriptions/{subscriptionId}/dead-letters/replay",
+            "Start runs of all dead letters, up to 100 at once",
+        )
+        .needs("triggers:write")
+        .gives(OK, Gives::Json("ReplayedDeadLetters")),
+        delete(
+            "dropDeadLetter",
+            triggers::drop_letter,
+            "DELETE /v1/host/callboard/trigger-subscriptions/{subscriptionId}/dead-letters/{deliveryId}",
+            "Remove a dead letter",
+        )
+        .needs("triggers:write")
+        .gives(NO_CONTENT, Gives::Nothing),
     ]
 });

@@ -1,7 +1,7 @@
 //! Whom the host tells of events.
 
 use super::queries::{DEAD_LETTER_QUERY, TENANT_QUERY};
-use super::{CREATED, NO_CONTENT, OK};
+use super::{ACCEPTED, CREATED, NO_CONTENT, OK};
 use crate::operations::{Family, Gives, delete, get, post};
 use crate::routes::webhooks;
 
@@ -37,5 +37,38 @@ pub(super) static WEBHOOKS: Family = Family::new(|| {
         .needs("webhooks:manage")
         .query(DEAD_LETTER_QUERY)
         .gives(OK, Gives::Json("DeadLetterList")),
+        get(
+            "listWebhookDeliveries",
+            webhooks::pending,
+            "GET /v1/host/callboard/webhooks/{webhookId}/deliveries",
+            "List the pending deliveries of a webhook, the next first, with the attempts so far",
+        )
+        .needs("webhooks:manage")
+        .query(DEAD_LETTER_QUERY)
+        .gives(OK, Gives::Json("WebhookDeliveryList")),
+        post(
+            "replayWebhookLetters",
+            webhooks::replay_all,
+            "POST /v1/host/callboard/webhooks/{webhookId}/dead-letters/replay",
+            "Send all dead letters of a webhook again, the newest 100 at once",
+        )
+        .needs("webhooks:manage")
+        .gives(ACCEPTED, Gives::Json("ResentDeadLetters")),
+        post(
+            "replayWebhookLetter",
+            webhooks::replay,
+            "POST /v1/host/callboard/webhooks/{webhookId}/dead-letters/{deliveryId}/replay",
+            "Send one dead letter again",
+        )
+        .needs("webhooks:manage")
+        .gives(ACCEPTED, Gives::Json("ResentDeadLetters")),
+        delete(
+            "dropWebhookLetter",
+            webhooks::drop_one,
+            "DELETE /v1/host/callboard/webhooks/{webhookId}/dead-letters/{deliveryId}",
+            "Remove a dead letter",
+        )
+        .needs("webhooks:manage")
+        .gives(NO_CONTENT, Gives::Nothing),
     ]
 });

@@ -17,6 +17,7 @@ mod sign_in;
 mod trouble;
 mod value;
 mod visit;
+mod wait;
 mod words;
 
 use std::fmt;

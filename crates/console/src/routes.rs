@@ -45,10 +45,12 @@ fn of_runs() -> Router<Console> {
     Router::new()
         .route("/console/runs", get(runs::page))
         .route("/console/runs/live", get(live::of_runs))
+        .route("/console/runs/export", get(runs::export))
         .route("/console/runs/several", post(runs::several))
         .route("/console/runs/{run}", get(run::page))
         .route("/console/runs/{run}/live", get(live::of_run))
         .route("/console/runs/{run}/report", get(report::page))
+        .route("/console/runs/{run}/calls/{call}", get(run::call))
         .route("/console/runs/{run}/cancel", post(run::cancel))
         .route("/console/runs/{run}/pause", post(run::pause))
         .route("/console/runs/{run}/resume", post(run::resume))
@@ -65,6 +67,7 @@ fn of_people() -> Router<Console> {
         .route("/console/compare", get(compare::page))
         .route("/console/inbox", get(inbox::page))
         .route("/console/inbox/live", get(live::of_inbox))
+        .route("/console/inbox/several", post(inbox::several))
         .route("/console/inbox/{run}/{node}", get(inbox::one).post(inbox::answer))
 }
 
@@ -96,6 +99,7 @@ fn of_sources() -> Router<Console> {
         .route("/console/schedules/{schedule}", get(schedules::one).post(schedules::change))
         .route("/console/triggers", get(triggers::page).post(triggers::add))
         .route("/console/triggers/{trigger}", get(triggers::one).post(triggers::change))
+        .route("/console/triggers/{trigger}/letters/{letter}", get(triggers::letter))
 }
 
 fn of_the_host() -> Router<Console> {
@@ -105,12 +109,17 @@ fn of_the_host() -> Router<Console> {
         .route("/console/files", get(memory::files))
         .route("/console/file", get(memory::file).post(memory::change_file))
         .route("/console/money", get(money::page))
+        .route("/console/money/{member}", post(money::set_budget))
         .route("/console/settings", get(settings::page))
         .route("/console/settings/keys", post(settings::make_key))
         .route("/console/settings/keys/{key}", post(settings::change_key))
         .route("/console/settings/secrets", post(settings::change_secret))
         .route("/console/settings/webhooks", post(settings::change_webhook))
-        .route("/console/settings/webhooks/{webhook}", get(settings::webhook_letters))
+        .route(
+            "/console/settings/webhooks/{webhook}",
+            get(settings::webhook_letters).post(settings::change_letters),
+        )
+        .route("/console/settings/providers/{provider}", post(settings::probe))
 }
 
 /// What is on a page belongs to whoever is signed in: no cache keeps it, no frame shows it, no other site learns of it.

@@ -176,14 +176,23 @@ fn steps(visit: &Visit, agent_id: &str, deployment: &Value) -> Markup {
         ("pause", "deploy:pause", state == "active"),
         ("rollback", "deploy:rollback", state == "active"),
     ];
+    let path = format!("/console/agents/{}/deploy", segment(agent_id));
+    let version = text(deployment, "/version");
     html! {
         div.inline { @for (step, scope, fits) in offered { @if fits && visit.may(scope) {
-            (act(visit, &format!("/console/agents/{}/deploy", segment(agent_id)), html! {
-                input type="hidden" name="version" value=(text(deployment, "/version"));
+            (act(visit, &path, html! {
+                input type="hidden" name="version" value=(version);
                 @if state == "paused" { input type="hidden" name="toState" value="active"; }
                 button type="submit" name="transition" value=(step) { (step) }
             }))
-        } } }
+        } }
+        @if visit.may("deploy:promote") && state == "active" {
+            (act(visit, &path, html! {
+                input type="hidden" name="version" value=(version);
+                input type="number" name="canaryPercent" min="0" max="100" required aria-label={ "Share of runs for " (version) } placeholder="%" value=[whole(deployment, "/canaryPercent")];
+                button type="submit" name="transition" value="adjust-canary" { "canary" }
+            }))
+        } }
     }
 }
 
@@ -195,6 +204,9 @@ pub(crate) async fn deploy(
     let mut body = json!({ "version": form.get("version"), "transition": form.get("transition") });
     if !form.get("toState").is_empty() {
         body["toState"] = json!(form.get("toState"));
+    }
+    if let Some(percent) = form.number("canaryPercent") {
+        body["canaryPercent"] = json!(percent);
     }
     visit.call(Call::post(format!("/v1/agents/{}/deployments", segment(&agent_id)), body)).await?;
     Ok(Redirect::to(&format!("/console/agents/{}", segment(&agent_id))).into_response())

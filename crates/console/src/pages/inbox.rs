@@ -1,5 +1,7 @@
 //! Every open question, and the form that answers it.
 
+mod several;
+
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -15,6 +17,8 @@ use crate::trouble::Trouble;
 use crate::value::{flag, folded, is_empty, items, shown, text, time};
 use crate::visit::{Act, Fields, Visit};
 use crate::words::{id, short, when};
+
+pub(crate) use several::several;
 
 /// What fits a phone's patience.
 const PAGE: &str = "50";
@@ -54,6 +58,7 @@ pub(crate) async fn list(visit: &Visit) -> Result<Markup, Trouble> {
         div #list {
             @if questions.is_empty() { (nothing("Nobody asks anything. Approvals, clarifications and decisions that an agent was not sure of come here.", "callboard inbox list")) }
             ul.plain data-keys="" { @for asked in questions { (entry(visit, asked)) } }
+            @if questions.len() > 1 { (several::form(visit)) }
             @if !next.is_empty() { nav.pages { a rel="next" href=(with_query("/console/inbox", [("cursor", next)])) { "more ›" } } }
         }
     })
@@ -67,7 +72,7 @@ fn entry(visit: &Visit, asked: &Value) -> Markup {
     let path = path_of(asked);
     html! {
         li.question {
-            h3 { a href=(path) { (question(text(asked, "/kind"), &asked["data"])) } }
+            h3 { (several::tick(asked)) a href=(path) { (question(text(asked, "/kind"), &asked["data"])) } }
             (about(asked, visit.now()))
             @if let Some(proposal) = proposal(asked) { (folded("What is proposed", proposal)) }
             div.inline {

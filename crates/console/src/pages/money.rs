@@ -1,113 +1,147 @@
-//! What was spent, on what, and what the members may still spend.
+//! What was spent, on what, and what may still be spent. All sums are the host's own: no page adds up runs.
 
-use std::collections::BTreeMap;
-
-use axum::response::Response;
+use axum::extract::Path;
+use axum::http::Method;
+use axum::response::{IntoResponse, Redirect, Response};
 use callboard_protocol::Timestamp;
 use maud::{Markup, html};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::api::{segment, with_query};
+use crate::api::{Call, segment, with_query};
 use crate::draw::bars::{Bar, share, stacked};
-use crate::layout::{Page, Screen, figure, heading, nothing};
-use crate::pages::overview::{recent, tokens};
+use crate::layout::{Page, Screen, act, figure, heading, nothing, tabs};
 use crate::pages::runs;
 use crate::trouble::Trouble;
-use crate::value::{items, number, text, time, whole};
-use crate::visit::Visit;
+use crate::value::{flag, items, number, text, time, whole};
+use crate::visit::{Act, Visit};
 use crate::words::{count, money, short};
 
-const DAYS: i64 = 14;
-const DAY_MS: i64 = 24 * 3_600_000;
+const PERIODS: [&str; 4] = ["7", "14", "30", "90"];
+const USUAL: &str = "14";
 /// Members whose budgets are asked for.
 const MOST_MEMBERS: usize = 50;
+/// Rows of one table.
+const SHOWN: usize = 12;
 
-/// `GET /console/money`
+/// `GET /console/money?days`
 pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
-    let now = visit.now();
-    let since = Timestamp::from_millis((now.as_millis() / DAY_MS - DAYS + 1) * DAY_MS);
-    let runs = recent(&visit, since).await?;
+    let asked = visit.query.get("days");
+    let days = if PERIODS.contains(&asked) { asked } else { USUAL };
+    let path = with_query(&format!("{}/spend", crate::EXTENSION), [("days", days)]);
+    // Other hosts of the protocol count nothing by day.
+    let spend = visit.find(&path).await?.unwrap_or_default();
     let roster = visit
         .find_with("manifest:read", &format!("{}/roster", crate::EXTENSION))
         .await?
         .unwrap_or_default();
-    let spent: f64 = runs.iter().filter_map(usd).sum();
-    let unpriced = runs.iter().filter(|run| tokens(run) > 0 && usd(run).is_none()).count();
-    let mut dearest: Vec<Value> =
-        runs.iter().filter(|run| usd(run).is_some_and(|usd| usd > 0.0)).cloned().collect();
-    dearest.sort_by(|a, b| usd(b).unwrap_or(0.0).total_cmp(&usd(a).unwrap_or(0.0)));
-    dearest.truncate(10);
+    let periods = PERIODS.map(|period| {
+        let name = match period {
+            "7" => "7 days",
+            "14" => "14 days",
+            "30" => "30 days",
+            _ => "90 days",
+        };
+        (format!("/console/money?days={period}"), name, period == days)
+    });
+    let dearest = items(&spend, "/dearestRuns");
     let body = html! {
         (heading("Money", html! {}))
-        dl.figures.big {
-            (figure("Spent in 14 days", html! { (money(spent)) }))
-            (figure("Tokens", html! { (count(runs.iter().map(tokens).sum())) }))
-            (figure("Runs that asked a model", html! { (runs.iter().filter(|run| tokens(run) > 0).count()) }))
-            @if unpriced > 0 { (figure("Runs without a price", html! { (unpriced) })) }
-        }
-        p.muted { "Estimates from the providers' prices, of the newest 1000 runs." }
+        (tabs("Period", &periods))
+        dl.figures.big { (figures(&spend)) }
+        p.muted { "Estimates from the providers' prices. Days begin at midnight UTC." @if flag(&spend, "/isCut") { " More names stand behind those that are shown." } }
         h2 { "By day" }
-        (stacked("Spent by day", &by_day(&runs, now)))
-        div.scale { span { (DAYS) " days ago" } span { "today" } }
+        (stacked("Spent by day", &by_day(&spend)))
+        div.scale { span { (days) " days ago" } span { "today" } }
         div.columns {
-            section { h2 { "By workflow" } (by(&runs, "/workflowId", "/console/workflows/")) }
-            section { h2 { "By member" } (by(&runs, "/rosterId", "/console/roster/")) }
+            section { h2 { "By agent" } (by(&spend, "/byAgent", Some("/console/agents/"))) }
+            section { h2 { "By member" } (by(&spend, "/byMember", Some("/console/roster/"))) }
+            section { h2 { "By model" } (by(&spend, "/byModel", None)) }
+            section { h2 { "By workflow" } (by(&spend, "/byWorkflow", Some("/console/workflows/"))) }
         }
         h2 { "Budgets of today" }
+        (tenant(&spend))
         (budgets(&visit, &roster).await?)
         h2 { "Dearest runs" }
-        @if dearest.is_empty() { (nothing("No run cost anything.", "")) } @else { (runs::table(&dearest, now, false)) }
+        @if dearest.is_empty() { (nothing("No run cost anything.", "")) } @else {
+            (runs::table(dearest, visit.now(), false))
+            p.muted { "Among the newest " (whole(&spend, "/runsLookedAt").unwrap_or(0)) " runs of these days." }
+        }
     };
-    let since = since.to_string();
     Page::new(Screen::Money, "Money", body)
-        .from(with_query(&format!("{}/runs", crate::EXTENSION), [("since", since.as_str())]))
+        .from(path)
+        .command(format!("callboard spend --days {days}"))
         .show(&visit)
         .await
 }
 
-fn usd(run: &Value) -> Option<f64> {
-    number(run, "/metrics/openwopCost/usd")
+fn figures(spend: &Value) -> Markup {
+    let of = |name: &str| whole(spend, &format!("/total/{name}")).unwrap_or(0);
+    let (input, cached, unpriced) = (of("inputTokens"), of("cachedTokens"), of("unpricedCalls"));
+    html! {
+        (figure("Spent", html! { (money(number(spend, "/total/costUsd").unwrap_or(0.0))) }))
+        @if let Some(month) = forecast(spend) { (figure("In 30 days, at this pace", html! { (money(month)) })) }
+        (figure("Calls of models", html! { (count(of("calls"))) }))
+        (figure("Tokens in", html! { (count(input)) }))
+        (figure("Tokens out", html! { (count(of("outputTokens"))) }))
+        (figure("Cached", html! { @if input > 0 { (cached * 100 / input) " %" } @else { "–" } }))
+        @if unpriced > 0 { (figure("Calls without a price", html! { (count(unpriced)) })) }
+    }
+}
+
+/// A month at the pace of the days since something was spent first.
+fn forecast(spend: &Value) -> Option<f64> {
+    let costs = items(spend, "/days").iter().map(|day| number(day, "/used/costUsd").unwrap_or(0.0));
+    let costs: Vec<f64> = costs.skip_while(|cost| *cost == 0.0).collect();
+    let sum: f64 = costs.iter().sum();
+    (sum > 0.0).then(|| sum / costs.len() as f64 * 30.0)
 }
 
 /// A bar for each day; tokens where nothing costs anything, so that a host with free models has a picture, too.
-fn by_day(runs: &[Value], now: Timestamp) -> Vec<Bar> {
-    let is_free = !runs.iter().any(|run| usd(run).is_some_and(|usd| usd > 0.0));
-    let today = now.as_millis() / DAY_MS;
-    let days = (0..DAYS).rev().map(|ago| {
-        let of = runs.iter().filter(|run| {
-            time(run, "/createdAt").is_some_and(|at| at.as_millis() / DAY_MS == today - ago)
-        });
-        let (spent, used) = of.fold((0.0, 0), |(spent, used), run| {
-            (spent + usd(run).unwrap_or(0.0), used + tokens(run))
-        });
-        let day = Timestamp::from_millis((today - ago) * DAY_MS).to_string();
-        let label = format!(
-            "{}: {}, {} tokens",
-            day.get(..10).unwrap_or_default(),
-            money(spent),
-            count(used)
-        );
-        Bar { label, parts: vec![("busy", if is_free { used as f64 } else { spent })] }
-    });
-    days.collect()
+pub(crate) fn by_day(spend: &Value) -> Vec<Bar> {
+    let cost = |day: &Value| number(day, "/used/costUsd").unwrap_or(0.0);
+    let tokens = |day: &Value| {
+        whole(day, "/used/inputTokens").unwrap_or(0) + whole(day, "/used/outputTokens").unwrap_or(0)
+    };
+    let days = items(spend, "/days");
+    let is_free = days.iter().all(|day| cost(day) == 0.0);
+    let bar = |day: &Value| {
+        let date = time(day, "/day").map(|at: Timestamp| at.to_string()).unwrap_or_default();
+        let date = date.get(..10).unwrap_or_default();
+        let label = format!("{date}: {}, {} tokens", money(cost(day)), count(tokens(day)));
+        let amount = if is_free { tokens(day) as f64 } else { cost(day) };
+        Bar { label, parts: vec![("busy", amount)] }
+    };
+    days.iter().map(bar).collect()
 }
 
-fn by(runs: &[Value], pointer: &str, folder: &str) -> Markup {
-    let mut sums: BTreeMap<&str, (f64, u64, usize)> = BTreeMap::new();
-    for run in runs.iter().filter(|run| tokens(run) > 0) {
-        let sum = sums.entry(text(run, pointer)).or_default();
-        *sum = (sum.0 + usd(run).unwrap_or(0.0), sum.1 + tokens(run), sum.2 + 1);
-    }
-    let mut rows: Vec<_> = sums.into_iter().collect();
-    rows.sort_by(|(_, a), (_, b)| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+fn by(spend: &Value, pointer: &str, folder: Option<&str>) -> Markup {
+    let rows = items(spend, pointer);
     html! {
         @if rows.is_empty() { p.muted { "Nothing." } }
         @else { table {
-            thead { tr { th {} th.num { "Runs" } th.num { "Tokens" } th.num { "Cost" } } }
-            tbody { @for (name, (spent, used, number)) in rows.into_iter().take(12) {
-                tr { td { @if name.is_empty() { span.muted { "nobody" } } @else { a href={ (folder) (segment(name)) } { (short(name)) } } } td.num { (number) } td.num { (count(used)) } td.num { (money(spent)) } }
+            thead { tr { th { span.hidden { "Name" } } th.num { "Calls" } th.num { "Tokens" } th.num { "Cached" } th.num { "Cost" } } }
+            tbody { @for row in rows.iter().take(SHOWN) {
+                @let name = text(row, "/name");
+                @let of = |name: &str| whole(row, &format!("/used/{name}")).unwrap_or(0);
+                tr {
+                    td { @match folder { Some(folder) => a href={ (folder) (segment(name)) } { (short(name)) }, None => (name) } }
+                    td.num { (count(of("calls"))) } td.num { (count(of("inputTokens") + of("outputTokens"))) }
+                    td.num { @if of("inputTokens") > 0 { (of("cachedTokens") * 100 / of("inputTokens")) " %" } }
+                    td.num { (money(number(row, "/used/costUsd").unwrap_or(0.0))) }
+                }
             } }
         } }
+    }
+}
+
+/// The day of the whole tenant against its ceiling, where it has one.
+pub(crate) fn tenant(spend: &Value) -> Markup {
+    let spent = number(spend, "/today/spent/costUsd").unwrap_or(0.0);
+    let used = whole(spend, "/today/spent/inputTokens").unwrap_or(0)
+        + whole(spend, "/today/spent/outputTokens").unwrap_or(0);
+    html! {
+        @if let Some(most) = number(spend, "/today/limits/maxCostUsd") { p { "All of it: " (money(spent)) " of " (money(most)) } (share(spent, most)) }
+        @if let Some(most) = whole(spend, "/today/limits/maxTokens") { p { "All of it: " (count(used)) " tokens of " (count(most)) } (share(used as f64, most as f64)) }
     }
 }
 
@@ -122,8 +156,8 @@ async fn budgets(visit: &Visit, roster: &Value) -> Result<Markup, Trouble> {
     }
     Ok(html! {
         @if rows.is_empty() { p.muted { "Nobody is hired, so nobody has a budget." } }
-        @else { div.scroll { table {
-            thead { tr { th { "Member" } th.num { "Spent" } th { "Of" } th.num { "Tokens" } th { "Of" } } }
+        @else { @let may_set = visit.may("roster:write"); div.scroll { table {
+            thead { tr { th { "Member" } th.num { "Spent" } th { "Of" } th.num { "Tokens" } th { "Of" } @if may_set { th { "Set, by day" } } } }
             tbody { @for (roster_id, persona, budget) in &rows {
                 @let spent = number(budget, "/spent/costUsd").unwrap_or(0.0);
                 @let used = whole(budget, "/spent/inputTokens").unwrap_or(0) + whole(budget, "/spent/outputTokens").unwrap_or(0);
@@ -131,8 +165,36 @@ async fn budgets(visit: &Visit, roster: &Value) -> Result<Markup, Trouble> {
                     td { a href={ "/console/roster/" (segment(roster_id)) } { (persona) } }
                     td.num { (money(spent)) } td { @match number(budget, "/limits/maxCostUsd") { Some(most) => { (money(most)) (share(spent, most)) } None => { span.muted { "no limit" } } } }
                     td.num { (count(used)) } td { @match whole(budget, "/limits/maxTokens") { Some(most) => { (count(most)) (share(used as f64, most as f64)) } None => { span.muted { "no limit" } } } }
+                    @if may_set { td { (act(visit, &format!("/console/money/{}", segment(roster_id)), html! { div.inline {
+                        input name="maxCostUsd" type="number" min="0" step="any" size="6" value=[number(budget, "/allowance/maxCostUsd")] aria-label={ "Dollars a day for " (persona) } placeholder="$";
+                        input name="maxTokens" type="number" min="0" size="9" value=[whole(budget, "/allowance/maxTokens")] aria-label={ "Tokens a day for " (persona) } placeholder="tokens";
+                        button type="submit" { "Set" }
+                    } })) } }
                 }
             } }
         } } }
     })
+}
+
+/// `POST /console/money/{rosterId}`: both fields empty leave it to the host's configuration.
+pub(crate) async fn set_budget(
+    Path(member): Path<String>,
+    Act { visit, form }: Act,
+) -> Result<Response, Trouble> {
+    let path = format!("{}/roster/{}/budget", crate::EXTENSION, segment(&member));
+    let mut body = json!({});
+    if let Some(tokens) = form.number("maxTokens") {
+        body["maxTokens"] = json!(tokens);
+    }
+    if let Ok(cost) = form.get("maxCostUsd").parse::<f64>() {
+        body["maxCostUsd"] = json!(cost);
+    }
+    let is_left_out = form.get("maxTokens").is_empty() && form.get("maxCostUsd").is_empty();
+    let call = if is_left_out {
+        Call::bare(Method::DELETE, path)
+    } else {
+        Call::with(Method::PUT, path, body)
+    };
+    visit.call(call).await?;
+    Ok(Redirect::to("/console/money").into_response())
 }

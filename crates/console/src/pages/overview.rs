@@ -10,11 +10,13 @@ use serde_json::Value;
 use crate::api::{segment, with_query};
 use crate::draw::bars::{Bar, stacked};
 use crate::layout::{Page, Screen, figure, heading, nothing};
+use crate::pages::money::tenant;
 use crate::pages::run::question;
 use crate::pages::runs;
 use crate::trouble::Trouble;
 use crate::value::{flag, items, number, text, time, whole};
 use crate::visit::Visit;
+use crate::wait;
 use crate::words::{count, look, money, short, status, when};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -33,6 +35,8 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
     Page::new(Screen::Overview, "Overview", body)
         .from(with_query(&format!("{}/runs", crate::EXTENSION), [("since", since.as_str())]))
         .from(format!("{}/inbox", crate::EXTENSION))
+        .from(format!("{}/spend?days=1", crate::EXTENSION))
+        .from(format!("{}/hosts", crate::EXTENSION))
         .command("callboard runs list")
         .show(&visit)
         .await
@@ -73,17 +77,24 @@ pub(crate) async fn content(visit: &Visit) -> Result<Markup, Trouble> {
     let triggers = visit
         .find_with("webhooks:manage", &format!("{}/trigger-subscriptions", crate::EXTENSION))
         .await?;
-    let ready = visit.get("/readyz").await.is_ok();
+    let spend =
+        visit.find(&format!("{}/spend?days=1", crate::EXTENSION)).await?.unwrap_or_default();
+    let hosts = visit
+        .find_with("manifest:read", &format!("{}/hosts", crate::EXTENSION))
+        .await?
+        .unwrap_or_default();
     Ok(html! {
         div #overview {
-            dl.figures.big { (figures(&runs, ready)) }
+            dl.figures.big { (figures(&runs, &spend, &hosts)) }
+            (tenant(&spend))
             h2 { "Runs of the last day" }
             (stacked("Runs by hour and state", &bars(&runs, now)))
             div.scale { span { "24 h ago" } span { "12 h ago" } span { "now" } }
             div.columns {
-                section { h2 { "What waits longest" } (waiting(inbox.as_ref(), now)) }
+                section { h2 { "What waits longest" } (waiting(inbox.as_ref(), &runs, now)) }
                 section { h2 { "What needs a look" } (trouble(&runs, schedules.as_ref(), triggers.as_ref(), now)) }
             }
+            (machines(&hosts, now))
             h2 { "Newest runs" }
             @if runs.is_empty() { (nothing("No run began in the last day.", "callboard run WORKFLOW --follow")) }
             @else { (runs::table(&runs[..runs.len().min(10)], now, false)) }
@@ -91,25 +102,42 @@ pub(crate) async fn content(visit: &Visit) -> Result<Markup, Trouble> {
     })
 }
 
-fn figures(runs: &[Value], ready: bool) -> Markup {
+fn figures(runs: &[Value], spend: &Value, hosts: &Value) -> Markup {
     let of =
         |wanted: &str| runs.iter().filter(|run| look(text(run, "/status")).1 == wanted).count();
-    let spent: f64 = runs.iter().filter_map(|run| number(run, "/metrics/openwopCost/usd")).sum();
-    let tokens: u64 = runs.iter().map(tokens).sum();
+    let spent = number(spend, "/total/costUsd").unwrap_or(0.0);
+    let tokens = whole(spend, "/total/inputTokens").unwrap_or(0)
+        + whole(spend, "/total/outputTokens").unwrap_or(0);
     html! {
         (figure("Runs in 24 h", html! { a href="/console/runs" { (runs.len()) @if runs.len() >= MOST_RUNS { "+" } } }))
         (figure("At work", html! { a href="/console/runs?status=running" { (of("busy")) } }))
         (figure("Waiting", html! { a href="/console/inbox" { (of("wait")) } }))
         (figure("Failed", html! { a href="/console/runs?status=failed" { (of("bad")) } }))
-        (figure("Spent", html! { a href="/console/money" { (money(spent)) } }))
-        (figure("Tokens", html! { (count(tokens)) }))
-        (figure("Database", html! { @if ready { "ready" } @else { span.status.bad { "away" } } }))
+        (figure("Spent today", html! { a href="/console/money" { (money(spent)) } }))
+        (figure("Tokens today", html! { (count(tokens)) }))
+        @if hosts["database"].is_object() {
+            (figure("Database", html! { @if flag(hosts, "/database/isReady") { "ready" } @else { span.status.bad { "away" } } }))
+        }
     }
 }
 
-pub(crate) fn tokens(run: &Value) -> u64 {
-    let of = |pointer: &str| whole(run, pointer).unwrap_or(0);
-    of("/metrics/openwopCost/tokens/input") + of("/metrics/openwopCost/tokens/output")
+/// The processes that drive runs with what they hold, and whom they can ask.
+fn machines(hosts: &Value, now: Timestamp) -> Markup {
+    let providers: Vec<&str> =
+        items(hosts, "/providers").iter().map(|provider| text(provider, "/name")).collect();
+    html! {
+        @if !items(hosts, "/hosts").is_empty() {
+            h2 { "Hosts" }
+            div.scroll { table {
+                thead { tr { th { "Host" } th.wide { "Version" } th { "Up since" } th.num { "Runs held" } th.num.wide { "of at most" } } }
+                tbody { @for host in items(hosts, "/hosts") { tr {
+                    td { (short(text(host, "/hostId"))) } td.wide { (text(host, "/version")) } td { (when(now, time(host, "/startedAt"))) }
+                    td.num { (count(whole(host, "/claims/runs").unwrap_or(0))) } td.num.wide { (count(whole(host, "/claims/mostRuns").unwrap_or(0))) }
+                } } }
+            } }
+            p.muted { "Providers of models: " @if providers.is_empty() { "none" } @else { a href="/console/settings?tab=providers" { (providers.join(", ")) } } }
+        }
+    }
 }
 
 fn bars(runs: &[Value], now: Timestamp) -> Vec<Bar> {
@@ -149,15 +177,26 @@ fn word(family: &str) -> &str {
     }
 }
 
-fn waiting(inbox: Option<&Value>, now: Timestamp) -> Markup {
+/// Questions by their age, then whatever else waits of the day's runs.
+fn waiting(inbox: Option<&Value>, runs: &[Value], now: Timestamp) -> Markup {
     let questions = inbox.map(|inbox| items(inbox, "/interrupts")).unwrap_or_default();
+    let asks = |run: &&Value| matches!(text(run, "/wait/reason"), "question" | "budget");
+    let is_shown = |run: &&Value| run["wait"].is_object() && (inbox.is_none() || !asks(run));
+    let mut others: Vec<&Value> = runs.iter().filter(is_shown).collect();
+    others.sort_by_key(|run| time(run, "/wait/since"));
     html! {
-        @if questions.is_empty() { p.muted { "Nothing." } }
+        @if questions.is_empty() && others.is_empty() { p.muted { "Nothing." } }
         ul.plain {
             @for asked in questions {
                 li {
                     a href={ "/console/inbox/" (segment(text(asked, "/runId"))) "/" (segment(text(asked, "/nodeId"))) } { (question(text(asked, "/kind"), &asked["data"])) }
                     " " span.muted { (text(asked, "/workflowId")) " · " (when(now, time(asked, "/requestedAt"))) }
+                }
+            }
+            @for run in others.iter().take(5) {
+                li {
+                    a href={ "/console/runs/" (segment(text(run, "/runId"))) } { (text(run, "/workflowId")) } " " (wait::briefly(run, now))
+                    " " span.muted { "since " (when(now, time(run, "/wait/since"))) }
                 }
             }
         }

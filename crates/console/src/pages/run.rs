@@ -1,6 +1,7 @@
 //! One run: header, tabs over one log, and what can be done with it.
 
 mod acts;
+mod call;
 mod log;
 mod rows;
 mod state;
@@ -10,18 +11,20 @@ use axum::extract::Path;
 use axum::response::Response;
 use callboard_protocol::Timestamp;
 use maud::{Markup, html};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::api::segment;
+use crate::api::{segment, with_query};
 use crate::draw::graph::{Mark, graph};
 use crate::draw::waterfall::{spans, waterfall};
 use crate::layout::{Page, Screen, act, figure, tabs};
 use crate::trouble::Trouble;
 use crate::value::{fields, items, number, text, time, whole};
 use crate::visit::Visit;
+use crate::wait;
 use crate::words::{count, duration, exact, id, money, short, status, when};
 
 pub(crate) use acts::{annotate, cancel, fork, fork_form, pause, resume};
+pub(crate) use call::page as call;
 pub(crate) use log::{Narrow, log, row as log_row};
 pub(crate) use rows::{failure, question};
 pub(crate) use story::{Names, row as story_row, story};
@@ -98,7 +101,7 @@ fn live_path(visit: &Visit, run: &Value, tab: Tab) -> Option<String> {
     let tab = if is_end { tab } else { Tab::State };
     let path = format!("/console/runs/{}/live", segment(text(run, "/runId")));
     let after = whole(run, "/lastSequence").map(|last| last.to_string()).unwrap_or_default();
-    let path = crate::api::with_query(
+    let path = with_query(
         &path,
         [
             ("tab", tab.name()),
@@ -120,9 +123,17 @@ pub(crate) async fn definition(visit: &Visit, run: &Value) -> Result<Option<Valu
     visit.find_with("manifest:read", &path).await
 }
 
+/// What the head tells beside the run itself: where it came from, and why it waits.
 async fn origin(visit: &Visit, run_id: &str) -> Result<Value, Trouble> {
     let path = format!("{}/runs/{}/ancestry", crate::EXTENSION, segment(run_id));
-    Ok(visit.find(&path).await?.unwrap_or_default())
+    let mut origin = visit.find(&path).await?.unwrap_or_else(|| json!({}));
+    let line = with_query(&format!("{}/runs", crate::EXTENSION), [("runId", run_id)]);
+    let line = visit.find(&line).await?.unwrap_or_default();
+    if let Some(line) = items(&line, "/runs").first() {
+        origin["wait"] = line["wait"].clone();
+    }
+    origin["runId"] = json!(run_id);
+    Ok(origin)
 }
 
 /// Events from `from` on, and no more than asked for.
@@ -168,7 +179,7 @@ pub(crate) fn head(visit: &Visit, run: &Value, origin: &Value, names: &Names) ->
             }
             p.ids { (id(run_id)) (lineage(run, origin)) @for tag in items(run, "/tags") { " " a.tag href={ "/console/runs?tag=" (segment(tag.as_str().unwrap_or_default())) } { (tag.as_str().unwrap_or_default()) } } }
             @if run["error"].is_object() { (failure(&run["error"])) }
-            (waits(run, names))
+            (wait::sentence(origin, now, |node| names.name(node)))
             dl.figures { (figures(run, origin, now)) }
         }
     }
@@ -205,20 +216,6 @@ fn lineage(run: &Value, origin: &Value) -> Markup {
             " · " a href={ "/console/compare?a=" (segment(source)) "&b=" (segment(text(run, "/runId"))) } { "compare" }
         } @else if !parent.is_empty() {
             " · started by " a href={ "/console/runs/" (segment(parent)) } { (short(parent)) }
-        }
-    }
-}
-
-/// What a waiting run waits for, with the way there.
-fn waits(run: &Value, names: &Names) -> Markup {
-    let (state, node) = (text(run, "/status"), text(run, "/currentNodeId"));
-    html! {
-        @if state.starts_with("waiting-") && !node.is_empty() {
-            p.waits {
-                (names.name(node)) " waits for "
-                @match state { "waiting-external" => { "something from outside" } _ => { "an answer" } }
-                ". " a href={ "/console/inbox/" (segment(text(run, "/runId"))) "/" (segment(node)) } { "Look at the question" }
-            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The list of runs. The filter is the address, so that it can be kept and sent.
 
+mod export;
+
 use axum::response::{IntoResponse, Redirect, Response};
 use callboard_protocol::Timestamp;
 use maud::{Markup, html};
@@ -10,7 +12,10 @@ use crate::layout::{Page, Screen, act, heading, nothing};
 use crate::trouble::Trouble;
 use crate::value::{items, number, text, time, whole};
 use crate::visit::{Act, Visit};
+use crate::wait;
 use crate::words::{count, duration, money, short, status, when};
+
+pub(crate) use export::export;
 
 /// Rows of a page.
 const PAGE: &str = "50";
@@ -38,6 +43,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
     let live = with_query("/console/runs/live", filters(&visit));
     let body = html! {
         (heading("Runs", html! {
+            a.button href=(with_query("/console/runs/export", filters(&visit).into_iter().filter(|(name, _)| *name != "cursor"))) download="runs.ndjson" { "Export NDJSON" }
             @if visit.may("runs:create") { a.button href="/console/workflows" { "Start a run" } }
         }))
         (filter_form(&visit))
@@ -103,7 +109,7 @@ pub(crate) fn table(runs: &[Value], now: Timestamp, with_boxes: bool) -> Markup 
         div.scroll { table.runs data-keys="" {
             thead { tr {
                 @if with_boxes { th { span.hidden { "Tick" } } }
-                th { "State" } th { "Workflow" } th { "Run" } th.wide { "Fired by" } th.num.wide { "Tokens" } th.num.wide { "Cost" } th.num.wide { "Took" } th.num { "Created" }
+                th { "State" } th { "Workflow" } th { "Run" } th.wide { "Waits for" } th.wide { "Fired by" } th.num.wide { "Tokens" } th.num.wide { "Cost" } th.num.wide { "Took" } th.num { "Created" }
             } }
             tbody { @for run in runs { (row(run, now, with_boxes)) } }
         } }
@@ -126,6 +132,7 @@ fn row(run: &Value, now: Timestamp, with_boxes: bool) -> Markup {
             td { (status(text(run, "/status"))) }
             td { (text(run, "/workflowId")) @for tag in items(run, "/tags").iter().take(3) { " " span.tag { (tag.as_str().unwrap_or_default()) } } }
             td.run { a href={ "/console/runs/" (segment(run_id)) } { (short(run_id)) } }
+            td.wide { (wait::briefly(run, now)) }
             td.wide { (text(run, "/triggerSource")) }
             td.num.wide { (tokens.map(count).unwrap_or_default()) }
             td.num.wide { (number(cost, "/usd").map(money).unwrap_or_default()) }

@@ -1,5 +1,8 @@
 //! Keys, secrets, webhooks, what clients see of this host, and who is signed in.
 
+mod letters;
+mod outside;
+
 use axum::extract::Path;
 use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -9,9 +12,12 @@ use serde_json::{Value, json};
 use crate::api::{Call, segment};
 use crate::layout::{Page, Screen, act, heading, tabs};
 use crate::trouble::Trouble;
-use crate::value::{flag, folded, items, json as json_view, text, time};
+use crate::value::{flag, items, json as json_view, text, time};
 use crate::visit::{Act, Visit};
 use crate::words::{id, status, when};
+
+pub(crate) use letters::{change as change_letters, page as webhook_letters};
+pub(crate) use outside::probe;
 
 const SCOPES: [&str; 22] = [
     "manifest:read",
@@ -50,6 +56,7 @@ fn tab_links(visit: &Visit, here: &str) -> Markup {
         ("secrets", "Secrets", "admin"),
         ("webhooks", "Webhooks", "webhooks:manage"),
         ("host", "Host", "manifest:read"),
+        ("providers", "Providers", "manifest:read"),
         ("tools", "Tools", "manifest:read"),
     ];
     let links: Vec<(String, &str, bool)> = all
@@ -68,11 +75,18 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
         "secrets" => (secrets(&visit).await?, host("secrets")),
         "webhooks" => (webhooks(&visit).await?, host("webhooks")),
         "host" => (about(&visit).await?, host("capabilities")),
-        "tools" => (tools(&visit).await?, "/v1/tools".to_owned()),
+        "tools" => (outside::tools(&visit).await?, "/v1/tools".to_owned()),
+        "providers" => (outside::providers(&visit).await?, host("hosts")),
         _ => (you(&visit), host("whoami")),
     };
     let body = html! { (heading("Settings", html! {})) (tab_links(&visit, &tab)) (content) };
-    Page::new(Screen::Settings, "Settings", body).from(from).show(&visit).await
+    let command = match tab.as_str() {
+        "keys" => "callboard keys list",
+        "secrets" => "callboard secrets list",
+        "providers" => "callboard hosts",
+        _ => "callboard doctor",
+    };
+    Page::new(Screen::Settings, "Settings", body).from(from).command(command).show(&visit).await
 }
 
 fn you(visit: &Visit) -> Markup {
@@ -216,7 +230,7 @@ async fn webhooks(visit: &Visit) -> Result<Markup, Trouble> {
                 td { @for event in items(webhook, "/events") { code { (event.as_str().unwrap_or_default()) } " " } @if flag(webhook, "/durable") { span.tag { "durable" } } }
                 td { (status(text(webhook, "/state"))) } td.wide { code { (text(webhook, "/secretFingerprint")) } } td { (when(visit.now(), time(webhook, "/createdAt"))) }
                 td { div.inline {
-                    @if flag(webhook, "/durable") { a href={ "/console/settings/webhooks/" (segment(text(webhook, "/webhookId"))) } { "Dead letters" } }
+                    @if flag(webhook, "/durable") { a href={ "/console/settings/webhooks/" (segment(text(webhook, "/webhookId"))) } { "Deliveries" } }
                     (act(visit, "/console/settings/webhooks", html! { input type="hidden" name="id" value=(text(webhook, "/webhookId")); button.danger type="submit" name="act" value="remove" data-sure="Tell this address nothing more?" { "Remove" } }))
                 } }
             } } }
@@ -254,30 +268,6 @@ pub(crate) async fn change_webhook(Act { visit, form }: Act) -> Result<Response,
     .await
 }
 
-/// `GET /console/settings/webhooks/{webhookId}`
-pub(crate) async fn webhook_letters(
-    visit: Visit,
-    Path(webhook): Path<String>,
-) -> Result<Response, Trouble> {
-    let path = format!("{}/{}/dead-letters", host("webhooks"), segment(&webhook));
-    let answer = visit.get(&path).await?;
-    let all = items(&answer, "/deadLetters");
-    let body = html! {
-        (heading("Dead letters", html! {}))
-        p.ids { (id(&webhook)) }
-        @if all.is_empty() { p.muted { "None: everything was delivered." } }
-        @else { div.scroll { table {
-            thead { tr { th { "Given up" } th { "Event" } th { "Run" } th.num { "Attempts" } th { "Reason" } } }
-            tbody { @for letter in all { tr {
-                td { (when(visit.now(), time(letter, "/deadLetteredAt"))) } td { code { (text(letter, "/eventType")) } }
-                td { a href={ "/console/runs/" (segment(text(letter, "/runId"))) } { (crate::words::short(text(letter, "/runId"))) } }
-                td.num { (crate::value::whole(letter, "/attempts").unwrap_or(0)) } td { (text(letter, "/reason")) }
-            } } }
-        } } }
-    };
-    Page::new(Screen::Settings, "Dead letters", body).from(path).show(&visit).await
-}
-
 async fn about(visit: &Visit) -> Result<Markup, Trouble> {
     let seen = visit.get(&host("capabilities")).await?;
     Ok(html! {
@@ -288,19 +278,5 @@ async fn about(visit: &Visit) -> Result<Markup, Trouble> {
         }
         h2 { "What clients see of this host" }
         (json_view(&seen))
-    })
-}
-
-async fn tools(visit: &Visit) -> Result<Markup, Trouble> {
-    let all = visit.get("/v1/tools").await?;
-    Ok(html! {
-        div.scroll { table {
-            thead { tr { th { "Tool" } th { "Source" } th { "Reaches out" } th { "Asks first" } th { "Takes" } } }
-            tbody { @for tool in items(&all, "") { tr {
-                td { code { (text(tool, "/toolId")) } br; small { (text(tool, "/description")) } }
-                td { (text(tool, "/source")) } td { (text(tool, "/egress")) } td { (text(tool, "/approval")) }
-                td { (folded("Schema", &tool["inputSchema"])) }
-            } } }
-        } }
     })
 }

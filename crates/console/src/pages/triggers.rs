@@ -1,5 +1,7 @@
 //! What starts workflows from outside, and what could not become a run.
 
+mod deliveries;
+
 use axum::extract::Path;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -12,6 +14,8 @@ use crate::trouble::Trouble;
 use crate::value::{flag, folded, items, text, time, whole};
 use crate::visit::{Act, Fields, Visit};
 use crate::words::{id, short, status, when};
+
+pub(crate) use deliveries::letter;
 
 fn base() -> String {
     format!("{}/trigger-subscriptions", crate::EXTENSION)
@@ -142,6 +146,8 @@ pub(crate) async fn one(visit: Visit, Path(trigger): Path<String>) -> Result<Res
         [("limit", "50"), ("cursor", visit.query.get("cursor"))],
     );
     let dead = visit.find(&letters).await?.unwrap_or_default();
+    let came = format!("{path}/deliveries?limit=25");
+    let came = visit.find_with("webhooks:manage", &came).await?.unwrap_or_default();
     let body = html! {
         (heading(&format!("{} trigger", text(&subscription, "/source")), acts(&visit, &subscription)))
         p.ids { (id(&trigger)) " " (status(text(&subscription, "/state"))) }
@@ -157,12 +163,13 @@ pub(crate) async fn one(visit: Visit, Path(trigger): Path<String>) -> Result<Res
         }
         (folded("Input mapping", &subscription["inputMapping"]))
         (test_form(&visit, &subscription))
-        h2 { "Dead letters" }
-        (dead_letters(&visit, &trigger, &dead))
+        (deliveries::dead_letters(&visit, &trigger, &dead))
+        (deliveries::deliveries(&visit, &came))
     };
     Page::new(Screen::Triggers, "Trigger", body)
         .from(path)
         .from(letters)
+        .from(format!("{}/{}/deliveries", base(), segment(&trigger)))
         .command(format!("callboard triggers dead-letters {trigger}"))
         .show(&visit)
         .await
@@ -178,28 +185,6 @@ fn test_form(visit: &Visit, subscription: &Value) -> Markup {
                 button type="submit" name="act" value="deliver" { "Deliver" }
             } }))
         }
-    }
-}
-
-fn dead_letters(visit: &Visit, trigger: &str, dead: &Value) -> Markup {
-    let all = items(dead, "/deliveries");
-    let next = text(dead, "/nextCursor");
-    html! {
-        @if all.is_empty() { p.muted { "None: everything that came in became a run." } }
-        @else { div.scroll { table {
-            thead { tr { th { "Given up" } th { "Reason" } th { "Delivery" } th { "Kept until" } th {} } }
-            tbody { @for letter in all {
-                @let delivery = text(letter, "/attemptEventId");
-                tr {
-                    td { (when(visit.now(), time(letter, "/deadLetteredAt"))) } td { (text(letter, "/reason")) (folded("What is known", letter)) }
-                    td { (id(delivery)) } td { (when(visit.now(), time(letter, "/expiresAt"))) }
-                    td { @if visit.may("triggers:write") && text(letter, "/reason") != "verification_failed" {
-                        (act(visit, &page_of(trigger), html! { input type="hidden" name="delivery" value=(delivery); button type="submit" name="act" value="replay" { "Replay" } }))
-                    } }
-                }
-            } }
-        } } }
-        @if !next.is_empty() { nav.pages { a rel="next" href=(with_query(&page_of(trigger), [("cursor", next)])) { "older ›" } } }
     }
 }
 
@@ -225,6 +210,14 @@ pub(crate) async fn change(
         "replay" => {
             let path = format!("{path}/dead-letters/{}/replay", segment(form.get("delivery")));
             return Ok(to_run(&visit.call(Call::bare(Method::POST, path)).await?));
+        }
+        "replay-all" => {
+            let path = format!("{path}/dead-letters/replay");
+            visit.call(Call::bare(Method::POST, path)).await?
+        }
+        "drop" => {
+            let path = format!("{path}/dead-letters/{}", segment(form.get("delivery")));
+            visit.call(Call::bare(Method::DELETE, path)).await?
         }
         "deliver" => {
             let payload = serde_json::from_str::<Value>(form.get("payload"))

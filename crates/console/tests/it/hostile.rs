@@ -207,6 +207,36 @@ fn host() -> MadeUp {
         &ext("webhooks/w/dead-letters"),
         json!({ "deadLetters": [{ "eventType": "e", "runId": "r", "reason": "r" }] }),
     );
+    say(
+        &ext("webhooks/w/deliveries"),
+        json!({ "deliveries": [{ "eventType": "e", "runId": "r", "attempts": 1 }] }),
+    );
+    say(
+        &ext("trigger-subscriptions/t/deliveries"),
+        json!({ "deliveries": [{ "deliveryId": "d", "state": "s", "runId": "r", "reason": "r" }] }),
+    );
+    say(
+        &ext("trigger-subscriptions/t/dead-letters/d"),
+        json!({ "delivery": { "deliveryId": "d", "reason": "r" }, "event": { "a": "b" } }),
+    );
+    let used = json!({ "calls": 1, "inputTokens": 2, "outputTokens": 1, "costUsd": 1 });
+    let named = json!([{ "name": "n", "used": used }]);
+    say(
+        &ext("spend"),
+        json!({ "total": used, "days": [{ "day": "d", "used": used }], "byAgent": named, "byMember": named, "byModel": named,
+            "byWorkflow": named, "dearestRuns": [run], "today": { "limits": { "maxCostUsd": 2 }, "spent": { "costUsd": 1 } } }),
+    );
+    say(
+        &ext("hosts"),
+        json!({ "hosts": [{ "hostId": "h", "version": "v", "claims": { "runs": 1 } }], "database": {}, "providers": [{ "name": "n" }] }),
+    );
+    say(
+        &ext("runs/run_1/calls/1"),
+        json!({ "call": { "provider": "p", "model": "m", "nodeId": "n" }, "isWhole": false,
+            "request": { "system": "s", "messages": [{ "role": "r", "text": "t" }, { "role": "r", "calls": [{ "name": "n", "arguments": { "a": "b" } }] },
+                { "role": "r", "result": { "name": "n", "content": "c" } }], "tools": [{ "name": "n", "description": "d", "parameters": { "a": "b" } }] },
+            "answer": { "text": "t", "thinking": "t", "stop": "s", "toolCalls": [{ "name": "n", "arguments": { "a": "b" } }] } }),
+    );
     say(&ext("capabilities"), json!({ "implementation": { "name": "n" }, "limits": { "l": 1 } }));
     say(
         "/v1/tools",
@@ -229,6 +259,7 @@ async fn hostile_text_stays_text_on_every_page() {
         "/console/runs/run_1?tab=log&from=0",
         "/console/runs/run_1?tab=state",
         "/console/runs/run_1?fork=1",
+        "/console/runs/run_1/calls/1",
         "/console/runs/run_1/report",
         "/console/compare?a=run_1&b=run_1",
         "/console/inbox",
@@ -243,6 +274,7 @@ async fn hostile_text_stays_text_on_every_page() {
         "/console/schedules/s",
         "/console/triggers",
         "/console/triggers/t",
+        "/console/triggers/t/letters/d",
         "/console/memory?text=%3Cscript%3E",
         "/console/memory/m",
         "/console/files",
@@ -254,6 +286,7 @@ async fn hostile_text_stays_text_on_every_page() {
         "/console/settings?tab=webhooks",
         "/console/settings?tab=host",
         "/console/settings?tab=tools",
+        "/console/settings?tab=providers",
         "/console/settings/webhooks/w",
         "/console/find?q=%3Cscript%3E",
         "/console/login?next=%22%3E%3Cscript%3E",

@@ -3,6 +3,7 @@
 #![recursion_limit = "512"]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on ends")]
 
+mod acts;
 mod host;
 mod hostile;
 mod sign_in;

@@ -345,6 +345,10 @@ fn of_model(event: &Value, kind: &str, node: &str) -> Option<Row> {
                         (count(input.unwrap_or(0))) " tokens in, " (count(output.unwrap_or(0))) " out"
                         @if let Some(cost) = number(payload, "/costEstimateUsd") { ", " (money(cost)) }
                         " · " (text(payload, "/provider")) "/" (text(payload, "/model"))
+                        @let run = text(event, "/runId");
+                        @if let Some(call) = whole(event, "/sequence").filter(|_| !run.is_empty()) {
+                            " · " a href={ "/console/runs/" (crate::segment(run)) "/calls/" (call) } { "what it was sent" }
+                        }
                     }
                 },
             )

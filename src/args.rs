@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::client::Client;
 use crate::commands::{
     agents, chat, completions, confine, console, demo, doctor, heartbeats, hosts, inbox, keys,
-    memory, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend, triggers,
+    memory, nodes, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend, triggers,
     workflows,
 };
 use crate::exit::{CommandError, Exit};
@@ -94,6 +94,8 @@ pub(crate) enum Command {
     Inbox(inbox::InboxArgs),
     /// Workflow definitions: list, show, apply, remove, validate
     Workflows(workflows::WorkflowsArgs),
+    /// List the node types that a workflow can use
+    Nodes(nodes::NodesArgs),
     /// Schedules of workflows: list, add, next, pause and more
     Schedules(schedules::SchedulesArgs),
     /// Triggers, by which other systems start workflows: list, add, deliver, dead-letters and more

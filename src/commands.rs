@@ -12,6 +12,7 @@ pub(crate) mod hosts;
 pub(crate) mod inbox;
 pub(crate) mod keys;
 pub(crate) mod memory;
+pub(crate) mod nodes;
 pub(crate) mod org_chart;
 pub(crate) mod packs;
 pub(crate) mod roster;

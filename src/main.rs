@@ -24,7 +24,7 @@ use tokio::runtime::{Builder, Runtime};
 use args::{Cli, Command, Read};
 use commands::{
     agents, chat, completions, confine, console, demo, doctor, heartbeats, hosts, inbox, keys,
-    memory, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend, triggers,
+    memory, nodes, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend, triggers,
     workflows,
 };
 use exit::{CommandError, Exit};
@@ -74,6 +74,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Runs(args) => Box::pin(runs::run(args, &connection)).await,
         Command::Inbox(args) => Box::pin(inbox::run(args, &connection)).await,
         Command::Workflows(args) => Box::pin(workflows::run(args, &connection)).await,
+        Command::Nodes(args) => nodes::run(&args),
         Command::Schedules(args) => Box::pin(schedules::run(args, &connection)).await,
         Command::Triggers(args) => Box::pin(triggers::run(args, &connection)).await,
         Command::Heartbeats(args) => Box::pin(heartbeats::run(args, &connection)).await,

@@ -2,6 +2,8 @@
 
 #[path = "support/anthropic.rs"]
 mod anthropic;
+#[path = "cli/authoring.rs"]
+mod authoring;
 #[path = "cli/demo.rs"]
 mod demo;
 #[path = "cli/deployments.rs"]
@@ -79,6 +81,13 @@ const COMMANDS: &[&str] = &[
     "workflows apply",
     "workflows remove",
     "workflows validate",
+    "workflows new",
+    "workflows test",
+    "workflows graph",
+    "workflows schema",
+    "nodes",
+    "nodes list",
+    "nodes show",
     "keys",
     "keys create",
     "keys list",

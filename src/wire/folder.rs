@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use callboard_authoring::{Format, Source};
 use callboard_engine::Catalog;
+use callboard_protocol::WorkflowDefinition;
 
 use crate::exit::CommandError;
 
@@ -15,7 +17,7 @@ pub(super) struct Candidate {
     source: Result<String, String>,
 }
 
-/// Reads `*.json` of each folder itself, in the order of their names. A folder that is not there is a mistake.
+/// Reads `*.json`, `*.yaml` and `*.yml` of each folder itself, in the order of their names. A folder that is not there is a mistake.
 pub(super) fn read(folders: &[PathBuf]) -> Result<Vec<Candidate>, CommandError> {
     let mut candidates = Vec::new();
     for folder in folders {
@@ -31,8 +33,9 @@ pub(super) fn read(folders: &[PathBuf]) -> Result<Vec<Candidate>, CommandError> 
 pub(super) fn load(candidates: Vec<Candidate>, catalog: &mut Catalog) {
     let mut known = BTreeSet::new();
     for Candidate { file, source } in candidates {
-        let loaded =
-            source.and_then(|source| catalog.load(&source).map_err(|error| error.to_string()));
+        let loaded = source
+            .and_then(|source| canonical(&file, &source))
+            .and_then(|source| catalog.load(&source).map_err(|error| error.to_string()));
         match loaded {
             Ok(id) if known.contains(&id) => {
                 tracing::warn!(file = %file.display(), workflow = %id, "workflow definition replaces an earlier one");
@@ -50,6 +53,19 @@ pub(super) fn load(candidates: Vec<Candidate>, catalog: &mut Catalog) {
     }
 }
 
+/// What a file says as the protocol has it. A type that this host does not run keeps no definition from being read.
+fn canonical(file: &Path, source: &str) -> Result<String, String> {
+    let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let format = Format::of_file(&name).unwrap_or(Format::Json);
+    if format == Format::Json && WorkflowDefinition::parse(source.as_bytes()).is_ok() {
+        return Ok(source.to_owned());
+    }
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy());
+    let reading = callboard_authoring::expand(Source { text: source, format, id: stem.as_deref() });
+    let problems: Vec<String> = reading.problems.iter().map(ToString::to_string).collect();
+    reading.canonical.ok_or_else(|| problems.join("; "))
+}
+
 fn list(folder: &Path) -> Result<Vec<PathBuf>, CommandError> {
     let unreadable = |error| {
         CommandError::usage(format!(
@@ -61,7 +77,8 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>, CommandError> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        if path.extension().is_some_and(|extension| extension == "json") && path.is_file() {
+        let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        if Format::of_file(&name).is_some() && path.is_file() {
             files.push(path);
         }
     }

@@ -110,3 +110,26 @@ fn something_comes_in_over_a_queue_and_over_a_signed_post() -> Result<()> {
     ensure!(shown.contains(r#"{"outcome":"delivered","runId":"#), "{shown}");
     Ok(())
 }
+
+#[test]
+fn a_first_workflow_is_written_drawn_applied_run_and_scheduled() -> Result<()> {
+    let shown = follow("start/first-workflow.md")?;
+    for line in ["Hello, Ada!", "letters created", "core.approvalGate"] {
+        ensure!(shown.contains(line), "{line}: {shown}");
+    }
+    Ok(())
+}
+
+#[test]
+fn all_that_the_guide_to_workflows_shows_can_be_done() -> Result<()> {
+    let shown = follow("guides/workflows.md")?;
+    ensure!(shown.contains("orders replaced") && shown.contains("flowchart TD"), "{shown}");
+    Ok(())
+}
+
+#[test]
+fn the_cases_of_the_examples_pass() -> Result<()> {
+    let shown = follow("guides/testing.md")?;
+    ensure!(shown.contains("3 passed, 0 failed"), "{shown}");
+    Ok(())
+}

@@ -28,6 +28,8 @@ enum Task {
     Tidy,
     /// Write docs/reference/errors.md from the server's table of error codes
     Errors,
+    /// Write docs/reference/nodes.md from the table of node types
+    Nodes,
     /// Run the protocol's fixtures and schemas against the built binary
     Interop(interop::Options),
     /// Make the pictures of the console that the documentation shows; needs chromium and chromium-driver
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
         Task::Tidy => tidy::run(),
         Task::Errors => tidy::write_error_page(),
+        Task::Nodes => tidy::write_node_page(),
         Task::Interop(options) => interop::run(&options),
         Task::Screenshots(options) => screenshots::run(&options),
         Task::Bench(options) => bench::run(&options),

@@ -2,6 +2,7 @@
 
 mod errors;
 mod names;
+mod nodes;
 mod pages;
 mod proofs;
 mod rules;
@@ -72,6 +73,13 @@ pub(crate) fn write_error_page() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// `cargo xtask nodes`.
+pub(crate) fn write_node_page() -> Result<ExitCode> {
+    std::fs::write(workspace::root()?.join(nodes::PAGE), nodes::page())?;
+    say::line(format_args!("{} written", nodes::PAGE));
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Everything that is wrong with the workspace.
 fn check(root: &Path) -> Result<Vec<Finding>> {
     let files = workspace::files(root)?;
@@ -82,6 +90,7 @@ fn check(root: &Path) -> Result<Vec<Finding>> {
     findings.extend(proofs::check(&files));
     findings.extend(errors::check(&files));
     findings.extend(words::check(&files));
+    findings.extend(nodes::check(&files));
     Ok(findings)
 }
 

@@ -1,11 +1,15 @@
 //! A workflow as a picture in text: for Mermaid, and for a terminal.
 
+mod svg;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use callboard_protocol::{
     ConditionType, EdgeCondition, TriggerRule, WorkflowDefinition, WorkflowEdge,
 };
+
+pub use svg::svg;
 
 /// A flowchart that Mermaid draws.
 pub fn mermaid(definition: &WorkflowDefinition) -> String {

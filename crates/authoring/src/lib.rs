@@ -15,17 +15,19 @@ mod schema;
 mod shape;
 mod starter;
 mod template;
+mod testing;
 mod tree;
 mod write;
 mod yaml;
 
-pub use draw::{mermaid, terminal};
+pub use draw::{mermaid, svg, terminal};
 pub use known::{nearest, unknown_name};
 pub use nodes::{Field, NodeType, Outputs, node_type, node_types};
 pub use problem::{Problem, ProblemKind, Problems};
 pub use read::{Format, MOST_BYTES, Reading, Source, expand, read};
 pub use schema::editor_schema;
 pub use starter::{Starter, starter, starters};
+pub use testing::{Cases, Verdict};
 pub use tree::{Data, Spot, Tree};
 pub use write::pretty;
 

@@ -6,6 +6,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};
 use callboard_agents::PackError;
+use callboard_authoring::Format;
 use callboard_core::DEEPEST;
 use http_body_util::BodyExt;
 use tokio::time::Instant;
@@ -99,7 +100,7 @@ fn too_late() -> Problem {
 
 fn too_large(media: Media, limit: usize) -> Problem {
     match media {
-        Media::Json => {
+        Media::Json | Media::Definition => {
             Problem::new(Code::PayloadTooLarge, format!("the body is larger than {limit} bytes"))
                 .with("maxRequestBodyBytes", limit)
         }
@@ -110,11 +111,18 @@ fn too_large(media: Media, limit: usize) -> Problem {
 /// What is kept of a body is put into other documents, which must be readable still.
 fn check_depth(bytes: &[u8], media: Media) -> Result<(), Problem> {
     match media {
-        Media::Json if depth(bytes) > DEEPEST_BODY => {
+        Media::Json | Media::Definition
+            if looks_like_json(bytes, media) && depth(bytes) > DEEPEST_BODY =>
+        {
             Err(Problem::invalid(format!("the body is nested deeper than {DEEPEST_BODY} levels")))
         }
-        Media::Json | Media::Archive => Ok(()),
+        // What is YAML is bounded where it is read.
+        Media::Json | Media::Archive | Media::Definition => Ok(()),
     }
+}
+
+fn looks_like_json(bytes: &[u8], media: Media) -> bool {
+    media == Media::Json || bytes.trim_ascii_start().starts_with(b"{")
 }
 
 /// How deep a text is nested that may be JSON.
@@ -160,11 +168,13 @@ fn check_type(headers: &HeaderMap, bytes: &Bytes, media: Media) -> Result<(), Pr
         .unwrap_or_default()
         .trim()
         .to_ascii_lowercase();
+    let is_json = essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"));
     let (fits, wanted) = match media {
-        Media::Json => (
-            essence == "application/json"
-                || (essence.starts_with("application/") && essence.ends_with("+json")),
-            "application/json",
+        Media::Json => (is_json, "application/json"),
+        Media::Definition => (
+            is_json || Format::of_media_type(Some(&essence)) == Format::Yaml,
+            "application/json or application/yaml",
         ),
         Media::Archive => (
             ["application/gzip", "application/x-gzip", "application/octet-stream"]

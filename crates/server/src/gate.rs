@@ -86,7 +86,7 @@ impl Gate {
     fn most_bytes(&self) -> usize {
         let app = &self.host.app;
         match self.operation.media {
-            Media::Json => app.config.max_body_bytes,
+            Media::Json | Media::Definition => app.config.max_body_bytes,
             Media::Archive => app.agents.policy().limits.archive,
         }
     }

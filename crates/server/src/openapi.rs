@@ -69,6 +69,13 @@ fn describe(operation: &Operation) -> Value {
     if let Some(schema) = operation.takes {
         let content = match operation.media {
             Media::Json => json_content(schema),
+            Media::Definition => {
+                let mut content = json_content(schema);
+                let words = "The same, as people write it: with defaults and short forms.";
+                content["application/yaml"] =
+                    json!({ "schema": { "type": "string", "description": words } });
+                content
+            }
             Media::Archive => json!({ "application/gzip": { "schema": reference(schema) } }),
         };
         let required = operation.body == BodyNeed::Required;

@@ -80,6 +80,8 @@ pub(crate) enum Media {
     Json,
     /// A gzipped archive, as it is.
     Archive,
+    /// A workflow as people write it: JSON or YAML.
+    Definition,
 }
 
 /// What an idempotency key makes of the same request twice.
@@ -212,6 +214,11 @@ impl Operation {
     pub fn takes(mut self, schema: &'static str) -> Self {
         self.takes = Some(schema);
         self
+    }
+
+    pub(crate) fn takes_definition(mut self) -> Self {
+        self.media = Media::Definition;
+        self.takes("WorkflowDefinition")
     }
 
     pub(crate) fn takes_archive(mut self) -> Self {

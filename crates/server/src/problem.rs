@@ -100,7 +100,7 @@ codes! {
     UnknownChildWorkflow = "unknown_child_workflow", UNPROCESSABLE_ENTITY, "A node starts a workflow that does not exist.";
     CorrelationMismatch = "correlation_mismatch", UNPROCESSABLE_ENTITY, "The run waits for another event.";
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is larger than limits.maxRequestBodyBytes.";
-    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not application/json, or it is compressed.";
+    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not of the media type that the operation takes (mostly application/json), or it is compressed.";
     CapabilityRequired = "capability_required", UNPROCESSABLE_ENTITY, "The request needs a capability that this host does not have.";
     InvalidPackScope = "invalid_pack_scope", BAD_REQUEST, "A pack's name must begin with core, vendor, community or private.";
     InvalidPackName = "invalid_pack_name", BAD_REQUEST, "The name is not a valid pack name.";
@@ -200,6 +200,11 @@ impl Problem {
         let problem = Self::new(Code::InternalError, "internal error; see the host's log");
         tracing::error!(error = cause, correlation_id = problem.correlation_id(), "request failed");
         problem
+    }
+
+    /// A detail that is a text.
+    pub(crate) fn detail(&self, key: &str) -> Option<&str> {
+        self.details.get(key).and_then(Value::as_str)
     }
 
     #[must_use]

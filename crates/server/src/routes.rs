@@ -25,6 +25,7 @@ mod keys;
 mod list;
 mod made;
 mod memory;
+mod nodes;
 mod org_chart;
 mod packs;
 mod pause;

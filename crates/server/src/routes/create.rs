@@ -10,6 +10,7 @@ use callboard_engine::{DeliverError, EngineError, KeyMode, Order, StoreError, Ta
 use callboard_protocol::{CreateRun, CreatedRun, Object};
 use serde_json::Value;
 
+use super::strict;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::discovery::FORCED_VERSIONS;
@@ -35,6 +36,7 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     // Large, and handed on several times: only its address is.
     let order = Box::new(order(&caller, &headers, body)?);
+    strict::order(&host, &caller, &order.target, &order.inputs, &order.configurable).await?;
     if let Some(url) = &order.callback_url {
         // What is posted there answers the question that it tells of.
         if !caller.may(RESPOND) {

@@ -16,6 +16,7 @@ use callboard_protocol::{Object, RosterId, RunId, ScheduleId, Timestamp, Workflo
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::strict;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{MaybeKeyed, Named, Shaped};
@@ -114,6 +115,8 @@ pub(super) async fn create(
     Parameters::closed(&uri, &[])?;
     let timing = timing(body.cron, body.timezone, body.at)?
         .ok_or_else(|| Problem::invalid_at("cron", "is required, or at for a single run"))?;
+    let inputs = body.inputs.unwrap_or_default();
+    strict::inputs(&host, &caller, &body.workflow_id, &inputs, "inputs").await?;
     let new = NewSchedule {
         id: fresh_id(),
         owner: caller.owner(),
@@ -121,7 +124,7 @@ pub(super) async fn create(
         workflow: body.workflow_id,
         roster_id: body.roster_id,
         timing,
-        inputs: body.inputs.unwrap_or_default(),
+        inputs,
         overlap: body.overlap.unwrap_or_default(),
         missed: body.missed_fire_policy.unwrap_or_default(),
         enabled: body.enabled.unwrap_or(true),

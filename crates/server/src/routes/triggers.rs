@@ -18,6 +18,7 @@ use callboard_protocol::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::strict;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{Named, Shaped};
@@ -112,6 +113,9 @@ async fn make(host: &Host, caller: &Caller, body: Create) -> Result<Response, Pr
     ) {
         let message = "must be webhook, queue, email or form; schedules have their own path";
         return Err(Problem::invalid_at("source", message));
+    }
+    if let Some(mapping) = &body.input_mapping {
+        strict::mapping(host, caller, &body.workflow_id, body.source, mapping).await?;
     }
     let (subscription, secret) = subscribe(host, caller, body).await?;
     caller.audit(&subscription.id, "trigger subscription made");

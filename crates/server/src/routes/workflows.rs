@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use callboard_authoring::{Format, Problem as Mistake, Reading, Source};
 use callboard_engine::{CatalogEntry, DeclaredError, Origin, Put, RegisterError, Undecided};
-use callboard_protocol::WorkflowId;
+use callboard_protocol::{WorkflowDefinition, WorkflowId};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::schedules::unfit;
 use crate::answer::Answer;
@@ -73,26 +76,88 @@ pub(super) async fn register(
     State(host): State<Arc<Host>>,
     caller: Caller,
     uri: Uri,
+    headers: HeaderMap,
     Sent(source): Sent,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    store(&host, &caller, &source).await
+    let canonical = canonical(&headers, source, None).await?;
+    keep(&host, &caller, &canonical).await
 }
 
-/// The path and the definition must name the same workflow.
+/// The path and the definition must name the same workflow; one without an id gets the one in the path.
 pub(super) async fn replace(
     State(host): State<Arc<Host>>,
     caller: Caller,
     Named(id): Named<WorkflowId>,
     uri: Uri,
+    headers: HeaderMap,
     Sent(source): Sent,
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
-    let own = serde_json::from_slice::<Value>(&source).unwrap_or_default();
+    let canonical = canonical(&headers, source, Some(id.clone())).await?;
+    let own = serde_json::from_str::<Value>(&canonical.text).unwrap_or_default();
     if own.get("id").and_then(|own| own.as_str()).is_some_and(|own| own != id.as_str()) {
         return Err(Problem::invalid_at("id", "is not the id in the path"));
     }
-    store(&host, &caller, &source).await
+    keep(&host, &caller, &canonical).await
+}
+
+/// What was sent, as the protocol has it.
+struct Canonical {
+    text: String,
+    /// Where its parts were written, if it was expanded.
+    reading: Option<Reading>,
+}
+
+/// A definition that is canonical already stays as it is, to the letter.
+async fn canonical(
+    headers: &HeaderMap,
+    source: Bytes,
+    id: Option<WorkflowId>,
+) -> Result<Canonical, Problem> {
+    let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let format = Format::of_media_type(media_type);
+    let text = String::from_utf8(source.into())
+        .map_err(|error| Problem::invalid(format!("definition: {error}")))?;
+    if format == Format::Json && WorkflowDefinition::parse(text.as_bytes()).is_ok() {
+        return Ok(Canonical { text, reading: None });
+    }
+    // A large one takes a while; others are answered meanwhile.
+    let read = tokio::task::spawn_blocking(move || {
+        let id = id.as_ref().map(WorkflowId::as_str);
+        callboard_authoring::expand(Source { text: &text, format, id })
+    });
+    let mut reading = read.await.map_err(|error| Problem::internal(&error))?;
+    match reading.canonical.take() {
+        Some(text) => Ok(Canonical { text, reading: Some(reading) }),
+        None => {
+            Err(mistakes(&reading.problems.iter().collect::<Vec<_>>(), reading.problems.more()))
+        }
+    }
+}
+
+/// All that is wrong, as far as the list goes.
+fn mistakes(found: &[&Mistake], more: usize) -> Problem {
+    let mut lines: Vec<String> = found.iter().map(ToString::to_string).collect();
+    if more > 0 {
+        lines.push(format!("and {more} more"));
+    }
+    let problem = Problem::invalid(lines.join("\n")).with("problems", json!(found));
+    match found.iter().map(|mistake| mistake.path.as_str()).find(|path| !path.is_empty()) {
+        Some(path) => problem.with("path", path),
+        None => problem,
+    }
+}
+
+async fn keep(host: &Host, caller: &Caller, canonical: &Canonical) -> Result<Answer, Problem> {
+    let kept = store(host, caller, canonical.text.as_bytes()).await;
+    let (Err(problem), Some(reading)) = (&kept, &canonical.reading) else { return kept };
+    // It was judged in another form than it was written in.
+    let Some(path) = problem.detail("path") else { return kept };
+    let message = &problem.message;
+    let message = message.strip_prefix(&format!("{path}: ")).unwrap_or(message);
+    let located = reading.located(path, message);
+    Err(mistakes(&[&located], 0))
 }
 
 pub async fn store(host: &Host, caller: &Caller, source: &[u8]) -> Result<Answer, Problem> {
@@ -138,7 +203,7 @@ fn problem(error: RegisterError) -> Problem {
             let problem = Problem::invalid(error.to_string());
             if error.path.is_empty() { problem } else { problem.with("path", error.path) }
         }
-        RegisterError::Inadmissible(error) => error.into(),
+        RegisterError::Inadmissible(error) => with_nearest(error.into()),
         RegisterError::Declared(DeclaredError { path, why }) => unfit(&why, &path, &path),
         RegisterError::Reserved(_) => reserved(),
         RegisterError::Undecided(why @ Undecided::NoThreads) => why.into(),
@@ -146,6 +211,17 @@ fn problem(error: RegisterError) -> Problem {
             "definition: checking it takes too long; make its schemas and expressions simpler",
         ),
         RegisterError::Store(error) => error.into(),
+    }
+}
+
+/// A type that nobody runs here is often one that is spelt wrong.
+fn with_nearest(problem: Problem) -> Problem {
+    let known = callboard_authoring::node_types().iter().map(|known| known.type_id);
+    let near =
+        problem.detail("offendingTypeId").and_then(|it| callboard_authoring::nearest(it, known));
+    match near {
+        Some(near) => problem.with("didYouMean", near),
+        None => problem,
     }
 }
 

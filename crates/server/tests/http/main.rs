@@ -63,6 +63,7 @@ mod secrets;
 mod serve;
 mod snapshots;
 mod stream;
+mod strict;
 mod table;
 mod talks;
 mod tools;

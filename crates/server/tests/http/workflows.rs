@@ -103,3 +103,81 @@ async fn what_the_host_loaded_stays() {
     assert_eq!(host.post(WORKFLOWS, &noop).key(READER).send().await.status, 403);
     assert_eq!(host.get(&format!("{WORKFLOWS}?page=2")).send().await.status, 400);
 }
+
+/// A workflow as people write it.
+const WRITTEN: &str = "\
+id: letters
+variables: { name: string }
+nodes:
+  greet:
+    type: core.identity
+    inputs: { greeting: \"Hello, ${vars.name}!\" }
+  close: { type: core.noop, after: greet }
+";
+
+#[tokio::test(start_paused = true)]
+async fn yaml_is_registered_expanded_and_runs() {
+    let host = TestHost::start().await;
+    let yaml = |method: Method, path: &str, text: &str| {
+        let call = host.call(method, path).header("content-type", "application/yaml");
+        call.bytes(text.to_owned()).send()
+    };
+    let made = yaml(Method::POST, WORKFLOWS, WRITTEN).await;
+    assert_eq!(made.status, 201, "{}", made.json);
+    let read = host.get("/v1/workflows/letters").send().await;
+    assert_eq!(read.json["nodes"][0]["position"], json!({ "x": 0, "y": 0 }));
+    assert_eq!(read.json, made.json);
+    let run = host.run("letters", json!({ "name": "Ada" })).await;
+    host.end_of(&run).await;
+    let ended = host.get(&format!("/v1/runs/{run}")).send().await;
+    assert_eq!(ended.json["variables"]["greeting"], "Hello, Ada!");
+    // One without an id gets the one of its address.
+    let nameless = WRITTEN.replace("id: letters\n", "");
+    let path = format!("{WORKFLOWS}/by-path");
+    assert_eq!(yaml(Method::PUT, &path, &nameless).await.json["id"], "by-path");
+    assert_eq!(yaml(Method::PUT, &path, WRITTEN).await.refusal(), (400, "validation_error"));
+    let short = json!({ "id": "short", "nodes": { "a": { "type": "core.noop" } } });
+    assert_eq!(host.post(WORKFLOWS, &short).send().await.status, 201);
+}
+
+#[tokio::test]
+async fn all_that_is_wrong_is_told_in_one_answer() {
+    let host = TestHost::start().await;
+    let text = WRITTEN.replace("vars.name", "vars.nam").replace("after: greet", "after: great");
+    let call = host.call(Method::POST, WORKFLOWS).header("content-type", "text/yaml");
+    let refused = call.bytes(text).send().await;
+    assert_eq!(refused.refusal(), (400, "validation_error"));
+    let problems = &refused.json["details"]["problems"];
+    assert_eq!(problems.as_array().map(Vec::len), Some(2), "{problems}");
+    assert_eq!(problems[0]["line"], 6);
+    assert_eq!(problems[0]["path"], "nodes.greet.inputs.greeting");
+    assert_eq!(problems[0]["didYouMean"], "vars.name");
+    assert_eq!(problems[1]["didYouMean"], "greet");
+    // What only compiling shows is told where it was written, too.
+    let cycle = "id: c\nnodes:\n  a: { type: core.noop, next: [x, y] }\n  x: { type: core.noop, after: y }\n  y: { type: core.noop, after: x }\n";
+    let call = host.call(Method::POST, WORKFLOWS).header("content-type", "application/yaml");
+    let refused = call.bytes(cycle.to_owned()).send().await;
+    assert_eq!(refused.json["details"]["problems"][0]["line"], 4, "{}", refused.json);
+}
+
+#[tokio::test]
+async fn an_unknown_type_is_answered_with_the_nearest() {
+    let host = TestHost::start().await;
+    let refused = host.post(WORKFLOWS, &workflow("mine", &[("a", "core.nop")])).send().await;
+    assert_eq!(refused.refusal(), (422, "capability_required"));
+    assert_eq!(refused.json["details"]["didYouMean"], "core.noop");
+}
+
+#[tokio::test]
+async fn every_listed_node_type_can_be_registered() {
+    let host = TestHost::start().await;
+    let listed = host.get("/v1/host/callboard/nodes").send().await;
+    assert_eq!(listed.status, 200);
+    let nodes = listed.json["nodes"].as_array().cloned().unwrap_or_default();
+    assert!(nodes.len() > 20, "{}", nodes.len());
+    for node in nodes {
+        let type_id = node["typeId"].as_str().unwrap_or_default();
+        let answer = host.post(WORKFLOWS, &workflow("mine", &[("a", type_id)])).send().await;
+        assert_ne!(answer.status, 422, "{type_id}: {}", answer.json);
+    }
+}

@@ -2,10 +2,18 @@
 
 use super::{CREATED, NO_CONTENT, OK};
 use crate::operations::{Family, Gives, delete, get, post, put};
-use crate::routes::workflows;
+use crate::routes::{nodes, workflows};
 
 pub(super) static WORKFLOWS: Family = Family::new(|| {
     vec![
+        get(
+            "listNodeTypes",
+            nodes::list,
+            "GET /v1/host/callboard/nodes",
+            "List the node types that this host runs",
+        )
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("NodeTypeList")),
         get(
             "readWorkflow",
             workflows::read,
@@ -29,7 +37,7 @@ pub(super) static WORKFLOWS: Family = Family::new(|| {
             "Register a workflow, or replace it (200)",
         )
         .needs("workflows:write")
-        .takes("WorkflowDefinition")
+        .takes_definition()
         .gives(CREATED, Gives::Json("WorkflowDefinition")),
         put(
             "replaceWorkflow",
@@ -38,7 +46,7 @@ pub(super) static WORKFLOWS: Family = Family::new(|| {
             "Register a workflow under its id, or replace it (200)",
         )
         .needs("workflows:write")
-        .takes("WorkflowDefinition")
+        .takes_definition()
         .gives(CREATED, Gives::Json("WorkflowDefinition")),
         delete(
             "removeWorkflow",

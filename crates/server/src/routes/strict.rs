@@ -1,0 +1,195 @@
+//! Names that nobody knows are refused when they are sent, with the nearest that somebody does: a misspelt input would
+//! be ignored by every run, and found by nobody.
+
+use callboard_authoring::{nearest, unknown_name};
+use callboard_engine::Target;
+use callboard_protocol::{Object, TriggerSource, WorkflowId};
+
+use crate::app::Host;
+use crate::keys::Caller;
+use crate::problem::Problem;
+
+/// The protocol's keys of `configurable`. Keys of others have a prefix of their own.
+const OPTIONS: [&str; 13] = [
+    "recursionLimit",
+    "runTimeoutMs",
+    "maxLoopIterations",
+    "budget",
+    "model",
+    "temperature",
+    "maxTokens",
+    "ai",
+    "promptOverrides",
+    "reasoningVerbosity",
+    "escalationThreshold",
+    "mockProvider",
+    "distillation",
+];
+/// What `ai` says about calls of a model.
+const AI: [&str; 3] = ["provider", "model", "credentialRef"];
+
+/// Refuses inputs that a workflow with declared variables does not declare. One that declares none takes what it is
+/// given, as the protocol's clients rely on; one that is not there is refused by name elsewhere.
+pub(super) async fn inputs(
+    host: &Host,
+    caller: &Caller,
+    workflow: &WorkflowId,
+    given: &Object,
+    path: &str,
+) -> Result<(), Problem> {
+    if given.is_empty() {
+        return Ok(());
+    }
+    let entry = host.app.engine.catalog().find(&caller.scope, workflow).await?;
+    let Some(entry) = entry else { return Ok(()) };
+    let definition = entry.plan.definition();
+    let known: Vec<&str> = definition.variables.iter().map(|it| it.name.as_str()).collect();
+    let is_channel = |name: &str| {
+        definition.channels.iter().flatten().any(|(channel, _)| channel.as_str() == name)
+    };
+    // A channel is refused in words of its own.
+    let is_known = |name: &&String| known.contains(&name.as_str()) || is_channel(name);
+    match given.keys().find(|name| !is_known(name)) {
+        Some(name) if !known.is_empty() => Err(unknown(path, "input", name, &known)),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Refuses what a run is ordered with and nobody would read.
+pub(super) async fn order(
+    host: &Host,
+    caller: &Caller,
+    target: &Target,
+    given: &Object,
+    configurable: &Object,
+) -> Result<(), Problem> {
+    let Target::Workflow(workflow) = target else { return options(configurable) };
+    inputs(host, caller, workflow, given, "inputs").await?;
+    let Err(refused) = options(configurable) else { return Ok(()) };
+    // A workflow with a schema of its own says what it takes.
+    let entry = host.app.engine.catalog().find(&caller.scope, workflow).await?;
+    match entry {
+        Some(entry) if entry.plan.definition().configurable_schema.is_some() => Ok(()),
+        Some(_) | None => Err(refused),
+    }
+}
+
+fn options(configurable: &Object) -> Result<(), Problem> {
+    for (name, value) in configurable {
+        match name.split_once('.') {
+            Some(("ai", key)) if !AI.contains(&key) => {
+                return Err(unknown("configurable.ai", "key", key, &AI));
+            }
+            // What has a prefix is somebody's own.
+            Some(_) => {}
+            None if !OPTIONS.contains(&name.as_str()) => {
+                return Err(unknown("configurable", "key", name, &OPTIONS));
+            }
+            None => {}
+        }
+        let inside = value.as_object().filter(|_| name == "ai");
+        if let Some(key) =
+            inside.into_iter().flat_map(Object::keys).find(|key| !AI.contains(&key.as_str()))
+        {
+            return Err(unknown("configurable.ai", "key", key, &AI));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a mapping to an input that the workflow does not know, or from a place that no delivery of the source has.
+pub(super) async fn mapping(
+    host: &Host,
+    caller: &Caller,
+    workflow: &WorkflowId,
+    source: TriggerSource,
+    mapping: &Object,
+) -> Result<(), Problem> {
+    inputs(host, caller, workflow, mapping, "inputMapping").await?;
+    for (name, from) in mapping {
+        let Some(path) = from.as_str() else { continue };
+        if !begins_well(path, source) {
+            let expected = beginnings(source).join(", ");
+            let message = format!("{path:?} leads nowhere; a path begins with {expected}");
+            let problem = Problem::invalid_at(&format!("inputMapping.{name}"), &message);
+            let near = nearest(path, beginnings(source).iter().copied());
+            return Err(match near {
+                Some(near) => problem.with("didYouMean", near),
+                None => problem,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Where what came in is found, by its source. What is said of every delivery is there, too.
+fn beginnings(source: TriggerSource) -> &'static [&'static str] {
+    match source {
+        TriggerSource::Webhook => &["webhook.body", "webhook.headers", "webhook.method"],
+        TriggerSource::Form => &["form.fields"],
+        TriggerSource::Email => &["email"],
+        TriggerSource::Queue => &["queue"],
+        TriggerSource::Schedule | TriggerSource::Heartbeat | TriggerSource::Manual => &[],
+    }
+}
+
+/// What a delivery has whatever its source.
+const OF_EVERY_DELIVERY: [&str; 7] = [
+    "source",
+    "subscriptionId",
+    "deliveryId",
+    "dedupKey",
+    "contentTrust",
+    "verified",
+    "receivedAt",
+];
+
+fn begins_well(path: &str, source: TriggerSource) -> bool {
+    let follows = |beginning: &&str| {
+        let rest = path.strip_prefix(*beginning);
+        // The whole of it may be meant, as in `webhook` alone.
+        let is_above = beginning.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+        is_above || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    beginnings(source).iter().any(|it| follows(&it))
+        || OF_EVERY_DELIVERY.iter().any(|it| follows(&it))
+}
+
+fn unknown(path: &str, what: &str, name: &str, known: &[&str]) -> Problem {
+    let problem = Problem::invalid_at(&format!("{path}.{name}"), &unknown_name(what, name, known));
+    match nearest(name, known.iter().copied()) {
+        Some(near) => problem.with("didYouMean", near),
+        None => problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::options;
+
+    fn refusal(configurable: Value) -> Option<String> {
+        let configurable = configurable.as_object().cloned().unwrap_or_default();
+        options(&configurable).err().map(|problem| problem.message)
+    }
+
+    #[test]
+    fn a_key_that_nobody_reads_is_refused() {
+        assert_eq!(
+            refusal(json!({ "recursionLimit": 5, "ai": { "model": "m" }, "ai.model": "m" })),
+            None
+        );
+        assert_eq!(refusal(json!({ "acme.colour": "blue" })), None);
+        assert_eq!(
+            refusal(json!({ "recursionlimit": 5 })).as_deref(),
+            Some(
+                "configurable.recursionlimit: unknown key \"recursionlimit\"; did you mean \"recursionLimit\"?"
+            )
+        );
+        assert_eq!(
+            refusal(json!({ "ai": { "modle": "m" } })).as_deref(),
+            Some("configurable.ai.modle: unknown key \"modle\"; did you mean \"model\"?")
+        );
+    }
+}

@@ -92,9 +92,9 @@ pub(crate) enum Command {
     Runs(runs::RunsArgs),
     /// Open questions of runs: list, answer
     Inbox(inbox::InboxArgs),
-    /// Workflow definitions: list, show, apply, remove, validate
+    /// Workflow definitions: new, validate, test, apply, list, show and more
     Workflows(workflows::WorkflowsArgs),
-    /// List the node types that a workflow can use
+    /// Node types that workflows can use: list, show
     Nodes(nodes::NodesArgs),
     /// Schedules of workflows: list, add, next, pause and more
     Schedules(schedules::SchedulesArgs),

@@ -141,6 +141,11 @@ impl Host {
         let coders = cli::open(&settings.config, &places, &store)?;
         let dispatch =
             agents::dispatch(&settings, agents.clone(), &tools.served, &keys, &models, &coders);
+        if !dispatch.is_live {
+            tracing::warn!(
+                "no model is configured: agents are answered by the scripted stand-in, which is no model at all; set CALLBOARD_MODEL or [models]"
+            );
+        }
         let server = if dispatch.is_live { server.live() } else { server };
         let engine =
             engine::build(&settings, definitions, store.clone(), agents.clone(), dispatch, &models);

@@ -37,6 +37,7 @@ pub(crate) mod schedules;
 mod secrets;
 mod spend;
 mod status;
+mod strict;
 mod table;
 mod tools;
 pub(crate) mod triggers;

@@ -95,6 +95,6 @@ impl Mistakes {
 
     pub(super) fn into_error(self, file: &Path) -> CommandError {
         let lines = self.lines(file).join("\n");
-        CommandError::failed(lines).hint("nothing was registered; mend the file and try again")
+        CommandError::failed(lines).hint("nothing was registered; fix the file and try again")
     }
 }

@@ -16,8 +16,8 @@ use crate::memory::{CrowdedMemory, MemoryQuery, MemoryRecord};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
 use crate::roster::Spent;
 use crate::store::{
-    Batch, Claim, ClaimRequest, Claimed, Digest, Filter, Found, InboxFilter, InboxItem, Listed,
-    Opened, Outcome, Page, Scope, Standing, Store, StoreError,
+    Batch, Claim, ClaimRequest, Claimed, CounterQuery, Digest, Filter, Found, InboxFilter,
+    InboxItem, Listed, Opened, Outcome, Page, Scope, Standing, Store, StoreError,
 };
 
 /// Who is asked around every call of an [`InterceptedStore`]. One that never returns is a process that died there.
@@ -169,16 +169,8 @@ impl<H: Intercept> Store for InterceptedStore<H> {
         self.around(StoreCall::read("statuses"), || self.store.statuses(runs)).await
     }
 
-    async fn counters(&self, key: &Key) -> Result<Vec<(String, f64)>, StoreError> {
-        self.around(StoreCall::read("counters"), || self.store.counters(key)).await
-    }
-
-    async fn counters_below(
-        &self,
-        below: &Key,
-        most: usize,
-    ) -> Result<Vec<(Key, String, f64)>, StoreError> {
-        self.around(StoreCall::read("counters_below"), self.store.counters_below(below, most)).await
+    async fn counters(&self, of: &CounterQuery) -> Result<Vec<(Key, String, f64)>, StoreError> {
+        self.around(StoreCall::read("counters"), || self.store.counters(of)).await
     }
 
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {

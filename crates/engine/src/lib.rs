@@ -127,9 +127,10 @@ pub use schedules::{
 pub use secrets::{HeldSecret, SecretError, Secrets, StoredSecret};
 pub use spend::{MOST_NAMES, SpendBy, Spending, Usage};
 pub use store::{
-    Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, CounterChange, Digest, Fence, Filter,
-    Found, InboxFilter, InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun, Opened, Outcome,
-    Page, Realm, Recorded, Row, Scope, Standing, Store, StoreError, Tenure, Then, Turns,
+    Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, CounterChange, CounterQuery, Digest,
+    Fence, Filter, Found, InboxFilter, InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun,
+    Opened, Outcome, Page, Realm, Recorded, Row, Scope, Standing, Store, StoreError, Tenure, Then,
+    Turns,
 };
 pub use strikes::Strikes;
 pub use sub_runs::{SubRun, SubRunError, SubRunResult, WeakEngine};

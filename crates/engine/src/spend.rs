@@ -13,7 +13,7 @@ use callboard_protocol::ProviderUsage;
 
 use crate::records::Key;
 use crate::roster::USAGE;
-use crate::store::{CounterChange, Realm, Row, Scope, Store, StoreError};
+use crate::store::{CounterChange, CounterQuery, Realm, Row, Scope, Store, StoreError};
 
 /// Names that are read of one day and kind; a page shows a dozen.
 pub const MOST_NAMES: usize = 200;
@@ -188,7 +188,8 @@ impl Spending {
         let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
         let below = below(&scope.realm(), workspace, by, day);
         let mut sums: BTreeMap<String, Usage> = BTreeMap::new();
-        for (key, name, value) in self.store.counters_below(&below, MOST_NAMES * COUNTERS).await? {
+        let query = CounterQuery::Below { key: below, most: MOST_NAMES * COUNTERS };
+        for (key, name, value) in self.store.counters(&query).await? {
             if let Some(of) = key.last_part() {
                 sums.entry(of).or_default().set(&name, value);
             }

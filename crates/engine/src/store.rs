@@ -6,7 +6,7 @@ mod scope;
 mod tenure;
 mod turns;
 
-pub use batch::{Batch, CounterChange};
+pub use batch::{Batch, CounterChange, CounterQuery};
 pub use inbox::{InboxFilter, InboxItem, InboxPlace};
 pub use scope::{KeyMode, Realm, Scope};
 pub use tenure::Tenure;
@@ -47,15 +47,8 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Reads up to `most` records of a kind that somebody should look at by now, the longest due first.
     async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError>;
 
-    /// The counters of one key, by name.
-    async fn counters(&self, key: &Key) -> Result<Vec<(String, f64)>, StoreError>;
-
-    /// The first `most` counters of the keys below one, in the order of keys and names.
-    async fn counters_below(
-        &self,
-        below: &Key,
-        most: usize,
-    ) -> Result<Vec<(Key, String, f64)>, StoreError>;
+    /// Counters with their keys and names, in the order of both.
+    async fn counters(&self, of: &CounterQuery) -> Result<Vec<(Key, String, f64)>, StoreError>;
 
     /// Reads a run for folding, with sealed values opened. Only the engine may see what this returns.
     async fn open(&self, run: &RunId) -> Result<Option<Opened>, StoreError>;

@@ -42,10 +42,10 @@ use rusqlite::Connection;
 
 use callboard_core::Entry;
 use callboard_engine::{
-    Batch, Begun, Changes, Claim, ClaimRequest, Claimed, CrowdedMemory, Digest, DueRecords,
-    EffectClaim, EffectKey, Filter, Found, InboxFilter, InboxItem, Key, Kind, Listed, LogPosition,
-    MemoryQuery, MemoryRecord, Opened, Outcome, Page, Record, RecordQuery, Scope, SettledEffect,
-    Spent, Standing, Store, StoreError, Window, Within,
+    Batch, Begun, Changes, Claim, ClaimRequest, Claimed, CounterQuery, CrowdedMemory, Digest,
+    DueRecords, EffectClaim, EffectKey, Filter, Found, InboxFilter, InboxItem, Key, Kind, Listed,
+    LogPosition, MemoryQuery, MemoryRecord, Opened, Outcome, Page, Record, RecordQuery, Scope,
+    SettledEffect, Spent, Standing, Store, StoreError, Window, Within,
 };
 use callboard_protocol::{MemoryId, RosterId, RunId, Timestamp, hex};
 
@@ -206,18 +206,9 @@ impl Store for SqliteStore {
         self.readers.read(move |db| read::statuses(db, &runs)).await
     }
 
-    async fn counters(&self, key: &Key) -> Result<Vec<(String, f64)>, StoreError> {
-        let key = key.clone();
-        self.readers.read(move |db| counters::read(db, &key)).await
-    }
-
-    async fn counters_below(
-        &self,
-        below: &Key,
-        most: usize,
-    ) -> Result<Vec<(Key, String, f64)>, StoreError> {
-        let below = below.clone();
-        self.readers.read(move |db| counters::read_below(db, &below, most)).await
+    async fn counters(&self, of: &CounterQuery) -> Result<Vec<(Key, String, f64)>, StoreError> {
+        let of = of.clone();
+        self.readers.read(move |db| counters::read(db, &of)).await
     }
 
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {

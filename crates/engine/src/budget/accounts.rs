@@ -14,7 +14,8 @@ use crate::records::{Expected, Key, Kind, Record, RecordChange, RecordQuery, Tri
 use crate::roster::{Spent, USAGE, member_key, member_stands};
 use crate::spend;
 use crate::store::{
-    Append, Batch, Claim, CounterChange, KeyMode, Realm, Row, Scope, Standing, Store, StoreError,
+    Append, Batch, Claim, CounterChange, CounterQuery, KeyMode, Realm, Row, Scope, Standing, Store,
+    StoreError,
 };
 
 /// Who pays: a member of a tenant, or the tenant with all that it has. Test keys and live keys pay apart.
@@ -139,7 +140,7 @@ impl Budgets {
     /// What was used on a day. A tenant's account counts every run, a member's those that are charged to it.
     pub async fn spent_on(&self, account: &BudgetAccount, day: i64) -> Result<Spent, StoreError> {
         let mut spent = Spent::default();
-        for (name, value) in self.store.counters(&account.key(day)).await? {
+        for (_, name, value) in self.store.counters(&CounterQuery::Of(account.key(day))).await? {
             match name.as_str() {
                 INPUT_TOKENS => spent.input_tokens = whole(value),
                 OUTPUT_TOKENS => spent.output_tokens = whole(value),

@@ -17,9 +17,9 @@ use crate::memory::{CrowdedMemory, MemoryQuery, MemoryRecord};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
 use crate::roster::{Spent, USAGE};
 use crate::store::{
-    Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, CounterChange, Digest, Filter, Found,
-    InboxFilter, InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Row, Scope, Standing,
-    Store, StoreError, Turns,
+    Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, CounterChange, CounterQuery, Digest,
+    Filter, Found, InboxFilter, InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Row,
+    Scope, Standing, Store, StoreError, Turns,
 };
 
 #[async_trait]
@@ -64,20 +64,15 @@ impl Store for InMemoryStore {
         Ok(runs.iter().map(|run| tables.runs.get(run).map(standing)).collect())
     }
 
-    async fn counters(&self, key: &Key) -> Result<Vec<(String, f64)>, StoreError> {
+    async fn counters(&self, of: &CounterQuery) -> Result<Vec<(Key, String, f64)>, StoreError> {
         let tables = self.tables();
-        let named = tables.counters.get(key).into_iter().flatten();
-        Ok(named.map(|(name, value)| ((*name).to_owned(), *value)).collect())
-    }
-
-    async fn counters_below(
-        &self,
-        below: &Key,
-        most: usize,
-    ) -> Result<Vec<(Key, String, f64)>, StoreError> {
-        let (first, last) = below.bounds_below();
-        let tables = self.tables();
-        let found = tables.counters.range(Key::stored(first)..Key::stored(last));
+        let (found, most) = match of {
+            CounterQuery::Of(key) => (tables.counters.range(key.clone()..=key.clone()), usize::MAX),
+            CounterQuery::Below { key, most } => {
+                let (first, last) = key.bounds_below();
+                (tables.counters.range(Key::stored(first)..Key::stored(last)), *most)
+            }
+        };
         let named = found.flat_map(|(key, named)| {
             named.iter().map(|(name, value)| (key.clone(), (*name).to_owned(), *value))
         });

@@ -56,3 +56,12 @@ pub struct CounterChange {
     pub name: &'static str,
     pub add: f64,
 }
+
+/// Which counters are read.
+#[derive(Debug, Clone)]
+pub enum CounterQuery {
+    /// Those of one key.
+    Of(Key),
+    /// The first `most` of the keys below one.
+    Below { key: Key, most: usize },
+}

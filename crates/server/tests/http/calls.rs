@@ -1,9 +1,9 @@
 //! What models were sent and what they were paid, and why runs wait, as lists tell it.
 
-use callboard_server::{TestKeys, TestSeams};
+use callboard_server::TestKeys;
 use serde_json::{Value, json};
 
-use crate::given::{LIVE, READER, RIVAL, Setup, TestHost, workflow};
+use crate::given::{LIVE, READER, RIVAL, Setup, TestHost, TestSeams, workflow};
 use crate::interrupts::asked;
 
 /// One structured call of a model that needs two turns of ten tokens, a secret-looking text among what it is told.

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use callboard_engine::{CounterChange, Key};
+use callboard_engine::{CounterChange, CounterQuery, Key};
 
 use super::fault::Fault;
 use super::rows::{execute, signed};
@@ -16,24 +16,16 @@ pub(super) fn add(db: &Connection, changes: &[CounterChange]) -> Result<(), Faul
     Ok(())
 }
 
-pub(super) fn read(db: &Connection, key: &Key) -> Result<Vec<(String, f64)>, Fault> {
-    let mut select =
-        db.prepare_cached("SELECT name, value FROM counters WHERE key = ?1 ORDER BY name")?;
-    let named = select.query_map([key.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(named.collect::<Result<_, _>>()?)
-}
-
-/// A range of the primary key, cut at `most`.
-pub(super) fn read_below(
-    db: &Connection,
-    below: &Key,
-    most: usize,
-) -> Result<Vec<(Key, String, f64)>, Fault> {
-    let (first, last) = below.bounds_below();
-    let mut select = db.prepare_cached(
-        "SELECT key, name, value FROM counters WHERE key >= ?1 AND key < ?2 ORDER BY key, name LIMIT ?3",
-    )?;
-    let named = select.query_map(params![first, last, signed(most as u64)], |row| {
+/// One key, or a range of the primary key.
+pub(super) fn read(db: &Connection, of: &CounterQuery) -> Result<Vec<(Key, String, f64)>, Fault> {
+    let ((first, last), most, end) = match of {
+        CounterQuery::Of(key) => ((key.to_string(), key.to_string()), -1, "<="),
+        CounterQuery::Below { key, most } => (key.bounds_below(), signed(*most as u64), "<"),
+    };
+    let mut select = db.prepare_cached(&format!(
+        "SELECT key, name, value FROM counters WHERE key >= ?1 AND key {end} ?2 ORDER BY key, name LIMIT ?3",
+    ))?;
+    let named = select.query_map(params![first, last, most], |row| {
         Ok((Key::stored(row.get(0)?), row.get(1)?, row.get(2)?))
     })?;
     Ok(named.collect::<Result<_, _>>()?)

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use callboard_engine::{
-    Batch, Claim, ClaimRequest, CounterChange, Expected, Key, Kind, Record, RecordChange,
-    RecordQuery, Scope, StoreError, Within,
+    Batch, Claim, ClaimRequest, CounterChange, CounterQuery, Expected, Key, Kind, Record,
+    RecordChange, RecordQuery, Scope, StoreError, Within,
 };
 use serde_json::json;
 
@@ -163,9 +163,9 @@ pub(crate) async fn a_batch_is_written_whole_or_not_at_all(subject: Subject) -> 
     assert!(matches!(refused, Err(StoreError::Conflict { .. })), "{refused:?}");
     assert!(store.find(&acme(), &"r2".into()).await?.is_none());
     assert_eq!(store.get(KIND, &key("a")).await?, None);
-    assert!(store.counters(&key("c")).await?.is_empty());
+    assert!(store.counters(&of("c")).await?.is_empty());
     store.commit(batch(0)?).await?;
-    assert_eq!(store.counters(&key("c")).await?, [("n".to_owned(), 1.5)]);
+    assert_eq!(store.counters(&of("c")).await?, [(key("c"), "n".to_owned(), 1.5)]);
     assert!(store.find(&acme(), &"r2".into()).await?.is_some());
     assert_eq!(store.find(&acme(), &"r1".into()).await?.map(|found| found.head.version), Some(1));
     assert!(store.get(KIND, &key("a")).await?.is_some());
@@ -230,6 +230,11 @@ pub(crate) async fn a_batch_of_a_past_holder_writes_nothing(
     Ok(())
 }
 
+/// The counters of one key.
+fn of(name: &str) -> CounterQuery {
+    CounterQuery::Of(key(name))
+}
+
 pub(crate) async fn counters_add_up_by_key_and_name(mut subject: Subject) -> anyhow::Result<()> {
     let store = subject.store()?;
     let add = |of: &str, name, add| CounterChange { key: key(of), name, add };
@@ -239,8 +244,8 @@ pub(crate) async fn counters_add_up_by_key_and_name(mut subject: Subject) -> any
     drop(store);
     subject.restart()?;
     let store = subject.store()?;
-    let of_a = [("x".to_owned(), 2.25), ("y".to_owned(), 1.0)];
-    assert_eq!(store.counters(&key("a")).await?, of_a);
-    assert!(store.counters(&key("nobody")).await?.is_empty());
+    let of_a = [(key("a"), "x".to_owned(), 2.25), (key("a"), "y".to_owned(), 1.0)];
+    assert_eq!(store.counters(&of("a")).await?, of_a);
+    assert!(store.counters(&of("nobody")).await?.is_empty());
     Ok(())
 }

@@ -64,7 +64,7 @@ impl Scenario for BudgetDays {
         vec![workflow("holds", &[node("a", "test.holder", json!({}))]).to_string()]
     }
 
-    fn activities(&self) -> Activities {
+    fn activities(&self, _: &Arc<dyn Store>) -> Activities {
         Activities::default().with("test.holder", Arc::new(Holder(self.held.clone())))
     }
 

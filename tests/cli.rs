@@ -66,6 +66,7 @@ const COMMANDS: &[&str] = &[
     "runs diff",
     "runs bundle",
     "runs report",
+    "runs request",
     "runs cancel",
     "runs pause",
     "runs resume",
@@ -142,6 +143,8 @@ const COMMANDS: &[&str] = &[
     "packs remove",
     "console",
     "doctor",
+    "spend",
+    "hosts",
     "demo",
     "completions",
     "schedules",
@@ -170,6 +173,8 @@ const COMMANDS: &[&str] = &[
     "triggers resume",
     "triggers deliver",
     "triggers dead-letters",
+    "triggers deliveries",
+    "triggers drop",
     "triggers replay",
 ];
 

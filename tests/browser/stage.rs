@@ -15,7 +15,7 @@ use crate::support::host::{Host, KEY};
 pub(crate) const TRIAGER: &str = "community.callboard.starter.triager";
 
 /// Every screen that is a link on every page.
-pub(crate) const SCREENS: [&str; 18] = [
+pub(crate) const SCREENS: [&str; 19] = [
     "/",
     "/console/runs",
     "/console/inbox",
@@ -34,6 +34,7 @@ pub(crate) const SCREENS: [&str; 18] = [
     "/console/settings?tab=webhooks",
     "/console/settings?tab=host",
     "/console/settings?tab=tools",
+    "/console/settings?tab=providers",
 ];
 
 #[derive(Debug)]

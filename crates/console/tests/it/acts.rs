@@ -9,6 +9,7 @@ use crate::host::{Browser, MadeUp};
 const OURS: &str = "/v1/host/callboard";
 
 /// A host with one of everything.
+#[expect(clippy::too_many_lines, reason = "one answer for each path")]
 fn stocked() -> MadeUp {
     let host = MadeUp::default();
     let at = "2026-01-31T06:00:00Z";
@@ -87,6 +88,7 @@ fn stocked() -> MadeUp {
 }
 
 /// K-10
+#[expect(clippy::too_many_lines, reason = "what to find on each screen")]
 #[tokio::test]
 async fn every_screen_shows_and_does_what_it_should() {
     let mut browser = Browser::signed_in(stocked()).await;
@@ -291,4 +293,29 @@ fn assets_need_no_node_and_no_network() {
         assert!(!text.contains("http:") && !text.contains("https:"), "{}", path.display());
         assert!(!text.contains("@import") && !text.contains("import "), "{}", path.display());
     }
+}
+
+/// K-16, as far as it can be weighed: a run of 200 events, and what every page loads once.
+#[tokio::test]
+async fn pages_and_assets_are_light() {
+    let host = stocked();
+    let event = |sequence: u64| {
+        json!({ "eventId": format!("run_1:{sequence}"), "runId": "run_1", "sequence": sequence, "type": "node.completed", "nodeId": "ask",
+            "timestamp": "2026-01-31T06:00:00Z", "payload": { "durationMs": 12, "outputs": { "text": "The lift has stopped on the third floor." } } })
+    };
+    let events: Vec<Value> = (0..200).map(event).collect();
+    host.say("/v1/runs/run_1/events/poll", json!({ "events": events }));
+    let run = json!({ "runId": "run_1", "workflowId": "desk", "status": "completed", "lastSequence": 199 });
+    host.say("/v1/runs/run_1", run);
+    let mut browser = Browser::signed_in(host).await;
+    let story = browser.get("/console/runs/run_1").await;
+    assert_eq!(story.text.matches("class=\"row ").count(), 200);
+    assert!(story.text.len() < 120_000, "{} bytes", story.text.len());
+    let paths = story.text.split('"').filter(|part| part.starts_with("/console/assets/"));
+    let paths: std::collections::BTreeSet<String> = paths.map(str::to_owned).collect();
+    let mut sum = 0;
+    for path in &paths {
+        sum += browser.get(path).await.text.len();
+    }
+    assert!(sum > 10_000 && sum < 40_000, "{sum} bytes before they are compressed");
 }

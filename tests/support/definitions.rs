@@ -17,6 +17,19 @@ pub(crate) fn write(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// What runs are given that do nothing with it.
+fn with_inputs(mut definition: Value) -> Value {
+    if let Some(variables) = definition["variables"].as_array_mut() {
+        variables.extend([
+            json!({ "name": "day", "type": "string" }),
+            json!({ "name": "same", "type": "number" }),
+            json!({ "name": "late", "type": "boolean" }),
+            json!({ "name": "text", "type": "string" }),
+        ]);
+    }
+    definition
+}
+
 fn all() -> Vec<Value> {
     let chain: Vec<Value> =
         (0..10).map(|step| node(&format!("n{step}"), "core.noop", json!({}))).collect();
@@ -24,7 +37,7 @@ fn all() -> Vec<Value> {
         (0..9).map(|step| (format!("n{step}"), format!("n{}", step + 1))).collect();
     let chain_edges: Vec<Value> = links.iter().map(|(from, to)| edge(from, to)).collect();
     vec![
-        workflow("noop", vec![node("only", "core.noop", json!({}))], vec![]),
+        with_inputs(workflow("noop", vec![node("only", "core.noop", json!({}))], vec![])),
         workflow("chain", chain, chain_edges),
         workflow("delay", vec![delay("wait")], vec![]),
         workflow(

@@ -11,8 +11,8 @@ use crate::tree::{Data, Spot, Tree};
 use crate::write::pretty;
 use crate::{json, yaml};
 
-/// Bytes of a written definition: what a host takes as a body.
-pub const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// Bytes of a written definition. A host takes less as a body, and says so itself.
+pub const MOST_BYTES: usize = 32 * 1024 * 1024;
 
 /// How a definition is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -151,8 +151,7 @@ fn begins_well(path: &str, source: TriggerSource) -> bool {
         let is_above = beginning.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
         is_above || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
-    beginnings(source).iter().any(|it| follows(it))
-        || OF_EVERY_DELIVERY.iter().any(|it| follows(it))
+    beginnings(source).iter().any(&follows) || OF_EVERY_DELIVERY.iter().any(&follows)
 }
 
 fn unknown(path: &str, what: &str, name: &str, known: &[&str]) -> Problem {

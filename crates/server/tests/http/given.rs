@@ -139,18 +139,17 @@ impl TestHost {
         let mock = (setup.seams == TestSeams::On).then(MockAi::default);
         let prompt_resolver = prompt_resolver(&memory, &agents, setup.seams);
         let live = setup.is_live.then_some(&setup.tools);
-        let (performers, mock_ai) = (performers(&agents, &prompt_resolver, live), mock.as_ref());
+        let performers = performers(&agents, &prompt_resolver, live);
         let loaded = (&*setup.workflows, setup.limits);
-        let engine = engine(&store, performers, &agents, &prompt_resolver, mock_ai, loaded);
+        let engine = engine(&store, performers, &agents, &prompt_resolver, mock.as_ref(), loaded);
         engine.start();
-        let configured = setup.keys.iter().map(|key| key.parse().expect("a key")).collect();
-        let ring = KeyRing::load(Arc::clone(&store) as _, configured, setup.test_keys).await;
-        let keys = ring.expect("the keys load");
+        let keys = key_ring(setup.keys, setup.test_keys, &store).await;
         let shutdown = CancellationToken::new();
-        let egress = Arc::new(Egress::new(setup.reach, Arc::new(SystemLookup)));
+        let egress = || Arc::new(Egress::new(setup.reach, Arc::new(SystemLookup)));
         let links = Links::new(Arc::clone(&store) as _);
         let signer = Arc::new(links.clone());
-        let deliveries = DeliveryLoop::new(engine.clone(), Arc::clone(&store) as _, egress, signer);
+        let deliveries =
+            DeliveryLoop::new(engine.clone(), Arc::clone(&store) as _, egress(), signer);
         deliveries.start();
         let scheduler = Scheduler::new(engine.clone(), Arc::clone(&store) as _);
         let owner = Owner { tenant: "default".into(), workspace: None, principal: None };
@@ -160,8 +159,7 @@ impl TestHost {
         triggers.start();
         let queues = Queues::new(engine.clone());
         queues.start();
-        let eyes = Arc::new(Egress::new(setup.reach, Arc::new(SystemLookup)));
-        let heartbeats = HeartbeatLoop::new(engine.clone(), store.inner(), eyes);
+        let heartbeats = HeartbeatLoop::new(engine.clone(), store.inner(), egress());
         heartbeats.start();
         let app = App {
             heartbeats,
@@ -268,6 +266,12 @@ async fn agents(loaded: Vec<Installed>) -> Arc<AgentRegistry> {
     let policy = Policy { keys, ..Policy::default() };
     let opened = AgentRegistry::open(Arc::new(InMemoryStore::new()), policy, loaded).await;
     Arc::new(opened.expect("the packs load").0)
+}
+
+async fn key_ring(keys: &[&str], mode: TestKeys, store: &Arc<FlakyStore>) -> KeyRing {
+    let configured = keys.iter().map(|key| key.parse().expect("a key")).collect();
+    let ring = KeyRing::load(Arc::clone(store) as _, configured, mode).await;
+    ring.expect("the keys load")
 }
 
 fn prompt_resolver(

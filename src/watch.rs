@@ -27,6 +27,7 @@ pub(crate) const WHOLE_LOG: &str = "debug";
 pub(crate) enum Heading {
     Run,
     Fork,
+    Retry,
 }
 
 /// Watches a run to its end.
@@ -42,6 +43,7 @@ pub(crate) async fn watch(
         let heading = match heading {
             Heading::Run => "run",
             Heading::Fork => "fork",
+            Heading::Retry => "retry",
         };
         output::line(&format!("{} {run}", heading.bold()))?;
     }

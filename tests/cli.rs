@@ -26,6 +26,8 @@ mod own_key;
 mod packs;
 #[path = "cli/questions.rs"]
 mod questions;
+#[path = "cli/retries.rs"]
+mod retries;
 #[path = "cli/roster.rs"]
 mod roster;
 #[path = "cli/schedules.rs"]
@@ -71,6 +73,7 @@ const COMMANDS: &[&str] = &[
     "runs pause",
     "runs resume",
     "runs fork",
+    "runs retry",
     "runs ancestry",
     "runs signal",
     "inbox",

@@ -3,10 +3,10 @@
 use reqwest::{Method, Response};
 use serde_json::Value;
 
-use callboard_core::RunDiff;
+use callboard_core::{RunComparison, RunDiff};
 use callboard_protocol::{
-    CancelRun, CreateRun, CreatedRun, ForkRun, ForkedRun, PauseRun, ResumeRun, RunEvent, RunOrigin,
-    RunSnapshot,
+    CancelRun, CreateRun, CreatedRun, ForkRun, ForkedRun, PauseRun, ResumeRun, RetriedRun,
+    RetriedRuns, RetryRun, RetryRuns, RunEvent, RunOrigin, RunSnapshot,
 };
 
 use super::{Client, EXTENSION, Kind, once, segment, without_nulls};
@@ -48,6 +48,20 @@ impl Client {
             .map_err(|error| Kind::RUN.missing(error, &format!("{a} or {b}")))?;
         let diff = self.understand(&value)?;
         Ok((value, diff))
+    }
+
+    /// The same node by node. A host from before there was one, or of another make, has none.
+    pub(crate) async fn comparison(
+        &self,
+        a: &str,
+        b: &str,
+    ) -> Result<Option<RunComparison>, CommandError> {
+        let path = format!("{EXTENSION}/runs/{}/comparison?against={}", segment(a), segment(b));
+        match self.json(self.request(Method::GET, &path)).await {
+            Ok(comparison) => Ok(Some(comparison)),
+            Err(error) if error.code.as_deref() == Some("not_found") => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     pub(crate) async fn bundle(&self, id: &str) -> Result<Value, CommandError> {
@@ -93,6 +107,24 @@ impl Client {
 
     pub(crate) async fn fork(&self, id: &str, body: &ForkRun) -> Result<ForkedRun, CommandError> {
         self.post(&Kind::RUN, id, ":fork", Some(&without_nulls(body))).await
+    }
+
+    /// Goes on with a run that has ended.
+    pub(crate) async fn retry_run(
+        &self,
+        id: &str,
+        body: &RetryRun,
+        key: Option<&str>,
+    ) -> Result<RetriedRun, CommandError> {
+        let path = format!("{EXTENSION}/runs/{}/retry", segment(id));
+        let request = self.request(Method::POST, &path).json(&without_nulls(body));
+        self.json(once(request, key)).await.map_err(|error| Kind::RUN.missing(error, id))
+    }
+
+    /// Goes on with all that fit.
+    pub(crate) async fn retry_runs(&self, body: &RetryRuns) -> Result<RetriedRuns, CommandError> {
+        let path = format!("{EXTENSION}/runs:retry");
+        self.json(self.request(Method::POST, &path).json(&without_nulls(body))).await
     }
 
     /// What a run came from, up to what began it.

@@ -11,6 +11,7 @@ mod pause;
 mod report;
 mod request;
 mod resume;
+mod retry;
 mod show;
 mod signal;
 
@@ -58,6 +59,8 @@ enum RunsCommand {
     Signal(signal::SignalArgs),
     /// Replay a run, or branch from one of its events
     Fork(fork::ForkArgs),
+    /// Go on with runs that failed, from where they failed
+    Retry(retry::RetryArgs),
     /// Show which runs started a run
     Ancestry(ancestry::AncestryArgs),
 }
@@ -76,6 +79,7 @@ pub(crate) async fn run(args: RunsArgs, earlier: &Connection) -> Result<Exit, Co
         RunsCommand::Resume(args) => resume::run(args, earlier).await,
         RunsCommand::Signal(args) => signal::run(args, earlier).await,
         RunsCommand::Fork(args) => fork::run(args, earlier).await,
+        RunsCommand::Retry(args) => retry::run(args, earlier).await,
         RunsCommand::Ancestry(args) => ancestry::run(args, earlier).await,
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use callboard_protocol::{
-    ENGINE_VERSION, EventId, FileVersion, ForkMode, InvocationSource, NodeId, Object, Owner,
-    Remembered, RosterId, RosterRunInitiated, RunId, Timestamp, TypeId, WorkflowId,
+    ENGINE_VERSION, Evaluated, EventId, FileVersion, ForkMode, InvocationSource, NodeId, Object,
+    Owner, Remembered, RosterId, RosterRunInitiated, RunId, Timestamp, TypeId, WorkflowId,
 };
 
 use crate::budget::RunBudget;
@@ -232,7 +232,7 @@ fn sub_workflow() -> TypeId {
 }
 
 /// Where a run left the history of another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fork {
     pub source: RunId,
@@ -253,6 +253,14 @@ pub struct Fork {
     /// replays without telling so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<u64>,
+    /// The nodes that a retry does again; none in any other fork. An old reader that does not know of them ends the
+    /// run as its source ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+    /// By their place in the history, what the edge conditions of completed nodes come to in the definition of this
+    /// run, where that is another than the one under which the history was recorded.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub evaluated: BTreeMap<u64, Evaluated>,
 }
 
 /// The event with which a branch went on live, after the history of another run.
@@ -262,12 +270,42 @@ pub struct Departure {
     pub at: u64,
     /// The run whose id stands in payloads and keys before that.
     pub left: RunId,
+    /// The nodes that were done again from there on, where the branch was a retry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+}
+
+/// What a retry does again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Retry {
+    pub nodes: Vec<RetriedNode>,
+}
+
+/// A node that is done again, with all that depends on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RetriedNode {
+    pub node_id: NodeId,
+    pub visit: RetriedVisit,
+}
+
+/// How much of a node is done again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RetriedVisit {
+    /// All of it, in a visit of its own.
+    New,
+    /// What comes after the last outward call that was answered: another attempt at the visit that failed.
+    Same,
 }
 
 impl Fork {
     /// A fork of this run before its event `from`, of `until` that it has.
     pub fn of(source: &Birth, mode: ForkMode, from: u64, until: u64) -> Self {
         let departures = source.fork.iter().flat_map(Self::departures);
+        let evaluated = source.fork.iter().flat_map(|fork| &fork.evaluated);
+        let is_past = |place: u64| mode == ForkMode::Replay || place < from;
         let origin = match mode {
             ForkMode::Replay => source.told_id(until).clone(),
             ForkMode::Branch => source.author(from.saturating_sub(1)),
@@ -278,17 +316,35 @@ impl Fork {
             until,
             mode,
             origin,
-            earlier: departures.filter(|one| mode == ForkMode::Replay || one.at < from).collect(),
+            earlier: departures.filter(|one| is_past(one.at)).collect(),
             refusal: None,
             prompts: Vec::new(),
+            retry: None,
+            evaluated: evaluated
+                .filter(|(place, _)| is_past(**place))
+                .map(|(place, evaluated)| (*place, evaluated.clone()))
+                .collect(),
         }
     }
 
     /// Where the log leaves other runs' histories, the fork's own departure included.
     pub(crate) fn departures(&self) -> impl Iterator<Item = Departure> {
         let is_own = self.mode == ForkMode::Branch && self.from > 0;
-        let own = is_own.then(|| Departure { at: self.from, left: self.origin.clone() });
+        let own = is_own.then(|| Departure {
+            at: self.from,
+            left: self.origin.clone(),
+            retry: self.retry.clone(),
+        });
         self.earlier.iter().cloned().chain(own)
+    }
+
+    /// What was done again from this place of the log on; the outer is none where no history is left there.
+    pub(crate) fn departure_at(&self, place: u64) -> Option<Option<&Retry>> {
+        if self.mode == ForkMode::Branch && self.from > 0 && self.from == place {
+            return Some(self.retry.as_ref());
+        }
+        let departure = self.earlier.iter().find(|departure| departure.at == place);
+        departure.map(|departure| departure.retry.as_ref())
     }
 }
 

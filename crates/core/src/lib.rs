@@ -7,6 +7,7 @@ mod bounds;
 mod budget;
 mod channel;
 mod child;
+mod compare;
 mod confidence;
 mod diff;
 mod egress;
@@ -34,13 +35,18 @@ mod work;
 
 pub use admission::{EXECUTION_MODEL, HostLimits, Inadmissible, MOCK_PROVIDERS, WIDEST_WINDOW};
 pub use birth::{
-    AgentPin, Birth, Delivered, Departure, Fork, MemoryBirth, Parent, RunLimits, TaskSource,
+    AgentPin, Birth, Delivered, Departure, Fork, MemoryBirth, Parent, RetriedNode, RetriedVisit,
+    Retry, RunLimits, TaskSource,
 };
 pub use bounds::{DEEPEST, is_too_deep};
 pub use budget::{
     OnExhaustion, Overdrawn, Ruling, RunBudget, day_begins, day_of, is_budget_question,
 };
 pub use child::MemoryScope;
+pub use compare::{
+    CallComparison, CallRecord, ComparedOp, NodeComparison, RunComparison, RunTotals, Used,
+    VisitRecord, compare,
+};
 pub use confidence::{Confidence, escalation_threshold, falls_short};
 pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};
 pub use egress::{MOST_AUDIENCES, Provenance, decide_egress};
@@ -54,8 +60,9 @@ pub use retry::backoff;
 pub use run::{
     AgentFact, Answered, Attempt, Cause, ChildOrder, ChildUpdate, Command, Entry, Fact,
     InterruptView, Invoked, KeptModels, LiveChild, MemoryView, ModelName, ModelTurn, Outcome,
-    OutcomeCounts, OutsideWrite, PromptComparison, Refusal, RefusalDivergence, RetryClass, Run,
-    Task, ToolCalled, ToolReturned, Unreadable, model_turns, status_for_parent,
+    OutcomeCounts, OutsideWrite, PromptComparison, Refusal, RefusalDivergence, RetryChange,
+    RetryClass, RetryRefusal, RetryTerms, Run, Task, ToolCalled, ToolReturned, Unreadable,
+    model_turns, retry_place, status_for_parent,
 };
 pub use schedule::{Cron, HORIZON, HORIZON_TEXT, ScheduleError, within_horizon};
 pub use schema::Schema;

@@ -147,6 +147,11 @@ pub(crate) fn workflow_of(agent: &str) -> WorkflowId {
     format!("agent.{agent}").into()
 }
 
+/// The agent of such a workflow id.
+pub(crate) fn agent_of(workflow: &WorkflowId) -> Option<&str> {
+    workflow.as_str().strip_prefix("agent.")
+}
+
 /// The definition of a run that is an agent's alone; the caller's inputs are its task.
 pub(crate) fn definition_of(agent: &str) -> Arc<str> {
     let definition = json!({

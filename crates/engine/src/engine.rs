@@ -9,8 +9,8 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
-    Command, HostLimits, Inadmissible, InterruptView, Parent, Refusal, Resolution, Run,
-    unfolded_snapshot,
+    Command, HostLimits, Inadmissible, InterruptView, Parent, Refusal, Resolution, RetryRefusal,
+    Run, unfolded_snapshot,
 };
 use callboard_protocol::{
     DrainPolicy, ENGINE_VERSION, HostId, NodeId, Principal, RunId, RunSnapshot, RunStatus,
@@ -177,6 +177,14 @@ pub enum EngineError {
     /// A fork must leave its source's history at one of its events.
     #[error("run {run} has no event {from} to fork at; its log holds {until}")]
     NoSuchEvent { run: RunId, from: u64, until: u64 },
+    /// The run cannot be retried as it was asked.
+    #[error("run {run}: {refusal}")]
+    NotRetryable { run: RunId, refusal: RetryRefusal },
+    /// There is no newest definition to retry a run with.
+    #[error(
+        "run {run} cannot be retried with the newest definition: there is no workflow {workflow} any more"
+    )]
+    DefinitionGone { run: RunId, workflow: WorkflowId },
     /// What the source saw of memory cannot be told any more, so nobody can see it again.
     #[error("what run {run} saw of memory at event {from} is not available")]
     NoMemorySnapshot { run: RunId, from: u64, reason: SnapshotLoss },

@@ -1,6 +1,7 @@
 //! A new run from a point in another's history.
 
 mod prompts;
+mod retry;
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use callboard_core::{
     Birth, Entry, Fork, MemoryView, ModelTurn, Plan, RefusalDivergence, Run, RunBudget,
     model_turns, redact_text,
 };
-use callboard_protocol::{ENGINE_VERSION, ForkMode, NodeId, Object, Owner, RunId};
+use callboard_protocol::{ENGINE_VERSION, ForkMode, NodeId, Object, Owner, RunId, Timestamp};
 
 use crate::activity::Past;
 use crate::decisions::Lane;
@@ -16,6 +17,8 @@ use crate::engine::{Done, Engine, EngineError, Remember, SnapshotLoss};
 use crate::memory::{MemoryQuery, Place, Seen};
 use crate::record::refuse_unreadable;
 use crate::store::{KeyMode, Opened, Scope, StoreError};
+
+pub use retry::{DryRun, PlannedRetry, RetriedOnce, RetryDefinition, RetryOrder};
 
 /// A fork to be made.
 #[derive(Debug, Clone)]
@@ -49,18 +52,8 @@ impl Engine {
         remember: Option<Remember>,
     ) -> Result<Done, EngineError> {
         let inner = &self.inner;
-        let opened = self.open_source(scope, &order).await?;
-        let opened = opened.filter(|opened| scope.sees(&opened.birth));
-        let opened = opened.ok_or_else(|| EngineError::UnknownRun(order.source.clone()))?;
+        let opened = self.visible_source(scope, &order).await?;
         let source = &opened.birth;
-        if source.is_from_the_future() {
-            return Err(EngineError::FutureVersion {
-                run: order.source,
-                persisted: source.engine_version,
-                current: ENGINE_VERSION,
-            });
-        }
-        refuse_unreadable(&order.source, &opened.entries)?;
         let until = opened.entries.len() as u64;
         if order.from >= until.max(1) {
             return Err(EngineError::NoSuchEvent { run: order.source, from: order.from, until });
@@ -93,9 +86,7 @@ impl Engine {
         };
         match mode {
             ForkMode::Branch => {
-                let last = opened.entries[..from].last();
-                let left_at = last.map_or(source.created_at, |last| last.at);
-                birth.memory.anchors.push(left_at);
+                birth.memory.anchors.push(left_at(source, &opened.entries[..from]));
             }
             ForkMode::Replay => {
                 self.compare(source, &mut birth, &plan, &opened.entries, from).await;
@@ -180,6 +171,26 @@ impl Engine {
         first
     }
 
+    /// A run that the caller may see and this build can read.
+    async fn visible_source(
+        &self,
+        scope: &Scope,
+        order: &ForkOrder,
+    ) -> Result<Opened, EngineError> {
+        let opened = self.open_source(scope, order).await?;
+        let opened = opened.filter(|opened| scope.sees(&opened.birth));
+        let opened = opened.ok_or_else(|| EngineError::UnknownRun(order.source.clone()))?;
+        if opened.birth.is_from_the_future() {
+            return Err(EngineError::FutureVersion {
+                run: order.source.clone(),
+                persisted: opened.birth.engine_version,
+                current: ENGINE_VERSION,
+            });
+        }
+        refuse_unreadable(&order.source, &opened.entries)?;
+        Ok(opened)
+    }
+
     /// A log that is there and cannot be read cannot say what its run saw either.
     async fn open_source(
         &self,
@@ -225,6 +236,11 @@ impl Engine {
             }
         }
     }
+}
+
+/// When a branch left its source: what its source saw of memory then has not expired for it.
+fn left_at(source: &Birth, history: &[Entry]) -> Timestamp {
+    history.last().map_or(source.created_at, |last| last.at)
 }
 
 impl ForkOrder {

@@ -88,7 +88,9 @@ pub use files::{
     MAX_FILE_BYTES, MAX_FILES, check_path, etag,
 };
 pub use fire::{Acting, Fire};
-pub use fork::{ForkOrder, Overlay};
+pub use fork::{
+    DryRun, ForkOrder, Overlay, PlannedRetry, RetriedOnce, RetryDefinition, RetryOrder,
+};
 pub use heartbeats::{
     Beat, DueHeartbeats, Evaluation, Heartbeat, HeartbeatEvent, HeartbeatLoop, HeartbeatNotice,
     HeartbeatState, Heartbeats, MAX_RUNTIME, MIN_INTERVAL, NewHeartbeat, Observe, ObserveError,

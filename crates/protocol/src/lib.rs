@@ -18,6 +18,7 @@ mod org_chart;
 mod pack;
 mod prompt;
 mod request;
+mod retry;
 mod roster;
 mod snapshot;
 mod time;
@@ -112,6 +113,7 @@ pub use request::{
     DrainPolicy, ForkRun, ForkedRun, OriginDelivery, ParentRun, PauseRun, ResumeRun, RunAncestry,
     RunOptions, RunOrigin,
 };
+pub use retry::{RetriedRun, RetriedRuns, RetryItem, RetryOutcome, RetryRun, RetryRuns};
 pub use roster::{
     AgentRoster, AgentRosterEntry, ChangeMember, FireMember, HireMember, RosterAgentRef,
     RosterLine, RosterOwner, TriggerSource,

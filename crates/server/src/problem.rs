@@ -79,6 +79,8 @@ codes! {
     RunAlreadyActive = "run_already_active", CONFLICT, "Another run of the same scope is active.";
     RunTerminal = "run_terminal", CONFLICT, "The run has ended.";
     RunStateConflict = "run_state_conflict", CONFLICT, "The run's status does not allow this; details.runStatus is that status.";
+    RunNotEnded = "run_not_ended", CONFLICT, "The run has not ended, so there is nothing to retry yet.";
+    RunCompleted = "run_completed", CONFLICT, "The run has completed; a retry must name the node to run again.";
     EngineVersionMismatch = "engine_version_mismatch", CONFLICT, "The run was started by a newer build and cannot be processed by this one.";
     IdempotencyKeyMismatch = "idempotency_key_mismatch", CONFLICT, "The idempotency key was used for another request.";
     WorkflowReserved = "workflow_reserved", CONFLICT, "The workflow was loaded by the host and cannot be changed over HTTP.";
@@ -95,6 +97,9 @@ codes! {
     AgentNotFound = "agent_not_found", NOT_FOUND, "The agent does not exist, or the caller may not see it.";
     RunUnprocessable = "run_unprocessable", UNPROCESSABLE_ENTITY, "The host's decision about the run twice exceeded its time limit, or panicked. Such a run fails with this code; it can still be read and cancelled. A run whose log holds an event that this build cannot read does not fail: it is left unchanged and tried again.";
     InvalidFromSeq = "invalid_from_seq", UNPROCESSABLE_ENTITY, "The run has no event with this sequence to fork at.";
+    RetryNodeInvalid = "retry_node_invalid", UNPROCESSABLE_ENTITY, "The run cannot be retried from this node: the workflow has no such node, or the run never reached it; details.nodeId names it.";
+    RetryNothingFailed = "retry_nothing_failed", UNPROCESSABLE_ENTITY, "The run failed, but not at a node that could run again; the message says what can be done.";
+    RetryDefinitionGone = "retry_definition_gone", UNPROCESSABLE_ENTITY, "The run's workflow no longer exists, so there is no newest definition to retry it with; it can be retried with its own.";
     ReplayMemorySnapshotUnavailable = "replay_memory_snapshot_unavailable", UNPROCESSABLE_ENTITY, "The memory snapshot of the run no longer exists, so the run cannot be forked.";
     TokenBudgetExceeded = "token_budget_exceeded", UNPROCESSABLE_ENTITY, "Distilling would take more tokens than the budget; nothing was changed.";
     UnknownChildWorkflow = "unknown_child_workflow", UNPROCESSABLE_ENTITY, "A node starts a workflow that does not exist.";
@@ -402,6 +407,11 @@ impl From<EngineError> for Problem {
                     .with("sourceRunId", run.as_str())
                     .with("fromSeq", from)
                     .with("boundary", until)
+            }
+            EngineError::NotRetryable { ref refusal, .. } => Self::from(refusal),
+            EngineError::DefinitionGone { ref workflow, .. } => {
+                Self::new(Code::RetryDefinitionGone, error.to_string())
+                    .with("workflowId", workflow.as_str())
             }
             EngineError::NoMemorySnapshot { ref run, from, reason } => {
                 let reason = match reason {

@@ -32,6 +32,7 @@ mod pause;
 pub(crate) mod prompts;
 mod read;
 mod registry;
+mod retry;
 pub(crate) mod roster;
 pub(crate) mod schedules;
 mod secrets;

@@ -5,7 +5,9 @@ use comfy_table::{Cell, Color};
 use owo_colors::OwoColorize;
 use serde_json::Value;
 
-use callboard_core::{EventDiff, EventOp, RunDiff};
+use callboard_core::{
+    ComparedOp, EventDiff, EventOp, NodeComparison, RunComparison, RunDiff, RunTotals, VisitRecord,
+};
 
 use crate::args::{Connection, HostArgs};
 use crate::exit::{CommandError, Exit};
@@ -16,7 +18,9 @@ use crate::screen::{output, words};
   callboard runs diff run_0199f2c4 run_0199f2d7
   callboard runs diff run_0199f2c4 run_0199f2d7 --json
 
-Events are compared in order by type, node and payload; ids and times are not.")]
+Nodes are compared visit by visit, whatever stands between them: outcome, outputs, model,
+prompt and tokens make a difference, cost and time are shown. --events compares the logs
+place by place instead, by type, node and payload.")]
 pub(crate) struct DiffArgs {
     /// Id of the run that was there first
     #[arg(value_name = "A")]
@@ -24,6 +28,9 @@ pub(crate) struct DiffArgs {
     /// Id of the run to compare it with
     #[arg(value_name = "B")]
     b: String,
+    /// Compare the logs event by event, too
+    #[arg(long)]
+    events: bool,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -33,8 +40,12 @@ const SHOWN: usize = 40;
 
 pub(super) async fn run(args: DiffArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
-    let (document, diff) = client.diff(&args.a, &args.b).await?;
+    let (mut document, diff) = client.diff(&args.a, &args.b).await?;
+    let comparison = client.comparison(&args.a, &args.b).await?;
     if args.host.json {
+        if let Some(comparison) = &comparison {
+            document["comparison"] = serde_json::json!(comparison);
+        }
         return output::document(&document);
     }
     output::field("a", diff.a.as_str())?;
@@ -45,12 +56,97 @@ pub(super) async fn run(args: DiffArgs, earlier: &Connection) -> Result<Exit, Co
         }
         None => output::field("diverged", &"nowhere".green().to_string())?,
     }
-    print_events(&diff)?;
+    if let Some(comparison) = &comparison {
+        print_totals(comparison)?;
+        print_nodes(comparison)?;
+    }
+    if args.events || comparison.is_none() {
+        print_events(&diff)?;
+    }
     print_state(&diff)?;
     if diff.truncated {
         output::hint("only a part was compared: a run is still active, or the rest is too large");
     }
     Ok(Exit::Done)
+}
+
+fn print_totals(comparison: &RunComparison) -> Result<(), CommandError> {
+    let side = |of: fn(&RunTotals) -> String| (of(&comparison.a), of(&comparison.b));
+    let rows = [
+        ("status", side(|totals| totals.status.clone())),
+        ("model calls", side(|totals| totals.used.calls.to_string())),
+        (
+            "tokens",
+            side(|totals| (totals.used.input_tokens + totals.used.output_tokens).to_string()),
+        ),
+        ("cost", side(|totals| totals.used.cost_usd.map_or_else(String::new, words::dollars))),
+    ];
+    let used = comparison.a.used.calls + comparison.b.used.calls > 0;
+    let rows = rows.into_iter().take(if used { 4 } else { 1 });
+    let cells = rows.map(|(name, (a, b))| [Cell::new(name), Cell::new(a), Cell::new(b)]);
+    output::line("")?;
+    output::table(["run", "a", "b"], cells.collect())
+}
+
+/// The visits that differ; the others are counted.
+fn print_nodes(comparison: &RunComparison) -> Result<(), CommandError> {
+    let differs = |node: &&NodeComparison| node.op != ComparedOp::Same;
+    let rows: Vec<_> = comparison.nodes.iter().filter(differs).map(node_row).collect();
+    let (shown, same) = (rows.len().min(SHOWN), comparison.nodes.len() - rows.len());
+    if shown > 0 {
+        output::line("")?;
+        let more = rows.len() - shown;
+        output::table(["node", "change", "a", "b"], rows.into_iter().take(SHOWN).collect())?;
+        if more > 0 {
+            output::hint(&format!("{more} more nodes differ: add --json"));
+        }
+    }
+    output::field("same", &format!("{same} of {} visits of nodes", comparison.nodes.len()))
+}
+
+fn node_row(node: &NodeComparison) -> [Cell; 4] {
+    let (change, colour) = match node.op {
+        ComparedOp::Added => ("added", Color::Green),
+        ComparedOp::Removed => ("removed", Color::Red),
+        ComparedOp::Changed | ComparedOp::Same => ("changed", Color::Yellow),
+    };
+    let name = match node.visit {
+        0 => node.node_id.to_string(),
+        visit => format!("{} (visit {})", node.node_id, visit + 1),
+    };
+    let models = |of_a: bool| {
+        let sides = node
+            .calls
+            .iter()
+            .filter_map(|call| if of_a { call.a.as_ref() } else { call.b.as_ref() });
+        let mut models: Vec<&str> = sides.map(|call| call.model.as_str()).collect();
+        models.dedup();
+        models.join(", ")
+    };
+    [
+        Cell::new(words::plain(&name)),
+        Cell::new(change).fg(colour),
+        Cell::new(visit_text(node.a.as_ref(), &models(true))).fg(Color::Red),
+        Cell::new(visit_text(node.b.as_ref(), &models(false))).fg(Color::Green),
+    ]
+}
+
+/// What a visit came to, in a line.
+fn visit_text(visit: Option<&VisitRecord>, models: &str) -> String {
+    let Some(visit) = visit else { return "–".to_owned() };
+    let mut parts = vec![match &visit.error {
+        Some(code) => format!("{} {code}", visit.outcome),
+        None => visit.outcome.clone(),
+    }];
+    if let Some(outputs) = &visit.outputs {
+        parts.push(words::preview(outputs));
+    }
+    if visit.used.calls > 0 {
+        parts.push(models.to_owned());
+        parts.push(format!("{} tokens", visit.used.input_tokens + visit.used.output_tokens));
+        parts.extend(visit.used.cost_usd.map(words::dollars));
+    }
+    words::plain(&parts.join(", "))
 }
 
 fn print_events(diff: &RunDiff) -> Result<(), CommandError> {

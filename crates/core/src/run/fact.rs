@@ -5,6 +5,7 @@
 //! while somebody is asked has no place, because nobody is asked for the same answer twice: pieces of text and of
 //! thinking, and what a coding agent does on its own.
 
+mod reopen;
 mod said;
 
 use std::collections::BTreeMap;

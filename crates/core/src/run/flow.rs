@@ -269,7 +269,7 @@ impl Run {
 
     /// Puts nodes back to before they were reached, with the loops that lie among them. Their last
     /// outputs stay to be asked for, but nothing arrives over an edge that was followed back then.
-    fn reset(&mut self, members: &BTreeSet<NodeIndex>) {
+    pub(super) fn reset(&mut self, members: &BTreeSet<NodeIndex>) {
         let plan = self.plan.clone();
         for member in members {
             let old = std::mem::take(&mut self.nodes[*member]);

@@ -263,7 +263,9 @@ impl Run {
         self.fold_reported_cost(&payload.node_id);
         self.owe_artifact(index);
         self.fold_ruling(index);
-        let evaluated = payload.evaluated.as_ref();
+        let birth = self.birth.clone();
+        let anew = birth.fork.as_ref().and_then(|fork| fork.evaluated.get(&self.version));
+        let evaluated = anew.or(payload.evaluated.as_ref());
         self.settle(index, Settled { stage: Stage::Completed, at, evaluated });
     }
 

@@ -301,7 +301,7 @@ impl Run {
     /// A failure is handled when a node directly behind it ran all the same. A node that would only have
     /// led back to it, had the loop's bound not been reached, handles nothing: then it takes one that ran
     /// behind the loop.
-    fn is_handled(&self, index: NodeIndex) -> bool {
+    pub(super) fn is_handled(&self, index: NodeIndex) -> bool {
         let ran =
             |node: NodeIndex| matches!(self.nodes[node].stage, Stage::Completed | Stage::Failed(_));
         let handles = |to: NodeIndex| {

@@ -38,6 +38,7 @@ mod prompts;
 mod properties;
 mod random;
 mod refusals;
+mod retried;
 mod retries;
 mod rules;
 mod shapes;

@@ -188,6 +188,8 @@ fn a_replay_repeats_outside_writes_and_refuses_new_ones() {
         earlier: Vec::new(),
         refusal: None,
         prompts: Vec::new(),
+        retry: None,
+        evaluated: Default::default(),
         source: "run-1".into(),
         from: 0,
         until: source.log.len() as u64,

@@ -217,6 +217,8 @@ fn replayed(source: &Played) -> Vec<Entry> {
             earlier: Vec::new(),
             refusal: None,
             prompts: Vec::new(),
+            retry: None,
+            evaluated: Default::default(),
             source: "run-1".into(),
             from: 0,
             until: source.log.len() as u64,

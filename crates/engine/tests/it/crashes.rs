@@ -13,6 +13,7 @@ mod heartbeats;
 mod memory;
 mod process;
 mod prompts;
+mod retries;
 mod runs;
 mod scenario;
 mod schedules;
@@ -59,6 +60,7 @@ features! {
     outward_calls: runs::OutwardCalls,
     prompts: prompts::PromptVersions,
     retention: runs::Retention,
+    retries: retries::Retries::default(),
     runs: runs::Runs,
     schedules: schedules::FiringSchedules,
     standing: standing::Standing,

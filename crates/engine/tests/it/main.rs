@@ -18,6 +18,7 @@ mod orchestras;
 mod patience;
 mod replays;
 mod retention;
+mod retries;
 mod roster;
 mod schedules;
 mod secrets;

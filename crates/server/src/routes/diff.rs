@@ -1,4 +1,4 @@
-//! `GET /v1/runs/{runId}:diff`: how two runs differ.
+//! `GET /v1/runs/{runId}:diff`: how two runs differ, event by event; and this host's own comparison, node by node.
 
 use std::sync::Arc;
 
@@ -23,12 +23,31 @@ pub(super) async fn compare(
     Named(run): Named<RunId>,
     uri: Uri,
 ) -> Result<Answer, Problem> {
-    let query = Parameters::open(&uri)?;
+    let (a, b) = both(&host, &caller, run, &Parameters::open(&uri)?).await?;
+    Answer::json(StatusCode::OK, &diff(a.side(), b.side()))
+}
+
+pub(super) async fn compare_nodes(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(run): Named<RunId>,
+    uri: Uri,
+) -> Result<Answer, Problem> {
+    let (a, b) = both(&host, &caller, run, &Parameters::closed(&uri, &["against"])?).await?;
+    Answer::json(StatusCode::OK, &callboard_core::compare(a.side(), b.side()))
+}
+
+async fn both(
+    host: &Host,
+    caller: &Caller,
+    run: RunId,
+    query: &Parameters,
+) -> Result<(Read, Read), Problem> {
     let against = query.get("against").filter(|against| !against.is_empty());
     let against = against.ok_or_else(|| Problem::invalid_at("against", "must name a run"))?;
-    let a = Read::of(&host, &caller, run).await?;
-    let b = Read::of(&host, &caller, against.into()).await?;
-    Answer::json(StatusCode::OK, &diff(a.side(), b.side()))
+    let a = Read::of(host, caller, run).await?;
+    let b = Read::of(host, caller, against.into()).await?;
+    Ok((a, b))
 }
 
 /// One run, read to its present end.

@@ -69,3 +69,27 @@ async fn both_runs_must_be_visible() {
     assert_eq!(host.get(&path).key(CANCELLER).send().await.status, 403);
     assert_eq!(host.get(&path).anonymous().send().await.status, 401);
 }
+
+/// A fork that takes one event more moves every place; node by node, only what came out differently differs.
+#[tokio::test(start_paused = true)]
+async fn a_comparison_aligns_by_node_and_visit() {
+    let host = TestHost::start().await;
+    let a = host.run("chain", json!({})).await;
+    let last = host.end_of(&a).await.len();
+    let body = json!({ "mode": "branch", "fromSeq": 3 });
+    let b = host.post(&format!("/v1/runs/{a}:fork"), &body).send().await.text_at("runId");
+    assert!(host.end_of(&b).await.len() > last, "it is told that it branched");
+    let diff = host.get(&format!("/v1/runs/{a}:diff?against={b}")).send().await.json;
+    assert_ne!(diff["eventDiffs"], json!([]), "place by place, all that follows differs");
+    let path = format!("/v1/host/callboard/runs/{a}/comparison?against={b}");
+    let found = host.get(&path).send().await.json;
+    let nodes = found["nodes"].as_array().expect("nodes");
+    assert!(!nodes.is_empty() && nodes.iter().all(|node| node["op"] == "same"), "{found:#}");
+    assert_eq!((&found["a"]["runId"], &found["b"]["status"]), (&json!(a), &json!("completed")));
+    let foreign = host.get(&path).key(RIVAL).send().await;
+    let unknown = host.get("/v1/host/callboard/runs/run_0/comparison?against=run_1").key(RIVAL);
+    let unknown = unknown.send().await;
+    assert_eq!((foreign.status, foreign.bytes), (404, unknown.bytes));
+    let wrong = host.get(&format!("/v1/host/callboard/runs/{a}/comparison?with={b}")).send().await;
+    assert_eq!(wrong.status, 400);
+}

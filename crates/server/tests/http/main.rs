@@ -54,6 +54,7 @@ mod prompt_packs;
 mod prompt_replays;
 mod prompts;
 mod refusals;
+mod retries;
 mod roster;
 mod runs;
 mod schedules;

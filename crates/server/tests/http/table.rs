@@ -177,6 +177,7 @@ async fn answers_match_the_openapi_schemas() {
         ("PackCatalog", "/v1/packs".to_owned()),
         ("PackExport", "/v1/packs/export".to_owned()),
         ("PackList", "/v1/host/callboard/packs".to_owned()),
+        ("RunComparison", format!("/v1/host/callboard/runs/{run}/comparison?against={asking}")),
         ("ErrorEnvelope", "/v1/runs/run_0".to_owned()),
     ] {
         let body = host.get(&path).send().await.json;

@@ -138,6 +138,8 @@ fn fork(id: &str, source: &str, from: u64) -> NewRun {
         earlier: Vec::new(),
         refusal: None,
         prompts: Vec::new(),
+        retry: None,
+        evaluated: Default::default(),
     };
     let birth = Birth { fork: Some(fork), ..new.birth };
     NewRun { birth, head: head(RunStatus::Running, from, None), ..new }

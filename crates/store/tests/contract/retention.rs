@@ -59,6 +59,8 @@ fn fork(id: &str, source: &str, from: u64) -> NewRun {
         earlier: Vec::new(),
         refusal: None,
         prompts: Vec::new(),
+        retry: None,
+        evaluated: Default::default(),
     });
     run.head.version = from;
     run

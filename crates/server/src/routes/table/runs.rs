@@ -5,7 +5,7 @@ use super::{ACCEPTED, CREATED, OK};
 use crate::operations::{Family, Gives, get, post};
 use crate::routes::{
     annotations, artifacts, bundle, calls, cancel, channels, create, diff, events, everything,
-    fork, list, pause, read,
+    fork, list, pause, read, retry,
 };
 
 pub(super) static RUNS: Family = Family::new(|| {
@@ -157,5 +157,32 @@ pub(super) static RUNS: Family = Family::new(|| {
         )
         .needs("artifacts:read")
         .gives(OK, Gives::Json("ModelCall")),
+        post(
+            "retryRun",
+            retry::retry,
+            "POST /v1/host/callboard/runs/{runId}/retry",
+            "Continue a run that has ended, from where it failed",
+        )
+        .needs("runs:create")
+        .may_take("RetryRun")
+        .gives(CREATED, Gives::Json("RetriedRun")),
+        post(
+            "retryRuns",
+            retry::retry_many,
+            "POST /v1/host/callboard/runs:retry",
+            "Continue up to 100 runs that have failed, or list those that would be",
+        )
+        .needs("runs:create")
+        .takes("RetryRuns")
+        .gives(OK, Gives::Json("RetriedRuns")),
+        get(
+            "compareRuns",
+            diff::compare_nodes,
+            "GET /v1/host/callboard/runs/{runId}/comparison",
+            "Compare two runs node by node: outcome, model, prompt, tokens, cost, time",
+        )
+        .needs("runs:read")
+        .query(DIFF_QUERY)
+        .gives(OK, Gives::Json("RunComparison")),
     ]
 });

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use callboard_protocol::{Failure, InterruptKind, Object, WorkflowNode};
 
 use crate::confidence::Confidence;
+use crate::schema::Schema;
 
 /// The actions of the approval vocabulary, in the protocol's order.
 const ACTIONS: [&str; 5] = ["accept", "reject", "refine", "edit-accept", "ask"];
@@ -40,11 +41,12 @@ pub struct Question {
 }
 
 impl Question {
-    /// Reads the question of an approval gate, a clarification gate or a plain interrupt.
-    pub(crate) fn of(node: &WorkflowNode) -> Result<Self, Failure> {
-        let config = &node.config;
+    /// Reads the question of an approval gate, a clarification gate or a plain interrupt. What stands at the ports
+    /// that the node declares goes before its configuration.
+    pub(crate) fn of(node: &WorkflowNode, inputs: &Object) -> Result<Self, Failure> {
+        let config = &asked_config(node, inputs)?;
         let (kind, data) = match node.type_id.as_str() {
-            "core.approvalGate" => (InterruptKind::Approval, approval_data(node)?),
+            "core.approvalGate" => (InterruptKind::Approval, approval_data(node, config)?),
             "core.clarificationGate" => (InterruptKind::Clarification, clarification_data(config)?),
             _ => plain(config)?,
         };
@@ -111,8 +113,62 @@ pub(crate) fn question_schemas(node: &WorkflowNode) -> impl Iterator<Item = (Str
     own.chain(outcome).chain(asked)
 }
 
-fn approval_data(node: &WorkflowNode) -> Result<Value, Failure> {
-    let config = &node.config;
+/// What a port may say of a question, whatever the node's type.
+const PORTS: [&str; 4] = ["questions", "resumeSchema", "contextType", "data"];
+
+/// The configuration with what came in at ports: those that an approval shows, and those of [`PORTS`]. At a plain
+/// interrupt any other port is a part of its `data`.
+fn asked_config(node: &WorkflowNode, inputs: &Object) -> Result<Object, Failure> {
+    let mut config = node.config.clone();
+    let is_plain = node.type_id.as_str() == "core.interrupt";
+    for port in node.inputs.keys() {
+        let Some(value) = inputs.get(port).cloned() else { continue };
+        match port.as_str() {
+            "title" | "description" | "artifactId" | "artifactType" if !is_plain => {
+                config.insert(port.clone(), as_text(value).into());
+            }
+            "artifact" if !is_plain => {
+                config.insert("artifactData".to_owned(), value);
+            }
+            "resumeSchema" => {
+                check_form(&value)?;
+                config.insert(port.clone(), value);
+            }
+            known if PORTS.contains(&known) || (!is_plain && SHOWN.contains(&known)) => {
+                config.insert(port.clone(), value);
+            }
+            _ if is_plain => {
+                let data = config.entry("data").or_insert_with(|| json!({}));
+                if let Some(data) = data.as_object_mut() {
+                    data.insert(port.clone(), value);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(config)
+}
+
+/// A title is text, whatever came in for it.
+fn as_text(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+/// A form that nobody could fill in is not asked for.
+fn check_form(form: &Value) -> Result<(), Failure> {
+    if !form.is_object() {
+        return Err(invalid("the port resumeSchema must hold an object"));
+    }
+    match Schema::compile(form.to_string().as_bytes()) {
+        Ok(_) => Ok(()),
+        Err(why) => Err(invalid(&format!("the port resumeSchema holds no schema: {why}"))),
+    }
+}
+
+fn approval_data(node: &WorkflowNode, config: &Object) -> Result<Value, Failure> {
     let text = |key: &str, default: &str| {
         config
             .get(key)

@@ -41,11 +41,20 @@ impl Answered {
         Ok(value.clone())
     }
 
+    /// The answer, and under `artifactData` what was accepted: as it was shown, or as it was edited.
     pub(super) fn outputs(&self) -> Result<Object, Failure> {
-        Ok(match self.result()? {
+        let mut outputs = match self.result()? {
             Value::Object(fields) => fields,
             other => Object::from_iter([("value".to_owned(), other)]),
-        })
+        };
+        if self.kind == InterruptKind::Approval {
+            let edited =
+                outputs.get("editedArtifactData").or_else(|| self.data.get("artifactData"));
+            if let Some(accepted) = edited.cloned() {
+                outputs.insert("artifactData".to_owned(), accepted);
+            }
+        }
+        Ok(outputs)
     }
 }
 

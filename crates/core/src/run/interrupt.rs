@@ -104,7 +104,7 @@ impl Run {
         }
         match &state.resumed {
             Some(answered) => answered.outputs().map(Step::Done),
-            None => Question::of(&self.plan.node(index).node)
+            None => Question::of(&self.plan.node(index).node, &state.inputs)
                 .map(|question| Step::Emit(self.asked(index, question))),
         }
     }

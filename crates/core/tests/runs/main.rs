@@ -36,6 +36,7 @@ mod per_item;
 mod ports;
 mod prompts;
 mod properties;
+mod questions;
 mod random;
 mod refusals;
 mod retried;

@@ -21,7 +21,7 @@ use crate::model::{
 };
 use crate::pack::Schema;
 
-pub(crate) use again::tell_again;
+pub(crate) use again::{tell_again, tell_retry};
 pub(crate) use facts::FactBuffer;
 pub(crate) use speech::{Speech, reasoning, verbosity};
 

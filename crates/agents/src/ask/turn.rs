@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 
 use callboard_core::{AgentFact, Fact, Outcome, RetryClass, backoff, redact_text};
 use callboard_engine::{CallFailure, Effect, OnUnknown, Once};
-use callboard_protocol::{Failure, ModelFallback};
+use callboard_protocol::{Failure, ModelFallback, Object};
 
-use super::{Asker, End, Exchange, Speech, reasoning, tell_again, to_record, verbosity};
+use super::{
+    Asker, End, Exchange, Speech, reasoning, tell_again, tell_retry, to_record, verbosity,
+};
 use crate::model::{
     DeltaSink, Fault, ModelError, ModelRequest, RetryAdvice, StopReason, Turn, with_sent,
 };
@@ -113,7 +115,7 @@ impl Asker<'_> {
                 Ok(turn) => return Ok(with_sent(to_record(&turn)?, sent)),
                 Err(error) => error,
             };
-            let failure = self.failure_of(&error);
+            let failure = self.failure_of(&error, &request);
             let RetryAdvice::Retry { after } = error.advice() else {
                 return Err(CallFailure { failure, class: RetryClass::Final });
             };
@@ -129,6 +131,7 @@ impl Asker<'_> {
                 let class = if is_long { RetryClass::Retryable } else { self.trouble_is };
                 return Err(CallFailure { failure, class });
             }
+            tell_retry(self.call, &error, &failure, (made, wait)).await;
             self.call.pause(wait).await;
         }
     }
@@ -148,15 +151,19 @@ impl Asker<'_> {
         answered
     }
 
-    /// Whoever brought a key of their own learns that it was that one.
-    fn failure_of(&self, error: &ModelError) -> Failure {
+    /// Whoever brought a key of their own learns that it was that one. What the provider says itself stands behind it.
+    fn failure_of(&self, error: &ModelError, request: &ModelRequest) -> Failure {
         let whose = match (&self.credential, error.fault) {
             (Some(name), Fault::Forbidden) => {
                 format!("; it is the secret {}", redact_text(name.as_str()))
             }
             _ => String::new(),
         };
-        Failure::new(error.code(), format!("{error}{whose}"))
+        let Some(reason) = error.reason.as_ref().and_then(|reason| reason.shown(request)) else {
+            return Failure::new(error.code(), format!("{error}{whose}"));
+        };
+        let details = Object::from_iter([("providerReason".to_owned(), json!(reason))]);
+        Failure::new(error.code(), format!("{error}{whose}: {reason}")).with_details(details)
     }
 
     /// Thinking that broke off is closed as it stands, whether or not the model is asked again.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::ProviderReason;
+
 /// A turn without an answer. Contains no body, prompt, key or URL, so it may be shown to anyone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{provider}: {fault}{}", .status.map_or_else(String::new, |status| format!(" ({status})")))]
@@ -12,6 +14,8 @@ pub struct ModelError {
     pub status: Option<u16>,
     /// How long the provider wants to be left alone.
     pub retry_after: Option<Duration>,
+    /// What the provider says itself; not shown with the error.
+    pub reason: Option<ProviderReason>,
 }
 
 /// What went wrong.
@@ -70,7 +74,7 @@ pub enum RetryAdvice {
 
 impl ModelError {
     pub fn new(provider: &str, fault: Fault) -> Self {
-        Self { provider: provider.to_owned(), fault, status: None, retry_after: None }
+        Self { provider: provider.to_owned(), fault, status: None, retry_after: None, reason: None }
     }
 
     /// An answer with a status that is no success.
@@ -82,7 +86,14 @@ impl ModelError {
             408 | 425 | 500.. => Fault::Trouble,
             _ => Fault::Rejected,
         };
-        Self { provider: provider.to_owned(), fault, status: Some(status), retry_after }
+        let (provider, status) = (provider.to_owned(), Some(status));
+        Self { provider, fault, status, retry_after, reason: None }
+    }
+
+    /// With the provider's own words, if it had any.
+    #[must_use]
+    pub fn because(self, reason: Option<ProviderReason>) -> Self {
+        Self { reason, ..self }
     }
 
     pub fn advice(&self) -> RetryAdvice {

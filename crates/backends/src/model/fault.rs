@@ -6,7 +6,7 @@ use genai::Error;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use callboard_agents::{Fault, ModelError, Phase};
+use callboard_agents::{Fault, ModelError, Phase, ProviderReason};
 
 /// The longest wait that a header can cause.
 const LONGEST_WAIT: Duration = Duration::from_hours(24);
@@ -14,8 +14,9 @@ const LONGEST_WAIT: Duration = Duration::from_hours(24);
 /// A call that failed before or while it was made.
 pub(super) fn explain(provider: &str, error: &Error) -> ModelError {
     let fault = match error {
-        Error::HttpError { status, headers, .. } => {
-            return ModelError::of_status(provider, status.as_u16(), retry_after(headers));
+        Error::HttpError { status, headers, body, .. } => {
+            return ModelError::of_status(provider, status.as_u16(), retry_after(headers))
+                .because(ProviderReason::of_body(body));
         }
         Error::WebStream { error, .. } => {
             if let Some(inner) = error.downcast_ref::<Error>() {
@@ -27,7 +28,9 @@ pub(super) fn explain(provider: &str, error: &Error) -> ModelError {
         | Error::WebAdapterCall { webc_error: genai::webc::Error::Reqwest(error), .. } => {
             transport(error)
         }
-        Error::ChatResponse { body, .. } => return said(provider, body),
+        Error::ChatResponse { body, .. } => {
+            return said(provider, body).because(ProviderReason::of_value(body));
+        }
         Error::StreamParse { .. } | Error::JsonValueExt(_) | Error::SerdeJson(_) => {
             Fault::Malformed
         }

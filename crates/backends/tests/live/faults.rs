@@ -103,6 +103,11 @@ async fn trouble_that_passes_is_no_trouble() {
         assert_eq!(played.asked, 2);
         let used = told(&played.log, "provider.usage");
         assert_eq!(used.len(), 1, "what broke off is not counted: {used:?}");
+        let again = told(&played.log, "log.appended");
+        assert_eq!((again.len(), &again[0]["fields"]["waitMs"]), (1, &json!(0)), "{again:?}");
+        let is_broken = again[0]["fields"]["reason"] == "service_unavailable"
+            && !again[0]["message"].as_str().unwrap().contains("500");
+        assert_eq!(again[0]["fields"]["outputReset"], is_broken, "{again:?}");
     }
 }
 

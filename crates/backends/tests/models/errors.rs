@@ -32,6 +32,8 @@ async fn a_status_decides_whether_to_ask_again_whoever_answers() {
             assert_eq!((error.fault, error.status), (fault, Some(status)), "{kind:?}");
             assert_eq!(error.advice() == RetryAdvice::GiveUp, status < 429, "{kind:?} {status}");
             is_silent(&error);
+            let reason = error.reason.as_ref().and_then(|reason| reason.shown(&request()));
+            assert_eq!(reason, None, "it repeats the prompt and the key");
             assert!(!asked.seen.line.contains(KEY), "a key is never in an address");
             assert!(!asked.seen.head.contains("accept-encoding"), "words are not held back");
         }
@@ -80,4 +82,16 @@ async fn nobody_listening_is_no_connection() {
     assert_eq!(error.fault, Fault::Unreachable);
     is_silent(&error);
     assert!(!format!("{model:?}").contains("127.0.0.1"));
+}
+
+#[tokio::test]
+async fn a_provider_says_why_in_its_own_words() {
+    for kind in ProviderKind::ALL {
+        let why = "max_tokens: 9 > 8, which is the most";
+        let body = json!({ "error": { "type": "invalid_request_error", "message": why } });
+        let reply = Reply { status: 400, ..Reply::stream([body.to_string()]) };
+        let error = ask(kind, &request(), reply).await.turn.unwrap_err();
+        let shown = error.reason.as_ref().and_then(|reason| reason.shown(&request()));
+        assert_eq!((error.fault, shown.as_deref()), (Fault::Rejected, Some(why)), "{kind:?}");
+    }
 }

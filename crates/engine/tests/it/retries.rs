@@ -56,13 +56,11 @@ impl Activity for TwoCalls {
             };
             let make = |_| async move {
                 let is_down = counted.fetch_add(1, Ordering::Relaxed) == 0 && index == 1;
-                match is_down {
-                    true => Err(CallFailure {
-                        failure: Failure::new("service_unavailable", "down"),
-                        class: RetryClass::Final,
-                    }),
-                    false => Ok(json!("said")),
+                if is_down {
+                    let failure = Failure::new("service_unavailable", "down");
+                    return Err(CallFailure { failure, class: RetryClass::Final });
                 }
+                Ok(json!("said"))
             };
             match call.once(effect, make).await {
                 Ok(_) => {}

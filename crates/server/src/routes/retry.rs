@@ -38,10 +38,8 @@ pub(super) async fn retry(
     Sent(body): Sent,
 ) -> Result<Response, Problem> {
     read_too(&caller)?;
-    let body = match body.iter().all(u8::is_ascii_whitespace) {
-        true => RetryRun::default(),
-        false => parse(&body)?,
-    };
+    let is_empty = body.iter().all(u8::is_ascii_whitespace);
+    let body = if is_empty { RetryRun::default() } else { parse(&body)? };
     let order = order(&caller, run, (body.latest, body.inputs), body.from);
     let planned = host.app.engine.plan_retry(&caller.scope, order).await?;
     let (source, from_seq, nodes) =

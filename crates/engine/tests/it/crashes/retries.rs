@@ -49,13 +49,11 @@ impl Activity for Sender {
         let make = |once: Once| async move {
             let mut arrived = far.arrived.lock().unwrap();
             arrived.entry(node).or_default().insert(once.id.to_string());
-            match breaks && !far.is_mended.load(Ordering::Relaxed) {
-                true => Err(CallFailure {
-                    failure: Failure::new("broken", "not like this"),
-                    class: RetryClass::Final,
-                }),
-                false => Ok(json!("sent")),
+            if breaks && !far.is_mended.load(Ordering::Relaxed) {
+                let failure = Failure::new("broken", "not like this");
+                return Err(CallFailure { failure, class: RetryClass::Final });
             }
+            Ok(json!("sent"))
         };
         match call.once(effect, make).await {
             Ok(_) | Err(OnceError::Superseded) => Outcome::Done { outputs: Object::new() },

@@ -29,7 +29,7 @@ pub(crate) async fn tell_retry(
         "reason": failure.code, "calls": calls, "outputReset": broke_off,
         "waitMs": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
     });
-    tell(call, message, fields).await;
+    record(call, message, fields).await;
 }
 
 /// Records that a call is sent again, if it is. The usage of the first request is estimated, since it is unknown.
@@ -43,10 +43,10 @@ pub(crate) async fn tell_again(call: &Call, once: &Once, to: &str, foreseen: Opt
     }
     let message =
         format!("the call to {to} is sent again: a host was lost before the outcome was stored");
-    tell(call, message, fields).await;
+    record(call, message, fields).await;
 }
 
-async fn tell(call: &Call, message: String, fields: Value) {
+async fn record(call: &Call, message: String, fields: Value) {
     let fields = match fields {
         Value::Object(fields) => fields,
         _ => Default::default(),

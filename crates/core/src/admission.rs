@@ -9,6 +9,7 @@ use callboard_protocol::{EffectiveBudget, NodeId, Object, TypeId};
 use crate::birth::{AgentPin, RunLimits};
 use crate::bounds::weigh_fields;
 use crate::confidence::Confidence;
+use crate::node::nearest_type;
 use crate::plan::{ConformanceNodes, Plan};
 
 /// A request for a run that must not be created.
@@ -82,9 +83,13 @@ impl Plan {
     ) -> Result<(), Inadmissible> {
         let missing = self.missing_type(performed, by_agents, conformance);
         let Some(missing) = missing else { return Ok(()) };
+        let instead = nearest_type(missing.type_id.as_str())
+            .map(|nearest| format!("; the nearest that it runs is {nearest}"));
         let message = format!(
-            "node {} has the type {}, which this host does not run",
-            missing.node, missing.type_id
+            "node {} has the type {}, which this host does not run{}",
+            missing.node,
+            missing.type_id,
+            instead.unwrap_or_default()
         );
         let mut refusal = refuse("", message);
         refusal.code = "capability_required";

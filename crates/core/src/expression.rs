@@ -121,10 +121,15 @@ fn contains(left: &Value, right: &Value) -> bool {
 
 fn matches_regex(left: &Value, right: &Value, work: &mut Work) -> Result<bool, Failure> {
     let (Some(text), Some(pattern)) = (left.as_str(), right.as_str()) else { return Ok(false) };
-    let per_byte = pattern::units_per_byte(pattern);
-    work.spend(per_byte.saturating_mul(REGEX_PLACE).min(8 * REGEX).saturating_add(REGEX))?;
-    work.spend(per_byte.saturating_mul(text.len() as u64))?;
+    work.spend(regex_work(pattern, text.len()))?;
     pattern::compile(pattern)
         .map(|regex| regex.is_match(text))
         .map_err(|error| Failure::new("expression_error", format!("{pattern:?}: {error}")))
+}
+
+/// Units of work for compiling a pattern and looking for it in so many bytes.
+pub(crate) fn regex_work(pattern: &str, bytes: usize) -> u64 {
+    let per_byte = pattern::units_per_byte(pattern);
+    let compiling = per_byte.saturating_mul(REGEX_PLACE).min(8 * REGEX).saturating_add(REGEX);
+    per_byte.saturating_mul(bytes as u64).saturating_add(compiling)
 }

@@ -53,7 +53,9 @@ pub use egress::{MOST_AUDIENCES, Provenance, decide_egress};
 pub use expression::mentioned_names;
 pub use head::Head;
 pub use interrupt::{CastVote, Question, Resolution, Via};
-pub use node::{STATEMENT, UPKEEP, required_capability};
+pub use node::{
+    NODE_TYPES, NodeType, STATEMENT, UPKEEP, keyed_hash, nearest_type, required_capability,
+};
 pub use orchestrate::{DecisionKind, MAX_FAN_OUT, OrchestratorDecision};
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
 pub use retry::backoff;

@@ -1,7 +1,15 @@
 //! What this host knows about node types: which core computes itself, which an activity performs,
 //! and which need a capability that nobody here has.
 
-use callboard_protocol::{TypeId, WorkflowNode};
+mod pure;
+mod table;
+
+use callboard_protocol::{Failure, Object, Timestamp, TypeId, WorkflowNode};
+
+use crate::work::Work;
+
+pub(crate) use pure::{Given, Meter, PureNode, read_time};
+pub use table::{NODE_TYPES, NodeType, nearest_type};
 
 /// How a node comes to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +49,12 @@ pub(crate) enum NodeKind {
     Memory,
     /// Keeps memory from growing without end.
     Upkeep,
+    /// Computed from its configuration and inputs alone.
+    Pure(PureNode),
+    /// Waits for a time, as `core.flow.wait` says it.
+    Wait,
+    /// Tells a line of the workflow's own.
+    Log,
     /// Somebody outside core performs it.
     Activity,
 }
@@ -57,10 +71,33 @@ pub const STATEMENT: &str = "callboard.statement";
 /// The type of nodes with which the host tidies memory by itself.
 pub const UPKEEP: &str = "callboard.memory";
 
+/// Where `core.delay` finds how long it waits.
+pub(crate) const DELAY_KEYS: [&str; 3] = ["durationMs", "ms", "delayMs"];
+
+/// Whether a reserved type is configured as its published alias is, and not as this host's own.
+fn has_only(node: &WorkflowNode, alias: &str, own: &[&str]) -> bool {
+    node.config.contains_key(alias) && !own.iter().any(|key| node.config.contains_key(*key))
+}
+
 impl NodeKind {
     pub(crate) fn of(node: &WorkflowNode) -> Self {
         match node.type_id.as_str() {
             "core.identity" if node.config.contains_key(MEMORY_ACTION) => Self::Memory,
+            "core.conditional" if has_only(node, "predicate", &["condition"]) => {
+                PureNode::find("core.flow.if").map_or(Self::Conditional, Self::Pure)
+            }
+            "core.parallel" if has_only(node, "routes", &[]) => {
+                PureNode::find("core.flow.router").map_or(Self::Pass, Self::Pure)
+            }
+            "core.delay" if has_only(node, "mode", &DELAY_KEYS) => Self::Wait,
+            "core.flow.wait" => Self::Wait,
+            "core.obs.log" => Self::Log,
+            // The key is the host's secret, and core has none.
+            "core.crypto.hmac-sign" | "core.crypto.hmac-verify"
+                if node.credentials_ref.is_some() =>
+            {
+                Self::Activity
+            }
             "core.start" | "core.end" | "core.parallel" | "core.merge" => Self::Pass,
             "core.noop" => Self::Noop,
             "core.identity" => Self::Identity,
@@ -82,7 +119,7 @@ impl NodeKind {
             "conformance.requiresMissing" => Self::RequiresMissing,
             STATEMENT => Self::Statement,
             UPKEEP => Self::Upkeep,
-            _ => Self::Activity,
+            type_id => PureNode::find(type_id).map_or(Self::Activity, Self::Pure),
         }
     }
 
@@ -112,6 +149,18 @@ impl NodeKind {
     }
 }
 
+/// Whether who performs a node of this type is told which secret its definition names.
+pub(crate) fn takes_credentials(type_id: &TypeId) -> bool {
+    matches!(
+        type_id.as_str(),
+        "core.crypto.hmac-sign"
+            | "core.crypto.hmac-verify"
+            | "core.openwop.http.fetch"
+            | "core.openwop.http.graphql-mutation"
+            | "core.openwop.http.graphql-query"
+    )
+}
+
 /// The capability that a reserved or foreign node type needs, for the refusal's details.
 pub fn required_capability(type_id: &TypeId) -> &'static str {
     match type_id.as_str() {
@@ -124,5 +173,21 @@ pub fn required_capability(type_id: &TypeId) -> &'static str {
             "testing"
         }
         _ => "nodePacks",
+    }
+}
+
+/// What `core.crypto.hmac-sign` and `core.crypto.hmac-verify` come to with a key that is the host's secret.
+pub fn keyed_hash(
+    type_id: &TypeId,
+    config: &Object,
+    inputs: &Object,
+    key: &str,
+) -> Result<Object, Failure> {
+    let mut work = Work::default();
+    let mut meter = Meter::new(&mut work);
+    let given = Given { config, inputs, at: Timestamp::default(), name: &String::new };
+    match type_id.as_str() {
+        "core.crypto.hmac-verify" => pure::verify(&given, key, &mut meter),
+        _ => pure::sign(&given, key, &mut meter),
     }
 }

@@ -38,6 +38,7 @@ mod next;
 mod outcomes;
 mod perform;
 mod prompts;
+mod pure;
 mod refusal;
 mod replay;
 mod retry;

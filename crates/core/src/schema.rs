@@ -148,6 +148,11 @@ impl Schema {
         self.complaints(value, violation).iter().map(Violation::to_string).collect()
     }
 
+    /// As `violations`, with the places apart.
+    pub(crate) fn all_violations(&self, value: &Value) -> Vec<Violation> {
+        self.complaints(value, violation)
+    }
+
     /// The first thing that a value lacks.
     pub(crate) fn violation(&self, value: &Value) -> Option<Violation> {
         self.complaints(value, violation).into_iter().next()

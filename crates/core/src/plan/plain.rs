@@ -31,15 +31,19 @@ impl Plan {
 }
 
 fn is_short(node: &PlanNode) -> bool {
-    let passes_on = matches!(
-        node.kind,
-        NodeKind::Pass
-            | NodeKind::Noop
-            | NodeKind::Identity
-            | NodeKind::Delay
-            | NodeKind::Hold
-            | NodeKind::Fail
-    );
+    let passes_on = match node.kind {
+        NodeKind::Pure(pure) => pure.is_short(&node.node.config),
+        kind => matches!(
+            kind,
+            NodeKind::Pass
+                | NodeKind::Noop
+                | NodeKind::Identity
+                | NodeKind::Delay
+                | NodeKind::Hold
+                | NodeKind::Fail
+                | NodeKind::Wait
+        ),
+    };
     passes_on && node.node.agent.is_none() && node.node.inputs.values().all(is_small)
 }
 

@@ -13,7 +13,7 @@ use crate::bounds::weigh;
 use crate::channel::invalid;
 use crate::expression::{evaluate, holds, is_true};
 use crate::graph::NodeIndex;
-use crate::node::NodeKind;
+use crate::node::{DELAY_KEYS, NodeKind};
 use crate::work::Work;
 
 /// The longest delay that a node may ask for: a year.
@@ -43,6 +43,9 @@ impl Run {
             NodeKind::Identity => self.identity(index, at, work),
             NodeKind::Delay => self.delay(index, Object::new(), at),
             NodeKind::Hold => self.delay(index, state.inputs.clone(), at),
+            NodeKind::Wait => self.wait(index, at),
+            NodeKind::Pure(pure) => self.compute(index, pure, at, work).map(Step::Done),
+            NodeKind::Log => self.log(index),
             NodeKind::Fail => return Some(self.intended_failure(index)),
             NodeKind::SetVariable => self.set_variable(index),
             NodeKind::GetVariable => self.get_variable(index),
@@ -77,9 +80,10 @@ impl Run {
     pub(super) fn delay_ends(&self, index: NodeIndex) -> Result<Timestamp, Failure> {
         let state = &self.nodes[index];
         let config = &self.plan.node(index).node.config;
-        let asked = state.inputs.get("delayMs").or_else(|| {
-            ["durationMs", "ms", "delayMs"].into_iter().find_map(|key| config.get(key))
-        });
+        let asked = state
+            .inputs
+            .get("delayMs")
+            .or_else(|| DELAY_KEYS.into_iter().find_map(|key| config.get(key)));
         let delay = match asked {
             None => 0,
             Some(asked) => {

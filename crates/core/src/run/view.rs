@@ -2,7 +2,7 @@
 
 use callboard_protocol::{
     AgentRef, AgentSession, EVENT_LOG_SCHEMA_VERSION, Failure, ForkSnapshot, NodeId, NodeSnapshot,
-    Object, RunMetrics, RunSnapshot, RunStatus, Timestamp, TypeId,
+    Object, RunMetrics, RunSnapshot, RunStatus, Timestamp, TypeId, WorkflowNode,
 };
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::{Answered, KeptModels, OutcomeCounts, Phase, Run, Stage};
 use crate::birth::AgentPin;
 use crate::graph::NodeIndex;
 use crate::head::Head;
-use crate::node::NodeKind;
+use crate::node::{NodeKind, takes_credentials};
 use crate::work::Work;
 
 /// One try at performing a node. Exact also in loops, because the visit is part of it.
@@ -96,7 +96,7 @@ impl Run {
             Task {
                 attempt: self.attempt(index),
                 type_id: node.node.type_id.clone(),
-                config: node.node.config.clone(),
+                config: performed_config(&node.node),
                 inputs: self.performed_inputs(index),
                 agent: self.pin(index).cloned(),
                 named: node.node.agent.clone(),
@@ -141,9 +141,11 @@ impl Run {
     pub(super) fn own_timers(&self) -> impl Iterator<Item = Timestamp> + '_ {
         let nodes = self.flow.active.iter().filter_map(|index| match self.nodes[*index].stage {
             Stage::Retrying { not_before } => self.stops.drain.is_none().then_some(not_before),
-            Stage::Active if matches!(self.kind(*index), NodeKind::Delay | NodeKind::Hold) => {
-                self.delay_ends(*index).ok()
-            }
+            Stage::Active => match self.kind(*index) {
+                NodeKind::Delay | NodeKind::Hold => self.delay_ends(*index).ok(),
+                NodeKind::Wait => self.wait_ends(*index).ok(),
+                _ => None,
+            },
             _ => None,
         });
         let triggers = (0..self.flow.due_triggers.len()).filter_map(|place| self.fires_at(place));
@@ -345,4 +347,13 @@ fn stage_name(stage: &Stage) -> &'static str {
         Stage::Skipped => "skipped",
         Stage::Cancelled => "cancelled",
     }
+}
+
+/// A node's configuration, with the name of its credential where its type takes one.
+fn performed_config(node: &WorkflowNode) -> Object {
+    let mut config = node.config.clone();
+    if let Some(name) = node.credentials_ref.as_ref().filter(|_| takes_credentials(&node.type_id)) {
+        config.insert("credentialsRef".to_owned(), name.clone().into());
+    }
+    config
 }

@@ -147,8 +147,15 @@ impl Host {
             );
         }
         let server = if dispatch.is_live { server.live() } else { server };
-        let engine =
-            engine::build(&settings, definitions, store.clone(), agents.clone(), dispatch, &models);
+        let engine = engine::build(
+            &settings,
+            definitions,
+            store.clone(),
+            agents.clone(),
+            dispatch,
+            &models,
+            &egress,
+        );
         tools.workflows.attach(&engine);
         let egress = Arc::new(egress);
         let standing = Standing::assemble(&settings, &engine, &store, &egress).await?;

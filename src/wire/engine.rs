@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_agents::{AgentDirectory, AgentRegistry, WithModels};
-use callboard_backends::{CallPrompt, FILES, FilesNode, MemoryNode, MemoryProbes};
+use callboard_backends::{
+    CallPrompt, Egress, FILES, FilesNode, MemoryNode, MemoryProbes, acting_nodes,
+};
 use callboard_core::{ConformanceNodes, HostLimits, Run, UPKEEP};
 use callboard_engine::{
     Activities, Catalog, Clock, Deployments, DrivingLimits, Engine, Options, Parts, RandomIds,
@@ -26,6 +28,7 @@ pub(super) fn build(
     agents: Arc<AgentRegistry>,
     dispatch: Dispatch,
     models: &ModelWiring,
+    egress: &Egress,
 ) -> Engine {
     let nodes = if settings.test_seams { ConformanceNodes::On } else { ConformanceNodes::Off };
     let mut catalog = Catalog::new(store.clone(), nodes);
@@ -36,6 +39,9 @@ pub(super) fn build(
         .with(UPKEEP, Arc::new(MemoryNode))
         .with(FILES, Arc::new(FilesNode))
         .with_agents(dispatch.activity);
+    for (type_id, activity) in acting_nodes(egress) {
+        activities = activities.with(type_id, activity);
+    }
     let mut secrets = Secrets::new(store.clone());
     activities = models.perform(activities, settings.test_seams);
     if settings.test_seams {

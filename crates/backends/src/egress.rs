@@ -46,6 +46,10 @@ pub enum Method {
     Get,
     Head,
     Post,
+    Put,
+    Patch,
+    Delete,
+    Options,
 }
 
 /// What came back, whatever its status.
@@ -118,6 +122,10 @@ impl Egress {
             Method::Get => reqwest::Method::GET,
             Method::Head => reqwest::Method::HEAD,
             Method::Post => reqwest::Method::POST,
+            Method::Put => reqwest::Method::PUT,
+            Method::Patch => reqwest::Method::PATCH,
+            Method::Delete => reqwest::Method::DELETE,
+            Method::Options => reqwest::Method::OPTIONS,
         };
         let mut request =
             self.client()?.request(method, url).timeout(outgoing.within).body(outgoing.body);

@@ -17,6 +17,8 @@ use callboard_protocol::Object;
 
 use crate::egress::Egress;
 
+pub(crate) use fetch::redirected;
+
 /// How much of a page is fetched at most.
 pub const MOST_FETCHED: usize = fetch::MOST_BODY;
 

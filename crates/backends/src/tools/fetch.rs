@@ -85,7 +85,7 @@ impl Fetch {
                 held.blocked();
             }
             let answer = answer.map_err(explain)?;
-            match next(&url, &answer).map_err(explain)? {
+            match redirected(&url, &answer).map_err(explain)? {
                 Some(elsewhere) => url = elsewhere,
                 None => return Ok((url, answer)),
             }
@@ -108,7 +108,7 @@ async fn credential(
 }
 
 /// Where a redirect leads, if it is one. The guard judges it when it is sent to.
-fn next(url: &str, answer: &Answer) -> Result<Option<String>, EgressError> {
+pub(crate) fn redirected(url: &str, answer: &Answer) -> Result<Option<String>, EgressError> {
     if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }

@@ -1,0 +1,415 @@
+//! The published node types that act, as nodes of runs: against servers on loopback that answer well and badly, with
+//! secrets that must not be seen, and judged by their packs' own schemas.
+
+#![cfg(test)]
+
+#[expect(dead_code, reason = "the engine's own tests use all of it")]
+#[path = "../../engine/tests/it/sim.rs"]
+mod sim;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use callboard_backends::{Egress, Reach, SystemLookup, acting_nodes};
+use callboard_core::{NODE_TYPES, Provenance, Schema, SecretText};
+use callboard_engine::{Activities, HeldSecret, InMemoryStore, Recorded, Secrets};
+use callboard_protocol::{Object, Timestamp};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_util::task::TaskTracker;
+
+use sim::{SimClock, ended, host_with, order, scope};
+
+const FETCH: &str = "core.openwop.http.fetch";
+const QUERY: &str = "core.openwop.http.graphql-query";
+const MUTATION: &str = "core.openwop.http.graphql-mutation";
+
+fn node(id: &str, type_id: &str, config: Value, ports: Value) -> Value {
+    json!({ "id": id, "typeId": type_id, "name": id, "position": { "x": 0, "y": 0 },
+        "config": config, "inputs": ports })
+}
+
+fn ports(inputs: &Value) -> Value {
+    let fields = inputs.as_object().unwrap().iter();
+    let fields =
+        fields.map(|(port, value)| (port.clone(), json!({ "type": "static", "value": value })));
+    Value::Object(fields.collect())
+}
+
+/// Runs one after the other, and reads what the log says.
+struct World {
+    store: Arc<InMemoryStore>,
+    reach: Reach,
+    runs: AtomicU32,
+}
+
+impl World {
+    fn new(reach: Reach) -> Self {
+        Self { store: Arc::new(InMemoryStore::new()), reach, runs: AtomicU32::new(0) }
+    }
+
+    async fn keep(&self, name: &str, value: &str, audience: Option<String>) {
+        let provenance =
+            audience.map(|host| Provenance { audiences: vec![host], expires_at: None });
+        let secret = HeldSecret { value: SecretText::new(value.to_owned()), provenance };
+        let secrets = Secrets::new(self.store.clone());
+        secrets.put_secret(&scope(), &name.into(), secret, Timestamp::default()).await.unwrap();
+    }
+
+    async fn run(&self, nodes: Vec<Value>) -> Vec<Recorded> {
+        let edges: Vec<Value> = (1..nodes.len())
+            .map(|to| {
+                json!({ "id": format!("e{to}"), "sourceNodeId": nodes[to - 1]["id"],
+                    "targetNodeId": nodes[to]["id"] })
+            })
+            .collect();
+        let definition = json!({ "id": "w", "name": "w", "version": "1.0", "nodes": nodes,
+            "edges": edges, "triggers": [], "variables": [], "metadata": {}, "settings": {} });
+        let mut activities = Activities::default();
+        for (type_id, activity) in acting_nodes(&Egress::new(self.reach, Arc::new(SystemLookup))) {
+            activities = activities.with(type_id, activity);
+        }
+        let (store, clock) = (self.store.clone(), SimClock::new());
+        let definitions = [definition.to_string()];
+        let name = format!("host{}", self.runs.fetch_add(1, Ordering::Relaxed));
+        let engine =
+            host_with(&name, store.clone(), store.clone(), clock, &definitions, activities);
+        let order = order("w", Object::new(), Object::new());
+        let run = engine.create(order, None).await.unwrap().run;
+        let log = ended(&store, &run).await;
+        engine.kill();
+        log
+    }
+
+    /// What one node came to: its outputs, or `failed`.
+    async fn one(&self, type_id: &str, config: Value, inputs: &Value) -> Value {
+        outcome(&self.run(vec![node("n", type_id, config, ports(inputs))]).await)
+    }
+}
+
+fn told(log: &[Recorded], kind: &str) -> Vec<Value> {
+    let events = log.iter().filter(|event| event.kind == kind);
+    events.map(|event| serde_json::from_str(&event.payload).unwrap()).collect()
+}
+
+fn outcome(log: &[Recorded]) -> Value {
+    match told(log, "node.failed").first() {
+        Some(failed) => json!({ "failed": failed["error"] }),
+        None => told(log, "node.completed").last().unwrap()["outputs"].clone(),
+    }
+}
+
+/// Answers each request with the next of these texts, the last one again and again, and keeps what it was sent.
+struct Server {
+    url: String,
+    host: String,
+    seen: Arc<Mutex<Vec<String>>>,
+    /// Ends the server with the test.
+    _task: tokio_util::task::AbortOnDropHandle<()>,
+}
+
+impl Server {
+    async fn start(answers: Vec<String>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let host = listener.local_addr().unwrap().to_string();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sent = Arc::clone(&seen);
+        let task = TaskTracker::new().spawn(async move {
+            loop {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                let request = read_request(&mut socket).await;
+                let place = {
+                    let mut sent = sent.lock().unwrap();
+                    sent.push(request);
+                    sent.len() - 1
+                };
+                let answer = &answers[place.min(answers.len() - 1)];
+                // Whoever has read enough hangs up.
+                let _ = socket.write_all(answer.as_bytes()).await;
+                if answer.contains("endless") {
+                    while socket.write_all(&[b'x'; 1 << 16]).await.is_ok() {}
+                }
+            }
+        });
+        let task = tokio_util::task::AbortOnDropHandle::new(task);
+        Self { url: format!("http://{host}"), host, seen, _task: task }
+    }
+
+    fn seen(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+async fn read_request(socket: &mut tokio::net::TcpStream) -> String {
+    let mut text = String::new();
+    loop {
+        let mut buffer = [0; 4096];
+        let count = socket.read(&mut buffer).await.unwrap_or(0);
+        text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| {
+            line.to_lowercase().strip_prefix("content-length:")?.trim().parse::<usize>().ok()
+        });
+        if count == 0 || body.len() >= length.unwrap_or(0) {
+            return text;
+        }
+    }
+}
+
+fn answer(status: u16, headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}"
+    )
+}
+
+#[tokio::test]
+async fn a_request_is_sent_as_configured_and_its_answer_is_the_output() {
+    let reply = answer(201, "content-type: application/json\r\nset-cookie: a=b\r\n", r#"{"id":7}"#);
+    let server = Server::start(vec![reply]).await;
+    let config = json!({ "url": format!("{}/{{{{kind}}}}", server.url), "method": "POST", "headers": { "X-Team": "blue" } });
+    let inputs = json!({ "variables": { "kind": "a b/../c" }, "body": { "n": 1 } });
+    let outputs = World::new(Reach::Anywhere).one(FETCH, config, &inputs).await;
+    assert_eq!((&outputs["status"], &outputs["body"]), (&json!(201), &json!({ "id": 7 })));
+    assert!(outputs["headers"].get("set-cookie").is_none(), "{outputs}");
+    assert_eq!(outputs["attempts"], 1);
+    let request = server.seen().remove(0);
+    assert!(request.starts_with("POST /a%20b%2F..%2Fc HTTP/1.1"), "{request}");
+    let key = outputs["idempotencyKey"].as_str().unwrap();
+    assert!(request.contains(&format!("idempotency-key: {key}")), "{request}");
+    assert!(request.contains("x-team: blue") && request.ends_with(r#"{"n":1}"#), "{request}");
+}
+
+#[tokio::test]
+async fn a_graphql_query_hands_out_data_and_errors() {
+    let said = r#"{"data":{"a":1},"errors":[{"message":"half of it"}]}"#;
+    let server = Server::start(vec![answer(200, "content-type: application/json\r\n", said)]).await;
+    let world = World::new(Reach::Anywhere);
+    let config = json!({ "endpoint": server.url });
+    let inputs =
+        json!({ "query": "query Q($n: Int) { a }", "variables": { "n": 1 }, "operationName": "Q" });
+    let outputs = world.one(QUERY, config.clone(), &inputs).await;
+    assert_eq!((&outputs["data"], &outputs["status"]), (&json!({ "a": 1 }), &json!(200)));
+    assert_eq!(outputs["errors"], json!([{ "message": "half of it" }]));
+    assert!(server.seen()[0].ends_with(&inputs.to_string()), "{}", server.seen()[0]);
+    assert!(!server.seen()[0].contains("idempotency-key"));
+    world.one(MUTATION, config.clone(), &json!({ "query": "mutation { a }" })).await;
+    assert!(server.seen()[1].contains("idempotency-key"));
+    let wrong = world.one(QUERY, config, &json!({ "query": 7 })).await;
+    assert_eq!(wrong["failed"]["code"], "validation_error");
+}
+
+#[tokio::test]
+async fn trouble_of_the_server_is_tried_again_and_a_refusal_is_not() {
+    let (busy, fine) = (answer(503, "", ""), answer(200, "", "ok"));
+    let server = Server::start(vec![busy.clone(), fine]).await;
+    let retry = json!({ "initialDelayMs": 0, "maxAttempts": 2 });
+    let config = |url: &str| json!({ "url": url, "retry": retry });
+    let world = World::new(Reach::Anywhere);
+    let outputs = world.one(FETCH, config(&server.url), &json!({})).await;
+    assert_eq!(
+        (&outputs["status"], &outputs["attempts"], &outputs["body"]),
+        (&json!(200), &json!(2), &json!("ok"))
+    );
+    let refusing = Server::start(vec![answer(404, "", "")]).await;
+    let outputs = world.one(FETCH, config(&refusing.url), &json!({})).await;
+    assert_eq!(
+        (&outputs["status"], &outputs["attempts"], &outputs["body"]),
+        (&json!(404), &json!(1), &json!(null))
+    );
+    let down = Server::start(vec![busy]).await;
+    let outputs = world.one(FETCH, config(&down.url), &json!({})).await;
+    assert_eq!((&outputs["status"], &outputs["attempts"]), (&json!(503), &json!(2)));
+    let gone = json!({ "url": "http://127.0.0.1:1/", "retry": retry });
+    let outputs = world.one(FETCH, gone, &json!({})).await;
+    assert_eq!(
+        (&outputs["status"], &outputs["networkError"]),
+        (&json!(0), &json!("no connection"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_that_hangs_is_given_up_in_time() {
+    // Accepts, by its backlog, and never answers.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let config = json!({ "url": url, "timeoutMs": 100, "retry": { "maxAttempts": 2 } });
+    let outputs = World::new(Reach::Anywhere).one(FETCH, config, &json!({})).await;
+    assert_eq!((&outputs["status"], &outputs["attempts"]), (&json!(0), &json!(2)), "{outputs}");
+    assert_eq!(outputs["networkError"], "no answer in time");
+}
+
+#[tokio::test]
+async fn an_endless_answer_and_an_endless_redirect_are_bounded() {
+    let endless = Server::start(vec!["HTTP/1.1 200 X\r\nx-kind: endless\r\n\r\n".to_owned()]).await;
+    let world = World::new(Reach::Anywhere);
+    let outputs = world.one(FETCH, json!({ "url": endless.url }), &json!({})).await;
+    assert_eq!(outputs["failed"]["code"], "response_too_large");
+    let round = Server::start(vec![answer(302, "location: /again\r\n", "")]).await;
+    let outputs = world.one(FETCH, json!({ "url": round.url }), &json!({})).await;
+    assert_eq!(outputs["failed"]["code"], "egress_denied", "{outputs}");
+    assert_eq!(round.seen().len(), 6);
+    // What changes something is not sent elsewhere.
+    let config = json!({ "url": round.url, "method": "POST" });
+    assert_eq!(world.one(FETCH, config, &json!({})).await["status"], 302);
+}
+
+#[tokio::test]
+async fn a_guarded_host_reaches_no_private_address() {
+    let server = Server::start(vec![answer(200, "", "inside")]).await;
+    let world = World::new(Reach::Public);
+    for url in
+        [server.url.as_str(), "https://127.0.0.1/", "https://[::1]/", "http://169.254.169.254/"]
+    {
+        let outputs = world.one(FETCH, json!({ "url": url }), &json!({})).await;
+        assert_eq!(outputs["failed"]["code"], "egress_denied", "{url}: {outputs}");
+    }
+    assert!(server.seen().is_empty());
+    for url in ["file:///etc/passwd", "no address", "https://x/{{gone}}"] {
+        let outputs = world.one(FETCH, json!({ "url": url }), &json!({})).await;
+        assert_eq!(outputs["failed"]["code"], "INVALID_URL", "{url}: {outputs}");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_goes_to_the_host_that_it_is_meant_for_and_into_no_log() {
+    let echo = answer(200, "", "you sent hunter2-hunter2 to me");
+    let server = Server::start(vec![echo]).await;
+    let world = World::new(Reach::Anywhere);
+    world.keep("api", "hunter2-hunter2", Some(server.host.clone())).await;
+    world.keep("other", "hunter3-hunter3", Some("api.example.com".to_owned())).await;
+    let mut fetch = node("n", FETCH, json!({ "url": server.url }), json!({}));
+    fetch["credentialsRef"] = "api".into();
+    let log = world.run(vec![fetch.clone()]).await;
+    assert!(server.seen()[0].contains("authorization: Bearer hunter2-hunter2"));
+    let written: String = log.iter().map(|event| event.payload.as_str()).collect();
+    assert!(!written.contains("hunter2-hunter2"), "{written}");
+    assert_eq!(told(&log, "egress.decided").len(), 1, "{written}");
+    fetch["credentialsRef"] = "other".into();
+    let log = world.run(vec![fetch]).await;
+    assert_eq!(outcome(&log)["failed"]["code"], "egress_denied");
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_signature_is_made_with_a_secret_that_no_log_holds() {
+    let world = World::new(Reach::Public);
+    world.keep("signing", "a-key-of-ours", None).await;
+    let mut sign =
+        node("s", "core.crypto.hmac-sign", json!({}), ports(&json!({ "data": "hello" })));
+    let mut verify = node(
+        "v",
+        "core.crypto.hmac-verify",
+        json!({}),
+        json!({
+            "data": { "type": "static", "value": "hello" },
+            "signature": { "type": "connection", "nodeId": "s", "outputKey": "signature" },
+        }),
+    );
+    sign["credentialsRef"] = "signing".into();
+    verify["credentialsRef"] = "signing".into();
+    let log = world.run(vec![sign.clone(), verify]).await;
+    assert_eq!(outcome(&log), json!({ "valid": true }));
+    assert!(!log.iter().any(|event| event.payload.contains("a-key-of-ours")));
+    sign["credentialsRef"] = "nobody".into();
+    let log = world.run(vec![sign]).await;
+    assert_eq!(outcome(&log)["failed"]["code"], "credential_not_found");
+}
+
+#[tokio::test]
+async fn files_of_the_workspace_are_written_and_read_by_later_runs() {
+    let world = World::new(Reach::Public);
+    let utf8 = json!({ "encoding": "utf8" });
+    let write = json!({ "path": "notes/a.md", "content": "hé" });
+    assert_eq!(world.one("core.files.write", utf8.clone(), &write).await, json!({ "bytes": 3 }));
+    let again = json!({ "encoding": "utf8", "mode": "create-only" });
+    let refused = world.one("core.files.write", again, &write).await;
+    assert!(refused.get("failed").is_some(), "{refused}");
+    let append = json!({ "mode": "append" });
+    let more = json!({ "path": "notes/a.md", "content": "IQ==" });
+    assert_eq!(world.one("core.files.write", append, &more).await, json!({ "bytes": 4 }));
+    let read = world.one("core.files.read", utf8, &json!({ "path": "notes/a.md" })).await;
+    assert_eq!((&read["content"], &read["size"]), (&json!("hé!"), &json!(4)));
+    let listed = world.one("core.files.list", json!({}), &json!({ "path": "" })).await;
+    assert_eq!(
+        listed["entries"],
+        json!([{ "name": "notes", "path": "notes", "isDirectory": true }])
+    );
+    let stat = world.one("core.files.stat", json!({}), &json!({ "path": "notes/b.md" })).await;
+    assert_eq!(stat, json!({ "exists": false }));
+    let missing = world.one("core.files.read", json!({}), &json!({ "path": "../secret" })).await;
+    assert_eq!(missing["failed"]["code"], "file_not_found");
+    let wrong = world.one("core.files.read", json!({}), &json!({ "path": 7 })).await;
+    assert_eq!(wrong["failed"]["code"], "validation_error");
+}
+
+/// The folder with the published packs; none, with a line that says so, where it is missing and not required.
+fn packs() -> Option<PathBuf> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/openwop/node-packs");
+    let folder = PathBuf::from(folder);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    let required = std::env::var("CALLBOARD_TEST_REQUIRE").unwrap_or_default();
+    let is_required = required.split(',').any(|part| part.trim() == "openwop");
+    assert!(!is_required, "openwop is required and not there");
+    // Past the capture of test output: a skipped test must be seen.
+    let told = std::io::stderr()
+        .write_all(b"skipped: the published node packs are not at ../shared/openwop/node-packs\n");
+    told.unwrap();
+    None
+}
+
+#[tokio::test]
+async fn every_acting_type_matches_the_schemas_of_its_pack() {
+    let Some(packs) = packs() else { return };
+    let server = Server::start(vec![answer(200, "content-type: text/plain\r\n", "ok")]).await;
+    let file = json!({ "path": "a.txt", "content": "aGk=" });
+    let (path, folder) = (json!({ "path": "a.txt" }), json!({ "path": "." }));
+    let signed = json!({ "key": "k", "data": "d", "signature": "00" });
+    let examples = [
+        ("core.files.write", json!({}), file),
+        ("core.files.read", json!({ "encoding": "utf8" }), path.clone()),
+        ("core.files.stat", json!({}), path),
+        ("core.files.list", json!({ "recursive": true }), folder),
+        (FETCH, json!({ "url": server.url, "method": "PUT" }), json!({ "body": "x" })),
+        (QUERY, json!({ "endpoint": server.url }), json!({ "query": "{ a }" })),
+        (MUTATION, json!({ "endpoint": server.url }), json!({ "query": "mutation { a }" })),
+        ("core.crypto.hmac-sign", json!({}), json!({ "key": "k", "data": "d" })),
+        ("core.crypto.hmac-verify", json!({}), signed),
+    ];
+    let world = World::new(Reach::Anywhere);
+    for (type_id, config, inputs) in &examples {
+        let outputs = world.one(type_id, config.clone(), inputs).await;
+        for (part, value) in [("config", config), ("input", inputs), ("output", &outputs)] {
+            let schema = schema(&packs, type_id, &format!("{part}SchemaRef"));
+            assert_eq!(schema.violations(value), Vec::<String>::new(), "{type_id} {part}: {value}");
+        }
+    }
+    for (type_id, _) in acting_nodes(&Egress::new(Reach::Public, Arc::new(SystemLookup))) {
+        assert!(examples.iter().any(|(known, ..)| *known == type_id), "{type_id} has no example");
+        assert!(NODE_TYPES.iter().any(|known| known.type_id == type_id), "{type_id} is not listed");
+    }
+}
+
+fn schema(packs: &std::path::Path, type_id: &str, part: &str) -> Schema {
+    let read = |path: PathBuf| -> Option<Value> {
+        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    };
+    for pack in std::fs::read_dir(packs).unwrap() {
+        let folder = pack.unwrap().path();
+        let manifest = read(folder.join("pack.json")).unwrap_or_default();
+        let mut nodes = manifest["nodes"].as_array().into_iter().flatten();
+        if let Some(node) = nodes.find(|node| node["typeId"] == type_id) {
+            let mut schema = read(folder.join(node[part].as_str().unwrap())).unwrap();
+            let fields = schema.as_object_mut().unwrap();
+            fields.remove("$schema");
+            fields.remove("$id");
+            return Schema::compile(schema.to_string().as_bytes()).unwrap();
+        }
+    }
+    panic!("no pack has {type_id}")
+}

@@ -147,6 +147,7 @@ impl Host {
             );
         }
         let server = if dispatch.is_live { server.live() } else { server };
+        let acting = agents::acting(&settings, &tools.served, &keys, &egress);
         let engine = engine::build(
             &settings,
             definitions,
@@ -154,7 +155,7 @@ impl Host {
             agents.clone(),
             dispatch,
             &models,
-            &egress,
+            acting,
         );
         tools.workflows.attach(&engine);
         let egress = Arc::new(egress);

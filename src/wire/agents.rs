@@ -7,6 +7,7 @@ use std::time::Duration;
 use callboard_agents::{
     AgentDispatch, AgentRegistry, Contracts, LiveAgents, LiveSettings, TaskReader, plain_task,
 };
+use callboard_backends::{Egress, ToolNodes, acting_nodes};
 use callboard_engine::Activity;
 use callboard_server::{KeyRing, Tools};
 
@@ -60,4 +61,21 @@ pub(super) fn dispatch(
         contracts: Contracts::default(),
     });
     Dispatch { activity, is_live: true }
+}
+
+/// The nodes that reach outside without an agent.
+pub(super) fn acting(
+    settings: &Settings,
+    tools: &Tools,
+    keys: &KeyRing,
+    egress: &Egress,
+) -> Vec<(&'static str, Arc<dyn Activity>)> {
+    let tool_nodes = ToolNodes {
+        toolbox: Arc::clone(&tools.toolbox),
+        hooks: Arc::clone(&tools.hooks),
+        grants: Arc::new(keys.clone()),
+        workspaces: Path::new(&settings.data).join(WORKSPACES),
+        timeout: Duration::from_millis(settings.config.limits.tool_timeout_ms),
+    };
+    acting_nodes(egress).into_iter().chain(tool_nodes.types()).collect()
 }

@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_agents::{AgentDirectory, AgentRegistry, WithModels};
-use callboard_backends::{
-    CallPrompt, Egress, FILES, FilesNode, MemoryNode, MemoryProbes, acting_nodes,
-};
+use callboard_backends::{CallPrompt, FILES, FilesNode, MemoryNode, MemoryProbes};
 use callboard_core::{ConformanceNodes, HostLimits, Run, UPKEEP};
 use callboard_engine::{
-    Activities, Catalog, Clock, Deployments, DrivingLimits, Engine, Options, Parts, RandomIds,
-    Secrets, SystemClock,
+    Activities, Activity, Catalog, Clock, Deployments, DrivingLimits, Engine, Options, Parts,
+    RandomIds, Secrets, SystemClock,
 };
 use callboard_protocol::HostId;
 use callboard_store::SqliteStore;
@@ -28,7 +26,7 @@ pub(super) fn build(
     agents: Arc<AgentRegistry>,
     dispatch: Dispatch,
     models: &ModelWiring,
-    egress: &Egress,
+    acting: Vec<(&'static str, Arc<dyn Activity>)>,
 ) -> Engine {
     let nodes = if settings.test_seams { ConformanceNodes::On } else { ConformanceNodes::Off };
     let mut catalog = Catalog::new(store.clone(), nodes);
@@ -39,7 +37,7 @@ pub(super) fn build(
         .with(UPKEEP, Arc::new(MemoryNode))
         .with(FILES, Arc::new(FilesNode))
         .with_agents(dispatch.activity);
-    for (type_id, activity) in acting_nodes(egress) {
+    for (type_id, activity) in acting {
         activities = activities.with(type_id, activity);
     }
     let mut secrets = Secrets::new(store.clone());

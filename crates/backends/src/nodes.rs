@@ -5,12 +5,15 @@ mod files;
 mod given;
 mod hmac;
 mod http;
+mod tool;
 
 use std::sync::Arc;
 
 use callboard_engine::Activity;
 
 use crate::egress::Egress;
+
+pub use tool::{TOOL, ToolNodes};
 
 /// Every such type, with who performs it.
 pub fn acting_nodes(egress: &Egress) -> Vec<(&'static str, Arc<dyn Activity>)> {

@@ -23,6 +23,11 @@ pub static NODE_TYPES: &[NodeType] = &[
         "Lists, reads and writes the files of the run's workspace, with their versions.",
     ),
     node(
+        "callboard.tool",
+        "Call a tool",
+        "Calls a tool of the host by its name, under the scopes of whoever made the run.",
+    ),
+    node(
         "core.approvalGate",
         "Approval",
         "Asks people to accept, edit or reject something, and waits.",
@@ -313,6 +318,11 @@ pub static NODE_TYPES: &[NodeType] = &[
         "core.openwop.http.graphql-query",
         "GraphQL query",
         "Asks a GraphQL server: its data and its errors.",
+    ),
+    node(
+        "core.openwop.mcp.invoke-tool",
+        "Call an MCP tool",
+        "Calls a tool of an MCP server that the operator named.",
     ),
     node(
         "core.orchestrator.supervisor",

@@ -3,19 +3,26 @@
 
 #![cfg(test)]
 
+mod http;
 #[expect(dead_code, reason = "the engine's own tests use all of it")]
-#[path = "../../engine/tests/it/sim.rs"]
+#[path = "../../../engine/tests/it/sim.rs"]
 mod sim;
+mod tools;
 
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use callboard_backends::{Egress, Reach, SystemLookup, acting_nodes};
+use async_trait::async_trait;
+use callboard_agents::{Granted, Grants, ToolHooks, Toolbox, Toolboxes};
+use callboard_backends::{
+    Egress, McpServers, Reach, SystemLookup, ToolNodes, acting_nodes, built_in,
+};
 use callboard_core::{NODE_TYPES, Provenance, Schema, SecretText};
 use callboard_engine::{Activities, HeldSecret, InMemoryStore, Recorded, Secrets};
-use callboard_protocol::{Object, Timestamp};
+use callboard_protocol::{Object, Principal, Tenant, Timestamp};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -23,6 +30,7 @@ use tokio_util::task::TaskTracker;
 
 use sim::{SimClock, ended, host_with, order, scope};
 
+const MCP_TOOL: &str = "core.openwop.mcp.invoke-tool";
 const FETCH: &str = "core.openwop.http.fetch";
 const QUERY: &str = "core.openwop.http.graphql-query";
 const MUTATION: &str = "core.openwop.http.graphql-mutation";
@@ -39,16 +47,28 @@ fn ports(inputs: &Value) -> Value {
     Value::Object(fields.collect())
 }
 
+/// Nobody holds anything; the tools of every host ask for nothing.
+#[derive(Debug)]
+struct Nobody;
+
+#[async_trait]
+impl Grants for Nobody {
+    async fn granted(&self, _: &Tenant, _: &Principal, _: Timestamp) -> Granted {
+        Granted::Unknown
+    }
+}
+
 /// Runs one after the other, and reads what the log says.
 struct World {
     store: Arc<InMemoryStore>,
     reach: Reach,
     runs: AtomicU32,
+    mcp: Option<Arc<McpServers>>,
 }
 
 impl World {
     fn new(reach: Reach) -> Self {
-        Self { store: Arc::new(InMemoryStore::new()), reach, runs: AtomicU32::new(0) }
+        Self { store: Arc::new(InMemoryStore::new()), reach, runs: AtomicU32::new(0), mcp: None }
     }
 
     async fn keep(&self, name: &str, value: &str, audience: Option<String>) {
@@ -70,6 +90,19 @@ impl World {
             "edges": edges, "triggers": [], "variables": [], "metadata": {}, "settings": {} });
         let mut activities = Activities::default();
         for (type_id, activity) in acting_nodes(&Egress::new(self.reach, Arc::new(SystemLookup))) {
+            activities = activities.with(type_id, activity);
+        }
+        let own = built_in(&Egress::new(self.reach, Arc::new(SystemLookup))).unwrap();
+        let servers = self.mcp.iter().map(|servers| Arc::clone(servers) as Arc<dyn Toolbox>);
+        let boxes = std::iter::once(Arc::new(own) as Arc<dyn Toolbox>).chain(servers).collect();
+        let tools = ToolNodes {
+            toolbox: Arc::new(Toolboxes(boxes)),
+            hooks: Arc::new(ToolHooks::default()),
+            grants: Arc::new(Nobody),
+            workspaces: std::env::temp_dir().join("callboard-no-folder"),
+            timeout: Duration::from_secs(5),
+        };
+        for (type_id, activity) in tools.types() {
             activities = activities.with(type_id, activity);
         }
         let (store, clock) = (self.store.clone(), SimClock::new());
@@ -167,134 +200,6 @@ fn answer(status: u16, headers: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_request_is_sent_as_configured_and_its_answer_is_the_output() {
-    let reply = answer(201, "content-type: application/json\r\nset-cookie: a=b\r\n", r#"{"id":7}"#);
-    let server = Server::start(vec![reply]).await;
-    let config = json!({ "url": format!("{}/{{{{kind}}}}", server.url), "method": "POST", "headers": { "X-Team": "blue" } });
-    let inputs = json!({ "variables": { "kind": "a b/../c" }, "body": { "n": 1 } });
-    let outputs = World::new(Reach::Anywhere).one(FETCH, config, &inputs).await;
-    assert_eq!((&outputs["status"], &outputs["body"]), (&json!(201), &json!({ "id": 7 })));
-    assert!(outputs["headers"].get("set-cookie").is_none(), "{outputs}");
-    assert_eq!(outputs["attempts"], 1);
-    let request = server.seen().remove(0);
-    assert!(request.starts_with("POST /a%20b%2F..%2Fc HTTP/1.1"), "{request}");
-    let key = outputs["idempotencyKey"].as_str().unwrap();
-    assert!(request.contains(&format!("idempotency-key: {key}")), "{request}");
-    assert!(request.contains("x-team: blue") && request.ends_with(r#"{"n":1}"#), "{request}");
-}
-
-#[tokio::test]
-async fn a_graphql_query_hands_out_data_and_errors() {
-    let said = r#"{"data":{"a":1},"errors":[{"message":"half of it"}]}"#;
-    let server = Server::start(vec![answer(200, "content-type: application/json\r\n", said)]).await;
-    let world = World::new(Reach::Anywhere);
-    let config = json!({ "endpoint": server.url });
-    let inputs =
-        json!({ "query": "query Q($n: Int) { a }", "variables": { "n": 1 }, "operationName": "Q" });
-    let outputs = world.one(QUERY, config.clone(), &inputs).await;
-    assert_eq!((&outputs["data"], &outputs["status"]), (&json!({ "a": 1 }), &json!(200)));
-    assert_eq!(outputs["errors"], json!([{ "message": "half of it" }]));
-    assert!(server.seen()[0].ends_with(&inputs.to_string()), "{}", server.seen()[0]);
-    assert!(!server.seen()[0].contains("idempotency-key"));
-    world.one(MUTATION, config.clone(), &json!({ "query": "mutation { a }" })).await;
-    assert!(server.seen()[1].contains("idempotency-key"));
-    let wrong = world.one(QUERY, config, &json!({ "query": 7 })).await;
-    assert_eq!(wrong["failed"]["code"], "validation_error");
-}
-
-#[tokio::test]
-async fn trouble_of_the_server_is_tried_again_and_a_refusal_is_not() {
-    let (busy, fine) = (answer(503, "", ""), answer(200, "", "ok"));
-    let server = Server::start(vec![busy.clone(), fine]).await;
-    let retry = json!({ "initialDelayMs": 0, "maxAttempts": 2 });
-    let config = |url: &str| json!({ "url": url, "retry": retry });
-    let world = World::new(Reach::Anywhere);
-    let outputs = world.one(FETCH, config(&server.url), &json!({})).await;
-    assert_eq!(
-        (&outputs["status"], &outputs["attempts"], &outputs["body"]),
-        (&json!(200), &json!(2), &json!("ok"))
-    );
-    let refusing = Server::start(vec![answer(404, "", "")]).await;
-    let outputs = world.one(FETCH, config(&refusing.url), &json!({})).await;
-    assert_eq!(
-        (&outputs["status"], &outputs["attempts"], &outputs["body"]),
-        (&json!(404), &json!(1), &json!(null))
-    );
-    let down = Server::start(vec![busy]).await;
-    let outputs = world.one(FETCH, config(&down.url), &json!({})).await;
-    assert_eq!((&outputs["status"], &outputs["attempts"]), (&json!(503), &json!(2)));
-    let gone = json!({ "url": "http://127.0.0.1:1/", "retry": retry });
-    let outputs = world.one(FETCH, gone, &json!({})).await;
-    assert_eq!(
-        (&outputs["status"], &outputs["networkError"]),
-        (&json!(0), &json!("no connection"))
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_address_that_hangs_is_given_up_in_time() {
-    // Accepts, by its backlog, and never answers.
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    let config = json!({ "url": url, "timeoutMs": 100, "retry": { "maxAttempts": 2 } });
-    let outputs = World::new(Reach::Anywhere).one(FETCH, config, &json!({})).await;
-    assert_eq!((&outputs["status"], &outputs["attempts"]), (&json!(0), &json!(2)), "{outputs}");
-    assert_eq!(outputs["networkError"], "no answer in time");
-}
-
-#[tokio::test]
-async fn an_endless_answer_and_an_endless_redirect_are_bounded() {
-    let endless = Server::start(vec!["HTTP/1.1 200 X\r\nx-kind: endless\r\n\r\n".to_owned()]).await;
-    let world = World::new(Reach::Anywhere);
-    let outputs = world.one(FETCH, json!({ "url": endless.url }), &json!({})).await;
-    assert_eq!(outputs["failed"]["code"], "response_too_large");
-    let round = Server::start(vec![answer(302, "location: /again\r\n", "")]).await;
-    let outputs = world.one(FETCH, json!({ "url": round.url }), &json!({})).await;
-    assert_eq!(outputs["failed"]["code"], "egress_denied", "{outputs}");
-    assert_eq!(round.seen().len(), 6);
-    // What changes something is not sent elsewhere.
-    let config = json!({ "url": round.url, "method": "POST" });
-    assert_eq!(world.one(FETCH, config, &json!({})).await["status"], 302);
-}
-
-#[tokio::test]
-async fn a_guarded_host_reaches_no_private_address() {
-    let server = Server::start(vec![answer(200, "", "inside")]).await;
-    let world = World::new(Reach::Public);
-    for url in
-        [server.url.as_str(), "https://127.0.0.1/", "https://[::1]/", "http://169.254.169.254/"]
-    {
-        let outputs = world.one(FETCH, json!({ "url": url }), &json!({})).await;
-        assert_eq!(outputs["failed"]["code"], "egress_denied", "{url}: {outputs}");
-    }
-    assert!(server.seen().is_empty());
-    for url in ["file:///etc/passwd", "no address", "https://x/{{gone}}"] {
-        let outputs = world.one(FETCH, json!({ "url": url }), &json!({})).await;
-        assert_eq!(outputs["failed"]["code"], "INVALID_URL", "{url}: {outputs}");
-    }
-}
-
-#[tokio::test]
-async fn a_secret_goes_to_the_host_that_it_is_meant_for_and_into_no_log() {
-    let echo = answer(200, "", "you sent hunter2-hunter2 to me");
-    let server = Server::start(vec![echo]).await;
-    let world = World::new(Reach::Anywhere);
-    world.keep("api", "hunter2-hunter2", Some(server.host.clone())).await;
-    world.keep("other", "hunter3-hunter3", Some("api.example.com".to_owned())).await;
-    let mut fetch = node("n", FETCH, json!({ "url": server.url }), json!({}));
-    fetch["credentialsRef"] = "api".into();
-    let log = world.run(vec![fetch.clone()]).await;
-    assert!(server.seen()[0].contains("authorization: Bearer hunter2-hunter2"));
-    let written: String = log.iter().map(|event| event.payload.as_str()).collect();
-    assert!(!written.contains("hunter2-hunter2"), "{written}");
-    assert_eq!(told(&log, "egress.decided").len(), 1, "{written}");
-    fetch["credentialsRef"] = "other".into();
-    let log = world.run(vec![fetch]).await;
-    assert_eq!(outcome(&log)["failed"]["code"], "egress_denied");
-    assert_eq!(server.seen().len(), 1);
-}
-
-#[tokio::test]
 async fn a_signature_is_made_with_a_secret_that_no_log_holds() {
     let world = World::new(Reach::Public);
     world.keep("signing", "a-key-of-ours", None).await;
@@ -346,23 +251,6 @@ async fn files_of_the_workspace_are_written_and_read_by_later_runs() {
     assert_eq!(wrong["failed"]["code"], "validation_error");
 }
 
-/// The folder with the published packs; none, with a line that says so, where it is missing and not required.
-fn packs() -> Option<PathBuf> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/openwop/node-packs");
-    let folder = PathBuf::from(folder);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    let required = std::env::var("CALLBOARD_TEST_REQUIRE").unwrap_or_default();
-    let is_required = required.split(',').any(|part| part.trim() == "openwop");
-    assert!(!is_required, "openwop is required and not there");
-    // Past the capture of test output: a skipped test must be seen.
-    let told = std::io::stderr()
-        .write_all(b"skipped: the published node packs are not at ../shared/openwop/node-packs\n");
-    told.unwrap();
-    None
-}
-
 #[tokio::test]
 async fn every_acting_type_matches_the_schemas_of_its_pack() {
     let Some(packs) = packs() else { return };
@@ -393,6 +281,23 @@ async fn every_acting_type_matches_the_schemas_of_its_pack() {
         assert!(examples.iter().any(|(known, ..)| *known == type_id), "{type_id} has no example");
         assert!(NODE_TYPES.iter().any(|known| known.type_id == type_id), "{type_id} is not listed");
     }
+}
+
+/// The folder with the published packs; none, with a line that says so, where it is missing and not required.
+fn packs() -> Option<PathBuf> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/openwop/node-packs");
+    let folder = PathBuf::from(folder);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    let required = std::env::var("CALLBOARD_TEST_REQUIRE").unwrap_or_default();
+    let is_required = required.split(',').any(|part| part.trim() == "openwop");
+    assert!(!is_required, "openwop is required and not there");
+    // Past the capture of test output: a skipped test must be seen.
+    let told = std::io::stderr()
+        .write_all(b"skipped: the published node packs are not at ../shared/openwop/node-packs\n");
+    told.unwrap();
+    None
 }
 
 fn schema(packs: &std::path::Path, type_id: &str, part: &str) -> Schema {

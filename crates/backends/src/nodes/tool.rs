@@ -1,0 +1,182 @@
+//! `callboard.tool` and `core.openwop.mcp.invoke-tool`: nodes that call a tool of the host by its name, under the same
+//! scopes, limits and records as an agent's call.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use callboard_agents::{
+    AdmittedCall, Credentials, Grants, HookRefusal, ToolDescriptor, ToolFault, ToolHooks,
+    ToolInvocation, ToolSurface, ToolUse, Toolbox, run_folder,
+};
+use callboard_core::{AgentFact, Fact, Outcome, RetryClass};
+use callboard_engine::{Activity, Call, CallFailure, Effect, OnUnknown, Once, OnceError};
+use callboard_protocol::{Failure, Object, Principal};
+
+use super::given::{failed, invalid, outcome, whole};
+
+/// The type of nodes that call any tool of the host.
+pub const TOOL: &str = "callboard.tool";
+/// The type of nodes that call a tool of an MCP server.
+const MCP_TOOL: &str = "core.openwop.mcp.invoke-tool";
+/// Who calls where nobody is known to have made the run.
+const NOBODY: &str = "anonymous";
+/// As the published configuration allows: five minutes.
+const LONGEST_MS: u64 = 300_000;
+
+/// The tools of a host, and who may use them.
+#[derive(Debug, Clone)]
+pub struct ToolNodes {
+    pub toolbox: Arc<dyn Toolbox>,
+    pub hooks: Arc<ToolHooks>,
+    pub grants: Arc<dyn Grants>,
+    /// Where runs have their folders.
+    pub workspaces: PathBuf,
+    /// How long a call may take where its node does not say.
+    pub timeout: Duration,
+}
+
+impl ToolNodes {
+    /// The types that call tools, with who performs them.
+    pub fn types(self) -> Vec<(&'static str, Arc<dyn Activity>)> {
+        let nodes: Arc<dyn Activity> = Arc::new(self);
+        vec![(TOOL, Arc::clone(&nodes)), (MCP_TOOL, nodes)]
+    }
+}
+
+#[async_trait]
+impl Activity for ToolNodes {
+    async fn perform(&self, call: Call) -> Outcome {
+        let (admitted, within) = match self.admit(&call).await {
+            Ok(admitted) => admitted,
+            Err(failure) => return outcome(Err(failure)),
+        };
+        let descriptor = admitted.tool.descriptor();
+        let (provider, asks) = (descriptor.id.as_str(), Value::Object(admitted.arguments.clone()));
+        let is_repeatable = descriptor.is_repeatable();
+        let on_unknown = if is_repeatable {
+            OnUnknown::Repeat
+        } else {
+            OnUnknown::Ask(|said| json!({ "result": said, "isError": false, "durationMs": 0 }))
+        };
+        let effect = Effect { index: 0, provider, request: &asks, on_unknown, is_told: false };
+        let made = call.once(effect, |once| self.invoke(&call, &admitted, once, within)).await;
+        match made {
+            Ok(value) => {
+                let mut outputs = value.as_object().cloned().unwrap_or_default();
+                if call.type_id.as_str() == MCP_TOOL {
+                    // Whatever a server says is a stranger's words.
+                    outputs.insert("untrustedContent".to_owned(), true.into());
+                }
+                Outcome::Done { outputs }
+            }
+            Err(OnceError::Ended(outcome)) => outcome,
+            // Nobody listens to an attempt that no longer counts.
+            Err(OnceError::Superseded) => Outcome::Done { outputs: Object::new() },
+        }
+    }
+}
+
+impl ToolNodes {
+    /// The tool that the node names, with arguments that match its schema.
+    async fn admit(&self, call: &Call) -> Result<(AdmittedCall, Duration), CallFailure> {
+        let said = |key: &str| {
+            let text = call.config.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+            text.ok_or_else(|| invalid(format!("config.{key} must be a text")))
+        };
+        let (name, port) = match call.type_id.as_str() {
+            MCP_TOOL => (format!("mcp:{}.{}", said("serverId")?, said("toolName")?), "args"),
+            _ => (said("tool")?.to_owned(), "arguments"),
+        };
+        let arguments = match call.inputs.get(port) {
+            None => Value::Object(Object::new()),
+            Some(arguments @ Value::Object(_)) => arguments.clone(),
+            Some(_) => return Err(invalid(format!("the input {port} must be an object"))),
+        };
+        let usual = u64::try_from(self.timeout.as_millis()).unwrap_or(LONGEST_MS).min(LONGEST_MS);
+        let within = whole(&call.config, "timeoutMs", (100, usual, LONGEST_MS))?;
+        let allowed = [name];
+        let surface = ToolSurface::assemble(&*self.toolbox, &call.scope(), &allowed).await;
+        let Some(offer) = surface.offers().next().map(|offer| offer.name.to_owned()) else {
+            let why = format!("this host has no tool {}", allowed[0]);
+            return Err(failed("tool_not_found", why));
+        };
+        let admitted = surface.admit(&offer, arguments);
+        let admitted = admitted.map_err(|refused| invalid(refused.to_string()))?;
+        Ok((admitted, Duration::from_millis(within)))
+    }
+
+    async fn invoke(
+        &self,
+        call: &Call,
+        admitted: &AdmittedCall,
+        once: Once,
+        within: Duration,
+    ) -> Result<Value, CallFailure> {
+        self.judge(call, admitted.tool.descriptor()).await?;
+        let began = call.now();
+        let workspace = run_folder(&self.workspaces, &call.tenant, &call.run);
+        let credentials = Credentials::of(call);
+        let made = admitted.tool.invoke(ToolInvocation {
+            tenant: &call.tenant,
+            run: &call.run,
+            node: &call.attempt.node,
+            workspace: &workspace,
+            effect: &once.id,
+            notebook: None,
+            credentials: Some(&credentials),
+            caller: Some(call),
+            arguments: admitted.arguments.clone(),
+            trace: Some(&call.trace),
+            within,
+        });
+        let made = made.await;
+        let decided = credentials.into_decided().into_iter().zip(0..);
+        let facts = decided.map(|(it, place)| Fact::Agent { place, fact: AgentFact::Egress(it) });
+        // An attempt that no longer counts is told so when it hands over its outcome.
+        let _ = call.tell(facts.collect()).await;
+        let (mut result, is_error) = match made {
+            Ok(value) => (value, false),
+            // The tool did its work, and says that it went wrong.
+            Err(ToolFault::Failed(why)) => (Value::from(why), true),
+            Err(fault) => return Err(fault_of(&fault)),
+        };
+        call.redact(&mut result);
+        let took = u64::try_from(call.now().since(began).as_millis()).unwrap_or(u64::MAX);
+        Ok(json!({ "result": result, "isError": is_error, "durationMs": took }))
+    }
+
+    /// Whether whoever made the run may use the tool, and now.
+    async fn judge(&self, call: &Call, tool: &ToolDescriptor) -> Result<(), CallFailure> {
+        let nobody = Principal::from(NOBODY);
+        let principal = call.principal.as_ref().unwrap_or(&nobody);
+        let granted = self.grants.granted(&call.tenant, principal, call.now()).await;
+        let granted = granted.within(call.principal_scope.as_deref());
+        let used = ToolUse {
+            tenant: &call.tenant,
+            principal,
+            tool: &tool.id,
+            required_scopes: &tool.required_scopes,
+            granted: &granted,
+        };
+        self.hooks.judge(&used, call.now()).map_err(|refusal| {
+            let class = match refusal {
+                HookRefusal::Forbidden { .. } => RetryClass::Final,
+                HookRefusal::RateLimited { .. } => RetryClass::Retryable,
+            };
+            CallFailure { failure: Failure::new(refusal.code(), refusal.to_string()), class }
+        })
+    }
+}
+
+/// Only where nothing was done may the call be made again: silence after a call may mean that it was done.
+fn fault_of(fault: &ToolFault) -> CallFailure {
+    let class = match fault {
+        ToolFault::Unavailable(_) => RetryClass::Retryable,
+        _ => RetryClass::Final,
+    };
+    CallFailure { failure: fault.failure(), class }
+}

@@ -1,0 +1,71 @@
+//! Nodes that call tools: those of every host, and those of MCP servers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callboard_backends::{
+    Egress, McpServer, McpServers, McpSurroundings, McpWay, Reach, SystemLookup, TOOL,
+};
+use serde_json::json;
+
+use crate::sim::SimClock;
+use crate::{MCP_TOOL, World, packs, schema};
+
+#[tokio::test]
+async fn a_tool_is_called_by_its_name_with_arguments_that_match_its_schema() {
+    let world = World::new(Reach::Public);
+    let config = json!({ "tool": "openwop:core.crypto.hash" });
+    let arguments = json!({ "arguments": { "data": "abc" } });
+    let outputs = world.one(TOOL, config.clone(), &arguments).await;
+    assert_eq!(outputs["isError"], false, "{outputs}");
+    assert!(outputs["result"].to_string().contains("ba7816bf8f01cfea"), "{outputs}");
+    let wrong = world.one(TOOL, config, &json!({ "arguments": { "data": 7 } })).await;
+    assert_eq!(wrong["failed"]["code"], "validation_error");
+    let missing = world.one(TOOL, json!({ "tool": "openwop:gone" }), &arguments).await;
+    assert_eq!(missing["failed"]["code"], "tool_not_found");
+    let server = json!({ "serverId": "crm", "toolName": "find" });
+    let missing = world.one(MCP_TOOL, server, &json!({ "args": {} })).await;
+    assert_eq!(missing["failed"]["message"], "this host has no tool mcp:crm.find");
+}
+
+#[tokio::test]
+async fn a_tool_of_an_mcp_server_is_called_and_its_words_are_a_strangers() {
+    let surroundings = McpSurroundings {
+        egress: Egress::new(Reach::Public, Arc::new(SystemLookup)),
+        environment: BTreeMap::new(),
+        clock: SimClock::new(),
+        launcher: None,
+        homes: std::env::temp_dir(),
+    };
+    let way = McpWay::Command {
+        program: env!("CARGO_BIN_EXE_fake-mcp").to_owned(),
+        arguments: Vec::new(),
+        environment: BTreeMap::new(),
+    };
+    let server = |name: &str, scopes: &[&str]| McpServer {
+        name: name.to_owned(),
+        way: way.clone(),
+        required_scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+        read: Vec::new(),
+        write: Vec::new(),
+    };
+    let servers = vec![server("fake", &[]), server("closed", &["tools:closed"])];
+    let servers = Arc::new(McpServers::new(servers, &surroundings));
+    let world = World { mcp: Some(Arc::clone(&servers)), ..World::new(Reach::Public) };
+    let (config, inputs) =
+        (json!({ "serverId": "fake", "toolName": "echo" }), json!({ "args": { "text": "hi" } }));
+    let outputs = world.one(MCP_TOOL, config.clone(), &inputs).await;
+    assert_eq!((&outputs["isError"], &outputs["untrustedContent"]), (&json!(false), &json!(true)));
+    assert!(outputs["result"].to_string().contains("hi"), "{outputs}");
+    if let Some(packs) = packs() {
+        for (part, value) in [("config", &config), ("input", &inputs), ("output", &outputs)] {
+            let schema = schema(&packs, MCP_TOOL, &format!("{part}SchemaRef"));
+            assert_eq!(schema.violations(value), Vec::<String>::new(), "{part}: {value}");
+        }
+    }
+    // Whoever made the run does not hold what this server asks for.
+    let closed = json!({ "serverId": "closed", "toolName": "echo" });
+    let refused = world.one(MCP_TOOL, closed, &inputs).await;
+    assert_eq!(refused["failed"]["code"], "forbidden", "{refused}");
+    servers.close().await;
+}

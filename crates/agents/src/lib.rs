@@ -58,8 +58,8 @@ pub use mention::{Mention, mentioned};
 pub use model::{
     AssembledCall, BUDGET_MULTIPLIER, Delta, DeltaSink, Demands, Exhausted, ExhaustedReason, Fault,
     Gate, MODEL_CAPABILITIES, Message, Model, ModelError, ModelRef, ModelRefError, ModelRequest,
-    ModelTable, Models, NoModel, Overflow, Phase, Price, PriceTable, ProviderReason, RecordedCall, Recovery,
-    RecoveryPath, ResolvedModel, RetryAdvice, SCHEMA_ROUNDS, Scripted, SemanticRequest,
+    ModelTable, Models, NoModel, Overflow, Phase, Price, PriceTable, ProviderReason, RecordedCall,
+    Recovery, RecoveryPath, ResolvedModel, RetryAdvice, SCHEMA_ROUNDS, Scripted, SemanticRequest,
     SentRequest, StopReason, Substitution, TokenUsage, ToolCallAssembly, ToolReply, ToolSpec,
     Tries, Turn, Verdict, WantedCall, gate, judge, recorded_calls, reduce, restore,
     scripted_answer,

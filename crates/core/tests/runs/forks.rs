@@ -332,6 +332,23 @@ fn r58_a_branch_goes_on_live() {
     assert_eq!(count(&log, "cap.breached"), 0);
 }
 
+/// Ids and times are made from the source's run and clock, so a replay makes the same.
+#[test]
+fn a_replay_of_computed_nodes_tells_the_same_from_every_place() {
+    let flow = given(
+        "n:core.openwop.data.datetime-now u:core.openwop.data.uuid w:core.flow.wait l:core.obs.log",
+    )
+    .edges("n>u u>w w>l")
+    .config("w", json!({ "mode": "duration", "seconds": 5 }))
+    .ports("l", json!({ "message": { "type": "connection", "nodeId": "u", "outputKey": "uuid" } }));
+    let played = play(&flow, &[(0, Do::Start), (5_000, Do::Continue)]);
+    assert_eq!(played.lines.last().map(String::as_str), Some("run.completed"));
+    for from in 0..played.log.len() {
+        let (_, log) = replay(&played.run, &played.log, from);
+        assert_eq!(told(&log), told(&played.log), "from {from}: {:#?}", lines(&log));
+    }
+}
+
 /// R54, R58: time that did not pass for a branch did not pass for what is forked off it either.
 #[test]
 fn forks_of_a_branch_know_where_it_left_its_source() {

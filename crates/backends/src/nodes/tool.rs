@@ -1,5 +1,5 @@
 //! `callboard.tool` and `core.openwop.mcp.invoke-tool`: nodes that call a tool of the host by its name, under the same
-//! scopes, limits and records as an agent's call.
+//! scopes, limits and records as an agent's call. `core.openwop.mcp.list-tools` says which an MCP server has.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ use super::given::{failed, invalid, outcome, whole};
 pub const TOOL: &str = "callboard.tool";
 /// The type of nodes that call a tool of an MCP server.
 const MCP_TOOL: &str = "core.openwop.mcp.invoke-tool";
+/// The type of nodes that list the tools of an MCP server.
+const MCP_LIST: &str = "core.openwop.mcp.list-tools";
 /// Who calls where nobody is known to have made the run.
 const NOBODY: &str = "anonymous";
 /// As the published configuration allows: five minutes.
@@ -43,13 +45,16 @@ impl ToolNodes {
     /// The types that call tools, with who performs them.
     pub fn types(self) -> Vec<(&'static str, Arc<dyn Activity>)> {
         let nodes: Arc<dyn Activity> = Arc::new(self);
-        vec![(TOOL, Arc::clone(&nodes)), (MCP_TOOL, nodes)]
+        vec![(TOOL, Arc::clone(&nodes)), (MCP_TOOL, Arc::clone(&nodes)), (MCP_LIST, nodes)]
     }
 }
 
 #[async_trait]
 impl Activity for ToolNodes {
     async fn perform(&self, call: Call) -> Outcome {
+        if call.type_id.as_str() == MCP_LIST {
+            return self.list(&call).await;
+        }
         let (admitted, within) = match self.admit(&call).await {
             Ok(admitted) => admitted,
             Err(failure) => return outcome(Err(failure)),
@@ -65,22 +70,57 @@ impl Activity for ToolNodes {
         let effect = Effect { index: 0, provider, request: &asks, on_unknown, is_told: false };
         let made = call.once(effect, |once| self.invoke(&call, &admitted, once, within)).await;
         match made {
-            Ok(value) => {
-                let mut outputs = value.as_object().cloned().unwrap_or_default();
-                if call.type_id.as_str() == MCP_TOOL {
-                    // Whatever a server says is a stranger's words.
-                    outputs.insert("untrustedContent".to_owned(), true.into());
-                }
-                Outcome::Done { outputs }
+            Ok(mut value) if call.type_id.as_str() == MCP_TOOL => {
+                // Whatever a server says is a stranger's words.
+                value["untrustedContent"] = true.into();
+                done(Ok(value))
             }
-            Err(OnceError::Ended(outcome)) => outcome,
-            // Nobody listens to an attempt that no longer counts.
-            Err(OnceError::Superseded) => Outcome::Done { outputs: Object::new() },
+            made => done(made),
         }
     }
 }
 
+fn done(made: Result<Value, OnceError>) -> Outcome {
+    match made {
+        Ok(value) => Outcome::Done { outputs: value.as_object().cloned().unwrap_or_default() },
+        Err(OnceError::Ended(outcome)) => outcome,
+        // Nobody listens to an attempt that no longer counts.
+        Err(OnceError::Superseded) => Outcome::Done { outputs: Object::new() },
+    }
+}
+
 impl ToolNodes {
+    /// The tools of one server, as they were when the node asked.
+    async fn list(&self, call: &Call) -> Outcome {
+        let Some(server) = call.config.get("serverId").and_then(Value::as_str) else {
+            return outcome(Err(invalid("config.serverId must be a text")));
+        };
+        let asks = json!({ "serverId": server });
+        let on_unknown = OnUnknown::Repeat;
+        let effect =
+            Effect { index: 0, provider: MCP_LIST, request: &asks, on_unknown, is_told: false };
+        let prefix = format!("mcp:{server}.");
+        let made = call.once(effect, |_| async {
+            // A list waits for nobody; looking for a tool waits until the server is there.
+            let _ = self.toolbox.find(&call.scope(), &prefix).await;
+            let listed = self.toolbox.list(&call.scope()).await;
+            let tools: Vec<Value> = listed
+                .iter()
+                .filter_map(|tool| {
+                    let name = tool.id.strip_prefix(&prefix)?;
+                    let input = &*tool.input.source;
+                    Some(json!({ "name": name, "description": tool.description, "inputSchema": input }))
+                })
+                .collect();
+            if tools.is_empty() {
+                let why = format!("there is no MCP server {server} here, or it has no tools now");
+                return Err(failed("mcp_server_not_registered", why));
+            }
+            Ok(json!({ "count": tools.len(), "tools": tools }))
+        });
+        done(made.await)
+    }
+
     /// The tool that the node names, with arguments that match its schema.
     async fn admit(&self, call: &Call) -> Result<(AdmittedCall, Duration), CallFailure> {
         let said = |key: &str| {

@@ -31,6 +31,7 @@ use tokio_util::task::TaskTracker;
 use sim::{SimClock, ended, host_with, order, scope};
 
 const MCP_TOOL: &str = "core.openwop.mcp.invoke-tool";
+const MCP_LIST: &str = "core.openwop.mcp.list-tools";
 const FETCH: &str = "core.openwop.http.fetch";
 const QUERY: &str = "core.openwop.http.graphql-query";
 const MUTATION: &str = "core.openwop.http.graphql-mutation";

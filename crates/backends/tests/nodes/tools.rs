@@ -9,7 +9,7 @@ use callboard_backends::{
 use serde_json::json;
 
 use crate::sim::SimClock;
-use crate::{MCP_TOOL, World, packs, schema};
+use crate::{MCP_LIST, MCP_TOOL, World, packs, schema};
 
 #[tokio::test]
 async fn a_tool_is_called_by_its_name_with_arguments_that_match_its_schema() {
@@ -63,6 +63,15 @@ async fn a_tool_of_an_mcp_server_is_called_and_its_words_are_a_strangers() {
             assert_eq!(schema.violations(value), Vec::<String>::new(), "{part}: {value}");
         }
     }
+    let listed = world.one(MCP_LIST, json!({ "serverId": "fake" }), &json!({})).await;
+    let tools = listed["tools"].as_array().unwrap();
+    assert!(tools.iter().any(|tool| tool["name"] == "echo"), "{listed}");
+    if let Some(packs) = packs() {
+        let schema = schema(&packs, MCP_LIST, "outputSchemaRef");
+        assert_eq!(schema.violations(&listed), Vec::<String>::new(), "{listed}");
+    }
+    let gone = world.one(MCP_LIST, json!({ "serverId": "gone" }), &json!({})).await;
+    assert_eq!(gone["failed"]["code"], "mcp_server_not_registered");
     // Whoever made the run does not hold what this server asks for.
     let closed = json!({ "serverId": "closed", "toolName": "echo" });
     let refused = world.one(MCP_TOOL, closed, &inputs).await;

@@ -325,6 +325,11 @@ pub static NODE_TYPES: &[NodeType] = &[
         "Calls a tool of an MCP server that the operator named.",
     ),
     node(
+        "core.openwop.mcp.list-tools",
+        "List MCP tools",
+        "The tools that an MCP server has, with their schemas.",
+    ),
+    node(
         "core.orchestrator.supervisor",
         "Supervisor",
         "Decides what happens next: an agent, a workflow, a question, or the end.",

@@ -49,7 +49,7 @@ impl Activity for Fetch {
                     |said| json!({ "status": 200, "headers": {}, "body": said, "durationMs": 0, "attempts": 1 }),
                 )
             },
-            is_told: false,
+            is_recorded: false,
         };
         let made = call.once(effect, |once| self.fetch(&call, &request, once)).await;
         match made {
@@ -155,7 +155,7 @@ impl Fetch {
             call.credential(&SecretName::from(name.as_str()), &destination).await;
         let place = u32::try_from(place).unwrap_or(u32::MAX);
         // An attempt that no longer counts is told so when it hands over its outcome.
-        let _ = call.tell(vec![Fact::Agent { place, fact: AgentFact::Egress(decided) }]).await;
+        let _ = call.record(vec![Fact::Agent { place, fact: AgentFact::Egress(decided) }]).await;
         let value = value.ok_or_else(|| {
             refused(format!("the credential {name} may not be sent to this host"))
         })?;

@@ -67,7 +67,7 @@ impl Activity for ToolNodes {
         } else {
             OnUnknown::Ask(|said| json!({ "result": said, "isError": false, "durationMs": 0 }))
         };
-        let effect = Effect { index: 0, provider, request: &asks, on_unknown, is_told: false };
+        let effect = Effect { index: 0, provider, request: &asks, on_unknown, is_recorded: false };
         let made = call.once(effect, |once| self.invoke(&call, &admitted, once, within)).await;
         match made {
             Ok(mut value) if call.type_id.as_str() == MCP_TOOL => {
@@ -98,7 +98,7 @@ impl ToolNodes {
         let asks = json!({ "serverId": server });
         let on_unknown = OnUnknown::Repeat;
         let effect =
-            Effect { index: 0, provider: MCP_LIST, request: &asks, on_unknown, is_told: false };
+            Effect { index: 0, provider: MCP_LIST, request: &asks, on_unknown, is_recorded: false };
         let prefix = format!("mcp:{server}.");
         let made = call.once(effect, |_| async {
             // A list waits for nobody; looking for a tool waits until the server is there.
@@ -177,7 +177,7 @@ impl ToolNodes {
         let decided = credentials.into_decided().into_iter().zip(0..);
         let facts = decided.map(|(it, place)| Fact::Agent { place, fact: AgentFact::Egress(it) });
         // An attempt that no longer counts is told so when it hands over its outcome.
-        let _ = call.tell(facts.collect()).await;
+        let _ = call.record(facts.collect()).await;
         let (mut result, is_error) = match made {
             Ok(value) => (value, false),
             // The tool did its work, and says that it went wrong.

@@ -70,7 +70,7 @@ pub struct Birth {
     /// The delivery that started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivered>,
-    /// Whether strangers' words started it or a run above it: no model may take them for orders.
+    /// Whether it, or a run above it, was started by or fetches text from outside: no model may take that for orders.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_outside: bool,
     /// What the run may use; none is unbounded.

@@ -115,6 +115,9 @@ pub enum ConformanceNodes {
     Off,
 }
 
+/// The beginnings of the node types whose outputs come from outside of the host.
+const READS_OUTSIDE: [&str; 3] = ["core.openwop.http.", "core.openwop.mcp.", "callboard.tool"];
+
 impl Plan {
     pub fn definition(&self) -> &WorkflowDefinition {
         &self.definition
@@ -179,6 +182,13 @@ impl Plan {
         let node = self.node(self.index(node)?);
         let starts_runs = node.child.is_some() || node.dispatch.is_some();
         starts_runs.then_some(&node.node.type_id)
+    }
+
+    /// Whether a node of it brings in what others wrote: pages, answers of tools. Agents of such a run get their tasks
+    /// marked as untrusted.
+    pub fn reads_outside(&self) -> bool {
+        let reads = |type_id: &str| READS_OUTSIDE.iter().any(|family| type_id.starts_with(family));
+        self.nodes.iter().any(|node| reads(node.node.type_id.as_str()))
     }
 
     pub fn type_of(&self, node: &NodeId) -> Option<&TypeId> {

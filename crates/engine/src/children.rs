@@ -112,7 +112,7 @@ impl Engine {
             unset: order.unset.clone(),
             fork: None,
             delivery: None,
-            from_outside: above.from_outside,
+            from_outside: above.from_outside || entry.plan.reads_outside(),
             principal_scope: narrowed(&above.principal_scope, &order.principal_scope),
             agents: cast.pins,
             memory,

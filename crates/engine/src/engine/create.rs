@@ -84,6 +84,7 @@ impl Engine {
         let mut birth = order.birth(run_id, workflow_id, digest, cast, (limits, budget), at);
         birth.memory.as_of = as_of;
         birth.files = files;
+        birth.from_outside |= entry.plan.reads_outside();
         complete(&mut birth);
         let run = Run::new(Arc::new(birth), entry.plan);
         let mut prepared = self.prepared(run, entry.source);

@@ -83,8 +83,14 @@ fn a_page_of_a_list_is_read_in_the_order_of_its_index() -> anyhow::Result<()> {
     let (sql, _) = list::statement(&scope, &page);
     let plan = plan(&sql)?;
     assert!(plan.starts_with("SEARCH runs USING INDEX runs_listed (tenant=? AND test=?"), "{plan}");
-    assert!(!plan.contains("FOR ORDER BY"), "{plan}");
+    assert!(!sorts(&plan), "{plan}");
     Ok(())
+}
+
+/// Whether runs are sorted. The open questions of one run may be: they are few.
+fn sorts(plan: &str) -> bool {
+    let own_questions = "SEARCH asked USING PRIMARY KEY (run=?); USE TEMP B-TREE FOR ORDER BY";
+    plan.replace(own_questions, "").contains("FOR ORDER BY")
 }
 
 /// Each filter by itself costs what it shows, however many runs there are that it does not.
@@ -120,7 +126,7 @@ fn a_page_of_a_filtered_list_is_read_in_the_order_of_an_index() -> anyhow::Resul
     ];
     for (filter, index) in filters {
         let plan = plan(&list::statement(&scope, &filter).0)?;
-        assert!(plan.contains(index) && !plan.contains("FOR ORDER BY"), "{index}: {plan}");
+        assert!(plan.contains(index) && !sorts(&plan), "{index}: {plan}");
     }
     Ok(())
 }

@@ -86,7 +86,7 @@ impl Scenario for InboundDeliveries {
     }
 
     fn steps(&self) -> usize {
-        11
+        12
     }
 
     async fn act(&self, host: &Host, step: usize) {
@@ -113,6 +113,15 @@ impl Scenario for InboundDeliveries {
             }
             8 => set(host, SubscriptionState::Paused).await,
             9 => set(host, SubscriptionState::Active).await,
+            10 => {
+                let triggers = Triggers::new(Arc::clone(&host.store));
+                let since = Timestamp::default();
+                let letters =
+                    triggers.dead_letters(&scope(), "fine", since, None, 9).await.unwrap();
+                for letter in &letters {
+                    triggers.drop_letter(letter).await.unwrap();
+                }
+            }
             _ => match ingest(host).remove(&scope(), "fine").await {
                 Ok(()) | Err(TriggerError::Unknown) => {}
                 Err(error) => panic!("{error}"),

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use callboard_core::InterruptView;
 use callboard_engine::{
-    Care, Circuit, Deliver, DeliverError, DeliveryLoop, Fate, Kind, Order, Others, Parcel, Plan,
-    Planned, Realm, RecordQuery, Registration, RegistrationError, Scope, Secret, Settlement,
+    Care, Circuit, Deliver, DeliverError, DeliveryLoop, Fate, Kind, Letters, Order, Others, Parcel,
+    Plan, Planned, Realm, RecordQuery, Registration, RegistrationError, Scope, Secret, Settlement,
     SignCallbacks, Store, StoreError, TakeRequest, Webhooks, Within,
 };
 use callboard_protocol::{Object, RunId, Timestamp};
@@ -153,7 +153,7 @@ async fn give_up(host: &Host) {
 #[async_trait(?Send)]
 impl Scenario for DeadLetters {
     fn steps(&self) -> usize {
-        5
+        7
     }
 
     async fn act(&self, host: &Host, step: usize) {
@@ -167,6 +167,11 @@ impl Scenario for DeadLetters {
             // Until the run has ended, whoever drives it.
             2 => host.wait_until(20).await,
             3 => plan(host).await,
+            5 => {
+                let webhooks = Webhooks::new(Arc::clone(&host.store));
+                let (id, now) = ("wh_dead".into(), host.now());
+                webhooks.resend_letters(&scope(), &id, Letters::All, now).await.unwrap();
+            }
             _ => give_up(host).await,
         }
     }

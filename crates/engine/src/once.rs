@@ -8,6 +8,7 @@ use callboard_protocol::{Failure, InterruptKind, RunId, Timestamp};
 
 use crate::activity::{Call, Superseded};
 use crate::effects::{Begun, EffectClaim, EffectId, EffectKey, RequestDigest};
+use crate::patience::{may_pass, wait_after};
 use crate::store::StoreError;
 
 /// One outward call of an attempt.
@@ -181,15 +182,24 @@ impl Call {
             repeat,
             outcome,
         };
-        match self.store.begin_effect(&claim).await {
-            // Claimed at this very moment, so by this call: the answer to the first try was lost.
-            Ok(Begun::Unknown { request, since })
-                if since == claim.at && request == claim.request =>
-            {
-                Ok(Begun::Fresh)
+        let mut failures = 0;
+        loop {
+            match self.store.begin_effect(&claim).await {
+                // Claimed at the very moment of this claim, whose first answer was lost. Without a lost answer it is
+                // another executor's.
+                Ok(Begun::Unknown { request, since })
+                    if failures > 0 && since == claim.at && request == claim.request =>
+                {
+                    return Ok(Begun::Fresh);
+                }
+                Err(error) if may_pass(&error) => {
+                    tracing::warn!(%error, "the store is away; claiming an effect again");
+                    wait_after(&*self.clock, failures).await;
+                    failures = failures.saturating_add(1);
+                }
+                Ok(begun) => return Ok(begun),
+                Err(error) => return Err(self.unstored(&error)),
             }
-            Ok(begun) => Ok(begun),
-            Err(error) => Err(self.unstored(&error)),
         }
     }
 

@@ -45,7 +45,8 @@ struct Patience {
 #[async_trait]
 impl Intercept for Patience {
     async fn again(&self, call: &StoreCall<'_>, error: &StoreError, failures: u32) -> bool {
-        if !may_pass(error) {
+        // A repeated claim of an effect must be told from another executor's: `Call::once` repeats it itself.
+        if !may_pass(error) || call.name == "begin_effect" {
             return false;
         }
         tracing::warn!(%error, call = call.name, "the store is away; trying again");

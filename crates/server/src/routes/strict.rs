@@ -43,6 +43,10 @@ pub(super) async fn inputs(
     let entry = host.app.engine.catalog().find(&caller.scope, workflow).await?;
     let Some(entry) = entry else { return Ok(()) };
     let definition = entry.plan.definition();
+    // The inputs are the task of that agent, whose own schema judges them.
+    if definition.metadata.requires_agent_id.is_some() {
+        return Ok(());
+    }
     let known: Vec<&str> = definition.variables.iter().map(|it| it.name.as_str()).collect();
     let is_channel = |name: &str| {
         definition.channels.iter().flatten().any(|(channel, _)| channel.as_str() == name)

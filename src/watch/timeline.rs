@@ -46,7 +46,7 @@ const ASKED: Mark = Mark("?", AnsiColors::Yellow);
 const OTHER: Mark = Mark("·", AnsiColors::BrightBlack);
 
 /// One event as a line.
-struct Told {
+struct Row {
     mark: Mark,
     subject: String,
     detail: String,
@@ -116,7 +116,7 @@ impl Timeline {
         }
     }
 
-    fn tell(&self, event: &Event) -> Option<Told> {
+    fn tell(&self, event: &Event) -> Option<Row> {
         self.tell_run(event)
             .or_else(|| self.tell_question(event))
             .or_else(|| self.tell_decision(event))
@@ -126,7 +126,7 @@ impl Timeline {
     }
 
     /// A node's question and its answer.
-    fn tell_question(&self, event: &Event) -> Option<Told> {
+    fn tell_question(&self, event: &Event) -> Option<Row> {
         let name = self.name(event.node_id()?);
         match event {
             Event::InterruptRequested(asked) if asked.kind.is_asked() => {
@@ -164,7 +164,7 @@ impl Timeline {
     }
 
     /// A supervisor's decision, its confidence, and workers that failed.
-    fn tell_decision(&self, event: &Event) -> Option<Told> {
+    fn tell_decision(&self, event: &Event) -> Option<Row> {
         let name = self.name(event.node_id()?);
         match event {
             Event::RunOrchestratorDecided(decided) => {
@@ -183,7 +183,7 @@ impl Timeline {
     }
 
     /// What an agent does, and what went wrong on the way to its answer.
-    fn tell_agent(&self, event: &Event) -> Option<Told> {
+    fn tell_agent(&self, event: &Event) -> Option<Row> {
         let name = self.name(event.node_id()?);
         match event {
             Event::AgentInvocationStarted(started) => {
@@ -223,7 +223,7 @@ impl Timeline {
         }
     }
 
-    fn tell_run(&self, event: &Event) -> Option<Told> {
+    fn tell_run(&self, event: &Event) -> Option<Row> {
         match event {
             Event::RunStarted(started) => {
                 told(GOES, "run started", started.workflow_id.to_string())
@@ -255,7 +255,7 @@ impl Timeline {
         }
     }
 
-    fn tell_node(&self, event: &Event) -> Option<Told> {
+    fn tell_node(&self, event: &Event) -> Option<Row> {
         let name = self.name(event.node_id()?);
         match event {
             Event::NodeStarted(started) if started.attempt > 0 => {
@@ -304,7 +304,7 @@ impl Timeline {
         }
     }
 
-    fn tell_state(&self, event: &Event) -> Option<Told> {
+    fn tell_state(&self, event: &Event) -> Option<Row> {
         match event {
             Event::ChannelWritten(written) => {
                 let value = words::preview(&written.value);
@@ -338,8 +338,8 @@ impl Timeline {
     }
 }
 
-fn told(mark: Mark, subject: impl Into<String>, detail: impl Into<String>) -> Option<Told> {
-    Some(Told { mark, subject: subject.into(), detail: detail.into() })
+fn told(mark: Mark, subject: impl Into<String>, detail: impl Into<String>) -> Option<Row> {
+    Some(Row { mark, subject: subject.into(), detail: detail.into() })
 }
 
 fn by(who: &str) -> String {

@@ -34,7 +34,7 @@ struct Hook {
 }
 
 /// What a sender is told.
-type Told = (u16, Value);
+type Answer = (u16, Value);
 
 impl Hook {
     async fn register(api: &Api, member: &str) -> Result<Self> {
@@ -61,14 +61,14 @@ impl Hook {
     }
 
     /// Posts what a good sender would, so many seconds off.
-    async fn post(&self, host: &str, id: &str, seconds_off: i64) -> Result<Told> {
+    async fn post(&self, host: &str, id: &str, seconds_off: i64) -> Result<Answer> {
         let at = now().as_millis() / 1_000 + seconds_off;
         let signature = self.sign(id, at, &body())?;
         self.post_signed(host, id, at, &signature).await
     }
 
     /// Nobody's key goes with it.
-    async fn post_signed(&self, host: &str, id: &str, at: i64, signature: &str) -> Result<Told> {
+    async fn post_signed(&self, host: &str, id: &str, at: i64, signature: &str) -> Result<Answer> {
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
         let request = http.post(format!("{host}{}", self.url)).header("webhook-id", id);
         let request =
@@ -83,7 +83,7 @@ fn body() -> String {
     json!({ "message": "Where is my parcel?", "note": CANARY }).to_string()
 }
 
-fn run_of(told: &Told) -> Result<String> {
+fn run_of(told: &Answer) -> Result<String> {
     Ok(told.1["runId"].as_str().with_context(|| format!("no run: {told:?}"))?.to_owned())
 }
 

@@ -39,7 +39,7 @@ async fn what_was_remembered_is_there_once_and_not_before_its_time() -> Result<(
         ensure!(api.finish(&run).await? == "completed", "{run}: {}", api.log(&run).await?);
         ensure!(diaries.insert(run.clone()), "{run} answers two requests");
     }
-    let told = Told::read(&api).await?;
+    let told = MemoryStory::read(&api).await?;
     told.check(&diaries, &journal(&api).await?).with_context(|| format!("seed {seed}"))?;
     let is_hit = kills.iter().any(|kill| told.logs.values().any(|log| is_across(log, kill)));
     ensure!(is_hit, "no kill hit a diary: choose another seed than {seed}");
@@ -102,13 +102,13 @@ async fn journal(api: &Api) -> Result<BTreeMap<String, Value>> {
 }
 
 /// What the logs say.
-struct Told {
+struct MemoryStory {
     logs: BTreeMap<String, Vec<Value>>,
     /// Child → parent.
     parents: BTreeMap<String, String>,
 }
 
-impl Told {
+impl MemoryStory {
     async fn read(api: &Api) -> Result<Self> {
         let (mut logs, mut parents) = (BTreeMap::new(), BTreeMap::new());
         for run in all_runs(api).await? {

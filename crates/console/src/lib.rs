@@ -27,7 +27,7 @@ use axum::Router;
 use callboard_protocol::{KeyId, Timestamp};
 
 pub use api::{Answer, Api, ApiError, Call, EXTENSION, Frames, Identity, Refused, segment};
-pub use report::{Told, report};
+pub use report::{ReportSource, report};
 pub use session::{CODE_LASTS, Hash, InMemory, Lifetime, Secret, Session, Sessions};
 
 use session::Codes;

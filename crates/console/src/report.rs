@@ -20,9 +20,9 @@ use crate::value::{fields, flag, items, number, shown, text, time, whole};
 use crate::visit::Visit;
 use crate::words::{count, duration, exact, money, status};
 
-/// What a report is told from.
+/// What a report is made from.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
+pub struct ReportSource<'a> {
     /// The debug bundle of the run.
     pub bundle: &'a Value,
     /// Its workflow, where there is one.
@@ -35,7 +35,7 @@ pub(crate) async fn page(visit: Visit, Path(run_id): Path<String>) -> Result<Res
     let path = format!("/v1/runs/{}", segment(&run_id));
     let bundle = visit.get(&format!("{path}/debug-bundle")).await?;
     let definition = crate::pages::run::definition(&visit, &bundle["run"]).await?;
-    let told = Told { bundle: &bundle, definition: definition.as_ref(), at: visit.now() };
+    let told = ReportSource { bundle: &bundle, definition: definition.as_ref(), at: visit.now() };
     let mut response = Html(report(told)).into_response();
     let policy = HeaderValue::from_static(
         "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox",
@@ -49,7 +49,7 @@ pub(crate) async fn page(visit: Visit, Path(run_id): Path<String>) -> Result<Res
 }
 
 /// The file. No script, nothing from elsewhere.
-pub fn report(told: Told<'_>) -> String {
+pub fn report(told: ReportSource<'_>) -> String {
     let run = &told.bundle["run"];
     let events = items(told.bundle, "/events");
     let names = Names::of(told.definition);
@@ -120,7 +120,7 @@ mod tests {
         });
         let definition = json!({ "nodes": [{ "id": evil, "name": evil }], "edges": [] });
         let at = "2026-01-01T00:00:09Z".parse().unwrap();
-        let file = report(Told { bundle: &bundle, definition: Some(&definition), at });
+        let file = report(ReportSource { bundle: &bundle, definition: Some(&definition), at });
         assert!(!file.contains("<script") && !file.contains("<img"), "{file}");
         assert!(!file.contains("src=\"") && !file.contains("<link"), "nothing from elsewhere");
         assert_eq!(file.matches("</style>").count(), 1);

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
-use callboard_console::{Told, report};
+use callboard_console::{ReportSource, report};
 use callboard_engine::{Clock as _, SystemClock};
 
 use crate::args::Connection;
@@ -32,7 +32,8 @@ pub(super) async fn run(args: ReportArgs, earlier: &Connection) -> Result<Exit, 
     // A report is worth having without the picture: the workflow may be gone, or not for this key.
     let definition = client.workflow(workflow).await.ok();
     let definition = definition.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-    let told = Told { bundle: &bundle, definition: definition.as_ref(), at: SystemClock.now() };
+    let told =
+        ReportSource { bundle: &bundle, definition: definition.as_ref(), at: SystemClock.now() };
     output::text(&report(told))?;
     Ok(Exit::Done)
 }

@@ -6,11 +6,15 @@ use crate::workspace::TextFile;
 
 /// What is not said any more, with what is said instead. Matched as whole words; quoted text is not looked at, so a
 /// workflow may have any name.
-const REPLACED: [(&str, &str); 24] = [
+const REPLACED: [(&str, &str); 28] = [
     ("Newborn", "PreparedRun"),
     ("conceive", "prepare"),
     ("bring_up", "persist_and_drive"),
     ("Tale", "FactBuffer"),
+    ("Teller", "FactSender or FactWriter"),
+    ("Told", "RecordedFacts, or what it is"),
+    ("Untold", "Unrecorded"),
+    ("Voices", "FactChannel"),
     ("ChildNews", "ChildUpdate"),
     ("Purse", "BudgetAccount or ByteBudget"),
     ("set_aside", "reserve"),

@@ -37,7 +37,7 @@ pub(crate) struct Launch {
     pub(crate) transcript: Transcript,
     pub(crate) limits: Limits,
     pub(crate) delivery: Delivery,
-    /// Told before anything else.
+    /// Said before anything else.
     pub(crate) warning: Option<&'static str>,
     pub(crate) sessions: Option<SessionBook>,
     pub(crate) attendance: Option<Attendance>,

@@ -23,7 +23,7 @@ pub fn project(
     node: Option<&NodeId>,
     mode: RefusalMode,
 ) -> Vec<Value> {
-    let told = Told { envelope, node };
+    let told = Subject { envelope, node };
     match outcome {
         EnvelopeOutcome::Accepted {
             normalized_meta,
@@ -68,12 +68,12 @@ pub fn project(
     }
 }
 
-struct Told<'a> {
+struct Subject<'a> {
     envelope: Option<&'a AiEnvelope>,
     node: Option<&'a NodeId>,
 }
 
-impl Told<'_> {
+impl Subject<'_> {
     /// What the host does about an envelope that it took.
     fn handled(&self, envelope: &AiEnvelope, payload: &Value, trust: ContentTrust) -> Value {
         let kind = envelope.kind.as_str();

@@ -254,7 +254,7 @@ fn resumed(prompt: &str) -> String {
     )
 }
 
-/// Told only to a session whose program was stopped meanwhile.
+/// Said only to a session whose program was stopped meanwhile.
 fn decided(Decision { permission, is_allowed }: Decision<'_>, prompt: &str) -> String {
     let (tool, title) = (&permission.tool, &permission.title);
     let answer = if is_allowed { "yes, this once" } else { "no, do without it" };

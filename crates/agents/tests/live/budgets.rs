@@ -1,4 +1,4 @@
-//! What agents may use: by run, by member and day, by tenant. Told from what was recorded, asked before each call.
+//! What agents may use: by run, by member and day, by tenant. Derived from what was recorded, asked before each call.
 
 use std::sync::Arc;
 

@@ -27,7 +27,7 @@ pub(super) struct Reader<'r> {
 
 /// The deltas so far.
 #[derive(Default)]
-struct Told {
+struct Received {
     text: String,
     thinking: String,
 }
@@ -47,7 +47,7 @@ impl Reader<'_> {
         timeouts: Timeouts,
         deltas: &mut dyn DeltaSink,
     ) -> Result<Turn, ModelError> {
-        let mut told = Told::default();
+        let mut told = Received::default();
         loop {
             let event = self.next(&mut stream, timeouts).await?;
             if self.frames.notes().is_too_large {
@@ -92,7 +92,7 @@ impl Reader<'_> {
         }
     }
 
-    fn finish(&self, told: Told, end: StreamEnd) -> Result<Turn, ModelError> {
+    fn finish(&self, told: Received, end: StreamEnd) -> Result<Turn, ModelError> {
         let usage = end.captured_usage.as_ref().and_then(counted);
         let Some(reason) = end.captured_stop_reason.clone() else {
             return match self.frames.notes().is_blocked {
@@ -171,7 +171,7 @@ impl Reader<'_> {
         calls.collect()
     }
 
-    fn turn(&self, told: Told, stop: StopReason, usage: Option<TokenUsage>) -> Turn {
+    fn turn(&self, told: Received, stop: StopReason, usage: Option<TokenUsage>) -> Turn {
         let mut notes = self.frames.notes();
         let refusal = notes.refusal.take().filter(|_| stop == StopReason::Refusal);
         Turn {
@@ -189,7 +189,7 @@ impl Reader<'_> {
     }
 }
 
-impl Told {
+impl Received {
     fn hear(&mut self, event: ChatStreamEvent) -> Option<Delta> {
         match event {
             ChatStreamEvent::Chunk(chunk) => {

@@ -22,7 +22,7 @@ pub(super) struct Account {
     told: Consumption,
     /// The dimensions whose threshold was crossed.
     crossed: Vec<BudgetDimension>,
-    /// Told to be at its end, and neither raised nor asked about since.
+    /// At its end, and neither raised nor asked about since.
     exhausted: Option<BudgetExhausted>,
     /// What a person has raised the limits to, which is yet to be told.
     owed: Option<EffectiveBudget>,

@@ -126,7 +126,7 @@ pub enum Fact {
     Memory(MemoryWritten),
     /// A file that is written with this. Its path and version make a repetition harmless.
     File(FileVersion),
-    /// A model is about to be asked. Told where the run has a budget: with nothing left, the run stops here.
+    /// A model is about to be asked. Sent where the run has a budget: with nothing left, the run stops here.
     Calling,
     /// The day's ceiling of whoever pays for the run is reached: a person is asked.
     Overdrawn(Overdrawn),

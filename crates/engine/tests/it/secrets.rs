@@ -78,7 +78,7 @@ impl Activity for Gossip {
                 };
                 let said = secret.clone();
                 let kept = call.once(effect, |_: Once| async move { Ok(json!(said)) }).await;
-                // Told by its length, which nobody cleans.
+                // Known by its length, which nobody cleans.
                 let length = kept.unwrap().as_str().unwrap().len();
                 Outcome::Done { outputs: Object::from_iter([("length".to_owned(), json!(length))]) }
             }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{NodeId, RunId};
 
-/// Told right before the run fails (RFC 0053). The run stays where it is, to be looked at and forked.
+/// Recorded right before the run fails (RFC 0053). The run stays where it is, to be looked at and forked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunDeadLettered {

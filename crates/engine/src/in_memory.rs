@@ -21,7 +21,7 @@ use callboard_protocol::{RunId, Timestamp};
 use crate::changes::Changes;
 use crate::effects::EffectKey;
 use crate::records::Key;
-use crate::store::{Digest, Outcome, StoreError};
+use crate::store::{Digest, Outcome, StoreError, Tenure};
 use effects::StoredEffect;
 use memory::Journal;
 use stored_run::StoredRun;
@@ -48,8 +48,9 @@ impl InMemoryStore {
     /// Does what opening a database does that only one process can hold: nobody from before holds a run any more.
     pub fn void_leases(&self) {
         for run in self.tables().runs.values_mut() {
-            if run.lease_until.take().is_some() {
-                run.head.wake_at = Some(Timestamp::default());
+            if run.tenure.lease_until.is_some() {
+                let wake_at = Some(Timestamp::default());
+                run.set(Tenure { lease_until: None, wake_at, ..run.tenure.clone() });
             }
         }
     }

@@ -17,9 +17,9 @@ use crate::memory::{CrowdedMemory, MemoryQuery, MemoryRecord};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
 use crate::roster::{Spent, USAGE};
 use crate::store::{
-    Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, CounterChange, CounterQuery, Digest,
-    Filter, Found, InboxFilter, InboxItem, Lease, Listed, NewRun, Opened, Outcome, Page, Row,
-    Scope, Standing, Store, StoreError, Turns,
+    Append, Batch, Claim, ClaimRequest, Claimed, CounterChange, CounterQuery, Digest, Filter,
+    Found, InboxFilter, InboxItem, Listed, NewRun, Opened, Outcome, Page, Row, Scope, Standing,
+    Store, StoreError, Tenure, Turns,
 };
 
 #[async_trait]
@@ -60,7 +60,8 @@ impl Store for InMemoryStore {
 
     async fn statuses(&self, runs: &[RunId]) -> Result<Vec<Option<Standing>>, StoreError> {
         let tables = self.tables();
-        let standing = |run: &StoredRun| Standing { status: run.head.status, epoch: run.epoch };
+        let standing =
+            |run: &StoredRun| Standing { status: run.head.status, epoch: run.tenure.epoch };
         Ok(runs.iter().map(|run| tables.runs.get(run).map(standing)).collect())
     }
 
@@ -143,8 +144,8 @@ impl Store for InMemoryStore {
         let mut tables = self.tables();
         let mut lost = Vec::new();
         for claim in claims {
-            match tables.runs.get_mut(&claim.run).filter(|run| run.is_held_by(claim)) {
-                Some(run) => run.hold(Lease { host: claim.host.clone(), until }),
+            match tables.held(claim) {
+                Some(run) => run.set(run.tenure.held(claim.host.clone(), until)),
                 None => lost.push(claim.run.clone()),
             }
         }
@@ -159,12 +160,9 @@ impl Store for InMemoryStore {
     ) -> Result<bool, StoreError> {
         let mut tables = self.tables();
         // A claim that is no longer held has nothing to give back, which is what the caller wanted.
-        let Some(run) = tables.runs.get_mut(&claim.run).filter(|run| run.is_held_by(claim)) else {
-            return Ok(false);
-        };
-        let has_moved_on = seen.is_some_and(|seen| seen != run.head.version);
-        run.give_back(if has_moved_on { Some(Timestamp::default()) } else { wake_at });
-        Ok(run.head.wake_at == Some(Timestamp::default()))
+        let Some(run) = tables.held(claim) else { return Ok(false) };
+        run.set(run.tenure.released(run.head.version, seen, wake_at));
+        Ok(run.tenure.is_due_at_once())
     }
 
     async fn changed(&self, run: &RunId, version: u64) {
@@ -321,8 +319,12 @@ impl Tables {
         Ok(grown)
     }
 
+    fn held(&mut self, claim: &Claim) -> Option<&mut StoredRun> {
+        self.runs.get_mut(&claim.run).filter(|run| run.tenure.is_held_by(claim))
+    }
+
     pub(super) fn check_claim(&self, claim: &Claim) -> Result<(), StoreError> {
-        let is_held = self.runs.get(&claim.run).is_some_and(|run| run.is_held_by(claim));
+        let is_held = self.runs.get(&claim.run).is_some_and(|run| run.tenure.is_held_by(claim));
         if is_held { Ok(()) } else { Err(StoreError::LeaseLost { run: claim.run.clone() }) }
     }
 
@@ -344,21 +346,19 @@ impl Tables {
         let rows = self.history(&new.birth);
         self.definitions.entry(new.birth.definition.clone()).or_insert(new.definition);
         self.keep(new.outcome);
+        let tenure = Tenure { wake_at: new.head.wake_at, ..Tenure::default() };
         let mut run = StoredRun {
             ordinal: self.runs.len(),
             birth: new.birth,
             head: new.head,
             rows,
-            holder: None,
-            lease_until: None,
-            epoch: 0,
-            is_wake_requested: false,
+            tenure,
             snapshot: None,
             interrupts: Vec::new(),
         };
         if let Some(lease) = new.lease {
-            run.epoch = Claim::FIRST_EPOCH;
-            run.hold(lease);
+            let first = Tenure { epoch: Claim::FIRST_EPOCH, ..Tenure::default() };
+            run.set(first.held(lease.host, lease.until));
         }
         self.runs.insert(run.birth.run_id.clone(), run);
     }
@@ -376,7 +376,7 @@ impl Tables {
         let Append { run: id, expected, fence, head, outcome, children, .. } = append;
         self.refuse_repetition(outcome.as_ref(), head.updated_at)?;
         let run = self.runs.get(id).ok_or_else(|| unknown(id))?;
-        if fence.as_ref().is_some_and(|fence| !run.is_held_by(&fence.claim)) {
+        if fence.as_ref().is_some_and(|fence| !run.tenure.is_held_by(&fence.claim)) {
             return Err(StoreError::LeaseLost { run: id.clone() });
         }
         if run.head.version != *expected {
@@ -393,8 +393,8 @@ impl Tables {
         run.rows.extend(rows);
         let version = run.rows.len() as u64;
         self.log.extend((expected..version).map(|sequence| (id.clone(), sequence)));
-        let before = std::mem::replace(&mut run.head, Head { version, ..head });
-        run.pass_on(fence, &head, before.wake_at);
+        run.head = Head { version, ..head };
+        run.set(run.tenure.after_append(&head, fence.as_ref()));
         if let Some(snapshot) = append.snapshot {
             run.snapshot = Some((version, snapshot));
         }
@@ -403,7 +403,7 @@ impl Tables {
         }
         self.keep(append.outcome);
         if let Some(waiting) = append.wakes.and_then(|waiting| self.runs.get_mut(&waiting)) {
-            waiting.request_wake();
+            waiting.set(waiting.tenure.with_wake_requested(waiting.head.status));
         }
         (id, version)
     }
@@ -444,16 +444,9 @@ impl Tables {
         let (chosen, has_more) = turns.chosen();
         let tenants = chosen.iter().map(|run| run.birth.owner.tenant.clone()).collect();
         let claims = chosen.into_iter().map(|run| {
-            run.epoch += 1;
-            let origin = if run.holder.is_some() { ClaimOrigin::Lost } else { ClaimOrigin::Free };
-            run.hold(Lease { host: request.host.clone(), until: request.until });
-            run.is_wake_requested = false;
-            Claim {
-                run: run.birth.run_id.clone(),
-                host: request.host.clone(),
-                epoch: run.epoch,
-                origin,
-            }
+            let (claim, tenure) = run.tenure.claimed(run.birth.run_id.clone(), request);
+            run.set(tenure);
+            claim
         });
         Claimed { claims: claims.collect(), tenants, has_more, next }
     }

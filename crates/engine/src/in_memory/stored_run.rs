@@ -2,12 +2,12 @@
 
 use callboard_core::{Birth, Entry, Head, InterruptView, is_budget_question};
 use callboard_protocol::{
-    Event, HostId, ProviderUsage, RosterId, RunCost, RunMetrics, RunSnapshot, Timestamp,
+    Event, ProviderUsage, RosterId, RunCost, RunMetrics, RunSnapshot, Timestamp,
 };
 use serde_json::Value;
 
 use crate::roster::USAGE;
-use crate::store::{Claim, Fence, Filter, Lease, Listed, Recorded, Row, StoreError, Tenure};
+use crate::store::{Filter, Listed, Recorded, Row, StoreError, Tenure};
 use crate::wait::{AskedQuestion, NewestEvent, Rest, WaitedChild};
 
 pub(super) struct StoredRun {
@@ -17,12 +17,7 @@ pub(super) struct StoredRun {
     /// What the columns say; `wake_at` is the lease's end while somebody holds the run.
     pub(super) head: Head,
     pub(super) rows: Vec<Row>,
-    /// Kept until the run is given back, so that a lost holder is noticed.
-    pub(super) holder: Option<HostId>,
-    pub(super) lease_until: Option<Timestamp>,
-    pub(super) epoch: u64,
-    /// Somebody appended what this run waits for, and nobody has looked since.
-    pub(super) is_wake_requested: bool,
+    pub(super) tenure: Tenure,
     /// The fold, and the version that it has seen.
     pub(super) snapshot: Option<(u64, String)>,
     /// What the run asks.
@@ -30,57 +25,14 @@ pub(super) struct StoredRun {
 }
 
 impl StoredRun {
-    pub(super) fn is_held_by(&self, claim: &Claim) -> bool {
-        self.tenure().is_held_by(claim)
-    }
-
     pub(super) fn is_claimable(&self, at: Timestamp, lapsed_at: Timestamp) -> bool {
-        self.head.wake_at.is_some_and(|wake_at| wake_at <= at)
-            && self.lease_until.is_none_or(|until| until <= lapsed_at)
+        self.tenure.wake_at.is_some_and(|wake_at| wake_at <= at)
+            && self.tenure.lease_until.is_none_or(|until| until <= lapsed_at)
     }
 
-    /// Makes the run due at once, or as soon as its holder gives it back.
-    pub(super) fn request_wake(&mut self) {
-        self.is_wake_requested = !self.head.status.is_terminal();
-        if self.holder.is_none() {
-            self.give_back(self.head.wake_at);
-        }
-    }
-
-    pub(super) fn hold(&mut self, lease: Lease) {
-        self.set(self.tenure().held(lease.host, lease.until));
-    }
-
-    pub(super) fn give_back(&mut self, wake_at: Option<Timestamp>) {
-        self.set(self.tenure().given_back(self.head.status, wake_at));
-    }
-
-    /// Who holds the run after an append that leaves this head, and until when.
-    pub(super) fn pass_on(
-        &mut self,
-        fence: Option<Fence>,
-        head: &Head,
-        due_before: Option<Timestamp>,
-    ) {
-        let before = Tenure { wake_at: due_before, ..self.tenure() };
-        self.set(before.after_append(head, fence.as_ref()));
-    }
-
-    fn tenure(&self) -> Tenure {
-        Tenure {
-            epoch: self.epoch,
-            holder: self.holder.clone(),
-            lease_until: self.lease_until,
-            wake_at: self.head.wake_at,
-            is_wake_requested: self.is_wake_requested,
-        }
-    }
-
-    fn set(&mut self, tenure: Tenure) {
-        self.holder = tenure.holder;
-        self.lease_until = tenure.lease_until;
+    pub(super) fn set(&mut self, tenure: Tenure) {
         self.head.wake_at = tenure.wake_at;
-        self.is_wake_requested = tenure.is_wake_requested;
+        self.tenure = tenure;
     }
 
     fn entry(&self, sequence: usize, row: &Row) -> Result<Entry, StoreError> {
@@ -146,7 +98,7 @@ impl StoredRun {
         let snapshot = self.snapshot.as_ref().filter(|(seen, _)| *seen == self.head.version);
         let folded = snapshot.and_then(|(_, body)| serde_json::from_str::<RunSnapshot>(body).ok());
         let mut rest = Rest {
-            is_held: self.holder.is_some(),
+            is_held: self.tenure.holder.is_some(),
             wake_at: self.head.wake_at,
             asked: self.asked(),
             ..Rest::default()

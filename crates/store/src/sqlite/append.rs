@@ -3,11 +3,11 @@
 use rusqlite::{Connection, params};
 
 use callboard_engine::{Append, Claim, StoreError, Tenure};
-use callboard_protocol::{HostId, RunId, Timestamp};
+use callboard_protocol::{HostId, RunId, RunStatus, Timestamp};
 
 use super::create::{self, SealedRun};
 use super::fault::Fault;
-use super::rows::{cause_text, execute, millis, signed, unsigned};
+use super::rows::{cause_text, execute, millis, signed, status, unsigned};
 use super::{inbox, outcome};
 use crate::seal::Seal;
 
@@ -60,7 +60,7 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Faul
     if append.fence.as_ref().is_some_and(|fence| !before.is_held_by(&fence.claim)) {
         return Err(StoreError::LeaseLost { run: append.run.clone() }.into());
     }
-    if before.version != signed(append.expected) {
+    if before.version != append.expected {
         return Err(StoreError::Conflict { run: append.run.clone() }.into());
     }
     let version = append.expected + append.rows.len() as u64;
@@ -76,8 +76,10 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Faul
     for child in children {
         create::create(db, child)?;
     }
-    if let Some(waiting) = &append.wakes {
-        request_wake(db, waiting)?;
+    if let Some(waiting) =
+        append.wakes.as_ref().map(|run| Stored::read(db, run)).transpose()?.flatten()
+    {
+        waiting.set(db, &waiting.tenure.with_wake_requested(waiting.status))?;
     }
     if let Some(interrupts) = &append.interrupts {
         inbox::replace(db, before.id, interrupts)?;
@@ -85,28 +87,19 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Faul
     Ok(version)
 }
 
-/// Makes a run due at once, or as soon as its holder gives it back.
-fn request_wake(db: &Connection, run: &RunId) -> Result<(), Fault> {
-    execute(
-        db,
-        "UPDATE runs SET wake_requested = 1, wake_at = CASE WHEN holder IS NULL THEN 0 ELSE wake_at END
-         WHERE run_id = ?1 AND status NOT IN ('completed', 'failed', 'cancelled')",
-        params![run.as_str()],
-    )?;
-    Ok(())
-}
-
 /// What an append must know of the run as it stands.
 pub(super) struct Stored {
     pub(super) id: i64,
-    version: i64,
-    tenure: Tenure,
+    pub(super) version: u64,
+    status: RunStatus,
+    pub(super) tenure: Tenure,
 }
 
 impl Stored {
     pub(super) fn read(db: &Connection, run: &RunId) -> Result<Option<Self>, Fault> {
         let mut select = db.prepare_cached(
-            "SELECT id, version, holder, epoch, lease_until, wake_at, wake_requested FROM runs WHERE run_id = ?1",
+            "SELECT id, version, holder, epoch, lease_until, wake_at, wake_requested, status FROM runs
+             WHERE run_id = ?1",
         )?;
         let mut rows = select.query([run.as_str()])?;
         let Some(row) = rows.next()? else { return Ok(None) };
@@ -120,12 +113,34 @@ impl Stored {
             wake_at: time(5)?,
             is_wake_requested: row.get(6)?,
         };
-        Ok(Some(Self { id: row.get(0)?, version: row.get(1)?, tenure }))
+        let (version, status) = (unsigned(row, 1)?, status(row, 7)?);
+        Ok(Some(Self { id: row.get(0)?, version, status, tenure }))
     }
 
     pub(super) fn is_held_by(&self, claim: &Claim) -> bool {
         self.tenure.is_held_by(claim)
     }
+
+    pub(super) fn set(&self, db: &Connection, tenure: &Tenure) -> Result<(), Fault> {
+        set_tenure(db, self.id, tenure)
+    }
+}
+
+/// Writes who holds a run from now on, and when it is due.
+pub(super) fn set_tenure(db: &Connection, run: i64, tenure: &Tenure) -> Result<(), Fault> {
+    execute(
+        db,
+        "UPDATE runs SET holder = ?2, epoch = ?3, lease_until = ?4, wake_at = ?5, wake_requested = ?6 WHERE id = ?1",
+        params![
+            run,
+            tenure.holder.as_ref().map(HostId::as_str),
+            signed(tenure.epoch),
+            millis(tenure.lease_until),
+            millis(tenure.wake_at),
+            tenure.is_wake_requested,
+        ],
+    )?;
+    Ok(())
 }
 
 fn update_head(
@@ -138,8 +153,8 @@ fn update_head(
     let tenure = before.tenure.after_append(head, append.fence.as_ref());
     execute(
         db,
-        "UPDATE runs SET status = ?2, version = ?3, updated_at = ?4, wake_at = ?5, holder = ?6, lease_until = ?7
-         WHERE id = ?1",
+        "UPDATE runs SET status = ?2, version = ?3, updated_at = ?4, wake_at = ?5, holder = ?6, lease_until = ?7,
+             wake_requested = ?8 WHERE id = ?1",
         params![
             before.id,
             head.status.as_str(),
@@ -148,6 +163,7 @@ fn update_head(
             millis(tenure.wake_at),
             tenure.holder.as_ref().map(HostId::as_str),
             millis(tenure.lease_until),
+            tenure.is_wake_requested,
         ],
     )?;
     Ok(())

@@ -2,14 +2,15 @@
 
 use rusqlite::{Connection, Row, params};
 
-use callboard_engine::{Claim, ClaimOrigin, ClaimRequest, Claimed, Turns};
-use callboard_protocol::{RunId, Tenant, Timestamp};
+use callboard_engine::{Claim, ClaimRequest, Claimed, Tenure, Turns};
+use callboard_protocol::{HostId, RunId, Tenant, Timestamp};
 
+use super::append::{Stored, set_tenure};
 use super::fault::Fault;
-use super::rows::{execute, millis, signed, unsigned};
+use super::rows::{execute, signed, unsigned};
 
 /// Runs that are due and not under a valid lease, the longest overdue first.
-pub(super) const DUE: &str = "SELECT id, run_id, epoch, holder IS NOT NULL, tenant FROM runs
+pub(super) const DUE: &str = "SELECT id, run_id, epoch, holder, tenant FROM runs
      WHERE wake_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?3)
      ORDER BY wake_at, id LIMIT ?2";
 
@@ -24,20 +25,16 @@ pub(super) fn claim(db: &Connection, request: &ClaimRequest) -> Result<Claimed, 
     let next: Option<i64> = db.prepare_cached(NEXT)?.query_row([at], |row| row.get(0))?;
     let (chosen, has_more) = due(db, request)?;
     let (mut claims, mut tenants) = (Vec::new(), Vec::new());
-    for (id, claim, tenant) in chosen {
-        execute(
-            db,
-            "UPDATE runs SET holder = ?2, epoch = ?3, lease_until = ?4, wake_at = ?4, wake_requested = 0 WHERE id = ?1",
-            params![id, claim.host.as_str(), signed(claim.epoch), request.until.as_millis()],
-        )?;
+    for (id, (claim, tenure), tenant) in chosen {
+        set_tenure(db, id, &tenure)?;
         claims.push(claim);
         tenants.push(tenant);
     }
     Ok(Claimed { claims, tenants, has_more, next: next.map(Timestamp::from_millis) })
 }
 
-/// A row, its claim to be, and whose it is.
-type DueRun = (i64, Claim, Tenant);
+/// A row, its claim to be with what is kept of it, and whose it is.
+type DueRun = (i64, (Claim, Tenure), Tenant);
 
 fn due(db: &Connection, request: &ClaimRequest) -> Result<(Vec<DueRun>, bool), Fault> {
     let few = select_due(db, request, request.most + 1)?;
@@ -67,12 +64,9 @@ fn select_due(
 }
 
 fn due_run(row: &Row<'_>, request: &ClaimRequest, tenant: &str) -> Result<DueRun, Fault> {
-    let claim = Claim {
-        run: row.get::<_, String>(1)?.into(),
-        host: request.host.clone(),
-        epoch: unsigned(row, 2)? + 1,
-        origin: if row.get(3)? { ClaimOrigin::Lost } else { ClaimOrigin::Free },
-    };
+    let holder = row.get::<_, Option<String>>(3)?.map(HostId::from);
+    let before = Tenure { epoch: unsigned(row, 2)?, holder, ..Tenure::default() };
+    let claim = before.claimed(row.get::<_, String>(1)?.into(), request);
     Ok((row.get(0)?, claim, tenant.into()))
 }
 
@@ -108,19 +102,12 @@ pub(super) fn release(
     seen: Option<u64>,
     wake_at: Option<Timestamp>,
 ) -> Result<bool, Fault> {
-    let mut update = db.prepare_cached(
-        "UPDATE runs SET holder = NULL, lease_until = NULL,
-             wake_at = CASE WHEN wake_requested OR version <> ?5 THEN 0 ELSE ?4 END
-         WHERE run_id = ?1 AND holder = ?2 AND epoch = ?3 AND lease_until IS NOT NULL
-         RETURNING wake_at IS 0",
-    )?;
-    let (run, host) = (claim.run.as_str(), claim.host.as_str());
-    let seen = seen.map(signed);
-    let mut rows = update.query(params![run, host, signed(claim.epoch), millis(wake_at), seen])?;
-    let is_due = rows.next()?.map_or(Ok(false), |row| row.get(0))?;
-    // A statement that answers has done its work only when it is asked to the end.
-    while rows.next()?.is_some() {}
-    Ok(is_due)
+    let Some(run) = Stored::read(db, &claim.run)?.filter(|run| run.is_held_by(claim)) else {
+        return Ok(false);
+    };
+    let released = run.tenure.released(run.version, seen, wake_at);
+    run.set(db, &released)?;
+    Ok(released.is_due_at_once())
 }
 
 /// Ends every lease: their holders are gone, since this process has the folder's lock. The names

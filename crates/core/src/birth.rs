@@ -1,4 +1,4 @@
-//! What a run is born with: everything that is decided once, before its first event.
+//! The birth record: everything that is decided once, before a run's first event.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,7 @@ pub struct Birth {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced_engine_version: Option<u32>,
     pub limits: RunLimits,
-    /// The trace of whoever created the run, if it sent one.
+    /// The trace of the caller that created the run, if it sent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
     /// The node that started this run, for a run within a run.
@@ -139,7 +139,7 @@ impl Birth {
         parent.root.as_ref().unwrap_or(&parent.run_id)
     }
 
-    /// The name that the delivery which starts the run gets with it: that of the event which is to tell of it. Once the
+    /// The name that the delivery which starts the run gets with it: that of the event which will record it. Once the
     /// log is written, the log says.
     pub fn delivery_id(&self) -> EventId {
         let before = Opening::ALL.into_iter().take_while(|one| *one != Opening::Delivery);
@@ -249,8 +249,8 @@ pub struct Fork {
     /// Where a replay ends early because a model refuses that did not before, or no longer refuses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<RefusalDivergence>,
-    /// The source's events that tell of prompts which would be others today. An old reader that does not know of them
-    /// replays without telling so.
+    /// The source's events of prompts that would differ today. An old reader that does not know of them
+    /// replays without recording that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<u64>,
     /// The nodes that a retry does again; none in any other fork. An old reader that does not know of them ends the
@@ -403,7 +403,7 @@ impl Birth {
         departure.map_or(&fork.origin, |departure| &departure.left)
     }
 
-    /// The run that told the event at this place of the log, which may be one whose history this run goes on with.
+    /// The run whose event stands at this place of the log; it may be one whose history this run continues.
     fn author(&self, place: u64) -> RunId {
         let mut departures = self.fork.iter().flat_map(Fork::departures);
         let departure = departures.find(|departure| place < departure.at);

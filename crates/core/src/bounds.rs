@@ -38,7 +38,7 @@ fn judge(weight: usize, is_too_deep: bool) -> Result<usize, Failure> {
     Ok(weight)
 }
 
-/// Cuts off what is nested too deeply to be told.
+/// Cuts off what is nested too deeply to be recorded.
 pub(crate) fn flatten(value: &mut Value) {
     fn cut(value: &mut Value, levels: usize) {
         match value {

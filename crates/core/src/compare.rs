@@ -113,7 +113,7 @@ pub struct CallRecord {
     pub cost_usd: Option<f64>,
 }
 
-/// Visits of nodes that an answer holds. Nobody reads further, and whoever computes on it has the two logs.
+/// Visits of nodes that an answer holds. People do not read further, and a program can read the two logs.
 const MOST_VISITS: usize = 1_000;
 /// Calls of one visit that an answer holds.
 const MOST_CALLS: usize = 200;
@@ -122,7 +122,7 @@ const MOST_BYTES: usize = 1024 * 1024;
 
 type Place = (String, u32);
 
-/// Compares two runs by what their public logs tell.
+/// Compares two runs by their public logs.
 pub fn compare(a: DiffSide<'_>, b: DiffSide<'_>) -> RunComparison {
     let (ours, theirs) = (Visits::read(a.events), Visits::read(b.events));
     let only_theirs = theirs.order.iter().filter(|place| !ours.seen.contains_key(*place));
@@ -162,7 +162,7 @@ fn add(used: Used, call: &CallRecord) -> Used {
     }
 }
 
-/// One visit as a log tells it.
+/// One visit as a log shows it.
 #[derive(Debug, Default)]
 struct Visit {
     outcome: &'static str,

@@ -55,7 +55,7 @@ pub enum EventOp {
     Changed,
 }
 
-/// Nobody reads further than this, and whoever computes on it has the two logs.
+/// People do not read further than this, and a program can read the two logs.
 const MOST_DIFFS: usize = 500;
 /// What the differences may weigh as JSON; one event can be as large as a request.
 const MOST_BYTES: usize = 4 * 1024 * 1024;

@@ -28,9 +28,9 @@ pub(crate) struct OpenInterrupt {
     pub(crate) requested_at: Timestamp,
     /// Who decided what so far, where several must.
     pub(crate) votes: Vec<CastVote>,
-    /// Set once it is decided; that it is settled is then still to be told.
+    /// Set once it is decided; the event that it is settled is then still due.
     pub(crate) decision: Option<Decision>,
-    /// Whether clients from before the primitive have been told.
+    /// Whether the event for clients from before the primitive is recorded.
     pub(crate) is_announced: bool,
 }
 
@@ -55,7 +55,7 @@ impl Decision {
         Self { value: None, by: None, at }
     }
 
-    /// The answer as the event tells it; an action of `timeout` is none.
+    /// The answer as the event has it; an action of `timeout` is none.
     pub(crate) fn of_approval(received: &ApprovalReceived) -> Self {
         if received.action == "timeout" {
             return Self::timeout(received.decided_at);

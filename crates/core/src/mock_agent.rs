@@ -1,4 +1,4 @@
-//! What the agent of the conformance suite is configured to tell, in the order in which it tells it.
+//! What the agent of the conformance suite is configured to report, in order.
 
 mod fact;
 
@@ -16,7 +16,7 @@ pub(crate) use fact::MockFact;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MockAgent {
     pub(crate) agent_id: String,
-    /// What is told before anybody may be asked.
+    /// What is reported before a person may be asked.
     pub(crate) facts: Vec<MockFact>,
     /// What was decided, and how sure it is of that.
     pub(crate) decided: Option<(Value, Option<Confidence>)>,

@@ -39,13 +39,13 @@ pub(crate) enum NodeKind {
     Dispatch,
     /// States a fact that the host decided together with the run.
     Statement,
-    /// Tells what an agent might, as it is configured to.
+    /// Reports what an agent might, as it is configured to.
     MockAgent,
     /// Proposes what its span says about cost; the span keeps what is allowed.
     CostEmit,
     /// Declares a requirement that no host meets: the engine must refuse to run it.
     RequiresMissing,
-    /// Reads or writes memory, and passes on what came of it.
+    /// Reads or writes memory, and passes the outcome on.
     Memory,
     /// Keeps memory from growing without end.
     Upkeep,
@@ -53,7 +53,7 @@ pub(crate) enum NodeKind {
     Pure(PureNode),
     /// Waits for a time, as `core.flow.wait` says it.
     Wait,
-    /// Tells a line of the workflow's own.
+    /// Records a line of the workflow's own.
     Log,
     /// Somebody outside core performs it.
     Activity,
@@ -149,7 +149,7 @@ impl NodeKind {
     }
 }
 
-/// Whether who performs a node of this type is told which secret its definition names.
+/// Whether the activity of a node of this type receives the name of the secret in its definition.
 pub(crate) fn takes_credentials(type_id: &TypeId) -> bool {
     matches!(
         type_id.as_str(),

@@ -94,7 +94,7 @@ pub(crate) struct PlanNode {
     pub(crate) supervisor: Option<SupervisorPlan>,
     /// What a node does with a supervisor's decision.
     pub(crate) dispatch: Option<DispatchPlan>,
-    /// What the conformance suite's agent tells.
+    /// What the conformance suite's agent reports.
     pub(crate) mock_agent: Option<MockAgent>,
 }
 

@@ -26,7 +26,7 @@ const MOST_BYTES: usize = 256 << 10;
 const MOST_BYTES_TOGETHER: usize = 4 * MOST_BYTES;
 /// More than this many complaints help nobody.
 const MOST_VIOLATIONS: usize = 10;
-/// Up to this much work it is told what is wrong with a value, since all of it is gathered first.
+/// Up to this much work the answer lists what is wrong with a value, since all of it is gathered first.
 const MOST_TO_EXPLAIN: u64 = 1 << 22;
 
 /// A schema that values must match.

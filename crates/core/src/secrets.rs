@@ -2,7 +2,7 @@
 //!
 //! The definition's own marks are the first net (`mask`), values that a run has resolved the second (`known`).
 //! This one is for what nobody marked: it hangs before every copy that leaves the host by other ways than the log,
-//! and before what the log tells of the inputs.
+//! and before the inputs are recorded in the log.
 
 mod command;
 mod known;
@@ -52,7 +52,7 @@ fn clean(text: &str) -> Cow<'_, str> {
     if !is_worth_a_look(text) {
         return Cow::Borrowed(text);
     }
-    // Without the pattern nothing can be told apart, so nothing passes.
+    // Without the pattern nothing can be recognised, so nothing passes.
     SECRET.as_ref().map_or(Cow::Borrowed(REDACTED), |secret| secret.replace_all(text, REDACTED))
 }
 
@@ -81,7 +81,7 @@ pub fn redact_fields(fields: &mut Object) {
     }
 }
 
-/// The credentials that stand in bags of values and in texts, for whoever must not tell them. Nothing is copied but
+/// The credentials that stand in bags of values and in texts, for code that must not repeat them. Nothing is copied but
 /// what is found.
 pub(crate) fn credentials_in<'a>(
     bags: impl IntoIterator<Item = &'a Object>,

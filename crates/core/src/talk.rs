@@ -10,7 +10,7 @@ use callboard_protocol::{
 use crate::interrupt::Question;
 use crate::plan::PlanError;
 
-/// More turns than anybody would sit through; each of them is a handful of events.
+/// More turns than a person has patience for; each of them is a handful of events.
 const MAX_TURNS: u32 = 100;
 /// Workflows of this name exist for conformance tests, and only they may answer themselves.
 const CONFORMANCE: &str = "conformance-";

@@ -1,6 +1,6 @@
 //! What a trace shows of a run, computed from its log alone.
 //!
-//! Ids follow from the run's id, so whoever computes the spans, however often, makes the same ones: a crash
+//! Ids follow from the run's id, so computing the spans again, on any host, gives the same ones: a crash
 //! loses none and a takeover doubles none. Spans name things and count them; they never hold a value.
 
 mod context;

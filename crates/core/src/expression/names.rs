@@ -84,7 +84,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Tells places apart.
+    /// Distinguishes places.
     pub(super) fn address(&self) -> usize {
         match self {
             Self::Value(value) => std::ptr::from_ref(*value).addr(),

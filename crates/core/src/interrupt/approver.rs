@@ -56,7 +56,7 @@ impl Approver {
     }
 }
 
-/// Whether this person is among those who may decide, by name or by a role; where nobody is named, everybody may.
+/// Whether this person is among those who may decide, by name or by a role; where no one is named, everyone may.
 pub(crate) fn may_decide(data: &Value, voter: &str, holds: impl Fn(&str) -> bool) -> bool {
     let listed = |name: &str| data.get(name).and_then(Value::as_array).into_iter().flatten();
     let mut roles = listed("approverRoleRefs");

@@ -1,4 +1,4 @@
-//! What the agent of the conformance suite tells.
+//! What the agent of the conformance suite reports.
 
 use callboard_protocol::{
     AgentDecided, AgentHandoff, AgentReasoned, AgentReasoningDelta, AgentToolCalled,
@@ -6,7 +6,7 @@ use callboard_protocol::{
 };
 use serde_json::Value;
 
-/// Something that the agent of the conformance suite is configured to tell.
+/// Something that the agent of the conformance suite is configured to report.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum MockFact {
     Reasoned {

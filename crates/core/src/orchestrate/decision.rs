@@ -23,8 +23,8 @@ pub struct OrchestratorDecision {
 pub enum DecisionKind {
     NextWorker {
         workers: Vec<WorkflowId>,
-        /// What each of them is given beside what is mapped. Whoever carries the decision out sees to it that there are
-        /// as many as workers.
+        /// What each of them is given beside what is mapped: as many as workers, which is checked where the decision is
+        /// carried out.
         inputs: Option<Vec<Object>>,
     },
     AskUser {

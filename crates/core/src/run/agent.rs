@@ -15,7 +15,7 @@ impl Run {
         self.birth.agents.get(&self.plan.node(index).node.id)
     }
 
-    /// What whoever performs a node is given. An agent's task is what its ports name; where they name nothing, it is
+    /// The inputs of a performed node. An agent's task is what its ports name; where they name nothing, it is
     /// what arrives.
     pub(super) fn performed_inputs(&self, index: NodeIndex) -> Object {
         let inputs = &self.nodes[index].inputs;

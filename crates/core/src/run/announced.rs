@@ -1,4 +1,4 @@
-//! What a log tells once and has told.
+//! Events that a log holds at most once, and holds already.
 
 use callboard_protocol::Event;
 

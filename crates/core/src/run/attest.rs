@@ -17,7 +17,7 @@ use crate::interrupt::Question;
 /// The only algorithm that the protocol knows.
 const ALGORITHM: &str = "sha256";
 
-/// What comes of a child's outputs.
+/// What becomes of a child's outputs.
 pub(super) enum Agreed {
     /// They are taken over, as they are or as somebody has edited them.
     On(Object),
@@ -28,7 +28,7 @@ pub(super) enum Agreed {
 }
 
 impl Run {
-    /// What a node takes over from a child that has ended. Nothing is taken over before whoever must agree has agreed.
+    /// What a node takes over from a child that has ended: nothing before those who must agree have agreed.
     pub(super) fn agreed(
         &self,
         index: NodeIndex,

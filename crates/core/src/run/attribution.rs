@@ -1,4 +1,4 @@
-//! Tells for whom a run is, with what it may use and what delivered it: once, before anything but the start.
+//! Records for whom a run is, what it may use and what delivered it: once, before anything but the start.
 
 use callboard_protocol::{DeliveryOutcome, Event, TriggerDeliveryAttempted};
 
@@ -21,7 +21,7 @@ impl Run {
         }
     }
 
-    /// Where the log tells of the delivery: where the source of a replay did, else with the opening that comes next.
+    /// Where the log records the delivery: where the source of a replay did, else with the opening that comes next.
     pub(super) fn delivery_place(&self) -> Option<u64> {
         let is_delivery = |event: &Event| matches!(event, Event::TriggerDeliveryAttempted(_));
         let mut source = self.script.entries().iter();

@@ -1,6 +1,6 @@
 //! The run's own account: what was used, what that comes to, and when nothing is left.
 //!
-//! Usage is summed from what the log tells anyway, so whoever folds it counts the same, however often hosts were lost.
+//! Usage is summed from events that the log has anyway, so every fold counts the same, however often hosts were lost.
 
 use callboard_protocol::{
     Amount, BudgetConsumed, BudgetDimension, BudgetExhausted, BudgetReserved, BudgetScope,
@@ -12,10 +12,10 @@ use super::{Answered, Run};
 use crate::budget::{OnExhaustion, Overdrawn, Ruling, RunBudget, left_of};
 use crate::graph::NodeIndex;
 
-/// What the log has told of the run's budget.
+/// What the log says of the run's budget.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Account {
-    /// What may be used; none until it is told.
+    /// What may be used; none until it is recorded.
     limits: Option<EffectiveBudget>,
     used: Consumption,
     /// What readers know to be used.
@@ -24,7 +24,7 @@ pub(super) struct Account {
     crossed: Vec<BudgetDimension>,
     /// At its end, and neither raised nor asked about since.
     exhausted: Option<BudgetExhausted>,
-    /// What a person has raised the limits to, which is yet to be told.
+    /// What a person has raised the limits to, with no event for it yet.
     owed: Option<EffectiveBudget>,
     /// What a person would not raise.
     refused: Option<Overdrawn>,
@@ -43,7 +43,7 @@ impl Run {
         self.account.limits.is_some()
     }
 
-    /// What follows from what was used: told, and in the end a limit that is broken.
+    /// What follows from what was used: events, and in the end a limit that is broken.
     pub(super) fn next_of_budget(&self) -> Option<Event> {
         let account = &self.account;
         if let Some(over) = &account.refused {
@@ -96,7 +96,7 @@ impl Run {
         }
     }
 
-    /// What stands against using tools whose calls are told just now. Where no person is to be asked, what was told
+    /// What forbids the use of tools whose calls are being recorded. Where no person is to be asked, what was recorded
     /// ends the run by itself.
     pub(super) fn barred_tools(&self, index: NodeIndex, calls: u64) -> Vec<Event> {
         let asks = |budget: &RunBudget| budget.on_exhaustion == OnExhaustion::Interrupt;

@@ -29,7 +29,7 @@ impl Run {
             Event::NodeDispatched(payload) => self.ruling_at(payload.node_id.as_ref()),
             Event::ClarificationRequested(payload) => self.ruling_at(Some(&payload.node_id)),
             Event::RunCompleted(_) => self.ruling_of(self.orchestra.ended_by?),
-            // The delivery is told of in the same append, a few events further on.
+            // The delivery is recorded in the same append, a few events further on.
             Event::RunStarted(_) if self.birth.delivery.is_some() => self.delivery_place(),
             _ => None,
         };

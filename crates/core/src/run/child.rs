@@ -1,4 +1,4 @@
-//! Nodes that start runs of their own: which are to be started, watched or cancelled, and what comes of their ends.
+//! Nodes that start runs of their own: which are to be started, watched or cancelled, and what follows from their ends.
 
 use callboard_protocol::{
     ChildChanged, ChildRunSnapshot, Consumption, Event, Failure, FileVersion, NodeDispatched,
@@ -67,7 +67,7 @@ pub(super) struct Child {
     pub(super) status: RunStatus,
     pub(super) outputs: Object,
     pub(super) error: Option<Failure>,
-    /// The event that told its last news.
+    /// The event of its last change.
     pub(super) heard: u64,
     /// Whether it stayed with the source that this run branched from.
     pub(super) is_left: bool,

@@ -128,7 +128,7 @@ pub enum Fact {
     File(FileVersion),
     /// A model is about to be asked. Sent where the run has a budget: with nothing left, the run stops here.
     Calling,
-    /// The day's ceiling of whoever pays for the run is reached: a person is asked.
+    /// The daily limit of an account that pays for the run is reached: a person is asked.
     Overdrawn(Overdrawn),
     /// Entries have become one; what was written for it is recorded with this, once in a visit.
     Compacted(MemoryCompacted),
@@ -170,7 +170,7 @@ pub enum Refusal {
     NotADelegate { node: NodeId },
     #[error("the workflow declares no channel {channel}")]
     UnknownChannel { channel: ChannelName },
-    /// The outcome would depend on the order in which writers are heard.
+    /// The outcome would depend on the order in which writes arrive.
     #[error("channel {channel} uses reducer {reducer}, which forbids writes from outside the run")]
     ForeignWrite {
         channel: ChannelName,
@@ -311,7 +311,7 @@ impl Run {
                 postponed: true,
             }),
         };
-        // Whoever fails without a word, as where the agent is gone, leaves its story open.
+        // A failure without an event of its own, as where the agent is gone, leaves its invocation open.
         let mut events = match came_to {
             Event::NodeFailed(_) => self.fact_writer(index).loose_ends(),
             _ => Vec::new(),

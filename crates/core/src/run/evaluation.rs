@@ -71,7 +71,7 @@ impl<'a> Evaluation<'a> {
 }
 
 impl Run {
-    /// Counts the work, and leaves what is new for whoever records the event.
+    /// Counts the work, and leaves what is new for the event that is recorded.
     pub(super) fn conclude(&mut self, evaluation: Evaluation<'_>) {
         self.effort.step = evaluation.work;
         self.effort.evaluated = evaluation.is_fresh().then_some(evaluation.fresh);

@@ -51,7 +51,7 @@ pub enum AgentFact {
     /// Somebody is asked again: a block of thinking that a lost host left open is closed as it stands, and what came
     /// of tools that a coding agent was using then is not known.
     AskedAgain,
-    /// A call goes out again because a host was lost that had sent it, and nobody knows what came of it then.
+    /// A call goes out again because the host that had sent it was lost, and the outcome of that is unknown.
     SentAgain {
         message: String,
         fields: Object,

@@ -1,5 +1,5 @@
 //! What a run sees of its workspace's files: those that stood there when it began. What it writes itself, and what
-//! children leave that completed, is for the next turn of a supervisor. Nothing that anybody else writes meanwhile.
+//! children leave that completed, is for the next turn of a supervisor. Nothing that others write meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ impl Run {
         versions(left.before)
     }
 
-    /// A write is known by its path and version, so that telling it again tells nothing.
+    /// A write is known by its path and version, so that reporting it again adds no event.
     pub(super) fn file_fact(&self, index: NodeIndex, file: &FileVersion) -> Option<Event> {
         let is_known = self.files.newest(&file.path) >= file.version;
         let FileVersion { path, version } = file.clone();
@@ -65,7 +65,7 @@ impl Run {
     pub(super) fn fold_file(&mut self, updated: &WorkspaceUpdated) {
         let index = updated.node_id.as_ref().and_then(|node| self.plan.index(node));
         if index.is_some_and(|index| self.plan.node(index).kind == NodeKind::Statement) {
-            // A run that only tells what a person did writes nothing itself.
+            // A run that only records what a person did writes nothing itself.
             self.count_fact(updated.node_id.as_ref());
             return;
         }

@@ -1,4 +1,4 @@
-//! Runs that fail because a node has used up its retries: told once, before the end.
+//! Runs that fail because a node has used up its retries: recorded once, before the end.
 
 use callboard_protocol::{Event, Failure, RunDeadLettered};
 
@@ -6,7 +6,7 @@ use super::Run;
 use crate::graph::NodeIndex;
 
 impl Run {
-    /// What is told of a run that a node's failure ends; none where the node was not tried again.
+    /// The event of a run that a node's failure ends; none where the node was not tried again.
     pub(super) fn next_dead_letter(&self, index: NodeIndex, failure: &Failure) -> Option<Event> {
         let (state, most) = (&self.nodes[index], self.plan.node(index).max_retries);
         let is_exhausted = most > 0 && state.failures >= most;

@@ -10,7 +10,7 @@ use super::child::Child;
 use super::dispatch::Dispatching;
 use crate::graph::NodeIndex;
 
-/// How far one worker has come. Each step is the event that told it.
+/// How far one worker has come. Each step is named by its event.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Worker {
     pub(super) workflow: WorkflowId,
@@ -59,7 +59,7 @@ impl Worker {
 }
 
 impl Run {
-    /// What is still to be told of workers that have moved, those that ended first before the others.
+    /// The events still due for workers that have moved, those that ended first before the others.
     pub(super) fn next_of_handoffs(
         &self,
         index: NodeIndex,

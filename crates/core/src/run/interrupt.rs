@@ -109,7 +109,7 @@ impl Run {
         }
     }
 
-    /// What a performed node does by itself: tell that it waits, and that it goes on.
+    /// What a performed node does by itself: record that it waits, and that it goes on.
     pub(super) fn activity_step(&self, index: NodeIndex, at: Timestamp) -> Option<Event> {
         let waits =
             self.interrupts.contains_key(&index) || self.nodes[index].stage == Stage::Suspended;
@@ -119,7 +119,7 @@ impl Run {
         }
     }
 
-    /// From the question to the moment at which its answer is known and told.
+    /// From the question to the moment at which its answer is known and recorded.
     pub(super) fn suspended(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
         let state = &self.nodes[index];
         let Some(open) = self.interrupts.get(&index) else {
@@ -167,7 +167,7 @@ impl Run {
         })
     }
 
-    /// The event that clients from before the primitive look for, told once.
+    /// The event that clients from before the primitive look for, recorded once.
     fn legacy_request(&self, index: NodeIndex, open: &OpenInterrupt) -> Option<Event> {
         if open.is_announced {
             return None;
@@ -391,7 +391,7 @@ impl Run {
         let Some(index) = self.plan.index(&payload.node_id) else { return };
         self.nodes[index].stage = Stage::Suspended;
         if let Some(open) = self.interrupts.get_mut(&index) {
-            // Logs from before ids were keys have told another one.
+            // Logs from before ids were keys have another one.
             open.id = payload.interrupt_id.clone();
         }
     }
@@ -419,7 +419,7 @@ impl Run {
             interrupt_id: payload.interrupt_id.clone(),
             kind: payload.kind,
             data: asked.map_or(Value::Null, |asked| asked.question.data),
-            // An answer may be null, and null is not written as a value: only the reason tells.
+            // An answer may be null, and null is not written as a value: only the reason shows it.
             value: (payload.reason.as_deref() != Some(TIMEOUT))
                 .then(|| payload.resume_value.clone().unwrap_or_default()),
         };

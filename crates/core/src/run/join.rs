@@ -14,7 +14,7 @@ pub(super) struct Join<'w> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JoinOutcome {
     Satisfied,
-    /// Enough came of it, though somebody failed on the way.
+    /// Enough workers completed, though some failed.
     Partial,
     Failed,
 }

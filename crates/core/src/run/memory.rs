@@ -1,5 +1,5 @@
 //! What a run sees of memory: what stood there when it began, what it wrote itself, and what children left that
-//! completed. Nothing that anybody else writes meanwhile.
+//! completed. Nothing that others write meanwhile.
 
 use callboard_protocol::{Event, MemoryWritten, NodeId, Remembered};
 
@@ -46,7 +46,7 @@ impl Run {
         self.remembered.iter().cloned().collect()
     }
 
-    /// A write is known by its entry and version, so that telling it again tells nothing.
+    /// A write is known by its entry and version, so that reporting it again adds no event.
     pub(super) fn memory_fact(&self, written: &MemoryWritten) -> Option<Event> {
         let is_known = self.remembered.contains(&written.remembered());
         (!is_known).then(|| Event::MemoryWritten(written.clone()))

@@ -1,4 +1,4 @@
-//! The agent of the conformance suite: it tells what it is configured to tell, and asks where it is not sure.
+//! The agent of the conformance suite: it reports what it is configured to report, and asks where it is not sure.
 
 use callboard_protocol::{Event, Failure, Object, Timestamp};
 

@@ -1,4 +1,4 @@
-//! Which models a run asks: what was decided once stays, whoever goes on with the run.
+//! Which models a run asks: what was decided once stays, also after another host takes over.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct KeptModels {
 }
 
 impl KeptModels {
-    /// Notes what a visit tells of its models.
+    /// Notes what a visit records of its models.
     pub(super) fn fold(&mut self, event: &Event) {
         match event {
             Event::AgentInvocationStarted(payload) if self.began.is_none() => {

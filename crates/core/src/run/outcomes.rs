@@ -1,4 +1,4 @@
-//! Which outward calls of a visit the log holds the outcome of: those are in its past, whoever made them.
+//! Which outward calls of a visit the log holds the outcome of: those are in its past, made on any host.
 
 use callboard_protocol::Event;
 

@@ -265,7 +265,7 @@ impl Run {
 /// What a pure node does next.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Tell something first.
+    /// Record something first.
     Emit(Event),
     /// Time has to pass.
     Wait,

@@ -7,13 +7,13 @@ use callboard_protocol::{Event, NodeId, PromptComposed, PromptKind, PromptLayer}
 use super::{AgentFact, Entry, Run};
 use crate::birth::Fork;
 
-/// Goes through a log beside what its nodes would tell of their prompts today.
+/// Compares the prompts in a log with those that its nodes would use today.
 #[derive(Debug, Default)]
 pub struct PromptComparison {
     nodes: BTreeMap<NodeId, Side>,
 }
 
-/// What one visit of a node would tell today, and how much of it was met.
+/// The prompts that one visit of a node would use today, and how many of them were matched.
 #[derive(Debug)]
 struct Side {
     /// None where nobody can say.
@@ -32,7 +32,7 @@ impl PromptComparison {
         (!self.nodes.contains_key(node)).then_some(node)
     }
 
-    /// Learns what a node would tell today; none where nobody can say.
+    /// Takes the prompts that a node would use today; none where they are unknown.
     pub fn learn(&mut self, node: NodeId, today: Option<Vec<AgentFact>>) {
         self.nodes.insert(node, Side { today, next: 0 });
     }
@@ -45,7 +45,7 @@ impl PromptComparison {
                 self.nodes.remove(&started.node_id);
                 false
             }
-            // An invocation tells of its prompts from the first on.
+            // An invocation records its prompts from the first on.
             Event::AgentInvocationStarted(_) => {
                 let side = event.node_id().and_then(|node| self.nodes.get_mut(node));
                 side.into_iter().for_each(|side| side.next = 0);
@@ -107,7 +107,7 @@ impl Side {
         differs
     }
 
-    /// Nothing after this can be matched with anything; it is told once.
+    /// Nothing after this can be matched; it is recorded once.
     fn give_up(&mut self) -> bool {
         let end = self.today.as_ref().map_or(0, Vec::len);
         let is_first = self.next <= end;
@@ -121,7 +121,7 @@ fn applied_layer(chain: &[PromptLayer]) -> Option<&str> {
 }
 
 impl Run {
-    /// Whether the replay has come to a prompt that would be another today, and has not told so yet.
+    /// Whether the replay has reached a prompt that would differ today, and has not recorded that yet.
     pub(super) fn diverges_at_prompt(&self, fork: &Fork, original: &Entry) -> bool {
         fork.prompts.contains(&original.sequence)
             && self.script.reported() != Some(original.sequence)

@@ -11,7 +11,7 @@ use crate::graph::NodeIndex;
 use crate::node::{Given, Meter, PureNode, read_time};
 use crate::work::Work;
 
-/// The longest that `core.flow.wait` may be told to wait in seconds: a day.
+/// The longest that `core.flow.wait` may wait, in seconds: a day.
 const LONGEST_WAIT_SECONDS: u64 = 86_400;
 const LEVELS: [&str; 4] = ["debug", "info", "warn", "error"];
 
@@ -68,7 +68,7 @@ impl Run {
         }
     }
 
-    /// Tells its line once, then says that it did.
+    /// Records its line once, then completes.
     pub(super) fn log(&self, index: NodeIndex) -> Result<Step, Failure> {
         let invalid = |why: &str| Failure::new("validation_error", why);
         let inputs = &self.nodes[index].inputs;

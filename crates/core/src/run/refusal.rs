@@ -9,16 +9,16 @@ use super::{Entry, Run, Stage};
 use crate::birth::Fork;
 use crate::work::Work;
 
-/// What a model answered in one turn, as a log tells it.
+/// What a model answered in one turn, as recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelTurn {
     pub node: NodeId,
-    /// The event that tells of it.
+    /// Its event.
     pub at: u64,
     pub kind: EnvelopeKind,
 }
 
-/// The turns of models in a log, in order. A refusal is the kind of the turn that it was told after.
+/// The turns of models in a log, in order. A refusal is the kind of the turn that precedes its event.
 pub fn model_turns(log: &[Entry]) -> Vec<ModelTurn> {
     let mut turns: Vec<ModelTurn> = Vec::new();
     for entry in log {
@@ -71,13 +71,13 @@ impl RefusalDivergence {
 }
 
 impl Run {
-    /// Tells of the divergence when the replay comes to its place.
+    /// Records the divergence when the replay reaches its place.
     pub(super) fn diverges_at_refusal(&self, fork: &Fork, original: &Entry) -> Option<Event> {
         let divergence = fork.refusal.as_ref()?;
         (original.sequence >= divergence.at).then(|| divergence.told(fork))
     }
 
-    /// How a replay ends that has told of it: the node fails, and nothing that hangs on it goes on.
+    /// How a replay ends after that: the node fails, and nothing that depends on it runs.
     pub(super) fn refuted(&self, at: Timestamp, work: &mut Work) -> Option<Event> {
         let failed = self.stops.fault.clone().and_then(|error| {
             let node_id = self.birth.fork.as_ref()?.refusal.as_ref()?.node.clone();

@@ -2,7 +2,7 @@
 //!
 //! The source's log is the script. Where the run's own next event is the script's, it is emitted at
 //! the script's time; where the script holds a fact from outside (an outcome, an answer, a child's
-//! end), the fact is copied. Anything else is a divergence, which is told, and the replay goes on.
+//! end), the fact is copied. Anything else is a divergence, which is recorded, and the replay goes on.
 //! Beyond the script nobody is asked and nothing is performed: time jumps, and a node that would
 //! need the outside fails.
 
@@ -27,7 +27,7 @@ pub(super) struct Script {
     reported: Option<u64>,
     /// Whether the source came to its own end: beyond that, every event is one too many.
     is_whole: bool,
-    /// Whether the replay has told that a model's refusal ends it.
+    /// Whether the replay has recorded that a model's refusal ends it.
     is_refuted: bool,
 }
 

@@ -115,7 +115,7 @@ impl Run {
     }
 
     /// Folds a history that was recorded under another definition. Conditions are known by their place in it, so they
-    /// are evaluated once more; what they come to is kept, for whoever folds the history next.
+    /// are evaluated once more; their values are kept for the next fold of the history.
     fn fold_anew(&mut self, history: &[Entry]) -> BTreeMap<u64, Evaluated> {
         if let Some(fork) = &mut Arc::make_mut(&mut self.birth).fork {
             fork.evaluated.clear();

@@ -32,11 +32,11 @@ pub(super) struct Orchestra {
     pub(super) ended_by: Option<NodeIndex>,
 }
 
-/// A decision that has been told.
+/// A recorded decision.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Ruling {
     pub(super) decision: OrchestratorDecision,
-    /// The event that told it.
+    /// Its event.
     pub(super) at: u64,
     /// Whether a person stands behind it: then nobody is asked again.
     is_ratified: bool,
@@ -191,7 +191,7 @@ impl Run {
         }
     }
 
-    /// Who decides at a node: an installed agent, or whoever the definition names.
+    /// Who decides at a node: an installed agent, or the one that the definition names.
     fn supervisor_id(&self, index: NodeIndex) -> String {
         let node = self.plan.node(index);
         let pinned = self.pin(index).map(|pin| pin.agent_id.clone());

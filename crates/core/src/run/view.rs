@@ -38,7 +38,7 @@ pub struct Task {
     pub answer: Option<Answered>,
     /// The last of those answers that was not about a budget.
     pub decision: Option<Answered>,
-    /// How often the visit has told before what came of outward calls.
+    /// How many outcomes of outward calls the visit has recorded before.
     pub outcomes: OutcomeCounts,
     /// Which models the visit must go on with.
     pub models: KeptModels,
@@ -137,7 +137,7 @@ impl Run {
         self.own_timers().chain(questions).chain(deadline).min()
     }
 
-    /// The times at which the run moves by itself, without anybody having been asked.
+    /// The times at which the run moves by itself, without an answer.
     pub(super) fn own_timers(&self) -> impl Iterator<Item = Timestamp> + '_ {
         let nodes = self.flow.active.iter().filter_map(|index| match self.nodes[*index].stage {
             Stage::Retrying { not_before } => self.stops.drain.is_none().then_some(not_before),

@@ -131,7 +131,7 @@ impl Run {
                 source_run_id: write.source_run_id.clone(),
             });
         }
-        // The lists name nodes and their types; whoever is outside is neither.
+        // The lists name nodes and their types; a caller from outside is neither.
         let is_open = match &declared.access {
             None | Some(ChannelAccess::Public) => true,
             Some(ChannelAccess::Private) => false,
@@ -156,7 +156,7 @@ impl Run {
             value: write.value.clone(),
             reducer,
             written_at: at,
-            // What a node of this run writes names the node; this is how the two are told apart.
+            // What a node of this run writes names the node; this distinguishes the two.
             node_id: None,
             schema_version: Some(version_of(declared)),
             source_engine_id: write.source_engine_id.clone(),

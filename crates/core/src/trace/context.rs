@@ -43,7 +43,7 @@ impl TraceContext {
         })
     }
 
-    /// What a run is born with that a node of another starts: the node's span as its caller, and whatever the other
+    /// The context of a run that a node of another run starts: the node's span as its caller, and whatever the other
     /// run's own caller asked for.
     pub fn below(birth: &Birth, node: &NodeId, visit: u32) -> Self {
         let SpanContext { trace_id, span_id } = SpanContext::of_node(birth, node, visit);
@@ -74,7 +74,7 @@ impl SpanContext {
         Self::of_new_run(&birth.run_id, birth.trace.as_ref())
     }
 
-    /// The same, for whoever has just created the run.
+    /// The same, for the caller that has just created the run.
     pub fn of_new_run(run: &RunId, caller: Option<&TraceContext>) -> Self {
         Self::named(run, caller, &["run"])
     }

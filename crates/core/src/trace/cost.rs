@@ -16,7 +16,7 @@ const ALLOWED: [&str; 7] = [
     "openwop.cost.provider",
 ];
 
-/// Keeps the allowed names with plain values. Whoever puts a credential under another name, or inside a list,
+/// Keeps the allowed names with plain values. A caller that puts a credential under another name, or inside a list,
 /// does not see it leave.
 pub(crate) fn cost_attributes(proposed: Object) -> Object {
     let is_plain =

@@ -13,7 +13,7 @@ use crate::schema::Compiler;
 /// Units of work for compiling a schema, and for each byte of it.
 const COMPILING: u64 = 1 << 17;
 const COMPILING_BYTE: u64 = 1 << 8;
-/// Wider than anybody reads.
+/// The widest indentation: more than is readable.
 const WIDEST_INDENT: usize = 10;
 
 pub(super) fn parse(given: &Given<'_>, meter: &mut Meter<'_>) -> Result<Object, Failure> {

@@ -8,7 +8,7 @@ use super::meter::{EACH, Meter};
 use super::outputs;
 use crate::bounds::weight;
 
-/// Longer queries than anybody writes.
+/// The longest query: more than people write.
 const MOST_STEPS: usize = 64;
 
 #[derive(Debug, PartialEq)]

@@ -24,7 +24,7 @@ pub(super) fn distinct(given: &Given<'_>, meter: &mut Meter<'_>) -> Result<Objec
     Ok(outputs([("array", kept.into()), ("dropped", dropped.into())]))
 }
 
-/// The text by which items are told apart, with what finding it among `others` costs.
+/// The text by which items are compared, with what finding it among `others` costs.
 fn key(
     item: &Value,
     place: &str,

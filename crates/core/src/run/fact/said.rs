@@ -1,4 +1,4 @@
-//! What some facts say: that an agent begins, that it uses a tool, what came of that.
+//! What some facts say: that an agent begins, that it uses a tool, and the outcome of that.
 
 use callboard_protocol::{Failure, InvocationSource, ToolStatus};
 use serde_json::Value;

@@ -93,7 +93,7 @@ impl Annotations {
     }
 }
 
-/// Whoever may see a run may see what is said of it, whoever said it.
+/// A caller that may see a run may see all annotations of it.
 fn of_run(run: &RunId) -> RecordQuery {
     RecordQuery::all(Kind::Annotation, Within::Everywhere).with(RUN, run.as_str())
 }

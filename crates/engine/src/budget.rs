@@ -164,7 +164,7 @@ impl Payers {
         Ok(clearance)
     }
 
-    /// Whether anybody who pays has a ceiling in money.
+    /// Whether an account that pays has a limit in money.
     async fn count_money(&self) -> Result<bool, Failure> {
         let mut is_counted = self.host.tenant_day.max_cost_usd.is_some();
         if let Some(member) = self.member.as_ref().filter(|_| !is_counted) {

@@ -1,4 +1,4 @@
-//! The outcomes of outward calls, for whoever may read the run: what a model was asked is kept with its answer.
+//! The outcomes of outward calls, for callers that may read the run: a model's request is kept with its answer.
 
 use serde_json::Value;
 

@@ -119,7 +119,7 @@ pub enum RegisterError {
     /// It declares a schedule that cannot be.
     #[error(transparent)]
     Declared(#[from] DeclaredError),
-    /// The host loaded a workflow of this id for everybody.
+    /// The host loaded a workflow of this id for all tenants.
     #[error("workflow {0} was loaded by the host and cannot be replaced")]
     Reserved(WorkflowId),
     #[error(transparent)]
@@ -206,7 +206,7 @@ impl Catalog {
         let mut entries = self.loaded.clone();
         for place in scope.shelves() {
             for stored in self.workflows.workflows(&place).await? {
-                // What the host loaded stands for everybody; a stored one of the same id is from before.
+                // What the host loaded holds for all tenants; a stored one of the same id is from before.
                 if let Entry::Vacant(vacant) = entries.entry(stored.id) {
                     vacant.insert(self.registered(stored.digest, stored.source).await?);
                 }
@@ -254,7 +254,7 @@ impl Catalog {
         .await
     }
 
-    /// What the host loaded for everybody.
+    /// What the host loaded for all tenants.
     pub(crate) fn loaded(&self) -> impl Iterator<Item = &CatalogEntry> {
         self.loaded.values()
     }
@@ -298,7 +298,7 @@ impl Catalog {
         self.registered(digest(&source), source).await
     }
 
-    /// The plan of a definition that a run was born with.
+    /// The plan of a definition that a run was created with.
     pub(crate) async fn plan(&self, digest: &str, source: &str) -> Result<Arc<Plan>, Uncompiled> {
         self.compile(digest, source).await
     }

@@ -11,7 +11,7 @@ use callboard_protocol::RunId;
 /// Enough that writers of different runs seldom meet, few enough to cost nothing when idle.
 const SHARDS: usize = 16;
 
-/// Versions remembered per shard. Whoever waits for a run mostly does so while it moves; for the others
+/// Versions remembered per shard. Readers mostly wait for a run while it moves; for the others
 /// the store is asked.
 const RECENT: usize = 512;
 
@@ -36,7 +36,7 @@ impl Default for Changes {
 }
 
 impl Changes {
-    /// Tells the waiters of a run that its log now holds `version` events.
+    /// Notifies the readers of a run that its log now holds `version` events.
     pub fn announce(&self, run: &RunId, version: u64) {
         let mut shard = self.shard(run);
         if let Some(sender) = shard.waiters.get(run) {
@@ -81,7 +81,7 @@ impl Listener<'_> {
     /// Returns once a version beyond `seen` has been announced.
     pub async fn beyond(&mut self, seen: u64) {
         if let Some(receiver) = &mut self.receiver {
-            // The sender lives as long as anybody listens, so an error cannot happen here.
+            // The sender lives as long as there is a listener, so an error cannot happen here.
             let _version = receiver.wait_for(|version| *version > seen).await;
         }
     }

@@ -78,7 +78,7 @@ impl Engine {
         // Before the clock: whatever the child sees was written before it says that it began.
         let memory = self.memory_of_child(parent, order.memory, &run_id).await?;
         let files = self.files_of_child(parent).await?;
-        // After all that the store is asked: whoever asks again because it was away is counted once.
+        // After all requests to the store: a request that is repeated because the store was away is counted once.
         let most = self.limits().max_family_runs;
         let Some(place) = self.inner.families.join(above, most) else {
             let message = format!("more than {most} runs would lie below {}", above.root());
@@ -88,7 +88,7 @@ impl Engine {
         let own = attribution.as_ref().map(|attribution| attribution.roster_id.clone());
         let at = self.inner.clock.now();
         let birth = Birth {
-            // Whoever is paid for above is paid for below, unless somebody of their own works there.
+            // The parent's accounts pay for the child, unless a member of its own works there.
             charged_to: own.or_else(|| above.charged_to.clone()),
             attribution,
             budget,
@@ -102,7 +102,7 @@ impl Engine {
             tags: Vec::new(),
             metadata: None,
             scope_id: None,
-            // Whoever waits for the run above waits for what is asked below.
+            // The parent's callback address also receives the child's questions.
             callback_url: above.callback_url.clone(),
             created_at: at,
             engine_version: ENGINE_VERSION,

@@ -67,7 +67,7 @@ impl Driving {
         (Hold { driving: self, claim }, signals)
     }
 
-    /// Tells the holder of a run, if it is here, that a child has changed.
+    /// Notifies the holder of a run, if it is here, that a child has changed.
     pub(crate) fn call(&self, run: &RunId) {
         if let Some(held) = self.lock().get(run) {
             held.called.notify_one();
@@ -113,13 +113,13 @@ impl Driving {
 }
 
 impl Engine {
-    /// Says that a run is to be looked at: to its holder here, or to whoever claims it.
+    /// Says that a run has work: to its holder here, or to the scan that claims it.
     pub(crate) fn wake(&self, run: &RunId) {
         self.inner.driving.call(run);
         self.inner.nudge.notify_one();
     }
 
-    /// Scans for due work until told to stop.
+    /// Scans for due work until stopped.
     pub(crate) async fn scan_until_stopped(self) {
         self.learn_struck().await;
         let wake = &self.inner.nudge;
@@ -154,7 +154,7 @@ impl Engine {
         }
     }
 
-    /// Renews claims until told to stop; on its own task, so that no long step can starve it. Beside it, claims are
+    /// Renews claims until stopped; on its own task, so that no long step can starve it. Beside it, claims are
     /// given up that were not renewed in time, whatever renewing waits for.
     pub(crate) async fn heartbeat_until_stopped(self) {
         tokio::join!(self.renew_until_stopped(), self.lapse_until_stopped());

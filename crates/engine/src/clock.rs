@@ -68,7 +68,7 @@ impl Steady {
     }
 }
 
-/// A wall clock that is further back than this was put back; less is the daily work of whoever keeps it right.
+/// A wall clock that is further back than this was put back; less is the daily correction by a time service.
 const SET_BACK_MS: i64 = 2_000;
 
 /// Names that nobody has used.

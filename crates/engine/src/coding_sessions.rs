@@ -30,9 +30,9 @@ impl CodingSessions {
         Self { store }
     }
 
-    /// Replaces what was kept of this home before. Only the holder of the run keeps anything: whoever held it in a past
-    /// epoch must not write over what the present holder kept, and a run that is over has no holder. A run of
-    /// somebody else keeps nothing either.
+    /// Replaces what was kept of this home before. Only the holder of the run may: one of a past epoch must not write
+    /// over what the present holder kept, and a run that has ended has no holder. A run of another tenant keeps nothing
+    /// either.
     pub async fn keep_session(
         &self,
         tenant: &Tenant,

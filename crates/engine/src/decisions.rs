@@ -1,6 +1,6 @@
 //! The threads on which runs are folded and decided, apart from those that serve requests.
 //!
-//! A thread cannot be stopped. Work that outlives its limit is therefore left alone: whoever waits for it stops
+//! A thread cannot be stopped. Work that outlives its limit is therefore left alone: its caller stops
 //! waiting, the thread counts as lost until it ends after all, and another takes its place, up to a bound.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,9 +24,9 @@ pub(crate) const DEFAULT_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) enum Lane {
     /// The holders of runs.
     Drive,
-    /// Whoever only looks, and whoever sends a definition.
+    /// Reads, and definitions that are sent in.
     Read,
-    /// Whoever cancels, pauses or answers.
+    /// Cancelling, pausing, answering.
     Control,
 }
 
@@ -81,7 +81,7 @@ impl Threads {
     }
 }
 
-/// Where a piece of work stands: whoever changes it first, the thread or its watch, has the say.
+/// The state of a piece of work: the first to change it, the thread or its watch, decides.
 const UNDER_WAY: u8 = 0;
 const ENDED: u8 = 1;
 const LOST: u8 = 2;
@@ -97,7 +97,7 @@ impl Decisions {
 
     /// Does on the spot what is known to be short.
     pub(crate) fn at_once<T>(work: impl FnOnce() -> T) -> Result<T, Undecided> {
-        // Whoever gets an error back throws away what the work had in its hands.
+        // A caller that gets an error back drops what the work was given.
         catch_unwind(AssertUnwindSafe(work)).map_err(|panic| Undecided::Broke(said(&*panic)))
     }
 

@@ -1,4 +1,4 @@
-//! The port to whoever carries a request out of the host.
+//! The port to the client that sends requests out of the host.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The port to whoever knows which agents exist, and what a run keeps of those that it names.
+//! The port to the list of agents, and what a run keeps of those that it names.
 
 use std::collections::BTreeMap;
 use std::fmt;

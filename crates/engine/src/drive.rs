@@ -1,4 +1,4 @@
-//! Drives one claimed run: performs what it owes, records what comes of it, and lets go when it rests.
+//! Drives one claimed run: performs its outstanding work, records the outcomes, and releases it when it waits.
 
 mod attempts;
 mod decide;

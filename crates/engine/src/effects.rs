@@ -42,7 +42,7 @@ impl fmt::Display for EffectId {
     }
 }
 
-/// Where a call stands in its run, whomever it reaches and whatever it asks: the key of its record. A visit that
+/// Where a call stands in its run, whatever it asks of whichever service: the key of its record. A visit that
 /// comes to ask something else in the same place therefore finds what was asked there before.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EffectKey(String);
@@ -109,7 +109,7 @@ impl RequestDigest {
         &self.0
     }
 
-    /// Whether both are digests of one request, as far as can be told.
+    /// Whether both are digests of one request, as far as is known.
     pub fn agrees(&self, other: &Self) -> bool {
         self == other || self.recipe() != other.recipe()
     }

@@ -50,7 +50,7 @@ pub struct Engine {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
-    /// The same store for whoever acts under a claim: it is waited for while it is away.
+    /// The same store for calls under a claim: they wait while it is unavailable.
     pub(crate) patient_store: Arc<dyn Store>,
     pub(crate) catalog: Catalog,
     pub(crate) activities: Activities,
@@ -85,7 +85,7 @@ pub(crate) struct Inner {
     pub(crate) parked: Parked,
     /// When this process began to count runs.
     pub(crate) since: Timestamp,
-    /// Who wants to hear of ended runs.
+    /// The reader of ended runs.
     pub(crate) ended: OnceLock<mpsc::Sender<Ended>>,
 }
 
@@ -185,7 +185,7 @@ pub enum EngineError {
         "run {run} cannot be retried with the newest definition: there is no workflow {workflow} any more"
     )]
     DefinitionGone { run: RunId, workflow: WorkflowId },
-    /// What the source saw of memory cannot be told any more, so nobody can see it again.
+    /// What the source saw of memory can no longer be rebuilt, so no fork can see it again.
     #[error("what run {run} saw of memory at event {from} is not available")]
     NoMemorySnapshot { run: RunId, from: u64, reason: SnapshotLoss },
     /// The run's state does not allow it.

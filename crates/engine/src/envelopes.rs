@@ -9,7 +9,7 @@ use callboard_protocol::{RunId, Tenant, Timestamp};
 use crate::records::{Expected, Key, Kind, RecordChange, RecordQuery, Within, retry_moved};
 use crate::store::{Batch, KeyMode, Scope, Store, StoreError};
 
-/// What became of envelopes, by run and correlation. Whoever is asked about one again says the same, also after a crash.
+/// What became of envelopes, by run and correlation: asked again, also after a crash, the answer is the same.
 #[derive(Debug, Clone)]
 pub struct Envelopes {
     store: Arc<dyn Store>,

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use callboard_core::Birth;
 use callboard_protocol::RunId;
 
-/// The families that grow, by the run at their top. Each member keeps its place in the family, so that whoever counts
-/// on after a restart begins no lower than the member that asks.
+/// The families that grow, by the run at their top. Each member keeps its place in the family, so that after a
+/// restart counting begins no lower than the member that asks.
 #[derive(Debug, Default)]
 pub(crate) struct Families(Mutex<HashMap<RunId, u64>>);
 

@@ -1,5 +1,5 @@
 //! The files of workspaces: what agents and people hold to be true, in versions that nobody overwrites. An owner is
-//! exact: whoever belongs to no workspace has files of their own, and sees no others.
+//! exact: a caller that belongs to no workspace has files of its own, and sees no others.
 
 mod access;
 mod change;

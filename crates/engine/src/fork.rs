@@ -27,7 +27,7 @@ pub struct ForkOrder {
     /// The first event of the source that the fork does not take over.
     pub from: u64,
     pub mode: ForkMode,
-    /// The fork acts as whoever asked for it.
+    /// The fork acts as the caller that asked for it.
     pub owner: Owner,
     pub key_mode: KeyMode,
     /// What a branch changes.
@@ -260,7 +260,7 @@ impl ForkOrder {
             ),
             metadata: self.overlay.metadata.or_else(|| source.metadata.clone()),
             scope_id: None,
-            // Whoever is asked by the source did not ask for this.
+            // The source's callback address did not ask for this run.
             callback_url: None,
             engine_version: ENGINE_VERSION,
             parent: None,

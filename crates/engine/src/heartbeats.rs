@@ -1,7 +1,7 @@
-//! Heartbeats (RFC 0060): something outside is looked at again and again, and a change starts a run.
+//! Heartbeats (RFC 0060): something outside is polled, and a change starts a run.
 //!
-//! Whoever moves a heartbeat on has its look; whoever comes second finds that it has moved. What was seen is kept in
-//! the transaction that creates the run, so a host that dies in between has seen nothing: the next look sees the change.
+//! The host that moves a heartbeat on observes; a second one finds that it has moved. What was seen is kept in the
+//! transaction that creates the run, so after a crash in between nothing was seen: the next observation sees the change.
 
 mod book;
 mod heartbeat;

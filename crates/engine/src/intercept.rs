@@ -1,5 +1,5 @@
 //! A store whose every call can be made to fail, to wait, to be repeated or never to return, before or after it is carried
-//! out: for simulations of faults and crashes, and for whoever waits for a store that is away.
+//! out: for simulations of faults and crashes, and for callers that wait for an unavailable store.
 
 use std::fmt;
 use std::ops::Deref;

@@ -98,7 +98,7 @@ impl Keys {
         Self { store }
     }
 
-    /// Every key of every tenant by id, revoked ones included: authentication must tell them apart.
+    /// Every key of every tenant by id, revoked ones included: authentication must distinguish them.
     pub async fn all_keys(&self) -> Result<Vec<StoredKey>, StoreError> {
         let all = RecordQuery::all(Kind::ApiKey, Within::Everywhere);
         let mut keys = Vec::new();

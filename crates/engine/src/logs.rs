@@ -10,7 +10,7 @@ use crate::store::{Recorded, Scope};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct LogPosition(pub u64);
 
-/// One event among all, with what decides who hears of it.
+/// One event among all, with what decides who receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logged {
     pub position: LogPosition,

@@ -25,7 +25,7 @@ pub use recall::{MemoryAccess, Wanted};
 pub(crate) use recall::{Shared, rows_of};
 pub use upkeep::{MAX_TOKEN_BUDGET, TOKENIZER, Upkeep, UpkeepError};
 
-/// What is remembered, per tenant. Runs write to it together with the events that tell of it.
+/// What is remembered, per tenant. Runs write to it together with the events of the writes.
 #[derive(Debug, Clone)]
 pub struct Memory {
     store: Arc<dyn Store>,
@@ -117,7 +117,7 @@ impl Memory {
         Ok(true)
     }
 
-    /// Whether what a run saw of memory can still be told.
+    /// Whether what a run saw of memory can still be rebuilt.
     pub async fn has_snapshot(&self, run: &RunId) -> Result<bool, StoreError> {
         let key = Key::of([run.as_str()]);
         Ok(self.store.get(Kind::ExpiredMemorySnapshot, &key).await?.is_none())
@@ -132,7 +132,7 @@ impl Memory {
     }
 }
 
-/// What is written with the events that tell of rows which a run remembers.
+/// What is written with the events of rows that a run remembers.
 pub fn add_memory(
     batch: &mut Batch,
     owner: &Scope,
@@ -317,7 +317,7 @@ pub enum Place {
     Named(String),
 }
 
-/// A run's own view, and the family whose unfinished members it does not hear.
+/// A run's own view, and the family whose unfinished members it does not see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
     pub view: MemoryView,

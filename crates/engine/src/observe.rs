@@ -13,25 +13,25 @@ use callboard_protocol::{
 use crate::engine::{Engine, EngineError};
 use crate::store::{Scope, StoreError};
 
-/// Ended runs that wait for whoever reads them. A reader that is further behind misses some; runs never wait for it.
+/// Ended runs that wait for their reader. A reader that is further behind misses some; runs never wait for it.
 const ENDED_IN_FLIGHT: usize = 1024;
 
 /// A run that has come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     pub run: RunId,
-    /// What its owner may see, so that whoever hears of the end can read the run.
+    /// What its owner may see, so that the reader can read the run.
     pub scope: Scope,
-    /// Whether whoever created it wants its trace recorded.
+    /// Whether its creator wants its trace recorded.
     pub is_sampled: bool,
 }
 
 impl Engine {
     /// Word of every run that ends from now on, as recorded by this process. There is one listener; a later one
-    /// hears nothing.
+    /// receives nothing.
     pub fn ended(&self) -> mpsc::Receiver<Ended> {
         let (sender, ended) = mpsc::channel(ENDED_IN_FLIGHT);
-        // Whoever came first keeps listening, and the sender that is dropped here ends the new channel.
+        // The first reader keeps its channel, and the sender that is dropped here ends the new one.
         let _taken = self.inner.ended.set(sender);
         ended
     }

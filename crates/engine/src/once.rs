@@ -18,7 +18,7 @@ pub struct Effect<'a> {
     pub index: u32,
     /// Whom it reaches.
     pub provider: &'a str,
-    /// What is asked. Whoever comes to this place with another request has diverged from what was recorded.
+    /// What is asked. Another request at this place has diverged from what was recorded.
     pub request: &'a Value,
     pub on_unknown: OnUnknown,
     /// Whether the log holds the outcome already. Then it is made no more: a run that goes on with another's
@@ -123,7 +123,7 @@ impl Call {
         }
     }
 
-    /// The identity of a call: the same for whoever makes this visit.
+    /// The identity of a call: the same on every host that makes this visit.
     pub fn effect_id(&self, effect: Effect<'_>) -> EffectId {
         EffectId::new(&self.tenant, &self.run, &self.attempt, effect.index, effect.provider)
     }
@@ -137,7 +137,7 @@ impl Call {
         effect.is_recorded && !self.forebears.is_empty()
     }
 
-    /// Takes over what came of a call in the past of a branch. It becomes the branch's own, for those who branch again.
+    /// Takes over the outcome of a call in a branch's past. It becomes the branch's own, for those who branch again.
     async fn inherit(&self, placed: &Placed<'_>) -> Result<Value, OnceError> {
         let effect = placed.effect;
         for run in &self.forebears {

@@ -8,7 +8,7 @@ use crate::records::{Expected, Key, Kind, RecordChange, RecordQuery, Tries, With
 use crate::roster::{member_key, member_stands};
 use crate::store::{Batch, KeyMode, Realm, Scope, Store, StoreError};
 
-/// Charts by owner. Whoever is dismissed leaves every chart in the same transaction.
+/// Charts by owner. A dismissed member leaves every chart in the same transaction.
 #[derive(Debug, Clone)]
 pub struct OrgCharts {
     store: Arc<dyn Store>,

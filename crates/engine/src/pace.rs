@@ -21,7 +21,7 @@ pub(crate) struct Pace<'a> {
 }
 
 impl Engine {
-    /// Sleeps and ticks until told to stop. Holds no state worth testing.
+    /// Sleeps and ticks until stopped. Holds no state worth testing.
     pub(crate) async fn tick_until_stopped<Ticked>(
         &self,
         pace: Pace<'_>,

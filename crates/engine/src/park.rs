@@ -1,7 +1,7 @@
 //! Runs that this host cannot open: their logs stay as they are, and they are tried again.
 //!
 //! A build that cannot read an event must not guess what it said, and must not end the run over it either: the next
-//! build, or another host, may read it. So the run is given back, due again after a while, and its operator is told once.
+//! build, or another host, may read it. So the run is released, due again after a while, and one error is logged.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::drive::TRIED_AGAIN_AFTER;
 use crate::engine::{Engine, EngineError};
 use crate::store::Claim;
 
-/// The runs that this process was not able to open, for the operator to be told once.
+/// The runs that this process was not able to open, so that each is logged once.
 #[derive(Debug, Default)]
 pub(crate) struct Parked(Mutex<BTreeSet<RunId>>);
 

@@ -1,7 +1,7 @@
-//! Waiting for a store that is away: whoever holds a run goes on once it answers again.
+//! Waiting for an unavailable store: the holder of a run goes on once it answers again.
 //!
 //! Nothing here knows when to stop. A claim that may be somebody else's by now is lost ([`crate::claim`]), and with it
-//! ends its driver and everything that waits on its behalf. Callers who hold no claim do not wait: they are told.
+//! ends its driver and everything that waits on its behalf. Callers that hold no claim do not wait: they get the error.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ struct Patience {
 #[async_trait]
 impl Intercept for Patience {
     async fn again(&self, call: &StoreCall<'_>, error: &StoreError, failures: u32) -> bool {
-        // A repeated claim of an effect must be told from another executor's: `Call::once` repeats it itself.
+        // A repeated claim of an effect must be distinguished from another executor's: `Call::once` repeats it itself.
         if !may_pass(error) || call.name == "begin_effect" {
             return false;
         }
@@ -56,7 +56,7 @@ impl Intercept for Patience {
 }
 
 impl Engine {
-    /// Asks until the store answers, on behalf of whoever holds a run. Asking twice must do no harm.
+    /// Asks until the store answers, on behalf of a run's holder. Asking twice must do no harm.
     pub(crate) async fn patiently<T, Asked>(
         &self,
         ask: impl Fn() -> Asked,

@@ -26,7 +26,7 @@ struct Shared {
     most_runs: usize,
     most_bytes: usize,
     state: Mutex<State>,
-    /// Whether anybody waits for a place.
+    /// Whether a run waits for a place.
     is_wanted: AtomicBool,
     /// Says that something became free.
     freed: Notify,
@@ -115,8 +115,8 @@ impl Places {
         })
     }
 
-    /// Up to so many places, to be given to tenants that have not had their share. Where there is none, whoever leaves
-    /// one says so.
+    /// Up to so many places, to be given to tenants that have not had their share. Where there is none, the next
+    /// one that becomes free is announced.
     pub(crate) fn reserve(&self, most: usize) -> Option<Reserved> {
         self.shared.reserve(most).or_else(|| {
             self.shared.is_wanted.store(true, Ordering::SeqCst);
@@ -235,7 +235,7 @@ impl Reserved {
 }
 
 impl Drop for Reserved {
-    /// What was not needed was free all the while, so nobody is told.
+    /// What was not needed was free all the while, so no one is notified.
     fn drop(&mut self) {
         self.shared.state().all.runs -= self.places;
     }

@@ -17,7 +17,7 @@ use crate::store::{Append, Fence, Opened, Row, Scope, StoreError};
 use crate::webhooks::callbacks;
 
 /// How often one command is decided anew because somebody else was faster. A run has one driver and few
-/// callers; whoever loses this often is told to come back.
+/// callers; one that loses this often is asked to come back.
 pub(crate) const MAX_CONFLICTS: usize = 32;
 
 /// Builds the append that records what was decided.
@@ -89,7 +89,7 @@ pub(crate) struct Rows {
 }
 
 impl Engine {
-    /// Writes what was decided with all that belongs to it, and wakes whoever waits for it.
+    /// Writes what was decided with all that belongs to it, and wakes its waiting readers.
     pub(crate) async fn commit(
         &self,
         run: &Run,
@@ -125,7 +125,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether entries stand in the log although the store did not say so. For whoever holds the run: the only one to
+    /// Whether entries are in the log although the store did not confirm them. For the run's holder: the only one to
     /// write what it decides.
     async fn is_written(&self, run: &Run, entries: &[Entry]) -> Result<bool, StoreError> {
         let before = run.version() - entries.len() as u64;
@@ -135,7 +135,7 @@ impl Engine {
         Ok(is_there && written.iter().zip(entries).all(|(one, other)| place(one) == place(other)))
     }
 
-    /// Reads and folds a run for whoever holds it.
+    /// Reads and folds a run for its holder.
     pub(crate) async fn open(&self, run: &RunId) -> Result<Option<Box<Run>>, EngineError> {
         self.open_if(Lane::Drive, run, |_| true).await
     }

@@ -78,11 +78,11 @@ kinds! {
     RefusedPosts = "refused-posts",
     /// An item of work that begins as soon as its member takes something.
     WaitingWork = "waiting-work",
-    /// Who wants to hear of which events, with what deliveries are signed with.
+    /// Which events a webhook receives, and the secret that signs its deliveries.
     Webhook = "webhook",
     /// How far all logs were planned for webhooks.
     WebhookCursor = "webhook-cursor",
-    /// An event that a webhook is to hear of.
+    /// An event on its way to a webhook.
     WebhookDelivery = "webhook-delivery",
     /// When the next delivery of a webhook can be made.
     WebhookQueue = "webhook-queue",

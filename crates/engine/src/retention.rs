@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::store::StoreError;
 use crate::webhooks::Webhooks;
 
-/// Runs that go in one commit. Their logs may be long, and whoever writes meanwhile waits for them.
+/// Runs that go in one commit. Their logs may be long, and other writes wait for them.
 const BATCH: usize = 16;
 /// Nobody waits for it.
 const EVERY: Duration = Duration::from_secs(60);
@@ -52,7 +52,7 @@ impl Sweeper {
         }
     }
 
-    /// Sleeps and ticks until told to stop. Holds no state worth testing.
+    /// Sleeps and ticks until stopped. Holds no state worth testing.
     async fn sweep_until_stopped(self) {
         let inner = &self.engine.inner;
         loop {

@@ -25,7 +25,7 @@ pub struct Roster {
     store: Arc<dyn Store>,
 }
 
-/// The event that tells of one call of a model.
+/// The event of one model call.
 pub const USAGE: &str = "provider.usage";
 
 /// The entry under which the owners of a workflow are found whose tenant is not known.
@@ -83,7 +83,7 @@ impl Roster {
     }
 
     /// The tenants in which somebody owns a workflow, for the host's own question whom a workflow that it loaded
-    /// for everybody fires for.
+    /// for all tenants fires for.
     pub async fn tenants_owning(
         &self,
         mode: KeyMode,

@@ -1,7 +1,7 @@
 //! Schedules: records that know their next slot, and the loop that starts a run for each.
 //!
 //! There is no election. A slot fires by creating its run in the transaction that moves the schedule on, under the
-//! schedule's version; whoever comes second finds that it has moved.
+//! schedule's version; a second host finds that it has moved.
 
 mod book;
 mod declared;

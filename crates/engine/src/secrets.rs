@@ -21,7 +21,7 @@ pub struct Secrets {
     store: Arc<dyn Store>,
     /// What the host itself holds.
     of_host: Redactor,
-    /// What everybody finds under names that they have not stored.
+    /// What all tenants find under names that they have not stored.
     shared: Vec<(SecretName, SecretText)>,
 }
 
@@ -39,7 +39,7 @@ struct Body {
 }
 
 impl Body {
-    /// What cannot be read admits nobody, and never everybody.
+    /// What cannot be read admits no one, and never everyone.
     fn provenance(&self) -> Option<Provenance> {
         let nobody = Provenance { audiences: Vec::new(), expires_at: None };
         let written = self.provenance.clone()?;
@@ -65,15 +65,15 @@ impl Secrets {
         self
     }
 
-    /// Gives everybody a value under a name. A tenant that stores that name has its own.
+    /// Gives all tenants a value under a name. A tenant that stores that name has its own.
     #[must_use]
     pub fn with_shared(mut self, name: SecretName, value: SecretText) -> Self {
         self.shared.push((name, value));
         self
     }
 
-    /// What the host itself holds, such as its keys for providers. No run may record any of it, whoever repeats it to the
-    /// run.
+    /// What the host itself holds, such as its keys for providers. No run may record any of it, whatever sends it to
+    /// the run.
     pub fn of_host(&self) -> Redactor {
         self.of_host.clone()
     }
@@ -290,7 +290,7 @@ impl PastTask<'_> {
     }
 }
 
-/// What the calls of one run have resolved, for as long as somebody drives it. Whoever drives it next resolves again
+/// What the calls of one run have resolved, for as long as it is driven here. The next holder resolves again
 /// before it can record anything.
 #[derive(Debug, Clone)]
 pub(crate) struct Resolved(Arc<Mutex<Redactor>>);

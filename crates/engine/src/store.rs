@@ -74,7 +74,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// The place of the newest event of all logs.
     async fn newest(&self) -> Result<LogPosition, StoreError>;
 
-    /// What is to be seen there of the next `most` events of everybody. A reader goes on from [`Window::until`], so
+    /// What is visible there of the next `most` events of all tenants. A reader goes on from [`Window::until`], so
     /// that what others do costs it nothing twice.
     async fn read_all(
         &self,
@@ -122,7 +122,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// A secret of this database for one purpose, the same after every restart and on every host.
     fn derive(&self, purpose: &str) -> [u8; 32];
 
-    /// What came of an outward call, if anybody knows. For the engine alone, as `open`.
+    /// The outcome of an outward call, if it is known. For the engine alone, as `open`.
     async fn find_effect(&self, key: &EffectKey) -> Result<Option<SettledEffect>, StoreError>;
 
     /// Claims an outward call before it is made, or answers what is known of it. Only the holder of the run may.
@@ -160,7 +160,7 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Removes ended runs that have not moved since `before`, with all that is theirs alone, at most `limit` of them,
     /// the oldest first; answers which. A run stays while something may need it: a run above or below it that has not
-    /// ended, a fork of it, a record that retains it, or whoever has read all logs up to `read_until` alone.
+    /// ended, a fork of it, a record that retains it, or a reader that has read all logs up to `read_until` alone.
     async fn remove_ended(
         &self,
         before: Timestamp,
@@ -273,7 +273,7 @@ pub struct Append {
     pub outcome: Option<Outcome>,
     /// Runs that begin with this append.
     pub children: Vec<NewRun>,
-    /// A run that waits for what is told here, to be looked at again at once.
+    /// A run that waits for what is appended here, to be claimed again at once.
     pub wakes: Option<RunId>,
 }
 

@@ -1,5 +1,5 @@
 //! Decisions about runs that did not come to their end, counted on disk: a run that ends the host each time is given up
-//! by whoever starts next.
+//! by the next process.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::records::{Expected, Key, Kind, RecordChange, RecordQuery, Within, retry_moved};
 use crate::store::{Batch, Scope, Store, StoreError};
 
-/// How often nothing came of a decision, by run. Goes with the run.
+/// How many decisions of a run were not finished. Removed with the run.
 #[derive(Debug, Clone)]
 pub struct Strikes {
     store: Arc<dyn Store>,

@@ -111,7 +111,7 @@ impl Call {
     }
 }
 
-/// The name of the run that is started for a call, whoever starts it.
+/// The name of the run that is started for a call: the same on every host.
 fn run_of(effect: &EffectId) -> RunId {
     let mut hash = Sha256::new();
     hash.update("callboard:sub-run\0");

@@ -27,7 +27,7 @@ const MOST_STRIKES: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct Struck {
     runs: Mutex<BTreeMap<RunId, u32>>,
-    /// Whoever has this tries a run that may end the process.
+    /// The permit to try a run that may end the process.
     alone: Arc<Semaphore>,
 }
 
@@ -161,7 +161,7 @@ impl Engine {
             .await;
         match ended {
             Ok(_) | Err(EngineError::Refused(Refusal::Ended { .. })) => {}
-            // The claim runs out by itself, and whoever takes the run next gives it up.
+            // The claim expires by itself, and the next holder gives the run up.
             Err(error) => tracing::error!(run = %claim.run, %error, "run not given up"),
         }
     }

@@ -17,7 +17,7 @@ pub struct Rest {
     pub child: Option<WaitedChild>,
     /// A node that is to be tried again.
     pub retrying: Option<NodeId>,
-    /// The time of that try, where the newest event tells it.
+    /// The time of that try, where the newest event has it.
     pub retry_at: Option<Timestamp>,
 }
 
@@ -39,7 +39,7 @@ pub struct WaitedChild {
     pub node: NodeId,
 }
 
-/// What the newest event of a log tells of what its run waits for.
+/// What the newest event of a log shows of what its run waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewestEvent {
     pub kind: String,
@@ -89,7 +89,7 @@ pub enum WaitReason {
 }
 
 impl Rest {
-    /// The same with what the newest event tells. A run that is held keeps no fold beside its log, so it is the only
+    /// The same with what the newest event shows. A run that is held keeps no fold beside its log, so it is the only
     /// sign of a short wait.
     #[must_use]
     pub fn with_newest(mut self, newest: Option<NewestEvent>) -> Self {

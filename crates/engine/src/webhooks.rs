@@ -1,4 +1,4 @@
-//! Webhooks: who wants to hear of which events, and the loop that delivers them.
+//! Webhooks: which events each receives, and the loop that delivers them.
 //!
 //! The loop is one more reader of the log. It turns events after a stored cursor into deliveries, in one transaction
 //! with the cursor, and sends what is due. A hint makes it quick; the records make it right. What a run asks goes to

@@ -203,7 +203,7 @@ pub struct WorkChange {
 /// Whose run an item becomes that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waits {
-    /// Whoever put it there.
+    /// Who put it there.
     pub owner: Owner,
     pub mode: KeyMode,
 }
@@ -240,7 +240,7 @@ impl Subscription {
     /// Names of queues of work begin with this, and no others do.
     const WORK: &str = "work-";
 
-    /// The name of a member's queue of work: the same whoever asks, and nobody else's.
+    /// The name of a member's queue of work: the same for every caller, and no other member's.
     pub fn work_queue_id(tenant: &Tenant, member: &RosterId, mode: KeyMode) -> String {
         let name = member.as_str().strip_prefix(RosterId::PREFIX).unwrap_or(member.as_str());
         let mode = mode.as_str();

@@ -172,7 +172,7 @@ impl Budgets {
                 changes.push(RecordChange::delete(Kind::Reservation, record.key));
             }
         }
-        // Made anew, so that whoever asks again is behind the others.
+        // Made anew, so that a repeated request is behind the others.
         changes.push(RecordChange::delete(Kind::Reservation, key.clone()));
         let new = RecordChange::put(Kind::Reservation, key, place, &body)?.of_run(&claim.run);
         let changes = Batch::of_records(changes.into_iter().chain([new]));
@@ -258,7 +258,7 @@ impl Budgets {
         found.as_ref().map_or(Ok(EffectiveBudget::default()), Record::read)
     }
 
-    /// Raises a day's ceiling. A lower one than it has changes nothing, so that whoever says it again does no harm.
+    /// Raises a day's ceiling. A lower one than it has changes nothing, so that a repetition does no harm.
     pub async fn grant_extra(
         &self,
         account: &BudgetAccount,

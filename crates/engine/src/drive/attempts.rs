@@ -42,7 +42,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Records what came of an attempt.
+    /// Records the outcome of an attempt.
     pub(super) async fn join(
         &mut self,
         joined: Result<(Attempt, Outcome), JoinError>,

@@ -85,7 +85,7 @@ impl Engine {
                     claim.origin = ClaimOrigin::Lost;
                 }
                 Err(error) => {
-                    // The claim runs out by itself, and whoever takes the run next reads the truth.
+                    // The claim expires by itself, and the next holder reads the log.
                     return tracing::error!(
                         error = &error as &dyn std::error::Error,
                         "run not driven further by this holder"

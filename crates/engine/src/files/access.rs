@@ -21,7 +21,7 @@ pub struct FileAccess {
     /// What the run saw when the attempt began. It does not change while the attempt lasts.
     seen: Arc<[FileVersion]>,
     run: RunId,
-    /// The runs whose histories this one goes on with, and what the log tells that was written there.
+    /// The runs whose histories this one continues, and what was written there by the log.
     forebears: Vec<RunId>,
     written: Arc<[FileVersion]>,
     attempt: Attempt,

@@ -11,7 +11,7 @@ use crate::store::{Scope, StoreError};
 pub const MAX_FILE_BYTES: usize = 262_144;
 /// The longest path, as the protocol bounds it.
 const MAX_PATH: usize = 256;
-/// The longest media type that anybody would send.
+/// The longest media type: more than real ones need.
 const MAX_TYPE: usize = 255;
 /// What files are that say nothing of it, as the protocol has it.
 const USUAL_TYPE: &str = "text/markdown";
@@ -93,7 +93,7 @@ impl FileDraft {
         }
     }
 
-    /// Checks all that can be told without the store. What looks like a credential gets no further.
+    /// Checks all that needs no store. What looks like a credential is refused.
     pub(super) fn checked(mut self) -> Result<Self, FileError> {
         check_path(&self.path)?;
         if self.content.len() > MAX_FILE_BYTES {

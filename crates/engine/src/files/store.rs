@@ -102,14 +102,14 @@ impl Files {
         found.map(|found| found.read()).transpose()
     }
 
-    /// Writes a version together with the run that tells of it.
+    /// Writes a version together with the run that records it.
     pub async fn put_file(&self, row: FileRow, run: NewRun) -> Result<(), StoreError> {
         let owner = Scope::of(&run.birth);
         let changes = self.changes(&owner, &run.birth.run_id, vec![row]).await?;
         self.store.commit(Batch::of_records(changes).with_birth(run)).await
     }
 
-    /// What is written with the events that tell of these rows. [`StoreError::Moved`] where a file is not at the version
+    /// What is written with the events of these rows. [`StoreError::Moved`] where a file is not at the version
     /// that its row was decided on, or where it is new and there is no room for it any more.
     pub async fn changes(
         &self,

@@ -9,7 +9,7 @@ use crate::activity::PastTask;
 use crate::engine::Engine;
 
 impl Engine {
-    /// The events from `from` on that tell of such prompts. Each node is asked about with what it was given then.
+    /// The events of such prompts from `from` on. Each node is asked about with the inputs that it had then.
     pub(super) async fn changed_prompts(
         &self,
         (source, replay): (&Birth, &Birth),

@@ -28,7 +28,7 @@ pub struct RetryOrder {
     pub definition: RetryDefinition,
     /// Laid over the source's inputs, key by key.
     pub inputs: Object,
-    /// The retry acts as whoever asked for it.
+    /// The retry acts as the caller that asked for it.
     pub owner: Owner,
     pub key_mode: KeyMode,
 }
@@ -55,7 +55,7 @@ pub struct PlannedRetry {
     definition: Arc<str>,
 }
 
-/// What came of a retry that is made once, however often it is asked for.
+/// The outcome of a retry that is made once, however often it is requested.
 #[derive(Debug)]
 pub enum RetriedOnce {
     /// What would be done again; nothing was written.
@@ -130,7 +130,7 @@ impl Engine {
         Ok(self.persist_and_drive(prepared, remember, self.persist_alone()).await?)
     }
 
-    /// Makes a retry, unless the same one was made before: whoever retries many and is lost halfway asks again.
+    /// Makes a retry, unless the same one was made before: a caller that retries many and is lost halfway asks again.
     pub async fn retry_once(
         &self,
         scope: &Scope,
@@ -139,7 +139,7 @@ impl Engine {
     ) -> Result<RetriedOnce, EngineError> {
         let key = key_of(scope, &order);
         let now = self.inner.clock.now();
-        // Whoever may not see the source learns nothing of its retries.
+        // A caller that may not see the source learns nothing of its retries.
         let visible = self.inner.store.find(scope, &order.source).await?;
         visible.ok_or_else(|| EngineError::UnknownRun(order.source.clone()))?;
         if let Some(made) = self.inner.store.outcome(&key, now).await? {

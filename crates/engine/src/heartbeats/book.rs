@@ -8,7 +8,7 @@ use crate::fire::Fire;
 use crate::schedules::BookError;
 use crate::store::{KeyMode, Scope, StoreError};
 
-/// A look moves a heartbeat twice; whoever meets more than this meets something else.
+/// An observation moves a heartbeat twice; more moves than this have another cause.
 const MOST_TRIES: usize = 4;
 
 /// A heartbeat to be made.

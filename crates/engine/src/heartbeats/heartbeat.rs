@@ -14,7 +14,7 @@ use crate::store::Scope;
 /// Looks at what is outside.
 #[async_trait]
 pub trait Observe: fmt::Debug + Send + Sync {
-    /// What is seen, in as few words as tell one state from another, and with nothing of the content.
+    /// What is seen, in as few words as distinguish one state from another, and with nothing of the content.
     async fn observe(&self, probe: &Probe) -> Result<Object, ObserveError>;
 }
 

@@ -151,7 +151,7 @@ impl HeartbeatLoop {
         let evaluated =
             HeartbeatEvaluated { heartbeat_id: heartbeat.id.clone(), status, changed: is_changed };
         if is_changed {
-            // Before the change is kept: whoever dies in between sees it again, and what is due stays due.
+            // Before the change is kept: after a crash in between it is seen again, and what is due stays due.
             let memory = &self.inner.engine.inner.memory;
             memory.commitments_come_due(&heartbeat.place, &heartbeat.id, at).await?;
         }

@@ -53,7 +53,7 @@ impl HeartbeatEvent {
 }
 
 impl HeartbeatLoop {
-    /// What comes of the looks that this host takes from now on.
+    /// The outcomes of this host's observations from now on.
     pub fn listen(&self) -> broadcast::Receiver<HeartbeatNotice> {
         self.inner.notices.subscribe()
     }

@@ -10,7 +10,7 @@ use super::heartbeat::{DueHeartbeats, Heartbeat, HeartbeatState};
 use crate::records::{Expected, Key, Kind, MEMBER, Record, RecordChange, RecordQuery, Within};
 use crate::store::{Batch, NewRun, Realm, Scope, Store, StoreError};
 
-/// The heartbeats of all tenants. Whoever changes one says by its version which he has read.
+/// The heartbeats of all tenants. A change names the version that was read.
 #[derive(Debug, Clone)]
 pub struct Heartbeats {
     store: Arc<dyn Store>,

@@ -116,7 +116,7 @@ impl Journal {
         for (_, record) in visible() {
             newest.insert(&record.id, record);
         }
-        // Whoever sees what took the place of an entry does not see the entry.
+        // A reader that sees what replaced an entry does not see the entry.
         newest.retain(|_, record| record.superseded_by.is_none_or(|by| !positions.contains(&by)));
         let answers = |record: &&MemoryRecord| record.answers(query);
         let mut found: Vec<MemoryRecord> = newest.into_values().filter(answers).cloned().collect();

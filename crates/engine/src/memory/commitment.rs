@@ -117,7 +117,7 @@ impl Memory {
             let due = put(owner, record.read()?, Some(at))?;
             let due = due.expecting(Expected::Version(record.version));
             match self.store.commit(Batch::of_records([due])).await {
-                // Whoever was faster has made it due, or has taken it back.
+                // A faster host has made it due, or has taken it back.
                 Ok(()) | Err(StoreError::Moved { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -137,7 +137,7 @@ impl Memory {
 }
 
 impl Keeper {
-    /// Fires what is due; answers the runs that tell of it.
+    /// Fires what is due; answers the runs that record it.
     pub async fn keep_promises(&self, now: Timestamp) -> Result<Vec<RunId>, EngineError> {
         let memory = &self.engine.inner.memory;
         let mut fired = Vec::new();
@@ -165,7 +165,7 @@ impl Keeper {
         self.engine.audit_once(audit(commitment), now, once).await
     }
 
-    /// Sleeps and ticks until told to stop. Holds no state worth testing.
+    /// Sleeps and ticks until stopped. Holds no state worth testing.
     pub(super) async fn keep_promises_until_stopped(self) {
         let inner = &self.engine.inner;
         loop {

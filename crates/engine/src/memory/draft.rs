@@ -118,7 +118,7 @@ impl MemoryDraft {
         self.tags.iter_mut().for_each(|tag| known.redact_text(tag));
     }
 
-    /// Checks all that can be told without the store, and drops empty tags.
+    /// Checks all that needs no store, and drops empty tags.
     pub fn checked(mut self, at: Timestamp) -> Result<Self, MemoryError> {
         let refuse = |why: String| Err(MemoryError::Invalid(why));
         check_memory_ref(&self.memory_ref)?;

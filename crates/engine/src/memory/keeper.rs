@@ -72,7 +72,7 @@ impl Keeper {
         self.engine.audit_once(upkeep(crowded, as_of), now, once).await
     }
 
-    /// Sleeps and ticks until told to stop. Holds no state worth testing.
+    /// Sleeps and ticks until stopped. Holds no state worth testing.
     async fn tidy_until_stopped(self) {
         let inner = &self.engine.inner;
         loop {

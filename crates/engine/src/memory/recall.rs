@@ -25,7 +25,7 @@ const USUAL_LIMIT: usize = 100;
 /// How much of a digest names an entry: enough that no two ever share it.
 const ID_BYTES: usize = 18;
 
-/// What the run sees now, kept true by whoever drives it.
+/// What the run sees now, kept up to date by its driver.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shared(Arc<RwLock<MemoryView>>);
 
@@ -154,7 +154,7 @@ impl MemoryAccess {
         kept.map(MemoryRecord::entry).ok_or(MemoryError::Moved(id))
     }
 
-    /// Writes drafts and tells of them in one append, with whatever else is to be told.
+    /// Writes drafts and their events in one append, with whatever else is to be recorded.
     pub(super) async fn write(
         &self,
         drafts: Vec<(u32, MemoryDraft)>,

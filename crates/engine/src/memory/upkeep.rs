@@ -1,4 +1,4 @@
-//! Entries that become fewer: what is put together with what, and what is told of it.
+//! Consolidation and compaction: which entries are merged, and the events of it.
 
 use std::collections::BTreeMap;
 
@@ -61,8 +61,8 @@ struct Merged {
 }
 
 impl MemoryAccess {
-    /// Makes the entries under a name fewer. New entry, absorbed ones and what is told of them are one append; a pass
-    /// that is made again after a crash tells nothing twice.
+    /// Makes the entries under a name fewer. New entry, absorbed ones and their events are one append; a pass
+    /// that is made again after a crash records nothing twice.
     pub async fn tidy(&self, memory_ref: &str, upkeep: Upkeep) -> Result<(), UpkeepError> {
         let entries = self.survey(memory_ref, SURVEYED).await?;
         let (merged, fact) = match upkeep {

@@ -125,7 +125,7 @@ pub(super) struct HostOwner {
 }
 
 impl Scheduler {
-    /// Takes up the schedules of definitions that the host loaded for everybody. They fire in each tenant where a
+    /// Takes up the schedules of definitions that the host loaded for all tenants. They fire in each tenant where a
     /// member owns their workflow; where nobody does, their runs are this owner's.
     pub async fn declare_loaded(&self, owner: Owner, mode: KeyMode) -> Result<(), StoreError> {
         let host = self.inner.host.get_or_init(|| HostOwner { owner, mode });
@@ -139,7 +139,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// The same after a portfolio of this tenant has changed. A host that dies before this does it at its next start.
+    /// The same after a portfolio of this tenant has changed. After a crash before this, the next start does it.
     pub async fn redeclare_loaded(&self, changed: &Tenant) -> Result<(), StoreError> {
         let Some(host) = self.inner.host.get() else { return Ok(()) };
         let loaded = self.inner.engine.catalog().loaded();
@@ -191,7 +191,7 @@ impl Scheduler {
         let entry = match self.inner.engine.catalog().find_own(place, &schedule.workflow).await {
             Ok(Some(entry)) => entry,
             Ok(None) => return Ok(false),
-            // What it says is not known; its turn tells of that.
+            // Its contents are unknown; its turn reports that.
             Err(StoreError::Unreadable { .. }) => return Ok(true),
             Err(error) => return Err(error),
         };

@@ -193,7 +193,7 @@ impl Scheduler {
         self.inner.engine.member_for_fire(place, member, &schedule.workflow, source, None).await
     }
 
-    /// The last run, if it has not ended and anybody asks.
+    /// The last run, if it has not ended and the overlap rule needs it.
     async fn active_run(&self, schedule: &Schedule) -> Result<Option<RunId>, StoreError> {
         let Some(run) = &schedule.state.last_run else { return Ok(None) };
         if schedule.state.overlap == Overlap::Allow {

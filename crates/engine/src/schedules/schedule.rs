@@ -120,7 +120,7 @@ pub struct ScheduleFilter {
 }
 
 impl ScheduleState {
-    /// Notes that a slot fires. Answers false where it has fired before, whoever set the schedule or the clock back.
+    /// Notes that a slot fires. Answers false where it has fired before, also where the schedule or clock was set back.
     pub(super) fn fire(&mut self, slot: Timestamp) -> bool {
         let is_new = self.fired_through.is_none_or(|last| slot > last);
         self.fired_through = self.fired_through.max(Some(slot));

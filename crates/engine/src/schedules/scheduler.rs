@@ -52,7 +52,7 @@ struct Attention {
     last: Timestamp,
 }
 
-/// What came of looking at one schedule.
+/// The outcome of one look at a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Looked {
     /// It has moved on, here or elsewhere.
@@ -123,7 +123,7 @@ impl Scheduler {
         *self.inner.attention.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Slots that a clock found which was put back since lie too far ahead: nobody would hear of them for that long.
+    /// Slots computed before the clock was put back lie too far ahead: the schedule would be silent until then.
     async fn find_slots_again(&self, now: Timestamp) -> Result<(), StoreError> {
         let all = self.inner.schedules.due_schedules(now.plus(HORIZON * 2), EVERY).await?;
         for mut schedule in all.schedules {

@@ -12,7 +12,7 @@ use crate::records::{
 };
 use crate::store::{Batch, NewRun, Scope, Store, StoreError};
 
-/// The schedules of all tenants. Whoever changes one says by its version which he has read.
+/// The schedules of all tenants. A change names the version that was read.
 #[derive(Debug, Clone)]
 pub struct Schedules {
     store: Arc<dyn Store>,

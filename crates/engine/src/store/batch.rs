@@ -48,7 +48,7 @@ impl Batch {
     }
 }
 
-/// Adds to a counter. Adding needs no version: whoever adds does not say what was there before.
+/// Adds to a counter. Adding needs no version: it does not depend on what was there before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CounterChange {
     pub key: Key,

@@ -60,7 +60,7 @@ impl Scope {
         Realm { tenant: self.tenant.clone(), mode: self.mode }
     }
 
-    /// Where whoever belongs here looks for what it names, the nearest first: in its own place, then in the one of
+    /// Where a caller of this scope finds what it names, the nearest first: in its own place, then in the one of
     /// the whole tenant. It changes only what is in its own.
     pub fn shelves(&self) -> Vec<Self> {
         let mut shelves = vec![self.clone()];

@@ -55,7 +55,7 @@ pub(super) enum Attempted {
     NotYet(String),
     /// The workflow's inputs are not to be had from it. The reason is of the same kind.
     Unfit(String),
-    /// Whoever would answer for it takes nothing now.
+    /// The key or member that answers for it takes nothing now.
     Paused(&'static str),
     /// The subscription names somebody who is gone.
     Gone,
@@ -119,7 +119,7 @@ impl TriggerIngest {
         self.deliver_under(subscription, incoming, key).await
     }
 
-    /// The same under a key that whoever delivers has made: the sender's words must not be in it.
+    /// The same under a key that this host has made: the sender's words must not be in it.
     pub async fn deliver_under(
         &self,
         subscription: Subscription,

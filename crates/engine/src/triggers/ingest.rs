@@ -69,7 +69,7 @@ pub enum TriggerError {
     /// The subscription takes nothing now.
     #[error("the subscription is {}", .0.as_str())]
     NotActive(SubscriptionState),
-    /// Whoever would answer for the run takes none now.
+    /// The key or member that answers for the run takes none now.
     #[error("{0}")]
     Paused(&'static str),
     /// It still cannot be a run.

@@ -9,7 +9,7 @@ use super::subscription::{SigningSecrets, Subscription};
 use crate::records::{Expected, Kind, Record, RecordChange, RecordQuery, Within};
 use crate::store::{Batch, NewRun, Scope, Store, StoreError};
 
-/// How often something is decided anew because others were faster. Whoever loses so often tries again later.
+/// How often something is decided anew because others were faster. A caller that loses so often tries again later.
 const MOST_TRIES: usize = 8;
 /// Records that are removed at once when their subscription is.
 const PAGE: usize = 256;
@@ -70,7 +70,7 @@ impl Triggers {
         Ok(found.filter(|known| scope.includes(&known.place)))
     }
 
-    /// For whoever knows its id, which is all that strangers have: with what their posts are signed with.
+    /// For callers that know its id, which is all that strangers have: with the secret that signs their posts.
     pub async fn open_subscription(
         &self,
         id: &str,

@@ -30,7 +30,7 @@ pub struct Subscription {
     pub body: SubscriptionBody,
 }
 
-/// What was agreed with whoever made the subscription.
+/// What was agreed with the maker of the subscription.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubscriptionBody {
@@ -53,7 +53,7 @@ pub struct SubscriptionBody {
 #[serde(rename_all = "kebab-case")]
 pub enum Verification {
     Required,
-    /// A wrong proof and none are the same: the run is told that it is not verified.
+    /// A wrong proof and none are the same: the run sees that it is not verified.
     BestEffort,
     None,
 }
@@ -94,7 +94,7 @@ impl SigningSecret {
         &self.0
     }
 
-    /// Tells secrets apart without giving them away: keyed, so that nobody can look one up.
+    /// Distinguishes secrets without giving them away: keyed, so that no one can look one up.
     pub fn fingerprint(&self, key: &str) -> Option<String> {
         let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).ok()?;
         mac.update(self.0.as_bytes());
@@ -109,7 +109,7 @@ impl fmt::Debug for SigningSecret {
     }
 }
 
-/// Secrets that were in force not long ago; more than anybody needs, and a bound for who rotates without end.
+/// Secrets that were in force not long ago; more than are needed, and a bound for callers that rotate without end.
 const MOST_EARLIER: usize = 8;
 
 /// The secret in force, with those before it for as long as senders may still use them.
@@ -128,7 +128,7 @@ impl SigningSecrets {
     }
 
     /// Puts another secret in force; the last one works until then, as do those before it for as long as they were
-    /// promised. So whoever rotates again because no answer came takes no secret away that senders use.
+    /// promised. So rotating again because no answer came takes no secret away that senders use.
     pub(super) fn rotated(self, new: SigningSecret, at: Timestamp, until: Timestamp) -> Self {
         let mut earlier = self.earlier;
         earlier.retain(|(_, ends)| *ends > at);

@@ -23,7 +23,7 @@ use crate::logs::LogPosition;
 use crate::records::{Key, Kind, RecordChange};
 use crate::store::{Realm, Scope, StoreError};
 
-/// Whoever signs callbacks, and the tokens in them.
+/// What signs callbacks, and the tokens in them.
 #[async_trait]
 pub trait SignCallbacks: fmt::Debug + Send + Sync {
     /// A token that answers this one question for as long as tokens live.

@@ -42,7 +42,7 @@ pub struct Plan {
     pub deliveries: Vec<Planned>,
 }
 
-/// An event that a webhook is to hear of. Its payload is read when it is sent.
+/// An event on its way to a webhook. Its payload is read when it is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Planned {
@@ -64,7 +64,7 @@ pub struct TakeRequest {
     pub at: Timestamp,
     /// What shows which leases have ended: they go by a clock that nobody puts forward.
     pub counted: Timestamp,
-    /// How long whoever takes a delivery has for it.
+    /// How long the host that takes a delivery has for it.
     pub lease: Duration,
     pub most: usize,
 }
@@ -88,7 +88,7 @@ pub struct Taken {
     pub next: Option<Timestamp>,
 }
 
-/// One event on its way to one webhook, held by whoever took it.
+/// One event on its way to one webhook, held by the host that took it.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     /// The record that it rests in.
@@ -179,7 +179,7 @@ impl Planned {
         Key::of([self.webhook.as_str(), &format!("{due_at:015}"), &format!("{event:020}")])
     }
 
-    /// As it waits for its turn. A run stays until those who want to hear of it have.
+    /// As it waits for its turn. A run is kept until its webhooks have received it.
     pub(super) fn put(&self, place: &Scope, due_at: Timestamp) -> Result<RecordChange, StoreError> {
         let put = RecordChange::put(Kind::WebhookDelivery, self.key(due_at), place.clone(), self)?;
         Ok(put.due(Some(due_at)).retaining_run(&self.run))

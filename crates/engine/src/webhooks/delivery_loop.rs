@@ -1,4 +1,4 @@
-//! The delivery loop: takes registrations, and plans and sends until told to stop.
+//! The delivery loop: takes registrations, and plans and sends until stopped.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -170,7 +170,7 @@ impl DeliveryLoop {
         }
     }
 
-    /// Sleeps and ticks until told to stop. Holds no state worth testing.
+    /// Sleeps and ticks until stopped. Holds no state worth testing.
     async fn carry_until_stopped(self) {
         let engine = &self.inner.engine.inner;
         loop {

@@ -22,7 +22,7 @@ impl EventFilter {
         }
     }
 
-    /// Wants nothing: whoever has it is told otherwise.
+    /// Wants nothing: its receiver gets its questions another way.
     pub(super) fn none() -> Self {
         Self(Vec::new())
     }

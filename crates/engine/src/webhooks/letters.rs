@@ -30,7 +30,7 @@ impl Letters {
     }
 }
 
-/// What came of a wish to send letters again.
+/// The outcome of a request to send dead letters again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resent {
     /// So many are on their way.

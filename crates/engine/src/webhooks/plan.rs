@@ -1,4 +1,4 @@
-//! Planning: which webhooks hear of which events.
+//! Planning: which webhooks receive which events.
 
 use callboard_protocol::Timestamp;
 
@@ -11,7 +11,7 @@ use crate::store::StoreError;
 /// Events looked at in one transaction. More would keep other writers waiting; fewer cost more commits.
 const BATCH: u64 = 256;
 
-/// Whether anybody listens at all.
+/// Whether there is any webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Audience {
     Nobody,
@@ -39,7 +39,7 @@ impl DeliveryLoop {
                 deliveries: deliveries(&unplanned.webhooks, &unplanned.events, now),
             };
             let is_last = to.0 - from.0 < BATCH;
-            // Whoever was faster has planned the same; what is left is read again.
+            // A faster host has planned the same; what is left is read again.
             let is_ours = self.webhooks().plan_deliveries(plan).await?;
             if is_ours && is_last {
                 return Ok(Audience::Somebody);

@@ -182,7 +182,7 @@ impl Webhooks {
         Ok(Unplanned { cursor, webhooks, events, until, has_callbacks })
     }
 
-    /// Where somebody listens, the place up to which it is known who hears of what.
+    /// Where there are webhooks, the place up to which their deliveries are planned.
     pub async fn planned_until(&self) -> Result<Option<LogPosition>, StoreError> {
         if self.listeners().await?.is_empty() {
             return Ok(None);
@@ -237,7 +237,7 @@ impl Webhooks {
         let due_at = webhook.circuit.rest_until().map_or(at, |rested| rested.max(at));
         changes.push(match standing {
             None => Queue::new(id.clone()).put(place, Some(due_at))?.expecting(Expected::Absent),
-            // Also where nothing of it changes: whoever settles the delivery that is taken must see what came.
+            // Also where nothing of it changes: the host that settles a taken delivery must see what was added.
             Some(record) => {
                 let queue = Queue::read(&record)?;
                 let sooner = record.due_at.map_or(due_at, |standing| standing.min(due_at));

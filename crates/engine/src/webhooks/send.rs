@@ -108,7 +108,7 @@ impl DeliveryLoop {
                 None => return Ok(Sent::Moot),
             },
         };
-        // Losing either branch is fine: an attempt that took too long has failed, whatever comes of it.
+        // Losing either branch is fine: an attempt that took too long has failed, whatever its outcome.
         let answer = tokio::select! {
             answer = self.deliver().post(parcel) => answer,
             () = self.sleep_until(began.plus(WITHIN)) => {

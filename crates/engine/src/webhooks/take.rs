@@ -1,6 +1,6 @@
 //! Deliveries are taken under a lease and settled once.
 //!
-//! Whoever takes one moves the time at which its webhook's queue is due to the end of the lease; whoever comes then
+//! Taking one moves the time at which its webhook's queue is due to the end of the lease; a host that comes then
 //! finds it again. A callback is its own queue.
 
 use futures_util::future::join_all;
@@ -54,7 +54,7 @@ impl Webhooks {
         let mut queue = Queue::read(record)?;
         let expected = Expected::Version(record.version);
         if let Some(later) = request.held_until(queue.lease_until).filter(|_| queue.is_taken) {
-            // The clock on the wall was put forward; whoever took it is still at it.
+            // The wall clock was put forward; the host that took it is still sending.
             self.write([queue.put(&record.place, Some(later))?.expecting(expected)]).await?;
             return Ok(Take::Later(Some(later)));
         }

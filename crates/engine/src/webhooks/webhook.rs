@@ -1,4 +1,4 @@
-//! A webhook: who wants to hear of which events, and how it rests as a record.
+//! A webhook: which events it receives, and how it is stored as a record.
 
 use std::fmt;
 
@@ -27,17 +27,17 @@ pub enum Care {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
     pub id: WebhookId,
-    /// It hears of runs that this scope sees.
+    /// It receives events of runs that this scope sees.
     pub scope: Scope,
     pub url: String,
     pub events: EventFilter,
     /// Only runs with one of these; empty is every run.
     pub tags: Vec<String>,
     pub care: Care,
-    /// Tells secrets apart in lists and logs without giving them away.
+    /// Distinguishes secrets in lists and logs without giving them away.
     pub fingerprint: String,
     pub created_at: Timestamp,
-    /// It hears of what was committed after this.
+    /// It receives what was committed after this.
     pub since: LogPosition,
     pub circuit: Circuit,
 }
@@ -124,7 +124,7 @@ impl Webhook {
         Ok((webhook, stored.secret))
     }
 
-    /// Whether it wants to hear of this event.
+    /// Whether it receives this event.
     pub(super) fn wants(&self, logged: &Logged) -> bool {
         logged.position > self.since
             && self.scope.includes(&logged.place)

@@ -1,7 +1,7 @@
 //! The loop that begins items of work that had to wait.
 //!
-//! An item waits because its member was paused, or its queue, when it was put there. That it may begin is not told by
-//! whoever resumes them but read from how they stand, so no crash and no second host can lose or repeat it.
+//! An item waits because its member was paused, or its queue, when it was put there. That it may begin is not sent by
+//! the caller that resumes them but read from their state, so no crash and no second host can lose or repeat it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -202,7 +202,7 @@ fn trust(signature: Signature, unsigned: Unsigned) -> Result<Signature, PackErro
     }
 }
 
-/// Whoever signed `pack.json` vouches for no prompt that lies beside it.
+/// The signature of `pack.json` vouches for no prompt beside it.
 fn proven(
     proof: Option<Proof>,
     signature: &Signature,

@@ -7,7 +7,7 @@ use callboard_protocol::{AgentId, AgentManifest, MemoryDimension, ModelClass, Pa
 use crate::error::PackError;
 use crate::pack::Pack;
 
-/// The swarm runtime. Whoever has it also runs single agents.
+/// The swarm runtime. A host that has it also runs single agents.
 const AGENT_RUNTIME: &str = "host.agentRuntime";
 const MANIFEST_RUNTIME: &str = "agents.manifestRuntime";
 const MEMORY_BACKENDS: &str = "agents.memoryBackends";

@@ -26,7 +26,7 @@ pub(crate) const DIGESTS_SIGNATURE: &str = "keys/files.sha256.sig";
 pub enum Proof {
     /// The registry that it came from announced the archive's digest.
     Registry,
-    /// Whoever handed it over said which digest the archive must have.
+    /// The caller that handed it over said which digest the archive must have.
     Integrity,
     /// What is signed covers every file that is used.
     Signature,

@@ -119,7 +119,7 @@ impl StructuredOutput {
         }
     }
 
-    /// The model to ask: what the run wishes, else what the node names, else the host's; or the node's own fallback.
+    /// The model to ask: what the run names, else what the node names, else the host's; or the node's own fallback.
     fn model(&self, asker: &mut Asker<'_>, settings: &Settings) -> Result<ResolvedModel, End> {
         let call = asker.call;
         let resolved = self.table(settings).resolve(ModelClass::General, &call.configurable);

@@ -15,7 +15,7 @@ use crate::model::{Delta, DeltaSink, Turn};
 const TOGETHER_MS: i64 = 50;
 const TOGETHER_BYTES: usize = 2 << 10;
 
-/// None where the run wants to hear nothing of what an agent thinks.
+/// None where the run records no reasoning of agents.
 pub(crate) fn verbosity(call: &Call) -> Option<String> {
     match call.configurable.get("reasoningVerbosity").and_then(Value::as_str) {
         Some("off") => None,
@@ -63,7 +63,7 @@ impl<'a> Speech<'a> {
         }
     }
 
-    /// Tells what is left. An answer that calls tools is not the last word.
+    /// Reports what is left. An answer that calls tools is not the last.
     pub(crate) async fn end(&mut self, is_last: bool) {
         let (thinking, text) = (take(&mut self.thinking), take(&mut self.text));
         self.flush(thinking, text, is_last).await;

@@ -151,7 +151,7 @@ impl Asker<'_> {
         answered
     }
 
-    /// Whoever brought a key of their own learns that it was that one. What the provider says itself stands behind it.
+    /// A caller that brought a key of its own learns that it was that one. The provider's own words follow.
     fn failure_of(&self, error: &ModelError, request: &ModelRequest) -> Failure {
         let whose = match (&self.credential, error.fault) {
             (Some(name), Fault::Forbidden) => {

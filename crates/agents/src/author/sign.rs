@@ -54,7 +54,7 @@ impl SigningKey {
         pem("PRIVATE KEY", &der)
     }
 
-    /// The public key as PEM, for everybody.
+    /// The public key as PEM.
     pub fn public_pem(&self) -> String {
         let mut der = SPKI_PREFIX.to_vec();
         der.extend(self.0.verifying_key().to_bytes());

@@ -1,4 +1,4 @@
-//! The runs that state what came of a transition.
+//! The runs that record the outcome of a transition.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The kinds that everybody takes, and what must be in them.
+//! The kinds that every host takes, and what must be in them.
 
 use std::sync::LazyLock;
 

@@ -43,7 +43,7 @@ pub enum InstallError {
 }
 
 impl AgentRegistry {
-    /// Starts with the packs that the host was given for everybody and those that were installed before.
+    /// Starts with the packs that the host was given for all tenants and those that were installed before.
     /// Packs that would not pass the checks any more are left out and reported.
     pub async fn open(
         store: Arc<dyn Store>,

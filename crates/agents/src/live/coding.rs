@@ -64,7 +64,7 @@ impl Work<'_> {
             };
             let report = self.attend(wanted, admitted).await?;
             if report.session.is_none() {
-                // Whoever forgets what it has done would begin from the beginning.
+                // A program that forgets what it has done would begin from the beginning.
                 exchange.repairs = Repairs::Never;
             }
             match self.asker.judge(&mut exchange, report.turn())? {

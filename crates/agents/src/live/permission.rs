@@ -18,7 +18,7 @@ impl Work<'_> {
     pub(super) fn ruling(&self, call: u32, kind: &str, permission: &Permission) -> Option<bool> {
         let answered = self.call.decision.as_ref()?;
         let asked = match answered.kind {
-            // Whoever was in doubt about the result had all answers before.
+            // A question about the result itself had all answers before.
             InterruptKind::LowConfidence => return Some(false),
             _ if answered.data["artifactType"] == ARTIFACT => {
                 answered.data["artifactData"]["call"].as_u64()?

@@ -198,7 +198,7 @@ impl LiveAgents {
         let duration_ms = Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         match made {
             Ok(mut value) => {
-                // Whoever was sent a credential may send it back.
+                // A server that was sent a credential may send it back.
                 call.redact(&mut value);
                 let result = ToolOutput::bounded(value, self.settings.tool_result_bytes);
                 let result = Some(result);

@@ -41,7 +41,7 @@ impl ProviderReason {
         (!message.is_empty()).then_some(Self(message))
     }
 
-    /// The words for whoever sees the run: bounded, without credentials and addresses, and none at all where they
+    /// The words for readers of the run: bounded, without credentials and addresses, and none at all where they
     /// repeat what was asked.
     pub fn shown(&self, request: &ModelRequest) -> Option<String> {
         let words = &self.0;

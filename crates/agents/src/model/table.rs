@@ -219,7 +219,7 @@ impl ModelTable {
         is_there.then_some(()).ok_or_else(|| NoModel::UnknownProvider(model.provider.clone()))
     }
 
-    /// Whoever lists a provider's models has said all of them, beside those that stand for a class.
+    /// A configured list of a provider's models is complete, beside those that stand for a class.
     fn is_offered(&self, model: &ModelRef) -> bool {
         let Some(listed) = self.offered.get(&model.provider) else { return true };
         let lists = self.fallbacks.values().flatten();

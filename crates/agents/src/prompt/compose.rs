@@ -17,7 +17,7 @@ use crate::tool::untrusted;
 pub enum Trust {
     #[default]
     Trusted,
-    /// Untrusted: wrapped, so that a model can tell it from ours.
+    /// Untrusted: wrapped, so that a model can distinguish it from ours.
     Untrusted,
 }
 
@@ -59,7 +59,7 @@ impl Binding {
         }
     }
 
-    /// As everybody else reads it.
+    /// As all other readers see it.
     fn shown(&self) -> String {
         match &self.secret {
             Some(id) => marker(id),

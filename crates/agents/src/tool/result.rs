@@ -69,7 +69,7 @@ static MARKER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!("(?i)[<\u{ff1c}\u{fe64}\u{2039}\u{27e8}]({gap}{})", letters.join(gap))).ok()
 });
 
-/// Wraps untrusted text, so that a model can tell it from ours. Nothing inside can end the wrapping: known look-alikes
+/// Wraps untrusted text, so that a model knows it from ours. Nothing inside can end the wrapping: known look-alikes
 /// of the marker are replaced, and the line that ends the text has a code computed from all of it. A text cannot
 /// contain its own digest, so it cannot contain that line; and wrapping the same text again, in a replay or a
 /// preview, gives the same result.

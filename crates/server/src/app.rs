@@ -115,7 +115,7 @@ pub struct ServerConfig {
     pub max_body_bytes: usize,
     /// Requests and open streams of key holders at one time; past it the answer is 503.
     pub inflight: usize,
-    /// The same for those who show no key: posts of triggers, links, lists that anybody may read.
+    /// The same for those who show no key: posts of triggers, links, public lists.
     pub unkeyed_inflight: usize,
     /// Bytes of bodies in memory at one time, of key holders and of others.
     pub body_bytes_inflight: u64,
@@ -129,13 +129,13 @@ pub struct ServerConfig {
     pub unsigned_posts_per_minute: u32,
     /// The names that clients reach this host by.
     pub hosts: HostNames,
-    /// What a 503 tells the caller to wait.
+    /// How long a 503 asks the caller to wait.
     pub retry_after_seconds: u64,
     /// The longest silence on an event stream. The protocol asks for a sign of life every 30 seconds.
     pub keep_alive: Duration,
     /// The build, as discovery shows it.
     pub version: String,
-    /// Tells this host's runs from those of others.
+    /// Distinguishes this host's runs from those of others.
     pub host_id: String,
     /// What discovery says of agents.
     pub agents: Option<AgentsCapability>,

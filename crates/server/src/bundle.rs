@@ -153,7 +153,7 @@ fn keep_within(parts: &mut Vec<Box<RawValue>>, most: usize) -> bool {
     is_cut
 }
 
-/// The events of a run as documents, cleaned, for whoever compares or filters them.
+/// The events of a run as documents, cleaned, to be compared or filtered.
 pub fn documents(events: &[Recorded]) -> Result<Vec<Value>, Problem> {
     events.iter().map(document).collect()
 }

@@ -186,7 +186,7 @@ pub(crate) fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities
         tool_hooks: host.app.config.tool_hooks,
         http_client: host.app.tools.http_client.clone(),
         authorization: authorization(),
-        // There are no groups here, and nobody is told of an approval but through webhooks and the inbox.
+        // There are no groups here, and approvals are announced only through webhooks and the inbox.
         interrupt: InterruptCapability {
             approver_routing: ApproverRouting {
                 supported: true,

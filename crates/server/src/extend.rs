@@ -1,5 +1,5 @@
 //! What operations of another crate are made from: rows, extractors, answers, and the functions that handlers share. The
-//! protocol's test suite has its doors in `conformance`, and they go through the same code as everybody.
+//! protocol's test suite has its endpoints in `conformance`, and they go through the same code as all others.
 
 pub use crate::answer::Answer;
 pub use crate::app::Host;

@@ -146,7 +146,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
     Ok(key)
 }
 
-/// What a caller is told whose key does not reach this far.
+/// The answer to a caller whose key lacks the scope.
 pub(crate) fn missing_scope(scope: &str) -> Problem {
     Problem::new(Code::Forbidden, format!("this key lacks the scope {scope}"))
         .with("scopeRequired", scope)
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::routes::operations;
 
-    /// No body is read for an operation that anybody may call, so nothing would bound it.
+    /// No body is read for a public operation, so nothing would bound it.
     #[test]
     fn what_anybody_may_call_takes_no_body() {
         for operation in operations() {

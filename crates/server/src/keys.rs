@@ -29,7 +29,7 @@ pub(crate) use text::TEST_PREFIX;
 /// Enough of a digest to find its key, too little to be one.
 const PREFIX: usize = 8;
 
-/// Begins the principal of whoever came with a key.
+/// Begins the principal of a caller with a key.
 const KEY_PRINCIPAL: &str = "key:";
 
 /// The tenant of those who name none.
@@ -288,7 +288,7 @@ impl KeyRing {
     }
 }
 
-/// Runs belong to the keys that started them. Whoever is no key, or one that no longer counts, holds nothing.
+/// Runs belong to the keys that started them. A caller without a key, or with an invalid one, has no scopes.
 #[async_trait]
 impl Grants for KeyRing {
     async fn granted(&self, tenant: &Tenant, principal: &Principal, at: Timestamp) -> Granted {
@@ -348,7 +348,7 @@ impl Caller {
         }
     }
 
-    /// What whoever waits is told when the key counts no more.
+    /// The answer to a waiting request whose key is no longer valid.
     pub(crate) fn check(&self, at: Timestamp) -> Result<(), Problem> {
         match (self.revoked.is_cancelled(), self.is_over(at)) {
             (true, _) => Err(Problem::new(Code::KeyRevoked, "this key was revoked")),
@@ -382,7 +382,7 @@ impl Caller {
         self.votes_as.clone().unwrap_or_else(|| self.principal())
     }
 
-    /// One line for whoever must be able to say who did what.
+    /// One line of the audit log: who did what.
     pub(crate) fn audit(&self, subject: impl fmt::Display, what: &'static str) {
         tracing::info!(
             target: "audit",

@@ -116,7 +116,7 @@ impl BodyRoom {
     }
 }
 
-/// A full host is 503. Who has used up only its own part is told so with 429.
+/// A full host is 503. A caller that has used up only its own part gets 429.
 fn refusal(full: Full, whose: &'static str, why: &str, retry_after: u64) -> Problem {
     let scope = match full {
         Full::Host => {

@@ -80,7 +80,7 @@ impl Metrics {
         self.0.render()
     }
 
-    /// Folds samples until told to stop. Without it their memory grows while nobody scrapes.
+    /// Folds samples until stopped. Without it their memory grows while no one scrapes.
     pub async fn keep_up(self, stop: CancellationToken) {
         while stop.run_until_cancelled(tokio::time::sleep(UPKEEP_EVERY)).await.is_some() {
             self.0.run_upkeep();

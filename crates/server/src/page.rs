@@ -9,7 +9,7 @@ pub(crate) struct PageSize(usize);
 
 impl PageSize {
     const USUAL: usize = 50;
-    /// More than anybody reads, and little enough to be read and sent in one go.
+    /// More than people read, and little enough to be read and sent in one go.
     pub(crate) const MOST: u16 = 200;
 
     pub(crate) fn read(query: &Parameters) -> Result<Self, Problem> {
@@ -32,7 +32,7 @@ impl PageSize {
         self.0
     }
 
-    /// How many to look for: one more than is shown tells whether there is a next page.
+    /// How many to look for: one more than is shown says whether there is a next page.
     pub(crate) fn and_one(self) -> usize {
         self.0 + 1
     }

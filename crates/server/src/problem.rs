@@ -152,7 +152,7 @@ codes! {
     InsufficientStorage = "insufficient_storage", INSUFFICIENT_STORAGE, "The host's disk is full; reads still work.";
 }
 
-/// The pause that a caller is told when the store is away. Short: stores come back or stay away.
+/// The `Retry-After` while the store is unavailable. Short: stores come back or stay away.
 const RETRY_SOON_SECONDS: u64 = 1;
 
 /// The pause where only a new start of the host helps.
@@ -167,7 +167,7 @@ pub struct Problem {
     pub retry_after: Option<u64>,
 }
 
-/// Finds a failed request in the log. Kept beside the response, for whoever logs it.
+/// Finds a failed request in the log. Kept beside the response, for the code that logs it.
 #[derive(Debug, Clone)]
 pub(crate) struct CorrelationId(pub(crate) String);
 
@@ -440,7 +440,7 @@ impl From<Undecided> for Problem {
     fn from(why: Undecided) -> Self {
         match why {
             Undecided::NoThreads => Self::unavailable(&why.to_string(), RETRY_LATER_SECONDS),
-            // What broke is for the operator, and was told there.
+            // What broke is for the operator, and was logged there.
             Undecided::Broke(_) => {
                 Self::new(Code::RunUnprocessable, "a decision about the run panicked")
             }

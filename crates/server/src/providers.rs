@@ -1,4 +1,4 @@
-//! The port to the providers of models, for whoever looks after the host.
+//! The port to the providers of models, for operators.
 
 use std::fmt;
 

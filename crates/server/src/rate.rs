@@ -1,4 +1,4 @@
-//! How often one caller may ask: a key, or whoever posts to a subscription.
+//! How often one caller may ask: a key, or the senders of one subscription.
 
 use std::hash::Hash;
 use std::num::NonZeroU32;

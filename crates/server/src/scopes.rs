@@ -35,7 +35,7 @@ pub const SCOPES: [&str; 22] = [
 ];
 
 /// The protocol's roles (RFC 0049): each stands for its scopes, all of them written out. A key that is made for a role
-/// holds those scopes, and whoever holds them has the role.
+/// holds those scopes, and every key that holds them has the role.
 pub(crate) const ROLES: [(&str, &[&str]); 5] = [
     ("viewer", &["manifest:read", "runs:read", "artifacts:read", "workspace:read"]),
     ("approver", &["manifest:read", "runs:read", "artifacts:read", "approvals:respond"]),

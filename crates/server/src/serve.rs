@@ -34,7 +34,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// A pause after a failed accept: out of file descriptors, trying at once would only burn the processor.
 const AFTER_ACCEPT_ERROR: Duration = Duration::from_millis(50);
 
-/// Serves until told to stop, then waits for what is open, but not for long.
+/// Serves until stopped, then waits for what is open, but not for long.
 pub async fn serve(
     listener: TcpListener,
     surface: Surface,

@@ -1,7 +1,7 @@
 //! What callers share: places, and bytes in memory. Each may take its part, and always leaves some for the next.
 //!
 //! Nobody has a fixed part. A tenant may hold three quarters of what it holds and what is free together, and one of its
-//! keys three quarters of that. So whoever is alone can use most of a pool, and however many come and take all that they
+//! keys three quarters of that. So a single caller can use most of a pool, and however many come and take all that they
 //! can, there is room for one more.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use callboard_protocol::Tenant;
 #[derive(Debug)]
 pub(crate) struct Pool {
     capacity: u64,
-    /// What anybody may hold while there is any: below it, dividing would only refuse.
+    /// What every caller may hold while there is any: below it, dividing would only refuse.
     floor: u64,
     gauge: Gauge,
     shares: Mutex<Shares>,

@@ -130,7 +130,7 @@ impl SignCallbacks for Links {
         token.ok_or_else(|| StoreError::Unavailable("a link cannot be signed".to_owned()))
     }
 
-    /// Derived from what signs the links of now, so that whoever knows it can check callbacks and sign no link.
+    /// Derived from what signs the present links, so that its holder can check callbacks and sign no link.
     /// Each workspace has another, so that none can speak for another's runs.
     async fn secret(&self, place: &Scope) -> Result<Secret, StoreError> {
         let realm = place.realm();

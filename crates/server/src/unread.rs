@@ -32,7 +32,7 @@ struct Arriving {
 struct Shared(Arc<Mutex<Arriving>>);
 
 impl Rest {
-    /// To be taken before anybody reads the body.
+    /// To be taken before the body is read.
     pub(crate) fn of(request: &mut Request) -> Self {
         if request.body().is_end_stream() {
             return Self(None);

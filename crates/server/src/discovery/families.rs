@@ -88,7 +88,7 @@ pub(super) fn agents(host: &Host) -> Option<AgentsCapability> {
     Some(AgentsCapability { reasoning: said.reasoning.or(reasoning), ..said })
 }
 
-/// Whoever holds no key that counts holds nothing.
+/// A caller without a valid key has no scopes.
 pub(super) fn authorization() -> AuthorizationCapability {
     let role = |(role, scopes): (&str, &[&str])| RoleCapability {
         role: role.to_owned(),

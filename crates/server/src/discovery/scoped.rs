@@ -8,7 +8,7 @@ use crate::operations::Access;
 use crate::problem::Problem;
 use crate::routes::operations;
 
-/// Which operations a family is used by: whoever may use none of them has nothing of it.
+/// Which operations a family is used by: a caller that may use none of them is not shown it.
 const USED_BY: [(&str, &str); 9] = [
     ("workspace", "/v1/host/workspace/files"),
     ("webhooks", "/v1/webhooks"),

@@ -36,7 +36,7 @@ pub(crate) fn placed(position: u64, recorded: &Recorded) -> Frame {
     Frame { id: Some(position), ..event(recorded) }
 }
 
-/// What a heartbeat tells, which stands in no log.
+/// A heartbeat's notice, which is in no log.
 pub(crate) fn unplaced(told: &HeartbeatNotice) -> Frame {
     let name = told.what.name().to_owned();
     let data = json!({ "type": name, "payload": told.what.payload(), "timestamp": told.at });

@@ -76,7 +76,7 @@ impl StaticKey {
         self.text.reveal()
     }
 
-    /// The id stays with the key, wherever it stands among the others. Ids are public: a few bytes of a digest tell keys
+    /// The id stays with the key, whatever its position among the others. Ids are public: a few bytes of a digest keep keys
     /// apart, and lead back to none that was made by chance.
     pub(super) fn into_stored(self) -> StoredKey {
         let mark = text::digest(&format!("static key {}", self.text.reveal()));

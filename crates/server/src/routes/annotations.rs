@@ -17,7 +17,7 @@ use crate::extract::{Named, Shaped};
 use crate::keys::Caller;
 use crate::problem::Problem;
 
-/// More than anybody reads; a script that goes wild must not fill the disk.
+/// More than people read; a script that goes wild must not fill the disk.
 const MOST_OF_A_RUN: usize = 1_000;
 const LONGEST_LABEL: usize = 256;
 /// A correction may be a whole answer, rewritten.
@@ -50,7 +50,7 @@ pub(super) async fn create(
         check_event(&host, &caller.scope, &run, event).await?;
     }
     let Signal { kind, rating, label, correction } = body.signal;
-    // Whoever writes a note may paste a key into it; it is kept nowhere.
+    // The author of a note may paste a key into it; it is not kept.
     let clean = |text: Option<String>| text.map(|text| redact_text(&text));
     let annotation = Annotation {
         annotation_id: format!("ann_{}", uuid::Uuid::now_v7()),
@@ -100,7 +100,7 @@ fn check(body: &CreateAnnotation) -> Result<(), Problem> {
     Ok(())
 }
 
-/// An anchor that points at nothing would mislead whoever follows it.
+/// An anchor that points at nothing would mislead its reader.
 async fn check_event(
     host: &Host,
     scope: &Scope,

@@ -57,7 +57,7 @@ pub(super) async fn read(
     Answer::json(StatusCode::OK, &artifact)
 }
 
-/// What the log tells of an artifact, and which event tells of the node that had made it by then.
+/// The artifact's event, and the event of the node that had made it by then.
 async fn find(mut pages: Pages, id: &str) -> Result<Option<(ArtifactCreated, u64)>, Problem> {
     let mut completed: BTreeMap<NodeId, u64> = BTreeMap::new();
     while let Some(page) = pages.next().await? {

@@ -1,6 +1,6 @@
 //! `…/runs/{runId}/calls`: what models were sent and what they answered.
 //!
-//! A call is named by the event that tells of its usage. What was sent is not in the log: it is kept with the answer, and
+//! A call is named by the event of its usage. What was sent is not in the log: it is kept with the answer, and
 //! rebuilt from the calls of the same visit before it. It is cleaned as the debug bundle is.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use crate::query::Parameters;
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CallLine {
-    /// The sequence of the event that tells of it.
+    /// The sequence of its event.
     call_id: u64,
     at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,7 +176,7 @@ async fn recorded(
     };
     let (mut answered, mut troubled_before) = (0, 0);
     for kept in recorded_calls(outcomes.unwrap_or_default()) {
-        // A provider in trouble used nothing that is told.
+        // A failed call of a provider has no usage.
         if kept.answer.get("trouble").is_some() {
             troubled_before += 1;
         } else if answered == call.ordinal {

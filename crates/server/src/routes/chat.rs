@@ -1,4 +1,4 @@
-//! `POST /v1/host/callboard/chat`: whoever is mentioned in a text gets the rest of it as a task.
+//! `POST /v1/host/callboard/chat`: the member that a text mentions gets the rest of it as a task.
 
 use std::sync::Arc;
 

@@ -38,7 +38,7 @@ pub(super) async fn create(
     let order = Box::new(order(&caller, &headers, body)?);
     strict::order(&host, &caller, &order.target, &order.inputs, &order.configurable).await?;
     if let Some(url) = &order.callback_url {
-        // What is posted there answers the question that it tells of.
+        // What is posted there contains a link that answers the question.
         if !caller.may(RESPOND) {
             return Err(missing_scope(RESPOND));
         }

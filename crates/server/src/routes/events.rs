@@ -195,7 +195,7 @@ fn parse_modes(text: &str) -> Result<StreamModes, Problem> {
     })
 }
 
-/// JSON only for those who ask for it and not for a stream; everybody else gets the stream.
+/// JSON only for callers that ask for it and not for a stream; all others get the stream.
 fn wants_json(headers: &HeaderMap) -> bool {
     let accepts = |wanted: &str| {
         let texts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());

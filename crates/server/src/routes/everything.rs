@@ -1,6 +1,6 @@
 //! `GET /v1/host/callboard/events`: the events of every run that a caller may see, in the order of commits.
 //!
-//! What heartbeats tell goes out between them as it happens. It is part of no log, so it has no id to come back with.
+//! Heartbeats' notices go out between them as they happen. They are part of no log, so they have no id to resume from.
 
 use std::io;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::metrics::OpenStream;
 use crate::problem::Problem;
 use crate::query::Parameters;
 
-/// Events of everybody per read: a busy neighbour must not make one read long.
+/// Events of all tenants per read: a busy neighbour must not make one read long.
 const WINDOW: u64 = 512;
 /// A read that came to more than so many bytes is followed by short ones.
 const LARGE_TEXT: usize = 1024 * 1024;
 const SHORT_WINDOW: u64 = 8;
 
-/// One open stream. Ids are places in all logs together, so whoever comes back with the last one misses nothing.
+/// One open stream. Ids are places in all logs together, so a client that resumes from the last one misses nothing.
 #[derive(Debug)]
 struct Everything {
     line: Lifeline,
@@ -47,7 +47,7 @@ pub(super) async fn follow(
     Parameters::closed(&uri, &[])?;
     let after = match last_event_id(&headers)? {
         Some(seen) => LogPosition(seen),
-        // Who has seen nothing hears of what happens from now on.
+        // A client without a cursor receives what happens from now on.
         None => host.app.logs.newest().await?,
     };
     let everything = Everything {

@@ -145,7 +145,7 @@ async fn commit(
     let act = |remember| host.app.engine.change_file(change, remember);
     let settled = settle(keyed, move |_| answer.clone(), act).await;
     let response = settled.map_err(|problem| match problem.if_moved(Code::WorkspaceConflict) {
-        // Whoever was faster made the version that this would have been.
+        // A faster caller made the version that this would have been.
         moved if moved.code == Code::WorkspaceConflict => moved.with("currentVersion", version),
         problem => problem,
     })?;

@@ -27,7 +27,7 @@ pub(super) async fn fork(
     MaybeKeyed(keyed): MaybeKeyed,
     Shaped(body): Shaped<ForkRun>,
 ) -> Result<Response, Problem> {
-    // Whoever forks a run learns what is in it.
+    // A caller that forks a run learns what is in it.
     if !caller.may("runs:read") {
         return Err(missing_scope("runs:read"));
     }

@@ -83,7 +83,7 @@ pub(super) async fn resolve(
     }
 }
 
-/// What a node asks, if it asks. Of a run that is not there the answer itself will be told.
+/// What a node asks, if it asks. That a run does not exist is found when it is answered.
 async fn open_question(
     host: &Host,
     caller: &Caller,
@@ -209,8 +209,8 @@ fn answered(run: &RunId, node: &NodeId, status: RunStatus) -> Answer {
     Answer::of(StatusCode::OK, &Answered { run_id: run.clone(), node_id: node.clone(), status })
 }
 
-/// What an answer to a run that has ended gets. One that was cancelled has no answer, and whoever raced the cancel has
-/// lost: a conflict. One that its parent took along was never theirs to race for: its questions are gone.
+/// What an answer to a run that has ended gets. One that was cancelled has no answer, and a caller that raced it has
+/// lost: a conflict. One that was cancelled with its parent was never theirs to race for: its questions are gone.
 async fn too_late(
     host: &Host,
     scope: &Scope,

@@ -106,7 +106,7 @@ struct Whoami {
     expires_at: Option<Timestamp>,
 }
 
-/// Whoever holds a key may know what it is.
+/// The holder of a key may know what it is.
 pub(super) async fn whoami(
     State(host): State<Arc<Host>>,
     caller: Caller,
@@ -229,7 +229,7 @@ pub(super) async fn revoke(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The new key is there before the old one goes: dying in between locks nobody out. Whoever rotates gets the new one, so
+/// The new key is there before the old one goes: a crash in between locks no one out. The caller gets the new one, so
 /// that it must be able to make such a key, and to vote as it does.
 pub(super) async fn rotate(
     State(host): State<Arc<Host>>,

@@ -80,7 +80,7 @@ pub(super) async fn put(
     Ok(Answer::of(StatusCode::OK, &json!({ "version": version, "chart": chart })))
 }
 
-/// Whoever has drawn none has an empty one.
+/// A caller that has drawn none has an empty one.
 async fn find(host: &Host, caller: &Caller) -> Result<StoredChart, Problem> {
     must_be_offered(host)?;
     let owner = owner(caller);

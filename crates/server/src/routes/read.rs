@@ -35,7 +35,7 @@ pub(super) async fn read(
     let seen = host.app.engine.snapshot(&caller.scope, &run).await?.ok_or_else(unknown)?;
     let version = seen.version;
     let body = match seen.status {
-        // Whoever holds the link can answer.
+        // The holder of the link can answer.
         RunStatus::WaitingExternal if caller.may(RESPOND) => {
             with_link(&host, &caller, &run, seen.json).await?
         }
@@ -44,7 +44,7 @@ pub(super) async fn read(
     Ok(conditional::tagged(Answer { status: StatusCode::OK, body }, &tag(version)))
 }
 
-/// Whoever sends the event that a run waits for needs a link to send it to.
+/// The sender of the event that a run waits for needs a link to send it to.
 async fn with_link(
     host: &Host,
     caller: &Caller,

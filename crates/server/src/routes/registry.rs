@@ -1,4 +1,4 @@
-//! Installed packs, read as from a registry: whoever shows no key finds nothing, and what is no name is told so.
+//! Installed packs, read as from a registry: without a key nothing is found, and what is no name is refused.
 
 use std::sync::Arc;
 

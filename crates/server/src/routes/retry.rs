@@ -107,7 +107,7 @@ pub(super) async fn retry_many(
     Ok(Answer::of(StatusCode::OK, &retried))
 }
 
-/// Whoever retries a run learns what is in it.
+/// A caller that retries a run learns what is in it.
 fn read_too(caller: &Caller) -> Result<(), Problem> {
     if caller.may("runs:read") { Ok(()) } else { Err(missing_scope("runs:read")) }
 }

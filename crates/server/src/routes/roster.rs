@@ -176,7 +176,7 @@ pub struct Fired {
     pub over: Option<String>,
 }
 
-/// The run that firing a member asks for. Whoever is paused, gone or does not own the workflow fires nothing.
+/// The run that firing a member asks for. A member that is paused, gone or does not own the workflow fires nothing.
 pub async fn order(
     host: &Host,
     caller: &Caller,

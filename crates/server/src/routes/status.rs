@@ -1,4 +1,4 @@
-//! What anybody may ask: what the host is, whether it lives, how it does.
+//! What needs no key: what the host is, whether it is alive, whether it is ready.
 
 use std::sync::Arc;
 use std::time::Duration;

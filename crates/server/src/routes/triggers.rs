@@ -166,7 +166,7 @@ pub async fn subscribe(
     Ok((subscription, secret))
 }
 
-/// Where things are posted to, with the secret for whoever signs them. A repetition of the request does not show it.
+/// The address to post to, with the secret that signs posts. A repetition of the request does not show the secret.
 fn shown_once(
     status: StatusCode,
     subscription: &Subscription,

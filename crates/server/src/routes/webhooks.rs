@@ -1,4 +1,4 @@
-//! Webhooks over HTTP: registered with a secret that is shown once, listed, removed, and what could not be told them.
+//! Webhooks over HTTP: registered with a secret that is shown once, listed, removed, and their dead letters.
 
 mod letters;
 
@@ -123,7 +123,7 @@ fn make_secret() -> Result<Secret, Problem> {
     Ok(Secret::new(hex(random)))
 }
 
-/// A repetition of the request learns which webhook it made, but the secret is not told again.
+/// A repetition of the request learns which webhook it made, but the secret is not shown again.
 fn shown_once(mut body: Value, secret: &Secret) -> Response {
     body["secretFingerprint"] = secret.fingerprint().into();
     let kept = Kept::As(body.to_string());
@@ -145,7 +145,7 @@ pub(super) async fn remove(
     }
 }
 
-/// The tenant is the key's. Naming another one tells nothing of what is there.
+/// The tenant is the key's. Naming another one reveals nothing of what is there.
 fn check_tenant(caller: &Caller, named: Option<&str>) -> Result<(), Problem> {
     match named {
         Some(tenant) if tenant != caller.scope.tenant.as_str() => Err(Problem::new(

@@ -1,4 +1,4 @@
-//! Workflow definitions: read by anybody who runs them, registered for a workspace or for the whole tenant.
+//! Workflow definitions: read by every key that may run them, registered for a workspace or for the whole tenant.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Whom the host tells of events.
+//! Addresses that receive events.
 
 use super::queries::{DEAD_LETTER_QUERY, TENANT_QUERY};
 use super::{ACCEPTED, CREATED, NO_CONTENT, OK};

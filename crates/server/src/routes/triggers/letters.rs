@@ -39,7 +39,7 @@ struct DeadLetters {
 #[serde(rename_all = "camelCase")]
 struct DeadLetter {
     subscription_id: String,
-    /// The delivery's own name: nobody else tells of its last attempt.
+    /// The delivery's own name: only it leads to its last attempt.
     attempt_event_id: String,
     attempt: TriggerDeliveryAttempted,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,13 @@
 //! Benchmarks of the release binary, in one run with what the machine can do without it.
 
+mod bare;
 mod definitions;
 mod fires;
+mod lists;
 mod live;
 mod load;
 mod measure;
+mod paths;
 mod raw;
 mod report;
 mod together;
@@ -33,6 +36,12 @@ pub(crate) struct Options {
     /// Measure one part alone
     #[arg(long, value_name = "PART", conflicts_with = "write")]
     only: Option<Part>,
+    /// Another binary, such as that of an earlier commit, to compare what clients do with, by turns
+    #[arg(long, value_name = "PATH")]
+    against: Option<PathBuf>,
+    /// Serve the bytes of a file; what the benchmark compares reads with
+    #[arg(long, value_name = "PATH", hide = true)]
+    serve_bare: Option<PathBuf>,
 }
 
 /// What can be measured alone.
@@ -44,6 +53,10 @@ pub(crate) enum Part {
     Fires,
     /// Live agents
     Live,
+    /// What clients do: create, follow, poll, read, list
+    Paths,
+    /// Lists with each filter, among few runs and among many
+    Lists,
 }
 
 /// How much of everything.
@@ -66,6 +79,8 @@ pub(crate) struct Scale {
     pub(crate) waiting: usize,
     /// Runs that remember a thousand things each.
     pub(crate) fills: usize,
+    /// Runs in the database when lists are read again.
+    pub(crate) listed: usize,
     pub(crate) quick: bool,
 }
 
@@ -80,6 +95,7 @@ const FULL: Scale = Scale {
     due: 10_000,
     waiting: 100_000,
     fills: 100,
+    listed: 1_000_000,
     quick: false,
 };
 
@@ -94,10 +110,15 @@ const QUICK: Scale = Scale {
     due: 2_000,
     waiting: 10_000,
     fills: 10,
+    listed: 30_000,
     quick: true,
 };
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    if let Some(path) = &options.serve_bare {
+        bare::serve(path)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let root = workspace::root()?;
     if cfg!(debug_assertions) {
         // The generator shares the cores with the host: an unoptimised one would measure itself.
@@ -107,11 +128,18 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Some(path) => path.canonicalize().with_context(|| path.display().to_string())?,
         None => child::build(&root, Profile::Release)?,
     };
+    let against = options.against.as_ref().map(|path| path.canonicalize()).transpose()?;
     let scale = if options.quick { QUICK } else { FULL };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // Beside the build output, so that the disk is the project's and not a memory file system.
     let folder = tempfile::tempdir_in(workspace::target(&root)?)?;
-    let figures = runtime.block_on(measure::all(&binary, folder.path(), scale, options.only))?;
+    let figures = runtime.block_on(measure::all(
+        &binary,
+        against.as_deref(),
+        folder.path(),
+        scale,
+        options.only,
+    ))?;
     let table = report::table(&figures);
     say::line(&table);
     if options.write {
@@ -138,6 +166,9 @@ fn again_in_release(root: &Path, options: &Options) -> Result<ExitCode> {
     }
     if let Some(binary) = &options.bin {
         command.arg("--bin").arg(binary.canonicalize()?);
+    }
+    if let Some(binary) = &options.against {
+        command.arg("--against").arg(binary.canonicalize()?);
     }
     let status = command.status()?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -35,6 +35,11 @@ pub(crate) fn all() -> Vec<Value> {
     all
 }
 
+/// One node that fails.
+pub(crate) fn failing(id: &str) -> Value {
+    chain(id, 1, || ("core.fail", json!({})))
+}
+
 /// A loop over a chain of four: ten events a round.
 fn rounds(id: &str, count: usize) -> Value {
     let mut definition = chain(id, 5, || ("core.noop", json!({})));

@@ -109,7 +109,7 @@ pub(crate) async fn time_unread(address: SocketAddr, workflow: &str) -> Result<(
 }
 
 /// Long-polls until the run has ended. The host answers as soon as there is something new.
-async fn wait_for_end(connection: &mut Connection, run: &str) -> Result<()> {
+pub(crate) async fn wait_for_end(connection: &mut Connection, run: &str) -> Result<()> {
     let mut cursor = String::new();
     loop {
         let head = format!(
@@ -128,7 +128,7 @@ async fn wait_for_end(connection: &mut Connection, run: &str) -> Result<()> {
 }
 
 /// A text field of a small JSON body, found without parsing it whole.
-fn field<'a>(body: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(body: &'a str, name: &str) -> Option<&'a str> {
     let rest = body.split_once(name)?.1.strip_prefix("\":\"")?;
     Some(rest.split_once('"')?.0)
 }

@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 
 use super::definitions::{self, CHAIN, NOOP, WAIT};
 use super::fires::{self, Fires};
+use super::lists::{self, Lists};
 use super::live::{self, Live};
 use super::load::{self, Sample};
+use super::paths::{self, Paths};
 use super::together::Together;
 use super::{Part, Scale};
 use super::{raw, watch};
@@ -53,10 +55,14 @@ pub(crate) struct Figures {
     /// None where it was not asked for, like the next.
     pub(crate) fires: Option<Fires>,
     pub(crate) live: Option<Live>,
+    pub(crate) paths: Option<Paths>,
+    pub(crate) lists: Option<Lists>,
 }
 
+/// Measures `binary`, and what clients do also with `against`, by turns.
 pub(crate) async fn all(
     binary: &Path,
+    against: Option<&Path>,
     folder: &Path,
     scale: Scale,
     only: Option<Part>,
@@ -80,6 +86,14 @@ pub(crate) async fn all(
     }
     if is_wanted(Part::Live) {
         figures.live = Some(live::all(binary, folder, scale).await?);
+    }
+    if is_wanted(Part::Paths) {
+        let binaries: Vec<_> =
+            [Some(binary), against].into_iter().flatten().map(Path::to_owned).collect();
+        figures.paths = Some(paths::measure(&binaries, folder, &arguments, scale).await?);
+    }
+    if is_wanted(Part::Lists) {
+        figures.lists = Some(lists::measure(binary, folder, &arguments, scale).await?);
     }
     Ok(figures)
 }
@@ -217,7 +231,7 @@ async fn start_up(
     Ok(load::percentile(&all, 0.5))
 }
 
-async fn register(address: SocketAddr) -> Result<()> {
+pub(crate) async fn register(address: SocketAddr) -> Result<()> {
     for definition in definitions::all() {
         put(address, &definition).await?;
     }

@@ -8,9 +8,11 @@ use anyhow::{Context, Result};
 
 use super::definitions::{CHAIN_NODES, events};
 use super::fires::Fires;
+use super::lists::Lists;
 use super::live::{Live, TURNS};
 use super::load::{Sample, percentile};
 use super::measure::{CALLERS, Figures};
+use super::paths::{CALLERS as CALLERS_OF_PATHS, Cost, Paths, USES, Use};
 use super::together::Together;
 
 pub(crate) const PAGE: &str = "docs/background/performance.md";
@@ -29,7 +31,62 @@ pub(crate) fn table(figures: &Figures) -> String {
     if let Some(figures) = &figures.live {
         live(&mut table, figures);
     }
+    if let Some(figures) = &figures.paths {
+        paths(&mut table, figures);
+    }
+    if let Some(figures) = &figures.lists {
+        lists(&mut table, figures);
+    }
     table.text
+}
+
+fn paths(table: &mut Table, figures: &Paths) {
+    let cost = |cost: &Cost| {
+        format!("{}/s, {} of processor", grouped(cost.per_second), time(cost.processor))
+    };
+    let [own, others @ ..] = figures.costs.as_slice() else { return };
+    let create = &own[0];
+    for (place, used) in USES.into_iter().enumerate() {
+        let mut figure = cost(&own[place]);
+        let goal = match used {
+            Use::Follow => {
+                let share = ratio(own[place].processor, create.processor);
+                figure.push_str(&format!("; {share:.2} times create"));
+                "processor at most 1.6 times create"
+            }
+            Use::Read => {
+                let share = ratio(own[place].processor, figures.bare.processor);
+                figure.push_str(&format!("; {share:.2} times a bare handler"));
+                "processor at most 3 times a bare handler"
+            }
+            Use::Create => {
+                figure.push_str(&format!("; p99 {:.2} times p50", ratio(create.p99, create.p50)));
+                "p99 at most 2.5 times p50"
+            }
+            Use::Poll | Use::PollChain | Use::Snapshots | Use::List => "",
+        };
+        table.row(&format!("{}, concurrency {CALLERS_OF_PATHS}", used.name()), figure, goal);
+        for other in others {
+            let now = own[place].per_second / other[place].per_second;
+            let processor = ratio(own[place].processor, other[place].processor);
+            let figure = format!(
+                "{}; now {now:.2} of its rate, {processor:.2} of its processor time",
+                cost(&other[place])
+            );
+            table.row("— the other binary, by turns", figure, "rate at least 0.95");
+        }
+    }
+    table.row("bare handler with the bytes of a run", cost(&figures.bare), "");
+}
+
+fn lists(table: &mut Table, figures: &Lists) {
+    for (name, [few, many]) in &figures.filters {
+        table.row(
+            &format!("list by {name}, among {} runs", grouped(figures.runs as f64)),
+            format!("{} ({:.2} times that among 1,000)", time(*many), ratio(*many, *few)),
+            "at most 1.3",
+        );
+    }
 }
 
 fn runs(table: &mut Table, figures: &Figures) {

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use crate::client::Client;
 use crate::commands::{
-    agents, chat, completions, confine, console, demo, doctor, heartbeats, hosts, inbox, keys,
-    memory, nodes, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend, triggers,
-    workflows,
+    agents, chat, completions, confine, console, demo, doctor, guard, heartbeats, hosts, inbox,
+    keys, memory, nodes, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend,
+    triggers, workflows,
 };
 use crate::exit::{CommandError, Exit};
 use crate::handover;
@@ -131,6 +131,9 @@ pub(crate) enum Command {
     /// Start a program that sees little of this machine: what the host puts before its children
     #[command(hide = true)]
     Confine(confine::ConfineArgs),
+    /// End the coding agents of a host that has died or is frozen: what the host starts beside itself
+    #[command(hide = true)]
+    Guard(guard::GuardArgs),
 }
 
 impl Command {
@@ -141,7 +144,7 @@ impl Command {
 
     /// Whether it talks to one.
     pub(crate) fn is_client(&self) -> bool {
-        !self.is_host() && !matches!(self, Self::Completions(_) | Self::Confine(_))
+        !self.is_host() && !matches!(self, Self::Completions(_) | Self::Confine(_) | Self::Guard(_))
     }
 }
 

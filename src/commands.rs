@@ -7,6 +7,7 @@ pub(crate) mod confine;
 pub(crate) mod console;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod guard;
 pub(crate) mod heartbeats;
 pub(crate) mod hosts;
 pub(crate) mod inbox;

@@ -23,9 +23,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use args::{Cli, Command, Read};
 use commands::{
-    agents, chat, completions, confine, console, demo, doctor, heartbeats, hosts, inbox, keys,
-    memory, nodes, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend, triggers,
-    workflows,
+    agents, chat, completions, confine, console, demo, doctor, guard, heartbeats, hosts, inbox,
+    keys, memory, nodes, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend,
+    triggers, workflows,
 };
 use exit::{CommandError, Exit};
 use screen::output;
@@ -92,6 +92,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Demo(args) => Box::pin(demo::run(args)).await,
         Command::Completions(args) => completions::run(&args),
         Command::Confine(args) => Err(confine::run(&args)),
+        Command::Guard(args) => guard::run(&args),
     }
 }
 

@@ -7,6 +7,7 @@ mod conformance;
 pub(crate) mod console;
 mod engine;
 mod folder;
+mod guard;
 mod known;
 mod models;
 mod packs;
@@ -44,6 +45,7 @@ use crate::disk;
 use crate::exit::{CommandError, Exit};
 use crate::process;
 use engine::deployments;
+use guard::Guard;
 use models::ModelWiring;
 use sandbox::Places;
 use standing::Standing;
@@ -131,6 +133,7 @@ impl Host {
         let agents = open_agents(&settings, packs, policy, store.clone()).await?;
         let models = ModelWiring::new(&settings, store.clone(), agents.clone())?;
         sandbox::warn(&settings.config, &models.table);
+        let has_coding_agents = !models.table.coding.is_empty();
         let egress = Egress::new(settings.reach, Arc::new(SystemLookup));
         let places = Places::of(&settings.data, &store.name());
         let tools = tools::assemble(&settings.config, &egress, &places)?;
@@ -212,6 +215,10 @@ impl Host {
         // Servers of tools end once no run can call them any more.
         tasks.spawn(tools.mcp.run(quiet.clone()));
         tasks.spawn(coders.sweeper.run(shutdown.clone()));
+        if has_coding_agents {
+            let guard = Guard { records: coders.records, lease: settings.lease };
+            tasks.spawn(guard.keep(quiet.clone()));
+        }
         engine.start();
         standing.start();
         tasks.spawn(metrics.keep_up(shutdown.clone()));

@@ -23,6 +23,8 @@ const RECORDS: &str = "coding-agents";
 pub(super) struct Coders {
     pub(super) agents: Arc<CliAgents>,
     pub(super) sweeper: FolderSweeper,
+    /// Where running ones are written down.
+    pub(super) records: PathBuf,
 }
 
 /// Ends what a lost host has left running before anything is resumed: one session has one agent.
@@ -54,7 +56,7 @@ pub(super) fn open(
     let surroundings = CliSurroundings {
         environment: handover::variables(),
         folders: folders.clone(),
-        records: Some(records),
+        records: Some(records.clone()),
         // Kept by whoever drives a run, which waits for a store that is away.
         sessions: Some(CodingSessions::new(patient(store.clone(), Arc::new(SystemClock)))),
         hidden: sandbox::hidden(config, places),
@@ -69,7 +71,7 @@ pub(super) fn open(
         coding: folders,
         workspaces: RunFolders::at(data.join(WORKSPACES)),
     };
-    Ok(Coders { agents, sweeper })
+    Ok(Coders { agents, sweeper, records })
 }
 
 /// What may be wrong with where coding agents work.

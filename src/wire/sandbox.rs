@@ -12,7 +12,7 @@ use crate::sandbox::{self, Walls};
 /// What the folders of children begin with.
 pub(crate) const PREFIX: &str = "callboard-";
 /// This very program, whatever has happened to its file since it was started.
-const OURSELVES: &str = "/proc/self/exe";
+pub(super) const OURSELVES: &str = "/proc/self/exe";
 /// What variables are called that name a file with a key in it.
 const KEY_FILE: &str = "_API_KEY_FILE";
 

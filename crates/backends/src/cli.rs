@@ -165,6 +165,11 @@ impl CliAgents {
         Leftovers::at(records).clean_up()
     }
 
+    /// Ends what the process `host` runs, also while it lives; answers how many agents that were.
+    pub fn end_of(records: PathBuf, host: u32) -> std::io::Result<usize> {
+        Leftovers::at(records).end_of(host)
+    }
+
     /// What a program says when it is asked for its version.
     pub async fn version(&self, kind: &str) -> Result<String, CodingError> {
         let backend = self.backend(kind)?;

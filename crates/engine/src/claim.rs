@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use callboard_protocol::{RunId, Timestamp};
 
 use crate::drive::Granted;
-use crate::engine::{Engine, Inner};
+use crate::engine::Engine;
 use crate::pace::Pace;
 use crate::store::{Claim, ClaimRequest, StoreError};
 
@@ -103,6 +103,12 @@ impl Driving {
         lost.map(|held| held.lost.cancel()).count()
     }
 
+    /// Whether the lease of this claim ends by then, or the claim is not held here any more.
+    fn has_lapsed(&self, claim: &Claim, by: Timestamp) -> bool {
+        let held = self.lock();
+        !held.get(&claim.run).is_some_and(|held| held.claim.epoch == claim.epoch && held.until > by)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
@@ -171,12 +177,21 @@ impl Engine {
     /// Stops acting on claims that are not known to be held for much longer: another host may have the run as soon as its
     /// lease has ended, and what this one does outside of the store nobody can refuse.
     pub(crate) fn lapse_claims(&self) {
-        let Inner { clock, options, driving, .. } = &*self.inner;
-        let lapsed = driving.lapse(clock.counted().plus(options.lease / 5));
+        let lapsed = self.inner.driving.lapse(self.acts_until());
         if lapsed > 0 {
             tracing::warn!(lapsed, "claims not renewed in time; their runs are given up here");
             self.inner.nudge.notify_one();
         }
+    }
+
+    /// Whether a holder has to stop acting. A process that was frozen finds this out before the tick that looks at all.
+    pub(crate) fn has_lapsed(&self, claim: &Claim) -> bool {
+        self.inner.driving.has_lapsed(claim, self.acts_until())
+    }
+
+    /// Claims whose leases end by then are acted on no more: a fifth of a lease before the end.
+    fn acts_until(&self) -> Timestamp {
+        self.inner.clock.counted().plus(self.inner.options.lease / 5)
     }
 
     async fn renew_until_stopped(&self) {

@@ -44,6 +44,21 @@ impl Leftovers {
     /// Ends what earlier hosts left running; answers how many groups that were. What a host that is still
     /// alive runs is not touched.
     pub fn clean_up(&self) -> io::Result<usize> {
+        self.end(|processes, entry| processes.judge(entry))
+    }
+
+    /// Ends what the process `host` runs, also while it lives: for whoever watches it and finds it frozen.
+    pub fn end_of(&self, host: u32) -> io::Result<usize> {
+        self.end(|processes, entry| {
+            if u32::try_from(entry.host).is_ok_and(|id| id == host) {
+                processes.judge_group(entry)
+            } else {
+                Judgement::HostLives
+            }
+        })
+    }
+
+    fn end(&self, judge: impl Fn(&Processes, &Entry) -> Judgement) -> io::Result<usize> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
             other => other?,
@@ -56,7 +71,7 @@ impl Leftovers {
                 continue;
             }
             let Some(entry) = read(&path) else { continue };
-            match proc.judge(&entry) {
+            match judge(&proc, &entry) {
                 Judgement::HostLives => continue,
                 Judgement::Left => {
                     Kernel.push(entry.group, Push::Force);
@@ -64,7 +79,11 @@ impl Leftovers {
                 }
                 Judgement::Gone => {}
             }
-            fs::remove_file(&path)?;
+            match fs::remove_file(&path) {
+                // Its host has noticed the end as well.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                other => other?,
+            }
         }
         Ok(ended)
     }
@@ -157,8 +176,18 @@ impl Processes {
         if self.boot.as_ref() != Some(&entry.boot) {
             return Judgement::Gone;
         }
-        if self.find(entry.host).is_some_and(|host| host.started == entry.host_started) {
+        // One that has exited and is not reaped yet does nothing any more.
+        let is_host = |host: Process| host.started == entry.host_started && !host.is_dead;
+        if self.find(entry.host).is_some_and(is_host) {
             return Judgement::HostLives;
+        }
+        self.judge_group(entry)
+    }
+
+    /// Whether the group still runs, whoever its host is.
+    fn judge_group(&self, entry: &Entry) -> Judgement {
+        if self.boot.as_ref() != Some(&entry.boot) {
+            return Judgement::Gone;
         }
         let was_given_away =
             self.find(entry.group).is_some_and(|leader| leader.started != entry.started);
@@ -233,6 +262,12 @@ mod tests {
     fn what_a_living_host_runs_is_not_touched() {
         let ours = [alive(10, 10, 100), alive(50, 50, 500)];
         assert_eq!(judge(&ours, "b"), Judgement::HostLives);
+        // It is ended all the same by whoever finds the host frozen.
+        let processes = Processes { boot: Some("b".into()), all: ours.to_vec() };
+        assert_eq!(processes.judge_group(&entry()), Judgement::Left);
+        // Killed, and its parent has not looked yet.
+        let dead = Process { is_dead: true, ..alive(10, 10, 100) };
+        assert_eq!(judge(&[dead, alive(50, 50, 500)], "b"), Judgement::Left);
         // The host's number was given away: it is dead.
         let others = [alive(10, 10, 999), alive(50, 50, 500)];
         assert_eq!(judge(&others, "b"), Judgement::Left);

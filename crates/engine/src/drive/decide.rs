@@ -95,6 +95,9 @@ impl Driver<'_> {
         }
         let mut failures = 0;
         loop {
+            if self.engine.has_lapsed(&self.claim) {
+                return Ok(Some(Left::Lost));
+            }
             let now = self.engine.inner.clock.now();
             let terms = Terms {
                 claim: self.claim.clone(),

@@ -75,8 +75,17 @@ pub(crate) fn write_error_page() -> Result<ExitCode> {
 
 /// `cargo xtask nodes`.
 pub(crate) fn write_node_page() -> Result<ExitCode> {
-    std::fs::write(workspace::root()?.join(nodes::PAGE), nodes::page())?;
+    let root = workspace::root()?;
+    std::fs::write(root.join(nodes::PAGE), nodes::page())?;
     say::line(format_args!("{} written", nodes::PAGE));
+    let packs = root.join("../shared/openwop/node-packs");
+    if packs.is_dir() {
+        std::fs::write(root.join(nodes::SCHEMAS), nodes::schemas(&packs)?)?;
+        say::line(format_args!(
+            "{} written; run it again to have them on the page",
+            nodes::SCHEMAS
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

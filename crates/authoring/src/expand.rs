@@ -71,7 +71,12 @@ pub(crate) fn workflow(
     let mut edges = Edges::explicit(tree, &written, &names, problems, &mut places);
     let inputs = ports::expand(&written, &names, problems, &mut places);
     edges.add_implied(&written, &inputs.read);
-    let nodes = nodes::expand(&written, inputs.ports, config, problems, &mut places);
+    let mut nodes = nodes::expand(&written, inputs.ports, config, problems, &mut places);
+    for (index, body) in inputs.bodies.into_iter().enumerate() {
+        if let Some(body) = body {
+            nodes[index]["config"]["body"] = body;
+        }
+    }
     fields.insert("nodes".into(), nodes);
     fields.insert("edges".into(), edges.value());
     fields.insert("variables".into(), Value::Array(variables));

@@ -22,7 +22,7 @@ mod yaml;
 
 pub use draw::{mermaid, svg, terminal};
 pub use known::{nearest, unknown_name};
-pub use nodes::{Field, NodeType, Outputs, node_type, node_types};
+pub use nodes::{Field, NodeType, Outputs, PUBLISHED, node_type, node_types};
 pub use problem::{Problem, ProblemKind, Problems};
 pub use read::{Format, MOST_BYTES, Reading, Source, expand, read};
 pub use schema::editor_schema;

@@ -4,6 +4,7 @@
 mod acting;
 mod flow;
 mod people;
+mod published;
 
 use std::sync::LazyLock;
 
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 
 use callboard_core::NODE_TYPES;
 
+pub use self::published::PUBLISHED;
 pub use crate::shape::Field;
 use crate::shape::Shape;
 
@@ -47,24 +49,10 @@ static TABLE: LazyLock<Vec<NodeType>> = LazyLock::new(|| {
     let mut all = [flow::TYPES, people::TYPES, acting::TYPES].concat();
     let published =
         NODE_TYPES.iter().filter(|node| !all.iter().any(|own| own.type_id == node.type_id));
-    all.extend(published.map(of_a_pack).collect::<Vec<_>>());
+    all.extend(published.map(published::row).collect::<Vec<_>>());
     all.sort_by_key(|node| node.type_id);
     all
 });
-
-/// A type whose config, inputs and outputs are described by the schemas of its published pack.
-fn of_a_pack(node: &callboard_core::NodeType) -> NodeType {
-    NodeType {
-        type_id: node.type_id,
-        group: "Published node packs",
-        summary: node.does,
-        config: &[],
-        inputs: &[],
-        outputs: Outputs::Open("what the schemas of its pack say"),
-        // Made once, with the table, which lives as long as the process.
-        example: format!("step:\n  type: {}\n", node.type_id).leak(),
-    }
-}
 
 /// All of them, by type id.
 pub fn node_types() -> &'static [NodeType] {

@@ -223,3 +223,35 @@ fn nothing_that_is_read_breaks_the_reader() {
         }
     }
 }
+
+/// The config of a published type is judged by its pack's schema, where it was written.
+#[test]
+fn the_config_of_a_published_type_is_checked_where_it_stands() {
+    let text = "\
+id: a
+nodes:
+  get:
+    type: core.openwop.http.fetch
+    config:
+      methd: GET
+  few:
+    type: core.flow.limit
+    config:
+      count: -1
+  names:
+    type: callboard.each
+    inputs: { items: [] }
+    config:
+      body:
+        - { type: core.openwop.data.string-case, inputs: { text: '${itm.name}' } }
+";
+    insta::assert_snapshot!(said(text).join("\n"), @r#"
+    6:7: nodes.get.config.methd: unknown key "methd"; did you mean `method`?
+    10:14: nodes.few.config.count: must be a whole number of at least 0
+    16:66: nodes.names.config.body[0].inputs.text: "itm" names nothing that there is (a template begins with vars, nodes, inputs or ctx)
+    "#);
+    // What only the schema knows is told at the place in the text, too.
+    let text =
+        "id: a\nnodes:\n  few:\n    type: core.flow.if\n    config: { predicate: { op: eq } }\n";
+    insta::assert_snapshot!(said(text).join("\n"), @r#"5:26: nodes.few.config.predicate: "path" is a required property"#);
+}

@@ -212,3 +212,35 @@ fn the_examples_of_all_node_types_can_be_read() {
         ));
     }
 }
+
+#[test]
+fn the_steps_of_a_body_may_be_as_short_as_other_nodes() {
+    let text = "\
+id: loud
+variables: { people: array, greeting: string }
+nodes:
+  first: { type: core.noop }
+  names:
+    type: callboard.each
+    inputs: { items: '${vars.people}' }
+    config:
+      collect: text
+      body:
+        - id: loud
+          type: core.openwop.data.string-case
+          config: { mode: upper }
+          inputs: { text: '${item.name}' }
+        - type: core.openwop.data.string-format
+          inputs:
+            template: '{{greeting}} {{name}}'
+            context: { greeting: '${vars.greeting}', name: '${steps.loud.text}' }
+";
+    let canonical = yaml(text);
+    let body = &canonical["nodes"][1]["config"]["body"];
+    assert_eq!(
+        body[0]["inputs"]["text"],
+        json!({ "type": "expression", "expression": "item.name" })
+    );
+    let built = "{\"greeting\": (vars.greeting), \"name\": (steps.loud.text)}";
+    assert_eq!(body[1]["inputs"]["context"], json!({ "type": "expression", "expression": built }));
+}

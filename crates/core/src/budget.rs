@@ -394,7 +394,15 @@ mod tests {
         let ruled = |value: Option<Value>| {
             let data = over.question().data;
             let (interrupt_id, kind) = (String::new(), InterruptKind::Approval);
-            Ruling::of(&Answered { interrupt_id, kind, data, value }).unwrap()
+            Ruling::of(&Answered {
+                interrupt_id,
+                kind,
+                data,
+                value,
+                by: None,
+                at: Default::default(),
+            })
+            .unwrap()
         };
         let accepted = ruled(Some(json!({ "action": "accept" })));
         assert_eq!(accepted, Ruling { over: over.clone(), raised_to: Some(220_u64.into()) });

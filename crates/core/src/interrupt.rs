@@ -1,6 +1,7 @@
 //! Which answers to a question count.
 
 mod approver;
+mod published;
 mod question;
 mod resolution;
 
@@ -12,6 +13,7 @@ use callboard_protocol::{
 };
 
 pub(crate) use approver::{Approver, is_named, may_decide};
+pub(crate) use published::{Settled, is_published, outputs as published_outputs};
 pub use question::Question;
 pub(crate) use question::question_schemas;
 pub use resolution::{Resolution, Via};

@@ -10,6 +10,7 @@ mod child;
 mod compare;
 mod confidence;
 mod diff;
+mod each;
 mod egress;
 mod expression;
 mod graph;
@@ -54,7 +55,8 @@ pub use expression::mentioned_names;
 pub use head::Head;
 pub use interrupt::{CastVote, Question, Resolution, Via};
 pub use node::{
-    NODE_TYPES, NodeType, STATEMENT, UPKEEP, keyed_hash, nearest_type, required_capability,
+    NODE_TYPES, NodeType, OWN_CONFIG, PublishedType, STATEMENT, UPKEEP, keyed_hash, nearest_type,
+    published_type, required_capability,
 };
 pub use orchestrate::{DecisionKind, MAX_FAN_OUT, OrchestratorDecision};
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};

@@ -1,6 +1,7 @@
 //! What this host knows about node types: which core computes itself, which an activity performs,
 //! and which need a capability that nobody here has.
 
+mod published;
 mod pure;
 mod table;
 
@@ -8,7 +9,9 @@ use callboard_protocol::{Failure, Object, Timestamp, TypeId, WorkflowNode};
 
 use crate::work::Work;
 
-pub(crate) use pure::{Given, Meter, PureNode, read_time};
+pub use published::{OWN_CONFIG, PublishedType, published_type};
+pub(crate) use published::{unfit_config, unfit_config_of};
+pub(crate) use pure::{Given, MOST_ITEMS, Meter, PureNode, bound_items, read_time, wrong_kind};
 pub use table::{NODE_TYPES, NodeType, nearest_type};
 
 /// How a node comes to its end.
@@ -37,6 +40,10 @@ pub(crate) enum NodeKind {
     Supervisor,
     /// Carries out what a supervisor has decided.
     Dispatch,
+    /// Does the same with every item of a list: computes a body, or runs a workflow.
+    Each,
+    /// Runs the workflow that its input names.
+    Invoke,
     /// States a fact that the host decided together with the run.
     Statement,
     /// Reports what an agent might, as it is configured to.
@@ -110,10 +117,15 @@ impl NodeKind {
             "core.loop" => Self::Loop,
             "core.channelWrite" => Self::ChannelWrite,
             "core.approvalGate" | "core.clarificationGate" | "core.interrupt" => Self::Gate,
+            "core.hitl.approval-request" | "core.hitl.ask-user" | "core.hitl.form-request" => {
+                Self::Gate
+            }
             "core.conversationGate" => Self::Talk,
             "core.subWorkflow" => Self::Child,
             "core.orchestrator.supervisor" => Self::Supervisor,
             "core.dispatch" => Self::Dispatch,
+            "callboard.each" => Self::Each,
+            "core.flow.sub-workflow-invoke" => Self::Invoke,
             "core.conformance.mock-agent" => Self::MockAgent,
             "conformance.cost.emit" => Self::CostEmit,
             "conformance.requiresMissing" => Self::RequiresMissing,
@@ -135,7 +147,7 @@ impl NodeKind {
 
     /// Whether a node of this kind waits for runs of its own, which go their own way meanwhile.
     pub(crate) fn waits_for_children(self) -> bool {
-        matches!(self, Self::Child | Self::Dispatch)
+        matches!(self, Self::Child | Self::Dispatch | Self::Each | Self::Invoke)
     }
 
     /// Whether nobody may write such a node: what it states would be believed.

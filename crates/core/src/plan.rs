@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use callboard_protocol::{
-    AgentRef, ChannelDeclaration, ChannelName, NodeId, Object, ShapeError, TriggerRule, TypeId,
-    WorkflowDefinition, WorkflowEdge, WorkflowId, WorkflowNode,
+    AgentRef, ChannelDeclaration, ChannelName, NodeId, Object, PortValue, ShapeError, TriggerRule,
+    TypeId, WorkflowDefinition, WorkflowEdge, WorkflowId, WorkflowNode,
 };
 
 use crate::birth::AgentPin;
 use crate::child::ChildCall;
+use crate::each::{EachPlan, WORKFLOW_REF};
 use crate::graph::{Loop, NodeIndex};
 use crate::mask::MaskingMode;
 use crate::mock_agent::MockAgent;
@@ -63,7 +64,7 @@ pub struct Plan {
     pub(crate) configurable_schema: Option<Schema>,
     channel_schemas: BTreeMap<ChannelName, Schema>,
     /// Why no new run may have this definition, though one that was accepted before goes on.
-    unusable_schema: Option<PlanError>,
+    refused: Option<PlanError>,
     pub(crate) masking: MaskingMode,
     /// Whether anything here is marked sensitive; most definitions mark nothing and pay nothing.
     pub(crate) has_sensitive: bool,
@@ -94,6 +95,8 @@ pub(crate) struct PlanNode {
     pub(crate) supervisor: Option<SupervisorPlan>,
     /// What a node does with a supervisor's decision.
     pub(crate) dispatch: Option<DispatchPlan>,
+    /// What a node does with every item of a list.
+    pub(crate) each: Option<EachPlan>,
     /// What the conformance suite's agent reports.
     pub(crate) mock_agent: Option<MockAgent>,
 }
@@ -170,13 +173,14 @@ impl Plan {
     }
 
     /// The workflows that nodes of this one start.
-    pub fn children(&self) -> impl Iterator<Item = (&NodeId, &WorkflowId)> {
-        self.nodes
-            .iter()
-            .filter_map(|node| Some((&node.node.id, &node.child.as_ref()?.workflow_id)))
+    pub fn children(&self) -> impl Iterator<Item = (&NodeId, WorkflowId)> {
+        let started = |node: &PlanNode| {
+            let call = node.child.as_ref().map(|call| &call.workflow_id);
+            call.or_else(|| node.each.as_ref()?.workflow()).cloned().or_else(|| invoked(node))
+        };
+        self.nodes.iter().filter_map(move |node| Some((&node.node.id, started(node)?)))
     }
 
-    /// What a node is; none for one that the definition does not have.
     /// The type of a node whose work is to start runs.
     pub fn cause_of_children(&self, node: &NodeId) -> Option<&TypeId> {
         let node = self.node(self.index(node)?);
@@ -191,6 +195,7 @@ impl Plan {
         self.nodes.iter().any(|node| reads(node.node.type_id.as_str()))
     }
 
+    /// What a node is; none for one that the definition does not have.
     pub fn type_of(&self, node: &NodeId) -> Option<&TypeId> {
         self.index(node).map(|index| &self.node(index).node.type_id)
     }
@@ -233,6 +238,17 @@ impl Plan {
             }
         }
         reached
+    }
+}
+
+/// The workflow of a node whose input names it, where that is written down.
+fn invoked(node: &PlanNode) -> Option<WorkflowId> {
+    match node.node.inputs.get(WORKFLOW_REF).filter(|_| node.kind == NodeKind::Invoke)? {
+        PortValue::Static { value: Value::String(name) } => Some(name.as_str().into()),
+        PortValue::Static { .. }
+        | PortValue::Expression { .. }
+        | PortValue::Connection { .. }
+        | PortValue::Variable { .. } => None,
     }
 }
 

@@ -1,11 +1,19 @@
 //! The page of node types, generated from the table that definitions are checked with.
 
-use callboard_authoring::{Field, NodeType, Outputs, node_types};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde_json::{Map, Value};
+
+use callboard_authoring::{Field, NodeType, Outputs, PUBLISHED, node_types};
 
 use super::Finding;
 use crate::workspace::TextFile;
 
 pub(super) const PAGE: &str = "docs/reference/nodes.md";
+/// What core checks definitions with, from the published packs.
+pub(super) const SCHEMAS: &str = "crates/core/src/node/packs.json";
 
 const OPENING: &str = "# Node types
 
@@ -66,5 +74,57 @@ fn table(title: &str, fields: &[Field], page: &mut String) {
         let needed = if field.required { ", required" } else { "" };
         let kind = field.shape.words();
         page.push_str(&format!("| `{}` | {kind}{needed} | {} |\n", field.name, field.about));
+    }
+}
+
+/// The schemas of the published types that run here, one type on a line.
+pub(super) fn schemas(packs: &Path) -> Result<String> {
+    let mut types = BTreeMap::new();
+    for pack in std::fs::read_dir(packs)? {
+        let folder = pack?.path();
+        let manifest = folder.join("pack.json");
+        if !manifest.is_file() {
+            continue;
+        }
+        let manifest = read(&manifest)?;
+        for node in manifest["nodes"].as_array().into_iter().flatten() {
+            let type_id = node["typeId"].as_str().unwrap_or_default();
+            let is_run = |known: &NodeType| known.type_id == type_id && known.group == PUBLISHED;
+            if !node_types().iter().any(is_run) {
+                continue;
+            }
+            let mut parts = Map::new();
+            for (part, named) in [
+                ("config", "configSchemaRef"),
+                ("inputs", "inputSchemaRef"),
+                ("outputs", "outputSchemaRef"),
+            ] {
+                let path = node[named].as_str().context("a node without its schemas")?;
+                parts.insert(part.to_owned(), plain(read(&folder.join(path))?));
+            }
+            types.insert(type_id.to_owned(), Value::Object(parts));
+        }
+    }
+    let lines: Vec<String> =
+        types.iter().map(|(id, parts)| format!("{}:{parts}", Value::from(id.as_str()))).collect();
+    Ok(format!("{{\n{}\n}}\n", lines.join(",\n")))
+}
+
+fn read(path: &Path) -> Result<Value> {
+    let text = std::fs::read(path).with_context(|| format!("{}", path.display()))?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// Without names and dialects, which some parts of a schema say again.
+fn plain(schema: Value) -> Value {
+    match schema {
+        Value::Object(fields) => {
+            let kept = fields.into_iter().filter(|(name, value)| {
+                !(matches!(name.as_str(), "$schema" | "$id" | "title") && value.is_string())
+            });
+            Value::Object(kept.map(|(name, value)| (name, plain(value))).collect())
+        }
+        Value::Array(items) => items.into_iter().map(plain).collect(),
+        other => other,
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Ports {
     pub(super) ports: Vec<Map<String, Value>>,
     /// The nodes that the templates of each node read.
     pub(super) read: Vec<BTreeSet<String>>,
+    /// The bodies of those that go through a list.
+    pub(super) bodies: Vec<Option<Value>>,
 }
 
 pub(super) fn expand(
@@ -29,7 +31,8 @@ pub(super) fn expand(
     problems: &mut Problems,
     places: &mut Places,
 ) -> Ports {
-    let mut expanded = Ports { ports: Vec::new(), read: Vec::new() };
+    let mut expanded = Ports { ports: Vec::new(), read: Vec::new(), bodies: Vec::new() };
+    let item: BTreeSet<String> = ["item", "index", "total", "steps"].map(str::to_owned).into();
     for (index, node) in written.iter().enumerate() {
         let mut ports = Map::new();
         let mut read = BTreeSet::new();
@@ -39,9 +42,20 @@ pub(super) fn expand(
             {
                 places.add(&join(&canonical, &port.key), port.value.spot, &path);
             }
-            let mut template = Template { names, written, problems, read: &mut read, path: &path };
+            let own = Own::Nothing;
+            let mut template =
+                Template { names, written, problems, read: &mut read, path: &path, own };
             ports.insert(port.key.clone(), template.port(&port.value));
         }
+        let body = node.config("body").filter(|_| node.type_id == Some("callboard.each"));
+        let body = body.filter(|body| matches!(body.data, Data::List(_)));
+        let path = format!("{}.config.body", node.path);
+        let bodies = body.map(|body| {
+            let own = Own::Fixed(&item);
+            let template = Template { names, written, problems, read: &mut read, path: &path, own };
+            expand_body(body, template)
+        });
+        expanded.bodies.push(bodies);
         expanded.ports.push(ports);
         expanded.read.push(read);
     }
@@ -51,7 +65,28 @@ pub(super) fn expand(
 /// The words that the protocol's port values begin with.
 const TYPES: [&str; 5] = ["static", "literal", "expression", "connection", "variable"];
 
+/// The steps of a body that is computed for every item: what templates of theirs name besides is the item.
+fn expand_body(body: &Tree, template: Template<'_>) -> Value {
+    let steps = body.items().iter().enumerate().map(|(index, step)| {
+        let mut fields = step.value();
+        for port in step.get("inputs").map_or(&[][..], Tree::entries) {
+            let path = format!("{}[{index}].inputs.{}", template.path, port.key);
+            let mut template = Template {
+                problems: &mut *template.problems,
+                read: &mut *template.read,
+                path: &path,
+                ..template
+            };
+            fields["inputs"][&port.key] = template.port(&port.value);
+        }
+        fields
+    });
+    steps.collect()
+}
+
 struct Template<'a> {
+    /// What templates may name beside the names of the workflow.
+    own: Own<'a>,
     names: &'a Names<'a>,
     written: &'a [Written<'a>],
     problems: &'a mut Problems,
@@ -164,14 +199,14 @@ impl Template<'_> {
         let at = At { spot: tree.spot, path: self.path };
         if let Some(path) = template::path(inserted) {
             self.note(&path);
-            self.names.check(&path, Own::Nothing, at, self.problems);
+            self.names.check(&path, self.own, at, self.problems);
             return template::expression(&path);
         }
         match mentioned_names(inserted) {
             Ok(mentioned) => {
                 for path in mentioned {
                     self.note(&path);
-                    self.names.check(&path, Own::Nothing, at, self.problems);
+                    self.names.check(&path, self.own, at, self.problems);
                 }
             }
             Err(why) => {

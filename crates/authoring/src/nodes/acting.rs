@@ -125,4 +125,21 @@ pub(super) const TYPES: &[NodeType] = &[
         ]),
         example: "save:\n  type: callboard.files\n  config:\n    action: write\n    path: brief.md\n  inputs:\n    content: ${nodes.write.answer}\n",
     },
+    NodeType {
+        type_id: "callboard.tool",
+        group: MODELS,
+        summary: "Calls a tool of the host by its name, under the scopes of whoever made the run",
+        config: &[
+            Field::new("tool", Shape::Text, "the tool's name, as `callboard tools list` has it")
+                .required(),
+            Field::new("timeoutMs", Shape::Whole(100), "how long it may take"),
+        ],
+        inputs: &[Field::new("arguments", Shape::Object, "what the tool is given")],
+        outputs: Outputs::Fixed(&[
+            Field::new("result", Shape::Any, "what the tool answered"),
+            Field::new("isError", Shape::Bool, "whether it says that it went wrong"),
+            Field::new("durationMs", Shape::Whole(0), "how long it took"),
+        ]),
+        example: "look:\n  type: callboard.tool\n  config:\n    tool: http.fetch\n  inputs:\n    arguments:\n      url: https://example.org/\n",
+    },
 ];

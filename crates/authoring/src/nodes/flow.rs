@@ -141,6 +141,63 @@ pub(super) const TYPES: &[NodeType] = &[
         example: "big:\n  type: core.conditional\n  config:\n    condition: amount > 100\n  inputs:\n    amount: ${vars.amount}\n  next:\n    - node: ask\n      when: result\n    - node: pay\n      when: not result\n",
     },
     NodeType {
+        type_id: "callboard.each",
+        group: GROUP,
+        summary: "Does the same with every item of a list: computes a body of steps at once, or runs a workflow for each, several side by side",
+        config: &[
+            Field::new(
+                "body",
+                Shape::List(&Shape::Object),
+                "steps of types that only compute, each with `type`, `config` and `inputs`; `${item…}`, `${index}`, `${total}` and `${steps.ID.output}` are this item's",
+            ),
+            Field::new(
+                "workflowId",
+                Shape::Text,
+                "the workflow that runs for each item, instead of a body",
+            ),
+            Field::new("itemAs", Shape::Text, "workflowId: the input that holds the item; item"),
+            Field::new("indexAs", Shape::Text, "workflowId: the input that holds its index"),
+            Field::new(
+                "maxConcurrency",
+                Shape::Whole(1),
+                "workflowId: how many at once, up to 16; 4",
+            ),
+            Field::new(
+                "collect",
+                Shape::Text,
+                "the one output that is collected; all, where none is named",
+            ),
+            Field::new(
+                "onItemFailure",
+                Shape::OneOf(&["fail", "collect"]),
+                "whether one failure fails the node, or is told in `failures`",
+            ),
+        ],
+        inputs: &[
+            Field::new(
+                "items",
+                Shape::List(&Shape::Any),
+                "the list: up to 100,000 items, 1,000 for a workflow",
+            )
+            .required(),
+            Field::new("any name", Shape::Any, "workflowId: given to every run"),
+        ],
+        outputs: Outputs::Fixed(&[
+            Field::new(
+                "results",
+                Shape::List(&Shape::Any),
+                "what each item came to, in their order",
+            ),
+            Field::new(
+                "failures",
+                Shape::List(&Shape::Object),
+                "index and error of those that failed",
+            ),
+            Field::new("count", Shape::Whole(0), "how many there were"),
+        ]),
+        example: "names:\n  type: callboard.each\n  inputs:\n    items: ${vars.letters}\n  config:\n    collect: text\n    body:\n      - type: core.openwop.data.string-case\n        config: { mode: upper }\n        inputs: { text: \"${item.name}\" }\n",
+    },
+    NodeType {
         type_id: "core.loop",
         group: GROUP,
         summary: "Goes round once for each item, or a number of times; an edge leads back to it",

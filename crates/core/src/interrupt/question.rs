@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use callboard_protocol::{Failure, InterruptKind, Object, WorkflowNode};
 
+use super::is_published;
 use crate::confidence::Confidence;
 use crate::schema::Schema;
 
@@ -44,6 +45,9 @@ impl Question {
     /// Reads the question of an approval gate, a clarification gate or a plain interrupt. What stands at the ports
     /// that the node declares goes before its configuration.
     pub(crate) fn of(node: &WorkflowNode, inputs: &Object) -> Result<Self, Failure> {
+        if is_published(node.type_id.as_str()) {
+            return Self::published(node, inputs);
+        }
         let config = &asked_config(node, inputs)?;
         let (kind, data) = match node.type_id.as_str() {
             "core.approvalGate" => (InterruptKind::Approval, approval_data(node, config)?),
@@ -93,7 +97,7 @@ impl Question {
 /// The schemas that answers to a node's questions must match, each with its path.
 pub(crate) fn question_schemas(node: &WorkflowNode) -> impl Iterator<Item = (String, &Object)> {
     let config = &node.config;
-    let own = ["resumeSchema", "outcomeSchema"]
+    let own = ["resumeSchema", "outcomeSchema", "formSchema"]
         .into_iter()
         .filter_map(|key| Some((format!("config.{key}"), config.get(key)?.as_object()?)));
     let data = config.get("data");

@@ -29,7 +29,8 @@ use serde_json::Value;
 
 pub(crate) use crypto::{sign, verify};
 pub(crate) use datetime::read_time;
-pub(crate) use given::Given;
+pub(crate) use given::{Given, wrong_kind};
+pub(crate) use list::{MOST_ITEMS, bound_items};
 pub(crate) use meter::Meter;
 
 use crate::bounds::weight_of;
@@ -68,6 +69,7 @@ static PURE: &[(&str, Pace, Compute)] = &[
     ("core.flow.error-handler-resume", Pace::Short, stop::resume),
     ("core.flow.filter", Pace::Short, branch::filter),
     ("core.flow.if", Pace::Short, branch::two_ways),
+    ("core.flow.iterator", Pace::Short, list::iterate),
     ("core.flow.limit", Pace::Short, list::limit),
     ("core.flow.merge", Pace::Long, merge::merge),
     ("core.flow.noop", Pace::Short, branch::pass),

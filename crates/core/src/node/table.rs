@@ -18,6 +18,11 @@ const fn node(type_id: &'static str, title: &'static str, does: &'static str) ->
 /// Sorted by type id.
 pub static NODE_TYPES: &[NodeType] = &[
     node(
+        "callboard.each",
+        "For each",
+        "Does the same with every item of a list: computes a body of steps, or runs a workflow, several at once.",
+    ),
+    node(
         "callboard.files",
         "Files",
         "Lists, reads and writes the files of the run's workspace, with their versions.",
@@ -125,6 +130,11 @@ pub static NODE_TYPES: &[NodeType] = &[
         "Passes a value on if a predicate holds; passed says whether.",
     ),
     node("core.flow.if", "If", "Says then or else, by a predicate on a value."),
+    node(
+        "core.flow.iterator",
+        "Iterator",
+        "Each item of a list with its index and the total, for what follows; callboard.each computes or runs something for each.",
+    ),
     node("core.flow.limit", "Limit", "The first items of a list, behind an offset."),
     node(
         "core.flow.merge",
@@ -145,9 +155,25 @@ pub static NODE_TYPES: &[NodeType] = &[
         "Stop with an error",
         "Fails with the code, message and details of its configuration.",
     ),
+    node(
+        "core.flow.sub-workflow-invoke",
+        "Invoke a workflow",
+        "Runs the workflow that the input workflowRef names as a child, and waits for its outputs.",
+    ),
     node("core.flow.switch", "Switch", "Looks up the label for a value."),
     node("core.flow.wait", "Wait", "Waits for some seconds, or until a time."),
     node("core.getVariable", "Read a variable", "Reads a variable or a channel of the run."),
+    node(
+        "core.hitl.approval-request",
+        "Request an approval",
+        "Asks people to approve a prompt, as many as config.quorum says: approve or reject, with a comment.",
+    ),
+    node("core.hitl.ask-user", "Ask somebody", "Asks one question, and waits for the answer."),
+    node(
+        "core.hitl.form-request",
+        "Request a form",
+        "Asks somebody to fill in config.formSchema: accept with the form, decline or cancel.",
+    ),
     node(
         "core.identity",
         "Identity",
@@ -349,14 +375,8 @@ pub static NODE_TYPES: &[NodeType] = &[
 ];
 
 /// What stands in for published types that have other names here.
-const STAND_INS: &[(&str, &str)] = &[
-    ("core.flow.error-handler-rollback", "core.flow.error-handler-break"),
-    ("core.flow.iterator", "core.loop"),
-    ("core.flow.sub-workflow-invoke", "core.subWorkflow"),
-    ("core.hitl.approval-request", "core.approvalGate"),
-    ("core.hitl.ask-user", "core.clarificationGate"),
-    ("core.hitl.form-request", "core.interrupt"),
-];
+const STAND_INS: &[(&str, &str)] =
+    &[("core.flow.error-handler-rollback", "core.flow.error-handler-break")];
 
 /// Longer type ids are nobody's slip of the pen.
 const LONGEST: usize = 128;
@@ -411,7 +431,7 @@ mod tests {
         let cases = [
             ("core.openwop.data.string-cas", Some("core.openwop.data.string-case")),
             ("core.flow.swich", Some("core.flow.switch")),
-            ("core.hitl.approval-request", Some("core.approvalGate")),
+            ("core.hitl.aproval-request", Some("core.hitl.approval-request")),
             ("vendor.acme.launch-rocket", None),
         ];
         for (type_id, nearest) in cases {

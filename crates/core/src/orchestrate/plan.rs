@@ -94,7 +94,7 @@ fn default_plan() -> Vec<Value> {
 }
 
 /// What a dispatching node does with a decision.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct DispatchPlan {
     #[serde(default)]
@@ -231,6 +231,16 @@ impl DispatchPlan {
                 Err(refuse(node, ".outputMapping", message))
             }
             None => Ok(plan),
+        }
+    }
+
+    /// For workers that the node itself names, and no supervisor.
+    pub(crate) fn side_by_side(at_once: NonZeroU32, on_child_failure: OnWorkerFailure) -> Self {
+        Self {
+            fan_out_policy: FanOut::Parallel,
+            max_concurrency: Some(at_once),
+            join_policy: Some(JoinPolicy { on_child_failure, ..JoinPolicy::default() }),
+            ..Self::default()
         }
     }
 

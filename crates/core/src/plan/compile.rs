@@ -10,12 +10,13 @@ use callboard_protocol::{
 
 use super::{Plan, PlanEdge, PlanError, PlanNode, error};
 use crate::child::ChildCall;
+use crate::each::{EachPlan, one_run};
 use crate::expression::check_expression;
 use crate::graph::{Graph, Link, Loop, NodeIndex};
 use crate::interrupt::question_schemas;
 use crate::mask::MaskingMode;
 use crate::mock_agent::MockAgent;
-use crate::node::NodeKind;
+use crate::node::{NodeKind, unfit_config};
 use crate::orchestrate::{DispatchPlan, SupervisorPlan};
 use crate::schema::{Compiler, Schema};
 use crate::talk::TalkPlan;
@@ -41,9 +42,10 @@ impl Plan {
         Self::compile(definition)
     }
 
-    /// Refuses a definition with a schema that cannot be checked within limits.
+    /// Refuses a definition with a schema that cannot be checked within limits, or with a published node whose
+    /// configuration its pack does not allow.
     pub fn check_schemas(&self) -> Result<(), PlanError> {
-        self.unusable_schema.clone().map_or(Ok(()), Err)
+        self.refused.clone().map_or(Ok(()), Err)
     }
 
     fn compile(definition: WorkflowDefinition) -> Result<Self, PlanError> {
@@ -74,7 +76,7 @@ impl Plan {
             triggers: Vec::new(),
             configurable_schema: schemas.configurable,
             channel_schemas: schemas.channels,
-            unusable_schema: schemas.unusable,
+            refused: schemas.unusable.or_else(|| unfit_config(&definition)),
             masking,
             has_sensitive: marks_sensitive(&definition),
             definition,
@@ -102,6 +104,12 @@ impl Plan {
                 NodeKind::Dispatch => {
                     node.dispatch = Some(DispatchPlan::of(&node.node, definition)?);
                 }
+                NodeKind::Each => {
+                    let each = EachPlan::of(&node.node)?;
+                    node.dispatch = each.dispatch();
+                    node.each = Some(each);
+                }
+                NodeKind::Invoke => node.dispatch = Some(one_run()),
                 NodeKind::MockAgent => node.mock_agent = Some(MockAgent::of(&node.node)?),
                 _ => {}
             }
@@ -134,6 +142,7 @@ impl Plan {
                 talk: None,
                 supervisor: None,
                 dispatch: None,
+                each: None,
                 mock_agent: None,
                 node,
             });

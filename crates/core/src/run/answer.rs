@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use callboard_protocol::{Failure, InterruptKind, Object};
+use callboard_protocol::{Failure, InterruptKind, Object, Timestamp, TypeId};
+
+use crate::interrupt::{Settled, is_published, published_outputs};
 
 /// How a node's question was settled.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +15,9 @@ pub struct Answered {
     pub data: Value,
     /// None: nobody answered in time.
     pub value: Option<Value>,
+    /// Whose answer it is.
+    pub by: Option<String>,
+    pub at: Timestamp,
 }
 
 impl Answered {
@@ -42,7 +47,11 @@ impl Answered {
     }
 
     /// The answer, and under `artifactData` what was accepted: as it was shown, or as it was edited.
-    pub(super) fn outputs(&self) -> Result<Object, Failure> {
+    pub(super) fn outputs(&self, type_id: &TypeId) -> Result<Object, Failure> {
+        if let (true, Some(answer)) = (is_published(type_id.as_str()), &self.value) {
+            let settled = Settled { by: self.by.as_deref(), at: self.at };
+            return Ok(published_outputs(type_id.as_str(), answer, settled));
+        }
         let mut outputs = match self.result()? {
             Value::Object(fields) => fields,
             other => Object::from_iter([("value".to_owned(), other)]),

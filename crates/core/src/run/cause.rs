@@ -43,7 +43,8 @@ impl Run {
 
     fn ruling_of(&self, index: NodeIndex) -> Option<u64> {
         let state = &self.nodes[index];
-        let carried_out = state.dispatching.as_ref().map(|under_way| &under_way.ruling);
+        let carried_out =
+            state.dispatching.as_ref().and_then(|under_way| under_way.ruling.as_ref());
         state.ruling.as_ref().or(carried_out).map(|ruling| ruling.at)
     }
 

@@ -223,6 +223,9 @@ impl Run {
     /// What this run takes over from a child that completed.
     pub fn harvest(&self, node: &NodeId, child: &Run) -> Object {
         let index = self.plan.index(node);
+        if let Some(result) = index.and_then(|index| self.run_result(index, child)) {
+            return result;
+        }
         let workflow = &child.birth.workflow_id;
         let mapping = index.and_then(|index| self.output_mapping(index, workflow));
         let mapping = mapping.into_iter().flatten();

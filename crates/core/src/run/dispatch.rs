@@ -11,6 +11,7 @@ use super::supervise::Ruling;
 use super::{Run, Stage};
 use crate::graph::NodeIndex;
 use crate::interrupt::Question;
+use crate::node::NodeKind;
 use crate::orchestrate::{AskUserRouting, DecisionKind, DispatchPlan, FanOut};
 use crate::talk::TalkPlan;
 use crate::work::Work;
@@ -18,7 +19,8 @@ use crate::work::Work;
 /// A decision that is being carried out.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Dispatching {
-    pub(super) ruling: Ruling,
+    /// None where the node itself names its workers.
+    pub(super) ruling: Option<Ruling>,
     pub(super) workers: Vec<Worker>,
     /// How somebody is asked, where a conversation is to be held.
     pub(super) talk: Option<TalkPlan>,
@@ -42,7 +44,12 @@ impl Dispatching {
             }
             DecisionKind::Terminate => (Vec::new(), None),
         };
-        Self { ruling, workers, talk }
+        Self { ruling: Some(ruling), workers, talk }
+    }
+
+    /// Workers that the node itself names.
+    pub(super) fn named(workers: Vec<Worker>) -> Self {
+        Self { ruling: None, workers, talk: None }
     }
 
     /// The worker that a child is to be started for.
@@ -51,15 +58,27 @@ impl Dispatching {
     }
 }
 
+/// How far the workers of a node have come.
+#[derive(Debug)]
+pub(super) enum HandOff<'w> {
+    /// This comes next.
+    Goes(Step),
+    /// Nobody is at work any more.
+    Settled(Join<'w>),
+}
+
 impl Run {
     /// What a dispatching node does next.
     pub(super) fn dispatch(&self, index: NodeIndex, at: Timestamp) -> Result<Step, Failure> {
         let node = self.plan.node(index);
-        let (Some(plan), Some(under_way)) = (&node.dispatch, &self.nodes[index].dispatching) else {
+        let under_way = self.nodes[index].dispatching.as_ref();
+        let ruling = under_way.and_then(|under_way| under_way.ruling.as_ref());
+        let (Some(plan), Some(under_way), Some(ruling)) = (&node.dispatch, under_way, ruling)
+        else {
             let message = "no supervisor has decided what is to be done here";
             return Err(Failure::new("no_pending_decision", message));
         };
-        match &under_way.ruling.decision.kind {
+        match &ruling.decision.kind {
             DecisionKind::Terminate => Ok(Step::Done(Object::new())),
             DecisionKind::AskUser { prompt } => self.ask_user(index, prompt, at),
             DecisionKind::NextWorker { workers, inputs } => {
@@ -76,19 +95,22 @@ impl Run {
                         format!("{} workers are named, and one is allowed", workers.len());
                     return Err(Failure::new("fan_out_unsupported", message));
                 }
-                self.hand_off(index, plan, under_way)
+                match self.hand_off(index, plan, under_way) {
+                    HandOff::Goes(step) => Ok(step),
+                    HandOff::Settled(join) => self.joined(index, plan, under_way, &join),
+                }
             }
         }
     }
 
-    fn hand_off(
+    pub(super) fn hand_off<'w>(
         &self,
         index: NodeIndex,
         plan: &DispatchPlan,
-        under_way: &Dispatching,
-    ) -> Result<Step, Failure> {
+        under_way: &'w Dispatching,
+    ) -> HandOff<'w> {
         if let Some(event) = self.next_of_handoffs(index, under_way) {
-            return Ok(Step::Emit(event));
+            return HandOff::Goes(Step::Emit(event));
         }
         let workers = &under_way.workers;
         let join = Join::of(plan, workers, |worker| self.has_completed(worker));
@@ -96,7 +118,7 @@ impl Run {
             let in_flight = workers.iter().filter(|worker| worker.is_under_way()).count();
             let most = if plan.fan_out_policy == FanOut::Parallel { plan.concurrency() } else { 1 };
             let next = workers.iter().find(|worker| worker.began.is_none());
-            return Ok(match next.filter(|_| in_flight < most) {
+            return HandOff::Goes(match next.filter(|_| in_flight < most) {
                 Some(worker) => {
                     Step::Emit(self.chained(index, worker, ChainPhase::DispatchBegan, None))
                 }
@@ -107,13 +129,13 @@ impl Run {
             let message = "the workers beside it have settled the matter";
             let error = Failure::new("dispatch_superseded", message);
             let phase = ChainPhase::DispatchFailed;
-            return Ok(Step::Emit(self.chained(index, worker, phase, Some(error))));
+            return HandOff::Goes(Step::Emit(self.chained(index, worker, phase, Some(error))));
         }
         // Those whose end no longer matters end first.
         if workers.iter().any(Worker::is_under_way) {
-            return Ok(Step::Wait);
+            return HandOff::Goes(Step::Wait);
         }
-        self.joined(index, plan, under_way, &join)
+        HandOff::Settled(join)
     }
 
     /// What a decision came to whose workers have all ended.
@@ -196,7 +218,7 @@ impl Run {
         join.outcome.is_some()
     }
 
-    fn worker_failure(&self, worker: &Worker) -> Failure {
+    pub(super) fn worker_failure(&self, worker: &Worker) -> Failure {
         let refused = worker.refused.clone();
         let unknown = || Failure::new("child_run_failed", "the worker did not start");
         refused.or_else(|| self.child_at(worker).map(Child::failure)).unwrap_or_else(unknown)
@@ -222,7 +244,9 @@ impl Run {
     /// A dispatching node takes the decision that waits for it.
     pub(super) fn fold_dispatch_started(&mut self, index: NodeIndex) {
         let plan = self.plan.clone();
-        let Some(dispatch) = &plan.node(index).dispatch else { return };
+        let node = plan.node(index);
+        let dispatch = node.dispatch.as_ref().filter(|_| node.kind == NodeKind::Dispatch);
+        let Some(dispatch) = dispatch else { return };
         if self.nodes[index].dispatching.is_some() {
             return;
         }

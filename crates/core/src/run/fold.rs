@@ -227,6 +227,7 @@ impl Run {
             }
             Err(failure) => (Object::new(), Some(failure)),
         };
+        self.fold_named_workers(index);
     }
 
     /// A node that had ended is reached once more, by a loop or a trigger; what fired it is spent.

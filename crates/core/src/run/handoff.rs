@@ -230,7 +230,7 @@ impl Run {
             }
         };
         match payload.phase {
-            ChainPhase::DispatchBegan => Some(under_way.ruling.at),
+            ChainPhase::DispatchBegan => under_way.ruling.as_ref().map(|ruling| ruling.at),
             ChainPhase::DispatchSucceeded | ChainPhase::DispatchFailed => worker?.began,
             ChainPhase::ChildCompleted | ChainPhase::ChildFailed | ChainPhase::ChildCancelled => {
                 worker?.succeeded

@@ -91,7 +91,7 @@ impl Run {
         Ok(())
     }
 
-    fn resolve_port(
+    pub(super) fn resolve_port(
         &self,
         index: NodeIndex,
         port: &str,

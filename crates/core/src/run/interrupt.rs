@@ -103,7 +103,7 @@ impl Run {
             return self.suspended(index, at);
         }
         match &state.resumed {
-            Some(answered) => answered.outputs().map(Step::Done),
+            Some(answered) => answered.outputs(&self.plan.node(index).node.type_id).map(Step::Done),
             None => Question::of(&self.plan.node(index).node, &state.inputs)
                 .map(|question| Step::Emit(self.asked(index, question))),
         }
@@ -422,6 +422,8 @@ impl Run {
             // An answer may be null, and null is not written as a value: only the reason shows it.
             value: (payload.reason.as_deref() != Some(TIMEOUT))
                 .then(|| payload.resume_value.clone().unwrap_or_default()),
+            by: payload.resolved_by.clone(),
+            at: payload.resolved_at,
         };
         if self.kind(index).is_performed() {
             self.fold_budget_answered(&answered);

@@ -291,7 +291,7 @@ impl Run {
     }
 
     /// What the completed ends of the graph came to, with the supervisor that put an end to it.
-    fn outputs(&self, ended_by: Option<NodeIndex>) -> Object {
+    pub(super) fn outputs(&self, ended_by: Option<NodeIndex>) -> Object {
         let is_end = |index: &NodeIndex| self.is_completed_sink(*index) || ended_by == Some(*index);
         let mut ends: Vec<NodeIndex> = (0..self.nodes.len()).filter(is_end).collect();
         ends.sort_by_key(|index| self.node_id(*index));

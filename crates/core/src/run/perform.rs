@@ -57,6 +57,8 @@ impl Run {
             NodeKind::Child => self.child_step(index, at),
             NodeKind::Supervisor => self.supervise(index, at),
             NodeKind::Dispatch => self.dispatch(index, at),
+            NodeKind::Each => self.each(index, at, work),
+            NodeKind::Invoke => self.invoke(index),
             NodeKind::MockAgent => self.mock_agent(index, at),
             NodeKind::Statement => Ok(self.statement(index)),
         };

@@ -184,8 +184,10 @@ impl Given {
         }
     }
 
+    /// A run of a definition that was accepted, perhaps by an older build.
     pub(crate) fn run(&self) -> Run {
-        Run::new(Arc::new(self.birth()), Arc::new(self.plan().expect("a definition that runs")))
+        let plan = Plan::reopen(self.definition.to_string().as_bytes());
+        Run::new(Arc::new(self.birth()), Arc::new(plan.expect("a definition that runs")))
     }
 }
 

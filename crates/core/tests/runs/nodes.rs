@@ -166,7 +166,7 @@ fn a_hold_waits_and_passes_its_inputs_on() {
 fn a_plan_knows_whether_its_nodes_bring_in_what_others_wrote() {
     let reads = |type_id: &str| {
         let flow = given("a:noop").node("a", json!({ "typeId": type_id }));
-        flow.plan().expect("a plan").reads_outside()
+        flow.run().plan().reads_outside()
     };
     for type_id in ["core.openwop.http.fetch", "core.openwop.mcp.invoke-tool", "callboard.tool"] {
         assert!(reads(type_id), "{type_id}");

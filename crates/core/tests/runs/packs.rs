@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use callboard_core::{ConformanceNodes, NODE_TYPES, Schema};
+use callboard_core::{ConformanceNodes, NODE_TYPES, OWN_CONFIG, Schema, published_type};
 use serde_json::{Value, json};
 
 use crate::given::{Do, given};
@@ -69,7 +69,10 @@ fn every_published_type_does_what_its_example_says() {
             .iter()
             .any(|pack| type_id.starts_with(pack))
     };
-    for known in NODE_TYPES.iter().filter(|known| computed(known.type_id)) {
+    // What a workflow comes to that another one runs, `each.rs` says.
+    let is_run = |type_id: &str| type_id == "core.flow.sub-workflow-invoke";
+    let known = NODE_TYPES.iter().filter(|known| computed(known.type_id));
+    for known in known.filter(|known| !is_run(known.type_id)) {
         assert!(tried.contains(known.type_id), "{} has no example", known.type_id);
     }
 }
@@ -129,6 +132,62 @@ fn every_other_published_type_is_refused_by_its_name() {
     assert!(refused > 100, "{refused}");
 }
 
+/// What is embedded is what the packs have; `cargo xtask nodes` writes it anew.
+#[test]
+fn the_embedded_schemas_are_those_of_the_packs() {
+    let Some(packs) = packs() else { return };
+    let mut compared = 0;
+    for pack in std::fs::read_dir(&packs).expect("the packs") {
+        let folder = pack.expect("a folder").path();
+        let Ok(manifest) = std::fs::read(folder.join("pack.json")) else { continue };
+        let manifest: Value = serde_json::from_slice(&manifest).expect("a manifest");
+        for node in manifest["nodes"].as_array().into_iter().flatten() {
+            let type_id = node["typeId"].as_str().expect("a type id");
+            let is_run = NODE_TYPES.iter().any(|known| known.type_id == type_id);
+            let embedded = published_type(type_id);
+            assert_eq!(embedded.is_some(), is_run && !OWN_CONFIG.contains(&type_id), "{type_id}");
+            let Some(embedded) = embedded else { continue };
+            let parts = [
+                ("configSchemaRef", &embedded.config),
+                ("inputSchemaRef", &embedded.inputs),
+                ("outputSchemaRef", &embedded.outputs),
+            ];
+            for (part, embedded) in parts {
+                let path = folder.join(node[part].as_str().expect("a path"));
+                let mut schema: Value =
+                    serde_json::from_slice(&std::fs::read(path).expect("a schema")).expect("JSON");
+                without_dialects(&mut schema);
+                assert_eq!(*embedded, schema, "{type_id} {part}; run `cargo xtask nodes`");
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared > 75, "{compared}");
+}
+
+/// A configuration that its pack does not allow is refused before anything runs, with its place.
+#[test]
+fn a_configuration_that_its_pack_does_not_allow_is_refused_with_its_place() {
+    let cases = [
+        ("core.flow.if", json!({}), "nodes.n.config"),
+        ("core.flow.limit", json!({ "count": "three" }), "nodes.n.config.count"),
+        ("core.openwop.data.string-case", json!({ "mode": "loud" }), "nodes.n.config.mode"),
+        ("core.openwop.http.fetch", json!({ "methd": "GET" }), "nodes.n.config"),
+        ("core.hitl.form-request", json!({}), "nodes.n.config"),
+    ];
+    for (type_id, config, path) in cases {
+        let flow = given(&format!("n:{type_id}")).config("n", config);
+        let refused = flow.plan().expect_err("it is refused");
+        assert_eq!(refused.path, path, "{refused}");
+    }
+    // Whatever its type, an agent does the work.
+    let agents = given("n:core.flow.if").node("n", json!({ "agent": { "agentId": "a.b.c" } }));
+    assert!(agents.plan().is_ok());
+    let body = json!({ "body": [{ "typeId": "core.flow.limit", "config": { "count": "x" } }] });
+    let refused = given("n:callboard.each").config("n", body).plan().expect_err("it is refused");
+    assert_eq!(refused.path, "nodes.n.config.body[0].config.count");
+}
+
 fn assert_matches(folder: &Path, schema: &Value, value: &Value, type_id: &str) {
     let schema = folder.join(schema.as_str().expect("a path"));
     let schema = std::fs::read(&schema).expect("a schema");
@@ -142,8 +201,11 @@ fn assert_matches(folder: &Path, schema: &Value, value: &Value, type_id: &str) {
 fn without_dialects(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
-            fields.remove("$schema");
-            fields.remove("$id");
+            for name in ["$schema", "$id", "title"] {
+                if fields.get(name).is_some_and(Value::is_string) {
+                    fields.remove(name);
+                }
+            }
             fields.values_mut().for_each(without_dialects);
         }
         Value::Array(items) => items.iter_mut().for_each(without_dialects),

@@ -245,8 +245,7 @@ fn short_nodes_keep_a_plan_plain() {
 fn a_type_that_does_not_run_is_refused_by_name_with_the_nearest_that_does() {
     let cases = [
         ("core.flow.swich", "; the nearest that it runs is core.flow.switch"),
-        ("core.flow.iterator", "; the nearest that it runs is core.loop"),
-        ("core.hitl.approval-request", "; the nearest that it runs is core.approvalGate"),
+        ("core.hitl.ask-users", "; the nearest that it runs is core.hitl.ask-user"),
         ("vendor.acme.launch-rocket", ""),
     ];
     for (type_id, nearest) in cases {

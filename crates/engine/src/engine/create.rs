@@ -66,8 +66,8 @@ impl Engine {
         }
         inner.catalog.admit_types(&entry.plan, &cast.pins)?;
         for (node, workflow) in entry.plan.children() {
-            if inner.catalog.find(&scope, workflow).await?.is_none() {
-                let (node, workflow) = (node.clone(), workflow.clone());
+            if inner.catalog.find(&scope, &workflow).await?.is_none() {
+                let node = node.clone();
                 return Err(EngineError::UnknownChild { node, workflow });
             }
         }

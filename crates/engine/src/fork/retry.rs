@@ -223,8 +223,8 @@ impl Engine {
             }
         }
         for (node, workflow) in entry.plan.children() {
-            if catalog.find(&place, workflow).await?.is_none() {
-                let (node, workflow) = (node.clone(), workflow.clone());
+            if catalog.find(&place, &workflow).await?.is_none() {
+                let node = node.clone();
                 return Err(EngineError::UnknownChild { node, workflow });
             }
         }

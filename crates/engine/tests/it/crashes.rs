@@ -9,6 +9,7 @@ mod budgets;
 mod careless;
 mod coding;
 mod control;
+mod each;
 mod heartbeats;
 mod memory;
 mod process;
@@ -52,6 +53,7 @@ features! {
     coding_sessions: coding::CodingHomes,
     control: control::Control,
     dead_letters: webhooks::DeadLetters,
+    fan: each::Fan,
     files: memory::WorkspaceFiles,
     heartbeats: heartbeats::Looks::default(),
     inbound_deliveries: triggers::InboundDeliveries,

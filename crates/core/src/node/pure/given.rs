@@ -132,7 +132,7 @@ pub(super) fn invalid(why: impl Into<String>) -> Failure {
     Failure::new("validation_error", why)
 }
 
-pub(super) fn wrong_kind(place: &str, wanted: &str, found: &Value) -> Failure {
+pub(crate) fn wrong_kind(place: &str, wanted: &str, found: &Value) -> Failure {
     let found = match found {
         Value::Null => "null",
         Value::Bool(_) => "true or false",

@@ -51,6 +51,35 @@ pub(super) fn limit(given: &Given<'_>, meter: &mut Meter<'_>) -> Result<Object, 
     Ok(outputs([("array", taken.into()), ("count", count.into())]))
 }
 
+/// More items than this are for batches, or for a tool.
+pub(crate) const MOST_ITEMS: usize = 100_000;
+
+/// Each item with its index and the total.
+pub(super) fn iterate(given: &Given<'_>, meter: &mut Meter<'_>) -> Result<Object, Failure> {
+    let items = given.list("array")?;
+    bound_items(items.len(), MOST_ITEMS)?;
+    let total = items.len();
+    let mut bundles = Vec::with_capacity(total);
+    for (index, item) in items.iter().enumerate() {
+        // An object with two numbers, and the names of its fields.
+        meter.make(6 * EACH + "itemindextotal".len())?;
+        bundles.push(json!({ "item": meter.copy(item)?, "index": index, "total": total }));
+    }
+    Ok(outputs([("items", bundles.into()), ("total", total.into())]))
+}
+
+/// Refuses a list that is too long to be gone through.
+pub(crate) fn bound_items(given: usize, most: usize) -> Result<(), Failure> {
+    if given <= most {
+        return Ok(());
+    }
+    let message = format!(
+        "the list has {given} items, and at most {most} are gone through: take fewer, for example with \
+         core.flow.split-in-batches"
+    );
+    Err(Failure::new("too_many_items", message))
+}
+
 pub(super) fn batch(given: &Given<'_>, meter: &mut Meter<'_>) -> Result<Object, Failure> {
     let size = given.required_whole("batchSize", 1)?;
     let items = given.list("array")?;

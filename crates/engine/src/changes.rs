@@ -56,6 +56,13 @@ impl Changes {
         Listener { changes: self, run: run.clone(), receiver: Some(sender.subscribe()), known }
     }
 
+    /// The runs that somebody waits for.
+    pub fn watched(&self) -> Vec<RunId> {
+        let shards = self.shards.iter();
+        let shards = shards.map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner));
+        shards.flat_map(|shard| shard.waiters.keys().cloned().collect::<Vec<_>>()).collect()
+    }
+
     fn shard(&self, run: &RunId) -> MutexGuard<'_, Shard> {
         let hash = usize::try_from(self.hasher.hash_one(run) % SHARDS as u64).unwrap_or(0);
         // A panic while the lock was held cannot leave these maps half-changed.

@@ -136,7 +136,7 @@ impl Engine {
                 parent.memory_handed_on()
             }
             MemoryScope::Inherit => MemoryBirth {
-                as_of: self.inner.memory.position().await?,
+                as_of: self.inner.memory.position(&Scope::of(parent.birth()).realm()).await?,
                 ..parent.memory_handed_on()
             },
             MemoryScope::Isolated => MemoryBirth {

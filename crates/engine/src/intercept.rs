@@ -17,7 +17,7 @@ use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
 use crate::roster::Spent;
 use crate::store::{
     Batch, Claim, ClaimRequest, Claimed, CounterQuery, Digest, Filter, Found, InboxFilter,
-    InboxItem, Listed, Opened, Outcome, Page, Scope, Standing, Store, StoreError,
+    InboxItem, Listed, Opened, Outcome, Page, Realm, Scope, Standing, Store, StoreError,
 };
 
 /// Who is asked around every call of an [`InterceptedStore`]. One that never returns is a process that died there.
@@ -260,8 +260,8 @@ impl<H: Intercept> Store for InterceptedStore<H> {
         self.around(StoreCall::write("settle_effect"), settle).await
     }
 
-    async fn memory_position(&self) -> Result<u64, StoreError> {
-        self.around(StoreCall::read("memory_position"), || self.store.memory_position()).await
+    async fn memory_position(&self, realm: &Realm) -> Result<u64, StoreError> {
+        self.around(StoreCall::read("memory_position"), || self.store.memory_position(realm)).await
     }
 
     async fn recall(

@@ -16,7 +16,7 @@ use callboard_protocol::{
 };
 
 use crate::records::{Key, Kind, RecordChange};
-use crate::store::{Batch, Scope, Store, StoreError};
+use crate::store::{Batch, Realm, Scope, Store, StoreError};
 
 pub(crate) use draft::check_memory_ref;
 pub use draft::{Due, Lifetime, MAX_MEMORY_BYTES, MemoryDraft, MemoryError, unreached};
@@ -50,9 +50,9 @@ impl Memory {
         Self { store }
     }
 
-    /// How far the journal has come. Every later row stands behind this.
-    pub async fn position(&self) -> Result<u64, StoreError> {
-        self.store.memory_position().await
+    /// How far the journal of a tenant has come. Every later row of it stands behind this.
+    pub async fn position(&self, realm: &Realm) -> Result<u64, StoreError> {
+        self.store.memory_position(realm).await
     }
 
     /// Finds entries that the caller may see and that have not expired, as `query` orders them.

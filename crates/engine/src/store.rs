@@ -137,8 +137,8 @@ pub trait Store: fmt::Debug + Send + Sync {
         outcome: Option<String>,
     ) -> Result<(), StoreError>;
 
-    /// How far the journal of memory has come. Every later row stands behind this.
-    async fn memory_position(&self) -> Result<u64, StoreError>;
+    /// How far the journal of a tenant's memory has come. Every later row of it stands behind this.
+    async fn memory_position(&self, realm: &Realm) -> Result<u64, StoreError>;
 
     /// Finds entries of memory that the caller may see and that have not expired, as `query` orders them.
     async fn recall(

@@ -95,6 +95,11 @@ impl Seal {
     }
 }
 
+/// A key that was given as 64 hexadecimal digits.
+pub(crate) fn key_of(digits: &str) -> Option<Seal> {
+    from_hex(digits).map(|key| Seal::new(&key))
+}
+
 /// Reads a key file; none if there is no such file.
 pub(crate) fn read_key(path: &Path) -> io::Result<Option<Seal>> {
     let text = match fs::read_to_string(path) {

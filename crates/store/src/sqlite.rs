@@ -44,12 +44,13 @@ use callboard_core::Entry;
 use callboard_engine::{
     Batch, Begun, Changes, Claim, ClaimRequest, Claimed, CounterQuery, CrowdedMemory, Digest,
     DueRecords, EffectClaim, EffectKey, Filter, Found, InboxFilter, InboxItem, Key, Kind, Listed,
-    LogPosition, MemoryQuery, MemoryRecord, Opened, Outcome, Page, Record, RecordQuery, Scope,
-    SettledEffect, Spent, Standing, Store, StoreError, Window, Within,
+    LogPosition, MemoryQuery, MemoryRecord, Opened, Outcome, Page, Realm, Record, RecordQuery,
+    Scope, SettledEffect, Spent, Standing, Store, StoreError, Window, Within,
 };
 use callboard_protocol::{MemoryId, RosterId, RunId, Timestamp, hex};
 
 use crate::seal::Seal;
+use crate::sealed::seal_outcome;
 use known::Known;
 use readers::Readers;
 use recent::Recent;
@@ -313,18 +314,12 @@ impl Store for SqliteStore {
         key: &EffectKey,
         outcome: Option<String>,
     ) -> Result<(), StoreError> {
-        let seal = |outcome: String| {
-            self.seal.seal(&effects::place(key), &outcome).map_err(|error| {
-                let what = format!("the outcome of effect {key} cannot be sealed: {error}");
-                StoreError::Unavailable(what)
-            })
-        };
-        let sealed = outcome.map(seal).transpose()?;
+        let sealed = outcome.map(|outcome| seal_outcome(&self.seal, key, &outcome)).transpose()?;
         let (claim, key) = (claim.clone(), key.clone());
         self.writer.write(move |db| effects::settle(db, &claim, &key, sealed.as_deref())).await
     }
 
-    async fn memory_position(&self) -> Result<u64, StoreError> {
+    async fn memory_position(&self, _: &Realm) -> Result<u64, StoreError> {
         Ok(self.memory.get())
     }
 

@@ -49,6 +49,12 @@ mod rows;
 mod schedules;
 #[path = "contract/secrets.rs"]
 mod secrets;
+#[path = "given/server.rs"]
+mod server;
+#[path = "contract/shared.rs"]
+mod shared;
+#[path = "contract/starts.rs"]
+mod starts;
 #[path = "contract/triggers.rs"]
 mod triggers;
 #[path = "contract/webhooks.rs"]
@@ -57,13 +63,37 @@ mod webhooks;
 use std::sync::Arc;
 
 use callboard_engine::{Budgets, InMemoryStore, OrgCharts, Roster, Store, Work, Workflows};
-use callboard_store::SqliteStore;
+use callboard_store::{PostgresStore, SealKey, SqliteStore};
 use tempfile::TempDir;
 
 /// A store under test, which can lose its process.
 enum Subject {
     InMemory(Arc<InMemoryStore>),
     Sqlite { store: Option<Arc<SqliteStore>>, folder: TempDir },
+    Postgres { store: Option<Arc<PostgresStore>>, address: String },
+}
+
+/// The key that every host of a test has.
+const SEAL_KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+/// The database that others are copied from: migrated once.
+const TEMPLATE: &str = "migrated";
+
+async fn open_postgres(address: &str) -> anyhow::Result<PostgresStore> {
+    Ok(PostgresStore::connect(address, SealKey::of_digits(SEAL_KEY)).await?)
+}
+
+/// The address of an empty database of today's schema; none where PostgreSQL is not installed.
+async fn postgres_database() -> anyhow::Result<Option<String>> {
+    static MADE: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
+    let Some(server) = server::server()? else { return Ok(None) };
+    let make = async || {
+        server.execute("postgres", &format!("CREATE DATABASE {TEMPLATE}")).await?;
+        open_postgres(&server.address(TEMPLATE)).await?.shutdown().await;
+        anyhow::Ok(())
+    };
+    MADE.get_or_try_init(make).await?;
+    Ok(Some(server.database(TEMPLATE).await?))
 }
 
 impl Subject {
@@ -77,10 +107,21 @@ impl Subject {
         Ok(Self::Sqlite { store, folder })
     }
 
+    /// None where PostgreSQL is not installed.
+    async fn postgres() -> anyhow::Result<Option<Self>> {
+        let Some(address) = postgres_database().await? else { return Ok(None) };
+        let store = Some(Arc::new(open_postgres(&address).await?));
+        Ok(Some(Self::Postgres { store, address }))
+    }
+
     fn port(&self) -> anyhow::Result<&dyn Store> {
         match self {
             Self::InMemory(store) => Ok(&**store),
             Self::Sqlite { store, .. } => store
+                .as_deref()
+                .map(|store| store as &dyn Store)
+                .ok_or_else(|| anyhow::anyhow!("the store is closed")),
+            Self::Postgres { store, .. } => store
                 .as_deref()
                 .map(|store| store as &dyn Store)
                 .ok_or_else(|| anyhow::anyhow!("the store is closed")),
@@ -92,6 +133,10 @@ impl Subject {
         match self {
             Self::InMemory(store) => Ok(Arc::clone(store) as _),
             Self::Sqlite { store, .. } => {
+                let store = store.as_ref().ok_or_else(|| anyhow::anyhow!("the store is closed"))?;
+                Ok(Arc::clone(store) as _)
+            }
+            Self::Postgres { store, .. } => {
                 let store = store.as_ref().ok_or_else(|| anyhow::anyhow!("the store is closed"))?;
                 Ok(Arc::clone(store) as _)
             }
@@ -119,12 +164,16 @@ impl Subject {
     }
 
     /// What a new process finds after the last one died.
-    fn restart(&mut self) -> anyhow::Result<()> {
+    async fn restart(&mut self) -> anyhow::Result<()> {
         match self {
             Self::InMemory(store) => store.void_leases(),
             Self::Sqlite { store, folder } => {
                 drop(store.take());
                 *store = Some(Arc::new(SqliteStore::open(folder.path())?));
+            }
+            Self::Postgres { store, address } => {
+                drop(store.take());
+                *store = Some(Arc::new(open_postgres(address).await?));
             }
         }
         Ok(())
@@ -150,7 +199,30 @@ macro_rules! contract {
                 }
             )*)*
         }
+
+        mod postgres {
+            $($(
+                #[tokio::test]
+                async fn $scenario() -> anyhow::Result<()> {
+                    match super::Subject::postgres().await? {
+                        Some(subject) => super::$room::$scenario(subject).await,
+                        None => Ok(()),
+                    }
+                }
+            )*)*
+        }
     };
+}
+
+/// Where one process has the database to itself, it finds nobody's lease.
+mod alone {
+    use super::{Subject, claims};
+
+    #[tokio::test]
+    async fn a_new_process_finds_every_lease_void() -> anyhow::Result<()> {
+        claims::a_new_process_finds_every_lease_void(Subject::in_memory()?).await?;
+        claims::a_new_process_finds_every_lease_void(Subject::sqlite()?).await
+    }
 }
 
 contract! {
@@ -182,7 +254,6 @@ contract! {
         a_renewed_lease_lasts_longer
         a_claim_can_be_given_back_without_an_append
         what_a_holder_has_not_seen_is_looked_at_when_the_run_is_given_back
-        a_new_process_finds_every_lease_void
         decisions_that_came_to_nothing_are_counted_over_a_restart
         a_clock_that_was_put_forward_ends_no_lease
         tenants_take_turns_where_more_is_due_than_can_be_taken

@@ -178,8 +178,13 @@ fn sql(file: &TextFile, source: &Source) -> Vec<Finding> {
     let statements = source.strings.iter().filter(|string| is_sql(&string.text)).map(|string| {
         Finding::fault(format!("{}:{}", file.path, string.line), "SQL lives in crates/store")
     });
-    let names = source.code_lines("rusqlite").map(|line| {
-        Finding::fault(format!("{}:{line}", file.path), "only crates/store names rusqlite")
+    let names = ["rusqlite", "tokio_postgres"].into_iter().flat_map(|name| {
+        source.code_lines(name).map(move |line| {
+            Finding::fault(
+                format!("{}:{line}", file.path),
+                format!("only crates/store names {name}"),
+            )
+        })
     });
     statements.chain(names).collect()
 }

@@ -76,7 +76,7 @@ impl Engine {
         let limits = self.admit(&entry.plan, &order, host).await?;
         let budget = RunBudget::admit(&order.configurable, &host, None)?;
         // Before the clock: whatever the run sees was written before it says that it began.
-        let as_of = inner.memory.position().await?;
+        let as_of = inner.memory.position(&scope.realm()).await?;
         let files = self.files_of(&order.owner, order.mode).await?;
         let at = inner.clock.now();
         let exclusive = order.exclusive;

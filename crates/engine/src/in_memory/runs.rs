@@ -18,8 +18,8 @@ use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
 use crate::roster::{Spent, USAGE};
 use crate::store::{
     Append, Batch, Claim, ClaimRequest, Claimed, CounterChange, CounterQuery, Digest, Filter,
-    Found, InboxFilter, InboxItem, Listed, NewRun, Opened, Outcome, Page, Row, Scope, Standing,
-    Store, StoreError, Tenure, Turns,
+    Found, InboxFilter, InboxItem, Listed, NewRun, Opened, Outcome, Page, Realm, Row, Scope,
+    Standing, Store, StoreError, Tenure, Turns,
 };
 
 #[async_trait]
@@ -205,7 +205,7 @@ impl Store for InMemoryStore {
         Ok(())
     }
 
-    async fn memory_position(&self) -> Result<u64, StoreError> {
+    async fn memory_position(&self, _: &Realm) -> Result<u64, StoreError> {
         Ok(self.tables().journal.position())
     }
 

@@ -67,7 +67,7 @@ impl Keeper {
 
     /// One run for each state of a place, however many hosts look at it.
     async fn tidy(&self, crowded: &CrowdedMemory, now: Timestamp) -> Result<Done, EngineError> {
-        let as_of = self.engine.inner.memory.position().await?;
+        let as_of = self.engine.inner.memory.position(&crowded.owner.realm()).await?;
         let once = OncePer { key: key_of(crowded), until: now.plus(TRIED_AGAIN_AFTER) };
         self.engine.audit_once(upkeep(crowded, as_of), now, once).await
     }

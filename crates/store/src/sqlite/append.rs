@@ -5,44 +5,10 @@ use rusqlite::{Connection, params};
 use callboard_engine::{Append, Claim, StoreError, Tenure};
 use callboard_protocol::{HostId, RunId, RunStatus, Timestamp};
 
-use super::create::{self, SealedRun};
 use super::fault::Fault;
-use super::rows::{cause_text, execute, millis, signed, status, unsigned};
-use super::{inbox, outcome};
-use crate::seal::Seal;
-
-/// An append as it goes to the disk.
-pub(super) struct SealedAppend {
-    pub(super) append: Append,
-    /// The private payloads of the rows, in their order.
-    sealed: Vec<Option<Vec<u8>>>,
-    children: Vec<SealedRun>,
-}
-
-/// Where an event's private payload stands, for its seal.
-pub(super) fn event_place(run: &RunId, sequence: u64) -> String {
-    format!("{run}/{sequence}")
-}
-
-impl SealedAppend {
-    pub(super) fn seal(mut append: Append, seal: &Seal) -> Result<Self, StoreError> {
-        let children = std::mem::take(&mut append.children).into_iter();
-        let children =
-            children.map(|child| SealedRun::seal(child, seal)).collect::<Result<_, _>>()?;
-        let sealed = append.rows.iter().zip(append.expected..).map(|(row, sequence)| {
-            let Some(private) = &row.private else { return Ok(None) };
-            let sealed = seal.seal(&event_place(&append.run, sequence), private);
-            sealed.map(Some).map_err(|error| {
-                StoreError::Unavailable(format!(
-                    "event {sequence} of {} cannot be sealed: {error}",
-                    append.run
-                ))
-            })
-        });
-        let sealed = sealed.collect::<Result<_, _>>()?;
-        Ok(Self { append, sealed, children })
-    }
-}
+use super::rows::{execute, millis, signed, status, unsigned};
+use super::{create, inbox, outcome};
+use crate::sealed::{SealedAppend, cause_text, unknown_run};
 
 /// Refuses where another process, or none, holds the run by now.
 pub(super) fn check_claim(db: &Connection, claim: &Claim) -> Result<(), Fault> {
@@ -52,18 +18,18 @@ pub(super) fn check_claim(db: &Connection, claim: &Claim) -> Result<(), Fault> {
 
 /// Answers how many events the log holds now.
 pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Fault> {
+    let version = sealed.version();
     let SealedAppend { append, sealed, children } = sealed;
     if let Some(outcome) = &append.outcome {
         outcome::keep(db, outcome, append.head.updated_at)?;
     }
-    let before = Stored::read(db, &append.run)?.ok_or_else(|| Fault::unknown_run(&append.run))?;
+    let before = Stored::read(db, &append.run)?.ok_or_else(|| unknown_run(&append.run))?;
     if append.fence.as_ref().is_some_and(|fence| !before.is_held_by(&fence.claim)) {
         return Err(StoreError::LeaseLost { run: append.run.clone() }.into());
     }
     if before.version != append.expected {
         return Err(StoreError::Conflict { run: append.run.clone() }.into());
     }
-    let version = append.expected + append.rows.len() as u64;
     insert_events(db, before.id, append, sealed)?;
     update_head(db, &before, append, version)?;
     if let Some(snapshot) = &append.snapshot {

@@ -5,27 +5,12 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use callboard_engine::{Batch, Claim, CounterChange, Kind, MemoryWrite, Outcome, StoreError};
-use callboard_protocol::Timestamp;
+use callboard_engine::{Batch, Kind, StoreError};
 
-use super::append::{self, SealedAppend};
-use super::create::{self, SealedRun};
 use super::fault::Fault;
 use super::recent::HeldLog;
-use super::records::{self, SealedChange};
-use super::{SqliteStore, counters, memory, outcome};
-use crate::seal::Seal;
-
-/// A batch as it goes to the disk.
-struct SealedBatch {
-    births: Vec<SealedRun>,
-    appends: Vec<SealedAppend>,
-    records: Vec<SealedChange>,
-    memory: Vec<MemoryWrite>,
-    claims: Vec<Claim>,
-    counters: Vec<CounterChange>,
-    outcome: Option<(Outcome, Timestamp)>,
-}
+use super::{SqliteStore, append, counters, create, memory, outcome, records};
+use crate::sealed::{SealedAppend, SealedBatch, SealedChange};
 
 /// The outcome of a batch.
 struct Written {
@@ -38,21 +23,6 @@ struct Written {
 }
 
 impl SealedBatch {
-    fn seal(batch: Batch, seal: &Seal) -> Result<Self, StoreError> {
-        let Batch { births, appends, records, memory, claims, counters, outcome } = batch;
-        let births = births.into_iter().map(|run| SealedRun::seal(run, seal));
-        let appends = appends.into_iter().map(|append| SealedAppend::seal(append, seal));
-        Ok(Self {
-            births: births.collect::<Result<_, _>>()?,
-            appends: appends.collect::<Result<_, _>>()?,
-            records: SealedChange::seal_all(records, seal)?,
-            claims,
-            memory,
-            counters,
-            outcome,
-        })
-    }
-
     /// Records are compared first: most refusals then come before anything has changed, and cost nothing.
     fn write(&self, db: &Connection) -> Result<Written, Fault> {
         let checked =
@@ -79,15 +49,7 @@ impl SealedBatch {
 
     /// A repeated request must get the outcome of the first, not a conflict with it.
     fn refuse_repetition(&self, db: &Connection) -> Result<(), Fault> {
-        let own = self.outcome.iter().map(|(outcome, at)| (outcome, *at));
-        let births = self.births.iter();
-        let births = births.filter_map(|run| Some((run.outcome.as_ref()?, run.birth.created_at)));
-        let appends = self
-            .appends
-            .iter()
-            .map(|sealed| &sealed.append)
-            .filter_map(|append| Some((append.outcome.as_ref()?, append.head.updated_at)));
-        for (outcome, at) in own.chain(births).chain(appends) {
+        for (outcome, at) in self.outcomes() {
             outcome::refuse_known(db, outcome, at)?;
         }
         Ok(())

@@ -1,84 +1,19 @@
 //! Creating a run: birth record, head and whatever must be true with them.
 
-use std::fmt;
-use std::sync::Arc;
-
 use rusqlite::{Connection, OptionalExtension, params};
 
-use callboard_core::{Birth, Head};
-use callboard_engine::{Claim, Lease, NewRun, Outcome, StoreError};
-use callboard_protocol::Object;
+use callboard_core::Birth;
+use callboard_engine::{Claim, StoreError};
 
 use super::fault::Fault;
 use super::outcome;
 use super::rows::{execute, millis, signed};
-use crate::seal::Seal;
-
-/// A new run as it goes to the disk.
-pub(super) struct SealedRun {
-    pub(super) birth: Birth,
-    /// The birth record as JSON, with the inputs masked where a mask was given.
-    record: String,
-    sealed_inputs: Option<Vec<u8>>,
-    /// The delivered content; the record itself only says that there was a delivery.
-    sealed_delivery: Option<Vec<u8>>,
-    definition: Arc<str>,
-    pub(super) head: Head,
-    lease: Option<Lease>,
-    exclusive: bool,
-    pub(super) outcome: Option<Outcome>,
-}
+use crate::sealed::{SealedRun, unknown_run};
 
 /// The conditions repeat the partial index's own, word for word, or SQLite would not use it.
 pub(super) const ACTIVE_IN_SCOPE: &str = "SELECT run_id FROM runs
      WHERE tenant = ?1 AND test = ?2 AND scope_id = ?3
          AND scope_id IS NOT NULL AND status NOT IN ('completed', 'failed', 'cancelled') LIMIT 1";
-
-/// Where a birth record's inputs stand, for their seal.
-pub(super) fn inputs_place(run: &str) -> String {
-    format!("{run}/inputs")
-}
-
-/// Where the content of the delivery that started a run stands, for its seal.
-pub(super) fn delivery_place(run: &str) -> String {
-    format!("{run}/delivery")
-}
-
-impl SealedRun {
-    pub(super) fn seal(new: NewRun, seal: &Seal) -> Result<Self, StoreError> {
-        let NewRun { mut birth, masked_inputs, definition, head, lease, exclusive, outcome } = new;
-        let run = birth.run_id.clone();
-        let unwritable = |why: &dyn fmt::Display| {
-            StoreError::Unavailable(format!("the birth record of {run} cannot be written: {why}"))
-        };
-        let hide = |place: String, content: &Object| {
-            let text = serde_json::to_string(content).map_err(|error| unwritable(&error))?;
-            seal.seal(&place, &text).map_err(|error| unwritable(&error))
-        };
-        let mut sealed_inputs = None;
-        if let Some(masked) = masked_inputs {
-            let inputs = std::mem::replace(&mut birth.inputs, masked);
-            sealed_inputs = Some(hide(inputs_place(run.as_str()), &inputs)?);
-        }
-        let mut sealed_delivery = None;
-        if let Some(delivery) = &mut birth.delivery {
-            let content = std::mem::take(&mut delivery.event);
-            sealed_delivery = Some(hide(delivery_place(run.as_str()), &content)?);
-        }
-        let record = serde_json::to_string(&birth).map_err(|error| unwritable(&error))?;
-        Ok(Self {
-            birth,
-            record,
-            sealed_inputs,
-            sealed_delivery,
-            definition,
-            head,
-            lease,
-            exclusive,
-            outcome,
-        })
-    }
-}
 
 pub(super) fn create(db: &Connection, run: &SealedRun) -> Result<(), Fault> {
     if let Some(outcome) = &run.outcome {
@@ -175,7 +110,7 @@ fn prefix(db: &Connection, birth: &Birth) -> Result<Option<Prefix>, Fault> {
     let mut source: (i64, Option<i64>, i64) = select
         .query_row([fork.source.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?
-        .ok_or_else(|| Fault::unknown_run(&fork.source))?;
+        .ok_or_else(|| unknown_run(&fork.source))?;
     let forked = source.0;
     let mut above =
         db.prepare_cached("SELECT id, prefix_of, prefix_length FROM runs WHERE id = ?1")?;

@@ -3,7 +3,8 @@
 use rusqlite::{ErrorCode, ffi};
 
 use callboard_engine::StoreError;
-use callboard_protocol::RunId;
+
+use crate::sealed::unreadable;
 
 /// Either an answer of the store or SQLite misbehaving; the store's ports speak only the first.
 #[derive(Debug)]
@@ -14,11 +15,7 @@ pub(super) enum Fault {
 
 impl Fault {
     pub(super) fn unreadable(what: impl Into<String>, why: impl ToString) -> Self {
-        Self::Store(StoreError::Unreadable { what: what.into(), why: why.to_string() })
-    }
-
-    pub(super) fn unknown_run(run: &RunId) -> Self {
-        Self::unreadable(run.as_str(), "there is no such run")
+        Self::Store(unreadable(what, why))
     }
 }
 

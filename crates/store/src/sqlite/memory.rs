@@ -15,7 +15,7 @@ use super::fault::Fault;
 use super::rows::{execute, millis, scope_params, signed};
 
 #[cfg(test)]
-pub(super) use find::{CROWDED, Where, statement, text_statement};
+pub(super) use find::{CROWDED, statement, text_statement};
 pub(super) use find::{crowded, history, recall};
 
 /// How far the journal has come, as far as readers can see: moved after commits, never before.

@@ -9,8 +9,8 @@ use callboard_engine::{
 };
 use callboard_protocol::{RunStatus, Timestamp};
 
-use super::memory::{self, Where};
-use super::{claim, create, inbox, list, logs, migrate, records, retention};
+use super::{claim, create, inbox, list, logs, memory, migrate, records, retention};
+use crate::recall::Where;
 
 /// How SQLite would go about a statement.
 fn plan(sql: &str) -> anyhow::Result<String> {

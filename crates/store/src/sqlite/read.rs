@@ -2,17 +2,16 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use callboard_core::{Birth, Entry};
+use callboard_core::Entry;
 use callboard_engine::{Found, Opened, Page, Recorded, Scope, Standing};
-use callboard_protocol::{Event, NodeId, RunId, RunStatus};
+use callboard_protocol::{NodeId, RunId, RunStatus};
 
-use super::append::event_place;
-use super::create::{delivery_place, inputs_place};
 use super::fault::Fault;
 use super::rows::{
     cause, head, head_columns, in_scope, payload, scope_params, signed, status, time, unsigned,
 };
 use crate::seal::Seal;
+use crate::sealed::{SealedBirth, SealedEvent, open_birth, open_entry, unknown_run};
 
 pub(super) fn open(db: &Connection, seal: &Seal, run: &RunId) -> Result<Option<Opened>, Fault> {
     let mut select = db.prepare_cached(
@@ -22,22 +21,8 @@ pub(super) fn open(db: &Connection, seal: &Seal, run: &RunId) -> Result<Option<O
     )?;
     let mut rows = select.query([run.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let record: String = row.get(1)?;
-    let unreadable = |error: &dyn std::fmt::Display| {
-        Fault::unreadable(format!("the birth record of {run}"), error)
-    };
-    let mut birth: Birth = serde_json::from_str(&record).map_err(|error| unreadable(&error))?;
-    if let Some(sealed) = row.get::<_, Option<Vec<u8>>>(2)? {
-        let inputs =
-            seal.open(&inputs_place(run.as_str()), &sealed).map_err(|error| unreadable(&error))?;
-        birth.inputs = serde_json::from_str(&inputs).map_err(|error| unreadable(&error))?;
-    }
-    if let (Some(delivery), Some(sealed)) = (&mut birth.delivery, row.get::<_, Option<Vec<u8>>>(4)?)
-    {
-        let content = seal.open(&delivery_place(run.as_str()), &sealed);
-        let content = content.map_err(|error| unreadable(&error))?;
-        delivery.event = serde_json::from_str(&content).map_err(|error| unreadable(&error))?;
-    }
+    let sealed = SealedBirth { record: row.get(1)?, inputs: row.get(2)?, delivery: row.get(4)? };
+    let birth = open_birth(seal, run, &sealed)?;
     let source: String = row.get(3)?;
     let entries = entries(db, seal, row.get(0)?, 0)?;
     Ok(Some(Opened { birth, definition: source.into(), entries }))
@@ -64,7 +49,7 @@ pub(super) fn tail(
         .prepare_cached("SELECT id FROM runs WHERE run_id = ?1")?
         .query_row([run.as_str()], |row| row.get(0))
         .optional()?;
-    entries(db, seal, id.ok_or_else(|| Fault::unknown_run(run))?, version)
+    entries(db, seal, id.ok_or_else(|| unknown_run(run))?, version)
 }
 
 fn entries(db: &Connection, seal: &Seal, id: i64, from: u64) -> Result<Vec<Entry>, Fault> {
@@ -109,23 +94,17 @@ fn parts(db: &Connection, id: i64, from: i64) -> Result<Vec<Part>, Fault> {
 }
 
 fn entry(row: &Row<'_>, seal: &Seal, run: &RunId) -> Result<Entry, Fault> {
-    let sequence = unsigned(row, 0)?;
-    let unreadable = |error: &dyn std::fmt::Display| {
-        Fault::unreadable(format!("event {sequence} of {run}"), error)
+    let event = SealedEvent {
+        run,
+        sequence: unsigned(row, 0)?,
+        at: time(row, 1)?,
+        kind: row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?,
+        node: node(row, 3)?,
+        payload: row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?,
+        sealed: row.get_ref(5)?.as_blob_or_null().map_err(rusqlite::Error::from)?,
+        cause: cause(row, 6)?,
     };
-    let payload = match row.get_ref(5)?.as_blob_or_null().map_err(|error| unreadable(&error))? {
-        Some(sealed) => {
-            let text = seal
-                .open(&event_place(run, sequence), sealed)
-                .map_err(|error| unreadable(&error))?;
-            serde_json::from_str(&text)
-        }
-        None => serde_json::from_str(row.get_ref(4)?.as_str().map_err(|error| unreadable(&error))?),
-    };
-    let payload = payload.map_err(|error| unreadable(&error))?;
-    let kind = row.get_ref(2)?.as_str().map_err(|error| unreadable(&error))?;
-    let event = Event::read(kind, node(row, 3)?, payload);
-    Ok(Entry { sequence, at: time(row, 1)?, event, cause: cause(row, 6)? })
+    Ok(open_entry(seal, event)?)
 }
 
 fn node(row: &Row<'_>, column: usize) -> Result<Option<NodeId>, Fault> {

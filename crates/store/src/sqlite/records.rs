@@ -8,13 +8,14 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use callboard_engine::{
     DueRecords, Expected, IndexEntry, Key, KeyMode, KeyOrder, Kind, Record, RecordChange,
-    RecordQuery, RecordWrite, RunLink, Scope, StoreError, Within,
+    RecordQuery, RecordWrite, RunLink, Scope, Within,
 };
 use callboard_protocol::{Timestamp, Workspace};
 
 use super::fault::Fault;
 use super::rows::{execute, millis, optional_time, scope_params, signed, unsigned};
 use crate::seal::Seal;
+use crate::sealed::{SealedChange, open_blob, open_body};
 
 const COLUMNS: &str = "SELECT records.id, records.key, records.tenant, records.test,
      records.workspace, records.version, records.due_at, records.body FROM records";
@@ -50,51 +51,6 @@ impl Kinds {
 /// There are far fewer kinds than bits.
 const fn bit(kind: Kind) -> u64 {
     1 << (kind as u32 % u64::BITS)
-}
-
-/// A change as it goes to the disk: its body and its blob, if it has them, are sealed.
-pub(super) struct SealedChange {
-    change: RecordChange,
-    body: Option<Vec<u8>>,
-    blob: Option<Vec<u8>>,
-}
-
-impl SealedChange {
-    pub(super) fn seal(change: RecordChange, seal: &Seal) -> Result<Self, StoreError> {
-        let RecordWrite::Put { body, blob, .. } = &change.write else {
-            return Ok(Self { change, body: None, blob: None });
-        };
-        let (kind, key) = (change.kind, change.key.as_str());
-        let unsealed = |error| {
-            StoreError::Unavailable(format!("{} {key} cannot be sealed: {error}", kind.as_str()))
-        };
-        let body = seal.seal(&place(kind, key), body).map_err(unsealed)?;
-        let blob = blob.as_ref().map(|blob| seal.seal_bytes(&blob_place(kind, key), blob));
-        let blob = blob.transpose().map_err(unsealed)?;
-        Ok(Self { change, body: Some(body), blob })
-    }
-
-    pub(super) fn seal_all(
-        changes: Vec<RecordChange>,
-        seal: &Seal,
-    ) -> Result<Vec<Self>, StoreError> {
-        changes.into_iter().map(|change| Self::seal(change, seal)).collect()
-    }
-
-    /// What kind of record is other than before, if any is.
-    pub(super) fn changed(&self) -> Option<Kind> {
-        (!matches!(self.change.write, RecordWrite::Nothing)).then_some(self.change.kind)
-    }
-}
-
-/// Where a record's body stands, for its seal.
-fn place(kind: Kind, key: &str) -> String {
-    format!("records/{}/{key}", kind.as_str())
-}
-
-/// Where a record's blob stands, for its seal.
-fn blob_place(kind: Kind, key: &str) -> String {
-    format!("record_blobs/{}/{key}", kind.as_str())
 }
 
 /// Refuses where an expectation does not hold, before anything is written.
@@ -204,12 +160,7 @@ pub(super) fn blob(
     )?;
     let mut rows = select.query(params![kind.as_str(), key.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let opened = seal
-        .open_bytes(&blob_place(kind, key.as_str()), row.get_ref(0)?.as_blob().unwrap_or_default());
-    let opened = opened.map_err(|error| {
-        Fault::unreadable(format!("the blob of {} {key}", kind.as_str()), error)
-    })?;
-    Ok(Some(Arc::from(opened)))
+    Ok(Some(open_blob(seal, kind, key, row.get_ref(0)?.as_blob().unwrap_or_default())?))
 }
 
 pub(super) fn scan(
@@ -310,11 +261,7 @@ pub(super) fn due(
 fn record(row: &Row<'_>, seal: &Seal, kind: Kind) -> Result<Record, Fault> {
     let key: String = row.get(1)?;
     let sealed: Vec<u8> = row.get(7)?;
-    let body = seal.open(&place(kind, &key), &sealed).unwrap_or_else(|error| {
-        let kind = kind.as_str();
-        tracing::error!(kind, key, %error, "the body of a record cannot be opened");
-        String::new()
-    });
+    let body = open_body(seal, kind, &key, &sealed);
     Ok(Record {
         kind,
         place: Scope {
@@ -325,7 +272,7 @@ fn record(row: &Row<'_>, seal: &Seal, kind: Kind) -> Result<Record, Fault> {
         version: unsigned(row, 5)?,
         position: unsigned(row, 0)?,
         due_at: optional_time(row, 6)?,
-        body: Arc::from(body),
+        body,
         key: Key::stored(key),
     })
 }

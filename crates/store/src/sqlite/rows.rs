@@ -8,6 +8,7 @@ use callboard_engine::{KeyMode, Scope};
 use callboard_protocol::{RunStatus, Timestamp};
 
 use super::fault::Fault;
+use crate::sealed::cause_of;
 
 /// The columns that `head` reads, in its order.
 macro_rules! head_columns {
@@ -65,22 +66,9 @@ pub(super) fn payload(row: &Row<'_>, column: usize) -> Result<String, Fault> {
     Ok(text)
 }
 
-/// Marks a cause that is an event of the same log.
-const OF_THE_LOG: char = '#';
-
-pub(super) fn cause_text(cause: &Cause) -> String {
-    match cause {
-        Cause::Event(sequence) => format!("{OF_THE_LOG}{sequence}"),
-        Cause::Outside(id) => id.clone(),
-    }
-}
-
 pub(super) fn cause(row: &Row<'_>, column: usize) -> Result<Option<Cause>, Fault> {
     let text: Option<String> = row.get(column)?;
-    Ok(text.map(|text| {
-        let sequence = text.strip_prefix(OF_THE_LOG).and_then(|number| number.parse().ok());
-        sequence.map_or(Cause::Outside(text), Cause::Event)
-    }))
+    Ok(text.map(cause_of))
 }
 
 /// SQLite's integers are signed. A count beyond them is beyond everything stored as well.

@@ -34,7 +34,7 @@ pub(crate) async fn annotations_are_kept_beside_their_run(
         assert_eq!(store.annotate(&acme(), flag("r1", id), MOST).await?, Annotated::Kept);
     }
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let (runs, store) = (subject.port()?, Annotations::new(subject.store()?));
     let kept = store.annotations(&acme(), &"r1".into()).await?;
     assert_eq!(kept, Some(vec![flag("r1", "b"), flag("r1", "a")]));

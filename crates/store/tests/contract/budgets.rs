@@ -50,7 +50,7 @@ pub(crate) async fn what_a_day_used_is_counted_where_it_was_recorded(
     let late = Append { rows: vec![used(DAY)], ..append("r1", 0) };
     assert!(store.commit(accounted(&charged("r1", None).birth, late)).await.is_err());
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let budgets = Budgets::new(subject.store()?);
     for (whose, day, count) in [
         (account("acme", Some("host:a")), 0, 1),
@@ -119,7 +119,7 @@ pub(crate) async fn what_is_reserved_counts_for_those_behind_it_until_the_call_i
     reserve(&budgets, "r1", sally, "a", 3).await?;
     reserve(&budgets, "r4", sally, "a", 9).await?;
     drop((store, budgets));
-    subject.restart()?;
+    subject.restart().await?;
     let (store, budgets) = (subject.store()?, Budgets::new(subject.store()?));
     let (hers, all) = (account("acme", sally), account("acme", None));
     let before = async |whose: &BudgetAccount, day, run: &str, node: &str| {
@@ -196,7 +196,7 @@ pub(crate) async fn a_raise_holds_for_its_day_and_is_never_lowered(
     store.grant_extra(&sally, 1, BudgetDimension::Cost, 2.5.into()).await?;
     store.grant_extra(&account("acme", None), 1, tokens, 900_u64.into()).await?;
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let store = Budgets::new(subject.store()?);
     let raised = EffectiveBudget {
         max_tokens: Some(300),

@@ -60,7 +60,7 @@ pub(crate) async fn a_chart_is_its_owners_own_and_moves_one_version_at_a_time(
     assert!(moved(subject.charts()?.put_chart(KeyMode::Live, &drawn.clone(), Some(0)).await));
     assert_eq!(subject.charts()?.put_chart(KeyMode::Live, &drawn.clone(), Some(1)).await?, 2);
     assert_eq!(subject.charts()?.put_chart(KeyMode::Live, &drawn.clone(), None).await?, 3);
-    subject.restart()?;
+    subject.restart().await?;
     assert_eq!(
         subject.charts()?.chart(KeyMode::Live, &ours).await?,
         Some(StoredChart { chart: drawn, version: 3 })

@@ -305,7 +305,7 @@ pub(crate) async fn a_new_process_finds_every_lease_void(
         store.commit(Batch::of_run(due_at(run, wake_at))).await?;
     }
     claim_at(store, "h1", 1_000).await?;
-    subject.restart()?;
+    subject.restart().await?;
 
     let store = subject.port()?;
     let late = store
@@ -333,7 +333,7 @@ pub(crate) async fn decisions_that_came_to_nothing_are_counted_over_a_restart(
     strikes.take_back(&"r2".into()).await?;
     strikes.take_back(&"nobody".into()).await?;
     drop(strikes);
-    subject.restart()?;
+    subject.restart().await?;
     let strikes = Strikes::new(subject.store()?);
     assert_eq!(strikes.all().await?, [("r1".into(), 2)]);
     strikes.take_back(&"r1".into()).await?;

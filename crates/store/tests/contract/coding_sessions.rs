@@ -59,7 +59,7 @@ pub(crate) async fn a_session_of_a_past_holder_is_not_kept(
     let past = held_run(&*store).await?;
     sessions.keep_session(&acme, &past, "home-1", "first".to_owned()).await?;
     drop((store, sessions));
-    subject.restart()?;
+    subject.restart().await?;
     let (store, sessions) = (subject.store()?, CodingSessions::new(subject.store()?));
     let (at, until) = (at(70_000), at(90_000));
     let request = ClaimRequest {

@@ -31,7 +31,7 @@ pub(crate) async fn a_deployment_changes_together_with_its_run(
     store.deploy(change("acme", 0, "one"), new_run("r1")).await?;
     store.deploy(change("acme", 1, "two"), new_run("r2")).await?;
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let store = Deployments::new(subject.store()?);
     assert_eq!(store.deployment(&of("acme"), &AGENT.into()).await?, stored(2, "two"));
     for run in ["r1", "r2"] {

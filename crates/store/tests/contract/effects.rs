@@ -69,7 +69,7 @@ pub(crate) async fn an_outcome_is_kept_before_it_is_used(
     assert_eq!(store.begin_effect(&call).await?, Begun::Fresh);
     store.settle_effect(&claim, &call.key, Some("{\"sent\":1}".to_owned())).await?;
     store.settle_effect(&claim, &call.key, Some("{\"sent\":2}".to_owned())).await?;
-    subject.restart()?;
+    subject.restart().await?;
     let store = subject.port()?;
     let request = ClaimRequest {
         host: "h2".into(),

@@ -25,7 +25,7 @@ pub(crate) async fn the_first_outcome_of_an_envelope_stays_with_its_events(
     assert_eq!(store.envelope(&id("acme", "c")).await?, None);
     assert_eq!(store.keep_envelope(&id("acme", "c"), kept("1"), vec![event("a")]).await?, None);
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let store = Envelopes::new(subject.store()?);
     let again = store.keep_envelope(&id("acme", "c"), kept("2"), vec![event("b")]).await?;
     assert_eq!(again, Some(kept("1")));

@@ -76,7 +76,7 @@ pub(crate) async fn what_a_run_writes_is_kept_with_its_log(
     write(store, "r1", 0, rows).await?;
     write(store, "r1", 1, vec![row("a.md", 1, "one, again")]).await?;
     drop(handle);
-    subject.restart()?;
+    subject.restart().await?;
     let handle = subject.store()?;
     let store = &handle;
     assert_eq!(listed(store, &acme(), "").await?, ["a.md 2", "b/two.md 1"]);

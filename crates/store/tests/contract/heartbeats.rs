@@ -41,7 +41,7 @@ pub(crate) async fn a_heartbeat_is_due_when_it_says_and_seen_by_its_own(
     let theirs = Scope { tenant: "globex".into(), ..acme() };
     store.add_heartbeat(Heartbeat { place: theirs.clone(), ..heartbeat("a", None) }).await?;
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let store = Heartbeats::new(subject.store()?);
     let ids = |found: &[Heartbeat]| found.iter().map(|it| it.id.to_string()).collect::<Vec<_>>();
     let due = store.due_heartbeats(at(3_000), 10).await?;

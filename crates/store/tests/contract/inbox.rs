@@ -66,7 +66,7 @@ pub(crate) async fn open_questions_are_those_of_the_last_append_that_named_them(
         interrupt: interrupt.clone(),
     };
     assert_eq!(store.inbox(&acme(), &everything()).await?, [item(&a), item(&plain)]);
-    subject.restart()?;
+    subject.restart().await?;
     let store = subject.port()?;
     assert_eq!(store.inbox(&acme(), &everything()).await?, [item(&a), item(&plain)]);
     store.commit(Batch::of_append(asking("r1", 2, std::slice::from_ref(&b)))).await?;

@@ -86,18 +86,18 @@ pub(crate) async fn what_a_run_remembers_is_written_with_its_log(
     let handle = subject.store()?;
     let store = &handle;
     store.commit(Batch::of_run(new_run("r1"))).await?;
-    assert_eq!(store.memory_position().await?, 0);
+    assert_eq!(store.memory_position(&acme().realm()).await?, 0);
     let stale = write(store, "r1", 7, vec![note("m1", "lost")]).await;
     assert!(matches!(stale, Err(StoreError::Conflict { .. })), "{stale:?}");
     let row = MemoryRow { expires_at: Some(at(9_000)), ..tagged("m1", "kept", &["a", "b"]) };
     write(store, "r1", 0, vec![row.clone()]).await?;
-    let position = store.memory_position().await?;
+    let position = store.memory_position(&acme().realm()).await?;
     assert_eq!(position, 1);
     drop(handle);
-    subject.restart()?;
+    subject.restart().await?;
     let handle = subject.store()?;
     let store = &handle;
-    assert_eq!(store.memory_position().await?, position);
+    assert_eq!(store.memory_position(&acme().realm()).await?, position);
     let record = store.recall(&acme(), &notes()).await?.pop().context("an entry")?;
     assert_eq!((record.version, record.previous_version), (1, None));
     assert_eq!((record.created_at, record.written_at), (at(2_000), at(2_000)));
@@ -197,7 +197,7 @@ pub(crate) async fn a_run_sees_what_was_there_and_what_is_named(
     let store = &subject.store()?;
     store.commit(Batch::of_run(new_run("r1"))).await?;
     write(store, "r1", 0, vec![tagged("m1", "one", &["t"]), note("m2", "two")]).await?;
-    let as_of = store.memory_position().await?;
+    let as_of = store.memory_position(&acme().realm()).await?;
     write(store, "r1", 1, vec![later("m1", 1, "one again"), tagged("m3", "three", &["t"])]).await?;
     assert_eq!(found(store, &seen(0, None, &[])).await?, [""; 0]);
     assert_eq!(found(store, &seen(as_of, None, &[])).await?, ["m2 1", "m1 1"]);
@@ -219,7 +219,7 @@ pub(crate) async fn relatives_are_seen_when_they_are_named(subject: Subject) -> 
     let rows =
         vec![note("m1", "one"), of_family(note("m2", "two")), of_family(later("m1", 1, "x"))];
     write(store, "r1", 0, rows).await?;
-    let as_of = store.memory_position().await?;
+    let as_of = store.memory_position(&acme().realm()).await?;
     assert_eq!(found(store, &seen(as_of, Some("root"), &[])).await?, ["m1 1"]);
     assert_eq!(found(store, &seen(as_of, Some("root"), &[("m2", 1)])).await?, ["m2 1", "m1 1"]);
     assert_eq!(found(store, &seen(as_of, Some("other"), &[])).await?, ["m2 1", "m1 2"]);
@@ -302,10 +302,10 @@ pub(crate) async fn a_person_amends_what_has_not_moved(subject: Subject) -> anyh
     let store = &subject.store()?;
     store.commit(Batch::of_run(new_run("r1"))).await?;
     write(store, "r1", 0, vec![note("m1", "one")]).await?;
-    let before = store.memory_position().await?;
+    let before = store.memory_position(&acme().realm()).await?;
     let record = Memory::new(Arc::clone(store)).amend(&acme(), later("m1", 1, "two")).await?;
     assert_eq!((record.version, record.previous_version), (2, Some(1)));
-    assert_eq!(store.memory_position().await?, before + 1);
+    assert_eq!(store.memory_position(&acme().realm()).await?, before + 1);
     for expected in [0, 1, 3] {
         let late =
             Memory::new(Arc::clone(store)).amend(&acme(), later("m1", expected, "late")).await;
@@ -326,7 +326,7 @@ pub(crate) async fn what_is_forgotten_is_nowhere(mut subject: Subject) -> anyhow
     assert!(Memory::new(Arc::clone(store)).forget(&acme(), &"m2".into()).await?);
     assert!(!Memory::new(Arc::clone(store)).forget(&acme(), &"m2".into()).await?);
     drop(handle);
-    subject.restart()?;
+    subject.restart().await?;
     let handle = subject.store()?;
     let store = &handle;
     for query in [
@@ -357,7 +357,7 @@ pub(crate) async fn a_snapshot_is_let_go_of_by_its_owner(
     assert!(Memory::new(Arc::clone(store)).has_snapshot(&"r1".into()).await?);
     assert!(Memory::new(Arc::clone(store)).expire_snapshot(&acme(), &"r1".into()).await?);
     drop(handle);
-    subject.restart()?;
+    subject.restart().await?;
     let handle = subject.store()?;
     let store = &handle;
     assert!(!Memory::new(Arc::clone(store)).has_snapshot(&"r1".into()).await?);
@@ -381,11 +381,11 @@ pub(crate) async fn what_was_absorbed_is_there_for_those_who_began_before(
     store.commit(Batch::of_run(new_run("r1"))).await?;
     let rows = vec![note("m1", "one"), note("m2", "two"), note("m3", "three")];
     write(store, "r1", 0, rows).await?;
-    let before = store.memory_position().await?;
+    let before = store.memory_position(&acme().realm()).await?;
     write(store, "r1", 1, vec![merged("m4", 0, &[("m1", 1), ("m2", 1)])]).await?;
-    let after = store.memory_position().await?;
+    let after = store.memory_position(&acme().realm()).await?;
     drop(handle);
-    subject.restart()?;
+    subject.restart().await?;
     let handle = subject.store()?;
     let store = &handle;
     assert_eq!(found(store, &notes()).await?, ["m4 1", "m3 1"]);
@@ -468,7 +468,7 @@ pub(crate) async fn what_stood_at_an_anchor_has_not_expired(
     let rows =
         vec![until("gone", 1_000, 2_000), until("old", 1_000, 4_000), until("own", 3_500, 4_000)];
     write(store, "r1", 0, rows).await?;
-    let as_of = store.memory_position().await?;
+    let as_of = store.memory_position(&acme().realm()).await?;
     for (now, anchors, expected) in [
         (3_900, vec![], vec!["own 1", "old 1"]),
         (4_000, vec![], vec![]),
@@ -496,7 +496,7 @@ pub(crate) async fn a_commitment_waits_for_the_heartbeat_of_its_owner(
     let promise = |id: &str, on: &str| MemoryRow { due: Some(Due::On(on.into())), ..note(id, "x") };
     write(store, "r1", 0, vec![promise("m1", "signed"), promise("m2", "paid")]).await?;
     drop(handle);
-    subject.restart()?;
+    subject.restart().await?;
     let handle = subject.store()?;
     let store = &handle;
     let stranger = Scope { tenant: "globex".into(), ..acme() };
@@ -538,7 +538,7 @@ pub(crate) async fn a_commitment_is_due_until_it_is_settled_or_taken_back(
         vec![promise("m1", 5_000), promise("m2", 4_000), promise("m3", 4_500), note("m4", "x")];
     write(store, "r1", 0, rows).await?;
     drop(handle);
-    subject.restart()?;
+    subject.restart().await?;
     let handle = subject.store()?;
     let store = &handle;
     let due = async |now: i64, limit: usize| -> anyhow::Result<Vec<String>> {

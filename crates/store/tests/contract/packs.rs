@@ -158,7 +158,7 @@ pub(crate) async fn packs_are_kept_per_owner(subject: Subject) -> anyhow::Result
 
 pub(crate) async fn packs_survive_a_new_process(mut subject: Subject) -> anyhow::Result<()> {
     put(&Packs::new(subject.store()?), of_acme("1.0.0")?, "bytes").await?;
-    subject.restart()?;
+    subject.restart().await?;
     let store = &Packs::new(subject.store()?);
     assert_eq!(store.all_packs().await?, [pack(of_acme("1.0.0")?, "bytes").0]);
     let kept = archive_of(store, of_acme("1.0.0")?, "bytes").await?;

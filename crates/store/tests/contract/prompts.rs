@@ -25,7 +25,7 @@ pub(crate) async fn every_version_of_a_prompt_stays(mut subject: Subject) -> any
     store.put_prompt(&acme, two.clone(), 1).await?;
     store.put_prompt(&acme, other.clone(), 0).await?;
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let store = Prompts::new(subject.store()?);
     assert_eq!(store.prompt_versions(&acme, "w").await?, [one, two.clone()]);
     assert_eq!(store.newest_prompts(&acme).await?, [other, two]);

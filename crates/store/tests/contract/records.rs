@@ -36,7 +36,7 @@ pub(crate) async fn a_record_moves_one_version_at_a_time(
     let second = put("a", acme(), "two")?.expecting(Expected::Version(1)).due(Some(at(9)));
     store.commit(Batch::of_records([second])).await?;
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let store = subject.store()?;
     let record = store.get(KIND, &key("a")).await?.ok_or_else(|| anyhow::anyhow!("not kept"))?;
     assert_eq!((record.version, record.due_at), (2, Some(at(9))));
@@ -180,7 +180,7 @@ pub(crate) async fn a_blob_is_kept_with_its_record_and_goes_with_it(
     store.commit(Batch::of_records([first, put("b", acme(), "b")?])).await?;
     store.commit(Batch::of_records([put("a", acme(), "two")?])).await?;
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let store = subject.store()?;
     assert_eq!(store.blob(KIND, &key("a")).await?, Some(bytes), "a change without one leaves it");
     assert_eq!(store.blob(KIND, &key("b")).await?, None);
@@ -242,7 +242,7 @@ pub(crate) async fn counters_add_up_by_key_and_name(mut subject: Subject) -> any
     store.commit(Batch { counters, ..Batch::default() }).await?;
     store.commit(Batch { counters: vec![add("a", "x", 0.25)], ..Batch::default() }).await?;
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let store = subject.store()?;
     let of_a = [(key("a"), "x".to_owned(), 2.25), (key("a"), "y".to_owned(), 1.0)];
     assert_eq!(store.counters(&of("a")).await?, of_a);

@@ -80,7 +80,7 @@ pub(crate) async fn ended_runs_go_when_they_are_old_enough(
     let gone = store.remove_ended(at(5_000), None, 1).await?;
     assert_eq!(gone, [RunId::from("first")]);
     assert_eq!(removed(store, 5_000).await?, ["second"]);
-    subject.restart()?;
+    subject.restart().await?;
     let store = subject.port()?;
     assert_eq!(removed(store, LATER).await?, ["third"]);
     for (run, stays) in [("first", false), ("third", false), ("running", true), ("newest", true)] {

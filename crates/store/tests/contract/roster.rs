@@ -54,7 +54,7 @@ pub(crate) async fn members_are_kept_in_the_order_of_their_hiring(
     subject.roster()?.hire(KeyMode::Live, entry("host:a", &["b"]), at(2_000)).await?;
     let taken = subject.roster()?.hire(KeyMode::Live, entry("host:a", &[]), at(3_000)).await;
     assert!(matches!(taken, Err(StoreError::Moved { .. })), "{taken:?}");
-    subject.restart()?;
+    subject.restart().await?;
     let us = viewer("acme", None);
     assert_eq!(ids(subject.roster()?.members(&us).await?), ["host:z", "host:a"]);
     assert_eq!(ids(subject.roster()?.owners_of(&us, &"b".into()).await?), ["host:z", "host:a"]);
@@ -139,7 +139,7 @@ pub(crate) async fn a_test_keys_members_are_apart_from_the_live_ones(
     let mut item = change("w1", 0);
     item.item.roster_id = "host:l".into();
     subject.work()?.put_work(item.clone(), None).await?;
-    subject.restart()?;
+    subject.restart().await?;
     for (who, own, other) in [(acme(), "host:l", "host:t"), (tests(), "host:t", "host:l")] {
         assert_eq!(ids(subject.roster()?.members(&who).await?), [own]);
         assert_eq!(ids(subject.roster()?.owners_of(&who, &"w".into()).await?), [own]);
@@ -357,7 +357,7 @@ pub(crate) async fn a_work_item_is_kept_with_its_run_or_not_at_all(
         let late = subject.work()?.put_work(change("w1", expected), Some(fired("r2"))).await;
         assert!(matches!(late, Err(StoreError::Moved { .. })), "{late:?}");
     }
-    subject.restart()?;
+    subject.restart().await?;
     let store = subject.port()?;
     for (run, is_there) in [("r0", false), ("r1", true), ("r2", false)] {
         assert_eq!(store.find(&acme(), &run.into()).await?.is_some(), is_there, "{run}");
@@ -379,7 +379,7 @@ pub(crate) async fn an_item_comes_over_its_members_queue_or_not_at_all(
     subject.roster()?.hire(KeyMode::Live, entry("host:a", &["greet"]), at(500)).await?;
     subject.work()?.put_work(change("w1", 0), Some(fired("r1"))).await?;
     let FiredWork { queue, delivery, .. } = fired("r1");
-    subject.restart()?;
+    subject.restart().await?;
     let store = subject.port()?;
     let triggers = Triggers::new(subject.store()?);
     let listed = triggers.subscriptions(&acme()).await?;
@@ -443,7 +443,7 @@ pub(crate) async fn what_waits_is_found_once_its_member_and_its_queue_take_somet
         .roster()?
         .change(KeyMode::Live, AgentRosterEntry { enabled: true, ..paused }, 1)
         .await?;
-    subject.restart()?;
+    subject.restart().await?;
     let found = subject.work()?.startable_work(9).await?;
     let named = |found: &[(StoredWork, Waits)]| -> Vec<String> {
         let mut names: Vec<String> =

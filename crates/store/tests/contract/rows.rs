@@ -129,7 +129,7 @@ pub(crate) async fn what_a_key_made_is_noted(mut subject: Subject) -> anyhow::Re
     store.note_maker(&live, member.clone(), &"key_a".into()).await?;
     store.note_maker(&live, Made::Webhook("wh_b".into()), &"key_b".into()).await?;
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let store = Keys::new(subject.store()?);
     assert_eq!(store.noted_of(&live, &"key_a".into()).await?, [member, webhook]);
     assert!(store.noted_of(&test, &"key_a".into()).await?.is_empty());
@@ -150,7 +150,7 @@ pub(crate) async fn link_secrets_have_generations_per_tenant(
     assert_ne!(secret, store.link_secret(&acme, 1));
     assert_ne!(secret, store.link_secret(&globex, 2));
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let store = LinkSecrets::new(subject.store()?);
     assert_eq!((store.link_generation(&acme).await?, store.link_secret(&acme, 2)), (2, secret));
     for other in [&globex, &test] {

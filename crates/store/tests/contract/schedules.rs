@@ -60,7 +60,7 @@ pub(crate) async fn a_schedule_is_kept_changed_and_removed_in_its_scope_only(
     let again = schedules.add_schedule(first.clone()).await;
     assert!(matches!(again, Err(StoreError::Moved { .. })), "{again:?}");
     drop(schedules);
-    subject.restart()?;
+    subject.restart().await?;
     let schedules = Schedules::new(subject.store()?);
     assert_eq!(kept(&schedules, "s1").await?, first);
     let strangers = [
@@ -120,7 +120,7 @@ pub(crate) async fn a_slot_and_its_run_are_written_together(
     // And a slot may pass without one.
     schedules.advance_schedule(third, None).await?;
     drop(schedules);
-    subject.restart()?;
+    subject.restart().await?;
     let third = kept(&Schedules::new(subject.store()?), "s1").await?;
     assert_eq!((third.version, third.wake_at), (3, Some(at(30))));
     assert!(subject.store()?.find(&acme(), &"r1".into()).await?.is_some());

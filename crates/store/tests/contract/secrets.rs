@@ -39,7 +39,7 @@ pub(crate) async fn a_secret_is_kept_replaced_and_removed(
         Put::Created
     );
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let store = Secrets::new(subject.store()?);
     assert_eq!(value(&store, "acme", "openai").await?.as_deref(), Some("two"));
     assert_eq!(value(&store, "acme", "github").await?.as_deref(), Some("ö\n"));
@@ -86,7 +86,7 @@ pub(crate) async fn a_secret_is_its_places_own(mut subject: Subject) -> anyhow::
         assert_eq!(store.put_secret(other, &name, secret(kept), at(2)).await?, Put::Created);
     }
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let store = Secrets::new(subject.store()?);
     for (place, kept) in [(&acme, "acme"), (&north, "north"), (&test, "test"), (&both, "both")] {
         let found = store.resolve_secret(place, &name).await?;
@@ -108,7 +108,7 @@ pub(crate) async fn where_a_secret_may_go_is_kept_with_it(
     let store = Secrets::new(subject.store()?);
     store.put_secret(&acme, &name, bound, at(1)).await?;
     drop(store);
-    subject.restart()?;
+    subject.restart().await?;
     let store = Secrets::new(subject.store()?);
     let found = store.resolve_secret(&acme, &name).await?;
     assert_eq!(found.and_then(|found| found.provenance), Some(provenance.clone()));

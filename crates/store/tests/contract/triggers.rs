@@ -81,7 +81,7 @@ pub(crate) async fn a_subscription_is_kept_changed_and_seen_in_its_scope_only(
     let late = triggers.change_subscription(paused.clone(), 1, None, Some(new_run("r2"))).await;
     assert!(matches!(late, Err(StoreError::Moved { .. })), "{late:?}");
     drop((store, triggers));
-    subject.restart()?;
+    subject.restart().await?;
     let (store, triggers) = (subject.store()?, Triggers::new(subject.store()?));
     assert_eq!(triggers.subscription(&acme(), "t1").await?, Some(paused.clone()));
     assert_eq!(triggers.subscriptions(&acme()).await?, [paused]);
@@ -111,7 +111,7 @@ pub(crate) async fn secrets_come_back_only_to_who_opens_a_subscription(
     let changed = Subscription { version: 2, ..subscription("t1") };
     triggers.change_subscription(changed.clone(), 1, Some(secrets()), None).await?;
     drop((store, triggers));
-    subject.restart()?;
+    subject.restart().await?;
     let triggers = Triggers::new(subject.store()?);
     assert_eq!(triggers.open_subscription("t1").await?, Some((changed, secrets())));
     assert_eq!(triggers.open_subscription("t2").await?, None);
@@ -141,7 +141,7 @@ pub(crate) async fn a_delivery_and_its_run_are_kept_once(
         }
     }
     drop((store, triggers));
-    subject.restart()?;
+    subject.restart().await?;
     let triggers = Triggers::new(subject.store()?);
     let again = triggers.keep_delivery(delivery("d9", "key", waiting(1)), None).await?;
     assert!(matches!(again, Keeping::Known(_)), "{again:?}");

@@ -267,7 +267,7 @@ pub(crate) async fn a_new_process_takes_what_the_last_one_held(
     webhooks.settle_delivery(&first, &settled(11, Fate::Gone)).await?;
     let held = take_one(&webhooks, 12).await?;
     drop((store, webhooks));
-    subject.restart()?;
+    subject.restart().await?;
     let webhooks = Webhooks::new(subject.store()?);
     webhooks.void_leases().await?;
     assert!(!webhooks.settle_delivery(&held, &settled(12, Fate::Gone)).await?);
@@ -465,7 +465,7 @@ pub(crate) async fn a_callback_comes_with_its_append_and_goes_with_its_outcome(
     assert!(take(&webhooks, 601).await?.is_empty(), "somebody has it");
     webhooks.settle_delivery(&failed, &settled(601, Fate::Retry { due_at: at(700) })).await?;
     drop((store, webhooks));
-    subject.restart()?;
+    subject.restart().await?;
     let webhooks = Webhooks::new(subject.store()?);
     let again = take_one(&webhooks, 700).await?;
     assert_eq!((&again.webhook.id, again.attempts), (&failed.webhook.id, 1));

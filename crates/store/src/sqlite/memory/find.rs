@@ -1,16 +1,14 @@
 //! Queries of memory, by the index that fits each.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 use callboard_engine::{
-    CONVERSATIONS, CrowdedMemory, KeyMode, MemoryQuery, MemoryRecord, MemorySeen, Place, Scope,
-    words,
+    CONVERSATIONS, CrowdedMemory, KeyMode, MemoryQuery, MemoryRecord, MemorySeen, Scope, words,
 };
 use callboard_protocol::{MemoryId, Remembered, hex};
 
+use crate::recall::{Recall, Where};
 use crate::sqlite::fault::Fault;
 use crate::sqlite::rows::{optional_time, scope_params, signed, time, unsigned};
 
@@ -25,53 +23,21 @@ pub(in crate::sqlite) fn recall(
     scope: &Scope,
     query: &MemoryQuery,
 ) -> Result<Vec<MemoryRecord>, Fault> {
-    // A name may be that of a scope or of a reference. Asked for one by one, both have an index.
-    let places = match &query.place {
-        Place::Named(name) => vec![Where::Scope(name), Where::Ref(name)],
-        Place::Exactly { scope_id, memory_ref } => vec![Where::Both(scope_id, memory_ref)],
-        Place::Anywhere => vec![Where::Anywhere],
-    };
     let mut own = Vec::new();
     for named in query.seen.iter().flat_map(|seen| &seen.view.also) {
         own.extend(version(db, scope, named)?);
     }
-    // What the run has put together hides what it was made from, which must not use up the limit.
-    let hidden: usize = own.iter().map(|record| record.sources.len()).sum();
-    let query = &MemoryQuery { limit: query.limit.saturating_add(hidden), ..query.clone() };
-    let mut newest: BTreeMap<MemoryId, MemoryRecord> = BTreeMap::new();
-    for place in &places {
+    let recall = Recall::new(query, own);
+    let mut found = Vec::new();
+    for place in Where::all(&query.place) {
         let stated = match &query.text {
-            Some(text) => text_statement(scope, query, place, text),
-            None => Some(statement(scope, query, place)),
+            Some(text) => text_statement(scope, &recall.query, &place, text),
+            None => Some(statement(scope, &recall.query, &place)),
         };
         let Some((sql, values)) = stated else { continue };
-        for record in read(db, &sql, values)? {
-            keep_newer(&mut newest, record);
-        }
+        found.extend(read(db, &sql, values)?);
     }
-    let seen: BTreeSet<u64> = own.iter().map(|record| record.position).collect();
-    own.into_iter().for_each(|record| keep_newer(&mut newest, record));
-    newest.retain(|_, record| record.superseded_by.is_none_or(|by| !seen.contains(&by)));
-    let mut found: Vec<MemoryRecord> =
-        newest.into_values().filter(|record| record.answers(query)).collect();
-    found.sort_by_key(|record| std::cmp::Reverse(query.place_of(record)));
-    found.truncate(query.limit - hidden);
-    Ok(found)
-}
-
-fn keep_newer(newest: &mut BTreeMap<MemoryId, MemoryRecord>, record: MemoryRecord) {
-    let known = newest.get(&record.id).map_or(0, |known| known.version);
-    if record.version > known {
-        newest.insert(record.id.clone(), record);
-    }
-}
-
-/// Where one statement looks.
-pub(in crate::sqlite) enum Where<'a> {
-    Anywhere,
-    Scope(&'a str),
-    Ref(&'a str),
-    Both(&'a str, &'a str),
+    Ok(recall.answer(found))
 }
 
 /// A read in SQL, and its values. Only the conditions that are asked for are there, so that SQLite can choose an
@@ -164,16 +130,8 @@ impl Conditions {
             self.also("memory.workspace = ?", [workspace.to_owned().into()]);
         }
         let sign = if query.id.is_some() { "+" } else { "" };
-        let (scope_id, memory_ref) = match *place {
-            Where::Anywhere => (None, None),
-            Where::Scope(name) => (Some(name), None),
-            Where::Ref(name) => (None, Some(name)),
-            Where::Both(scope_id, memory_ref) => (Some(scope_id), Some(memory_ref)),
-        };
-        for (column, name) in [("scope_id", scope_id), ("memory_ref", memory_ref)] {
-            if let Some(name) = name {
-                self.also(&format!("{sign}memory.{column} = ?"), [name.to_owned().into()]);
-            }
+        for (column, name) in place.columns() {
+            self.also(&format!("{sign}memory.{column} = ?"), [name.to_owned().into()]);
         }
         if let Some(id) = &query.id {
             self.also("memory.entry_id = ?", [id.to_string().into()]);

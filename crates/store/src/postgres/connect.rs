@@ -1,0 +1,319 @@
+//! Connecting: address, patience with a database that comes late, migration, key, and everything that forbids a start.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Config};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use callboard_engine::Changes;
+
+use super::create::KnownDefinitions;
+use super::tls::{self, Trust};
+use super::writer::{Lane, Shared};
+use super::{Inner, PostgresStore, counters, migrate, watch};
+use crate::seal::{self, Seal};
+
+/// How long a start waits for a database that is not there yet.
+const LATE: Duration = Duration::from_secs(20);
+const BETWEEN_TRIES: Duration = Duration::from_secs(1);
+
+/// For a connection to be made, and for one to become free.
+const WAIT: Duration = Duration::from_secs(5);
+/// After so long a network that swallows everything counts as gone.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Connections of one host: those that read and write alone, one for each lane of the writer, one for renewals.
+const SHARED: usize = 8;
+const WRITERS: usize = 2;
+const RENEWALS: usize = 1;
+
+/// What opens sealed values: the same on every host, and never in the database.
+pub struct SealKey(Source);
+
+enum Source {
+    Digits(String),
+    Folder(PathBuf),
+}
+
+impl SealKey {
+    /// A key as 64 hexadecimal digits.
+    pub fn of_digits(digits: impl Into<String>) -> Self {
+        Self(Source::Digits(digits.into()))
+    }
+
+    /// The key in a host's data folder, which is made there for a database that has none yet.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        Self(Source::Folder(folder.into()))
+    }
+}
+
+impl fmt::Debug for SealKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealKey").finish_non_exhaustive()
+    }
+}
+
+/// Why a database was not connected to. The message says what is the matter, the hint what to do; neither has a
+/// password.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("the address of the database cannot be used: {why}")]
+    Address { why: String },
+    #[error("the database {address} cannot be reached: {why}")]
+    Unreachable { address: String, why: String },
+    #[error("the database refuses this host: {why}")]
+    Refused { why: String },
+    #[error(
+        "the database was written by a newer version: its schema is {found}, this one knows schemas up to {known}"
+    )]
+    Newer { found: i32, known: i32 },
+    #[error("the database cannot be brought to schema {to}: {why}")]
+    Migration { to: i32, why: String },
+    #[error("the key cannot be used: {why}")]
+    Key { why: String },
+    #[error("the database was sealed with a key that is not here")]
+    KeyMissing,
+    #[error("the key is not the one that the database was sealed with")]
+    WrongKey,
+}
+
+impl ConnectError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Address { .. } => {
+                "Write it as postgres://user:password@host:5432/database?sslmode=verify-full, in CALLBOARD_DATABASE_URL."
+            }
+            Self::Unreachable { .. } => {
+                "Start the database, or check host, port and firewall; the host tried for 20 seconds."
+            }
+            Self::Refused { .. } => {
+                "Check user, password, the name of the database and what the user may do in it."
+            }
+            Self::Newer { .. } => {
+                "Nothing was changed. Start the newer version, which the other hosts have."
+            }
+            Self::Migration { .. } => {
+                "The migration was undone. Let this user create tables in its schema, or report this."
+            }
+            Self::Key { .. } => {
+                "Give 64 hexadecimal digits in CALLBOARD_SEAL_KEY, or a host.key in the data folder that this user may read."
+            }
+            Self::KeyMissing | Self::WrongKey => {
+                "Give the key of the hosts that use this database: copy their host.key, or set CALLBOARD_SEAL_KEY."
+            }
+        }
+    }
+
+    pub(super) fn of(error: &tokio_postgres::Error) -> Self {
+        let why = error.as_db_error().map_or_else(|| reason(error), |it| it.message().to_owned());
+        Self::Refused { why }
+    }
+}
+
+/// The innermost reason, which names what failed.
+fn reason(error: &tokio_postgres::Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+/// Where a database is, and how it is spoken to.
+#[derive(Clone)]
+pub(super) struct Address {
+    config: Config,
+    tls: MakeRustlsConnect,
+    tasks: TaskTracker,
+}
+
+impl Address {
+    /// `sslmode` is `disable`, or one of those that verify the server: `verify-full`, and `require` and `verify-ca`
+    /// as the same.
+    pub(super) fn parse(text: &str) -> Result<Self, ConnectError> {
+        let unusable = |why: String| ConnectError::Address { why };
+        if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
+            return Err(unusable("it does not begin with postgres://".to_owned()));
+        }
+        let (address, query) = text.split_once('?').unwrap_or((text, ""));
+        let (mut trust, mut root, mut others) = (Trust::Unused, None, Vec::new());
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=').unwrap_or((pair, "")) {
+                ("sslmode", "disable") => {}
+                ("sslmode", "require" | "verify-ca" | "verify-full") => trust = Trust::System,
+                ("sslmode", mode) => {
+                    return Err(unusable(format!("sslmode {mode}: use disable or verify-full")));
+                }
+                ("sslrootcert", path) => root = Some(path.replace("%2F", "/")),
+                _ => others.push(pair),
+            }
+        }
+        if let (Trust::System, Some(path)) = (&trust, root) {
+            trust = Trust::File(path);
+        }
+        let address = if others.is_empty() {
+            address.to_owned()
+        } else {
+            format!("{address}?{}", others.join("&"))
+        };
+        // What is wrong is named without the address, which may hold a password.
+        let mut config = Config::from_str(&address).map_err(|error| unusable(reason(&error)))?;
+        config.ssl_mode(if trust == Trust::Unused { SslMode::Disable } else { SslMode::Require });
+        config.connect_timeout(WAIT).keepalives_idle(SILENCE).tcp_user_timeout(SILENCE);
+        if config.get_application_name().is_none() {
+            config.application_name("callboard");
+        }
+        let tls = tls::connector(&trust).map_err(unusable)?;
+        Ok(Self { config, tls, tasks: TaskTracker::new() })
+    }
+
+    /// Host, port and name, without user and password.
+    fn shown(&self) -> String {
+        let mut ports = self.config.get_ports().iter().copied().cycle();
+        let hosts = self.config.get_hosts().iter().map(|host| {
+            let port = ports.next().unwrap_or(5432);
+            match host {
+                Host::Tcp(name) => format!("{name}:{port}"),
+                #[cfg(unix)]
+                Host::Unix(path) => format!("{}:{port}", path.display()),
+            }
+        });
+        let hosts = hosts.collect::<Vec<_>>().join(",");
+        format!("{hosts}/{}", self.config.get_dbname().unwrap_or_default())
+    }
+
+    async fn connect(&self) -> Result<Client, tokio_postgres::Error> {
+        let (client, connection) = self.config.connect(self.tls.clone()).await?;
+        // It ends with the client; what went wrong is the answer of its last statement.
+        self.tasks.spawn(async move { drop(connection.await) });
+        Ok(client)
+    }
+
+    /// Waits for a database that comes late, with a line for each try.
+    async fn connect_patiently(&self) -> Result<Client, ConnectError> {
+        let mut too_late = std::pin::pin!(tokio::time::sleep(LATE));
+        loop {
+            let error = match self.connect().await {
+                Ok(client) => return Ok(client),
+                Err(error) => error,
+            };
+            if !is_late(&error) {
+                return Err(ConnectError::of(&error));
+            }
+            let (address, why) = (self.shown(), reason(&error));
+            tracing::warn!(database = address, why, "the database is not there yet; trying again");
+            // Losing either branch is fine: the next try asks anew.
+            tokio::select! {
+                () = &mut too_late => return Err(ConnectError::Unreachable { address, why }),
+                () = tokio::time::sleep(BETWEEN_TRIES) => {}
+            }
+        }
+    }
+
+    fn pool(&self, size: usize) -> Result<Pool, ConnectError> {
+        let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(self.config.clone(), self.tls.clone(), config);
+        let pool = Pool::builder(manager).max_size(size).runtime(Runtime::Tokio1);
+        let pool = pool.wait_timeout(Some(WAIT)).create_timeout(Some(WAIT)).build();
+        pool.map_err(|error| ConnectError::Address { why: error.to_string() })
+    }
+}
+
+/// Whether the database may answer in a while: nobody listens there yet, or it is starting up.
+fn is_late(error: &tokio_postgres::Error) -> bool {
+    match error.code() {
+        Some(code) => *code == SqlState::CANNOT_CONNECT_NOW,
+        None => {
+            let source = std::error::Error::source(error);
+            let is_network =
+                source.is_some_and(|source| source.downcast_ref::<io::Error>().is_some());
+            is_network || error.is_closed() || reason(error).contains("timed out")
+        }
+    }
+}
+
+pub(super) async fn connect(address: &str, key: SealKey) -> Result<PostgresStore, ConnectError> {
+    let address = Address::parse(address)?;
+    let guard = address.connect_patiently().await?;
+    let mut client = address.connect_patiently().await?;
+    let refused = |error: tokio_postgres::Error| ConnectError::of(&error);
+    migrate::hold(&guard).await.map_err(refused)?;
+    migrate::run(&mut client, &migrate::runner()).await?;
+    let seal = obtain_key(&client, key.0).await?;
+    guard.batch_execute("COMMIT").await.map_err(refused)?;
+    let (definitions, changes) = (Arc::<KnownDefinitions>::default(), Arc::<Changes>::default());
+    let shared = Arc::new(Shared {
+        pool: address.pool(WRITERS)?,
+        definitions: Arc::clone(&definitions),
+        changes: Arc::clone(&changes),
+    });
+    let mut random = [0; 1];
+    getrandom::fill(&mut random).map_err(|error| ConnectError::Key { why: error.to_string() })?;
+    let inner = Arc::new(Inner {
+        seal,
+        pool: address.pool(SHARED)?,
+        renewals: address.pool(RENEWALS)?,
+        definitions,
+        changes,
+        slot: i16::from(random[0] % counters::SLOTS),
+        tasks: address.tasks.clone(),
+        closing: CancellationToken::new(),
+    });
+    watch::start(&inner);
+    let creations = Lane::start(Arc::clone(&shared), &inner.tasks);
+    let appends = Lane::start(shared, &inner.tasks);
+    Ok(PostgresStore { inner, creations, appends })
+}
+
+/// The key that opens what the database keeps for that. A database that keeps nothing yet takes the one that is given,
+/// or a new one. Under the guard of the migration.
+async fn obtain_key(client: &Client, source: Source) -> Result<Seal, ConnectError> {
+    let sql = "SELECT value FROM meta WHERE name = 'key_check'";
+    let check = client.query_opt(sql, &[]).await.map_err(|error| ConnectError::of(&error))?;
+    let check: Option<Vec<u8>> = match check {
+        Some(row) => Some(row.try_get(0).map_err(|error| ConnectError::of(&error))?),
+        None => None,
+    };
+    let unusable = |why: io::Error| ConnectError::Key { why: why.to_string() };
+    let is_new = check.is_none();
+    let seal = match source {
+        Source::Digits(digits) => seal::key_of(&digits).ok_or_else(|| ConnectError::Key {
+            why: "it does not hold 64 hexadecimal digits".to_owned(),
+        })?,
+        Source::Folder(folder) => {
+            let path = folder.join("host.key");
+            match seal::read_key(&path).map_err(unusable)? {
+                Some(seal) => seal,
+                None if !is_new => return Err(ConnectError::KeyMissing),
+                None => {
+                    let seal = seal::create_key(&path).map_err(unusable)?;
+                    seal::keep_key(&path).map_err(unusable)?;
+                    tracing::warn!(key = %path.display(), "a new key was made: every other host of this database needs a copy of it");
+                    seal
+                }
+            }
+        }
+    };
+    match check {
+        Some(check) if !seal.passes(&check) => return Err(ConnectError::WrongKey),
+        Some(_) => {}
+        None => {
+            let check = seal.make_check().map_err(|error| unusable(io::Error::other(error)))?;
+            let sql = "INSERT INTO meta (name, value) VALUES ('key_check', $1), ('created_by', $2)";
+            let by = env!("CARGO_PKG_VERSION").as_bytes();
+            client.execute(sql, &[&check, &by]).await.map_err(|error| ConnectError::of(&error))?;
+        }
+    }
+    Ok(seal)
+}

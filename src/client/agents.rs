@@ -16,6 +16,11 @@ impl Client {
         }
     }
 
+    /// What an agent is given and returns.
+    pub(crate) async fn agent_definition(&self, id: &str) -> Result<Value, CommandError> {
+        self.get(&Kind::AGENT_DEFINITION, id, "").await
+    }
+
     /// The states of an agent's versions, the highest first.
     pub(crate) async fn deployments(
         &self,

@@ -24,6 +24,9 @@ impl Kind {
     pub(crate) const CALLED_RUN: Self =
         Self::new("/v1/host/callboard/runs", "such call of run", "runs request RUN");
     pub(crate) const AGENT: Self = Self::new("/v1/agents", "agent", "agents list");
+    /// What this host says of one beyond its entry.
+    pub(crate) const AGENT_DEFINITION: Self =
+        Self::new("/v1/host/callboard/agents", "agent", "agents list");
     pub(crate) const WORKFLOW: Self =
         Self::new("/v1/host/callboard/workflows", "workflow", "workflows list");
     pub(crate) const SCHEDULE: Self =
@@ -138,6 +141,16 @@ impl Client {
         change: &Value,
     ) -> Result<T, CommandError> {
         self.of(Method::PATCH, kind, id, "", Some(change)).await
+    }
+
+    /// Writes one of them anew, and answers it afterwards.
+    pub(crate) async fn replace<T: DeserializeOwned>(
+        &self,
+        kind: &Kind,
+        id: &str,
+        body: &Value,
+    ) -> Result<T, CommandError> {
+        self.of(Method::PUT, kind, id, "", Some(body)).await
     }
 
     pub(crate) async fn remove(&self, kind: &Kind, id: &str) -> Result<(), CommandError> {

@@ -34,6 +34,8 @@ enum MemoryCommand {
     Get(GetArgs),
     /// Show every version of an entry, and who wrote it
     History(HistoryArgs),
+    /// Write another content over an entry
+    Edit(EditArgs),
     /// Write an old version of an entry as the newest
     Restore(RestoreArgs),
     /// Erase an entry with all of its versions
@@ -45,6 +47,7 @@ pub(crate) async fn run(args: MemoryArgs, earlier: &Connection) -> Result<Exit, 
         MemoryCommand::List(args) => list(args, earlier).await,
         MemoryCommand::Get(args) => get(args, earlier).await,
         MemoryCommand::History(args) => history(args, earlier).await,
+        MemoryCommand::Edit(args) => edit(args, earlier).await,
         MemoryCommand::Restore(args) => restore(args, earlier).await,
         MemoryCommand::Forget(args) => forget(args, earlier).await,
     }
@@ -276,5 +279,36 @@ async fn restore(args: RestoreArgs, earlier: &Connection) -> Result<Exit, Comman
         "{id} is back as it was in version {}; now version {version}",
         args.version
     ))?;
+    Ok(Exit::Done)
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  callboard memory edit mem_q83vEjRW --expected 2 --content 'The invoice is paid.'
+
+What stood there stays in the history.")]
+struct EditArgs {
+    /// Id of the entry
+    #[arg(value_name = "ENTRY")]
+    id: String,
+    /// The new content
+    #[arg(long, value_name = "TEXT")]
+    content: String,
+    /// The version that was read; the entry is left as it is if another one is the current
+    #[arg(long, value_name = "N")]
+    expected: u64,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+async fn edit(args: EditArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let client = args.host.client(earlier)?;
+    let body = json!({ "content": args.content, "expectedVersion": args.expected });
+    let written: Value = client.replace(&Kind::MEMORY, &args.id, &body).await?;
+    if args.host.json {
+        return output::document(&written);
+    }
+    let entry = Entry::read(written)?;
+    output::line(&format!("{} is version {} now", entry.id, entry.version))?;
     Ok(Exit::Done)
 }

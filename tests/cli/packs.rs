@@ -174,6 +174,8 @@ fn what_a_host_is_given_is_loaded_and_what_is_bad_is_named() -> Result<()> {
     assert_snapshot!("given_agents", user.run(&["agents", "list"])?);
     let triager = "community.callboard.starter.triager";
     assert_snapshot!("given_agent", user.run(&["agents", "show", triager])?);
+    let definition = user.output(&["agents", "show", triager, "--definition"])?;
+    assert!(definition.contains("taskSchema") && definition.contains("prompt"), "{definition}");
     assert_snapshot!("given_nobody", user.run(&["agents", "show", "nobody"])?);
     Ok(())
 }

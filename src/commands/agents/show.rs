@@ -1,4 +1,4 @@
-//! `callboard agents show`: one entry of the inventory.
+//! `callboard agents show`: one entry of the inventory, or what the agent is given and returns.
 
 use clap::Args;
 use serde_json::Value;
@@ -12,17 +12,24 @@ use crate::screen::{output, words};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  callboard agents show community.callboard.starter.triager --json")]
+  callboard agents show community.callboard.starter.triager --json
+  callboard agents show community.callboard.starter.triager --definition")]
 pub(crate) struct ShowArgs {
     /// Id of the agent
     #[arg(value_name = "AGENT")]
     agent: String,
+    /// Print the JSON Schemas of its tasks and results and, with the scope artifacts:read, its prompt
+    #[arg(long)]
+    definition: bool,
     #[command(flatten)]
     host: HostArgs,
 }
 
 pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
+    if args.definition {
+        return output::document(&client.agent_definition(&args.agent).await?);
+    }
     let found: Value = client.get(&Kind::AGENT, &args.agent, "").await?;
     if args.host.json {
         return output::document(&found);

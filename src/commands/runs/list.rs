@@ -18,6 +18,7 @@ const LARGEST_PAGE: u32 = 100;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   callboard runs list --status failed --since 24h
+  callboard runs list --text 'order 4711' --min-cost 0.05 --all
   callboard runs list --workflow nightly-report --json")]
 pub(crate) struct ListArgs {
     /// Only runs with this status
@@ -35,6 +36,15 @@ pub(crate) struct ListArgs {
     /// Only runs with this tag
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
+    /// Only runs that this source fired for a standing member: schedule, webhook, queue, email, form, callboard.manual
+    #[arg(long, value_name = "SOURCE")]
+    trigger: Option<String>,
+    /// Only runs that have cost so many dollars or more
+    #[arg(long, value_name = "USD")]
+    min_cost: Option<f64>,
+    /// Only runs with this text in their id, workflow, member, tags, variables or failure
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
     /// Only runs created since then: a time, or an age like 15m, 2h, 7d
     #[arg(long, value_name = "WHEN", value_parser = words::parse_moment)]
     since: Option<Timestamp>,
@@ -100,6 +110,9 @@ fn query(args: &ListArgs, member: Option<String>) -> Vec<(&'static str, String)>
         ("agentId", args.agent.clone()),
         ("rosterId", member),
         ("tag", args.tag.clone()),
+        ("triggerSource", args.trigger.clone()),
+        ("minCostUsd", args.min_cost.map(|cost| cost.to_string())),
+        ("text", args.text.clone()),
         ("since", args.since.map(|at| at.to_string())),
         ("until", args.until.map(|at| at.to_string())),
         ("limit", Some(if args.all { LARGEST_PAGE } else { args.limit }.to_string())),

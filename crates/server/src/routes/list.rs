@@ -1,5 +1,7 @@
 //! `GET /v1/host/callboard/runs`: runs for people, newest first.
 
+mod search;
+
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -16,13 +18,17 @@ use crate::keys::Caller;
 use crate::page::PageSize;
 use crate::problem::Problem;
 use crate::query::Parameters;
+use search::Search;
 
-const KNOWN: [&str; 10] = [
+const KNOWN: [&str; 13] = [
     "status",
     "workflowId",
     "agentId",
     "rosterId",
     "tag",
+    "triggerSource",
+    "minCostUsd",
+    "text",
     "runId",
     "since",
     "until",
@@ -58,8 +64,15 @@ pub(super) async fn list(
         before: query.read("cursor", "a cursor that a list gave", run_of)?,
         limit: size.and_one(),
     };
-    let mut runs = host.app.engine.store().list(&caller.scope, &filter).await?;
-    let next_cursor = size.cut(&mut runs).map(|last| cursor_of(&last.run_id));
+    let search = Search::read(&query)?;
+    let (runs, next) = if search.is_empty() {
+        let mut runs = host.app.engine.store().list(&caller.scope, &filter).await?;
+        let next = size.cut(&mut runs).map(|last| last.run_id.clone());
+        (runs, next)
+    } else {
+        search.page(&host, &caller, filter, size).await?
+    };
+    let next_cursor = next.as_ref().map(cursor_of);
     let now = host.now();
     let runs = runs.into_iter().map(|run| run.judged(now)).collect();
     Answer::json(StatusCode::OK, &RunList { runs, next_cursor })

@@ -1,4 +1,4 @@
-//! What is remembered, for people: found, read with its history, put back, forgotten.
+//! What is remembered, for people: found, read with its history, put right, put back, forgotten.
 
 use std::sync::Arc;
 
@@ -7,7 +7,10 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use callboard_engine::{MemoryAuthor, MemoryQuery, MemoryRecord, MemoryRow, Place, StoreError};
+use callboard_core::redact_text;
+use callboard_engine::{
+    MAX_MEMORY_BYTES, MemoryAuthor, MemoryQuery, MemoryRecord, MemoryRow, Place, StoreError,
+};
 use callboard_protocol::MemoryId;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +44,14 @@ pub(super) struct Restore {
     version: u64,
     /// The version that the caller believes to be the current one.
     expected_version: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Edit {
+    content: String,
+    /// The version that the caller has read.
+    expected_version: u64,
 }
 
 pub(super) async fn list(
@@ -105,18 +116,51 @@ pub(super) async fn restore(
     if expected != current {
         return Err(moved().with("currentVersion", current));
     }
+    amend(&host, &caller, MemoryRecord { expires_at: None, ..old }, expected).await
+}
+
+/// Writes another content over the version that the caller has read.
+pub(super) async fn edit(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+    Named(id): Named<MemoryId>,
+    uri: Uri,
+    Shaped(body): Shaped<Edit>,
+) -> Result<Answer, Problem> {
+    Parameters::closed(&uri, &[])?;
+    if body.content.is_empty() || body.content.len() > MAX_MEMORY_BYTES {
+        let allowed = format!("must have 1 to {MAX_MEMORY_BYTES} bytes");
+        return Err(Problem::invalid_at("content", &allowed));
+    }
+    let mut versions = living(&host, &caller, &id).await?;
+    let newest = versions.swap_remove(0);
+    if body.expected_version != newest.version {
+        return Err(moved().with("currentVersion", newest.version));
+    }
+    // What runs write is cleaned of credentials, too: it goes into prompts.
+    let content = redact_text(&body.content);
+    amend(&host, &caller, MemoryRecord { content, ..newest }, body.expected_version).await
+}
+
+/// Writes this as the newest version, as long as the expected one is the current.
+async fn amend(
+    host: &Host,
+    caller: &Caller,
+    new: MemoryRecord,
+    expected: u64,
+) -> Result<Answer, Problem> {
     let row = MemoryRow {
-        id,
+        id: new.id,
         expected,
-        scope_id: old.scope_id,
-        memory_ref: old.memory_ref,
+        scope_id: new.scope_id,
+        memory_ref: new.memory_ref,
         family: None,
-        content: old.content,
-        tags: old.tags,
+        content: new.content,
+        tags: new.tags,
         at: host.now(),
-        expires_at: None,
+        expires_at: new.expires_at,
         author: MemoryAuthor { principal: Some(caller.principal()), ..MemoryAuthor::default() },
-        sources: old.sources,
+        sources: new.sources,
         due: None,
         absorbs: Vec::new(),
     };

@@ -49,6 +49,25 @@ async fn shown(host: &TestHost, run: &str) -> Value {
     host.get(&format!("/v1/runs/{run}")).send().await.json
 }
 
+/// For forms: what an agent is given and returns; its prompt only for who may read what models are sent.
+#[tokio::test(start_paused = true)]
+async fn what_an_agent_is_given_and_returns_can_be_read() {
+    let host = host().await;
+    let path = format!("/v1/host/callboard/agents/{TRIAGER}");
+    let whole = host.get(&path).send().await;
+    assert_eq!(whole.status, 200, "{whole:?}");
+    assert_eq!(whole.json["taskSchema"]["required"], json!(["message"]));
+    assert_eq!(whole.json["resultSchema"]["type"], "object");
+    assert!(whole.text_at("prompt").contains("what comes in"), "{whole:?}");
+    let body = json!({ "name": "viewer", "scopes": ["manifest:read"] });
+    let key = host.post("/v1/host/callboard/keys", &body).send().await.text_at("key");
+    let less = host.get(&path).key(&key).send().await;
+    assert_eq!((less.status, less.json.get("prompt")), (200, None));
+    assert_eq!(less.json["taskSchema"], whole.json["taskSchema"]);
+    let unknown = host.get("/v1/host/callboard/agents/nobody").send().await;
+    assert_eq!(unknown.status, 404);
+}
+
 /// a run of an agent alone, from its task to its result.
 #[tokio::test(start_paused = true)]
 async fn an_agent_is_run_like_a_workflow() {

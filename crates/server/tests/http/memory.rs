@@ -112,6 +112,32 @@ async fn memory_is_its_tenants_own() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_entry_is_edited_by_who_has_read_its_newest_version() {
+    let host = TestHost::start().await;
+    let (_, entry) = remember(&host, "one", &["t"]).await;
+    let path = format!("{MEMORY}/{}", entry["id"].as_str().expect("an id"));
+    let edit = async |key: &'static str, content: &str, expected: u64| {
+        let body = json!({ "content": content, "expectedVersion": expected });
+        let call = host.call("PUT".parse().expect("a method"), &path).json(&body);
+        call.key(key).send().await
+    };
+    let key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH";
+    let edited = edit(LIVE, &format!("two {key}"), 1).await;
+    assert_eq!((edited.status, &edited.json["version"]), (200, &json!(2)), "{edited:?}");
+    assert_eq!(edited.json["tags"], json!(["t"]));
+    assert!(!edited.text_at("content").contains("sk-proj"), "prompts are made of it: {edited:?}");
+    assert!(edited.json["author"]["principal"].is_string(), "{edited:?}");
+    let late = edit(LIVE, "three", 1).await;
+    assert_eq!((late.status, late.text_at("error").as_str()), (409, "memory_conflict"));
+    assert_eq!(late.json["details"]["currentVersion"], 2);
+    for (content, status) in [("", 400), (&*"x".repeat(300_000), 400), ("x", 200)] {
+        assert_eq!(edit(LIVE, content, 2).await.status, status, "{} bytes", content.len());
+    }
+    assert_eq!(edit(READER, "x", 3).await.status, 403);
+    assert_eq!(edit(RIVAL, "x", 3).await.status, 404);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_old_version_comes_back_unless_somebody_was_faster() {
     let host = TestHost::start().await;
     let (_, entry) = remember(&host, "one", &["t"]).await;

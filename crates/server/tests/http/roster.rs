@@ -270,6 +270,11 @@ async fn firing_a_member_runs_its_workflow_for_it() {
     assert_eq!(listed.as_array().map(Vec::len), Some(1));
     assert_eq!(listed[0]["rosterId"], json!(id));
     assert_eq!(listed[0]["triggerSource"], "callboard.manual");
+    for (source, found) in [("callboard.manual", 1), ("schedule", 0)] {
+        let path = format!("/v1/host/callboard/runs?triggerSource={source}");
+        let runs = host.get(&path).send().await.json["runs"].clone();
+        assert_eq!(runs.as_array().map(Vec::len), Some(found), "{source}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -189,6 +189,9 @@ async fn lists_are_filtered_and_strict_about_their_query() {
         "cursor=AAAA",
         "page=2",
         "limit=1&limit=2",
+        "text=",
+        "minCostUsd=-1",
+        "minCostUsd=inf",
     ] {
         let reply = host.get(&format!("/v1/host/callboard/runs?{query}")).send().await;
         assert_eq!(reply.refusal(), (400, "validation_error"), "{query}");
@@ -198,4 +201,38 @@ async fn lists_are_filtered_and_strict_about_their_query() {
         200,
         "protocol routes do not mind"
     );
+}
+
+/// What has no index is searched for page by page: each request reads so many runs and says where it goes on.
+#[tokio::test(start_paused = true)]
+async fn a_text_is_searched_for_in_bounded_steps() {
+    let host = TestHost::start().await;
+    let order = json!({ "workflowId": "wait", "inputs": { "delayMs": 471_147 }, "tags": ["Old"] });
+    let oldest = host.run_as(LIVE, order).await;
+    for _ in 0..205 {
+        tokio::time::advance(std::time::Duration::from_millis(10)).await;
+        host.run("noop", json!({})).await;
+    }
+    let search = async |query: &str| {
+        let reply = host.get(&format!("/v1/host/callboard/runs?{query}")).send().await;
+        assert_eq!(reply.status, 200, "{query}: {reply:?}");
+        let runs = reply.json["runs"].as_array().cloned().unwrap_or_default();
+        let ids = runs.iter().map(|run| run["runId"].as_str().unwrap_or_default().to_owned());
+        (ids.collect::<Vec<_>>(), reply.json["nextCursor"].as_str().map(str::to_owned))
+    };
+    let (first, cursor) = search("text=471147").await;
+    assert!(first.is_empty(), "two hundred runs were read, and it is in none of them");
+    let (second, end) = search(&format!("text=471147&cursor={}", cursor.unwrap())).await;
+    assert_eq!((second, end), (vec![oldest.clone()], None), "by the value of a variable");
+    assert_eq!(search("text=471147&tag=Old").await.0, [oldest.as_str()], "an index leads");
+    for query in [
+        format!("text={}&workflowId=wait", oldest.to_uppercase()),
+        "text=old&status=running".to_owned(),
+    ] {
+        assert_eq!(search(&query).await, (vec![oldest.clone()], None), "by a name: {query}");
+    }
+    let (page, more) = search("text=noop&limit=3").await;
+    assert!(page.len() == 3 && more.is_some(), "{page:?}");
+    assert_eq!(search("triggerSource=schedule").await, (vec![], None));
+    assert_eq!(search("minCostUsd=0").await.0, Vec::<String>::new(), "no model was asked");
 }

@@ -24,6 +24,14 @@ pub(super) static AGENTS: Family = Family::new(|| {
             .needs("manifest:read")
             .gives(OK, Gives::Json("AgentInventoryEntry")),
         get(
+            "readAgentDefinition",
+            agents::definition,
+            "GET /v1/host/callboard/agents/{agentId}",
+            "Read the schemas of an agent's tasks and results and, with the scope artifacts:read, its prompt",
+        )
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("AgentDefinition")),
+        get(
             "listDeployments",
             deployments::list,
             "GET /v1/agents/{agentId}/deployments",

@@ -24,6 +24,15 @@ pub(super) static MEMORY: Family = Family::new(|| {
         )
         .needs("runs:read")
         .gives(OK, Gives::Json("MemoryRecord")),
+        put(
+            "editMemory",
+            memory::edit,
+            "PUT /v1/host/callboard/memory/{memoryId}",
+            "Write another content over the version that was read",
+        )
+        .needs("runs:create")
+        .takes("EditMemory")
+        .gives(OK, Gives::Json("MemoryRecord")),
         delete(
             "forgetMemory",
             memory::forget,

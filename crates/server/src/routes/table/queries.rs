@@ -69,6 +69,21 @@ pub(super) const LIST_QUERY: &[Parameter] = &[
     parameter("agentId", r#"{"type":"string"}"#, "Only runs of this agent."),
     parameter("rosterId", r#"{"type":"string"}"#, "Only runs of this standing member."),
     parameter("tag", r#"{"type":"string"}"#, "Only runs with this tag."),
+    parameter(
+        "triggerSource",
+        r#"{"type":"string"}"#,
+        "Only runs that this source fired for a standing member: schedule, webhook, queue, email, form, callboard.heartbeat or callboard.manual.",
+    ),
+    parameter(
+        "minCostUsd",
+        r#"{"type":"number","minimum":0}"#,
+        "Only runs that have cost so many dollars or more.",
+    ),
+    parameter(
+        "text",
+        r#"{"type":"string","minLength":1,"maxLength":200}"#,
+        "Only runs with this text in their id, workflow, member, tags, variables or failure. With this, triggerSource or minCostUsd a page may be short, even empty: as long as there is a nextCursor, the search goes on there.",
+    ),
     parameter("runId", r#"{"type":"string"}"#, "This run alone."),
     parameter(
         "since",

@@ -41,6 +41,8 @@ kinds! {
     BudgetGrant = "budget-grant",
     CodingSession = "coding-session",
     Commitment = "commitment",
+    /// A browser that is signed in at the console.
+    ConsoleSession = "console-session",
     /// What a member may use in a day.
     DailyLimit = "daily-limit",
     Deployment = "deployment",

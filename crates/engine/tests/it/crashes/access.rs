@@ -1,4 +1,4 @@
-//! Keys and what they made, generations of links, secrets.
+//! Keys and what they made, generations of links, secrets, sessions at the console.
 
 use std::sync::Arc;
 
@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use callboard_core::SecretText;
-use callboard_engine::{Keys, LinkSecrets, Made, Secrets, Store, StoredKey};
+use callboard_engine::{
+    ConsoleSession, ConsoleSessions, Keys, LinkSecrets, Made, Secrets, Store, StoredKey,
+};
 use callboard_protocol::Timestamp;
 
 use super::scenario::{Host, Scenario};
@@ -31,10 +33,29 @@ fn key() -> StoredKey {
     }
 }
 
+fn session(key: &str, seen: i64) -> ConsoleSession {
+    let (created_at, seen_at) = (Timestamp::default(), Timestamp::from_millis(seen));
+    ConsoleSession { key: key.into(), created_at, seen_at }
+}
+
+/// Four browsers of two keys: one is used, one signs out, and one key signs out everywhere.
+async fn sign_in_and_out(sessions: &ConsoleSessions, step: usize) {
+    let ends = Timestamp::from_millis(60_000);
+    match step {
+        0 => sessions.begin(&[1; 32], &session("key_a", 0), ends).await.unwrap(),
+        1 => sessions.begin(&[2; 32], &session("key_a", 0), ends).await.unwrap(),
+        2 => sessions.begin(&[3; 32], &session("key_b", 0), ends).await.unwrap(),
+        3 => sessions.begin(&[4; 32], &session("key_b", 0), ends).await.unwrap(),
+        4 => sessions.touch(&[3; 32], &session("key_b", 7), ends).await.unwrap(),
+        5 => sessions.end(&[4; 32]).await.unwrap(),
+        _ => sessions.end_all_of(&"key_a".into()).await.unwrap(),
+    }
+}
+
 #[async_trait(?Send)]
 impl Scenario for Access {
     fn steps(&self) -> usize {
-        8
+        15
     }
 
     async fn act(&self, host: &Host, step: usize) {
@@ -55,13 +76,19 @@ impl Scenario for Access {
             4 => put("openai", "one").await,
             5 => put("openai", "two").await,
             6 => put("github", "three").await,
-            _ => drop(secrets.remove_secret(&scope(), &"github".into()).await.unwrap()),
+            7 => drop(secrets.remove_secret(&scope(), &"github".into()).await.unwrap()),
+            _ => sign_in_and_out(&ConsoleSessions::new(host.store.clone()), step - 8).await,
         }
     }
 
     async fn observe(&self, store: Arc<dyn Store>) -> Value {
         let (keys, links) = (Keys::new(store.clone()), LinkSecrets::new(store.clone()));
-        let (secrets, realm) = (Secrets::new(store), scope().realm());
+        let (secrets, realm) = (Secrets::new(store.clone()), scope().realm());
+        let sessions = ConsoleSessions::new(store);
+        let mut signed_in = Vec::new();
+        for hash in [[1; 32], [2; 32], [3; 32], [4; 32]] {
+            signed_in.push(sessions.find(&hash).await.unwrap());
+        }
         let openai = secrets.resolve_secret(&scope(), &"openai".into()).await.unwrap();
         let names = secrets.secrets(&scope()).await.unwrap().into_iter().map(|it| it.name);
         json!([
@@ -71,6 +98,7 @@ impl Scenario for Access {
             links.link_generation(&realm).await.unwrap() > 0,
             openai.map(|held| held.value.reveal().to_owned()),
             names.collect::<Vec<_>>(),
+            signed_in,
         ])
     }
 }

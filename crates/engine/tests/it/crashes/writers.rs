@@ -12,6 +12,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("engine/src/budget/accounts.rs", "budgets"),
     ("engine/src/claim.rs", "runs"),
     ("engine/src/coding_sessions.rs", "coding_sessions"),
+    ("engine/src/console_sessions.rs", "access"),
     ("engine/src/deployments.rs", "beside_runs"),
     ("engine/src/drive/decide.rs", "runs"),
     ("engine/src/engine.rs", "control"),

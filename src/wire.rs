@@ -203,7 +203,7 @@ impl Host {
         // Nothing after this can fail: a key that was stored and never shown is useless.
         let first_key = first_key(&keys).await?;
         let router = callboard_server::router(app);
-        let console = console::open(&router, settings.config.console.lifetime());
+        let console = console::open(&router, store.clone(), settings.config.console.lifetime());
         let console_link =
             first_key.as_ref().and_then(|(id, _)| console::link(&console, address, id.clone()));
         let first_key = first_key.map(|(_, text)| text);

@@ -25,6 +25,8 @@ mod live;
 mod people;
 #[path = "browser/pictures.rs"]
 mod pictures;
+#[path = "browser/plain.rs"]
+mod plain;
 #[path = "browser/safety.rs"]
 mod safety;
 #[path = "browser/sign_in.rs"]

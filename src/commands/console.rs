@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use callboard_console::{Api as _, Lifetime};
+use callboard_console::Api as _;
 use callboard_server::HostNames;
 
 use crate::args::Connection;
@@ -66,7 +66,7 @@ async fn show_another(args: &ConsoleArgs, connection: &Connection) -> Result<Exi
     let client = Client::new(connection)?;
     let (listener, address) = bind(&args.listen).await?;
     let api = Arc::new(RemoteApi::new(client.base())?);
-    let pages = console::over(Arc::clone(&api) as _, Lifetime::default());
+    let pages = console::over(Arc::clone(&api) as _);
     let link = match connection.api_key() {
         Some(key) => {
             let who = api

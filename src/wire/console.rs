@@ -1,4 +1,5 @@
-//! The console over the host's own API: the same router and gate as over a socket, asked in the name of a key.
+//! The console over the host's own API: the same router and gate as over a socket, asked in the name of a key; its
+//! sessions are in the host's store.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -7,9 +8,12 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 
 use callboard_console::{
-    Answer, Api, ApiError, Call, Console, EXTENSION, Frames, Identity, InMemory, Lifetime,
+    Answer, Api, ApiError, Call, CallBody, Console, EXTENSION, Frames, Hash, Identity, InMemory,
+    Lifetime, Session, Sessions, SessionsError,
 };
-use callboard_engine::{Clock as _, SystemClock};
+use callboard_engine::{
+    Clock as _, ConsoleSession, ConsoleSessions, Store, StoreError, SystemClock,
+};
 use callboard_protocol::KeyId;
 use callboard_server::{InProcess, InProcessAnswer, InProcessCall, InProcessCaller, Surface};
 
@@ -19,12 +23,21 @@ pub(crate) const LARGEST_ANSWER: usize = 16 * 1024 * 1024;
 #[derive(Debug)]
 struct HostApi(InProcess);
 
-pub(super) fn open(api: &Surface, lifetime: Lifetime) -> Console {
-    over(Arc::new(HostApi(InProcess::new(api.clone()))), lifetime)
+#[derive(Debug)]
+struct StoredSessions {
+    all: ConsoleSessions,
+    lifetime: Lifetime,
+}
+
+pub(super) fn open(api: &Surface, store: Arc<dyn Store>, lifetime: Lifetime) -> Console {
+    let api = Arc::new(HostApi(InProcess::new(api.clone())));
+    let sessions = Arc::new(StoredSessions { all: ConsoleSessions::new(store), lifetime });
+    Console::new(api, sessions, lifetime, || SystemClock.now())
 }
 
 /// A console over any API, whose sessions end with this process.
-pub(crate) fn over(api: Arc<dyn Api>, lifetime: Lifetime) -> Console {
+pub(crate) fn over(api: Arc<dyn Api>) -> Console {
+    let lifetime = Lifetime::default();
     Console::new(api, Arc::new(InMemory::new(lifetime)), lifetime, || SystemClock.now())
 }
 
@@ -83,12 +96,54 @@ impl HostApi {
             caller,
             method: call.method.clone(),
             path: &call.path,
-            body: call.body.clone(),
+            body: call.body.as_ref().map(sent),
             if_match: call.if_match.as_deref(),
             last_event_id,
         };
         self.0.call(call).await.map_err(|error| ApiError::Unreachable(error.to_string()))
     }
+}
+
+/// The media type and the text of a body.
+pub(crate) fn sent(body: &CallBody) -> (&'static str, String) {
+    match body {
+        CallBody::Json(value) => ("application/json", value.to_string()),
+        CallBody::Text { media_type, text } => (media_type, text.clone()),
+    }
+}
+
+#[async_trait]
+impl Sessions for StoredSessions {
+    async fn begin(&self, hash: &Hash, session: Session) -> Result<(), SessionsError> {
+        let ends_at = session.ends(self.lifetime);
+        self.all.begin(hash, &stored(session), ends_at).await.map_err(unreached)
+    }
+
+    async fn find(&self, hash: &Hash) -> Result<Option<Session>, SessionsError> {
+        let found = self.all.find(hash).await.map_err(unreached)?;
+        Ok(found.map(|it| Session { key: it.key, created: it.created_at, seen: it.seen_at }))
+    }
+
+    async fn touch(&self, hash: &Hash, session: Session) -> Result<(), SessionsError> {
+        let ends_at = session.ends(self.lifetime);
+        self.all.touch(hash, &stored(session), ends_at).await.map_err(unreached)
+    }
+
+    async fn end(&self, hash: &Hash) -> Result<(), SessionsError> {
+        self.all.end(hash).await.map_err(unreached)
+    }
+
+    async fn end_all_of(&self, key: &KeyId) -> Result<(), SessionsError> {
+        self.all.end_all_of(key).await.map_err(unreached)
+    }
+}
+
+fn stored(Session { key, created, seen }: Session) -> ConsoleSession {
+    ConsoleSession { key, created_at: created, seen_at: seen }
+}
+
+fn unreached(error: StoreError) -> SessionsError {
+    SessionsError(error.to_string())
 }
 
 async fn read(answer: InProcessAnswer) -> Result<Answer, ApiError> {

@@ -154,6 +154,8 @@ async fn pictures() -> Result<()> {
     paths.extend([
         format!("/console/compare?a={}&b={fork}", asks),
         format!("/console/runs/{asks}?fork=4"),
+        format!("/console/runs/{failed}?retry=1"),
+        "/console/runs?triggerSource=queue&since=24h".to_owned(),
         format!("/console/inbox/{asks}/sort"),
         format!("/console/roster/{member}"),
         format!("/console/triggers/{queue}"),

@@ -57,3 +57,28 @@ async fn a_revoked_key_leads_to_the_sign_in_page_also_where_a_page_is_open() -> 
     // Nobody touches the page: its stream ends, and it looks again.
     stage.browser.until("location.pathname === '/console/login'").await
 }
+
+/// A restart signs nobody out, and whoever signs out everywhere is gone from a page that is open elsewhere, too.
+#[tokio::test]
+async fn a_session_outlives_its_host_and_ends_everywhere() -> Result<()> {
+    let Some(stage) = Stage::set().await? else { return Ok(()) };
+    let run = stage.run(json!({ "workflowId": "release" })).await?;
+    stage.becomes(&run, "waiting-approval").await?;
+    let stage = stage.restart()?;
+    let browser = &stage.browser;
+    stage.go("/console/settings").await?;
+    stage.at("/console/settings").await?;
+    let tabs = browser.tab().await?;
+    stage.go(&format!("/console/runs/{run}")).await?;
+    browser.until("document.querySelector('#live')?.textContent === 'live'").await?;
+    browser.switch(&tabs.first).await?;
+    browser.press("Sign out everywhere").await?;
+    stage.at("/console/login").await?;
+    browser.switch(&tabs.second).await?;
+    // It was quiet for a while, so that the session is asked for before anything is shown.
+    tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
+    // The next thing that happens to the run is not shown any more.
+    let cancel = stage.api.post(&format!("/v1/runs/{run}/cancel"), &json!({})).send();
+    cancel.await?.error_for_status()?;
+    browser.until("location.pathname === '/console/login'").await
+}

@@ -40,8 +40,15 @@ pub struct Call {
     pub method: Method,
     /// With its query.
     pub path: String,
-    pub body: Option<Value>,
+    pub body: Option<CallBody>,
     pub if_match: Option<String>,
+}
+
+/// What is sent: a value, or a text as somebody wrote it, so that the host can say in which line it is wrong.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallBody {
+    Json(Value),
+    Text { media_type: &'static str, text: String },
 }
 
 /// What a host answered, whatever its status.
@@ -69,6 +76,8 @@ pub struct Refused {
     pub message: String,
     /// The part of the request that was wrong, where the host says it.
     pub field: Option<String>,
+    /// All that is wrong with a text, each with its place.
+    pub problems: Vec<Value>,
 }
 
 /// Whose key a session stands for, as the host sees it right now.
@@ -96,7 +105,12 @@ impl Call {
     }
 
     pub fn with(method: Method, path: impl Into<String>, body: Value) -> Self {
-        Self { method, path: path.into(), body: Some(body), if_match: None }
+        Self { method, path: path.into(), body: Some(CallBody::Json(body)), if_match: None }
+    }
+
+    pub fn text(path: impl Into<String>, media_type: &'static str, text: &str) -> Self {
+        let body = CallBody::Text { media_type, text: text.to_owned() };
+        Self { method: Method::POST, path: path.into(), body: Some(body), if_match: None }
     }
 
     pub fn post(path: impl Into<String>, body: Value) -> Self {
@@ -124,6 +138,7 @@ impl Answer {
             code: text("error").unwrap_or_default(),
             message,
             field: field.map(str::to_owned),
+            problems: crate::value::items(&self.body, "/details/problems").to_vec(),
         }))
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn fields(schema: &Value, value: Option<&Value>, wrong: &Wrong) -> Ma
         @if let Some(wrong) = wrong.0.get("") { p.wrong role="alert" { (wrong) } }
         @match control(schema, 0) {
             Control::Group(properties) => (group(schema, properties, value, "", wrong, 0)),
-            _ => (field(schema, "Value", value, ("", true), wrong, 0)),
+            _ => (field(schema, "Value", value, ("", false), wrong, 0)),
         }
         details.fold {
             summary { "Write it as JSON instead" }

@@ -157,7 +157,7 @@ fn top(visit: &Visit, here: Screen, waiting: usize) -> Markup {
     html! {
         header.top {
             a.brand href="/" { (logo()) "Callboard" }
-            button.menu type="button" popovertarget="nav" aria-label="Menu" { "Menu" @if waiting > 0 { (badge(waiting)) } }
+            button.menu type="button" popovertarget="nav" { "Menu" @if waiting > 0 { (badge(waiting)) } }
             nav #nav popover="" aria-label="Screens" {
                 ul {
                     @for (screen, path, name, scope) in SCREENS {
@@ -199,7 +199,7 @@ fn person(visit: &Visit) -> Markup {
 
 fn badge(waiting: usize) -> Markup {
     let text = if waiting > MOST_COUNTED { "99+".to_owned() } else { waiting.to_string() };
-    html! { span.badge aria-label={ (text) " open questions" } { (text) } }
+    html! { span.badge { (text) span.hidden { " open questions" } } }
 }
 
 /// Three cards on a board.

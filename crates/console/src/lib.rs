@@ -26,9 +26,11 @@ use std::sync::Arc;
 use axum::Router;
 use callboard_protocol::{KeyId, Timestamp};
 
-pub use api::{Answer, Api, ApiError, Call, EXTENSION, Frames, Identity, Refused, segment};
+pub use api::{
+    Answer, Api, ApiError, Call, CallBody, EXTENSION, Frames, Identity, Refused, segment,
+};
 pub use report::{ReportSource, report};
-pub use session::{CODE_LASTS, Hash, InMemory, Lifetime, Secret, Session, Sessions};
+pub use session::{CODE_LASTS, Hash, InMemory, Lifetime, Secret, Session, Sessions, SessionsError};
 
 use session::Codes;
 

@@ -2,6 +2,7 @@
 //!
 //! Rows carry the event's sequence as their id, so that a browser that comes back goes on behind the last one it saw.
 //! Pieces that are made from a state are made anew when something has happened, but not more often than people can read.
+//! A stream ends soon after its session.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -18,15 +19,20 @@ use tokio::time::Instant;
 
 use crate::api::{Frames, segment};
 use crate::pages::run::{
-    Names, Narrow, Tab, definition, fresh_head, has_ended, log_row, picture, story_row,
+    Names, Narrow, Tab, ancestry, definition, has_ended, head, log_row, picture, story_row,
+    with_wait,
 };
 use crate::pages::{inbox, overview, runs};
 use crate::trouble::Trouble;
-use crate::value::time;
+use crate::value::{text, time, whole};
 use crate::visit::Visit;
 
-/// How often pieces are made anew at most.
-const EVERY: Duration = Duration::from_millis(400);
+/// Pieces follow the first event after a while of quiet this soon, and are made anew this often at most: each time costs
+/// calls of the API, and nobody reads faster.
+const SOON: Duration = Duration::from_millis(100);
+const EVERY: Duration = Duration::from_millis(2000);
+/// How often a stream asks at most whether its session goes on.
+const ASKED_EVERY: Duration = Duration::from_millis(1000);
 /// Lists cost a call of the API each time.
 const LIST_EVERY: Duration = Duration::from_millis(1000);
 /// A frame of the API larger than this is not one.
@@ -89,9 +95,12 @@ impl ListFeed {
             match self.input.next(self.due).await {
                 Incoming::Due => {
                     self.due = None;
-                    return Some(replace(&self.list.render(&self.visit).await.ok()?));
+                    let list = self.list.render(&self.visit).await.ok()?;
+                    return self.visit.is_signed_in().await.then(|| replace(&list));
                 }
-                Incoming::Frame(frame) if frame.data.is_empty() => return Some(":\n\n".to_owned()),
+                Incoming::Frame(frame) if frame.data.is_empty() => {
+                    return self.visit.is_signed_in().await.then(|| ":\n\n".to_owned());
+                }
                 Incoming::Frame(_) => {
                     self.due.get_or_insert_with(|| Instant::now() + LIST_EVERY);
                 }
@@ -121,8 +130,12 @@ pub(crate) async fn of_run(visit: Visit, Path(run_id): Path<String>) -> Result<R
         began: time(&run, "/startedAt").or_else(|| time(&run, "/createdAt")),
         definition,
         input: Input::new(frames),
-        // The header may be older than the stream.
-        due: Some(Instant::now()),
+        // The header may be older than the stream, unless nothing has happened since the page was made.
+        due: (seen.is_none() || whole(&run, "/lastSequence") != seen).then(Instant::now),
+        made: None,
+        asked: Instant::now(),
+        came: None,
+        origin: None,
         is_over: false,
         visit,
     };
@@ -143,6 +156,13 @@ struct RunFeed {
     definition: Option<Value>,
     input: Input,
     due: Option<Instant>,
+    /// When pieces were made last, and when it was asked last whether the session goes on.
+    made: Option<Instant>,
+    asked: Instant,
+    /// When an event came last.
+    came: Option<Instant>,
+    /// Where the run came from, which does not change.
+    origin: Option<Value>,
     is_over: bool,
 }
 
@@ -151,7 +171,11 @@ impl RunFeed {
         if self.is_over {
             return None;
         }
-        match self.input.next(self.due).await {
+        let incoming = self.input.next(self.due).await;
+        if !self.is_signed_in().await {
+            return None;
+        }
+        match incoming {
             Incoming::Due => {
                 self.due = None;
                 self.pieces().await.ok()
@@ -160,7 +184,10 @@ impl RunFeed {
                 if frame.data.is_empty() {
                     return Some(":\n\n".to_owned());
                 }
-                self.due.get_or_insert_with(|| Instant::now() + EVERY);
+                let soon = Instant::now() + SOON;
+                let due = self.made.map_or(soon, |made| soon.max(made + EVERY));
+                self.due.get_or_insert(due);
+                self.came = Some(Instant::now());
                 Some(self.row(&frame))
             }
             Incoming::End => {
@@ -169,6 +196,15 @@ impl RunFeed {
                 Some(last)
             }
         }
+    }
+
+    /// Whether whoever looks is still signed in. It is asked once in a while of events, and always after a while of none.
+    async fn is_signed_in(&mut self) -> bool {
+        if self.asked.elapsed() < ASKED_EVERY {
+            return true;
+        }
+        self.asked = Instant::now();
+        self.visit.is_signed_in().await
     }
 
     fn row(&self, frame: &Frame) -> String {
@@ -185,17 +221,31 @@ impl RunFeed {
 
     /// Header and picture as they are now. When the run has ended the browser is told not to come back.
     async fn pieces(&mut self) -> Result<String, Trouble> {
+        let now = Instant::now();
+        self.made = Some(now);
         let run = self.visit.get(&self.api).await?;
-        let mut text = replace(&fresh_head(&self.visit, &run, &self.names).await?);
+        if self.origin.is_none() {
+            self.origin = Some(ancestry(&self.visit, &run).await?);
+        }
+        let mut origin = self.origin.clone().unwrap_or_default();
+        // What runs and has just moved does not wait; it is looked at once more when it has been quiet.
+        if text(&run, "/status") == "running"
+            && self.came.is_some_and(|came| came.elapsed() < EVERY)
+        {
+            self.due = Some(now + EVERY);
+        } else {
+            origin = with_wait(&self.visit, &run, origin).await?;
+        }
+        let mut pieces = replace(&head(&self.visit, &run, &origin, &self.names));
         if matches!(self.tab, Tab::Waterfall | Tab::Graph) {
             let picture =
                 picture(&self.visit, &run, self.definition.as_ref(), &self.names, self.tab).await?;
-            text.push_str(&replace(&maud::html! { div #picture { (picture) } }));
+            pieces.push_str(&replace(&maud::html! { div #picture { (picture) } }));
         }
         if self.is_over && has_ended(&run) {
-            text.push_str(&message("done", None, "done"));
+            pieces.push_str(&message("done", None, "done"));
         }
-        Ok(text)
+        Ok(pieces)
     }
 }
 

@@ -55,6 +55,9 @@ fn of_runs() -> Router<Console> {
         .route("/console/runs/{run}/pause", post(run::pause))
         .route("/console/runs/{run}/resume", post(run::resume))
         .route("/console/runs/{run}/fork", post(run::fork))
+        .route("/console/runs/{run}/retry", post(run::retry))
+        .route("/console/runs/{run}/signal", post(run::signal))
+        .route("/console/runs/{run}/bundle", get(run::bundle))
         .route("/console/runs/{run}/annotate", post(run::annotate))
 }
 

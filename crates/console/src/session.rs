@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use callboard_protocol::{KeyId, Timestamp};
@@ -51,14 +52,26 @@ impl Default for Lifetime {
     }
 }
 
-/// Where sessions rest.
+/// Where sessions are kept. Whoever implements it may forget those that are over.
+#[async_trait]
 pub trait Sessions: fmt::Debug + Send + Sync {
-    fn put(&self, hash: Hash, session: Session);
-    fn find(&self, hash: &Hash) -> Option<Session>;
-    fn remove(&self, hash: &Hash);
+    async fn begin(&self, hash: &Hash, session: Session) -> Result<(), SessionsError>;
+
+    async fn find(&self, hash: &Hash) -> Result<Option<Session>, SessionsError>;
+
+    /// Notes that a session was used. One that was ended meanwhile stays ended.
+    async fn touch(&self, hash: &Hash, session: Session) -> Result<(), SessionsError>;
+
+    async fn end(&self, hash: &Hash) -> Result<(), SessionsError>;
+
     /// Every session of a key: "sign out everywhere".
-    fn remove_all_of(&self, key: &KeyId);
+    async fn end_all_of(&self, key: &KeyId) -> Result<(), SessionsError>;
 }
+
+/// Sessions can be neither read nor written now. The reason is for the operator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("sessions cannot be reached: {0}")]
+pub struct SessionsError(pub String);
 
 /// Sessions that end with the process.
 #[derive(Debug, Default)]
@@ -117,32 +130,48 @@ impl fmt::Debug for Secret {
 
 impl Session {
     pub(crate) fn is_over(&self, now: Timestamp, lifetime: Lifetime) -> bool {
-        now.since(self.seen) > lifetime.idle || now.since(self.created) > lifetime.longest
+        now > self.ends(lifetime)
+    }
+
+    /// When it is over, unless it is used before.
+    pub fn ends(&self, lifetime: Lifetime) -> Timestamp {
+        self.seen.plus(lifetime.idle).min(self.created.plus(lifetime.longest))
     }
 }
 
+#[async_trait]
 impl Sessions for InMemory {
-    fn put(&self, hash: Hash, session: Session) {
+    async fn begin(&self, hash: &Hash, session: Session) -> Result<(), SessionsError> {
         let mut all = lock(&self.all);
         all.retain(|_, other| !other.is_over(session.seen, self.lifetime));
-        all.insert(hash, session.clone());
+        all.insert(*hash, session.clone());
         let of_key = all.iter().filter(|(_, other)| other.key == session.key);
         if of_key.clone().count() > MOST_PER_KEY {
             let oldest = of_key.min_by_key(|(_, other)| other.seen).map(|(hash, _)| *hash);
             oldest.map(|hash| all.remove(&hash));
         }
+        Ok(())
     }
 
-    fn find(&self, hash: &Hash) -> Option<Session> {
-        lock(&self.all).get(hash).cloned()
+    async fn find(&self, hash: &Hash) -> Result<Option<Session>, SessionsError> {
+        Ok(lock(&self.all).get(hash).cloned())
     }
 
-    fn remove(&self, hash: &Hash) {
+    async fn touch(&self, hash: &Hash, session: Session) -> Result<(), SessionsError> {
+        if let Some(known) = lock(&self.all).get_mut(hash) {
+            *known = session;
+        }
+        Ok(())
+    }
+
+    async fn end(&self, hash: &Hash) -> Result<(), SessionsError> {
         lock(&self.all).remove(hash);
+        Ok(())
     }
 
-    fn remove_all_of(&self, key: &KeyId) {
+    async fn end_all_of(&self, key: &KeyId) -> Result<(), SessionsError> {
         lock(&self.all).retain(|_, session| session.key != *key);
+        Ok(())
     }
 }
 
@@ -201,18 +230,20 @@ mod tests {
         assert!(session(0, 90).is_over(at(91), brief));
     }
 
-    #[test]
-    fn one_key_holds_only_so_many_sessions() {
+    #[tokio::test]
+    async fn one_key_holds_only_so_many_sessions() -> Result<(), SessionsError> {
         let sessions = InMemory::default();
         let hash = |number: u8| [number; 32];
         for number in 0..40 {
             let seen = at(number.into());
-            sessions.put(hash(number), Session { key: "k".into(), created: seen, seen });
+            sessions.begin(&hash(number), Session { key: "k".into(), created: seen, seen }).await?;
         }
-        assert_eq!(sessions.find(&hash(0)), None);
-        assert!(sessions.find(&hash(39)).is_some());
-        sessions.remove_all_of(&"k".into());
-        assert_eq!(sessions.find(&hash(39)), None);
+        assert_eq!(sessions.find(&hash(0)).await?, None);
+        let newest = sessions.find(&hash(39)).await?.unwrap();
+        sessions.end_all_of(&"k".into()).await?;
+        sessions.touch(&hash(39), newest).await?;
+        assert_eq!(sessions.find(&hash(39)).await?, None, "being used does not bring it back");
+        Ok(())
     }
 
     #[test]

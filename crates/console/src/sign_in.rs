@@ -47,7 +47,7 @@ pub(crate) async fn sign_in(
     check_origin(&parts.headers)?;
     let form = read_form(body, LONGEST_SIGN_IN).await?;
     match console.api().sign_in(form.get("key").trim()).await {
-        Ok(who) => begin(&console, &parts.headers, who.key_id, form.get("next")),
+        Ok(who) => begin(&console, &parts.headers, who.key_id, form.get("next")).await,
         Err(ApiError::Refused(refused)) => {
             let page =
                 sign_in_page(form.get("next"), Some(&format!("{}.", upper(&refused.message))));
@@ -82,7 +82,7 @@ pub(crate) async fn use_code(
     let key = Secret::read(form.get("code"))
         .and_then(|code| console.inner.codes.take(&code, console.now()));
     match key {
-        Some(key) => begin(&console, &parts.headers, key, "/"),
+        Some(key) => begin(&console, &parts.headers, key, "/").await,
         None => {
             let wrong = "This link was used already or is older than ten minutes. Sign in with a key, or ask for a new link with callboard console.";
             let page = sign_in_page("", Some(wrong));
@@ -122,13 +122,13 @@ pub(crate) async fn make_code(State(console): State<Console>, headers: HeaderMap
 }
 
 /// `POST /console/logout`, here or everywhere.
-pub(crate) async fn sign_out(Act { visit, form }: Act) -> Response {
+pub(crate) async fn sign_out(Act { visit, form }: Act) -> Result<Response, Trouble> {
     match form.get("everywhere") {
-        "1" => visit.console.sessions().remove_all_of(&visit.who.key_id),
-        _ => visit.console.sessions().remove(&visit.session),
+        "1" => visit.console.sessions().end_all_of(&visit.who.key_id).await?,
+        _ => visit.console.sessions().end(&visit.session).await?,
     }
     let over = format!("{COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict");
-    ([(header::SET_COOKIE, over)], Redirect::to("/console/login")).into_response()
+    Ok(([(header::SET_COOKIE, over)], Redirect::to("/console/login")).into_response())
 }
 
 /// `POST /console/theme`: the next of automatic, light and dark.
@@ -137,7 +137,7 @@ pub(crate) async fn theme(Act { visit, form }: Act) -> Response {
     ([(header::SET_COOKIE, cookie)], Redirect::to(local(form.get("next")))).into_response()
 }
 
-fn begin(
+async fn begin(
     console: &Console,
     headers: &HeaderMap,
     key: KeyId,
@@ -145,7 +145,8 @@ fn begin(
 ) -> Result<Response, Trouble> {
     let secret = Secret::generate().ok_or(Trouble::Strange)?;
     let now = console.now();
-    console.sessions().put(secret.hash(), Session { key, created: now, seen: now });
+    let session = Session { key, created: now, seen: now };
+    console.sessions().begin(&secret.hash(), session).await?;
     let secure = if is_this_machine(headers) { "" } else { "; Secure" };
     let cookie = format!(
         "{COOKIE}={}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}",

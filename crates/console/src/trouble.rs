@@ -6,6 +6,7 @@ use maud::html;
 
 use crate::api::ApiError;
 use crate::layout;
+use crate::session::SessionsError;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Trouble {
@@ -14,6 +15,9 @@ pub(crate) enum Trouble {
     /// The key behind the session counts no more.
     #[error("you are signed out")]
     SignedOut,
+    /// The cause is for the operator.
+    #[error("the host cannot tell who is signed in at the moment: try again")]
+    NoSessions,
     #[error("the host answered in a way that the console does not understand")]
     Strange,
     #[error(
@@ -42,12 +46,20 @@ impl From<ApiError> for Trouble {
     }
 }
 
+impl From<SessionsError> for Trouble {
+    fn from(error: SessionsError) -> Self {
+        tracing::error!(%error, "the console cannot read or write its sessions");
+        Self::NoSessions
+    }
+}
+
 impl Trouble {
     fn status(&self) -> StatusCode {
         match self {
             Self::Api(ApiError::Refused(refused)) => refused.status,
             Self::Api(ApiError::Unreachable(_)) | Self::Strange => StatusCode::BAD_GATEWAY,
             Self::SignedOut => StatusCode::UNAUTHORIZED,
+            Self::NoSessions => StatusCode::SERVICE_UNAVAILABLE,
             Self::ForeignForm | Self::ForeignOrigin => StatusCode::FORBIDDEN,
             Self::UnreadForm | Self::Wrong(_) => StatusCode::BAD_REQUEST,
             Self::NoSuchPage => StatusCode::NOT_FOUND,

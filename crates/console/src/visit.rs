@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::Console;
 use crate::api::{ApiError, Call, Identity, with_query};
-use crate::session::{Secret, Session};
+use crate::session::{Hash, Secret, Session};
 use crate::trouble::Trouble;
 
 pub(crate) const COOKIE: &str = "callboard_session";
@@ -38,7 +38,7 @@ pub(crate) struct Visit {
     pub(crate) theme: Theme,
     pub(crate) form_token: String,
     /// The session's own hash, to end it.
-    pub(crate) session: [u8; 32],
+    pub(crate) session: Hash,
     /// What the browser has seen of a stream that broke.
     pub(crate) last_seen: Option<u64>,
 }
@@ -69,6 +69,13 @@ impl Visit {
 
     pub(crate) fn may(&self, scope: &str) -> bool {
         self.who.may(scope)
+    }
+
+    /// Whether nobody has signed out since the page was asked for: for streams, which outlive their request.
+    pub(crate) async fn is_signed_in(&self) -> bool {
+        let session = self.console.sessions().find(&self.session).await;
+        let lifetime = self.console.lifetime();
+        session.is_ok_and(|it| it.is_some_and(|it| !it.is_over(self.now(), lifetime)))
     }
 
     pub(crate) async fn call(&self, call: Call) -> Result<Value, Trouble> {
@@ -104,7 +111,20 @@ impl Visit {
         }
     }
 
-    /// The same where the scope is known beforehand: nobody is asked for what would be refused.
+    /// What only hosts like ours can say: none where the host does not know the question. What is wrong with it is said.
+    pub(crate) async fn get_if_known(&self, path: &str) -> Result<Option<Value>, Trouble> {
+        match self.get(path).await {
+            Ok(value) => Ok(Some(value)),
+            Err(Trouble::Api(ApiError::Refused(refused)))
+                if refused.status == StatusCode::NOT_FOUND =>
+            {
+                Ok(None)
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// What a page can do without, where the scope is known beforehand: nobody is asked for what would be refused.
     pub(crate) async fn find_with(
         &self,
         scope: &str,
@@ -175,23 +195,11 @@ impl FromRequestParts<Console> for Visit {
         let signed_out = || sign_in_first(parts, &asked);
         let secret = secret.ok_or_else(signed_out)?;
         let hash = secret.hash();
-        let session = console.sessions().find(&hash).ok_or_else(signed_out)?;
-        let now = console.now();
-        if session.is_over(now, console.lifetime()) {
-            console.sessions().remove(&hash);
-            return Err(signed_out());
-        }
-        let who = match who(console, &session).await {
+        let who = match signed_in(console, &hash).await {
             Ok(who) => who,
-            Err(Trouble::SignedOut) => {
-                console.sessions().remove(&hash);
-                return Err(signed_out());
-            }
+            Err(Trouble::SignedOut) => return Err(signed_out()),
             Err(trouble) => return Err(trouble.into_response()),
         };
-        if now.since(session.seen) > console.lifetime().idle / SEEN_PER_IDLE {
-            console.sessions().put(hash, Session { seen: now, ..session });
-        }
         let last_seen = parts.headers.get("last-event-id").and_then(|id| id.to_str().ok());
         Ok(Self {
             console: console.clone(),
@@ -204,6 +212,25 @@ impl FromRequestParts<Console> for Visit {
             last_seen: last_seen.and_then(|id| id.trim().parse().ok()),
         })
     }
+}
+
+/// Whose session it is. One that is over, or whose key counts no more, ends here for good.
+async fn signed_in(console: &Console, hash: &Hash) -> Result<Identity, Trouble> {
+    let (sessions, now) = (console.sessions(), console.now());
+    let session = sessions.find(hash).await?.ok_or(Trouble::SignedOut)?;
+    let who = if session.is_over(now, console.lifetime()) {
+        Err(Trouble::SignedOut)
+    } else {
+        who(console, &session).await
+    };
+    match &who {
+        Err(Trouble::SignedOut) => sessions.end(hash).await?,
+        Ok(_) if now.since(session.seen) > console.lifetime().idle / SEEN_PER_IDLE => {
+            sessions.touch(hash, Session { seen: now, ..session }).await?;
+        }
+        _ => {}
+    }
+    who
 }
 
 /// Whose key it is, and whether it still counts: the host says so each time.

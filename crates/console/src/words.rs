@@ -91,6 +91,11 @@ pub(crate) fn short(id: &str) -> String {
     if signs.len() <= 22 {
         return id.to_owned();
     }
+    // A name with a publisher in front, such as that of an agent: people know its end.
+    let mut parts = id.rsplit('.');
+    if let (Some(last), Some(pack), Some(_)) = (parts.next(), parts.next(), parts.next()) {
+        return format!("{pack}.{last}");
+    }
     let (head, tail) = (&signs[..8], &signs[signs.len() - 8..]);
     format!("{}…{}", head.iter().collect::<String>(), tail.iter().collect::<String>())
 }
@@ -118,5 +123,6 @@ mod tests {
         assert_eq!([0.0, 0.0004, 0.5, 12.345].map(money), ["$0", "$0.0004", "$0.50", "$12.35"]);
         assert_eq!([7, 9_999, 12_345, 3_400_000].map(count), ["7", "9999", "12.3k", "3.4M"]);
         assert_eq!(short("run_01a1ec86510f72f4a49dd632f1abf7e5"), "run_01a1…f1abf7e5");
+        assert_eq!(short("community.callboard.starter.triager"), "starter.triager");
     }
 }

@@ -7,7 +7,6 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use callboard_protocol::KeyId;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
-use serde_json::Value;
 use tower::ServiceExt as _;
 
 use crate::routes::Surface;
@@ -29,7 +28,8 @@ pub struct InProcessCall<'a> {
     pub method: Method,
     /// With its query.
     pub path: &'a str,
-    pub body: Option<Value>,
+    /// The media type, and what is sent.
+    pub body: Option<(&'static str, String)>,
     pub if_match: Option<&'a str>,
     pub last_event_id: Option<u64>,
 }
@@ -84,9 +84,9 @@ impl InProcess {
             request = request.header("last-event-id", id);
         }
         let body = match call.body {
-            Some(body) => {
-                request = request.header(header::CONTENT_TYPE, "application/json");
-                Body::from(body.to_string())
+            Some((media_type, text)) => {
+                request = request.header(header::CONTENT_TYPE, media_type);
+                Body::from(text)
             }
             None => Body::empty(),
         };

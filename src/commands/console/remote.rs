@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
-use reqwest::header::{AUTHORIZATION, IF_MATCH};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, IF_MATCH};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use callboard_protocol::KeyId;
 
 use crate::client::Client;
 use crate::exit::{CommandError, Exit};
-use crate::wire::console::LARGEST_ANSWER;
+use crate::wire::console::{LARGEST_ANSWER, sent};
 
 /// A host that does not take a connection for this long is not there; people wait for the page.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -113,8 +113,8 @@ impl Api for RemoteApi {
         if let Some(tag) = call.if_match {
             request = request.header(IF_MATCH, tag);
         }
-        if let Some(body) = call.body {
-            request = request.json(&body);
+        if let Some((media_type, text)) = call.body.as_ref().map(sent) {
+            request = request.header(CONTENT_TYPE, media_type).body(text);
         }
         read(request).await
     }

@@ -58,7 +58,7 @@ pub(crate) fn graph(definition: &Value, mark: impl Fn(&str) -> Mark) -> Option<M
     let left_out = all.len() - nodes.len();
     Some(html! {
         div.graph tabindex="0" {
-            svg width=(width) height=(height) viewBox={ "0 0 " (width) " " (height) } role="img" aria-label="Graph of the workflow" {
+            svg width=(width) height=(height) viewBox={ "0 0 " (width) " " (height) } role="group" aria-label="Graph of the workflow" {
                 defs {
                     marker #arrow viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto" {
                         path d="M0 0.5 8 4 0 7.5z" {}

@@ -7,12 +7,13 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::api::{ApiError, Call, segment, with_query};
+use crate::form::{self, Wrong};
 use crate::layout::{Page, Screen, act, figure, heading, nothing};
 use crate::pages::runs;
 use crate::trouble::Trouble;
 use crate::value::{flag, folded, items, number, text, time, whole};
 use crate::visit::{Act, Visit};
-use crate::words::{id, status, when};
+use crate::words::{id, money, short, status, when};
 
 /// `GET /console/agents`
 pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
@@ -42,9 +43,9 @@ fn row(agent: &Value) -> Markup {
     let agent_id = text(agent, "/agentId");
     html! {
         tr {
-            td { a href={ "/console/agents/" (segment(agent_id)) } { (text(agent, "/persona")) } br; small { (agent_id) } @if is_degraded(agent) { " " (status("resting")) } }
+            td { a href={ "/console/agents/" (segment(agent_id)) } { (text(agent, "/persona")) } br; small.whole title=(agent_id) { (short(agent_id)) } @if is_degraded(agent) { " " (status("resting")) } }
             td { (text(agent, "/modelClass")) }
-            td.wide { (text(agent, "/packName")) " " (text(agent, "/packVersion")) }
+            td.wide title=(text(agent, "/packName")) { (short(text(agent, "/packName"))) " " (text(agent, "/packVersion")) }
             td.wide { (text(agent, "/description")) }
             td { @for member in items(agent, "/roster") { a href={ "/console/roster/" (segment(text(member, "/rosterId"))) } { (text(member, "/persona")) } " " } }
         }
@@ -61,7 +62,7 @@ fn pack_table(visit: &Visit, packs: &Value) -> Markup {
         h2 { "Packs" }
         @if packs.is_empty() { p.muted { "None." } }
         @else {
-            div.scroll { table {
+            div.scroll tabindex="0" { table {
                 thead { tr { th { "Pack" } th { "Version" } th { "Signature" } th.wide { "Integrity" } th { "Installed" } th {} } }
                 tbody { @for pack in packs {
                     @let (name, version) = (text(pack, "/name"), text(pack, "/version"));
@@ -97,17 +98,30 @@ pub(crate) async fn remove_pack(Act { visit, form }: Act) -> Result<Response, Tr
 
 /// `GET /console/agents/{agentId}`
 pub(crate) async fn one(visit: Visit, Path(agent_id): Path<String>) -> Result<Response, Trouble> {
-    show(&visit, &agent_id, "", None).await
+    show(&visit, &agent_id, None, &Wrong::default()).await
+}
+
+/// What the host says of an agent beyond its entry; another host of the protocol says nothing.
+async fn definition(visit: &Visit, agent_id: &str) -> Result<Value, Trouble> {
+    let path = format!("{}/agents/{}", crate::EXTENSION, segment(agent_id));
+    Ok(visit.find(&path).await?.unwrap_or_default())
+}
+
+/// What a task must look like: any object, where the pack does not say.
+fn task_schema(definition: &Value) -> Value {
+    let any = json!({ "type": "object", "title": "Task" });
+    definition.get("taskSchema").cloned().unwrap_or(any)
 }
 
 async fn show(
     visit: &Visit,
     agent_id: &str,
-    task: &str,
-    wrong: Option<&str>,
+    task: Option<&Value>,
+    wrong: &Wrong,
 ) -> Result<Response, Trouble> {
     let path = format!("/v1/agents/{}", segment(agent_id));
     let agent = visit.get(&path).await?;
+    let definition = definition(visit, agent_id).await?;
     let deployments = visit.find(&format!("{path}/deployments")).await?.unwrap_or_default();
     let recent =
         with_query(&format!("{}/runs", crate::EXTENSION), [("agentId", agent_id), ("limit", "10")]);
@@ -116,31 +130,60 @@ async fn show(
         (heading(text(&agent, "/persona"), html! {}))
         p.ids { (id(agent_id)) " from " (text(&agent, "/packName")) " " (text(&agent, "/packVersion")) }
         p { (text(&agent, "/description")) }
-        dl.figures {
-            (figure("Model class", html! { (text(&agent, "/modelClass")) }))
-            @if let Some(sure) = number(&agent, "/confidenceThreshold") { (figure("Asks below", html! { (sure) " sure" })) }
-            (figure("Schemas", html! { @if flag(&agent, "/hasHandoffSchemas") { "task and result are checked" } @else { "none" } }))
-            (figure("Memory", html! { @if flag(&agent, "/memoryShape/longTerm") { "remembers" } @else { "forgets" } }))
-        }
+        dl.figures { (figures(&agent, items(&recent, "/runs"))) }
         (lacks(&agent))
-        h2 { "Tools" }
-        @let tools = items(&agent, "/toolAllowlist");
-        @if tools.is_empty() { p.muted { "It may call none." } }
-        ul.plain { @for tool in tools { li { code { (tool.as_str().unwrap_or_default()) } } } }
+        div.columns {
+            section { (runner(visit, agent_id, &task_schema(&definition), task, wrong)) }
+            section {
+                h2 { "Tools" }
+                @let tools = items(&agent, "/toolAllowlist");
+                @if tools.is_empty() { p.muted { "It may call none." } }
+                ul.plain { @for tool in tools { li { code { (tool.as_str().unwrap_or_default()) } } } }
+                (words(&definition))
+            }
+        }
         (versions(visit, agent_id, &deployments))
-        (runner(visit, agent_id, task, wrong))
         h2 { "Its newest runs" }
         @let runs = items(&recent, "/runs");
         @if runs.is_empty() { p.muted { "None yet." } } @else { (runs::table(runs, visit.now(), false)) }
         (folded("Entry", &agent))
     };
-    let status = if wrong.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+    let status = if wrong.0.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     Page::new(Screen::Agents, text(&agent, "/persona"), body)
         .from(path)
+        .from(format!("{}/agents/{}", crate::EXTENSION, segment(agent_id)))
         .command(format!("callboard agents show {agent_id}"))
         .status(status)
         .show(visit)
         .await
+}
+
+/// What it is, and how its newest runs went.
+fn figures(agent: &Value, runs: &[Value]) -> Markup {
+    let of = |state: &str| runs.iter().filter(|run| text(run, "/status") == state).count();
+    let (good, ended) = (of("completed"), of("completed") + of("failed"));
+    let costs: Vec<f64> =
+        runs.iter().filter_map(|run| number(run, "/metrics/openwopCost/usd")).collect();
+    html! {
+        (figure("Model class", html! { (text(agent, "/modelClass")) }))
+        @if let Some(sure) = number(agent, "/confidenceThreshold") { (figure("Asks below", html! { (sure) " sure" })) }
+        (figure("Memory", html! { @if flag(agent, "/memoryShape/longTerm") { "remembers" } @else { "forgets" } }))
+        @if ended > 0 { (figure("Newest runs", html! { (good) " of " (ended) " completed" })) }
+        @if !costs.is_empty() { (figure("Cost of a run", html! { (money(costs.iter().sum::<f64>() / costs.len() as f64)) })) }
+    }
+}
+
+/// Its prompt, for who may read it, and its schemas.
+fn words(definition: &Value) -> Markup {
+    let prompt = text(definition, "/prompt");
+    html! {
+        @if !prompt.is_empty() { h2 { "Prompt" } pre data-copy="" tabindex="0" { (prompt) } }
+        @if definition["taskSchema"].is_object() || definition["resultSchema"].is_object() {
+            h2 { "Schemas" }
+            (folded("Task", &definition["taskSchema"]))
+            (folded("Result", &definition["resultSchema"]))
+        }
+    }
 }
 
 fn lacks(agent: &Value) -> Markup {
@@ -155,7 +198,7 @@ fn versions(visit: &Visit, agent_id: &str, deployments: &Value) -> Markup {
     html! {
         h2 { "Versions" }
         @if all.is_empty() { p.muted { "None is deployed." } }
-        @else { div.scroll { table {
+        @else { div.scroll tabindex="0" { table {
             thead { tr { th { "Version" } th { "State" } th { "Channels" } th.num { "Share" } th {} } }
             tbody { @for deployment in all {
                 tr {
@@ -212,15 +255,19 @@ pub(crate) async fn deploy(
     Ok(Redirect::to(&format!("/console/agents/{}", segment(&agent_id))).into_response())
 }
 
-fn runner(visit: &Visit, agent_id: &str, task: &str, wrong: Option<&str>) -> Markup {
+fn runner(
+    visit: &Visit,
+    agent_id: &str,
+    schema: &Value,
+    task: Option<&Value>,
+    wrong: &Wrong,
+) -> Markup {
     html! {
         @if visit.may("runs:create") {
             h2 { "Run it" }
-            @if let Some(wrong) = wrong { p.wrong role="alert" { (wrong) } }
             (act(visit, &format!("/console/agents/{}/run", segment(agent_id)), html! {
                 div.stack {
-                    label for="task" { "Its task " span.muted { "a JSON object; what it must hold is in the pack's task schema" } }
-                    textarea id="task" name="task" rows="4" spellcheck="false" placeholder="{\"message\": \"…\"}" required { (task) }
+                    (form::fields(schema, task, wrong))
                     button.primary type="submit" { "Run" }
                 }
             }))
@@ -233,20 +280,21 @@ pub(crate) async fn run(
     Path(agent_id): Path<String>,
     Act { visit, form }: Act,
 ) -> Result<Response, Trouble> {
-    let task = form.get("task");
-    let inputs = match serde_json::from_str::<Value>(task) {
-        Ok(inputs) if inputs.is_object() => inputs,
-        Ok(_) => return show(&visit, &agent_id, task, Some("A task is a JSON object.")).await,
-        Err(error) => {
-            return show(&visit, &agent_id, task, Some(&format!("This is no JSON: {error}"))).await;
-        }
+    let schema = task_schema(&definition(&visit, &agent_id).await?);
+    let task = match form::read(&schema, &form) {
+        Ok(task) => task,
+        Err(wrong) => return show(&visit, &agent_id, None, &wrong).await,
     };
-    match visit.call(Call::post("/v1/runs", json!({ "agentId": agent_id, "inputs": inputs }))).await
-    {
+    let wrong = form::check(&schema, &task);
+    if !wrong.0.is_empty() {
+        return show(&visit, &agent_id, Some(&task), &wrong).await;
+    }
+    match visit.call(Call::post("/v1/runs", json!({ "agentId": agent_id, "inputs": task }))).await {
         Ok(made) => Ok(Redirect::to(&format!("/console/runs/{}", segment(text(&made, "/runId"))))
             .into_response()),
         Err(Trouble::Api(ApiError::Refused(why))) if matches!(why.status.as_u16(), 400 | 422) => {
-            show(&visit, &agent_id, task, Some(&why.message)).await
+            let wrong = Wrong([(String::new(), why.message)].into());
+            show(&visit, &agent_id, Some(&task), &wrong).await
         }
         Err(trouble) => Err(trouble),
     }

@@ -1,5 +1,7 @@
 //! Two runs side by side, from their common prefix on.
 
+use std::time::Duration;
+
 use axum::response::Response;
 use callboard_protocol::Timestamp;
 use maud::{Markup, html};
@@ -8,7 +10,7 @@ use serde_json::Value;
 use crate::api::{segment, with_query};
 use crate::layout::{Page, Screen, heading};
 use crate::trouble::Trouble;
-use crate::value::{fields, flag, items, json, number, shown, text, time, whole};
+use crate::value::{fields, flag, folded, items, json, number, shown, text, time, whole};
 use crate::visit::Visit;
 use crate::words::{count, duration, money, short, status};
 
@@ -29,6 +31,8 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
     }
     let path = with_query(&format!("/v1/runs/{}:diff", segment(&a)), [("against", b.as_str())]);
     let diff = visit.get(&path).await?;
+    let nodes = format!("{}/runs/{}/comparison", crate::EXTENSION, segment(&a));
+    let nodes = visit.find(&with_query(&nodes, [("against", b.as_str())])).await?;
     let left = visit.get(&format!("/v1/runs/{}", segment(&a))).await?;
     let right = visit.get(&format!("/v1/runs/{}", segment(&b))).await?;
     let body = html! {
@@ -36,6 +40,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
         (pick(&a, &b))
         (sides(&left, &right, visit.now()))
         (verdict(&diff, &b, visit.may("runs:create")))
+        (node_table(&nodes.unwrap_or_default()))
         (state_table(&diff))
         (events(&diff))
     };
@@ -100,14 +105,62 @@ fn verdict(diff: &Value, b: &str, may_fork: bool) -> Markup {
     }
 }
 
+/// Node by node: what each came to, what it took and cost, and what it gave where that differs.
+fn node_table(compared: &Value) -> Markup {
+    let all = items(compared, "/nodes");
+    html! {
+        @if !all.is_empty() {
+            h2 { "Node by node" }
+            div.scroll tabindex="0" { table.nodes {
+                thead { tr { th { "Node" } th {} th { "First" } th { "Second" } } }
+                tbody { @for node in all.iter().take(MOST) {
+                    @let op = text(node, "/op");
+                    tr class=(op) {
+                        td { (text(node, "/nodeId")) @if let Some(visit) = whole(node, "/visit").filter(|visit| *visit > 0) { " " span.muted { "visit " (visit + 1) } } }
+                        td { span.tag { (op) } }
+                        td { (visit_of(&node["a"])) } td { (visit_of(&node["b"])) }
+                    }
+                } }
+            } }
+        }
+    }
+}
+
+fn visit_of(visit: &Value) -> Markup {
+    let took = whole(visit, "/durationMs").map(Duration::from_millis).map(duration);
+    let cost = number(visit, "/used/costUsd").filter(|cost| *cost > 0.0).map(money);
+    let tokens = whole(visit, "/used/inputTokens").unwrap_or(0)
+        + whole(visit, "/used/outputTokens").unwrap_or(0);
+    html! {
+        @if visit.is_object() {
+            (status(text(visit, "/outcome"))) " "
+            span.muted {
+                (took.unwrap_or_default())
+                @if tokens > 0 { ", " (count(tokens)) " tokens" }
+                @if let Some(cost) = cost { ", " (cost) }
+            }
+            @if !text(visit, "/error").is_empty() { p { code { (text(visit, "/error")) } } }
+            (folded("Outputs", &visit["outputs"]))
+        } @else { span.muted { "–" } }
+    }
+}
+
 fn state_table(diff: &Value) -> Markup {
     let changed = fields(diff, "/stateDiff");
     html! {
         @if !changed.is_empty() {
             h2 { "What they hold" }
-            dl.fields { @for (name, value) in changed { dt { (name) } dd { (shown(value)) } } }
+            div.scroll tabindex="0" { table {
+                thead { tr { th {} th { "First" } th { "Second" } } }
+                tbody { @for (name, value) in changed { tr { td.muted { (name) } (held(value, "a", "removed")) (held(value, "b", "added")) } } }
+            } }
         }
     }
+}
+
+/// What one of the two holds, if it holds it.
+fn held(value: &Value, side: &str, class: &str) -> Markup {
+    html! { @match value.get(side) { Some(own) => td class=(class) { (shown(own)) }, None => td { span.muted { "–" } } } }
 }
 
 fn events(diff: &Value) -> Markup {

@@ -14,7 +14,7 @@ use crate::form::{self, Wrong};
 use crate::layout::{Page, Screen, act, heading, nothing};
 use crate::pages::run::question;
 use crate::trouble::Trouble;
-use crate::value::{flag, folded, is_empty, items, shown, text, time};
+use crate::value::{cut, fields, flag, folded, is_empty, items, preview, shown, text, time};
 use crate::visit::{Act, Fields, Visit};
 use crate::words::{id, short, when};
 
@@ -22,6 +22,10 @@ pub(crate) use several::several;
 
 /// What fits a phone's patience.
 const PAGE: &str = "50";
+
+/// What a list shows of a question's context, and of what is proposed.
+const CONTEXT: usize = 240;
+const MOST_FIELDS: usize = 6;
 
 /// `GET /console/inbox`
 pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
@@ -51,7 +55,11 @@ fn api_path(visit: &Visit) -> String {
 
 /// The questions, also for a page that is open.
 pub(crate) async fn list(visit: &Visit) -> Result<Markup, Trouble> {
-    let answer = visit.get(&api_path(visit)).await?;
+    let answer = visit.get_if_known(&api_path(visit)).await?;
+    let Some(answer) = answer else {
+        let none = "This host has no inbox. The page of a run leads to what it asks.";
+        return Ok(html! { div #list { (nothing(none, "")) } });
+    };
     let questions = items(&answer, "/interrupts");
     let next = text(&answer, "/nextCursor");
     Ok(html! {
@@ -72,9 +80,13 @@ fn entry(visit: &Visit, asked: &Value) -> Markup {
     let path = path_of(asked);
     html! {
         li.question {
-            h3 { (several::tick(asked)) a href=(path) { (question(text(asked, "/kind"), &asked["data"])) } }
-            (about(asked, visit.now()))
-            @if let Some(proposal) = proposal(asked) { (folded("What is proposed", proposal)) }
+            div {
+                h3 { (several::tick(asked)) a href=(path) { (question(text(asked, "/kind"), &asked["data"])) } }
+                @let description = text(asked, "/data/description");
+                @if !description.is_empty() { p { (cut(description, CONTEXT)) } }
+                @if let Some(proposal) = proposal(asked) { (summary(proposal)) }
+                (about(asked, visit.now()))
+            }
             div.inline {
                 @if flag(asked, "/mayDecide") {
                     @for action in actions(asked) {
@@ -84,6 +96,19 @@ fn entry(visit: &Visit, asked: &Value) -> Markup {
                 a.button href=(path) { "Answer …" }
             }
         }
+    }
+}
+
+/// What is proposed in a few lines: its plain fields, or the whole of it folded away.
+fn summary(proposal: &Value) -> Markup {
+    let plain: Vec<(&str, &Value)> = fields(proposal, "")
+        .into_iter()
+        .filter(|(_, value)| !value.is_object() && !value.is_array() && !is_empty(value))
+        .take(MOST_FIELDS)
+        .collect();
+    html! {
+        @if plain.is_empty() { (folded("What is proposed", proposal)) }
+        @else { p.proposed { @for (name, value) in plain { span { span.muted { (name) } " " (cut(&preview(value), CONTEXT)) } " " } } }
     }
 }
 

@@ -64,6 +64,7 @@ pub(crate) async fn one(visit: Visit, Path(memory): Path<String>) -> Result<Resp
     let body = html! {
         (heading("Memory", html! { @if visit.may("runs:create") { (act(&visit, &format!("/console/memory/{}", segment(&memory)), html! { button.danger type="submit" name="act" value="forget" data-sure="Erase this entry with all of its versions?" { "Forget" } })) } }))
         p.ids { (id(&memory)) }
+        @if let Some(newest) = versions.first().filter(|_| visit.may("runs:create")) { (edit_form(&visit, &memory, newest)) }
         @for (version, place) in versions.iter().zip(0_usize..) {
             h2 { "Version " (whole(version, "/version").unwrap_or(0)) " " span.muted { (when(visit.now(), time(version, "/writtenAt"))) } }
             p.muted { (author(version)) }
@@ -81,6 +82,21 @@ pub(crate) async fn one(visit: Visit, Path(memory): Path<String>) -> Result<Resp
         .command(format!("callboard memory history {memory}"))
         .show(&visit)
         .await
+}
+
+/// Writes over the version that is shown, and over no other.
+fn edit_form(visit: &Visit, memory: &str, newest: &Value) -> Markup {
+    html! {
+        details.fold {
+            summary { "Edit" }
+            (act(visit, &format!("/console/memory/{}", segment(memory)), html! { div.stack {
+                input type="hidden" name="expected" value=(whole(newest, "/version").unwrap_or(0));
+                label.hidden for="content" { "Content" }
+                textarea id="content" name="content" rows="8" required { (text(newest, "/content")) }
+                button.primary type="submit" name="act" value="edit" { "Write" }
+            } }))
+        }
+    }
 }
 
 fn author(version: &Value) -> Markup {
@@ -113,9 +129,16 @@ pub(crate) async fn change(
         visit.call(Call::bare(Method::DELETE, path)).await?;
         return Ok(Redirect::to("/console/memory").into_response());
     }
-    let body =
-        json!({ "version": form.number("version"), "expectedVersion": form.number("expected") });
-    visit.call(Call::post(format!("{path}/restore"), body)).await?;
+    let call = if form.get("act") == "edit" {
+        let content = form.get("content").replace("\r\n", "\n");
+        let body = json!({ "content": content, "expectedVersion": form.number("expected") });
+        Call::with(Method::PUT, path, body)
+    } else {
+        let version = form.number("version");
+        let body = json!({ "version": version, "expectedVersion": form.number("expected") });
+        Call::post(format!("{path}/restore"), body)
+    };
+    visit.call(call).await?;
     Ok(Redirect::to(&format!("/console/memory/{}", segment(&memory))).into_response())
 }
 
@@ -152,7 +175,35 @@ pub(crate) async fn file(visit: Visit) -> Result<Response, Trouble> {
         [("version", visit.query.get("version"))],
     );
     let file = visit.get(&api).await?;
-    editor(&visit, &file, None).await
+    if visit.query.get("version").is_empty() {
+        return editor(&visit, &file, None).await;
+    }
+    old_version(&visit, &file).await
+}
+
+/// One version of a file: what it changed, and the way back to it.
+async fn old_version(visit: &Visit, file: &Value) -> Result<Response, Trouble> {
+    let (path, version) = (text(file, "/path"), whole(file, "/version").unwrap_or(0));
+    let api = format!("{FILES}/{}", file_path(path));
+    let newest = visit.find(&api).await?.unwrap_or_default();
+    let of = |version: u64| with_query(&api, [("version", version.to_string().as_str())]);
+    let before = if version > 1 { visit.find(&of(version - 1)).await? } else { None };
+    let link = |version: u64| {
+        with_query("/console/file", [("path", path), ("version", &version.to_string())])
+    };
+    let is_newest = whole(&newest, "/version") == Some(version);
+    let body = html! {
+        (heading(path, html! { @if visit.may("workspace:write") && !is_newest { (act(visit, "/console/file", html! {
+            @for (name, value) in [("path", path), ("contentType", text(file, "/contentType")), ("content", text(file, "/content")), ("etag", text(&newest, "/etag"))] { input type="hidden" name=(name) value=(value); }
+            button type="submit" { "Restore this version" }
+        })) } }))
+        p.ids {
+            "version " (version) " " (when(visit.now(), time(file, "/updatedAt"))) " · " a href=(with_query("/console/file", [("path", path)])) { "the newest" }
+            @if version > 1 { " · " a href=(link(version - 1)) { "the version before" } }
+        }
+        (changed(file, before.as_ref()))
+    };
+    Page::new(Screen::Files, path, body).from(of(version)).show(visit).await
 }
 
 async fn editor(visit: &Visit, file: &Value, wrong: Option<&str>) -> Result<Response, Trouble> {

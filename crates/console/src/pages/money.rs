@@ -53,10 +53,10 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
         (stacked("Spent by day", &by_day(&spend)))
         div.scale { span { (days) " days ago" } span { "today" } }
         div.columns {
-            section { h2 { "By agent" } (by(&spend, "/byAgent", Some("/console/agents/"))) }
-            section { h2 { "By member" } (by(&spend, "/byMember", Some("/console/roster/"))) }
-            section { h2 { "By model" } (by(&spend, "/byModel", None)) }
-            section { h2 { "By workflow" } (by(&spend, "/byWorkflow", Some("/console/workflows/"))) }
+            section { h2 { "By agent" } (by(&spend, "/byAgent", Some("/console/agents/"), &roster)) }
+            section { h2 { "By member" } (by(&spend, "/byMember", Some("/console/roster/"), &roster)) }
+            section { h2 { "By model" } (by(&spend, "/byModel", None, &roster)) }
+            section { h2 { "By workflow" } (by(&spend, "/byWorkflow", Some("/console/workflows/"), &roster)) }
         }
         h2 { "Budgets of today" }
         (tenant(&spend))
@@ -114,7 +114,12 @@ pub(crate) fn by_day(spend: &Value) -> Vec<Bar> {
     days.iter().map(bar).collect()
 }
 
-fn by(spend: &Value, pointer: &str, folder: Option<&str>) -> Markup {
+/// One table of sums. Members stand under the names that people know them by.
+fn by(spend: &Value, pointer: &str, folder: Option<&str>, roster: &Value) -> Markup {
+    let persona = |name: &str| {
+        let member = items(roster, "/roster").iter().find(|it| text(it, "/rosterId") == name);
+        member.map_or_else(|| short(name), |member| text(member, "/persona").to_owned())
+    };
     let rows = items(spend, pointer);
     html! {
         @if rows.is_empty() { p.muted { "Nothing." } }
@@ -124,7 +129,7 @@ fn by(spend: &Value, pointer: &str, folder: Option<&str>) -> Markup {
                 @let name = text(row, "/name");
                 @let of = |name: &str| whole(row, &format!("/used/{name}")).unwrap_or(0);
                 tr {
-                    td { @match folder { Some(folder) => a href={ (folder) (segment(name)) } { (short(name)) }, None => (name) } }
+                    td { @match folder { Some(folder) => a href={ (folder) (segment(name)) } { (persona(name)) }, None => (name) } }
                     td.num { (count(of("calls"))) } td.num { (count(of("inputTokens") + of("outputTokens"))) }
                     td.num { @if of("inputTokens") > 0 { (of("cachedTokens") * 100 / of("inputTokens")) " %" } }
                     td.num { (money(number(row, "/used/costUsd").unwrap_or(0.0))) }

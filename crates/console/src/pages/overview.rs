@@ -51,9 +51,9 @@ pub(crate) async fn recent(visit: &Visit, since: Timestamp) -> Result<Vec<Value>
     let (since, path) = (since.to_string(), format!("{}/runs", crate::EXTENSION));
     let (mut found, mut cursor) = (Vec::new(), String::new());
     while found.len() < MOST_RUNS {
-        let answer = visit
-            .list(&path, [("since", since.as_str()), ("limit", "200"), ("cursor", &cursor)])
-            .await?;
+        let page = [("since", since.as_str()), ("limit", "200"), ("cursor", &cursor)];
+        // Another host of the protocol has no such list.
+        let Some(answer) = visit.get_if_known(&with_query(&path, page)).await? else { break };
         found.extend(items(&answer, "/runs").iter().cloned());
         cursor = text(&answer, "/nextCursor").to_owned();
         if cursor.is_empty() {
@@ -90,6 +90,7 @@ pub(crate) async fn content(visit: &Visit) -> Result<Markup, Trouble> {
             h2 { "Runs of the last day" }
             (stacked("Runs by hour and state", &bars(&runs, now)))
             div.scale { span { "24 h ago" } span { "12 h ago" } span { "now" } }
+            (legend(&runs))
             div.columns {
                 section { h2 { "What waits longest" } (waiting(inbox.as_ref(), &runs, now)) }
                 section { h2 { "What needs a look" } (trouble(&runs, schedules.as_ref(), triggers.as_ref(), now)) }
@@ -128,7 +129,7 @@ fn machines(hosts: &Value, now: Timestamp) -> Markup {
     html! {
         @if !items(hosts, "/hosts").is_empty() {
             h2 { "Hosts" }
-            div.scroll { table {
+            div.scroll tabindex="0" { table {
                 thead { tr { th { "Host" } th.wide { "Version" } th { "Up since" } th.num { "Runs held" } th.num.wide { "of at most" } } }
                 tbody { @for host in items(hosts, "/hosts") { tr {
                     td { (short(text(host, "/hostId"))) } td.wide { (text(host, "/version")) } td { (when(now, time(host, "/startedAt"))) }
@@ -165,6 +166,17 @@ fn bars(runs: &[Value], now: Timestamp) -> Vec<Bar> {
         }
     });
     hours.collect()
+}
+
+/// What the colours of the bars mean, with how many there are of each.
+fn legend(runs: &[Value]) -> Markup {
+    let of =
+        |family: &str| runs.iter().filter(|run| look(text(run, "/status")).1 == family).count();
+    html! {
+        p.legend { @for family in FAMILIES { @let number = of(family); @if number > 0 {
+            span { svg.bars viewBox="0 0 10 10" aria-hidden="true" { rect class=(family) width="10" height="10" {} } (number) " " (word(family)) }
+        } } }
+    }
 }
 
 fn word(family: &str) -> &str {

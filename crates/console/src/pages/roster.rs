@@ -14,7 +14,13 @@ use crate::pages::runs;
 use crate::trouble::Trouble;
 use crate::value::{flag, folded, items, number, text, time, whole};
 use crate::visit::{Act, Visit};
-use crate::words::{count, id, money, short, status, when};
+use crate::words::{count, id, look, money, short, status, when};
+
+/// Members whose cards say what they do.
+const MOST_CARDS: usize = 24;
+/// Runs whose outcome stands on a card, and questions on a member's page.
+const OUTCOMES: usize = 12;
+const MOST_WAITING: usize = 8;
 
 fn base() -> String {
     format!("{}/roster", crate::EXTENSION)
@@ -36,7 +42,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
     let body = html! {
         (heading("Roster", html! {}))
         @if members.is_empty() { (nothing("Nobody is hired. A member is an agent with a name, workflows of its own, schedules and a queue of work.", "callboard roster hire --persona NAME --agent AGENT --workflow WORKFLOW")) }
-        div.members { @for member in members { (card(member)) } }
+        div.members { @for (member, activity) in members.iter().zip(activities(&visit, members).await?) { (card(&visit, member, &activity)) } }
         (departments(&chart, members))
         (hire_form(&visit).await?)
     };
@@ -47,14 +53,42 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
         .await
 }
 
-fn card(member: &Value) -> Markup {
+/// What the first members do, one call each; of those behind them only what the list says.
+async fn activities(visit: &Visit, members: &[Value]) -> Result<Vec<Value>, Trouble> {
+    let mut all = vec![Value::Null; members.len()];
+    for (member, activity) in members.iter().zip(&mut all).take(MOST_CARDS) {
+        let path = format!("{}/activity", api_of(text(member, "/rosterId")));
+        *activity = visit.find_with("runs:read", &path).await?.unwrap_or_default();
+    }
+    Ok(all)
+}
+
+/// How the newest runs went, a sign each.
+fn outcomes(runs: &[Value]) -> Markup {
+    html! {
+        @if !runs.is_empty() { p.outcomes { @for run in runs.iter().take(OUTCOMES) {
+            @let state = text(run, "/status");
+            @let (sign, family) = look(state);
+            a class={ "status " (family) } href={ "/console/runs/" (segment(text(run, "/runId"))) } title={ (text(run, "/workflowId")) " " (state) } aria-label={ (text(run, "/workflowId")) " " (state) } { (sign) }
+        } } }
+    }
+}
+
+fn card(visit: &Visit, member: &Value, activity: &Value) -> Markup {
     let roster_id = text(member, "/rosterId");
+    let next = items(activity, "/next").first();
+    let waiting = items(activity, "/waiting").len();
+    let spent = number(activity, "/today/spent/costUsd").unwrap_or(0.0);
     html! {
         section.member {
             h3 { a href=(page_of(roster_id)) { (text(member, "/persona")) } @if !flag(member, "/enabled") { " " (status("paused")) } }
             p.muted { (text(member, "/label")) " " (text(member, "/description")) }
             p { a href={ "/console/agents/" (segment(text(member, "/agentRef/agentId"))) } { (short(text(member, "/agentRef/agentId"))) } }
             p { @for workflow in items(member, "/workflows") { a.tag href={ "/console/workflows/" (segment(workflow.as_str().unwrap_or_default())) } { (workflow.as_str().unwrap_or_default()) } " " } }
+            (outcomes(items(activity, "/runs")))
+            @if waiting > 0 { p { a href={ "/console/inbox?rosterId=" (segment(roster_id)) } { (waiting) @if waiting == 1 { " question waits" } @else { " questions wait" } } } }
+            @if let Some(fire) = next { p { "next " (when(visit.now(), time(fire, "/at"))) ": " (text(fire, "/workflowId")) " " span.muted { (text(fire, "/description")) } } }
+            @if let Some(most) = number(activity, "/today/limits/maxCostUsd") { p.muted { (money(spent)) " of " (money(most)) " today" } (share(spent, most)) }
         }
     }
 }
@@ -103,6 +137,27 @@ async fn hire_form(visit: &Visit) -> Result<Markup, Trouble> {
     })
 }
 
+/// What can be changed of a member.
+async fn edit_form(visit: &Visit, member: &Value) -> Result<Markup, Trouble> {
+    if !visit.may("roster:write") {
+        return Ok(html! {});
+    }
+    let known = visit.find(&format!("{}/workflows", crate::EXTENSION)).await?.unwrap_or_default();
+    let known = items(&known, "/workflows").iter().map(|it| text(it, "/workflowId"));
+    let owned: Vec<&str> = items(member, "/workflows").iter().filter_map(Value::as_str).collect();
+    // A workflow that is gone stays offered for as long as it is owned.
+    let all: std::collections::BTreeSet<&str> = known.chain(owned.iter().copied()).collect();
+    Ok(html! {
+        h2 { "Edit" }
+        (act(visit, &format!("{}/change", page_of(text(member, "/rosterId"))), html! { div.stack {
+            label for="persona" { "Name" } input id="persona" name="persona" required maxlength="200" value=(text(member, "/persona"));
+            label for="description" { "Description" } input id="description" name="description" maxlength="500" value=(text(member, "/description"));
+            fieldset.many { legend { "Workflows that it owns" } @for workflow in all { label { input type="checkbox" name="workflow" value=(workflow) checked[owned.contains(&workflow)]; (workflow) } } }
+            button type="submit" name="act" value="edit" { "Save" }
+        } }))
+    })
+}
+
 /// `POST /console/roster`
 pub(crate) async fn hire(Act { visit, form }: Act) -> Result<Response, Trouble> {
     let workflows: Vec<&str> = form.all("workflow").collect();
@@ -143,6 +198,7 @@ pub(crate) async fn one(visit: Visit, Path(roster_id): Path<String>) -> Result<R
         @let runs = items(&activity, "/runs");
         @if runs.is_empty() { p.muted { "None." } } @else { (runs::table(runs, visit.now(), false)) }
         (budget_form(&visit, &roster_id, &activity["today"]))
+        (edit_form(&visit, &member).await?)
     };
     Page::new(Screen::Roster, text(&member, "/persona"), body)
         .from(format!("{}/activity", api_of(&roster_id)))
@@ -230,7 +286,9 @@ fn coming(visit: &Visit, activity: &Value) -> Markup {
         ul.plain {
             @for fire in items(activity, "/next") { li { (when(now, time(fire, "/at"))) " " a href={ "/console/schedules/" (segment(text(fire, "/scheduleId"))) } { (text(fire, "/workflowId")) } " " span.muted { (text(fire, "/description")) } } }
             @for trigger in items(activity, "/triggers") { li { a href={ "/console/triggers/" (segment(text(trigger, "/subscriptionId"))) } { (text(trigger, "/source")) } " starts " (text(trigger, "/workflowId")) " " (status(text(trigger, "/state"))) } }
-            @for asked in items(activity, "/waiting") { li { (status("waiting")) " " a href={ "/console/inbox/" (segment(text(asked, "/runId"))) "/" (segment(text(asked, "/nodeId"))) } { (question(text(asked, "/kind"), &asked["data"])) } " " span.muted { (text(asked, "/workflowId")) } " " span.muted { (when(now, time(asked, "/requestedAt"))) } } }
+            @let waiting = items(activity, "/waiting");
+            @for asked in waiting.iter().take(MOST_WAITING) { li { (status("waiting")) " " a href={ "/console/inbox/" (segment(text(asked, "/runId"))) "/" (segment(text(asked, "/nodeId"))) } { (question(text(asked, "/kind"), &asked["data"])) } " " span.muted { (text(asked, "/workflowId")) } " " span.muted { (when(now, time(asked, "/requestedAt"))) } } }
+            @if waiting.len() > MOST_WAITING { li { a href={ "/console/inbox?rosterId=" (segment(text(activity, "/member/rosterId"))) } { "all " (waiting.len()) " in the inbox" } } }
         }
     }
 }
@@ -276,7 +334,12 @@ pub(crate) async fn change(
     Path(roster_id): Path<String>,
     Act { visit, form }: Act,
 ) -> Result<Response, Trouble> {
-    let body = json!({ "enabled": form.get("enabled") == "true" });
+    let body = if form.get("act") == "edit" {
+        let workflows: Vec<&str> = form.all("workflow").collect();
+        json!({ "persona": form.get("persona"), "description": form.get("description"), "workflows": workflows })
+    } else {
+        json!({ "enabled": form.get("enabled") == "true" })
+    };
     visit.call(Call::with(Method::PATCH, api_of(&roster_id), body)).await?;
     Ok(Redirect::to(&page_of(&roster_id)).into_response())
 }

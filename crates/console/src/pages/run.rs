@@ -3,6 +3,7 @@
 mod acts;
 mod call;
 mod log;
+mod retry;
 mod rows;
 mod state;
 mod story;
@@ -23,9 +24,10 @@ use crate::visit::Visit;
 use crate::wait;
 use crate::words::{count, duration, exact, id, money, short, status, when};
 
-pub(crate) use acts::{annotate, cancel, fork, fork_form, pause, resume};
+pub(crate) use acts::{annotate, bundle, cancel, fork, fork_form, pause, resume, signal};
 pub(crate) use call::page as call;
 pub(crate) use log::{Narrow, log, row as log_row};
+pub(crate) use retry::retry;
 pub(crate) use rows::{failure, question};
 pub(crate) use story::{Names, row as story_row, story};
 
@@ -68,13 +70,18 @@ pub(crate) async fn page(visit: Visit, Path(run_id): Path<String>) -> Result<Res
     if let Some(from) = visit.query.number("fork") {
         return fork_form(visit, run_id, from).await;
     }
+    if visit.query.get("retry") == "1" {
+        return retry::form(visit, run_id).await;
+    }
     let api = format!("/v1/runs/{}", segment(&run_id));
     let run = visit.get(&api).await?;
     let definition = definition(&visit, &run).await?;
     let names = Names::of(definition.as_ref());
     let tab = Tab::read(visit.query.get("tab"));
+    let origin = ancestry(&visit, &run).await?;
+    let origin = with_wait(&visit, &run, origin).await?;
     let body = html! {
-        (head(&visit, &run, &origin(&visit, &run_id).await?, &names))
+        (head(&visit, &run, &origin, &names))
         (tab_links(&run_id, tab))
         (content(&visit, &run, definition.as_ref(), &names, tab).await?)
     };
@@ -123,16 +130,28 @@ pub(crate) async fn definition(visit: &Visit, run: &Value) -> Result<Option<Valu
     visit.find_with("manifest:read", &path).await
 }
 
-/// What the head tells beside the run itself: where it came from, and why it waits.
-async fn origin(visit: &Visit, run_id: &str) -> Result<Value, Trouble> {
-    let path = format!("{}/runs/{}/ancestry", crate::EXTENSION, segment(run_id));
-    let mut origin = visit.find(&path).await?.unwrap_or_else(|| json!({}));
-    let line = with_query(&format!("{}/runs", crate::EXTENSION), [("runId", run_id)]);
-    let line = visit.find(&line).await?.unwrap_or_default();
-    if let Some(line) = items(&line, "/runs").first() {
-        origin["wait"] = line["wait"].clone();
-    }
+/// Where the run came from.
+pub(crate) async fn ancestry(visit: &Visit, run: &Value) -> Result<Value, Trouble> {
+    let run_id = segment(text(run, "/runId"));
+    let path = format!("{}/runs/{run_id}/ancestry", crate::EXTENSION);
+    Ok(visit.find(&path).await?.unwrap_or_else(|| json!({})))
+}
+
+/// The same with why the run waits now, where it can wait at all.
+pub(crate) async fn with_wait(
+    visit: &Visit,
+    run: &Value,
+    mut origin: Value,
+) -> Result<Value, Trouble> {
+    let run_id = text(run, "/runId");
     origin["runId"] = json!(run_id);
+    if !has_ended(run) {
+        let line = with_query(&format!("{}/runs", crate::EXTENSION), [("runId", run_id)]);
+        let line = visit.find(&line).await?.unwrap_or_default();
+        if let Some(line) = items(&line, "/runs").first() {
+            origin["wait"] = line["wait"].clone();
+        }
+    }
     Ok(origin)
 }
 
@@ -231,12 +250,14 @@ fn actions(visit: &Visit, run: &Value) -> Markup {
             (act(visit, &format!("{path}/cancel"), html! { button.danger type="submit" data-sure="Cancel this run and all that it started?" { "Cancel" } }))
         }
         @if visit.may("runs:create") {
+            @if matches!(state, "failed" | "cancelled") { a.button href={ (path) "?retry=1" } title="Go on from what failed, with what is changed" { "Retry" } }
             @if has_ended(run) {
                 (act(visit, &format!("{path}/fork"), html! { input type="hidden" name="mode" value="replay"; button type="submit" title="Do it again without asking anybody outside, and see whether it comes to the same" { "Replay" } }))
             }
             a.button href={ (path) "?fork=" (last) } { "Fork" }
         }
-        a.button href={ (path) "/report" } download={ (text(run, "/runId")) ".html" } { "Report" }
+        a.button href={ (path) "/report" } download={ (text(run, "/runId")) ".html" } title="All of it in one file to read" { "Report" }
+        a.button href={ (path) "/bundle" } download={ (text(run, "/runId")) ".json" } title="All of it in one file for programs, without secrets" { "Bundle" }
     }
 }
 
@@ -282,7 +303,7 @@ async fn content(
             let annotations = visit
                 .find(&format!("/v1/runs/{}/annotations", segment(text(run, "/runId"))))
                 .await?;
-            state::state(visit, run, annotations.as_ref(), names)
+            state::state(visit, run, annotations.as_ref(), (definition, names))
         }
     })
 }
@@ -331,14 +352,4 @@ fn later(path: &str, from: u64, last: u64) -> Markup {
             nav.pages { a rel="next" href={ (path) "?tab=story&from=" (from + WINDOW) } { "later ›" } a href={ (path) "?tab=story" } { "latest »" } }
         }
     }
-}
-
-/// The run with all that its header needs, for a page that is open.
-pub(crate) async fn fresh_head(
-    visit: &Visit,
-    run: &Value,
-    names: &Names,
-) -> Result<Markup, Trouble> {
-    let origin = origin(visit, text(run, "/runId")).await?;
-    Ok(head(visit, run, &origin, names))
 }

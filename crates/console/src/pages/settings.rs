@@ -109,7 +109,7 @@ async fn keys(visit: &Visit) -> Result<Markup, Trouble> {
     let answer = visit.get(&host("keys")).await?;
     let now = visit.now();
     Ok(html! {
-        div.scroll { table {
+        div.scroll tabindex="0" { table {
             thead { tr { th { "Key" } th { "May" } th.wide { "Origin" } th { "Made" } th { "Ends" } th {} } }
             tbody { @for key in items(&answer, "/keys") {
                 @let is_over = time(key, "/revokedAt").is_some();

@@ -184,7 +184,39 @@ fn test_form(visit: &Visit, subscription: &Value) -> Markup {
                 label for="payload" { "Payload" } textarea id="payload" name="payload" rows="3" spellcheck="false" placeholder="{\"message\": \"…\"}" required {}
                 button type="submit" name="act" value="deliver" { "Deliver" }
             } }))
+        } @else if let Some(command) = post_command(subscription) {
+            h2 { "Try it" }
+            p.muted { "What is refused is listed below with the reason." }
+            pre data-copy="" { (command) }
         }
+    }
+}
+
+/// What somebody outside would post, for a terminal. None for a queue, and where no address is known.
+fn post_command(subscription: &Value) -> Option<String> {
+    let address = |pointer: &str| {
+        let path = Some(text(subscription, pointer)).filter(|it| !it.is_empty())?;
+        let is_path = path.starts_with('/');
+        Some(if is_path { format!("\"$CALLBOARD_URL{path}\"") } else { path.to_owned() })
+    };
+    let json = "-H 'content-type: application/json'";
+    match text(subscription, "/source") {
+        "webhook" => Some(
+            [
+                "SECRET=whsec_…  # shown when the trigger was made, or its secret rotated",
+                "ID=test-$(date +%s) AT=$(date +%s) BODY='{\"message\": \"hello\"}'",
+                "KEY=$(printf %s \"${SECRET#whsec_}\" | base64 -d | od -An -vtx1 | tr -d ' \\n')",
+                "SIGNATURE=$(printf %s \"$ID.$AT.$BODY\" | openssl dgst -sha256 -mac HMAC -macopt \"hexkey:$KEY\" -binary | base64)",
+                &format!("curl {} -H \"webhook-id: $ID\" -H \"webhook-timestamp: $AT\" -H \"webhook-signature: v1,$SIGNATURE\" {json} -d \"$BODY\"", address("/binding/ingestUrl")?),
+            ]
+            .join("\n"),
+        ),
+        "form" => Some(format!("curl {} -d message=hello", address("/binding/ingestUrl")?)),
+        "email" => Some(format!(
+            "curl {} {json} -d '{{\"messageId\": \"test-1\", \"from\": \"a@example.com\", \"to\": \"b@example.com\", \"subject\": \"Hello\", \"text\": \"hello\"}}'",
+            address("/binding/ingestAddress")?
+        )),
+        _ => None,
     }
 }
 

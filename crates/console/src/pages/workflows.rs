@@ -6,13 +6,13 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use crate::api::{ApiError, Call, segment, with_query};
+use crate::api::{ApiError, Call, Refused, segment, with_query};
 use crate::draw::graph::{Mark, graph};
 use crate::form::{self, Wrong};
 use crate::layout::{Page, Screen, act, heading, nothing};
 use crate::pages::runs;
 use crate::trouble::Trouble;
-use crate::value::{items, json as json_view, text};
+use crate::value::{cut, items, json as json_view, text, whole};
 use crate::visit::{Act, Visit};
 use crate::words::status;
 
@@ -34,7 +34,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
                     @let id = text(workflow, "/workflowId");
                     tr {
                         td { a href={ "/console/workflows/" (segment(id)) } { (text(workflow, "/name")) } }
-                        td { code { (id) } } td { (text(workflow, "/version")) } td.wide { (text(workflow, "/origin")) } td.wide { (text(workflow, "/description")) }
+                        td { code.whole { (id) } } td { (text(workflow, "/version")) } td.wide { (text(workflow, "/origin")) } td.wide { (text(workflow, "/description")) }
                     }
                 } }
             } }
@@ -197,39 +197,65 @@ pub(crate) async fn new(visit: Visit) -> Result<Response, Trouble> {
     editor(&visit, &written, None).await
 }
 
-async fn editor(visit: &Visit, written: &str, wrong: Option<&str>) -> Result<Response, Trouble> {
+async fn editor(
+    visit: &Visit,
+    written: &str,
+    wrong: Option<&Refused>,
+) -> Result<Response, Trouble> {
     let body = html! {
         (heading("Register a workflow", html! {}))
-        p.muted { "A definition as JSON. The host checks it before anything changes; runs that are under way keep the one that they began with." }
-        @if let Some(wrong) = wrong { p.wrong role="alert" { (wrong) } }
+        p.muted { "A definition as YAML or JSON. The host checks all of it before anything changes; runs that are under way keep the one that they began with." }
+        @if let Some(wrong) = wrong { (problems(written, wrong)) }
         (act(visit, "/console/workflows", html! {
             label.hidden for="definition" { "Definition" }
-            textarea id="definition" name="definition" rows="28" spellcheck="false" required { (written) }
-            p { button.primary type="submit" { "Register" } }
+            textarea.code id="definition" name="definition" rows="28" spellcheck="false" required placeholder="id: hello\nnodes:\n  greet: {type: core.noop}\n" { (written) }
+            p { button.primary type="submit" { "Check and register" } }
         }))
     };
     let status = if wrong.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     Page::new(Screen::Workflows, "Register a workflow", body)
-        .command("callboard workflows apply FILE.json")
+        .command("callboard workflows apply FILE.yaml")
         .status(status)
         .show(visit)
         .await
 }
 
-/// `POST /console/workflows`
-pub(crate) async fn register(Act { visit, form }: Act) -> Result<Response, Trouble> {
-    let written = form.get("definition");
-    let definition: Value = match serde_json::from_str(written) {
-        Ok(definition) => definition,
-        Err(error) => {
-            return editor(&visit, written, Some(&format!("This is no JSON: {error}"))).await;
-        }
+/// What is wrong, line by line, each with the line as it was written.
+fn problems(written: &str, wrong: &Refused) -> Markup {
+    let all = &wrong.problems;
+    let line_of = |number: u64| {
+        let place = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+        place.and_then(|place| written.lines().nth(place)).unwrap_or_default()
     };
-    let id = text(&definition, "/id").to_owned();
-    match visit.call(Call::post(list_path(), definition)).await {
-        Ok(_) => Ok(Redirect::to(&format!("/console/workflows/{}", segment(&id))).into_response()),
+    html! {
+        div.wrong role="alert" {
+            @if all.is_empty() { (wrong.message) }
+            @else {
+                p { "Nothing was saved. " (all.len()) @if all.len() == 1 { " thing is" } @else { " things are" } " wrong:" }
+                ol.problems { @for problem in all { li {
+                    @if let Some(line) = whole(problem, "/line") { b { "line " (line) } " " code { (cut(line_of(line).trim(), 100)) } br; }
+                    @if !text(problem, "/path").is_empty() { code { (text(problem, "/path")) } ": " }
+                    (text(problem, "/message"))
+                    @if !text(problem, "/didYouMean").is_empty() { ". Did you mean " code { (text(problem, "/didYouMean")) } "?" }
+                    @if !text(problem, "/hint").is_empty() { " " (text(problem, "/hint")) }
+                } } }
+            }
+        }
+    }
+}
+
+/// `POST /console/workflows`: sent as it was written, so that the host can say in which line it is wrong.
+pub(crate) async fn register(Act { visit, form }: Act) -> Result<Response, Trouble> {
+    let written = form.get("definition").replace("\r\n", "\n");
+    let is_json = written.trim_start().starts_with('{');
+    let media_type = if is_json { "application/json" } else { "application/yaml" };
+    match visit.call(Call::text(list_path(), media_type, &written)).await {
+        Ok(made) => {
+            Ok(Redirect::to(&format!("/console/workflows/{}", segment(text(&made, "/id"))))
+                .into_response())
+        }
         Err(Trouble::Api(ApiError::Refused(why))) if why.status.is_client_error() => {
-            editor(&visit, written, Some(&why.message)).await
+            editor(&visit, &written, Some(&why)).await
         }
         Err(trouble) => Err(trouble),
     }

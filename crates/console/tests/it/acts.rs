@@ -25,6 +25,18 @@ fn stocked() -> MadeUp {
         (format!("{OURS}/runs"), json!({ "runs": [run] })),
         ("/v1/runs/run_1".to_owned(), run.clone()),
         ("/v1/runs/run_1/events/poll".to_owned(), json!({ "events": [] })),
+        (
+            "/v1/runs/run_2".to_owned(),
+            json!({ "runId": "run_2", "workflowId": "desk", "status": "failed", "createdAt": at, "variables": { "n": 1 } }),
+        ),
+        (
+            "/v1/workflows/desk".to_owned(),
+            json!({ "id": "desk", "name": "Desk", "channels": { "notes": { "reducer": "append" } } }),
+        ),
+        (
+            format!("{OURS}/roster/host%3Asally"),
+            json!({ "rosterId": "host:sally", "persona": "Sally", "enabled": true, "workflows": ["desk"] }),
+        ),
         (format!("{OURS}/inbox"), json!({ "interrupts": [question("a"), question("b")] })),
         (
             format!("{OURS}/spend"),
@@ -106,11 +118,38 @@ async fn every_screen_shows_and_does_what_it_should() {
         ),
         (
             "/console/runs",
-            vec!["tries again", "value=\"cancel\"", "value=\"compare\"", "/console/runs/export"],
+            vec![
+                "tries again",
+                "value=\"cancel\"",
+                "value=\"retry\"",
+                "value=\"compare\"",
+                "/console/runs/export",
+                "name=\"text\"",
+                "name=\"minCostUsd\"",
+                "name=\"triggerSource\"",
+            ],
+        ),
+        ("/console/runs/run_1?tab=state", vec!["/signal\"", "notes · append", "/annotate\""]),
+        ("/console/runs/run_2", vec!["?retry=1", "value=\"replay\""]),
+        (
+            "/console/runs/run_2?retry=1",
+            vec!["name=\"latest\"", "name=\"inputs\"", "runs retry run_2"],
+        ),
+        (
+            "/console/roster/host:sally",
+            vec!["value=\"edit\"", "/fire\"", "/work\"", "/dismiss\"", "/budget\""],
         ),
         (
             "/console/runs/run_1",
-            vec!["is tried again", "/cancel\"", "/pause\"", "?fork=3", "/report\"", "Show as curl"],
+            vec![
+                "is tried again",
+                "/cancel\"",
+                "/pause\"",
+                "?fork=3",
+                "/report\"",
+                "/bundle\"",
+                "Show as curl",
+            ],
         ),
         (
             "/console/runs/run_1/calls/2",
@@ -156,7 +195,13 @@ async fn every_screen_shows_and_does_what_it_should() {
         ),
         (
             "/console/memory/m1",
-            vec!["class=\"added\"", "class=\"removed\"", "value=\"restore\"", "value=\"forget\""],
+            vec![
+                "class=\"added\"",
+                "class=\"removed\"",
+                "value=\"restore\"",
+                "value=\"forget\"",
+                "value=\"edit\"",
+            ],
         ),
         (
             "/console/money",

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use callboard_console::{
-    Answer, Api, ApiError, Call, Console, Frames, Identity, InMemory, Lifetime,
+    Answer, Api, ApiError, Call, CallBody, Console, Frames, Identity, InMemory, Lifetime,
 };
 use callboard_protocol::{KeyId, Timestamp};
 use serde_json::{Value, json};
@@ -67,7 +67,11 @@ impl Api for MadeUp {
             });
         }
         let path = call.path.split('?').next().unwrap_or_default().to_owned();
-        self.calls.lock().unwrap().push((format!("{} {path}", call.method), call.body));
+        let body = call.body.map(|body| match body {
+            CallBody::Json(value) => value,
+            CallBody::Text { text, .. } => json!(text),
+        });
+        self.calls.lock().unwrap().push((format!("{} {path}", call.method), body));
         if path.ends_with("/whoami") {
             return Ok(Answer { status: StatusCode::OK, body: self.identity() });
         }

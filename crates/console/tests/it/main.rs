@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on ends")]
 
 mod acts;
+mod every_act;
 mod host;
 mod hostile;
 mod sign_in;

@@ -214,3 +214,32 @@ async fn a_question_is_answered_without_script() {
         "the second tab is told that it is settled"
     );
 }
+
+/// K-17: a host that is not ours is shown as far as it answers, and every screen says what it lacks.
+#[tokio::test]
+async fn a_host_that_knows_only_the_protocol_is_shown_as_far_as_it_answers() {
+    let host = MadeUp::default();
+    let run =
+        json!({ "runId": "run_1", "workflowId": "w", "status": "running", "lastSequence": 0 });
+    host.say("/v1/runs/run_1", run);
+    let started = json!({ "sequence": 0, "type": "run.started", "timestamp": "2026-01-31T06:00:00Z", "payload": { "workflowId": "w" } });
+    host.say("/v1/runs/run_1/events/poll", json!({ "events": [started] }));
+    host.say("/v1/agents", json!({ "agents": [{ "agentId": "a", "persona": "Ada" }] }));
+    host.say("/v1/workflows/w", json!({ "id": "w", "name": "W", "nodes": [], "edges": [] }));
+    let mut browser = Browser::signed_in(host).await;
+    for (path, shown) in [
+        ("/", "No run began in the last day"),
+        ("/console/runs", "does not list its runs"),
+        ("/console/inbox", "has no inbox"),
+        ("/console/runs/run_1", "started"),
+        ("/console/runs/run_1?tab=log", "run.started"),
+        ("/console/agents", "Ada"),
+        ("/console/workflows/w", "Start it"),
+        ("/console/money", "No run cost anything"),
+        ("/console/settings", "first admin key"),
+    ] {
+        let page = browser.get(path).await;
+        assert_eq!(page.status, 200, "{path}: {}", page.text);
+        assert!(page.text.contains(shown), "{path}: {}", page.text);
+    }
+}

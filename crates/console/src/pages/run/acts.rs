@@ -1,7 +1,7 @@
 //! What can be done with a run: stop it, hold it, fork it, say something of it.
 
 use axum::extract::Path;
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use crate::value::{text, whole};
 use crate::visit::{Act, Fields, Visit};
 use crate::words::short;
 
-fn back(run_id: &str) -> Response {
+pub(super) fn back(run_id: &str) -> Response {
     Redirect::to(&format!("/console/runs/{}", segment(run_id))).into_response()
 }
 
@@ -63,6 +63,27 @@ pub(crate) async fn annotate(
     }
     visit.call(Call::post(format!("/v1/runs/{}/annotations", segment(&run_id)), body)).await?;
     Ok(Redirect::to(&format!("/console/runs/{}?tab=state#said", segment(&run_id))).into_response())
+}
+
+/// `POST /console/runs/{runId}/signal`: writes into one of the run's channels.
+pub(crate) async fn signal(
+    Path(run_id): Path<String>,
+    Act { visit, form }: Act,
+) -> Result<Response, Trouble> {
+    let value = form.get("value");
+    // Who writes no JSON means a text.
+    let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+    let (run, channel) = (segment(&run_id), segment(form.get("channel")));
+    let path = format!("{}/runs/{run}/channels/{channel}", crate::EXTENSION);
+    visit.call(Call::post(path, json!({ "value": value }))).await?;
+    Ok(Redirect::to(&format!("/console/runs/{run}?tab=state#channels")).into_response())
+}
+
+/// `GET /console/runs/{runId}/bundle`: the debug bundle as a file.
+pub(crate) async fn bundle(visit: Visit, Path(run_id): Path<String>) -> Result<Response, Trouble> {
+    let bundle = visit.get(&format!("/v1/runs/{}/debug-bundle", segment(&run_id))).await?;
+    let saved = HeaderValue::from_static("attachment; filename=\"run.json\"");
+    Ok(([(header::CONTENT_DISPOSITION, saved)], axum::Json(bundle)).into_response())
 }
 
 /// `POST /console/runs/{runId}/fork`: the new run is shown.

@@ -65,7 +65,7 @@ fn request(request: &Value) -> Markup {
                 @if let Some(seed) = whole(request, "/seed") { ", seed " (seed) }
             }
             ol.messages {
-                @if !system.is_empty() { (message("system", html! { pre data-copy="" { (cut(system, LONGEST)) } })) }
+                @if !system.is_empty() { (message("system", html! { pre data-copy="" tabindex="0" { (cut(system, LONGEST)) } })) }
                 @for said in messages { (message(text(said, "/role"), words(said))) }
             }
             @if !tools.is_empty() {
@@ -86,11 +86,11 @@ fn message(role: &str, words: Markup) -> Markup {
 fn words(said: &Value) -> Markup {
     let (content, calls) = (text(said, "/text"), items(said, "/calls"));
     html! {
-        @if !content.is_empty() { pre data-copy="" { (cut(content, LONGEST)) } }
+        @if !content.is_empty() { pre data-copy="" tabindex="0" { (cut(content, LONGEST)) } }
         @for call in calls { p { "calls " code { (text(call, "/name")) } } (json(&call["arguments"])) }
         @if said["result"].is_object() {
             p { code { (text(said, "/result/name")) } " returned" }
-            pre data-copy="" { (cut(text(said, "/result/content"), LONGEST)) }
+            pre data-copy="" tabindex="0" { (cut(text(said, "/result/content"), LONGEST)) }
         }
     }
 }
@@ -102,7 +102,7 @@ fn answer(answer: &Value) -> Markup {
             h2 { "Answered" }
             @if !thinking.is_empty() { details.fold { summary { "Thinking" } div.prose { (cut(thinking, LONGEST)) } } }
             ol.messages { (message("assistant", html! {
-                pre data-copy="" { (cut(text(answer, "/text"), LONGEST)) }
+                pre data-copy="" tabindex="0" { (cut(text(answer, "/text"), LONGEST)) }
                 @for call in items(answer, "/toolCalls") { p { "calls " code { (text(call, "/name")) } } (json(&call["arguments"])) }
             })) }
         }

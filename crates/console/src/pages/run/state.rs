@@ -14,13 +14,14 @@ pub(crate) fn state(
     visit: &Visit,
     run: &Value,
     annotations: Option<&Value>,
-    names: &Names,
+    (definition, names): (Option<&Value>, &Names),
 ) -> Markup {
     let now = visit.now();
     html! {
-        @if !is_empty(&run["error"]) { h2 { "Error" } (super::rows::failure(&run["error"])) (folded("Details", &run["error"]["details"])) }
+        (folded("Details of the failure", &run["error"]["details"]))
         (table("Variables", run, "/variables"))
         (table("Channels", run, "/channels"))
+        (signal(visit, run, definition))
         (nodes(run, names, now))
         (children(run))
         @for (name, pointer) in [("Configured", "/configurable"), ("Metadata", "/metadata"), ("Inputs", "/inputs")] {
@@ -36,6 +37,22 @@ fn table(name: &str, run: &Value, pointer: &str) -> Markup {
         @if !fields.is_empty() {
             h2 { (name) }
             dl.fields { @for (name, value) in fields { dt { (name) } dd { (shown(value)) } } }
+        }
+    }
+}
+
+/// A form that writes into a channel, as long as somebody may read it there.
+fn signal(visit: &Visit, run: &Value, definition: Option<&Value>) -> Markup {
+    let channels = definition.map(|it| fields(it, "/channels")).unwrap_or_default();
+    let path = format!("/console/runs/{}/signal", crate::segment(text(run, "/runId")));
+    html! {
+        @if !channels.is_empty() && visit.may("runs:create") && !super::has_ended(run) {
+            h2 #channels { "Write into a channel" }
+            (act(visit, &path, html! { div.inline {
+                label { "Channel " select name="channel" { @for (name, declared) in channels { option value=(name) { (name) " · " (text(declared, "/reducer")) } } } }
+                label { "Value " input name="value" required size="32" spellcheck="false" placeholder="JSON, or a text"; }
+                button type="submit" { "Write" }
+            } }))
         }
     }
 }

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::rows::read;
-use crate::value::{cut, text, time, whole};
+use crate::value::{cut, folded, preview, text, time, whole};
 use crate::words::{duration, exact};
 
 /// The longest text of one row.
@@ -79,7 +79,12 @@ fn told(events: &[&Value], names: &Names, began: Option<Timestamp>) -> Markup {
     let Some(mut row) = read(event, names) else { return html! {} };
     if row.joins {
         let whole: String = events.iter().map(|event| text(event, "/payload/chunk")).collect();
-        row.body = html! { div.prose.piece { (cut(&whole, LONGEST)) } };
+        // An answer that is a value and not a text reads better as one; the decision that it became follows anyway.
+        let value: Option<Value> = serde_json::from_str(&whole).ok().filter(Value::is_object);
+        row.body = match value {
+            Some(value) => folded(&preview(&value), &value),
+            None => html! { div.prose.piece { (cut(&whole, LONGEST)) } },
+        };
     }
     let sequence = whole(event, "/sequence").unwrap_or(0);
     let last = events.last().and_then(|event| whole(event, "/sequence")).unwrap_or(sequence);

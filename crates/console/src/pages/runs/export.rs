@@ -4,7 +4,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
-use super::filters;
+use super::api_query;
 use crate::api::with_query;
 use crate::trouble::Trouble;
 use crate::value::{items, text};
@@ -18,8 +18,10 @@ pub(crate) async fn export(visit: Visit) -> Result<Response, Trouble> {
     let path = format!("{}/runs", crate::EXTENSION);
     let (mut lines, mut written, mut cursor) = (String::new(), 0, String::new());
     while written < MOST {
-        let narrowed = filters(&visit).into_iter().filter(|(name, _)| *name != "cursor");
-        let query = narrowed.chain([("limit", "200"), ("cursor", cursor.as_str())]);
+        let asked = api_query(&visit, "200");
+        let narrowed = asked.iter().filter(|(name, _)| *name != "cursor");
+        let narrowed = narrowed.map(|(name, value)| (*name, value.as_ref()));
+        let query = narrowed.chain([("cursor", cursor.as_str())]);
         let answer: Value = visit.get(&with_query(&path, query)).await?;
         for run in items(&answer, "/runs") {
             lines.push_str(&run.to_string());

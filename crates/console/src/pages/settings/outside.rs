@@ -21,7 +21,7 @@ pub(super) async fn providers(visit: &Visit) -> Result<Markup, Trouble> {
     let all = items(&found, "/providers");
     Ok(html! {
         @if all.is_empty() { (nothing("No provider of models is configured: agents answer from a script. Name one in callboard.toml, or set its key in the environment.", "callboard doctor")) }
-        @else { div.scroll { table {
+        @else { div.scroll tabindex="0" { table {
             thead { tr { th { "Provider" } th { span.hidden { "Acts" } } } }
             tbody { @for provider in all {
                 @let name = text(provider, "/name");
@@ -65,7 +65,7 @@ pub(super) async fn tools(visit: &Visit) -> Result<Markup, Trouble> {
         @if groups.is_empty() { (nothing("The host has no tools.", "callboard doctor")) }
         @for (name, tools) in &groups {
             h2 { (name) " " span.muted { (tools.len()) } }
-            div.scroll { table {
+            div.scroll tabindex="0" { table {
                 thead { tr { th { "Tool" } th.wide { "Reaches out" } th.wide { "Asks first" } th { "Takes" } } }
                 tbody { @for tool in tools { tr {
                     td { code { (text(tool, "/toolId")) } br; small { (text(tool, "/description")) } }

@@ -1,6 +1,7 @@
 //! Benchmarks of the release binary, in one run with what the machine can do without it.
 
 mod bare;
+mod console;
 mod definitions;
 mod fires;
 mod lists;
@@ -57,6 +58,8 @@ pub(crate) enum Part {
     Paths,
     /// Lists with each filter, among few runs and among many
     Lists,
+    /// Pages of the console beside the API
+    Console,
 }
 
 /// How much of everything.

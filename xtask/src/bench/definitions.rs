@@ -7,6 +7,8 @@ pub(crate) const NOOP: &str = "bench-noop";
 pub(crate) const DUE: &str = "bench-due";
 pub(crate) const CHAIN: &str = "bench-chain";
 pub(crate) const TICKS: &str = "bench-ticks";
+/// The same for seconds, so that what opening a stream costs is lost in it.
+pub(crate) const MANY_TICKS: &str = "bench-many-ticks";
 pub(crate) const WAIT: &str = "bench-wait";
 /// Loops whose logs grow to about a thousand and ten thousand events.
 pub(crate) const ROUNDS: [(&str, usize); 2] =
@@ -28,6 +30,7 @@ pub(crate) fn all() -> Vec<Value> {
         chain(DUE, 1, noop),
         chain(CHAIN, CHAIN_NODES, noop),
         chain(TICKS, 50, tick),
+        chain(MANY_TICKS, 250, tick),
         // Longer than any benchmark.
         chain(WAIT, 1, || ("core.delay", json!({ "durationMs": 3_600_000 }))),
     ];

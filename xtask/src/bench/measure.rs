@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use super::console::{self, Console};
 use super::definitions::{self, CHAIN, NOOP, WAIT};
 use super::fires::{self, Fires};
 use super::lists::{self, Lists};
@@ -57,6 +58,7 @@ pub(crate) struct Figures {
     pub(crate) live: Option<Live>,
     pub(crate) paths: Option<Paths>,
     pub(crate) lists: Option<Lists>,
+    pub(crate) console: Option<Console>,
 }
 
 /// Measures `binary`, and what clients do also with `against`, by turns.
@@ -94,6 +96,9 @@ pub(crate) async fn all(
     }
     if is_wanted(Part::Lists) {
         figures.lists = Some(lists::measure(binary, folder, &arguments, scale).await?);
+    }
+    if is_wanted(Part::Console) {
+        figures.console = Some(console::all(binary, folder, &arguments, scale).await?);
     }
     Ok(figures)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::console::Console;
 use super::definitions::{CHAIN_NODES, events};
 use super::fires::Fires;
 use super::lists::Lists;
@@ -36,6 +37,9 @@ pub(crate) fn table(figures: &Figures) -> String {
     }
     if let Some(figures) = &figures.lists {
         lists(&mut table, figures);
+    }
+    if let Some(figures) = &figures.console {
+        console(&mut table, figures);
     }
     table.text
 }
@@ -187,6 +191,25 @@ fn live(table: &mut Table, live: &Live) {
     let [few, many] = live.per_turn;
     let growth = format!("{} ({:.2} times that of {})", time(many), ratio(many, few), TURNS[0]);
     table.row(&format!("per turn of a conversation of {} turns", TURNS[1]), growth, "1");
+}
+
+fn console(table: &mut Table, console: &Console) {
+    table.row("200 of 10,000 events by the API, p50 / p99", both(&console.answer), "");
+    table.row(
+        "— as a page of the console, p50 / p99",
+        format!("{} ({:.1} times that)", both(&console.page), console.page_factor()),
+        "at most 5 times",
+    );
+    let kilobytes = |bytes: usize| format!("{:.1} KB", bytes as f64 / 1000.0);
+    table.row("page of a run with 200 events", kilobytes(console.page_bytes), "under 120 KB");
+    table.row("script, style and icon together", kilobytes(console.asset_bytes), "under 40 KB");
+    table.row("frame of the API to its row, p50 / p99", both(&console.rows), "50 ms (p50)");
+    table.row("processor time of a reader of a run's stream", time(console.per_stream), "");
+    table.row(
+        "— of an open page of the run",
+        format!("{} ({:+.0} %)", time(console.per_page), console.page_surplus() * 100.0),
+        "at most +30 %",
+    );
 }
 
 fn ratio(one: Duration, other: Duration) -> f64 {

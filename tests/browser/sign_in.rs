@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::driver::ENTER;
-use crate::stage::Stage;
+use crate::stage::{RIVAL, Stage};
 use crate::support::host::KEY;
 
 #[tokio::test]
@@ -81,4 +81,29 @@ async fn a_session_outlives_its_host_and_ends_everywhere() -> Result<()> {
     let cancel = stage.api.post(&format!("/v1/runs/{run}/cancel"), &json!({})).send();
     cancel.await?.error_for_status()?;
     browser.until("location.pathname === '/console/login'").await
+}
+
+/// K-03: the exact address of what another tenant has shows what an address of nothing shows.
+#[tokio::test]
+async fn what_others_have_looks_like_nothing() -> Result<()> {
+    let Some(stage) = Stage::before_signing_in().await? else { return Ok(()) };
+    let browser = &stage.browser;
+    let run = stage.run(json!({ "workflowId": "release" })).await?;
+    stage.becomes(&run, "waiting-approval").await?;
+    stage.sign_in(RIVAL).await?;
+    let nobodys = "run_00000000000000000000000000000000";
+    let mut shown = Vec::new();
+    for id in [run.as_str(), nobodys] {
+        for path in ["", "?tab=log", "?fork=1", "?retry=1", "/report", "/bundle", "/calls/1"] {
+            stage.go(&format!("/console/runs/{id}{path}")).await?;
+            shown.push(browser.eval("return document.body.innerText").await?);
+        }
+        stage.go(&format!("/console/inbox/{id}/gate")).await?;
+        shown.push(browser.eval("return document.querySelector('main').innerText").await?);
+    }
+    let others = shown.split_off(shown.len() / 2);
+    assert!(shown[0].as_str().is_some_and(|text| text.contains("Not found")), "{shown:?}");
+    assert_eq!(shown, others);
+    stage.go("/console/inbox").await?;
+    browser.shows("Nobody asks anything").await
 }

@@ -14,6 +14,9 @@ use crate::support::host::{Host, KEY};
 
 pub(crate) const TRIAGER: &str = "community.callboard.starter.triager";
 
+/// A key of another tenant of the same host.
+pub(crate) const RIVAL: &str = "cbtest_rival";
+
 /// Every screen that is a link on every page.
 pub(crate) const SCREENS: [&str; 19] = [
     "/",
@@ -142,7 +145,10 @@ pub(crate) fn start_host(folder: &Path, listen: &str) -> Result<Host> {
     let config = folder.join("callboard.toml");
     // A run of ten thousand events must be allowed.
     std::fs::write(&config, "[limits]\nmax_node_executions = 20000\n")?;
+    let rival = format!("{RIVAL}=rivals");
     let arguments = [
+        "--api-key",
+        &rival,
         "--config",
         &text(&config)?,
         "--listen",

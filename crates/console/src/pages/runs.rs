@@ -195,16 +195,16 @@ fn row(run: &Value, now: Timestamp, with_boxes: bool) -> Markup {
         .map(|(input, output)| input + output);
     html! {
         tr {
-            @if with_boxes { td { input type="checkbox" name="run" value=(run_id) aria-label={ "Tick " (run_id) }; } }
-            td { (status(text(run, "/status"))) }
-            td { (text(run, "/workflowId")) @for tag in items(run, "/tags").iter().take(3) { " " span.tag { (tag.as_str().unwrap_or_default()) } } }
+            @if with_boxes { td.box { input type="checkbox" name="run" value=(run_id) aria-label={ "Tick " (run_id) }; } }
+            td.state { (status(text(run, "/status"))) }
+            td.workflow { (text(run, "/workflowId")) @for tag in items(run, "/tags").iter().take(3) { " " span.tag { (tag.as_str().unwrap_or_default()) } } }
             td.run { a href={ "/console/runs/" (segment(run_id)) } { (short(run_id)) } }
             td.wide { (wait::briefly(run, now)) }
             td.wide { (text(run, "/triggerSource")) }
             td.num.wide { (tokens.map(count).unwrap_or_default()) }
             td.num.wide { (number(cost, "/usd").map(money).unwrap_or_default()) }
             td.num.wide { (created.zip(updated).map(|(created, updated)| duration(updated.since(created))).unwrap_or_default()) }
-            td.num { (when(now, created)) }
+            td.num.created { (when(now, created)) }
         }
     }
 }

@@ -169,6 +169,7 @@ const METADATA: &[Field] = &[
     ),
     Field::new("complianceConfig", Shape::Object, "how that data is masked"),
     Field::new("requiresAgentId", Shape::Text, "whose handoff the inputs must satisfy"),
+    Field::new("memorySummary", Shape::Text, "where each completed run leaves a summary in memory"),
 ];
 
 const SETTINGS: &[Field] = &[

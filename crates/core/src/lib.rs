@@ -66,7 +66,7 @@ pub use run::{
     InterruptView, Invoked, KeptModels, LiveChild, MemoryView, ModelName, ModelTurn, Outcome,
     OutcomeCounts, OutsideWrite, PromptComparison, Refusal, RefusalDivergence, RetryChange,
     RetryClass, RetryRefusal, RetryTerms, Run, Task, ToolCalled, ToolReturned, Unreadable,
-    model_turns, retry_place, status_for_parent,
+    is_memory_ref, is_summary, model_turns, retry_place, status_for_parent,
 };
 pub use schedule::{Cron, HORIZON, HORIZON_TEXT, ScheduleError, within_horizon};
 pub use schema::Schema;

@@ -64,7 +64,7 @@ pub use child::{ChildOrder, ChildUpdate, LiveChild, status_for_parent};
 pub use command::{Command, Fact, Outcome, Refusal, RetryClass};
 pub use fact::{AgentFact, Invoked, ToolCalled, ToolReturned};
 pub use interrupt::InterruptView;
-pub use memory::MemoryView;
+pub use memory::{MemoryView, is_memory_ref, is_summary};
 pub use models::{KeptModels, ModelName};
 pub use outcomes::OutcomeCounts;
 pub use prompts::PromptComparison;
@@ -121,14 +121,14 @@ pub struct Run {
     announced: Announced,
     /// The node whose agent works on the run, or did last.
     agent_at: Option<NodeIndex>,
-    /// Agents between which control has passed, which is yet to be told.
+    /// Agents between which control has passed, with no event for it yet.
     owed_handoff: Option<(NodeIndex, NodeIndex)>,
     /// What supervisors have decided, and for whom.
     orchestra: supervise::Orchestra,
     /// What a replay goes through again; empty in every other run.
     script: replay::Script,
     models: models::Models,
-    /// Completed visits whose outputs are an artifact that the log has yet to tell of.
+    /// Completed visits whose outputs are an artifact, with no event for it yet.
     owed_artifacts: BTreeSet<(NodeIndex, u32)>,
     /// What this run has remembered, with what came from children that completed.
     remembered: BTreeSet<Remembered>,
@@ -148,7 +148,7 @@ struct NodeState {
     failures: u32,
     /// Facts recorded within this visit: writes of a pure node, chunks of an activity.
     facts: u32,
-    /// What agents have told within this visit.
+    /// What agents have reported within this visit.
     recorded: fact::RecordedFacts,
     /// How often agents have begun to work on the node in the whole run.
     invocations: u32,
@@ -169,7 +169,7 @@ struct NodeState {
     talk: Option<talk::Talk>,
     /// What a supervisor has decided in this visit.
     ruling: Option<supervise::Ruling>,
-    /// The checksum that this visit has told of its child's outputs.
+    /// The recorded checksum of the outputs of this visit's child.
     attested: Option<String>,
     /// What this visit has remembered.
     remembered: Vec<Remembered>,

@@ -4,6 +4,7 @@ mod commitment;
 mod draft;
 mod keeper;
 mod recall;
+mod summary;
 mod upkeep;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub use draft::{Due, Lifetime, MAX_MEMORY_BYTES, MemoryDraft, MemoryError, unrea
 pub use keeper::Keeper;
 pub use recall::{MemoryAccess, Wanted};
 pub(crate) use recall::{Shared, rows_of};
+pub(crate) use summary::summary_rows;
 pub use upkeep::{MAX_TOKEN_BUDGET, TOKENIZER, Upkeep, UpkeepError};
 
 /// What is remembered, per tenant. Runs write to it together with the events of the writes.

@@ -80,15 +80,26 @@ impl Engine {
             match &entry.event {
                 Event::RunStarted(_) => self.run_started(run.birth(), entry.at),
                 Event::CapBreached(breach) => cap_exceeded(run, breach),
-                Event::RunCompleted(_) | Event::RunFailed(_) | Event::RunCancelled(_) => {
-                    self.run_ended(run.birth(), run.status(), entry.at);
+                Event::RunCompleted(_) | Event::RunCancelled(_) => {
+                    self.run_ended(run.birth(), run.status(), entry.at, None);
+                }
+                Event::RunFailed(failed) => {
+                    let code = Some(failed.error.code.as_str());
+                    self.run_ended(run.birth(), run.status(), entry.at, code);
                 }
                 _ => {}
             }
         }
     }
 
-    pub(crate) fn run_ended(&self, birth: &Birth, status: RunStatus, at: Timestamp) {
+    /// Counts an ended run and logs what the protocol's production profile asks for, with the code of a failure.
+    pub(crate) fn run_ended(
+        &self,
+        birth: &Birth,
+        status: RunStatus,
+        at: Timestamp,
+        code: Option<&str>,
+    ) {
         let status = status.as_str();
         let duration = at.since(birth.created_at);
         let tallies = &self.inner.tallies;
@@ -105,6 +116,7 @@ impl Engine {
             openwop.tenant_id = %birth.owner.tenant,
             trace_id = SpanContext::of_run(birth).trace_id,
             status,
+            code,
             durationMs = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             "run ended"
         );

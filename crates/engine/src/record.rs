@@ -95,8 +95,9 @@ impl Engine {
         run: &Run,
         entries: &[Entry],
         append: Append,
-        rows: Rows,
+        mut rows: Rows,
     ) -> Result<(), StoreError> {
+        rows.memory.extend(memory::summary_rows(run, entries));
         let wakes = append.wakes.clone();
         let mut batch = accounted(run.birth(), append);
         let callbacks = callbacks(run.birth(), entries)?;

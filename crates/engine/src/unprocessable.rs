@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use callboard_core::{
-    Birth, Command, Entry, Head, Refusal, cancelled_unfolded, unfolded_snapshot, unprocessable,
+    Birth, Command, Entry, Head, Refusal, UNPROCESSABLE, cancelled_unfolded, unfolded_snapshot,
+    unprocessable,
 };
 use callboard_protocol::{CancelRequested, Event, RunId, RunStatus, Timestamp};
 
@@ -204,7 +205,8 @@ impl Engine {
             append.outcome = remember.map(|remember| remember(&done));
             match inner.store.commit(Batch::of_append(append)).await {
                 Ok(()) => {
-                    self.run_ended(&opened.birth, done.status, at);
+                    let code = (done.status == RunStatus::Failed).then_some(UNPROCESSABLE);
+                    self.run_ended(&opened.birth, done.status, at, code);
                     inner.nudge.notify_one();
                     if let Some(parent) = &opened.birth.parent {
                         self.wake(&parent.run_id);

@@ -453,6 +453,9 @@ pub struct WorkflowMetadata {
     /// The agent whose handoff the run's inputs must satisfy before anything else happens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requires_agent_id: Option<String>,
+    /// The memory reference under which each completed run leaves a summary; none is left without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_summary: Option<String>,
 }
 
 /// Open, like the metadata.

@@ -18,6 +18,7 @@ use crate::mask::MaskingMode;
 use crate::mock_agent::MockAgent;
 use crate::node::{NodeKind, unfit_config};
 use crate::orchestrate::{DispatchPlan, SupervisorPlan};
+use crate::run::is_memory_ref;
 use crate::schema::{Compiler, Schema};
 use crate::talk::TalkPlan;
 
@@ -66,6 +67,9 @@ impl Plan {
         })?;
         check_ports(&definition, &listed)?;
         check_variables(&definition)?;
+        if definition.metadata.memory_summary.as_deref().is_some_and(|name| !is_memory_ref(name)) {
+            return Err(error("metadata.memorySummary", "is no memory reference".to_owned()));
+        }
         let schemas = Schemas::of(&definition);
         let masking = MaskingMode::of(&definition)?;
         let mut plan = Self {

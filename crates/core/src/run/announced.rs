@@ -10,6 +10,8 @@ pub(super) struct Announced {
     pub(super) delivery: bool,
     /// That the run is given up.
     pub(super) dead_letter: bool,
+    /// The summary that a completed run leaves in memory.
+    pub(super) summary: bool,
 }
 
 impl Announced {

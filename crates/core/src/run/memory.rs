@@ -1,11 +1,26 @@
 //! What a run sees of memory: what stood there when it began, what it wrote itself, and what children left that
 //! completed. Nothing that others write meanwhile.
 
-use callboard_protocol::{Event, MemoryWritten, NodeId, Remembered};
+use callboard_protocol::{Event, MemoryId, MemoryWritten, NodeId, Remembered};
 
 use super::Run;
 use crate::birth::MemoryBirth;
 use crate::node::NodeKind;
+
+/// The longest name of a memory, as the protocol bounds it.
+const MAX_MEMORY_REF: usize = 256;
+/// The tag of the summaries that runs leave.
+const SUMMARY: &str = "run-summary";
+
+/// Whether a text can name a memory: not too long, without control characters, and not climbing out of its place. What
+/// it says otherwise is its owner's business: it is a key, and never a path.
+pub fn is_memory_ref(name: &str) -> bool {
+    !name.is_empty()
+        && name.chars().count() <= MAX_MEMORY_REF
+        && !name.chars().any(char::is_control)
+        && !name.starts_with(['/', '\\'])
+        && name.split(['/', '\\']).all(|part| !matches!(part, "." | ".."))
+}
 
 /// Which versions of which entries exist for a reader: those of the journal up to a position, and some beyond it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,6 +61,25 @@ impl Run {
         self.remembered.iter().cloned().collect()
     }
 
+    /// The event of the summary that a run leaves when it completes, where its definition asks for one. A replay repeats
+    /// its source's and has none of its own.
+    pub(super) fn next_summary(&self) -> Option<Event> {
+        let memory_ref = self.plan.definition().metadata.memory_summary.as_ref()?;
+        let is_elsewhere = self.birth.is_replay()
+            && !self.script.current().is_some_and(|original| is_summary(&original.event));
+        if self.announced.summary || is_elsewhere {
+            return None;
+        }
+        Some(Event::MemoryWritten(MemoryWritten {
+            memory_ref: memory_ref.clone(),
+            memory_id: MemoryId::from(format!("mem_{}", self.told_id())),
+            version: 1,
+            node_id: None,
+            agent_id: None,
+            tags: vec![SUMMARY.to_owned(), format!("workflow:{}", self.birth.workflow_id)],
+        }))
+    }
+
     /// A write is known by its entry and version, so that reporting it again adds no event.
     pub(super) fn memory_fact(&self, written: &MemoryWritten) -> Option<Event> {
         let is_known = self.remembered.contains(&written.remembered());
@@ -57,10 +91,16 @@ impl Run {
         if let Some(index) = index {
             self.nodes[index].remembered.push(written.remembered());
         }
+        self.announced.summary |= written.node_id.is_none();
         self.fold_memory([written.remembered()]);
     }
 
     pub(super) fn fold_memory(&mut self, written: impl IntoIterator<Item = Remembered>) {
         self.remembered.extend(written);
     }
+}
+
+/// Whether this is the run's own summary: every other write names the node that made it.
+pub fn is_summary(event: &Event) -> bool {
+    matches!(event, Event::MemoryWritten(written) if written.node_id.is_none())
 }

@@ -76,11 +76,7 @@ impl Run {
             self.orchestra.ended_by.filter(|_| self.stops.fault.is_none())
         {
             let outputs = self.outputs(Some(supervisor));
-            let duration_ms = self.lifecycle.duration_ms(at);
-            (
-                "the supervisor ended the run",
-                Event::RunCompleted(RunCompleted { outputs, duration_ms }),
-            )
+            ("the supervisor ended the run", self.completion(outputs, at))
         } else {
             let error = self.stops.fault.clone()?;
             (
@@ -285,9 +281,15 @@ impl Run {
         }
         let outputs = self.outputs(None);
         Some(match weigh_fields(&outputs) {
-            Ok(_) => Event::RunCompleted(RunCompleted { outputs, duration_ms }),
+            Ok(_) => self.completion(outputs, at),
             Err(error) => Event::RunFailed(RunFailed { error, failed_node_id: None, duration_ms }),
         })
+    }
+
+    /// The end of a run that has completed, after what it leaves in memory.
+    fn completion(&self, outputs: Object, at: Timestamp) -> Event {
+        let duration_ms = self.lifecycle.duration_ms(at);
+        self.next_summary().unwrap_or(Event::RunCompleted(RunCompleted { outputs, duration_ms }))
     }
 
     /// What the completed ends of the graph came to, with the supervisor that put an end to it.

@@ -1,6 +1,6 @@
 //! What somebody wants to remember, before it is checked.
 
-use callboard_core::{Outcome, Redactor, RetryClass, redact_text, respell_marks};
+use callboard_core::{Outcome, Redactor, RetryClass, is_memory_ref, redact_text, respell_marks};
 use callboard_protocol::{Failure, HeartbeatId, MemoryId, Object, Remembered, Timestamp};
 
 use crate::activity::Superseded;
@@ -8,8 +8,6 @@ use crate::store::StoreError;
 
 /// The longest content, in bytes: a page that an agent can be shown, not a file.
 pub const MAX_MEMORY_BYTES: usize = 65_536;
-/// The longest name of a memory, as the protocol bounds it.
-const MAX_MEMORY_REF: usize = 256;
 /// The longest tag, as the protocol bounds it.
 const MAX_TAG: usize = 256;
 /// Tags are for finding things again; more than these find everything.
@@ -147,16 +145,9 @@ pub(super) fn cleaned(content: &str) -> String {
     respell_marks(&redact_text(content))
 }
 
-/// Refuses names that are no names: too long, with control characters, or climbing out of where they stand. What a
-/// name says otherwise is its owner's business: it is a key, and never a path.
 pub(crate) fn check_memory_ref(memory_ref: &str) -> Result<(), MemoryError> {
-    let is_sound = !memory_ref.is_empty()
-        && memory_ref.chars().count() <= MAX_MEMORY_REF
-        && !memory_ref.chars().any(char::is_control)
-        && !memory_ref.starts_with(['/', '\\'])
-        && memory_ref.split(['/', '\\']).all(|part| !matches!(part, "." | ".."));
     // The name itself is not repeated: it may be somebody's attempt.
-    if is_sound {
+    if is_memory_ref(memory_ref) {
         Ok(())
     } else {
         Err(MemoryError::Invalid("the memory reference is malformed".to_owned()))
@@ -177,7 +168,7 @@ mod tests {
 
     #[test]
     fn names_that_climb_or_hide_are_refused() {
-        let longest = "x".repeat(MAX_MEMORY_REF);
+        let longest = "x".repeat(256);
         for name in [
             "a",
             "agent/desk.triager",
@@ -190,7 +181,7 @@ mod tests {
         ] {
             assert!(check_memory_ref(name).is_ok(), "{name}");
         }
-        let long = "x".repeat(MAX_MEMORY_REF + 1);
+        let long = "x".repeat(257);
         for name in [
             "",
             "/etc",

@@ -1,6 +1,7 @@
 //! Memory of runs: no write is lost, doubled or seen too early, whoever dies; families, forks and time.
 
 mod crews;
+mod summaries;
 mod upkeep;
 
 use std::collections::BTreeSet;

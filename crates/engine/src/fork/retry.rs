@@ -7,7 +7,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 use callboard_core::{AgentPin, Birth, Plan, RetryChange, RetryTerms, Run, RunBudget, retry_place};
-use callboard_protocol::{ForkMode, NodeId, Object, Owner, RunId, WorkflowId};
+use callboard_protocol::{ForkMode, NodeId, Object, Owner, RunId, WorkflowDefinition, WorkflowId};
 
 use super::{ForkOrder, Overlay, left_at};
 use crate::decisions::Lane;
@@ -53,6 +53,13 @@ pub struct PlannedRetry {
     pub nodes: Vec<NodeId>,
     run: Box<Run>,
     definition: Arc<str>,
+}
+
+impl PlannedRetry {
+    /// What the retry runs: the source's definition, or the newest.
+    pub fn workflow_definition(&self) -> &WorkflowDefinition {
+        self.run.plan().definition()
+    }
 }
 
 /// The outcome of a retry that is made once, however often it is requested.

@@ -11,6 +11,7 @@ use callboard_protocol::{
 };
 
 use super::create::{check_metadata, check_tags};
+use super::strict;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{MaybeKeyed, Named, Shaped};
@@ -32,6 +33,7 @@ pub(super) async fn fork(
         return Err(missing_scope("runs:read"));
     }
     let order = order(&caller, run, body)?;
+    strict::overlay(&host, &caller, &order.source, &order.overlay.configurable).await?;
     let (source, from, mode) = (order.source.clone(), order.from, order.mode);
     let describe = move |done: &Done| {
         let forked = ForkedRun::of(done.run.clone(), source.clone(), from, mode, done.status);

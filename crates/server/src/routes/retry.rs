@@ -14,6 +14,7 @@ use callboard_protocol::{
 use futures_util::{StreamExt, stream};
 
 use super::list::{cursor_of, run_of};
+use super::strict;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{MaybeKeyed, Named, Sent, Shaped, parse};
@@ -40,8 +41,10 @@ pub(super) async fn retry(
     read_too(&caller)?;
     let is_empty = body.iter().all(u8::is_ascii_whitespace);
     let body = if is_empty { RetryRun::default() } else { parse(&body)? };
-    let order = order(&caller, run, (body.latest, body.inputs), body.from);
+    let inputs = body.inputs.unwrap_or_default();
+    let order = order(&caller, run, (body.latest, Some(inputs.clone())), body.from);
     let planned = host.app.engine.plan_retry(&caller.scope, order).await?;
+    strict::known_inputs(planned.workflow_definition(), &inputs, "inputs")?;
     let (source, from_seq, nodes) =
         (planned.source.clone(), planned.from_seq, planned.nodes.clone());
     let describe = move |done: &Done| {

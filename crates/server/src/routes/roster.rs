@@ -13,7 +13,7 @@ use callboard_protocol::{
 };
 use serde_json::json;
 
-use super::triggers;
+use super::{strict, triggers};
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{MaybeKeyed, Named, Shaped};
@@ -155,9 +155,11 @@ pub(super) async fn fire(
     MaybeKeyed(keyed): MaybeKeyed,
     Shaped(body): Shaped<FireMember>,
 ) -> Result<Response, Problem> {
-    let FireMember { workflow_id, inputs } = body;
-    let fire = Fired { workflow: workflow_id, inputs, source: TriggerSource::Manual, over: None };
+    let FireMember { workflow_id: workflow, inputs } = body;
+    let fire =
+        Fired { workflow: workflow.clone(), inputs, source: TriggerSource::Manual, over: None };
     let order = order(&host, &caller, &id, fire).await?;
+    strict::inputs(&host, &caller, &workflow, &order.inputs, "inputs").await?;
     let engine = &host.app.engine;
     settle(keyed.as_ref(), |done| fired(&done.run), |remember| engine.create(order, remember)).await
 }

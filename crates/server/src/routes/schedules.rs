@@ -182,9 +182,12 @@ pub(super) async fn change(
 ) -> Result<Answer, Problem> {
     Parameters::closed(&uri, &[])?;
     let (mut cron, mut timezone) = (body.cron, body.timezone);
+    let schedule = host.app.scheduler.find(&caller.scope, &id).await.map_err(problem)?;
+    if let Some(inputs) = &body.inputs {
+        strict::inputs(&host, &caller, &schedule.workflow, inputs, "inputs").await?;
+    }
     if body.at.is_none() && cron.is_some() != timezone.is_some() {
         // A zone alone is the same pattern on another clock, and a pattern alone keeps its clock.
-        let schedule = host.app.scheduler.find(&caller.scope, &id).await.map_err(problem)?;
         if let Timing::Cron { cron: known, timezone: zone } = schedule.state.timing {
             cron = cron.or(Some(known));
             timezone = timezone.or(Some(zone));

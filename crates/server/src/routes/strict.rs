@@ -2,8 +2,8 @@
 //! be ignored by every run, and found by nobody.
 
 use callboard_authoring::{nearest, unknown_name};
-use callboard_engine::Target;
-use callboard_protocol::{Object, TriggerSource, WorkflowId};
+use callboard_engine::{Filter, Target};
+use callboard_protocol::{Object, RunId, TriggerSource, WorkflowDefinition, WorkflowId};
 
 use crate::app::Host;
 use crate::keys::Caller;
@@ -41,8 +41,15 @@ pub(super) async fn inputs(
         return Ok(());
     }
     let entry = host.app.engine.catalog().find(&caller.scope, workflow).await?;
-    let Some(entry) = entry else { return Ok(()) };
-    let definition = entry.plan.definition();
+    entry.map_or(Ok(()), |entry| known_inputs(entry.plan.definition(), given, path))
+}
+
+/// The same for a definition that is at hand.
+pub(super) fn known_inputs(
+    definition: &WorkflowDefinition,
+    given: &Object,
+    path: &str,
+) -> Result<(), Problem> {
     // The inputs are the task of that agent, whose own schema judges them.
     if definition.metadata.requires_agent_id.is_some() {
         return Ok(());
@@ -76,6 +83,23 @@ pub(super) async fn order(
         Some(entry) if entry.plan.definition().configurable_schema.is_some() => Ok(()),
         Some(_) | None => Err(refused),
     }
+}
+
+/// Refuses options of a branch that no run would read. A source that is not there is refused by name elsewhere.
+pub(super) async fn overlay(
+    host: &Host,
+    caller: &Caller,
+    source: &RunId,
+    configurable: &Object,
+) -> Result<(), Problem> {
+    if options(configurable).is_ok() {
+        return Ok(());
+    }
+    let filter = Filter { run: Some(source.clone()), limit: 1, ..Filter::default() };
+    let found = host.app.engine.store().list(&caller.scope, &filter).await?.pop();
+    let Some(found) = found else { return Ok(()) };
+    let target = Target::Workflow(found.workflow_id);
+    order(host, caller, &target, &Object::new(), configurable).await
 }
 
 fn options(configurable: &Object) -> Result<(), Problem> {

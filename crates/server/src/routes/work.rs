@@ -19,6 +19,7 @@ use callboard_protocol::{
 use serde::{Deserialize, Serialize};
 
 use super::roster::{self, Fired};
+use super::strict;
 use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::{MaybeKeyed, Named, Shaped};
@@ -77,6 +78,7 @@ pub(super) async fn add(
         return Err(Problem::invalid_at("title", "must have 1 to 200 characters"));
     }
     let workflow_id = workflow(&member, body.workflow_id)?;
+    strict::inputs(&host, &caller, &workflow_id, &body.inputs, "inputs").await?;
     let change = new_item(&host, &caller, &member.entry, body.title, workflow_id, body.inputs);
     put_first(&host, &caller, &member.entry, keyed, change, StatusCode::CREATED).await
 }

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::agents;
 use crate::given::{TestHost, workflow};
+use crate::roster::{patch, sally};
 
 const WORKFLOWS: &str = "/v1/host/callboard/workflows";
 
@@ -75,4 +77,51 @@ async fn what_starts_runs_later_is_checked_when_it_is_made() {
     );
     let good = trigger(json!({ "message": "form.fields.message" }));
     assert_eq!(host.post(path, &good).send().await.status, 201);
+}
+
+#[tokio::test]
+async fn a_changed_schedule_is_checked_too() {
+    let host = declaring().await;
+    let schedules = "/v1/host/callboard/schedules";
+    let made = json!({ "workflowId": "desk", "cron": "0 9 * * *", "inputs": { "message": "x" } });
+    let made = host.post(schedules, &made).send().await;
+    let path = format!("{schedules}/{}", made.json["id"].as_str().unwrap());
+    let change = json!({ "inputs": { "mesage": "y" } });
+    let answer = patch(&host, &path, change).await;
+    assert_eq!(answer.refusal(), (400, "validation_error"));
+    assert_eq!(answer.json["details"]["didYouMean"], "message");
+    let change = json!({ "inputs": { "message": "y" } });
+    assert_eq!(patch(&host, &path, change).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_a_member_is_fired_or_given_with_is_checked() {
+    let host = agents::host().await;
+    let misspelt = ("inputs.mesage".to_owned(), "message".to_owned());
+    let member = format!("/v1/host/callboard/roster/{}", sally(&host).await);
+    let fire = |inputs: Value| json!({ "workflowId": "campaign", "inputs": inputs });
+    let path = format!("{member}/fire");
+    assert_eq!(refused(&host, &path, fire(json!({ "mesage": "x" }))).await, misspelt);
+    assert_eq!(host.post(&path, &fire(json!({ "message": "x" }))).send().await.status, 201);
+    let path = format!("{member}/work");
+    let work = json!({ "title": "read", "workflowId": "campaign", "inputs": { "mesage": "x" } });
+    assert_eq!(refused(&host, &path, work).await, misspelt);
+}
+
+#[tokio::test]
+async fn options_of_a_branch_are_checked_as_those_of_a_run() {
+    let host = declaring().await;
+    let order = json!({ "workflowId": "desk", "inputs": { "message": "x" } });
+    let run = host.post("/v1/runs", &order).send().await.json["runId"].as_str().unwrap().to_owned();
+    let path = format!("/v1/runs/{run}:fork");
+    let branch = |configurable: Value| {
+        let overlay = json!({ "configurable": configurable });
+        json!({ "mode": "branch", "fromSeq": 0, "runOptionsOverlay": overlay })
+    };
+    assert_eq!(
+        refused(&host, &path, branch(json!({ "ai": { "modle": "m" } }))).await,
+        ("configurable.ai.modle".to_owned(), "model".to_owned())
+    );
+    let good = branch(json!({ "recursionLimit": 3 }));
+    assert_eq!(host.post(&path, &good).send().await.status, 201);
 }

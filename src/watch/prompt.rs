@@ -57,6 +57,9 @@ fn show(question: &Question) {
             output::note(&format!("  {}", words::plain(text)));
         }
     }
+    for (name, value) in question.doubts() {
+        output::note(&format!("  {name}: {}", words::pretty(value).replace('\n', "\n  ")));
+    }
     if let Some(artifact) = question.proposal() {
         output::note(&format!("  {}", words::pretty(artifact).replace('\n', "\n  ")));
     }

@@ -70,6 +70,13 @@ impl Question {
         }
     }
 
+    /// Beside a proposal of low confidence: what the agent was to do, and why it proposes this.
+    pub(crate) fn doubts(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        let is_unsure = self.kind == InterruptKind::LowConfidence;
+        let shown = ["task", "reason"].into_iter().filter(move |_| is_unsure);
+        shown.filter_map(|key| Some((key, self.data.get(key)?)))
+    }
+
     /// The answer that puts something else in the place of what was proposed.
     pub(crate) fn replace(&self, other: Value) -> Value {
         match self.kind {
@@ -211,7 +218,9 @@ pub(crate) fn headline(kind: InterruptKind, data: &Value) -> String {
         InterruptKind::LowConfidence => {
             let (sure, needed) = (&data["observed"], &data["threshold"]);
             let decision = data.get("decision").map(words::preview).unwrap_or_default();
-            format!("{} is {sure} sure, {needed} is needed: {decision}", text("agentId"))
+            let task = data.get("task").map(words::preview).unwrap_or_default();
+            let task = if task.is_empty() { task } else { format!(" for {task}") };
+            format!("{} is {sure} sure, {needed} is needed: {decision}{task}", text("agentId"))
         }
         InterruptKind::ConversationStart => text("title").to_owned(),
         InterruptKind::ConversationExchange => text("prompt").to_owned(),
@@ -312,6 +321,19 @@ mod tests {
         assert!(unsure.takes(&approval("accept", Some("fine"))).is_err());
         let typo = unsure.takes(&approval("acept", None));
         assert_eq!(typo, Err(r#""acept" is not offered; choose one of accept, reject"#.to_owned()));
+    }
+
+    #[test]
+    fn an_unsure_decision_is_shown_with_its_task_and_reason() {
+        let data = json!({ "agentId": "desk.triager", "observed": 0.3, "threshold": 0.7,
+            "decision": { "kind": "bug" }, "task": { "message": "It burns" }, "reason": "smoke" });
+        let unsure = question(InterruptKind::LowConfidence, data.clone());
+        let shown: Vec<_> = unsure.doubts().collect();
+        assert_eq!(shown, [("task", &data["task"]), ("reason", &data["reason"])]);
+        let headline = unsure.headline();
+        assert!(headline.contains("bug") && headline.contains("It burns"), "{headline}");
+        let other = question(InterruptKind::Approval, data);
+        assert_eq!(other.doubts().count(), 0);
     }
 
     #[test]

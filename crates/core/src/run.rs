@@ -18,6 +18,7 @@ mod child;
 mod command;
 mod cost;
 mod dispatch;
+mod doubt;
 mod each;
 mod effort;
 mod evaluation;

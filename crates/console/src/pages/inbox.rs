@@ -165,6 +165,11 @@ fn proposal(asked: &Value) -> Option<&Value> {
     found.filter(|found| !is_empty(found))
 }
 
+/// What is known beside a proposal that its agent is not sure of.
+fn unsure<'a>(asked: &'a Value, key: &str) -> Option<&'a Value> {
+    asked["data"].get(key).filter(|_| text(asked, "/kind") == "low-confidence")
+}
+
 /// What an answer must look like, where it is more than a word.
 fn schema(asked: &Value) -> Option<Value> {
     if text(asked, "/kind") == "clarification" {
@@ -231,7 +236,9 @@ async fn show(
         (about(asked, visit.now()))
         @let description = text(asked, "/data/description");
         @if !description.is_empty() { p { (description) } }
+        @if let Some(task) = unsure(asked, "task") { h2 { "The task" } (shown(task)) }
         @if let Some(proposal) = proposal(asked) { h2 { "What is proposed" } (shown(proposal)) }
+        @if let Some(reason) = unsure(asked, "reason") { h2 { "The agent's reason" } (shown(reason)) }
         (answer_form(visit, asked, value, wrong))
         (folded("All that is known of the question", asked))
         p { (id(text(asked, "/interruptId"))) }

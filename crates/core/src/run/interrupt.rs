@@ -63,7 +63,7 @@ impl Run {
             node: self.node_id(*index),
             kind: open.question.kind,
             key: open.key.clone(),
-            data: self.masked_value(&open.question.data),
+            data: self.masked_value(&self.shown_data(*index, &open.question)),
             resume_schema: open.question.resume_schema.clone(),
             requested_at: open.requested_at,
             expires_at: open.deadline(),

@@ -218,14 +218,14 @@ fn body<'a>(
         workflow_id: &birth.workflow_id,
         parent_run_id: birth.parent.as_ref().map(|parent| &parent.run_id),
         workspace_id: workspace.unwrap_or(delivery.tenant.as_str()),
-        node_id: question.node,
-        interrupt_id: question.id,
+        node_id: question.node.clone(),
+        interrupt_id: question.id.clone(),
         kind: question.kind,
-        data: question.data,
-        resume_schema: question.resume_schema,
+        resume_schema: question.resume_schema.clone(),
         requested_at: question.requested_at,
         expires_at: question.expires_at,
         requires_auth: question.requires_auth,
+        data: question.into_protocol_data(),
         interrupt,
     }
 }

@@ -125,10 +125,10 @@ pub(super) async fn inspect(
         .ok_or_else(|| Problem::new(Code::InterruptAlreadyResolved, "the interrupt is settled"))?;
     let inspected = Inspected {
         kind: open.kind,
-        key: open.key,
-        data: open.data,
-        resume_schema: open.resume_schema,
+        key: open.key.clone(),
+        resume_schema: open.resume_schema.clone(),
         requested_at: open.requested_at,
+        data: open.into_protocol_data(),
         expires_at: link.expires_at,
     };
     Ok(Answer::of(StatusCode::OK, &inspected).into_response())

@@ -125,8 +125,14 @@ async fn a53_an_unsure_agent_asks_and_its_answer_is_the_result() {
     assert_eq!((&data["agentId"], &data["threshold"]), (&json!(TRIAGER), &json!(0.95)));
     assert!(data["observed"].as_f64() < data["threshold"].as_f64(), "{data}");
     let proposed = data["decision"].clone();
+    assert_eq!((&data["task"], &data["reason"]), (&task(), &proposed["reason"]));
+    assert!(data["reason"].is_string(), "{data}");
     assert_eq!(answer(&host, &run, "agent", json!({ "action": "accept" })).await, 200);
     let events = host.end_of(&run).await;
+    // The protocol closes what the event says.
+    let requested = &of_kind(&events, "interrupt.requested")[0]["payload"]["data"];
+    let requested: Vec<&String> = requested.as_object().expect("data").keys().collect();
+    assert_eq!(requested, ["agentId", "decision", "observed", "threshold"]);
     let decided = of_kind(&events, "agent.decided");
     assert_eq!((decided.len(), &decided[1]["payload"]["decision"]), (2, &proposed));
     assert_eq!(events.last().expect("an end")["payload"]["outputs"], proposed);

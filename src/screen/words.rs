@@ -6,6 +6,7 @@ use comfy_table::{Cell, Color};
 use serde::Serialize;
 use serde_json::Value;
 
+use callboard_agents::Scripted;
 use callboard_engine::{Clock, SystemClock};
 use callboard_protocol::{RunCost, RunStatus, RunTokens, Timestamp};
 
@@ -123,7 +124,11 @@ pub(crate) fn cost(cost: &RunCost) -> String {
         Some(usd) => format!("about {}", dollars(usd)),
         None => "unknown".to_owned(),
     };
-    format!("{usd}, {input} tokens in, {output} out")
+    let by = match cost.provider.as_deref() {
+        Some(Scripted::PROVIDER) => " of the scripted stand-in: no model was asked",
+        Some(_) | None => "",
+    };
+    format!("{usd}, {input} tokens in, {output} out{by}")
 }
 
 pub(crate) fn status_cell(status: RunStatus) -> Cell {

@@ -10,12 +10,12 @@ use callboard_core::{
     escalation_threshold, falls_short,
 };
 use callboard_engine::{Activity, Call, Deployments, Directory, EngineError, Realm, StoreError};
-use callboard_protocol::{AgentId, AgentRef, Failure, Object, RunId};
+use callboard_protocol::{AgentId, AgentRef, Failure, Object, ProviderUsage, RunId};
 
 use crate::deployment::{Deployment, Draw, PinError, pin};
 use crate::inventory::{AgentRegistry, InstalledAgent};
 use crate::memory::bind;
-use crate::model::{ModelTable, scripted_answer};
+use crate::model::{ModelTable, Scripted, scripted_answer};
 use crate::pack::Schema;
 use crate::task::TaskReader;
 
@@ -129,14 +129,14 @@ impl Activity for AgentDispatch {
             return outcome;
         }
         let schema = found.agent.result.as_ref().map(|schema| &*schema.source);
-        let result = match read.result {
-            Some(result) => result,
-            None => scripted_answer(schema, &found.agent.manifest.persona),
+        let (used, result) = match read.result {
+            Some(result) => (None, result),
+            None => (Some(stand_in()), scripted_answer(schema, &found.agent.manifest.persona)),
         };
         if let Err(outcome) = hand_over(found.agent.result.as_ref(), &result, Handoff::Result) {
             return outcome;
         }
-        if call.record(facts(&call.configurable, &found, &result)).await.is_err() {
+        if call.record(facts(&call.configurable, &found, &result, used)).await.is_err() {
             // Nobody listens to an attempt that no longer counts.
             return Outcome::Done { outputs: Object::new() };
         }
@@ -185,7 +185,12 @@ fn threshold(configurable: &Object, found: &InstalledAgent) -> Confidence {
 }
 
 /// An agent's events about its work, reasoning first.
-fn facts(configurable: &Object, found: &InstalledAgent, result: &Value) -> Vec<Fact> {
+fn facts(
+    configurable: &Object,
+    found: &InstalledAgent,
+    result: &Value,
+    used: Option<AgentFact>,
+) -> Vec<Fact> {
     let verbosity = configurable.get("reasoningVerbosity").and_then(Value::as_str);
     let reasoned = (verbosity != Some("off")).then(|| AgentFact::Reasoned {
         reasoning: format!(
@@ -196,8 +201,26 @@ fn facts(configurable: &Object, found: &InstalledAgent, result: &Value) -> Vec<F
     });
     let confidence = Confidence::read(result.get("confidence")).map(Confidence::get);
     let decided = AgentFact::Decided { decision: result.clone(), confidence };
-    let told = reasoned.into_iter().chain([decided]);
-    told.map(|fact| Fact::Agent { place: 0, fact }).collect()
+    let facts = used.into_iter().chain(reasoned).chain([decided]);
+    facts.map(|fact| Fact::Agent { place: 0, fact }).collect()
+}
+
+/// Names the stand-in as the model that answered, so that the run and its result say so.
+fn stand_in() -> AgentFact {
+    AgentFact::Used(ProviderUsage {
+        provider: Scripted::PROVIDER.to_owned(),
+        model: Scripted::MODEL.to_owned(),
+        input_tokens: 0,
+        output_tokens: 0,
+        total_tokens: Some(0),
+        cost_estimate_usd: Some(0.0),
+        currency: Some("USD".to_owned()),
+        cache_hit: None,
+        cache_read_tokens: None,
+        cache_write_tokens: None,
+        node_id: None,
+        trace_id: None,
+    })
 }
 
 /// Which way a value is handed over.

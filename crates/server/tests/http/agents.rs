@@ -77,13 +77,16 @@ async fn an_agent_is_run_like_a_workflow() {
     let expected = [
         "run.started",
         "node.started",
+        "provider.usage",
         "agent.reasoned",
         "agent.decided",
         "node.completed",
         "run.completed",
     ];
     assert_eq!(kinds(&events), expected, "and no invocation events without a live runtime");
-    for event in &events[2..4] {
+    // Whatever its schema leaves room for, the run says that no model answered.
+    assert_eq!(events[2]["payload"]["provider"], "scripted");
+    for event in &events[3..5] {
         assert_eq!(event["payload"]["agentId"], TRIAGER);
         assert_eq!(
             (&event["nodeId"], &event["contentTrust"]),
@@ -98,9 +101,10 @@ async fn an_agent_is_run_like_a_workflow() {
     assert_eq!(snapshot["workflowId"], format!("agent.{TRIAGER}"));
     let agent = json!({ "agentId": TRIAGER, "version": "1.0.0", "sourceManifestId": TRIAGER });
     assert_eq!(snapshot["agent"], agent);
-    let result = &events[5]["payload"]["outputs"];
+    assert_eq!(snapshot["metrics"]["openwopCost"]["provider"], "scripted");
+    let result = &events[6]["payload"]["outputs"];
     assert_eq!(
-        (&events[3]["payload"]["decision"], &snapshot["variables"]["agent"]),
+        (&events[4]["payload"]["decision"], &snapshot["variables"]["agent"]),
         (result, result)
     );
     let first = serde_json::to_string(result).expect("JSON");

@@ -41,7 +41,7 @@ pub struct Birth {
     pub metadata: Option<Object>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope_id: Option<String>,
-    /// Where somebody wants to be asked what this run and the runs below it ask.
+    /// The address that receives the questions of this run and of its descendants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
     pub created_at: Timestamp,

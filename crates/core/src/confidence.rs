@@ -1,4 +1,4 @@
-//! How sure somebody says that they are, beside how sure they must be.
+//! How sure an agent says that it is, beside how sure it must be.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

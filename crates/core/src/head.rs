@@ -8,7 +8,7 @@ pub struct Head {
     pub status: RunStatus,
     /// How many events the log holds, which is also the sequence of the next one.
     pub version: u64,
-    /// When somebody must look at the run again; none while it waits for the outside or has ended.
+    /// When the run is due again; none while it waits for the outside or has ended.
     pub wake_at: Option<Timestamp>,
     /// The time of the newest event, or of the birth.
     pub updated_at: Timestamp,

@@ -85,7 +85,7 @@ impl Decision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unfit {
     Invalid(String),
-    /// An event for somebody else's question.
+    /// An event for another question.
     Uncorrelated(String),
 }
 

@@ -30,9 +30,9 @@ pub(crate) enum NodeKind {
     Conditional,
     Loop,
     ChannelWrite,
-    /// Asks somebody and waits.
+    /// Asks a person and waits.
     Gate,
-    /// Talks with somebody, turn by turn.
+    /// Talks with a person, turn by turn.
     Talk,
     /// Starts a run of its own and waits for its end.
     Child,
@@ -62,7 +62,7 @@ pub(crate) enum NodeKind {
     Wait,
     /// Records a line of the workflow's own.
     Log,
-    /// Somebody outside core performs it.
+    /// An activity outside core performs it.
     Activity,
 }
 

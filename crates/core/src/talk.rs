@@ -93,7 +93,7 @@ impl TalkPlan {
         Ok(talk)
     }
 
-    /// A conversation of one turn, in which somebody is asked what an agent wants to know.
+    /// A conversation of one turn, in which a person is asked what an agent wants to know.
     pub(crate) fn asking(prompt: &str, agent: Option<String>) -> Self {
         Self {
             lifecycle: Lifecycle::default(),

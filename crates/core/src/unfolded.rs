@@ -25,7 +25,7 @@ pub fn unprocessable(birth: &Birth, why: &str, at: Timestamp) -> Event {
     })
 }
 
-/// The end of a run that somebody cancelled while it could not be processed.
+/// The end of a run that was cancelled while it could not be processed.
 pub fn cancelled_unfolded(birth: &Birth, request: CancelRequested, at: Timestamp) -> Event {
     Event::RunCancelled(RunCancelled {
         reason: request.reason,

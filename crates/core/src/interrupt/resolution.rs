@@ -12,7 +12,7 @@ pub enum Via {
     Holder { role: String },
     /// A caller whose key may answer for people, whom it names.
     Delegate,
-    /// Somebody who holds a signed link to this one interrupt.
+    /// The holder of a signed link to this one interrupt.
     Token { interrupt_id: String },
 }
 

@@ -66,7 +66,7 @@ impl Run {
         self.nodes[index].recorded.called(call_id)
     }
 
-    /// Notes who works now, and that somebody else did before.
+    /// Notes which agent works now, and that another did before.
     pub(super) fn fold_agent_started(&mut self, index: NodeIndex) {
         if self.plan.node(index).node.agent.is_none() && self.pin(index).is_none() {
             return;

@@ -1,4 +1,4 @@
-//! What a node may take over from its child: attested by a checksum, and agreed to where somebody must agree.
+//! What a node may take over from its child: attested by a checksum, and agreed to where a person must agree.
 
 use callboard_protocol::{
     Attestation, ChainPhase, Event, Failure, InterruptKind, Object, RunStatus, Timestamp,
@@ -19,9 +19,9 @@ const ALGORITHM: &str = "sha256";
 
 /// What becomes of a child's outputs.
 pub(super) enum Agreed {
-    /// They are taken over, as they are or as somebody has edited them.
+    /// They are taken over, as they are or as a person has edited them.
     On(Object),
-    /// Somebody said no, and the node goes on without them.
+    /// A person said no, and the node goes on without them.
     Nothing,
     /// Something is to be done first.
     NotYet(Step),

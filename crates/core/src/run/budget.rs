@@ -172,7 +172,7 @@ impl Run {
         self.account.exhausted = Some(payload.clone());
     }
 
-    /// Somebody is asked about it, so nothing follows from it by itself.
+    /// A person is asked about it, so nothing follows from it by itself.
     pub(super) fn fold_budget_asked(&mut self) {
         self.account.exhausted = None;
     }

@@ -76,7 +76,7 @@ pub(super) struct Child {
 }
 
 impl Run {
-    /// The children that somebody must start now.
+    /// The children that must be started now.
     pub fn child_orders(&self) -> Vec<ChildOrder> {
         if self.lifecycle.phase != Phase::Running || self.is_ending() || self.birth.is_replay() {
             return Vec::new();
@@ -265,7 +265,7 @@ impl Run {
         self.call(index).is_none_or(|call| call.propagate_cancellation)
     }
 
-    /// The status of children that wait for somebody, which their parent shows as its own.
+    /// The status of children that wait for a person, which their parent shows as its own.
     pub(super) fn waiting_child(&self, index: NodeIndex) -> Option<RunStatus> {
         let workers = self.nodes[index].dispatching.iter().flat_map(|under_way| &under_way.workers);
         if workers.into_iter().any(|worker| worker.is_waiting()) {

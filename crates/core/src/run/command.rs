@@ -53,7 +53,7 @@ pub enum Command {
     Resume {
         reason: Option<String>,
     },
-    /// Somebody answers a node's question.
+    /// A person answers a node's question.
     Resolve(Resolution),
     /// A child is created with this; both happen or neither.
     Dispatch {
@@ -69,9 +69,9 @@ pub enum Command {
     },
     /// A child has moved.
     UpdateChild(ChildUpdate),
-    /// Somebody outside the run writes into one of its channels.
+    /// A caller from outside writes into one of the run's channels.
     Write(OutsideWrite),
-    /// Somebody outside the run sets variables; only tests do.
+    /// A caller from outside sets variables; only tests do.
     SetVariables(Object),
 }
 
@@ -85,9 +85,9 @@ pub enum Outcome {
         failure: Failure,
         class: RetryClass,
     },
-    /// Somebody must be asked first; the answer is an input of the next attempt.
+    /// A person must be asked first; the answer is an input of the next attempt.
     Suspend(Question),
-    /// Somebody outside wants to be left alone until then; the next attempt goes on where this one was.
+    /// A service asked to be left alone until then; the next attempt goes on where this one was.
     Later {
         until: Timestamp,
         failure: Failure,
@@ -165,7 +165,7 @@ pub enum Refusal {
     KeyRequired { node: NodeId },
     #[error("only the approvers that node {node} lists may decide")]
     NotAnApprover { node: NodeId },
-    /// Somebody answers in another's name.
+    /// A caller answers in another's name.
     #[error("node {node} was answered in another's name, which this caller may not do")]
     NotADelegate { node: NodeId },
     #[error("the workflow declares no channel {channel}")]

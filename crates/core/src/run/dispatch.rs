@@ -1,4 +1,4 @@
-//! Nodes that carry decisions out: they give work to others, one after the other or side by side, or ask somebody.
+//! Nodes that carry decisions out: they give work to others, one after the other or side by side, or ask a person.
 
 use callboard_protocol::{ChainPhase, Failure, InterruptKind, Object, Timestamp, WorkflowId};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub(super) struct Dispatching {
     /// None where the node itself names its workers.
     pub(super) ruling: Option<Ruling>,
     pub(super) workers: Vec<Worker>,
-    /// How somebody is asked, where a conversation is to be held.
+    /// How a person is asked, where a conversation is to be held.
     pub(super) talk: Option<TalkPlan>,
 }
 
@@ -177,7 +177,7 @@ impl Run {
         Ok(Step::Done(outputs.as_object().cloned().unwrap_or_default()))
     }
 
-    /// Asks somebody what a supervisor wants to know; what is answered is the node's output.
+    /// Asks a person what a supervisor wants to know; the answer is the node's output.
     fn ask_user(&self, index: NodeIndex, prompt: &str, at: Timestamp) -> Result<Step, Failure> {
         let state = &self.nodes[index];
         if self.talk_plan(index).is_some() {

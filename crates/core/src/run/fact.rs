@@ -2,7 +2,7 @@
 //!
 //! A fact is known by its kind and its place among those of its kind within the visit. An attempt that starts afresh
 //! goes through its finished calls again and states the same facts in the same places, so those are skipped. What comes
-//! while somebody is asked has no place, because nobody is asked for the same answer twice: pieces of text and of
+//! while a model is asked has no place, because no model is asked for the same answer twice: pieces of text and of
 //! thinking, and what a coding agent does on its own.
 
 mod reopen;
@@ -48,7 +48,7 @@ pub enum AgentFact {
         delta: String,
         verbosity: Option<String>,
     },
-    /// Somebody is asked again: a block of thinking that a lost host left open is closed as it stands, and what came
+    /// A model is asked again: a block of thinking that a lost host left open is closed as it is, and what came
     /// of tools that a coding agent was using then is not known.
     AskedAgain,
     /// A call goes out again because the host that had sent it was lost, and the outcome of that is unknown.

@@ -43,7 +43,7 @@ impl Worker {
         }
     }
 
-    /// Whether somebody must start a child now.
+    /// Whether a child must be started now.
     pub(super) fn is_waiting(&self) -> bool {
         self.began.is_some() && self.child.is_none() && self.refused.is_none()
     }

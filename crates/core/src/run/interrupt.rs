@@ -443,7 +443,7 @@ impl Run {
         }
     }
 
-    /// The status of a run in which nothing moves but somebody is asked.
+    /// The status of a run in which nothing moves and a person is asked.
     pub(super) fn waiting_status(&self) -> Option<(NodeIndex, RunStatus)> {
         if !self.flow.ready.is_empty() {
             return None;
@@ -454,7 +454,7 @@ impl Run {
         waiting.all(|waits| waits.is_some()).then_some(first)
     }
 
-    /// The status that a node which waits for somebody gives its run.
+    /// The status that a node which waits for a person gives its run.
     fn waits_as(&self, index: NodeIndex) -> Option<RunStatus> {
         if self.nodes[index].stage != Stage::Suspended {
             return self.waiting_child(index);

@@ -40,7 +40,7 @@ pub(super) struct Ruling {
     pub(super) at: u64,
     /// Whether a person stands behind it: then nobody is asked again.
     is_ratified: bool,
-    /// Whether the log says that somebody must be asked.
+    /// Whether the log says that a person must be asked.
     is_escalated: bool,
 }
 
@@ -79,7 +79,7 @@ impl Run {
         }
     }
 
-    /// The next decision of a script, once the supervisor is sure of it or somebody else is.
+    /// The next decision of a script, once the supervisor is sure of it or a person has ratified it.
     fn propose(&self, index: NodeIndex) -> Result<Step, Failure> {
         let state = &self.nodes[index];
         let plan = self.plan.node(index).supervisor.as_ref();
@@ -232,7 +232,7 @@ impl Run {
         }
     }
 
-    /// A supervisor has passed its decision on: somebody may carry it out, or the run is over.
+    /// A supervisor has passed its decision on: a dispatch node may carry it out, or the run is over.
     pub(super) fn fold_ruling(&mut self, index: NodeIndex) {
         let Some(ruling) = self.nodes[index].ruling.clone() else { return };
         if ruling.decision.kind == DecisionKind::Terminate {

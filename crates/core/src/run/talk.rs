@@ -1,4 +1,4 @@
-//! Nodes that talk with somebody: opening, turn by turn, closing.
+//! Nodes that talk with a person: opening, turn by turn, closing.
 //!
 //! A conversation is a chain of interrupts of one node. The first and the last ask nobody: the run
 //! itself says what opens and closes it. Each one between them waits for an answer, which is a turn.
@@ -118,7 +118,7 @@ impl Run {
         })
     }
 
-    /// Somebody's answer as a turn.
+    /// An answer as a turn.
     pub(super) fn exchanged(
         &self,
         index: NodeIndex,
@@ -136,7 +136,7 @@ impl Run {
         }))
     }
 
-    /// Somebody ends the conversation before its last turn.
+    /// The conversation is ended before its last turn.
     pub(super) fn left(
         &self,
         index: NodeIndex,

@@ -69,7 +69,7 @@ impl Run {
         self.values.taken.saturating_add(self.values.given)
     }
 
-    /// The attempts that somebody must perform. Derived from the state alone, so that starting, recovery and takeover
+    /// The attempts that must be performed. Derived from the state alone, so that starting, recovery and takeover
     /// are the same code.
     pub fn attempts(&self) -> impl Iterator<Item = Attempt> + '_ {
         self.owed().map(|index| self.attempt(index))

@@ -58,7 +58,7 @@ impl From<Uncompiled> for RegisterError {
 }
 
 impl From<Uncompiled> for StoreError {
-    /// A definition that was stored was good once: somebody must look.
+    /// A definition that was stored was good once: an operator must look.
     fn from(error: Uncompiled) -> Self {
         match error {
             Uncompiled::Undecided(why @ Undecided::NoThreads) => Self::Unavailable(why.to_string()),
@@ -102,7 +102,7 @@ pub struct CatalogEntry {
 pub enum Origin {
     /// From a folder, at start; every tenant sees it.
     Loaded,
-    /// Sent by somebody with a key.
+    /// Sent by a caller with a key.
     Registered,
 }
 

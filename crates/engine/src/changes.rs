@@ -70,7 +70,7 @@ impl Changes {
     }
 }
 
-/// Somebody who waits for one run.
+/// A reader that waits for one run.
 #[derive(Debug)]
 pub struct Listener<'a> {
     changes: &'a Changes,

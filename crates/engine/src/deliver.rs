@@ -30,7 +30,7 @@ impl fmt::Debug for Parcel {
     }
 }
 
-/// Why there is no answer. Neither text repeats the address, which may hold somebody's token.
+/// Why there is no answer. Neither text repeats the address, which may hold a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeliverError {
     /// The host does not send there; nobody was contacted.

@@ -187,7 +187,7 @@ impl Driver<'_> {
         Ok(Some(Left::Stopping))
     }
 
-    /// Somebody may answer or cancel between the last look and this: what was not seen is looked at again.
+    /// An answer or cancel may come between the last look and this: what was not seen is looked at again.
     async fn release(&self) {
         let wake_at = self.run.head().wake_at;
         self.engine.release(&self.claim, Some(self.run.version()), wake_at).await;

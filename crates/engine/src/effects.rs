@@ -147,7 +147,7 @@ pub enum Begun {
     /// Nobody has made the call: the claimant may.
     Fresh,
     Known(SettledEffect),
-    /// Somebody claimed the call then, for this request, and never recorded the outcome.
+    /// The call was claimed then, for this request, and its outcome was never recorded.
     Unknown {
         request: RequestDigest,
         since: Timestamp,

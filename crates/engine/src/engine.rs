@@ -67,7 +67,7 @@ pub(crate) struct Inner {
     pub(crate) nudge: Notify,
     /// Says that a log has grown.
     pub(crate) appended: Notify,
-    /// Says that a question is to be brought to somebody.
+    /// Says that a question is to be sent to a callback address.
     pub(crate) asked: Notify,
     /// The same as `appended`, to any number of readers.
     pub(crate) growth: watch::Sender<u64>,

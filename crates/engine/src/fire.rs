@@ -42,7 +42,7 @@ pub enum Fire {
 }
 
 impl Acting {
-    /// Somebody asked for the run; no trigger did.
+    /// A caller asked for the run; no trigger did.
     pub fn by_hand(member: AgentRosterEntry) -> Self {
         Self { member, source: TriggerSource::Manual, subscription: None }
     }

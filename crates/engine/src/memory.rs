@@ -195,7 +195,7 @@ pub struct MemoryRow {
     pub author: MemoryAuthor,
     /// The entries that this one was made from.
     pub sources: Vec<MemoryId>,
-    /// When somebody is to be reminded of it. A later version that says nothing takes that back.
+    /// When its commitment is due. A later version that says nothing takes that back.
     pub due: Option<Due>,
     /// Versions of other entries that this one stands for from now on. [`StoreError::Moved`] where one of them is not
     /// the newest of its entry any more.
@@ -266,7 +266,7 @@ impl MemoryRecord {
         }
     }
 
-    /// Whether the entry still is there for somebody who looks at that time.
+    /// Whether the entry still is there for a reader at that time.
     pub fn lives_at(&self, at: Timestamp) -> bool {
         self.expires_at.is_none_or(|expires_at| expires_at > at)
     }
@@ -289,7 +289,7 @@ impl MemoryRecord {
     }
 }
 
-/// Which entries somebody wants.
+/// Which entries are asked for.
 #[derive(Debug, Clone)]
 pub struct MemoryQuery {
     pub place: Place,

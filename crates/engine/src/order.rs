@@ -1,4 +1,4 @@
-//! What somebody wants run, and the birth record that it becomes.
+//! An order for a run, and the birth record that it becomes.
 
 use callboard_core::{Birth, MemoryBirth, RunBudget, RunLimits, TraceContext, redact_text};
 use callboard_protocol::{ENGINE_VERSION, Object, Owner, RunId, Timestamp, WorkflowId};
@@ -35,7 +35,7 @@ pub enum Target {
     Workflow(WorkflowId),
     /// An agent or a standing member alone; the inputs are its task.
     Agent(String),
-    /// The same, because somebody mentioned it.
+    /// The same, because a message mentioned it.
     Mentioned(String),
     /// The same, as a node of a workflow that has no other.
     Node(String),

@@ -87,7 +87,7 @@ impl OrgCharts {
     }
 }
 
-/// The changes by which somebody leaves every chart of the realm.
+/// The changes by which a member leaves every chart of the realm.
 pub(crate) async fn without(
     store: &dyn Store,
     realm: &Realm,

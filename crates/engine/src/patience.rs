@@ -1,6 +1,6 @@
 //! Waiting for an unavailable store: the holder of a run goes on once it answers again.
 //!
-//! Nothing here knows when to stop. A claim that may be somebody else's by now is lost ([`crate::claim`]), and with it
+//! Nothing here knows when to stop. A claim that may be another host's by now is lost ([`crate::claim`]), and with it
 //! ends its driver and everything that waits on its behalf. Callers that hold no claim do not wait: they get the error.
 
 use std::sync::Arc;

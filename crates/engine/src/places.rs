@@ -152,7 +152,7 @@ impl Places {
         }
     }
 
-    /// Whether somebody wanted a place since this was asked last.
+    /// Whether a run wanted a place since this was asked last.
     pub(crate) fn was_wanted(&self) -> bool {
         self.shared.is_wanted.swap(false, Ordering::SeqCst)
     }

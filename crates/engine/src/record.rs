@@ -16,7 +16,7 @@ use crate::patience::may_pass;
 use crate::store::{Append, Fence, Opened, Row, Scope, StoreError};
 use crate::webhooks::callbacks;
 
-/// How often one command is decided anew because somebody else was faster. A run has one driver and few
+/// How often one command is decided anew because another writer was faster. A run has one driver and few
 /// callers; one that loses this often is asked to come back.
 pub(crate) const MAX_CONFLICTS: usize = 32;
 

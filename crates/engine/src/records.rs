@@ -310,7 +310,7 @@ impl RecordChange {
         self
     }
 
-    /// When somebody should look at the record; only [`Self::put`] can say so.
+    /// When the record is due; only [`Self::put`] can say so.
     #[must_use]
     pub fn due(mut self, at: Option<Timestamp>) -> Self {
         if let RecordWrite::Put { due_at, .. } = &mut self.write {
@@ -467,7 +467,7 @@ impl RecordQuery {
     }
 }
 
-/// Records that somebody should look at by now, the longest due first.
+/// Records that are due by now, the longest due first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DueRecords {
     pub records: Vec<Record>,
@@ -475,7 +475,7 @@ pub struct DueRecords {
     pub next: Option<Timestamp>,
 }
 
-/// How often something is decided again because somebody else was faster. Each time, somebody has come through.
+/// How often something is decided again because another writer was faster. Each time, one of them has come through.
 const MOST_TRIES: usize = 100;
 
 /// Counts how often something was read, decided and committed.
@@ -483,14 +483,14 @@ const MOST_TRIES: usize = 100;
 pub(crate) struct Tries(usize);
 
 impl Tries {
-    /// Whether it is to be decided again: somebody else was faster, and not too often yet.
+    /// Whether it is to be decided again: another writer was faster, and not too often yet.
     pub(crate) fn again<T>(&mut self, outcome: &Result<T, StoreError>) -> bool {
         self.0 += 1;
         self.0 < MOST_TRIES && matches!(outcome, Err(StoreError::Moved { .. }))
     }
 }
 
-/// Reads and decides anew for as long as somebody else changes first what an attempt was decided on.
+/// Reads and decides anew for as long as another writer changes first what an attempt was decided on.
 pub(crate) async fn retry_moved<T, F>(mut attempt: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,

@@ -82,7 +82,7 @@ impl Roster {
         self.list(owners.found_by(WORKFLOW.of(&viewer.realm(), workflow.as_str()))).await
     }
 
-    /// The tenants in which somebody owns a workflow, for the host's own question whom a workflow that it loaded
+    /// The tenants in which a member owns a workflow, for the host's own question whom a workflow that it loaded
     /// for all tenants fires for.
     pub async fn tenants_owning(
         &self,

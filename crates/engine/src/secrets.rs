@@ -210,7 +210,7 @@ pub struct StoredSecret {
 /// Why a call got no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// Somebody must store it, or name another.
+    /// It must be stored, or another named.
     #[error("there is no secret {}", redact_text(.0.as_str()))]
     NotFound(SecretName),
     /// It may be read later.

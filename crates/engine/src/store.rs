@@ -44,7 +44,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// The bytes that were kept with a record.
     async fn blob(&self, kind: Kind, key: &Key) -> Result<Option<Arc<[u8]>>, StoreError>;
 
-    /// Reads up to `most` records of a kind that somebody should look at by now, the longest due first.
+    /// Reads up to `most` records of a kind that are due by now, the longest due first.
     async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError>;
 
     /// Counters with their keys and names, in the order of both.
@@ -412,13 +412,13 @@ pub struct Outcome {
     pub expires_at: Timestamp,
 }
 
-/// The machine misbehaving, or somebody having been faster. Each variant asks the caller for something else.
+/// The machine misbehaving, or another writer having been faster. Each variant asks the caller for something else.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The log has moved on: read the tail and decide again.
     #[error("the log of {run} has moved on")]
     Conflict { run: RunId },
-    /// Somebody changed it first: read it and decide again.
+    /// Another writer changed it first: read it and decide again.
     #[error("{what} has moved on")]
     Moved { what: String },
     /// Another host holds the run: stop driving it.
@@ -427,7 +427,7 @@ pub enum StoreError {
     /// Another run of the same scope is active.
     #[error("run {active} is already active in this scope")]
     ScopeBusy { active: RunId },
-    /// The same idempotent request was finished by somebody else: answer as it did.
+    /// The same idempotent request was finished before: answer as it did.
     #[error("the request was already carried out")]
     AlreadyDone(Box<Outcome>),
     /// The disk is full: refuse writes, go on reading.
@@ -436,7 +436,7 @@ pub enum StoreError {
     /// Try later.
     #[error("the database cannot be reached: {0}")]
     Unavailable(String),
-    /// A stored value cannot be read: somebody must look.
+    /// A stored value cannot be read: an operator must look.
     #[error("{what} cannot be read: {why}")]
     Unreadable { what: String, why: String },
 }

@@ -9,7 +9,7 @@ use callboard_protocol::{InterruptKind, NodeId, RunId, RunStatus, Timestamp};
 pub struct Rest {
     /// Whether a host holds the run.
     pub is_held: bool,
-    /// When somebody should look at it next; the end of the lease while it is held.
+    /// When it is due next; the end of the lease while it is held.
     pub wake_at: Option<Timestamp>,
     /// The question that waits longest.
     pub asked: Option<AskedQuestion>,
@@ -72,11 +72,11 @@ pub struct Wait {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitReason {
-    /// Somebody held it up; somebody lets it go on.
+    /// It was paused, and must be resumed.
     Paused,
-    /// Somebody must answer.
+    /// A person must answer.
     Question,
-    /// A budget is used up, and somebody must say whether it is raised.
+    /// A budget is used up, and a person must say whether it is raised.
     Budget,
     /// A child must end.
     Child,

@@ -304,7 +304,7 @@ impl Engine {
         let (mut delivery, event) = inbound(&change.item, &queue, at);
         let work_id = Some(change.item.work_id.clone());
         let delivered = |birth: &mut Birth| {
-            // Not from outside: somebody of the house put it there.
+            // Not from outside: a caller with a key put it there.
             birth.delivery = Some(Delivered { work_id, ..delivery.delivered(birth, event) });
         };
         let prepared = self.prepare(order, delivered).await?;

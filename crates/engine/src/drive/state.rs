@@ -8,7 +8,7 @@ use crate::engine::EngineError;
 use crate::record::refuse_unreadable;
 
 impl Driver<'_> {
-    /// Somebody else appended: cancel, pause, an answer.
+    /// A caller appended: cancel, pause, an answer.
     pub(super) async fn catch_up(&mut self) -> Result<Option<Left>, EngineError> {
         let store = &self.engine.inner.patient_store;
         let entries = store.tail(self.run.id(), self.run.version()).await?;

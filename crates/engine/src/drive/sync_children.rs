@@ -115,7 +115,7 @@ impl Driver<'_> {
         Ok(left)
     }
 
-    /// Records what is new of the children, for somebody who waits for that.
+    /// Records what is new of the children, for an attempt that waits for that.
     pub(super) async fn receive_child_updates(
         &mut self,
         synced: oneshot::Sender<()>,

@@ -9,7 +9,7 @@ use super::{Condition, FileDraft, FileError, FileRecord, FileRow, Files};
 use crate::activity::{FactSender, Kept, Unrecorded};
 use crate::store::{Scope, StoreError};
 
-/// How often a write is decided anew because somebody else was faster. Files have few writers.
+/// How often a write is decided anew because another writer was faster. Files have few writers.
 const TRIES: usize = 8;
 
 /// Reads and writes the files of a workspace for one attempt.

@@ -43,7 +43,7 @@ impl Engine {
         &self.inner.files
     }
 
-    /// A file that somebody wants to write.
+    /// A file to be written.
     pub async fn prepare_file(
         &self,
         (owner, mode): (Owner, KeyMode),
@@ -58,7 +58,7 @@ impl Engine {
         Ok(FileChange { owner, mode, row })
     }
 
-    /// A file that somebody wants to remove.
+    /// A file to be removed.
     pub async fn prepare_removal(
         &self,
         (owner, mode): (Owner, KeyMode),

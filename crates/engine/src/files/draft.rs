@@ -1,4 +1,4 @@
-//! What somebody wants to write into a file, before it is checked.
+//! What is to be written into a file, before it is checked.
 
 use callboard_core::{Outcome, RetryClass, redact_text};
 use callboard_protocol::{Failure, Object};
@@ -24,7 +24,7 @@ pub struct FileDraft {
     pub content_type: String,
 }
 
-/// What must be true of a file for somebody to write it.
+/// What must be true of a file for a write to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
     Always,

@@ -42,7 +42,7 @@ pub struct Heartbeat {
     pub roster_id: Option<RosterId>,
     /// The version that was read; it grows by one with every change.
     pub version: u64,
-    /// When somebody should look next; none while it is paused.
+    /// When the next observation is due; none while it is paused.
     pub wake_at: Option<Timestamp>,
     pub state: HeartbeatState,
 }

@@ -1,4 +1,4 @@
-//! Heartbeats at rest: records of a tenant, due when somebody should look.
+//! Heartbeats as records of a tenant, due at the next observation.
 
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ impl Heartbeats {
         }
     }
 
-    /// Reads up to `most` heartbeats that somebody should look at by now, the longest due first.
+    /// Reads up to `most` heartbeats that are due by now, the longest due first.
     pub async fn due_heartbeats(
         &self,
         at: Timestamp,

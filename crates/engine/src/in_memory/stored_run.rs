@@ -14,7 +14,7 @@ pub(super) struct StoredRun {
     /// The order of creation, which settles ties between equal times.
     pub(super) ordinal: usize,
     pub(super) birth: Birth,
-    /// What the columns say; `wake_at` is the lease's end while somebody holds the run.
+    /// What the columns say; `wake_at` is the lease's end while the run is held.
     pub(super) head: Head,
     pub(super) rows: Vec<Row>,
     pub(super) tenure: Tenure,

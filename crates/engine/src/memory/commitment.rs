@@ -19,7 +19,7 @@ use crate::store::{Batch, Digest, Scope, StoreError};
 const WORKFLOW: &str = "callboard-commitment";
 /// Commitments that fire in one tick; the others are next.
 const BATCH: usize = 64;
-/// How often somebody looks: a promise is kept to the second.
+/// How often due commitments are looked for: they fire to the second.
 const EVERY: Duration = Duration::from_secs(1);
 /// Longer than any commitment: what fired once never fires again.
 const REMEMBERED: Duration = Duration::from_secs(100 * 366 * 86_400);

@@ -1,4 +1,4 @@
-//! What somebody wants to remember, before it is checked.
+//! An entry to be written, before it is checked.
 
 use callboard_core::{Outcome, Redactor, RetryClass, is_memory_ref, redact_text, respell_marks};
 use callboard_protocol::{Failure, HeartbeatId, MemoryId, Object, Remembered, Timestamp};
@@ -13,7 +13,7 @@ const MAX_TAG: usize = 256;
 /// Tags are for finding things again; more than these find everything.
 pub(super) const MAX_TAGS: usize = 32;
 
-/// Marks entries that somebody is to be reminded of.
+/// Marks entries with a commitment.
 pub(super) const COMMITMENT: &str = "commitment";
 
 /// Something to remember.
@@ -25,13 +25,13 @@ pub struct MemoryDraft {
     pub lifetime: Lifetime,
     /// The version that this one takes the place of.
     pub replaces: Option<Remembered>,
-    /// When somebody is to be reminded of it.
+    /// When its commitment is due.
     pub due: Option<Due>,
     /// Versions of other entries that this one is made from and stands for.
     pub absorbs: Vec<Remembered>,
 }
 
-/// What somebody waits for to be reminded.
+/// What a commitment waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Due {
     At(Timestamp),

@@ -238,7 +238,7 @@ fn lasting(entries: &[MemoryRecord]) -> Vec<&MemoryRecord> {
     entries.iter().filter(lasts).collect()
 }
 
-/// What somebody is to be reminded of stays as it is.
+/// An entry with a commitment stays as it is.
 fn is_commitment(entry: &MemoryRecord) -> bool {
     entry.tags.iter().any(|tag| tag == COMMITMENT)
 }

@@ -13,7 +13,7 @@ use crate::engine::{Done, EngineError, Remember};
 use crate::fire::Fire;
 use crate::store::{KeyMode, Scope, StoreError};
 
-/// How often a change is decided again because somebody else was faster. A loop that fires every second moves a
+/// How often a change is decided again because another writer was faster. A loop that fires every second moves a
 /// schedule now and then, never ten times in a row.
 const TRIES: usize = 10;
 
@@ -215,7 +215,7 @@ impl Scheduler {
     ) -> Result<Done, EngineError> {
         let slot = Slot { at: self.inner.engine.clock().wall(), is_catch_up: false };
         let mut order = order(schedule, slot);
-        // Somebody asks for the run itself, so a pause of the member does not forbid it.
+        // A caller asks for the run itself, so a pause of the member does not forbid it.
         order.acting = match self.fire_of(schedule, TriggerSource::Manual).await? {
             Fire::For(acting) => Some(*acting),
             Fire::Unowned | Fire::Paused | Fire::NoSuchMember | Fire::NotInPortfolio => None,

@@ -77,7 +77,7 @@ impl Scheduler {
                 None
             }
             Err(error) => {
-                // A zone that a newer build knew, say. Somebody must look at it.
+                // A zone that a newer build knew, say. An operator must look at it.
                 schedule.state.next_slot = None;
                 let why = error.to_string();
                 note(&mut schedule, now, now, TurnOutcome::Failed { why });

@@ -24,7 +24,7 @@ pub struct Schedule {
     pub inputs: Object,
     /// The version that was read; it grows by one with every change.
     pub version: u64,
-    /// When somebody should look at it next; none while it is paused or done.
+    /// When it is due next; none while it is paused or done.
     pub wake_at: Option<Timestamp>,
     pub state: ScheduleState,
 }

@@ -123,7 +123,7 @@ impl Schedules {
         Ok(found.into_iter().filter(is_asked_for).take(filter.limit).collect())
     }
 
-    /// Reads up to `most` schedules that somebody should look at by now, the longest due first.
+    /// Reads up to `most` schedules that are due by now, the longest due first.
     pub async fn due_schedules(
         &self,
         at: Timestamp,

@@ -34,7 +34,7 @@ pub(super) enum Turn {
     },
 }
 
-/// Decides by the time since when somebody has been looking: slots from before then become one turn at most, later
+/// Decides by the time since when a host has been scanning: slots from before then become one turn at most, later
 /// ones have a turn each.
 pub(super) fn turn(
     schedule: &Schedule,

@@ -17,9 +17,9 @@ pub struct Tenure {
     /// Kept until the run is released, so that a lost holder is noticed.
     pub holder: Option<HostId>,
     pub lease_until: Option<Timestamp>,
-    /// When the run is to be looked at; the lease's end while somebody holds it.
+    /// When the run is due; the lease's end while it is held.
     pub wake_at: Option<Timestamp>,
-    /// Somebody appended what this run waits for, and nobody has looked since.
+    /// Another run appended what this one waits for, and it was not claimed since.
     pub is_wake_requested: bool,
 }
 

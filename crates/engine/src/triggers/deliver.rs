@@ -57,7 +57,7 @@ pub(super) enum Attempted {
     Unfit(String),
     /// The key or member that answers for it takes nothing now.
     Paused(&'static str),
-    /// The subscription names somebody who is gone.
+    /// The subscription names a member that is gone.
     Gone,
 }
 

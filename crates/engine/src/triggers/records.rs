@@ -231,7 +231,7 @@ impl Triggers {
         changes.extend(old.map(|letter| RecordChange::delete(letter.kind, letter.key)));
         if !changes.is_empty() {
             match self.commit(changes, None).await {
-                // Somebody was faster; what is left comes again.
+                // Another host was faster; what is left comes again.
                 Err(StoreError::Moved { .. }) => {}
                 done => done?,
             }

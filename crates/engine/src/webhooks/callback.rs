@@ -54,7 +54,7 @@ pub struct Callback {
     pub(super) attempts: u32,
     #[serde(default)]
     pub(super) circuit: Circuit,
-    /// How often somebody took it.
+    /// How often it was taken.
     #[serde(default)]
     pub(super) epoch: u64,
     /// Whether the last one who did has not settled it: then it is due when the lease ends.

@@ -1,7 +1,7 @@
 //! Events on their way to webhooks: what passes between the loop and the records, and how it rests.
 //!
 //! The deliveries of a webhook stand in the order in which they are due. Its queue is one more record, which says when
-//! the next of them can be made, and whether somebody makes one now: a webhook gets one delivery at a time.
+//! the next of them can be made, and whether one is under way: a webhook gets one delivery at a time.
 
 use std::time::Duration;
 
@@ -208,12 +208,12 @@ impl Planned {
     }
 }
 
-/// When the next delivery of a webhook can be made, and whether somebody makes one.
+/// When the next delivery of a webhook can be made, and whether one is under way.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Queue {
     pub(super) webhook: WebhookId,
-    /// How often somebody took a delivery.
+    /// How often a delivery was taken.
     #[serde(default)]
     pub(super) epoch: u64,
     /// Whether the last one who did has not settled it: then it is due when the lease ends.

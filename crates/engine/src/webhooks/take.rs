@@ -38,7 +38,7 @@ impl Webhooks {
             match take {
                 Ok(Take::Ours(delivery)) => deliveries.push(*delivery),
                 Ok(Take::Later(later)) => next[0] = next[0].into_iter().chain(later).min(),
-                // Somebody was faster.
+                // Another host was faster.
                 Err(StoreError::Moved { .. }) => {}
                 // The others need not suffer for it.
                 Err(error) => tracing::error!(%error, "a webhook cannot be delivered to"),

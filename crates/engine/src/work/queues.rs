@@ -33,7 +33,7 @@ pub struct Queues {
 struct Inner {
     engine: Engine,
     work: Work,
-    /// Says that somebody may have been resumed.
+    /// Says that a member or queue may have been resumed.
     wake: Notify,
 }
 

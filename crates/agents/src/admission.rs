@@ -59,7 +59,7 @@ impl Default for Policy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsigned {
     Refused,
-    /// Somebody known must have signed `pack.json`; its other files need no proof.
+    /// A trusted key must have signed `pack.json`; its other files need no proof.
     OnlyContents,
     Allowed,
 }

@@ -37,7 +37,7 @@ pub struct InProcessCall<'a> {
 /// Who asks.
 #[derive(Debug, Clone, Copy)]
 pub enum Caller<'a> {
-    /// Somebody who shows a key.
+    /// A caller with a key.
     Shows(&'a str),
     /// The holder of a key who has shown it before.
     Acts(&'a KeyId),

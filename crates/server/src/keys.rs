@@ -245,7 +245,7 @@ impl KeyRing {
         self.table().find(&text::digest(text))
     }
 
-    /// The key of somebody who showed it before. Whether it still counts is judged as for every other.
+    /// The key that a caller showed before. Whether it is still valid is checked as for every other.
     pub(crate) fn by_id(&self, id: &KeyId) -> Option<Known> {
         self.table().all().find(|known| known.key.id == *id).cloned()
     }
@@ -402,7 +402,7 @@ impl Caller {
     }
 }
 
-/// Who somebody with this key is.
+/// Who a caller with this key is.
 pub(crate) fn principal_of(key: &KeyId) -> Principal {
     format!("{KEY_PRINCIPAL}{key}").into()
 }

@@ -15,7 +15,7 @@ use crate::share::{Holder, Part};
 /// be sent it again and again.
 pub(super) const LARGE: usize = 64 * 1024;
 
-/// The snapshots that somebody is being sent.
+/// The snapshots that are being sent.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
     /// Held while one is built, so that readers who want the same do not all build it.

@@ -32,7 +32,7 @@ pub(super) async fn say(
     settle(keyed.as_ref(), answer, |remember| engine.create(order, remember)).await
 }
 
-/// Somebody who can be mentioned.
+/// A member that can be mentioned.
 #[derive(Debug, Clone, Copy)]
 enum Whom<'a> {
     Member(&'a AgentRosterEntry),

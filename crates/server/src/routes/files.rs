@@ -19,7 +19,7 @@ use crate::keys::Caller;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
-/// How often a write is decided anew because somebody else was faster. Files have few writers.
+/// How often a write is decided anew because another writer was faster. Files have few writers.
 const TRIES: usize = 8;
 
 #[derive(Serialize)]
@@ -84,7 +84,7 @@ pub async fn listed(host: &Host, owner: &Scope, prefix: &str) -> Result<Answer, 
     Answer::json(StatusCode::OK, &FileList { files })
 }
 
-/// A file of somebody else's and none look the same.
+/// A file of another owner and none look the same.
 pub async fn found(
     host: &Host,
     owner: &Scope,

@@ -1,6 +1,6 @@
 //! Who stands where (RFC 0087): read by all who see the roster, written by those who may change it.
 //!
-//! No other room of this crate reads a chart: where somebody stands allows nobody anything.
+//! No other room of this crate reads a chart: a member's place in it gives no rights.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

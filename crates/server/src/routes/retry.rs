@@ -28,7 +28,7 @@ const MOST_RUNS: u32 = 100;
 /// Retries of one request at a time: enough to share the store's commits, few enough to leave room for others.
 const AT_ONCE: usize = 8;
 
-/// When somebody who came too early may look again.
+/// When a caller that came too early may ask again.
 const LOOK_AGAIN_SECONDS: u64 = 5;
 
 pub(super) async fn retry(

@@ -22,7 +22,7 @@ use crate::keys::Caller;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
-/// How often a change is decided anew when somebody else was faster. Beyond that, people fight over a member.
+/// How often a change is decided anew because another writer was faster.
 const MOST_TRIES: usize = 8;
 
 pub(super) async fn list(State(host): State<Arc<Host>>, caller: Caller) -> Result<Answer, Problem> {
@@ -66,7 +66,7 @@ pub(super) async fn hire(
     Ok(Answer::of(StatusCode::CREATED, &take_on(&host, &caller, body).await?))
 }
 
-/// Checks somebody and keeps them.
+/// Checks a member and stores it.
 pub async fn take_on(
     host: &Host,
     caller: &Caller,

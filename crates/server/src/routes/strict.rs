@@ -1,4 +1,4 @@
-//! Names that nobody knows are refused when they are sent, with the nearest that somebody does: a misspelt input would
+//! Unknown names are refused when they are sent, with the nearest known one: a misspelt input would
 //! be ignored by every run, and found by nobody.
 
 use callboard_authoring::{nearest, unknown_name};
@@ -108,7 +108,7 @@ fn options(configurable: &Object) -> Result<(), Problem> {
             Some(("ai", key)) if !AI.contains(&key) => {
                 return Err(unknown("configurable.ai", "key", key, &AI));
             }
-            // What has a prefix is somebody's own.
+            // What has a prefix is the caller's own.
             Some(_) => {}
             None if !OPTIONS.contains(&name.as_str()) => {
                 return Err(unknown("configurable", "key", name, &OPTIONS));

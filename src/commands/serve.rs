@@ -56,7 +56,7 @@ pub(crate) struct ServeArgs {
     /// Configuration file [default: ./callboard.toml if it is there]
     #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG", hide_env_values = true)]
     config: Option<PathBuf>,
-    /// Folder of workflow definitions (*.json); repeatable [env: CALLBOARD_WORKFLOWS, separated by ':']
+    /// Folder of workflow definitions (*.yaml, *.json); repeatable [env: CALLBOARD_WORKFLOWS, separated by ':']
     #[arg(long, value_name = "DIR")]
     workflows: Vec<PathBuf>,
     /// Pack for every tenant: an archive, its folder, or a folder of them; repeatable [env: CALLBOARD_PACKS,

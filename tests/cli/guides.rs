@@ -124,7 +124,16 @@ fn something_comes_in_over_a_queue_and_over_a_signed_post() -> Result<()> {
 #[test]
 fn a_first_workflow_is_written_drawn_applied_run_and_scheduled() -> Result<()> {
     let shown = follow("start/first-workflow.md")?;
-    for line in ["Hello, Ada!", "letters created", "core.approvalGate", "no model was asked"] {
+    for line in [
+        "Hello, Ada!",
+        "letters created",
+        "core.approvalGate",
+        "approval: Send this answer?",
+        "Your question is with callboard",
+        "\"path\": \"answer.txt\"",
+        "no model was asked",
+        "At 09:00",
+    ] {
         ensure!(shown.contains(line), "{line}: {shown}");
     }
     Ok(())

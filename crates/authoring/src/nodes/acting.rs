@@ -130,7 +130,7 @@ pub(super) const TYPES: &[NodeType] = &[
         group: MODELS,
         summary: "Calls a tool of the host by its name, under the scopes of whoever made the run",
         config: &[
-            Field::new("tool", Shape::Text, "the tool's name, as `callboard tools list` has it")
+            Field::new("tool", Shape::Text, "the tool's name, as `GET /v1/tools` lists it")
                 .required(),
             Field::new("timeoutMs", Shape::Whole(100), "how long it may take"),
         ],
@@ -140,6 +140,6 @@ pub(super) const TYPES: &[NodeType] = &[
             Field::new("isError", Shape::Bool, "whether it says that it went wrong"),
             Field::new("durationMs", Shape::Whole(0), "how long it took"),
         ]),
-        example: "look:\n  type: callboard.tool\n  config:\n    tool: http.fetch\n  inputs:\n    arguments:\n      url: https://example.org/\n",
+        example: "look:\n  type: callboard.tool\n  config:\n    tool: openwop:core.openwop.http.fetch\n  inputs:\n    arguments:\n      url: https://example.org/\n",
     },
 ];

@@ -255,3 +255,22 @@ nodes:
         "id: a\nnodes:\n  few:\n    type: core.flow.if\n    config: { predicate: { op: eq } }\n";
     insta::assert_snapshot!(said(text).join("\n"), @r#"5:26: nodes.few.config.predicate: "path" is a required property"#);
 }
+
+/// An approval would show its reader the template itself.
+#[test]
+fn a_template_in_a_config_is_a_problem() {
+    let text = "\
+id: gate
+variables: { team: string }
+nodes:
+  look:
+    type: core.approvalGate
+    config:
+      title: Post this to ${vars.team}?
+      description: It costs $${5}.
+";
+    insta::assert_snapshot!(said(text).join("\n"), @"7:14: nodes.look.config.title: a template is filled in inputs only (write it as `title` of `inputs`, where the type takes it)");
+    let moved = text.replace("      title: Post this to ${vars.team}?\n", "")
+        + "    inputs: { title: \"Post this to ${vars.team}?\" }\n";
+    assert_eq!(said(&moved), [""; 0]);
+}

@@ -10,7 +10,7 @@ use crate::known::nearest;
 use crate::nodes::{NodeType, is_of_the_suite, node_type, node_types};
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::shape::{Shape, join};
-use crate::tree::{Data, Spot, Tree};
+use crate::tree::{Data, Entry, Spot, Tree};
 
 /// As core has it.
 const MOST_NODES: usize = 2_000;
@@ -183,7 +183,25 @@ fn check_config(node: &Written<'_>, strict: Config, problems: &mut Problems) {
     // What is required of it is said by core, or comes through a port.
     let optional: Vec<_> = known.config.iter().map(|field| field.optional()).collect();
     match strict {
-        Config::AllKeys => Shape::check_record(&optional, config, &path, problems),
+        Config::AllKeys => {
+            Shape::check_record(&optional, config, &path, problems);
+            refuse_templates(config, &path, problems);
+        }
         Config::KnownKeys => Shape::check_open(&optional, config, &path, problems),
+    }
+}
+
+/// Templates are filled in inputs; a config is taken to the letter, and a person would be shown the template itself.
+fn refuse_templates(config: &Tree, path: &str, problems: &mut Problems) {
+    let Data::Map(entries) = &config.data else { return };
+    for Entry { key, value, .. } in entries {
+        let Data::Text(text) = &value.data else { continue };
+        if text.replace("$${", "").contains("${") {
+            let message = "a template is filled in inputs only".to_owned();
+            let problem = Problem::new(ProblemKind::Shape, value.spot, &join(path, key), message);
+            problems.push(
+                problem.hint(format!("write it as `{key}` of `inputs`, where the type takes it")),
+            );
+        }
     }
 }

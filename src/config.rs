@@ -5,6 +5,7 @@ mod explain;
 mod limits;
 mod mcp;
 mod models;
+mod nodes;
 mod packs;
 mod prices;
 mod providers;
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::de::{DeTable, Deserializer};
 
-use callboard_backends::CliSettings;
+use callboard_backends::{CliSettings, DeclaredNode};
 
 use crate::exit::CommandError;
 
@@ -50,6 +51,8 @@ pub(crate) struct Config {
     #[serde(deserialize_with = "values::named")]
     pub(crate) prices: BTreeMap<String, prices::Priced>,
     pub(crate) mcp: mcp::Mcp,
+    #[serde(deserialize_with = "values::named")]
+    pub(crate) nodes: BTreeMap<String, DeclaredNode>,
     #[serde(deserialize_with = "cli::settings")]
     pub(crate) cli: CliSettings,
     pub(crate) tools: sections::Tools,

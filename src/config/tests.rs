@@ -175,6 +175,17 @@ fn mcp_servers_are_programs_or_addresses() {
 }
 
 #[test]
+fn a_node_type_of_a_teams_own_is_a_workflow_with_schemas() {
+    let text = "[nodes.\"acme.greet\"]\nworkflow = \"greet\"\ndescription = \"Greets\"\n\
+                inputs = { type = \"object\", required = [\"name\"] }\n";
+    let nodes = read(text).nodes;
+    let greet = &nodes["acme.greet"];
+    assert_eq!((greet.type_id.as_str(), greet.workflow.as_str()), ("acme.greet", "greet"));
+    let inputs = greet.inputs.as_ref().expect("a schema");
+    assert!(inputs.violations(&serde_json::json!({})).len() == 1 && greet.outputs.is_none());
+}
+
+#[test]
 fn coding_agents_have_sections_of_their_own() {
     let text = "[cli]\nwork_dir = \"/src/project\"\nenv = [\"GH_TOKEN\"]\nidle_timeout_ms = 1_000\n\
                 [cli.claude-code]\nprogram = \"/opt/claude\"\nmodel = \"sonnet\"\n";

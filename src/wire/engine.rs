@@ -40,6 +40,9 @@ pub(super) fn build(
     for (type_id, activity) in acting {
         activities = activities.with(type_id, activity);
     }
+    for (type_id, node) in &settings.config.nodes {
+        activities = activities.with(type_id, Arc::new(node.clone()));
+    }
     let mut secrets = Secrets::new(store.clone());
     activities = models.perform(activities, settings.test_seams);
     if settings.test_seams {

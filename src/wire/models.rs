@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callboard_agents::{
     AgentRegistry, MockAi, Model, ModelTable, Models, Observability, PriceTable, PromptLibrary,
-    PromptResolver, StructuredOutput, built_in_prompts,
+    PromptResolver, PublishedAi, StructuredOutput, built_in_prompts,
 };
 use callboard_backends::LiveModel;
 use callboard_core::Redactor;
@@ -72,7 +72,11 @@ impl ModelWiring {
             prompt_resolver: self.prompt_resolver.clone(),
             required: Vec::new(),
         };
-        let activities = activities.with("core.ai.structuredOutput", Arc::new(asks.clone()));
+        let published = Arc::new(PublishedAi { asks: asks.clone() });
+        let activities = PublishedAi::TYPES
+            .into_iter()
+            .fold(activities, |all, type_id| all.with(type_id, published.clone()))
+            .with("core.ai.structuredOutput", Arc::new(asks.clone()));
         if test_seams { conformance::add_nodes(activities, &asks) } else { activities }
     }
 }

@@ -11,6 +11,7 @@ mod measure;
 mod paths;
 mod raw;
 mod report;
+mod steps;
 mod together;
 mod watch;
 

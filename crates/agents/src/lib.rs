@@ -73,7 +73,7 @@ pub use prompt::{
 pub use proof::{Announced, Proof};
 pub use registry::{Fetch, FetchError, FolderRegistry, Registry};
 pub use signature::{Signature, Sri};
-pub use structured::{MockAi, MockEntry, MockText, StructuredOutput};
+pub use structured::{MockAi, MockEntry, MockText, PublishedAi, StructuredOutput};
 pub use task::{ReadTask, TaskReader, plain_task};
 pub use tool::{
     AdmittedCall, BrokenSchema, Credentials, FixedTools, Granted, Grants, HookRefusal, NotAdmitted,

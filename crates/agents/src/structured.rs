@@ -1,6 +1,7 @@
 //! `core.ai.structuredOutput`: calls a model until its answer matches a schema.
 
 mod mock;
+mod published;
 mod settings;
 
 use std::sync::Arc;
@@ -18,12 +19,13 @@ use crate::model::{
     Demands, Exhausted, ExhaustedReason, Gate, Message, Model, ModelTable, PriceTable,
     ResolvedModel, StopReason, Substitution, Verdict, gate, judge,
 };
-use crate::prompt::PromptResolver;
+use crate::prompt::{Prepared, PromptResolver};
 use crate::setup::Setup;
 use crate::tool::{ToolSurface, untrusted};
 use settings::Settings;
 
 pub use mock::{MockAi, MockEntry, MockText};
+pub use published::PublishedAi;
 
 /// Asks models for JSON.
 #[derive(Debug, Clone)]
@@ -86,6 +88,18 @@ impl StructuredOutput {
         let settings = Settings::read(&call.config)?;
         let ResolvedModel { model, credential_ref, .. } = self.model(asker, &settings)?;
         asker.credential = credential_ref.as_deref().map(SecretName::from);
+        let prepared = self.prepare(asker).await?;
+        let value = asked(asker, settings.exchange(call, &model, &prepared)?, &settings).await?;
+        let mut outputs = Object::new();
+        outputs.insert("data".into(), value);
+        outputs.insert("provider".into(), model.provider.into());
+        outputs.insert("model".into(), model.model.into());
+        Ok(outputs)
+    }
+
+    /// The prompts of the node, recorded before any model is called.
+    async fn prepare(&self, asker: &mut Asker<'_>) -> Result<Prepared, End> {
+        let call = asker.call;
         let setup = Setup::recorded(call).await?;
         let pinned = setup.as_ref().map(|setup| &setup.templates);
         let mut prepared = self.prompt_resolver.prepare(call, pinned).await?;
@@ -97,12 +111,7 @@ impl StructuredOutput {
             asker.facts.push(fact.clone());
         }
         asker.facts.flush().await?;
-        let value = asked(asker, settings.exchange(call, &model, &prepared)?, &settings).await?;
-        let mut outputs = Object::new();
-        outputs.insert("data".into(), value);
-        outputs.insert("provider".into(), model.provider.into());
-        outputs.insert("model".into(), model.model.into());
-        Ok(outputs)
+        Ok(prepared)
     }
 
     /// The node's settings override the host's.

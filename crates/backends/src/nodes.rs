@@ -5,6 +5,8 @@ mod files;
 mod given;
 mod hmac;
 mod http;
+mod kv;
+mod team;
 mod tool;
 
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use callboard_engine::Activity;
 
 use crate::egress::Egress;
 
+pub use team::DeclaredNode;
 pub use tool::{TOOL, ToolNodes};
 
 /// Every such type, with who performs it.
@@ -20,15 +23,27 @@ pub fn acting_nodes(egress: &Egress) -> Vec<(&'static str, Arc<dyn Activity>)> {
     let files: Arc<dyn Activity> = Arc::new(files::RunFiles);
     let hmac: Arc<dyn Activity> = Arc::new(hmac::KeyedHash);
     let http: Arc<dyn Activity> = Arc::new(http::Fetch { egress: egress.clone() });
+    let values: Arc<dyn Activity> = Arc::new(kv::KeptValues);
     vec![
         ("core.crypto.hmac-sign", Arc::clone(&hmac)),
         ("core.crypto.hmac-verify", hmac),
+        ("core.files.delete", Arc::clone(&files)),
         ("core.files.list", Arc::clone(&files)),
         ("core.files.read", Arc::clone(&files)),
         ("core.files.stat", Arc::clone(&files)),
         ("core.files.write", files),
         ("core.openwop.http.fetch", Arc::clone(&http)),
         ("core.openwop.http.graphql-mutation", Arc::clone(&http)),
-        ("core.openwop.http.graphql-query", http),
+        ("core.openwop.http.graphql-query", Arc::clone(&http)),
+        ("core.openwop.http.openapi-call", Arc::clone(&http)),
+        ("core.openwop.http.pagination-cursor", Arc::clone(&http)),
+        ("core.openwop.http.pagination-link-header", Arc::clone(&http)),
+        ("core.openwop.http.pagination-offset", http),
+        ("core.storage.kv-atomic-increment", Arc::clone(&values)),
+        ("core.storage.kv-cas", Arc::clone(&values)),
+        ("core.storage.kv-delete", Arc::clone(&values)),
+        ("core.storage.kv-get", Arc::clone(&values)),
+        ("core.storage.kv-list", Arc::clone(&values)),
+        ("core.storage.kv-set", values),
     ]
 }

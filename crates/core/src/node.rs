@@ -170,6 +170,10 @@ pub(crate) fn takes_credentials(type_id: &TypeId) -> bool {
             | "core.openwop.http.fetch"
             | "core.openwop.http.graphql-mutation"
             | "core.openwop.http.graphql-query"
+            | "core.openwop.http.openapi-call"
+            | "core.openwop.http.pagination-cursor"
+            | "core.openwop.http.pagination-link-header"
+            | "core.openwop.http.pagination-offset"
     )
 }
 

@@ -30,6 +30,11 @@ pub trait Activity: fmt::Debug + Send + Sync {
     /// Performs one attempt. Dropping the future stops the work.
     async fn perform(&self, call: Call) -> Outcome;
 
+    /// How authors are shown a type that no table describes.
+    fn describe(&self) -> Option<serde_json::Value> {
+        None
+    }
+
     /// What models answer today to what a node asked in its past, turn by turn, as far as asking costs nothing and
     /// reaches nobody. A replay compares in which turns they refuse.
     async fn rehearse(&self, _past: Past<'_>) -> Vec<EnvelopeKind> {
@@ -96,6 +101,11 @@ impl Activities {
 
     pub(crate) fn of_type(&self, type_id: &TypeId) -> Option<&Arc<dyn Activity>> {
         self.by_type.get(type_id)
+    }
+
+    /// What is shown of the types that no table describes, by type id.
+    pub(crate) fn described(&self) -> Vec<serde_json::Value> {
+        self.by_type.values().filter_map(|activity| activity.describe()).collect()
     }
 
     pub fn types(&self) -> impl Iterator<Item = &TypeId> {

@@ -228,6 +228,11 @@ impl Inner {
 }
 
 impl Engine {
+    /// What authors are shown of the node types that only this host has, by type id.
+    pub fn described_types(&self) -> Vec<serde_json::Value> {
+        self.inner.activities.described()
+    }
+
     pub fn new(mut parts: Parts) -> Self {
         let decisions = Decisions::new(parts.options.driving.decision);
         parts.catalog.set_performed(parts.activities.types().cloned());

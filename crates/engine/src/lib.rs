@@ -60,6 +60,7 @@ mod tallies;
 mod tasks;
 mod triggers;
 mod unprocessable;
+mod values;
 mod wait;
 mod watcher;
 mod webhooks;
@@ -144,6 +145,7 @@ pub use triggers::{
     SubscriptionBody, TriggerDelivery, TriggerError, TriggerIngest, Triggers, Verification,
     queue_changes,
 };
+pub use values::{MOST_KEYS, StoredValue, ValueChange, ValueName};
 pub use wait::{AskedQuestion, NewestEvent, Rest, Wait, WaitReason, WaitedChild};
 pub use watcher::Watcher;
 pub use webhooks::{

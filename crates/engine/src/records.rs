@@ -70,6 +70,11 @@ kinds! {
     Secret = "secret",
     /// Decisions about a run that did not come to their end.
     Strikes = "strikes",
+    /// A value that workflows keep under a name.
+    StoredValue = "stored-value",
+    StoredValueCount = "stored-value-count",
+    /// The result of a change to one, for a repeat of the same call.
+    StoredValueWrite = "stored-value-write",
     /// A trigger subscription, with what its senders sign with.
     Subscription = "subscription",
     /// Something that came in over a subscription.

@@ -6,6 +6,11 @@ pub(crate) const NOOP: &str = "bench-noop";
 /// The same under another name, so that its runs can be counted.
 pub(crate) const DUE: &str = "bench-due";
 pub(crate) const CHAIN: &str = "bench-chain";
+/// The same chain of nodes that compute, and a run that goes through a list.
+pub(crate) const PURE: &str = "bench-pure";
+pub(crate) const EACH: &str = "bench-each";
+/// Items of that list.
+pub(crate) const ITEMS: usize = 10_000;
 pub(crate) const TICKS: &str = "bench-ticks";
 /// The same for seconds, so that what opening a stream costs is lost in it.
 pub(crate) const MANY_TICKS: &str = "bench-many-ticks";
@@ -34,6 +39,11 @@ pub(crate) fn all() -> Vec<Value> {
         // Longer than any benchmark.
         chain(WAIT, 1, || ("core.delay", json!({ "durationMs": 3_600_000 }))),
     ];
+    let mut pure = chain(PURE, CHAIN_NODES, || ("core.flow.noop", json!({})));
+    for node in pure["nodes"].as_array_mut().into_iter().flatten() {
+        node["inputs"]["value"] = json!({ "type": "static", "value": 1 });
+    }
+    all.extend([pure, each()]);
     all.extend(ROUNDS.map(|(id, count)| rounds(id, count)));
     all
 }
@@ -41,6 +51,19 @@ pub(crate) fn all() -> Vec<Value> {
 /// One node that fails.
 pub(crate) fn failing(id: &str) -> Value {
     chain(id, 1, || ("core.fail", json!({})))
+}
+
+/// One node that rounds every item of a list.
+fn each() -> Value {
+    let step = json!({
+        "typeId": "core.openwop.data.number-round",
+        "inputs": { "value": { "type": "expression", "expression": "item" } },
+    });
+    let config = json!({ "body": [step], "collect": "value" });
+    let mut definition = chain(EACH, 1, || ("callboard.each", config.clone()));
+    let items: Vec<usize> = (0..ITEMS).collect();
+    definition["nodes"][0]["inputs"]["items"] = json!({ "type": "static", "value": items });
+    definition
 }
 
 /// A loop over a chain of four: ten events a round.

@@ -16,6 +16,7 @@ use super::lists::{self, Lists};
 use super::live::{self, Live};
 use super::load::{self, Sample};
 use super::paths::{self, Paths};
+use super::steps::{self, Steps};
 use super::together::Together;
 use super::{Part, Scale};
 use super::{raw, watch};
@@ -44,6 +45,7 @@ pub(crate) struct Figures {
     pub(crate) chain: [Option<Sample>; 2],
     /// Time per event in a log of a thousand and of ten thousand events.
     pub(crate) per_event: [Duration; 2],
+    pub(crate) steps: Steps,
     pub(crate) lags: Vec<Duration>,
     pub(crate) ready_empty: Duration,
     pub(crate) ready_full: Duration,
@@ -140,6 +142,7 @@ async fn runs(
         }
     }
     chains(figures, host.address, scale).await?;
+    figures.steps = steps::measure(host.address, binary, folder, scale).await?;
     figures.together.end(host.address, scale.fills).await?;
     host.stop().await?;
     let host = Host::start(binary, &home, arguments).await?;

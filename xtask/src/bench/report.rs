@@ -7,13 +7,14 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::console::Console;
-use super::definitions::{CHAIN_NODES, events};
+use super::definitions::{CHAIN_NODES, ITEMS, events};
 use super::fires::Fires;
 use super::lists::Lists;
 use super::live::{Live, TURNS};
 use super::load::{Sample, percentile};
 use super::measure::{CALLERS, Figures};
 use super::paths::{CALLERS as CALLERS_OF_PATHS, Cost, Paths, USES, Use};
+use super::steps::{CASES, Steps};
 use super::together::Together;
 
 pub(crate) const PAGE: &str = "docs/background/performance.md";
@@ -125,6 +126,7 @@ fn runs(table: &mut Table, figures: &Figures) {
     );
     table.row("— of the load generator, on the same cores", time(figures.generator_per_run), "");
     chains(table, figures);
+    steps(table, &figures.steps);
     table.row("stream lag, timestamp to arrival, p50 / p99", both(&figures.lags), "");
     table.row("ready after start, empty folder", time(figures.ready_empty), "under 300 ms");
     table.row("ready after start, with all runs of this benchmark", time(figures.ready_full), "");
@@ -214,6 +216,22 @@ fn console(table: &mut Table, console: &Console) {
 
 fn ratio(one: Duration, other: Duration) -> f64 {
     one.as_secs_f64() / other.as_secs_f64()
+}
+
+fn steps(table: &mut Table, steps: &Steps) {
+    let [noop, pure] = steps.chain;
+    let pure = format!("{:.2} times one of core.noop", ratio(pure, noop));
+    table.row("10-node chain of nodes that compute (p50)", pure, "at most 1.2");
+    let [one, each] = steps.each;
+    let per_node = noop.saturating_sub(one).as_secs_f64() / (CHAIN_NODES - 1) as f64;
+    let per_item = each.saturating_sub(one).as_secs_f64() / ITEMS as f64;
+    let shown = format!(
+        "{:.1} \u{b5}s ({:.2} times a node of the chain)",
+        per_item * 1e6,
+        per_item / per_node
+    );
+    table.row(&format!("{} items with a body, each", grouped(ITEMS as f64)), shown, "at most 3");
+    table.row(&format!("{CASES} cases of `workflows test`"), time(steps.cases), "under 1 s");
 }
 
 fn chains(table: &mut Table, figures: &Figures) {

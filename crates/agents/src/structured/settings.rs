@@ -150,6 +150,6 @@ fn named(fields: &Object) -> Result<Option<ModelRef>, Failure> {
     }
 }
 
-fn invalid(message: impl Into<String>) -> Failure {
+pub(super) fn invalid(message: impl Into<String>) -> Failure {
     Failure::new("validation_error", message)
 }

@@ -18,6 +18,7 @@ mod given;
 mod memory;
 mod order;
 mod permission;
+mod published;
 mod secrets;
 #[expect(dead_code, reason = "the engine's own tests use all of it")]
 #[path = "../../../engine/tests/it/sim.rs"]

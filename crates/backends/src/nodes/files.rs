@@ -21,6 +21,7 @@ impl Activity for RunFiles {
             "core.files.read" => read(&call).await,
             "core.files.stat" => stat(&call).await,
             "core.files.write" => return write(&call).await,
+            "core.files.delete" => return delete(&call).await,
             _ => list(&call),
         };
         outcome(done)
@@ -96,6 +97,23 @@ async fn write(call: &Call) -> Outcome {
     let bytes = draft.content.len();
     match call.files.put(0, draft, &condition).await {
         Ok(_) => outcome(Ok(outputs([("bytes", bytes.into())]))),
+        Err(error) => FileError::outcome(error),
+    }
+}
+
+/// Deleting what is not there changes nothing.
+async fn delete(call: &Call) -> Outcome {
+    let found = match input_text(call, "path") {
+        Ok(path) => find(call, path).await,
+        Err(failure) => Err(failure),
+    };
+    let file = match found {
+        Ok(Some((file, _))) => file,
+        Ok(None) => return outcome(Ok(outputs([("deleted", false.into())]))),
+        Err(failure) => return outcome(Err(failure)),
+    };
+    match call.files.remove(0, &file).await {
+        Ok(_) => outcome(Ok(outputs([("deleted", true.into())]))),
         Err(error) => FileError::outcome(error),
     }
 }

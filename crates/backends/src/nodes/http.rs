@@ -1,6 +1,8 @@
 //! `core.openwop.http.fetch`, and GraphQL over it: one request through the guard, with retries of its own, as one
 //! recorded call.
 
+mod openapi;
+mod pages;
 mod request;
 
 use std::time::Duration;
@@ -33,13 +35,40 @@ pub(super) struct Fetch {
 #[async_trait]
 impl Activity for Fetch {
     async fn perform(&self, call: Call) -> Outcome {
-        let request = match Request::read(&call) {
+        let type_id = call.type_id.as_str();
+        if type_id.starts_with("core.openwop.http.pagination-") {
+            return ended(pages::fetch_pages(self, &call).await.map_err(|stop| stop.0));
+        }
+        let is_operation = type_id == "core.openwop.http.openapi-call";
+        let request = if is_operation { openapi::request(&call) } else { Request::read(&call) };
+        let request = match request {
             Ok(request) => request,
             Err(failure) => return outcome(Err(failure)),
         };
+        match self.ask(&call, 0, &request).await {
+            Ok(value) if is_operation => outcome(pages::called(value, &request)),
+            Ok(value) if request.is_graphql => outcome(graphql(value)),
+            made => ended(made.map(|value| value.as_object().cloned().unwrap_or_default())),
+        }
+    }
+}
+
+/// What a node came to.
+fn ended(made: Result<Object, OnceError>) -> Outcome {
+    match made {
+        Ok(outputs) => Outcome::Done { outputs },
+        Err(OnceError::Ended(outcome)) => outcome,
+        // Nobody listens to an attempt that no longer counts.
+        Err(OnceError::Superseded) => Outcome::Done { outputs: Object::new() },
+    }
+}
+
+impl Fetch {
+    /// Makes one request as the call at `index` of its visit, unless its outcome is known.
+    async fn ask(&self, call: &Call, index: u32, request: &Request) -> Result<Value, OnceError> {
         let asked = request.shown();
         let effect = Effect {
-            index: 0,
+            index,
             provider: call.type_id.as_str(),
             request: &asked,
             on_unknown: if request.may_repeat() {
@@ -51,18 +80,9 @@ impl Activity for Fetch {
             },
             is_recorded: false,
         };
-        let made = call.once(effect, |once| self.fetch(&call, &request, once)).await;
-        match made {
-            Ok(value) if request.is_graphql => outcome(graphql(value)),
-            Ok(value) => Outcome::Done { outputs: value.as_object().cloned().unwrap_or_default() },
-            Err(OnceError::Ended(outcome)) => outcome,
-            // Nobody listens to an attempt that no longer counts.
-            Err(OnceError::Superseded) => Outcome::Done { outputs: Object::new() },
-        }
+        call.once(effect, |once| self.fetch(call, request, once)).await
     }
-}
 
-impl Fetch {
     /// Tries until there is an answer that is not the server's own trouble, or until the tries are used up.
     async fn fetch(
         &self,

@@ -4,10 +4,13 @@
 #![cfg(test)]
 
 mod http;
+mod pages;
 #[expect(dead_code, reason = "the engine's own tests use all of it")]
 #[path = "../../../engine/tests/it/sim.rs"]
 mod sim;
+mod team;
 mod tools;
+mod values;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -33,6 +36,10 @@ use sim::{SimClock, ended, host_with, order, scope};
 const MCP_TOOL: &str = "core.openwop.mcp.invoke-tool";
 const MCP_LIST: &str = "core.openwop.mcp.list-tools";
 const FETCH: &str = "core.openwop.http.fetch";
+const OPERATION: &str = "core.openwop.http.openapi-call";
+const BY_CURSOR: &str = "core.openwop.http.pagination-cursor";
+const BY_LINK: &str = "core.openwop.http.pagination-link-header";
+const BY_OFFSET: &str = "core.openwop.http.pagination-offset";
 const QUERY: &str = "core.openwop.http.graphql-query";
 const MUTATION: &str = "core.openwop.http.graphql-mutation";
 
@@ -264,6 +271,17 @@ async fn every_acting_type_matches_the_schemas_of_its_pack() {
         ("core.files.read", json!({ "encoding": "utf8" }), path.clone()),
         ("core.files.stat", json!({}), path),
         ("core.files.list", json!({ "recursive": true }), folder),
+        ("core.files.delete", json!({}), json!({ "path": "a.txt" })),
+        ("core.storage.kv-set", json!({ "ttlSeconds": 60 }), json!({ "key": "k", "value": [1] })),
+        ("core.storage.kv-get", json!({}), json!({ "key": "k" })),
+        ("core.storage.kv-cas", json!({}), json!({ "key": "k", "expect": [1], "set": 2 })),
+        ("core.storage.kv-atomic-increment", json!({ "delta": 3 }), json!({ "key": "k" })),
+        ("core.storage.kv-list", json!({ "prefix": "k" }), json!({})),
+        ("core.storage.kv-delete", json!({}), json!({ "key": "k" })),
+        (OPERATION, json!({ "operationId": "get" }), json!({ "openapi": openapi(&server.url) })),
+        (BY_CURSOR, json!({ "maxPages": 2 }), json!({ "url": server.url })),
+        (BY_LINK, json!({}), json!({ "url": server.url })),
+        (BY_OFFSET, json!({ "pageSize": 2 }), json!({ "url": server.url })),
         (FETCH, json!({ "url": server.url, "method": "PUT" }), json!({ "body": "x" })),
         (QUERY, json!({ "endpoint": server.url }), json!({ "query": "{ a }" })),
         (MUTATION, json!({ "endpoint": server.url }), json!({ "query": "mutation { a }" })),
@@ -282,6 +300,11 @@ async fn every_acting_type_matches_the_schemas_of_its_pack() {
         assert!(examples.iter().any(|(known, ..)| *known == type_id), "{type_id} has no example");
         assert!(NODE_TYPES.iter().any(|known| known.type_id == type_id), "{type_id} is not listed");
     }
+}
+
+/// A document with one operation without parameters.
+fn openapi(server: &str) -> Value {
+    json!({ "servers": [{ "url": server }], "paths": { "/a": { "get": { "operationId": "get" } } } })
 }
 
 /// The folder with the published packs; none, with a line that says so, where it is missing and not required.

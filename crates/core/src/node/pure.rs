@@ -14,6 +14,7 @@ mod json_path;
 mod list;
 mod merge;
 mod meter;
+mod mime;
 mod number;
 mod object;
 mod order;
@@ -55,6 +56,7 @@ static PURE: &[(&str, Pace, Compute)] = &[
     ("core.crypto.hash", Pace::Long, crypto::hash),
     ("core.crypto.hmac-sign", Pace::Long, crypto::hmac_sign),
     ("core.crypto.hmac-verify", Pace::Long, crypto::hmac_verify),
+    ("core.files.detect-mime", Pace::Short, mime::detect),
     ("core.files.from-base64", Pace::Short, text::from_base64),
     ("core.files.to-base64", Pace::Short, text::to_base64),
     ("core.flow.aggregate-array", Pace::Short, aggregate::array),

@@ -33,6 +33,16 @@ pub static NODE_TYPES: &[NodeType] = &[
         "Calls a tool of the host by its name, under the scopes of whoever made the run.",
     ),
     node(
+        "core.ai.chatCompletion",
+        "Chat with a model",
+        "Asks a model to continue a conversation: its text, the tokens used and why it stopped.",
+    ),
+    node(
+        "core.ai.toolCalling",
+        "Let a model choose tools",
+        "Asks a model that may request tools: its text and the calls that it wants; they are not made.",
+    ),
+    node(
         "core.approvalGate",
         "Approval",
         "Asks people to accept, edit or reject something, and waits.",
@@ -64,6 +74,16 @@ pub static NODE_TYPES: &[NodeType] = &[
     node("core.dispatch", "Dispatch", "Carries out what a supervisor has decided."),
     node("core.end", "End", "Passes its inputs on as the run's outputs."),
     node("core.fail", "Fail", "Fails with the code and message of its configuration."),
+    node(
+        "core.files.delete",
+        "Delete a file",
+        "Removes a file of the run's workspace, for later runs.",
+    ),
+    node(
+        "core.files.detect-mime",
+        "Detect a media type",
+        "The media type of a file, by its first bytes or its name.",
+    ),
     node("core.files.from-base64", "From base64", "The text, or the hex digits, of base64."),
     node(
         "core.files.list",
@@ -192,6 +212,26 @@ pub static NODE_TYPES: &[NodeType] = &[
     node("core.merge", "Join", "Waits for all paths that lead to it, or for any."),
     node("core.noop", "Nothing", "Completes at once, without outputs."),
     node("core.obs.log", "Log", "Adds a line with a level and attributes to the run's log."),
+    node(
+        "core.openwop.ai.classify",
+        "Classify a text",
+        "Asks a model which of config.labels fits a text best.",
+    ),
+    node(
+        "core.openwop.ai.extract",
+        "Extract from a text",
+        "Asks a model for what config.schema describes in a text.",
+    ),
+    node(
+        "core.openwop.ai.guardrails",
+        "Check a text",
+        "Asks a model whether a text violates one of config.checks, and how.",
+    ),
+    node(
+        "core.openwop.ai.transform",
+        "Transform a value",
+        "Asks a model to change a value as an instruction says.",
+    ),
     node("core.openwop.data.array-chunk", "Chunk a list", "Cuts a list into lists of a size."),
     node(
         "core.openwop.data.array-filter",
@@ -346,6 +386,26 @@ pub static NODE_TYPES: &[NodeType] = &[
         "Asks a GraphQL server: its data and its errors.",
     ),
     node(
+        "core.openwop.http.openapi-call",
+        "Call an OpenAPI operation",
+        "Calls config.operationId of an OpenAPI document with the given parameters.",
+    ),
+    node(
+        "core.openwop.http.pagination-cursor",
+        "Pages by cursor",
+        "Fetches page after page, each with the cursor that the previous one named.",
+    ),
+    node(
+        "core.openwop.http.pagination-link-header",
+        "Pages by link",
+        "Fetches page after page, as long as the Link header names a next one.",
+    ),
+    node(
+        "core.openwop.http.pagination-offset",
+        "Pages by offset",
+        "Fetches page after page by offset and limit, until one has fewer items.",
+    ),
+    node(
         "core.openwop.mcp.invoke-tool",
         "Call an MCP tool",
         "Calls a tool of an MCP server that the operator named.",
@@ -367,6 +427,28 @@ pub static NODE_TYPES: &[NodeType] = &[
     ),
     node("core.setVariable", "Set a variable", "Sets a variable of the run."),
     node("core.start", "Start", "Passes its inputs on."),
+    node(
+        "core.storage.kv-atomic-increment",
+        "Count",
+        "Adds to a number that is kept from run to run, exactly once.",
+    ),
+    node(
+        "core.storage.kv-cas",
+        "Compare and set",
+        "Sets a kept value if it is as expected; swapped says whether.",
+    ),
+    node("core.storage.kv-delete", "Delete a value", "Removes a value that was kept."),
+    node(
+        "core.storage.kv-get",
+        "Read a value",
+        "A value that was kept under a key, if there is one.",
+    ),
+    node("core.storage.kv-list", "List keys", "The keys of a namespace that begin with a prefix."),
+    node(
+        "core.storage.kv-set",
+        "Keep a value",
+        "Keeps a value under a key from run to run, for config.ttlSeconds if given.",
+    ),
     node(
         "core.subWorkflow",
         "Sub-workflow",

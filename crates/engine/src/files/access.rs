@@ -85,7 +85,7 @@ impl FileAccess {
             return Ok(written);
         }
         let FileDraft { path, content, content_type } = draft.checked()?;
-        let mut row = FileRow {
+        let row = FileRow {
             path,
             expected: 0,
             content: Some(content),
@@ -93,6 +93,31 @@ impl FileAccess {
             at: Default::default(),
             write,
         };
+        self.write(row, condition).await
+    }
+
+    /// Removes a file, once, as [`Self::put`] writes one.
+    pub async fn remove(&self, ordinal: u32, file: &FileRecord) -> Result<FileVersion, FileError> {
+        let write = format!("{}/{ordinal}/{}", self.attempt.visit, self.attempt.node);
+        if let Some(written) = self.written_before(&write).await? {
+            return Ok(written);
+        }
+        let row = FileRow {
+            path: file.path.clone(),
+            expected: 0,
+            content: None,
+            content_type: file.content_type.clone(),
+            at: Default::default(),
+            write,
+        };
+        self.write(row, &Condition::At(vec![file.version])).await
+    }
+
+    async fn write(
+        &self,
+        mut row: FileRow,
+        condition: &Condition,
+    ) -> Result<FileVersion, FileError> {
         for _ in 0..TRIES {
             row.expected = condition.judge(&self.files, &self.owner, &row.path).await?;
             let (file, kept) = (row.version(), Kept::file(row.clone()));

@@ -20,6 +20,7 @@ mod scenario;
 mod schedules;
 mod standing;
 mod triggers;
+mod values;
 mod webhooks;
 mod writers;
 
@@ -66,6 +67,7 @@ features! {
     runs: runs::Runs,
     schedules: schedules::FiringSchedules,
     standing: standing::Standing,
+    stored_values: values::KeptValues,
 }
 
 /// Kinds of records that no scenario writes, with the reason.

@@ -176,7 +176,15 @@ async fn every_listed_node_type_can_be_registered() {
     let nodes = listed.json["nodes"].as_array().cloned().unwrap_or_default();
     assert!(nodes.len() > 20, "{}", nodes.len());
     // What `backends` performs is not part of this host.
-    let acts = ["core.crypto.hmac-", "core.files.", "core.openwop.http.", "core.openwop.mcp."];
+    let acts = [
+        "core.ai.",
+        "core.crypto.hmac-",
+        "core.files.",
+        "core.openwop.ai.",
+        "core.openwop.http.",
+        "core.openwop.mcp.",
+        "core.storage.",
+    ];
     for node in nodes {
         let type_id = node["typeId"].as_str().unwrap_or_default();
         if type_id == "callboard.tool" || acts.iter().any(|family| type_id.starts_with(family)) {

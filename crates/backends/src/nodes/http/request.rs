@@ -42,14 +42,15 @@ impl Request {
             }
             _ => (call.config.clone(), call.inputs.clone()),
         };
-        let mut request = Self::fetch(&config, &inputs)?;
+        let mut request = Self::of(&config, &inputs)?;
         request.is_graphql = call.type_id.as_str() != "core.openwop.http.fetch";
         // Asking changes nothing, so no key is needed to ask again.
         request.sends_key &= call.type_id.as_str() != "core.openwop.http.graphql-query";
         Ok(request)
     }
 
-    fn fetch(config: &Object, inputs: &Object) -> Result<Self, CallFailure> {
+    /// The request that the configuration of `core.openwop.http.fetch` describes.
+    pub(super) fn of(config: &Object, inputs: &Object) -> Result<Self, CallFailure> {
         let words = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
         let method = match choice(config, "method", words)? {
             "POST" => Method::Post,
@@ -175,7 +176,7 @@ fn url(config: &Object, variables: Option<&Value>) -> Result<String, CallFailure
 }
 
 /// Everything but letters, digits and `-._~` as `%` and two digits.
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {

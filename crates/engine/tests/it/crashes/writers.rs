@@ -37,6 +37,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("engine/src/secrets.rs", "access"),
     ("engine/src/triggers/letters.rs", "inbound_deliveries"),
     ("engine/src/triggers/records.rs", "inbound_deliveries"),
+    ("engine/src/values.rs", "stored_values"),
     ("engine/src/webhooks/letters.rs", "dead_letters"),
     ("engine/src/webhooks/records.rs", "outbound_deliveries"),
     ("engine/src/webhooks/take.rs", "dead_letters"),

@@ -32,16 +32,38 @@ impl Activity for DeclaredNode {
     }
 
     fn describe(&self) -> Option<Value> {
-        let schema = |schema: &Option<Schema>| schema.as_ref().map(|it| (*it.source).clone());
+        let outputs = match &self.outputs {
+            Some(schema) => fields(Some(schema)),
+            None => "the outputs of the workflow".into(),
+        };
         Some(json!({
             "typeId": self.type_id,
             "group": "Of this host",
             "summary": self.description,
             "workflowId": self.workflow,
-            "inputSchema": schema(&self.inputs),
-            "outputSchema": schema(&self.outputs),
+            "config": [],
+            "inputs": fields(self.inputs.as_ref()),
+            "outputs": outputs,
+            "example": format!("step:\n  type: {}\n", self.type_id),
+            "configSchema": { "type": "object", "additionalProperties": false },
         }))
     }
+}
+
+/// The properties of a schema, as those of other node types are listed.
+fn fields(schema: Option<&Schema>) -> Value {
+    let Some(schema) = schema else { return json!([]) };
+    let required = schema.source["required"].as_array().cloned().unwrap_or_default();
+    let properties = schema.source["properties"].as_object().into_iter().flatten();
+    let field = |(name, property): (&String, &Value)| {
+        json!({
+            "name": name,
+            "kind": property["type"].as_str().unwrap_or("any value"),
+            "required": required.contains(&json!(name)),
+            "about": property["description"].as_str().unwrap_or_default(),
+        })
+    };
+    properties.map(field).collect()
 }
 
 enum Stop {

@@ -44,7 +44,12 @@ async fn run(declared: DeclaredNode, inputs: Value) -> Vec<Recorded> {
     let activities = Activities::default().with("acme.greet", Arc::new(declared));
     let (clock, definitions) = (SimClock::new(), [above, below, fails]);
     let engine = host_with("host", store.clone(), store.clone(), clock, &definitions, activities);
-    assert_eq!(engine.described_types()[0]["typeId"], "acme.greet");
+    let described = engine.described_types().remove(0);
+    assert_eq!(described["typeId"], "acme.greet");
+    // As `NodeTypeList` of the API has it.
+    for key in ["group", "summary", "config", "inputs", "outputs", "example", "configSchema"] {
+        assert!(!described[key].is_null(), "{key}: {described}");
+    }
     let run = engine.create(order("above", Object::new(), Object::new()), None).await.unwrap().run;
     let log = ended(&store, &run).await;
     engine.kill();

@@ -55,7 +55,11 @@ pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, Co
         words::plain(&agent.tool_allowlist.join(", "))
     };
     output::field("tools", &tools)?;
-    let schemas = if agent.has_handoff_schemas { "described by schemas" } else { "anything" };
+    let schemas = if agent.has_handoff_schemas {
+        "described by schemas, which --definition shows"
+    } else {
+        "anything"
+    };
     output::field("task", schemas)?;
     if let Some(threshold) = agent.confidence_threshold {
         output::field("asks", &format!("a person below a confidence of {threshold}"))?;

@@ -86,6 +86,16 @@ fn a_member_is_hired_given_work_and_looked_at() -> Result<()> {
     seen("14_nothing_to_update", &["update", &id])?;
     seen("15_dismiss", &["dismiss", &id])?;
     seen("16_gone", &["show", &id])?;
+    let found = |filter: &[&str]| -> Result<usize> {
+        let runs = user.output(&[&["runs", "list", "--json"], filter].concat())?;
+        let runs: serde_json::Value = serde_json::from_str(&runs)?;
+        Ok(runs["runs"].as_array().map_or(0, Vec::len))
+    };
+    let by_hand = found(&["--trigger", "callboard.manual"])?;
+    assert!(by_hand > 0, "what a member was fired with by hand");
+    assert_eq!(found(&["--trigger", "schedule"])?, 0);
+    assert!(found(&["--text", &id.to_uppercase()])? >= by_hand, "by the name of the member");
+    assert_eq!(found(&["--text", "nothing is like this", "--min-cost", "0.5"])?, 0);
     let runs = user.output(&["runs", "list", "--member", &id, "--json"])?;
     let runs: Value = serde_json::from_str(&runs)?;
     ensure!(runs["runs"].as_array().is_some_and(|runs| runs.len() == 3), "{runs}");

@@ -134,9 +134,39 @@ fn is_in(text: &str, value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use callboard_engine::{Listed, Rest};
+    use callboard_protocol::{RunCost, RunMetrics, RunStatus, Timestamp};
     use serde_json::json;
 
-    use super::is_in;
+    use super::{Search, is_in};
+
+    fn listed(usd: Option<f64>, source: &str) -> Listed {
+        let openwop_cost = RunCost { usd, ..RunCost::default() };
+        Listed {
+            run_id: "run_1".into(),
+            workflow_id: "w".into(),
+            status: RunStatus::Completed,
+            created_at: Timestamp::default(),
+            updated_at: Timestamp::default(),
+            roster_id: None,
+            trigger_source: Some(source.to_owned()),
+            tags: Vec::new(),
+            metrics: Some(RunMetrics { openwop_cost }),
+            wait: None,
+            rest: Rest::default(),
+        }
+    }
+
+    #[test]
+    fn cost_and_source_are_judged_together() {
+        let search =
+            Search { source: Some("queue".to_owned()), min_cost: Some(0.5), ..Search::default() };
+        assert!(search.admits(&listed(Some(0.5), "queue")));
+        assert!(!search.admits(&listed(Some(0.49), "queue")), "too cheap");
+        assert!(!search.admits(&listed(None, "queue")), "what is unknown is not found");
+        assert!(!search.admits(&listed(Some(2.0), "webhook")), "fired by something else");
+        assert!(Search::default().admits(&listed(None, "webhook")));
+    }
 
     #[test]
     fn a_text_is_found_however_deep_and_however_written() {

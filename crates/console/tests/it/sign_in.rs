@@ -169,6 +169,26 @@ async fn a_key_that_may_little_is_offered_little() {
     );
 }
 
+#[tokio::test]
+async fn an_unsure_answer_is_shown_with_its_task_and_reason() {
+    let mut browser = Browser::signed_in(MadeUp::default()).await;
+    let asked = json!({
+        "runId": "run_1", "workflowId": "w", "nodeId": "sort", "interruptId": "run_1:sort:0", "kind": "low-confidence",
+        "mayDecide": true, "requestedAt": "2026-01-31T06:00:00Z",
+        "data": { "agentId": "desk.triager", "observed": 0.3, "threshold": 0.7, "decision": { "kind": "a bug" },
+            "task": { "message": "The printer burns" }, "reason": "It speaks of smoke" },
+    });
+    browser.host.say("/v1/host/callboard/inbox", json!({ "interrupts": [asked] }));
+    let page = browser.get("/console/inbox/run_1/sort").await.text;
+    let parts =
+        ["The task", "The printer burns", "What is proposed", "a bug", "It speaks of smoke"];
+    let mut rest = page.as_str();
+    for part in parts {
+        let (_, after) = rest.split_once(part).unwrap_or_else(|| panic!("{part}: {page}"));
+        rest = after;
+    }
+}
+
 /// K-08: what a page without script needs is there: links, forms, filters in the address.
 #[tokio::test]
 async fn a_question_is_answered_without_script() {
